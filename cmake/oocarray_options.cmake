@@ -1,0 +1,15 @@
+# Compiler settings shared by every target of the project: link `oocarray_options` privately.
+add_library(oocarray_options INTERFACE)
+target_compile_options(oocarray_options INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor)
+if(CMAKE_BUILD_TYPE STREQUAL "Debug")
+  target_compile_options(oocarray_options INTERFACE -O1)
+endif()
+if(OOCARRAY_SANITIZE)
+  target_compile_options(oocarray_options INTERFACE -fsanitize=${OOCARRAY_SANITIZE}
+    -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(oocarray_options INTERFACE -fsanitize=${OOCARRAY_SANITIZE})
+endif()
+find_program(CCACHE ccache)
+if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()

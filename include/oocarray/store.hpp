@@ -1,0 +1,56 @@
+// A store: a name space of files striped over I/O nodes.
+//
+//     local:/disk1,/disk2       embedded; one folder per I/O node, no server
+//
+// A store is a cheap handle; copies share one connection.  Any thread may use it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "oocarray/stats.hpp"
+#include "oocarray/units.hpp"
+
+namespace ooc {
+
+namespace storage {
+class store_core;
+}
+
+struct store_options {
+  bool create = true;                ///< make a store where the folders are missing or empty
+  unsigned workers = 0;              ///< I/O threads per node; 0: chosen from the number of nodes
+  std::uint64_t staging = 256_KiB;   ///< bytes of bounce buffer per I/O thread, multiple of 64 KiB
+  bool direct_io = true;             ///< bypass the page cache where the file system can
+  bool io_uring = true;              ///< use io_uring where the kernel allows it
+};
+
+class store {
+ public:
+  /// Opens (or makes) the store at `url`.  Throws usage_error (errc::not_a_store) for a folder that
+  /// holds something else, for folders of another store or in another order, and for a URL that
+  /// cannot be read; io_error where a folder cannot be used.
+  static store open(std::string_view url, const store_options& options = {});
+
+  std::string url() const;
+  /// Identity of the store, made with it.
+  std::string uuid() const;
+  /// Number of I/O nodes.
+  std::uint32_t nodes() const noexcept;
+  /// Sum over the nodes.
+  io_stats stats() const;
+  /// One per node, in order.
+  std::vector<io_stats> node_stats() const;
+
+  /// For the library's own layers and tools.
+  const std::shared_ptr<storage::store_core>& core() const noexcept { return core_; }
+  explicit store(std::shared_ptr<storage::store_core> core) : core_(std::move(core)) {}
+
+ private:
+  std::shared_ptr<storage::store_core> core_;
+};
+
+}  // namespace ooc

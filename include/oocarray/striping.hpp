@@ -1,0 +1,39 @@
+// How a file is dealt out over the I/O nodes of a store (Cettei, Ligon, Ross 1998, section 2).
+#pragma once
+
+#include <cstdint>
+
+namespace ooc {
+
+/// A file is cut into stripes of `sf` bytes that go round-robin to `nn` nodes beginning with node
+/// `sn` of the store's `N`.  Offset o: k = o / sf; node = (sn + k mod nn) mod N; offset on the node
+/// = (k / nn) * sf + o mod sf.
+struct striping {
+  std::uint32_t sn = 0;  ///< first node
+  std::uint32_t nn = 0;  ///< nodes in use; 0 at creation: all of them
+  std::uint64_t sf = 0;  ///< bytes in a stripe; 0 at creation: chosen from shape and block
+
+  bool operator==(const striping&) const = default;
+
+  /// The position of a file offset among the nn nodes in use (0 is node sn), and on that node.
+  std::uint64_t turn_of(std::uint64_t offset) const noexcept { return offset / sf % nn; }
+  std::uint32_t node_of(std::uint64_t offset, std::uint32_t store_nodes) const noexcept {
+    return static_cast<std::uint32_t>((sn + turn_of(offset)) % store_nodes);
+  }
+  std::uint64_t node_offset(std::uint64_t offset) const noexcept {
+    return offset / sf / nn * sf + offset % sf;
+  }
+  /// The inverse: the file offset of byte `node_offset` on the node whose turn is `turn`.
+  std::uint64_t file_offset(std::uint64_t turn, std::uint64_t node_offset) const noexcept {
+    return (node_offset / sf * nn + turn) * sf + node_offset % sf;
+  }
+  /// Bytes of a file of `size` bytes that the node with this turn holds.
+  std::uint64_t share_size(std::uint64_t turn, std::uint64_t size) const noexcept {
+    const std::uint64_t whole = size / sf / nn * sf;
+    const std::uint64_t rest = size - size / sf / nn * nn * sf;
+    const std::uint64_t before = turn * sf;
+    return whole + (rest <= before ? 0 : rest - before < sf ? rest - before : sf);
+  }
+};
+
+}  // namespace ooc

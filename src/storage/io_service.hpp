@@ -1,0 +1,93 @@
+// One I/O node: its share of every file of a store.
+//
+// Two implementations: `local_io_service` (a folder, in this process) and the client of a server
+// whose session calls a local one.  Everything above sees only this interface, so a decorator that
+// injects faults or counts requests fits in between.
+//
+// Operations are asynchronous: they return at once and call `done` exactly once, on a thread of the
+// service, possibly before the call returns.  The memory given must stay valid and, for reads,
+// untouched until then.  All functions may be called from any thread.  `done` must not block for
+// long and must not throw.
+//
+// Reads deliver verified bytes (every 4 KiB chunk matches its CRC32C) or a failure; bytes of the
+// memory are undefined after a failed read.  A write is *acknowledged* when done() is called without
+// failure: it then survives the death of the process that executed it.  It is *durable*, surviving
+// the loss of power, after a later sync() has succeeded.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "oocarray/error.hpp"
+#include "oocarray/request.hpp"
+#include "oocarray/stats.hpp"
+#include "oocarray/striping.hpp"
+
+namespace ooc::storage {
+
+using file_id = std::uint64_t;
+
+/// What a node must know of a file to find its share of a request.  Filled from the metadata.
+/// Kept alive by shared_ptr until the last operation on it is done.
+struct file_shape {
+  file_id id = 0;
+  ooc::striping striping;
+  std::uint64_t size = 0;        ///< bytes of the whole file
+  bool sparse = false;           ///< do not reserve space at creation
+  std::vector<std::byte> fill;   ///< repeated from file offset 0 where nothing was written; empty: zeros
+  std::string name;              ///< path in the store, for messages only
+};
+
+using shape_ptr = std::shared_ptr<const file_shape>;
+using request_ptr = std::shared_ptr<const request>;
+using completion = std::function<void(const failure&)>;
+
+/// What `verify` found in one share.
+struct verify_report {
+  std::uint64_t chunks = 0;       ///< chunks that were written at some time
+  std::uint64_t torn = 0;         ///< overwrites cut short by a crash, never acknowledged
+  std::vector<std::string> problems;  ///< a line for each chunk whose bytes are wrong, at most 100
+  std::uint64_t corrupt = 0;      ///< number of such chunks
+};
+
+class io_service {
+ public:
+  virtual ~io_service() = default;
+
+  /// Reads those pieces of `r` that lie on this node (whose turn in the file is `turn`) to
+  /// memory + memory_offset of each piece.  Pieces past the end of the file are an error.
+  virtual void read(shape_ptr file, std::uint32_t turn, request_ptr r, std::byte* memory,
+                    completion done) = 0;
+  virtual void write(shape_ptr file, std::uint32_t turn, request_ptr r, const std::byte* memory,
+                     completion done) = 0;
+
+  /// Makes the share, reserving its space unless the file is sparse.  ENOSPC leaves nothing behind.
+  virtual void create(shape_ptr file, std::uint32_t turn, completion done) = 0;
+  /// Grows (reserving unless sparse) or shrinks the share from what it had at `old_size` to what
+  /// `file->size` gives it.
+  virtual void resize(shape_ptr file, std::uint32_t turn, std::uint64_t old_size,
+                      completion done) = 0;
+  virtual void remove(file_id id, completion done) = 0;
+  /// All acknowledged writes of the share become durable.  A failed sync is final for those data.
+  virtual void sync(shape_ptr file, std::uint32_t turn, completion done) = 0;
+  /// Reads the whole share against its checksums.
+  virtual void verify(shape_ptr file, std::uint32_t turn,
+                      std::function<void(const failure&, verify_report)> done) = 0;
+  /// The ids of all shares that the node holds, to find those without metadata.
+  virtual void list(std::function<void(const failure&, std::vector<file_id>)> done) = 0;
+
+  /// Where the node is, for messages: a folder, or host:port.
+  virtual std::string name() const = 0;
+  virtual io_stats stats() const = 0;
+  /// Bytes of memory the service may hold for transfers; the pager takes them off its budget.
+  virtual std::uint64_t staging_bytes() const = 0;
+};
+
+/// Bytes covered by one checksum.
+inline constexpr std::uint64_t chunk_size = 4096;
+
+}  // namespace ooc::storage

@@ -1,0 +1,93 @@
+// The name space of a store: folders, files and what is known of them.  No data pass through it.
+//
+// Two implementations: `local_metadata` (SQLite in a folder) and the client of a server.  Calls are
+// synchronous, thread-safe, and used at open, create and name-space operations only.  Failures are
+// thrown as ooc::error (ENOENT, EEXIST, ENOTDIR, EISDIR, ENOTEMPTY, EACCES, EINVAL) whose text names
+// the path.
+//
+// Paths are '/'-separated, relative to the store's root, without "." or ".." components; leading,
+// trailing and doubled slashes are ignored.  A component has 1 to 255 bytes and no NUL.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "oocarray/striping.hpp"
+#include "storage/io_service.hpp"
+
+namespace ooc::storage {
+
+/// What the elements of a file are and how they are laid out; empty for a plain byte file.
+struct array_description {
+  std::string element_type;             ///< "f8", "c16", "i4", "struct24" ...; empty: not recorded
+  std::uint32_t element_size = 1;       ///< bytes
+  std::vector<std::uint64_t> extents;   ///< elements in each dimension, slowest first
+  std::uint64_t max_extent = 0;         ///< limit of the first extent; 0: the present one
+  std::vector<std::uint64_t> tile;      ///< tile shape in the file; empty: row-major
+
+  bool operator==(const array_description&) const = default;
+};
+
+/// Who asks.  Local callers are taken as they are; servers authenticate.
+struct credentials {
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+};
+
+enum class entry_kind : std::uint8_t { folder = 1, file = 2 };
+
+struct entry {
+  file_id id = 0;
+  entry_kind kind = entry_kind::file;
+  std::string path;
+  std::uint32_t owner = 0;
+  std::uint32_t group = 0;
+  std::uint32_t mode = 0;          ///< permission bits as in POSIX
+  std::int64_t created_ns = 0;     ///< since 1970, UTC
+  std::int64_t changed_ns = 0;     ///< last change of these metadata
+  std::uint64_t size = 0;          ///< bytes; files only
+  ooc::striping striping;          ///< files only
+  bool sparse = false;
+  std::vector<std::byte> fill;     ///< one element's bytes; empty: zeros
+  array_description array;
+  std::map<std::string, std::string> attributes;  ///< free, set by users
+};
+
+struct new_file {
+  std::uint64_t size = 0;
+  ooc::striping striping;          ///< complete: sn < nodes, 0 < nn <= nodes, sf > 0
+  bool sparse = false;
+  std::vector<std::byte> fill;
+  array_description array;
+  std::uint32_t mode = 0644;
+};
+
+class metadata_service {
+ public:
+  virtual ~metadata_service() = default;
+
+  virtual entry lookup(std::string_view path) = 0;
+  /// Makes a file (its parent folders must exist) in state "being made": invisible to lookup and
+  /// list until commit().  What was not committed when its maker died is swept at a later open.
+  virtual entry create(std::string_view path, const new_file& f) = 0;
+  virtual void commit(file_id id) = 0;
+  virtual void mkdir(std::string_view path, std::uint32_t mode, bool parents) = 0;
+  /// The entries of a folder by name, or the one entry of a file.
+  virtual std::vector<entry> list(std::string_view path) = 0;
+  virtual void rename(std::string_view from, std::string_view to) = 0;
+  /// Removes a file or an empty folder and returns what it was; the caller removes the shares.
+  virtual entry remove(std::string_view path) = 0;
+  virtual void set_size(file_id id, std::uint64_t size, const std::vector<std::uint64_t>& extents) = 0;
+  virtual void set_attribute(std::string_view path, std::string_view key, std::string_view value) = 0;
+  virtual void remove_attribute(std::string_view path, std::string_view key) = 0;
+  virtual void set_mode(std::string_view path, std::uint32_t mode) = 0;
+  virtual void set_owner(std::string_view path, std::uint32_t uid, std::uint32_t gid) = 0;
+  /// Ids of every committed file: what `ooc verify` walks and what shares are compared with.
+  virtual std::vector<file_id> files() = 0;
+};
+
+}  // namespace ooc::storage

@@ -1,0 +1,52 @@
+// An open file of a store: one request in, one request per I/O node out, all in flight at once.
+//
+// Thread-safe.  Asynchronous calls follow io_service.hpp: `done` once, on any thread, and the memory
+// valid until then.  Where several nodes fail, the first failure is reported, with node and file
+// named; `done` is called only when every node has finished, so the memory is free to be used again.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "storage/io_service.hpp"
+
+namespace ooc::storage {
+
+class striped_file {
+ public:
+  using nodes = std::vector<std::shared_ptr<io_service>>;
+
+  /// `all` are the I/O nodes of the store in order; the file uses `shape->striping.nn` of them.
+  striped_file(shape_ptr shape, nodes all);
+
+  /// Only nodes that hold a piece of the request get a message.  A request that reaches past the
+  /// end of the file fails with errc::invalid_request before anything is sent.
+  void read(request_ptr r, std::byte* memory, completion done) const;
+  void write(request_ptr r, const std::byte* memory, completion done) const;
+  /// Makes every acknowledged write of this file durable on every node.
+  void sync(completion done) const;
+
+  /// The same, waiting.  Not to be called from a completion.
+  failure read(const request& r, std::byte* memory) const;
+  failure write(const request& r, const std::byte* memory) const;
+  failure sync() const;
+
+  /// Makes, resizes or removes the shares on all nodes; used by store_core only.
+  failure create_shares() const;
+  failure resize_shares(std::uint64_t old_size) const;
+  failure remove_shares() const;
+
+  const file_shape& shape() const noexcept { return *shape_; }
+  const shape_ptr& shape_handle() const noexcept { return shape_; }
+  /// The I/O node with this turn (0 <= turn < nn).
+  io_service& node(std::uint32_t turn) const;
+
+ private:
+  shape_ptr shape_;
+  nodes all_;
+};
+
+}  // namespace ooc::storage
