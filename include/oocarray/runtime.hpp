@@ -1,0 +1,58 @@
+// The runtime of a process: one byte budget, the pool of frames, the fault handler, the threads.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "oocarray/error.hpp"
+#include "oocarray/stats.hpp"
+#include "oocarray/units.hpp"
+
+namespace ooc {
+
+namespace detail {
+class pager;
+}
+
+struct runtime_options {
+  /// Bytes for array data in memory, shared by every array of the process: blocks resident or in
+  /// flight, and the transfer buffers of the stores in use.
+  std::uint64_t memory = 512_MiB;
+  /// Default block of an array, bytes, multiple of 4 KiB; 0: 2 MiB, less where the budget is small.
+  std::uint64_t block = 0;
+  /// Blocks that may be read ahead of the program, at most, counted over all arrays; 0: chosen
+  /// from the budget.  1 turns read-ahead off.
+  unsigned read_ahead = 0;
+  /// Called on a thread of the runtime, before the process ends, where an element access could not
+  /// be served.  It may save what it likes, but must not touch an array.
+  std::function<void(const failure&)> on_fatal;
+};
+
+/// Exit status of a process in which an element access could not be served (EX_IOERR).
+inline constexpr int fatal_exit_status = 74;
+
+/// At most one runtime exists in a process at a time: a second throws usage_error (errc::busy).
+/// It must outlive its arrays.  Thread-safe.
+///
+/// The constructor installs a handler for SIGSEGV and SIGBUS that serves touches of array memory
+/// and passes every other fault to the handler that was there before.
+class runtime {
+ public:
+  /// Throws usage_error (errc::budget_too_small) where `memory` cannot hold 8 blocks of 4 KiB, and
+  /// (errc::invalid_request) for a block that is not a multiple of 4 KiB.
+  explicit runtime(const runtime_options& options = {});
+  ~runtime();
+  runtime(const runtime&) = delete;
+  runtime& operator=(const runtime&) = delete;
+
+  runtime_stats stats() const;
+  std::uint64_t memory() const noexcept;
+
+  detail::pager& pager() const noexcept { return *pager_; }
+
+ private:
+  std::unique_ptr<detail::pager> pager_;
+};
+
+}  // namespace ooc

@@ -1,0 +1,43 @@
+// Where the blocks of a segment come from and go to.
+//
+// The pager knows blocks and frames only; a source turns a block number into a request to a file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+#include "oocarray/error.hpp"
+
+namespace ooc::detail {
+
+using block_index = std::uint64_t;
+
+/// What of a block has to be read.
+enum class load_part : std::uint8_t {
+  whole,
+  /// Only what lies outside the box that the program promised to overwrite.  The frame is zeroed
+  /// beforehand.
+  outside_promise,
+};
+
+class block_source {
+ public:
+  using completion = std::function<void(const failure&)>;
+
+  virtual ~block_source() = default;
+
+  /// Starts reading a block into `frame`, which stays valid and untouched until `done`, called once
+  /// on any thread, also from within this call.  Called by threads of the runtime or by threads in
+  /// library calls, never by a fault handler.
+  virtual void load(block_index b, load_part part, std::byte* frame, completion done) = 0;
+
+  /// Starts writing a block from `frame`, which does not change until `done`: acknowledged then.
+  virtual void store(block_index b, const std::byte* frame, completion done) = 0;
+
+  /// True if `load(b, part, ...)` would transfer nothing: the bytes of the frame are then as good
+  /// as loaded.  Called in fault handlers: it must not allocate, lock or block.
+  virtual bool nothing_to_load(block_index b, load_part part) const noexcept = 0;
+};
+
+}  // namespace ooc::detail

@@ -1,0 +1,100 @@
+// A segment: a reserved range of addresses whose blocks the pager moves in and out.
+//
+// The handle that array_core and block_file hold.  Its addresses stay reserved, and every reference
+// into them valid, until the handle is destroyed.  All functions are thread-safe unless they say
+// otherwise, and none may be called from a signal handler or from a block_source completion.
+//
+// A block is *dirty* from the first write to it until its write has been acknowledged by the
+// source; a failed write leaves it dirty.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "oocarray/access.hpp"
+#include "runtime/block_source.hpp"
+
+namespace ooc::detail {
+
+class pager;
+struct segment_state;
+
+struct segment_options {
+  std::string name;                ///< for messages: the path of the file
+  std::uint64_t block_bytes = 0;   ///< multiple of 4 KiB
+  std::uint64_t blocks = 0;        ///< blocks now
+  std::uint64_t max_blocks = 0;    ///< blocks for which addresses are reserved; 0: `blocks`
+  std::uint64_t max_resident = 0;  ///< blocks of this segment in memory at most; 0: no limit
+  bool writable = true;            ///< false: a write to the range is a fault of the program
+};
+
+/// Blocks [first, last).
+struct block_range {
+  block_index first = 0;
+  block_index last = 0;
+};
+
+class segment {
+ public:
+  /// `source` must outlive the segment.  Throws usage_error (errc::budget_too_small) where the
+  /// budget cannot hold 4 blocks of this size, std::bad_alloc where addresses run out.
+  segment(pager& p, segment_options options, block_source& source);
+  /// Drops everything, dirty or not: call writeback() before.
+  ~segment();
+  segment(const segment&) = delete;
+  segment& operator=(const segment&) = delete;
+
+  std::byte* base() const noexcept;
+  std::uint64_t block_bytes() const noexcept;
+  std::uint64_t blocks() const noexcept;
+
+  /// Writes every dirty block and waits until each is acknowledged.  Blocks that other threads
+  /// write meanwhile may or may not be included.  Returns the first failure; what failed stays
+  /// dirty, the rest is written all the same.
+  failure writeback();
+  std::uint64_t dirty_blocks() const;
+
+  /// Forgets every block that is in memory, so that the next touch reads the store.  Returns false,
+  /// and does nothing, where a block is dirty and `discard` is false, or where one is pinned.
+  /// Loads in flight are dropped when they arrive.  The caller sees to it that no other thread
+  /// touches the segment meanwhile; one that does reads either state.
+  enum class invalidated { done, dirty, pinned };
+  invalidated invalidate(bool discard);
+  /// The same for some blocks only (write notices); all or none.
+  invalidated invalidate(std::span<const block_range> which, bool discard);
+
+  /// Starts reading the blocks that are not in memory, as far as frames are to be had without
+  /// waiting, in the order given.
+  void prefetch(std::span<const block_range> which);
+  void advise(access_pattern pattern);
+
+  /// Loads the blocks and keeps them mapped, readable or writable, until unpin() with the same
+  /// arguments: all or nothing.  A block pinned for writing counts as dirty at once, stays so
+  /// until the unpin, and is flushed through a copy.  Returns errc::budget_too_small where the
+  /// pins of all segments together would leave fewer than 4 blocks' worth of the budget, or the
+  /// failure of a load.
+  failure pin(std::span<const block_range> which, access_mode mode);
+  void unpin(std::span<const block_range> which, access_mode mode) noexcept;
+
+  /// Marks blocks whose promised part (known to the source) the program will overwrite before it
+  /// reads it: the next load of such a block for a write fault reads only what lies outside.  The
+  /// first write fault uses the mark up; a read fault loads everything.  Blocks already in memory
+  /// are not marked.
+  void promise(std::span<const block_range> which);
+  /// Takes back every mark that was not used.
+  void clear_promises();
+
+  /// Adds blocks at the end, up to max_blocks.
+  void grow(std::uint64_t blocks);
+  /// Drops blocks at the end, dirty or not; the caller excludes other threads.
+  void shrink(std::uint64_t blocks);
+
+ private:
+  pager& pager_;
+  std::unique_ptr<segment_state> state_;
+};
+
+}  // namespace ooc::detail
