@@ -115,7 +115,7 @@ std::string describe(const geometry_options& o) {
 TEST_CASE("requests, boxes and runs agree with a table of all bytes, for random shapes") {
   OOC_INFO_SEED();
   auto g = ooc::testing::random_source(1);
-  for (int round = 0; round < 400; ++round) {
+  for (int round = 0; round < 150; ++round) {
     const geometry_options o = random_options(g);
     const index_box box = random_box(g, o);
     const array_geometry geo(o);
