@@ -118,6 +118,9 @@ class block_file {
   void write_block(const block_coordinates& at, std::span<const std::byte> from);
   /// Keeps the block in memory and hands out its address.
   block_guard pin(const block_coordinates& at, access_mode mode = access_mode::read);
+  /// The same for writing, where the caller promises to write every byte of the block before
+  /// letting go of it: nothing is read if the block is its whole superblock.
+  block_guard overwrite(const block_coordinates& at);
   /// Starts fetching the superblock of a block, if there is room, and returns.
   void prefetch(const block_coordinates& at);
 

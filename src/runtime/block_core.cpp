@@ -133,8 +133,11 @@ void block_core::pin_superblock(std::uint64_t superblock, access_mode mode,
   throw_for(segment_->pin({&range, 1}, mode), at, path_);
 }
 
-void block_core::pin_for_overwrite(std::uint64_t superblock, const block_coordinates& at) {
-  const block_range range{superblock, superblock + 1};
+void block_core::pin_for_overwrite(const place& p, const block_coordinates& at) {
+  bool whole = true;
+  for (std::size_t i = 0; i < at.size(); ++i) whole = whole && p.outer.extent[i] == shape().ne[i];
+  if (!whole) return pin_superblock(p.superblock, access_mode::write, at);
+  const block_range range{p.superblock, p.superblock + 1};
   std::unique_lock lock(promise_mutex_);
   segment_->promise({&range, 1});
   const failure f = segment_->pin({&range, 1}, access_mode::write);
@@ -176,12 +179,7 @@ void block_core::write_block(const block_coordinates& at, std::span<const std::b
   check_writable();
   const place p = find(at);
   check_size(from.size(), shape().block_bytes(), at, path_);
-  bool whole = true;
-  for (std::size_t i = 0; i < at.size(); ++i) whole = whole && p.outer.extent[i] == shape().ne[i];
-  if (whole)
-    pin_for_overwrite(p.superblock, at);
-  else
-    pin_superblock(p.superblock, access_mode::write, at);
+  pin_for_overwrite(p, at);
   std::byte* to = memory(p.superblock);
   p.in_memory.for_each_run([&](std::uint64_t in, std::uint64_t out, std::uint64_t n) {
     std::memcpy(to + in, from.data() + out, n);
@@ -194,6 +192,18 @@ block_guard block_core::pin(const block_coordinates& at, access_mode mode) {
   if (mode == access_mode::write) check_writable();
   const place p = find(at);
   pin_superblock(p.superblock, mode, at);
+  return guard(p, mode);
+}
+
+block_guard block_core::overwrite(const block_coordinates& at) {
+  check_open();
+  check_writable();
+  const place p = find(at);
+  pin_for_overwrite(p, at);
+  return guard(p, access_mode::write);
+}
+
+block_guard block_core::guard(const place& p, access_mode mode) {
   block_guard g;
   g.core_ = shared_from_this();
   g.data_ = memory(p.superblock) + p.offset;
@@ -202,7 +212,7 @@ block_guard block_core::pin(const block_coordinates& at, access_mode mode) {
   g.extent_ = block_coordinates{std::span<const std::uint64_t>{shape().ne}};
   g.stride_ = g.extent_;
   std::uint64_t step = shape().rs;
-  for (std::size_t i = 0; i < at.size(); ++i) {
+  for (std::size_t i = 0; i < shape().dimensions(); ++i) {
     g.stride_[i] = step;
     step *= p.outer.extent[i];
   }

@@ -28,6 +28,7 @@ class block_core : public std::enable_shared_from_this<block_core> {
   void read_block(const block_coordinates& at, std::span<std::byte> to);
   void write_block(const block_coordinates& at, std::span<const std::byte> from);
   block_guard pin(const block_coordinates& at, access_mode mode);
+  block_guard overwrite(const block_coordinates& at);
   /// The end of a guard.
   void release(std::uint64_t superblock, access_mode mode) noexcept;
   void prefetch(const block_coordinates& at);
@@ -54,8 +55,11 @@ class block_core : public std::enable_shared_from_this<block_core> {
   void check_open() const;
   void check_writable() const;
   void pin_superblock(std::uint64_t superblock, access_mode mode, const block_coordinates& at);
-  /// Pins a superblock all of whose bytes the caller will overwrite, without reading it.
-  void pin_for_overwrite(std::uint64_t superblock, const block_coordinates& at);
+  /// Pins for writing a block all of whose bytes the caller will overwrite, without reading the
+  /// superblock if the block is the whole of it.
+  void pin_for_overwrite(const place& p, const block_coordinates& at);
+  /// Wraps a pin that has been made.
+  block_guard guard(const place& p, access_mode mode);
   void unpin(std::uint64_t superblock, access_mode mode) noexcept;
   std::byte* memory(std::uint64_t superblock) const noexcept;
 

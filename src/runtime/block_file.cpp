@@ -67,6 +67,8 @@ block_guard block_file::pin(const block_coordinates& at, access_mode mode) {
   return core().pin(at, mode);
 }
 
+block_guard block_file::overwrite(const block_coordinates& at) { return core().overwrite(at); }
+
 void block_file::prefetch(const block_coordinates& at) { core().prefetch(at); }
 
 void block_file::writeback(durability d) { core().writeback(d); }
