@@ -35,7 +35,9 @@ inline constexpr int fatal_exit_status = 74;
 /// At most one runtime exists in a process at a time: a second throws usage_error (errc::busy).
 /// It must outlive its arrays.  Thread-safe.
 ///
-/// The constructor installs a handler for SIGSEGV and SIGBUS that serves touches of array memory
+/// A thread that touches arrays must not block SIGSEGV: the kernel would end the process.
+///
+/// The constructor installs a handler for SIGSEGV that serves touches of array memory
 /// and passes every other fault to the handler that was there before.
 class runtime {
  public:

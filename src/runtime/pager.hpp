@@ -1,0 +1,145 @@
+// The pager: serves touches of array memory, reads ahead, writes behind, and carries out the calls
+// of segments.
+//
+// Threads: faults run in the thread that touched the array (pager_fault.cpp), under full signal
+// mask; they do what needs no transfer themselves and hand the rest to the service thread
+// (pager_service.cpp), which starts loads, reads ahead and cleans blocks that will soon be evicted
+// (pager_write.cpp).  Transfers end on threads of the store, in on_loaded() and on_stored().  Calls
+// of the program run in its own threads (pager_calls.cpp).
+//
+// Locks: one mutex, that of the resident_set, and ownership of blocks by the `busy` state.  Nobody
+// waits for a block while holding the mutex, nor touches array memory while holding either.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "oocarray/runtime.hpp"
+#include "runtime/resident_set.hpp"
+#include "runtime/segment.hpp"
+
+namespace ooc::detail {
+
+enum class touch : std::uint8_t { read, write, unknown };
+
+class pager {
+ public:
+  explicit pager(const runtime_options& options);
+  ~pager();
+  pager(const pager&) = delete;
+  pager& operator=(const pager&) = delete;
+
+  // --- for segments (segment.cpp); see segment.hpp for what they promise
+  void add(segment_state& s);
+  void remove(segment_state& s);
+  failure writeback(segment_state& s);
+  segment::invalidated invalidate(segment_state& s, std::span<const block_range> which,
+                                  bool discard);
+  void prefetch(segment_state& s, std::span<const block_range> which);
+  void advise(segment_state& s, access_pattern p);
+  failure pin(segment_state& s, std::span<const block_range> which, access_mode mode);
+  void unpin(segment_state& s, std::span<const block_range> which, access_mode mode) noexcept;
+
+  // --- for the fault handler
+  /// Returns when the touch may be tried again; false if it is an error of the program.
+  bool on_fault(segment_state& s, block_index b, touch t) noexcept;
+
+  // --- for arrays and the block layer
+  /// Takes the transfer buffers of a store off the budget, once per `store`.  Throws usage_error
+  /// (errc::budget_too_small).
+  void account_store(const void* store, std::uint64_t staging_bytes);
+  /// The block size of arrays that name none.
+  std::uint64_t default_block_bytes() const noexcept { return default_block_; }
+  std::uint64_t budget() const noexcept;
+  runtime_stats stats() const;
+
+ private:
+  using lock_type = resident_set::lock_type;
+
+  struct event {
+    segment_state* segment;
+    block_index block;
+    touch kind;
+    bool miss;  ///< a thread waits; otherwise: the block was touched for the first time
+  };
+
+  /// Counts the stores that a writeback() waits for.
+  struct store_group;
+
+  // pager_fault.cpp
+  bool load_inline(segment_state& s, block_index b, touch t) noexcept;
+  void map_ready(segment_state& s, block_index b, touch t) noexcept;
+  void note_touch(lock_type& l, segment_state& s, block_index b, touch t) noexcept;
+
+  // pager_service.cpp
+  void serve();
+  bool post(lock_type& l, const event& e) noexcept;
+  void wake() noexcept;
+  void handle(lock_type& l, const event& e);
+  bool start_miss(lock_type& l, const event& e);
+  void fetch_ahead(lock_type& l, const event& e);
+  bool fetch(lock_type& l, segment_state& s, block_index b);
+  void start_load(lock_type& l, frame* f, load_part part);
+  void load(frame* f, load_part part);
+  void on_loaded(frame* f, const failure& result);
+  void relieve_stall(lock_type& l);
+  void transfer_ended(segment_state& s) noexcept;
+  void end_process(lock_type& l);
+
+  // pager_write.cpp
+  void write_behind(lock_type& l);
+  bool clean(lock_type& l, frame* f, std::shared_ptr<store_group> group);
+  void start_store(lock_type& l, frame* f, const std::byte* from, block_state then,
+                   std::shared_ptr<store_group> group);
+  void on_stored(frame* f, block_state then, const std::shared_ptr<store_group>& group,
+                 const failure& result);
+  failure write_pinned(segment_state& s, block_index b);
+  bool flush(segment_state& s, block_index b, const std::shared_ptr<store_group>& group);
+  failure writeback_unlocked(segment_state& s);
+
+  // pager_calls.cpp
+  failure reserve_pins(segment_state& s, std::uint64_t count);
+  failure pin_block(segment_state& s, block_index b, bool write);
+  void drop(segment_state& s, block_index b);
+
+  failure described(const segment_state& s, block_index b, const char* what,
+                    const failure& cause) const;
+  unsigned ahead_limit(const segment_state& s) noexcept;
+
+  mutable resident_set memory_;
+  std::function<void(const failure&)> on_fatal_;
+  std::uint64_t default_block_ = 0;
+  unsigned ahead_option_ = 0;
+  std::vector<segment_state*> segments_;   ///< lock
+  std::vector<const void*> stores_;        ///< lock
+  std::uint64_t pinned_bytes_ = 0;         ///< lock
+
+  // Storage for events, made beforehand: a fault handler allocates nothing.
+  static constexpr std::size_t ring_size = 8192;
+  std::vector<event> ring_;                ///< lock
+  std::size_t ring_first_ = 0;             ///< lock
+  std::size_t ring_count_ = 0;             ///< lock
+  std::vector<event> stalled_;             ///< misses without a frame; lock
+  std::vector<block_index> wanted_;        ///< service thread
+  segment_state* serving_ = nullptr;       ///< the service thread is at work for it; lock
+  std::size_t stores_in_flight_ = 0;       ///< lock
+  std::size_t transfers_ = 0;              ///< loads and stores; lock
+  std::uint64_t stalled_since_ = 0;        ///< lock
+  unsigned stall_retries_ = 0;             ///< lock
+  std::condition_variable changed_;    ///< a transfer ended, or serving_ changed
+
+  std::atomic<std::uint32_t> work_{0};     ///< futex of the service thread
+  std::atomic<bool> asleep_{false};
+  std::atomic<bool> stopping_{false};
+  failure fatal_;                          ///< lock; set once
+  std::atomic<bool> has_fatal_{false};
+  std::thread service_;
+};
+
+}  // namespace ooc::detail

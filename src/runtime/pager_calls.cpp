@@ -1,0 +1,319 @@
+// The pager's construction and the calls of segments other than writeback.
+#include <algorithm>
+#include <string>
+
+#include "runtime/fault_handler.hpp"
+#include "runtime/pager.hpp"
+#include "runtime/signals.hpp"
+
+namespace ooc::detail {
+
+namespace {
+
+constexpr std::uint64_t page = 4096;
+constexpr std::uint64_t smallest_budget = 8 * page;
+
+std::uint64_t choose_block(const runtime_options& o) {
+  if (o.block) return o.block;
+  std::uint64_t b = std::uint64_t{2} << 20;
+  while (b > page && b * 32 > o.memory) b /= 2;
+  return b;
+}
+
+void check(const runtime_options& o) {
+  if (o.memory < smallest_budget)
+    throw usage_error(errc::budget_too_small, "a budget of " + std::to_string(o.memory) +
+                                                  " bytes is too small: the least is " +
+                                                  std::to_string(smallest_budget) + " bytes");
+  if (o.block % page)
+    throw usage_error(errc::invalid_request, "a block of " + std::to_string(o.block) +
+                                                 " bytes is not a multiple of 4096 bytes");
+}
+
+const runtime_options& checked(const runtime_options& o) {
+  check(o);
+  return o;
+}
+
+}  // namespace
+
+pager::pager(const runtime_options& o)
+    : memory_(checked(o).memory),
+      on_fatal_(o.on_fatal),
+      default_block_(choose_block(o)),
+      ahead_option_(o.read_ahead),
+      ring_(ring_size) {
+  fault_handler::attach(*this);
+  signals_blocked inherited_by_the_thread;
+  service_ = std::thread([this] { serve(); });
+}
+
+pager::~pager() {
+  fault_handler::detach(*this);
+  stopping_ = true;
+  wake();
+  service_.join();
+}
+
+std::uint64_t pager::budget() const noexcept {
+  guarded_lock g(memory_.mutex());
+  return memory_.pool().budget();
+}
+
+runtime_stats pager::stats() const {
+  const counters& c = memory_.count();
+  runtime_stats r;
+  const auto get = [](const std::atomic<std::uint64_t>& a) {
+    return a.load(std::memory_order_relaxed);
+  };
+  r.hits = get(c.hits);
+  r.faults = get(c.faults);
+  r.soft_faults = get(c.soft_faults);
+  r.write_faults = get(c.write_faults);
+  r.evictions = get(c.evictions);
+  r.read_ahead_blocks = get(c.read_ahead_blocks);
+  r.read_ahead_hits = get(c.read_ahead_hits);
+  r.read_ahead_waste = get(c.read_ahead_waste);
+  r.loads_avoided = get(c.loads_avoided);
+  r.bytes_read = get(c.bytes_read);
+  r.bytes_written = get(c.bytes_written);
+  r.read_wait_ns = get(c.read_wait_ns);
+  r.write_wait_ns = get(c.write_wait_ns);
+  guarded_lock g(memory_.mutex());
+  r.budget_bytes = memory_.pool().budget();
+  r.resident_bytes = memory_.pool().used();
+  return r;
+}
+
+void pager::account_store(const void* store, std::uint64_t staging_bytes) {
+  guarded_lock g(memory_.mutex());
+  if (std::find(stores_.begin(), stores_.end(), store) != stores_.end()) return;
+  if (!memory_.pool().reserve(staging_bytes))
+    throw usage_error(errc::budget_too_small,
+                      "the transfer buffers of the store take " + std::to_string(staging_bytes) +
+                          " bytes, and the budget has only " +
+                          std::to_string(memory_.pool().budget()) +
+                          " left: give the runtime more memory, or open the store with fewer "
+                          "workers or less staging");
+  stores_.push_back(store);
+}
+
+// --- segments --------------------------------------------------------------------------------------
+
+void pager::add(segment_state& s) {
+  {
+    guarded_lock g(memory_.mutex());
+    s.cls = &memory_.pool().class_for(s.options.block_bytes);
+    segments_.push_back(&s);
+  }
+  try {
+    fault_handler::add_range(s.base, s.reserved, s);
+  } catch (...) {
+    guarded_lock g(memory_.mutex());
+    std::erase(segments_, &s);
+    throw;
+  }
+}
+
+void pager::remove(segment_state& s) {
+  fault_handler::remove_range(s);
+  guarded_lock g(memory_.mutex());
+  std::erase(segments_, &s);
+  std::erase_if(stalled_, [&](const event& e) { return e.segment == &s; });
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < ring_count_; ++i) {
+    const event e = ring_[(ring_first_ + i) % ring_size];
+    if (e.segment != &s) ring_[(ring_first_ + kept++) % ring_size] = e;
+  }
+  ring_count_ = kept;
+  changed_.wait(g.lock, [&] { return s.transfers == 0 && serving_ != &s; });
+  while (frame* f = s.resident) {
+    block& b = s.at(f->block);
+    const block_state state = b.state();
+    if (is_transient(state)) {  // another thread lets it age or evicts it
+      g.lock.unlock();
+      std::this_thread::yield();
+      g.lock.lock();
+      continue;
+    }
+    if (!b.try_take(state)) continue;
+    memory_.order().forget(f);
+    if (state != block_state::ready) memory_.map_out(f, state != block_state::old);
+    memory_.release(g.lock, f);
+  }
+}
+
+segment::invalidated pager::invalidate(segment_state& s, std::span<const block_range> which,
+                                       bool discard) {
+  std::vector<block_index> resident;
+  {
+    guarded_lock g(memory_.mutex());
+    for (frame* f = s.resident; f; f = f->segment_next) {
+      const auto in = [&](const block_range& r) { return f->block >= r.first && f->block < r.last; };
+      if (std::none_of(which.begin(), which.end(), in)) continue;
+      if (f->pins) return segment::invalidated::pinned;
+      if (!discard && f->dirty.load(std::memory_order_relaxed)) return segment::invalidated::dirty;
+      resident.push_back(f->block);
+    }
+  }
+  for (block_index b : resident) drop(s, b);
+  return segment::invalidated::done;
+}
+
+// Forgets one block, dirty or not; one that is being loaded is dropped on arrival.
+void pager::drop(segment_state& s, block_index index) {
+  block& b = s.at(index);
+  for (;;) {
+    {
+      guarded_lock g(memory_.mutex());
+      const block_state state = b.state();
+      if (state == block_state::out || state == block_state::queued) return;
+      if (state == block_state::loading) {
+        s.frame_of(b)->stale = true;
+        return;
+      }
+      if (!is_transient(state)) {
+        if (!b.try_take(state)) continue;
+        frame* f = s.frame_of(b);
+        memory_.order().forget(f);
+        if (state != block_state::ready) {
+          g.lock.unlock();
+          memory_.map_out(f, state != block_state::old);
+          g.lock.lock();
+        }
+        memory_.release(g.lock, f);
+        return;
+      }
+    }
+    const std::uint32_t word = b.word.load(std::memory_order_acquire);
+    if (is_transient(state_of(word)) && state_of(word) != block_state::loading) b.wait(word, false);
+  }
+}
+
+void pager::advise(segment_state& s, access_pattern p) {
+  guarded_lock g(memory_.mutex());
+  s.streams.advise(p);
+}
+
+void pager::prefetch(segment_state& s, std::span<const block_range> which) {
+  for (const block_range& r : which)
+    for (block_index b = r.first; b < r.last; ++b) {
+      if (s.at(b).state() != block_state::out) continue;
+      guarded_lock g(memory_.mutex());
+      if (!fetch(g.lock, s, b)) return;
+    }
+}
+
+// --- pins ------------------------------------------------------------------------------------------
+
+failure pager::pin(segment_state& s, std::span<const block_range> which, access_mode mode) {
+  std::uint64_t count = 0;
+  for (const block_range& r : which) count += r.last - r.first;
+  if (failure f = reserve_pins(s, count)) return f;
+  prefetch(s, which);
+  std::vector<block_range> done;  // all or nothing: what to let go of
+  std::uint64_t pinned = 0;
+  for (const block_range& r : which) {
+    done.push_back({r.first, r.first});
+    for (block_index& b = done.back().last; b < r.last; ++b, ++pinned) {
+      failure f = pin_block(s, b, mode == access_mode::write);
+      if (!f) continue;
+      unpin(s, done, mode);
+      guarded_lock g(memory_.mutex());
+      pinned_bytes_ -= (count - pinned) * s.block_bytes();
+      s.pinned_blocks -= count - pinned;
+      return f;
+    }
+  }
+  return {};
+}
+
+// Some frames must stay for what is not pinned: a touch that finds none could never be served.
+failure pager::reserve_pins(segment_state& s, std::uint64_t count) {
+  const std::uint64_t bytes = count * s.block_bytes();
+  guarded_lock g(memory_.mutex());
+  const std::uint64_t budget = memory_.pool().budget();
+  const std::uint64_t kept = std::min(frame_pool::min_blocks * s.block_bytes(), budget / 4);
+  const std::uint64_t own = s.options.max_resident;
+  if (pinned_bytes_ + bytes + kept > budget || (own && s.pinned_blocks + count >= own))
+    return {make_error_code(errc::budget_too_small),
+            "array '" + s.options.name + "': cannot pin " + std::to_string(bytes) +
+                " bytes: " + std::to_string(pinned_bytes_) + " are pinned already, " +
+                std::to_string(kept) + " of the budget of " + std::to_string(budget) +
+                " must stay free" +
+                (own ? ", and the array may hold " + std::to_string(own) + " blocks" : "") +
+                "; pin a smaller box or give the runtime more memory"};
+  pinned_bytes_ += bytes;
+  s.pinned_blocks += count;
+  return {};
+}
+
+void pager::unpin(segment_state& s, std::span<const block_range> which, access_mode mode) noexcept {
+  guarded_lock g(memory_.mutex());
+  for (const block_range& r : which)
+    for (block_index b = r.first; b < r.last; ++b) {
+      frame* f = s.frame_of(s.at(b));
+      if (mode == access_mode::write) --f->write_pins;
+      if (--f->pins == 0) memory_.order().make_young(f);
+      pinned_bytes_ -= s.block_bytes();
+      --s.pinned_blocks;
+    }
+  if (!stalled_.empty()) wake();
+}
+
+// Brings a block in, maps it with the access asked for, and pins it; or says why its load failed.
+failure pager::pin_block(segment_state& s, block_index index, bool write) {
+  block& b = s.at(index);
+  bool waited = false;
+  for (;;) {
+    const std::uint32_t word = b.word.load(std::memory_order_acquire);
+    const block_state state = state_of(word);
+    if (state == block_state::out) {
+      guarded_lock g(memory_.mutex());
+      if (const auto e = s.load_errors.find(index); waited && e != s.load_errors.end()) {
+        failure f = e->second;
+        s.load_errors.erase(e);
+        return f;
+      }
+      if (!b.try_take(block_state::out, block_state::queued)) continue;
+      if (!post(g.lock, {&s, index, write ? touch::write : touch::read, true})) {
+        b.publish(block_state::out);
+        continue;
+      }
+      counters::add(memory_.count().faults);
+      waited = true;
+      wake();
+      continue;
+    }
+    if (is_transient(state)) {
+      if (state == block_state::queued || state == block_state::loading) waited = true;
+      b.wait(word, false);
+      continue;
+    }
+    guarded_lock g(memory_.mutex());
+    if (!b.try_take(state)) continue;
+    frame* f = s.frame_of(b);
+    if (f->partial && !write) {
+      b.promised.store(0, std::memory_order_relaxed);
+      memory_.release(g.lock, f);
+      continue;
+    }
+    b.promised.store(0, std::memory_order_relaxed);
+    f->partial = f->read_ahead = false;
+    if (write) memory_.mark_dirty(f);
+    const bool writable = f->dirty.load(std::memory_order_relaxed);
+    memory_.order().forget(f);
+    g.lock.unlock();
+    if (state == block_state::ready)
+      memory_.map_in(f, writable);
+    else if (state == block_state::old || (writable && state == block_state::ro))
+      memory_.set_access(f, writable ? PROT_READ | PROT_WRITE : PROT_READ);
+    g.lock.lock();
+    ++f->pins;
+    if (write) ++f->write_pins;
+    b.publish(writable ? block_state::rw : block_state::ro);
+    return {};
+  }
+}
+
+}  // namespace ooc::detail

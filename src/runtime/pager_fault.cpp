@@ -1,0 +1,160 @@
+// A touch of array memory that the processor refused, in the thread that made it.
+//
+// Runs inside a signal handler: nothing here allocates, throws or logs, and the only waits are for
+// the pager's mutex, which no interrupted code can hold, and for blocks on their way.
+#include <cstring>
+
+#include "runtime/pager.hpp"
+
+namespace ooc::detail {
+
+bool pager::on_fault(segment_state& s, block_index index, touch t) noexcept {
+  if (index >= s.blocks.load(std::memory_order_relaxed)) return false;
+  if (t == touch::write && !s.options.writable) return false;
+  counters& n = memory_.count();
+  block& b = s.at(index);
+  bool waited = false;
+  for (;;) {
+    const std::uint32_t word = b.word.load(std::memory_order_acquire);
+    switch (state_of(word)) {
+      case block_state::out:
+        if (load_inline(s, index, t)) return true;
+        if (b.try_take(block_state::out, block_state::queued)) {
+          lock_type l(memory_.mutex());
+          if (!post(l, {&s, index, t, true})) {  // more waiting threads than the ring holds
+            b.publish(block_state::out);
+            l.unlock();
+            ::sched_yield();
+            break;
+          }
+          l.unlock();
+          counters::add(n.faults);
+          waited = true;
+          wake();
+        }
+        break;
+
+      case block_state::ready:
+        if (!b.try_take(block_state::ready)) break;
+        if (!waited) counters::add(n.hits);
+        map_ready(s, index, t);
+        break;  // published; look again, as a partial block was only dropped
+
+      case block_state::old: {
+        if (!b.try_take(block_state::old)) break;
+        frame* f = s.frame_of(b);
+        if (t == touch::write) memory_.mark_dirty(f);
+        const bool writable = f->dirty.load(std::memory_order_relaxed);
+        memory_.set_access(f, writable ? PROT_READ | PROT_WRITE : PROT_READ);
+        counters::add(n.soft_faults);
+        {
+          lock_type l(memory_.mutex());
+          memory_.order().make_young(f);
+        }
+        b.publish(writable ? block_state::rw : block_state::ro);
+        return true;
+      }
+
+      case block_state::ro: {
+        // A read fault here met the block on its way in: it only has to be tried again.
+        if (t == touch::read) return true;
+        if (!s.options.writable) return false;
+        if (!b.try_take(block_state::ro)) break;
+        frame* f = s.frame_of(b);
+        memory_.mark_dirty(f);
+        memory_.set_access(f, PROT_READ | PROT_WRITE);
+        counters::add(n.write_faults);
+        b.publish(block_state::rw);
+        return true;
+      }
+
+      case block_state::rw:
+        return true;
+
+      case block_state::flush:
+        if (t == touch::read) return true;
+        [[fallthrough]];
+      case block_state::queued:
+      case block_state::loading:
+      case block_state::writing:
+      case block_state::busy: {
+        const std::uint64_t start = sys::now_ns();
+        b.wait(word, true);
+        counters::add(n.read_wait_ns, sys::now_ns() - start);
+        break;
+      }
+    }
+    if (t == touch::unknown && b.state() == block_state::ro) return true;
+  }
+}
+
+// A block of which nothing has to be read is mapped on the spot, where a frame can be had.
+bool pager::load_inline(segment_state& s, block_index index, touch t) noexcept {
+  block& b = s.at(index);
+  const bool promised = t == touch::write && b.promised.load(std::memory_order_relaxed);
+  const load_part part = promised ? load_part::outside_promise : load_part::whole;
+  if (!s.source->nothing_to_load(index, part)) return false;
+  if (!b.try_take(block_state::out)) return false;
+
+  lock_type l(memory_.mutex());
+  frame* f = memory_.obtain(l, s);
+  if (!f) {
+    b.publish(block_state::out);
+    return false;
+  }
+  l.unlock();
+  memory_.assign(f, s, index);
+  if (promised) {
+    std::memset(f->memory, 0, s.block_bytes());
+    counters::add(memory_.count().loads_avoided);
+  }
+  b.promised.store(0, std::memory_order_relaxed);
+  const bool write = t == touch::write;
+  if (write) memory_.mark_dirty(f);
+  memory_.map_in(f, write);
+  counters::add(memory_.count().hits);
+  l.lock();
+  memory_.order().make_young(f);
+  if (write) note_touch(l, s, index, t);
+  l.unlock();
+  b.publish(write ? block_state::rw : block_state::ro);
+  if (write) wake();
+  return true;
+}
+
+// The caller owns the block, whose bytes wait in the frame.
+void pager::map_ready(segment_state& s, block_index index, touch t) noexcept {
+  block& b = s.at(index);
+  frame* f = s.frame_of(b);
+  const bool write = t == touch::write;
+  b.promised.store(0, std::memory_order_relaxed);
+  if (f->partial && !write) {  // read before it was overwritten: the rest is needed after all
+    lock_type l(memory_.mutex());
+    memory_.release(l, f);
+    return;
+  }
+  if (f->partial) counters::add(memory_.count().loads_avoided);
+  f->partial = false;
+  if (write) memory_.mark_dirty(f);
+  const bool writable = f->dirty.load(std::memory_order_relaxed);
+  memory_.map_in(f, writable);
+  const bool ahead = f->read_ahead;
+  {
+    lock_type l(memory_.mutex());
+    memory_.order().make_young(f);
+    if (ahead) note_touch(l, s, index, t);
+    f->read_ahead = false;
+  }
+  b.publish(writable ? block_state::rw : block_state::ro);
+  if (ahead) {
+    counters::add(memory_.count().read_ahead_hits);
+    wake();
+  }
+}
+
+// Tells the service thread, which may forget it under load: only read-ahead suffers.
+void pager::note_touch(lock_type& l, segment_state& s, block_index b, touch t) noexcept {
+  if (ring_count_ < ring_size / 2) post(l, {&s, b, t, false});
+}
+
+}  // namespace ooc::detail

@@ -1,0 +1,287 @@
+// The service thread: starts the loads that faults wait for, reads ahead, writes behind.
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "runtime/pager.hpp"
+#include "runtime/signals.hpp"
+
+namespace ooc::detail {
+
+namespace {
+constexpr std::uint64_t second = 1'000'000'000;
+constexpr unsigned max_stall_retries = 3;
+}  // namespace
+
+// --- events ----------------------------------------------------------------------------------------
+
+// False where the ring is full.
+bool pager::post(lock_type&, const event& e) noexcept {
+  if (ring_count_ == ring_size) return false;
+  ring_[(ring_first_ + ring_count_) % ring_size] = e;
+  ++ring_count_;
+  return true;
+}
+
+void pager::wake() noexcept {
+  work_.fetch_add(1, std::memory_order_seq_cst);
+  if (asleep_.load(std::memory_order_seq_cst)) sys::futex_wake_all(work_);
+}
+
+void pager::serve() {
+  for (;;) {
+    const std::uint32_t seen = work_.load(std::memory_order_seq_cst);
+    {
+      lock_type l(memory_.mutex());
+      if (has_fatal_) end_process(l);
+      for (std::size_t n = stalled_.size(); n && !stalled_.empty(); --n) {
+        const event e = stalled_.front();
+        stalled_.erase(stalled_.begin());
+        handle(l, e);  // one that stalls again goes to the end
+      }
+      while (ring_count_ && !has_fatal_) {
+        const event e = ring_[ring_first_];
+        ring_first_ = (ring_first_ + 1) % ring_size;
+        --ring_count_;
+        handle(l, e);
+      }
+      write_behind(l);
+      if (!stalled_.empty()) relieve_stall(l);
+      if (stalled_.empty()) stalled_since_ = 0;
+      if (has_fatal_) continue;
+    }
+    if (stopping_.load()) return;
+    asleep_.store(true, std::memory_order_seq_cst);
+    if (work_.load(std::memory_order_seq_cst) == seen) {
+      // A stalled miss is looked at again even if nobody says so.
+      timespec pause{0, 20'000'000};
+      bool stalled;
+      {
+        lock_type l(memory_.mutex());
+        stalled = !stalled_.empty();
+      }
+      ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&work_), FUTEX_WAIT_PRIVATE, seen,
+                stalled ? &pause : nullptr, nullptr, 0);
+    }
+    asleep_.store(false, std::memory_order_seq_cst);
+  }
+}
+
+void pager::handle(lock_type& l, const event& e) {
+  serving_ = e.segment;
+  if (!e.miss) {
+    fetch_ahead(l, e);
+  } else if (start_miss(l, e)) {
+    fetch_ahead(l, e);
+  } else {
+    if (stalled_.empty()) stalled_since_ = sys::now_ns();
+    stalled_.push_back(e);
+  }
+  serving_ = nullptr;
+  changed_.notify_all();
+}
+
+// --- loads -----------------------------------------------------------------------------------------
+
+bool pager::start_miss(lock_type& l, const event& e) {
+  block& b = e.segment->at(e.block);
+  if (b.state() != block_state::queued) return true;
+  frame* f = memory_.obtain(l, *e.segment);
+  if (!f) {
+    // A segment with a limit of its own may have nothing but dirty blocks, all of them young.
+    const segment_state& s = *e.segment;
+    if (s.options.max_resident && s.resident_count >= s.options.max_resident && s.transfers == 0)
+      for (frame* own = s.resident; own; own = own->segment_next)
+        if (!own->failed && clean(l, own, nullptr)) break;
+    return false;
+  }
+  memory_.assign(f, *e.segment, e.block);
+  const bool promised =
+      e.kind == touch::write && b.promised.load(std::memory_order_relaxed);
+  b.advance(block_state::loading);
+  start_load(l, f, promised ? load_part::outside_promise : load_part::whole);
+  return true;
+}
+
+// The block is `loading` and the frame is its own.
+void pager::start_load(lock_type& l, frame* f, load_part part) {
+  f->partial = part == load_part::outside_promise;
+  ++f->segment->transfers;
+  ++transfers_;
+  l.unlock();
+  load(f, part);
+  l.lock();
+}
+
+void pager::load(frame* f, load_part part) {
+  segment_state& s = *f->segment;
+  const block_index b = f->block;
+  if (part == load_part::outside_promise) std::memset(f->memory, 0, s.block_bytes());
+  if (s.source->nothing_to_load(b, part)) {
+    on_loaded(f, {});
+    return;
+  }
+  if (part == load_part::whole)
+    counters::add(memory_.count().bytes_read, s.block_bytes());
+  try {
+    s.source->load(b, part, f->memory, [this, f](const failure& r) { on_loaded(f, r); });
+  } catch (const std::exception& e) {
+    on_loaded(f, {std::make_error_code(std::errc::not_enough_memory), e.what()});
+  }
+}
+
+void pager::on_loaded(frame* f, const failure& result) {
+  signals_blocked no_signals;
+  lock_type l(memory_.mutex());
+  segment_state& s = *f->segment;
+  block& b = s.at(f->block);
+  const std::uint32_t word = b.word.load(std::memory_order_acquire);
+  if (result) {
+    if (word & fault_bit) {
+      // The threads that wait for it sleep on until the service thread ends the process.
+      if (!fatal_) fatal_ = described(s, f->block, "cannot be read", result);
+      has_fatal_ = true;
+    } else {
+      if (word & waiters_bit) s.load_errors[f->block] = described(s, f->block, "cannot be read", result);
+      f->read_ahead = false;
+      memory_.release(l, f);
+    }
+  } else if (f->stale.exchange(false)) {
+    if (word & waiters_bit) {  // somebody wants it: once more, now with what the store holds
+      l.unlock();
+      load(f, f->partial ? load_part::outside_promise : load_part::whole);
+      return;
+    }
+    memory_.release(l, f);
+  } else {
+    if (!s.load_errors.empty()) s.load_errors.erase(f->block);
+    memory_.order().make_young(f);
+    b.publish(block_state::ready);
+  }
+  transfer_ended(s);
+}
+
+// With the lock held.
+void pager::transfer_ended(segment_state& s) noexcept {
+  --s.transfers;
+  --transfers_;
+  changed_.notify_all();
+  if (!stalled_.empty() || has_fatal_ || stores_in_flight_) wake();
+}
+
+// --- read-ahead ------------------------------------------------------------------------------------
+
+unsigned pager::ahead_limit(const segment_state& s) noexcept {
+  constexpr std::uint64_t most_bytes = std::uint64_t{32} << 20;
+  const std::uint64_t share = std::min(most_bytes, memory_.pool().budget() / 8);
+  std::uint64_t blocks = std::max<std::uint64_t>(1, share / s.block_bytes());
+  if (ahead_option_)
+    blocks = std::min<std::uint64_t>(ahead_option_ - 1, memory_.pool().budget() / 4 / s.block_bytes());
+  if (s.options.max_resident) blocks = std::min(blocks, s.options.max_resident / 4);
+  return static_cast<unsigned>(blocks);
+}
+
+void pager::fetch_ahead(lock_type& l, const event& e) {
+  segment_state& s = *e.segment;
+  const unsigned limit = ahead_limit(s);
+  if (limit == 0) return;
+  wanted_.clear();
+  s.streams.touched(e.block, s.blocks.load(std::memory_order_relaxed), limit, wanted_);
+  for (block_index b : wanted_) {
+    if (s.at(b).state() != block_state::out) continue;
+    if (!fetch(l, s, b)) return;
+  }
+}
+
+// Starts to load a block that nobody waits for; false where no frame is to be had.
+bool pager::fetch(lock_type& l, segment_state& s, block_index index) {
+  block& b = s.at(index);
+  const load_part part = b.promised.load(std::memory_order_relaxed) ? load_part::outside_promise
+                                                                    : load_part::whole;
+  if (s.source->nothing_to_load(index, part)) return true;
+  if (!b.try_take(block_state::out)) return true;
+  frame* f = memory_.obtain(l, s);
+  if (!f) {
+    b.publish(block_state::out);
+    return false;
+  }
+  memory_.assign(f, s, index);
+  f->read_ahead = true;
+  counters::add(memory_.count().read_ahead_blocks);
+  b.advance(block_state::loading);
+  start_load(l, f, part);
+  return true;
+}
+
+// --- when nothing goes on any more -------------------------------------------------------------------
+
+// A miss found no frame.  Usually a store in flight will free one.  Where none is, blocks whose write
+// failed are tried again, and after some seconds without success the access cannot be served.
+void pager::relieve_stall(lock_type& l) {
+  if (transfers_ > 0) return;
+  if (!memory_.order().oldest() && memory_.age_one(l)) {
+    wake();
+    return;
+  }
+  if (sys::now_ns() - stalled_since_ < second * (stall_retries_ + 1)) return;
+  bool any_failed = false;
+  failure cause;
+  for (segment_state* s : segments_) {
+    for (frame* f = s->resident; f; f = f->segment_next)
+      any_failed |= f->failed.exchange(false);
+    if (!cause) cause = s->background_write_error;
+  }
+  if (any_failed && ++stall_retries_ <= max_stall_retries) {
+    wake();
+  } else if (any_failed) {
+    if (!fatal_) fatal_ = cause;
+    has_fatal_ = true;
+    wake();
+  } else if (sys::now_ns() - stalled_since_ > 60 * second && !fatal_) {
+    const event& e = stalled_.front();
+    fatal_ = described(*e.segment, e.block, "found no frame for a minute",
+                       {make_error_code(errc::budget_too_small),
+                        "every frame of the budget is pinned or busy"});
+    has_fatal_ = true;
+    wake();
+  }
+}
+
+// One message, the program's own handler, the other dirty blocks, and the documented status.
+void pager::end_process(lock_type& l) {
+  const failure f = fatal_;
+  l.unlock();
+  std::string text = "oocarray: an element access could not be served: " + f.what + "\n";
+  if (::write(2, text.data(), text.size()) < 0) { /* nobody left to tell */
+  }
+  if (on_fatal_) {
+    try {
+      on_fatal_(f);
+    } catch (...) {
+      static constexpr char complaint[] = "oocarray: the program's on_fatal handler threw\n";
+      if (::write(2, complaint, sizeof complaint - 1) < 0) { /* nobody left to tell */
+      }
+    }
+  }
+  l.lock();
+  const std::vector<segment_state*> all = segments_;
+  l.unlock();
+  std::uint64_t lost = 0;
+  for (segment_state* s : all) {
+    writeback_unlocked(*s);
+    lost += s->dirty.load();
+  }
+  text = lost ? "oocarray: " + std::to_string(lost) + " modified blocks could not be written back\n"
+              : "oocarray: all modified blocks were written back\n";
+  if (::write(2, text.data(), text.size()) < 0) { /* nobody left to tell */
+  }
+  ::_exit(fatal_exit_status);
+}
+
+failure pager::described(const segment_state& s, block_index b, const char* what,
+                         const failure& cause) const {
+  return {cause.code,
+          "array '" + s.options.name + "', block " + std::to_string(b) + " " + what + ": " + cause.what};
+}
+
+}  // namespace ooc::detail

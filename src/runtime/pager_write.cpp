@@ -1,0 +1,214 @@
+// How modified blocks get to the store: behind the program's back, and on demand.
+//
+// A block is dirty until its store has succeeded.  What ages and is about to be evicted is *cleaned*:
+// moved to its frame and written from there, its bytes kept (ready, clean).  What is mapped is
+// *flushed* in place: made read-only, written, and left mapped.  What is pinned for writing is
+// written from a copy and stays dirty.
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "runtime/pager.hpp"
+#include "runtime/signals.hpp"
+
+namespace ooc::detail {
+
+struct pager::store_group {
+  std::mutex mutex;
+  std::condition_variable ended;
+  std::size_t in_flight = 0;
+  failure first;
+
+  void begin() {
+    std::lock_guard l(mutex);
+    ++in_flight;
+  }
+  void end(const failure& f) {
+    std::lock_guard l(mutex);
+    --in_flight;
+    if (f && !first) first = f;
+    ended.notify_all();
+  }
+  void wait_below(std::size_t n) {
+    std::unique_lock l(mutex);
+    ended.wait(l, [&] { return in_flight < n; });
+  }
+};
+
+namespace {
+
+constexpr std::uint64_t most_write_bytes = std::uint64_t{32} << 20;
+
+std::size_t writes_in_flight(std::size_t block_bytes) {
+  return std::clamp<std::size_t>(most_write_bytes / block_bytes, 4, 64);
+}
+
+}  // namespace
+
+// The bytes at `from` are the block's, and nobody changes them before the store ends; the block then
+// becomes `then`.
+void pager::start_store(lock_type& l, frame* f, const std::byte* from, block_state then,
+                        std::shared_ptr<store_group> group) {
+  segment_state& s = *f->segment;
+  ++s.transfers;
+  ++transfers_;
+  ++stores_in_flight_;
+  if (group) group->begin();
+  counters::add(memory_.count().bytes_written, s.block_bytes());
+  l.unlock();
+  try {
+    s.source->store(f->block, from, [this, f, then, group](const failure& r) {
+      on_stored(f, then, group, r);
+    });
+  } catch (const std::exception& e) {
+    on_stored(f, then, group, {std::make_error_code(std::errc::not_enough_memory), e.what()});
+  }
+  l.lock();
+}
+
+void pager::on_stored(frame* f, block_state then, const std::shared_ptr<store_group>& group,
+                      const failure& result) {
+  failure told;
+  {
+    signals_blocked no_signals;
+    lock_type l(memory_.mutex());
+    segment_state& s = *f->segment;
+    if (result) {
+      told = described(s, f->block, "cannot be written", result);
+      f->failed = true;
+      if (!group && !s.background_write_error) s.background_write_error = told;
+    } else {
+      memory_.mark_clean(f);
+      stall_retries_ = 0;
+    }
+    s.at(f->block).publish(then);
+    --stores_in_flight_;
+    transfer_ended(s);
+  }
+  if (group) group->end(told);
+}
+
+// Writes an unmapped or old block from its frame; false where somebody is busy with it.  The block
+// must be dirty.  A young one may be taken as well: it is unmapped.
+bool pager::clean(lock_type& l, frame* f, std::shared_ptr<store_group> group) {
+  if (!f->dirty.load(std::memory_order_relaxed) || f->pins) return false;
+  block& b = f->segment->at(f->block);
+  const bool ready = b.try_take(block_state::ready);
+  const bool old = !ready && b.try_take(block_state::old);
+  const bool mapped =
+      !ready && !old && (b.try_take(block_state::rw) || b.try_take(block_state::ro));
+  if (!ready && !old && !mapped) return false;
+  if (!ready) {
+    l.unlock();
+    memory_.map_out(f, mapped);
+    l.lock();
+  }
+  b.advance(block_state::writing);
+  start_store(l, f, f->memory, block_state::ready, std::move(group));
+  return true;
+}
+
+// Keeps the head of the old queue clean, so that misses find a block to evict.  Only where frames
+// are about to run out: what fits in memory is not written before it must be.
+void pager::write_behind(lock_type& l) {
+  const std::uint64_t lookahead = std::min(most_write_bytes, memory_.pool().budget() / 4);
+  if (memory_.pool().used() + lookahead <= memory_.pool().budget()) return;
+  constexpr std::size_t most_stores = 64;
+  for (bool started = true; started && stores_in_flight_ < most_stores;) {
+    started = false;
+    std::uint64_t passed = 0;
+    for (frame* f = memory_.order().oldest(); f && passed < lookahead; f = f->next) {
+      passed += f->cls->bytes;
+      if (!f->dirty.load(std::memory_order_relaxed) || f->failed) continue;
+      if (clean(l, f, nullptr)) {  // released the lock meanwhile: begin anew
+        started = true;
+        break;
+      }
+    }
+  }
+}
+
+// --- writeback -------------------------------------------------------------------------------------
+
+failure pager::writeback(segment_state& s) {
+  const std::uint64_t start = sys::now_ns();
+  failure f = writeback_unlocked(s);
+  counters::add(memory_.count().write_wait_ns, sys::now_ns() - start);
+  return f;
+}
+
+failure pager::writeback_unlocked(segment_state& s) {
+  std::vector<block_index> dirty;
+  {
+    guarded_lock g(memory_.mutex());
+    s.background_write_error = {};  // what failed is dirty still and tried again now
+    for (frame* f = s.resident; f; f = f->segment_next)
+      if (f->dirty.load(std::memory_order_relaxed)) dirty.push_back(f->block);
+  }
+  std::sort(dirty.begin(), dirty.end());
+  const auto group = std::make_shared<store_group>();
+  const std::size_t limit = writes_in_flight(s.block_bytes());
+  failure pinned_failure;
+  for (block_index b : dirty) {
+    group->wait_below(limit);
+    if (!flush(s, b, group))
+      if (failure f = write_pinned(s, b); f && !pinned_failure) pinned_failure = f;
+  }
+  group->wait_below(1);
+  return group->first ? group->first : pinned_failure;
+}
+
+// Starts the store of one block, or sees that it is clean; false where it is pinned for writing.
+bool pager::flush(segment_state& s, block_index index, const std::shared_ptr<store_group>& group) {
+  block& b = s.at(index);
+  for (;;) {
+    {
+      guarded_lock g(memory_.mutex());
+      const std::uint32_t word = b.word.load(std::memory_order_acquire);
+      const block_state state = state_of(word);
+      if (state == block_state::out || state == block_state::queued ||
+          state == block_state::loading)
+        return true;  // written and evicted meanwhile
+      if (!is_transient(state)) {
+        if (!b.try_take(state)) continue;
+        frame* f = s.frame_of(b);
+        if (f->write_pins || !f->dirty.load(std::memory_order_relaxed)) {
+          const bool pinned = f->write_pins != 0;
+          b.publish(state);
+          return !pinned;
+        }
+        if (state == block_state::ro || state == block_state::rw) {
+          g.lock.unlock();
+          if (state == block_state::rw) memory_.set_access(f, PROT_READ);
+          g.lock.lock();
+          b.publish(block_state::flush);
+          start_store(g.lock, f, s.address(index), block_state::ro, group);
+        } else {
+          b.publish(state);
+          if (!clean(g.lock, f, group)) continue;
+        }
+        return true;
+      }
+    }
+    const std::uint32_t word = b.word.load(std::memory_order_acquire);
+    if (is_transient(state_of(word))) b.wait(word, false);
+  }
+}
+
+// The program, or the kernel on its behalf, may go on writing: what counts is what was there when
+// the call began.
+failure pager::write_pinned(segment_state& s, block_index index) {
+  const std::size_t n = s.block_bytes();
+  std::unique_ptr<std::byte, decltype(&std::free)> copy(
+      static_cast<std::byte*>(std::aligned_alloc(4096, n)), &std::free);
+  if (!copy) return {std::make_error_code(std::errc::not_enough_memory), "copy of a pinned block"};
+  std::memcpy(copy.get(), s.address(index), n);
+  store_group group;
+  group.begin();
+  s.source->store(index, copy.get(), [&](const failure& r) { group.end(r); });
+  group.wait_below(1);
+  counters::add(memory_.count().bytes_written, n);
+  return group.first ? described(s, index, "cannot be written", group.first) : failure{};
+}
+
+}  // namespace ooc::detail

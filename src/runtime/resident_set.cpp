@@ -1,0 +1,176 @@
+#include "runtime/resident_set.hpp"
+
+#include <cstdio>
+#include <cstring>
+
+#include "oocarray/runtime.hpp"
+
+namespace ooc::detail {
+
+void die(const char* what, int error) noexcept {
+  char text[256];
+  const int n = std::snprintf(text, sizeof text,
+                              "oocarray: %s failed (errno %d)%s; the process ends, modified blocks "
+                              "that were not written back are lost\n",
+                              what, error,
+                              error == ENOMEM ? ": raise vm.max_map_count or use larger blocks" : "");
+  if (n > 0 && ::write(2, text, static_cast<std::size_t>(n)) < 0) { /* nobody left to tell */
+  }
+  ::_exit(fatal_exit_status);
+}
+
+// --- moving pages ----------------------------------------------------------------------------------
+
+void resident_set::map_in(frame* f, bool writable) noexcept {
+  const std::size_t n = f->cls->bytes;
+  std::byte* to = f->segment->address(f->block);
+  if (!writable && !sys::protect(f->memory, n, PROT_READ)) die("mprotect of a frame", errno);
+  if (!sys::move_pages(f->memory, to, n)) die("mremap of a frame", errno);
+}
+
+// The last step replaces the block's mapping by a piece of the reservation, so that it merges with
+// its neighbours: otherwise every block ever touched would keep a mapping of its own.
+void resident_set::map_out(frame* f, bool accessible) noexcept {
+  const std::size_t n = f->cls->bytes;
+  std::byte* from = f->segment->address(f->block);
+  if (accessible && !sys::protect(from, n, PROT_NONE)) die("mprotect of a block", errno);
+  if (!sys::move_pages(from, f->memory, n)) die("mremap of a block", errno);
+  if (!sys::protect(f->memory, n, PROT_READ | PROT_WRITE)) die("mprotect of a frame", errno);
+  if (!sys::map(from, n, PROT_NONE, sys::reserve_flags | MAP_FIXED)) die("mmap of a block", errno);
+}
+
+void resident_set::set_access(frame* f, int protection) noexcept {
+  if (!sys::protect(f->segment->address(f->block), f->cls->bytes, protection))
+    die("mprotect of a block", errno);
+}
+
+// --- frames ----------------------------------------------------------------------------------------
+
+void resident_set::link(frame* f, segment_state& s) noexcept {
+  f->segment = &s;
+  f->segment_prev = nullptr;
+  f->segment_next = s.resident;
+  if (s.resident) s.resident->segment_prev = f;
+  s.resident = f;
+  ++s.resident_count;
+  f->pins = f->write_pins = 0;
+  f->partial = f->read_ahead = false;
+  f->dirty.store(false, std::memory_order_relaxed);
+  f->stale.store(false, std::memory_order_relaxed);
+  f->failed.store(false, std::memory_order_relaxed);
+}
+
+void resident_set::unlink(frame* f) noexcept {
+  segment_state& s = *f->segment;
+  (f->segment_prev ? f->segment_prev->segment_next : s.resident) = f->segment_next;
+  if (f->segment_next) f->segment_next->segment_prev = f->segment_prev;
+  --s.resident_count;
+}
+
+void resident_set::assign(frame* f, segment_state& s, block_index b) noexcept {
+  f->block = b;
+  s.at(b).frame = s.cls->number_of(f);
+}
+
+void resident_set::release(lock_type&, frame* f) noexcept {
+  segment_state& s = *f->segment;
+  block& b = s.at(f->block);
+  if (f->read_ahead) counters::add(counters_.read_ahead_waste);
+  mark_clean(f);
+  order_.forget(f);
+  unlink(f);
+  pool_.give_back(f);
+  b.publish(block_state::out);
+}
+
+void resident_set::mark_dirty(frame* f) noexcept {
+  if (!f->dirty.exchange(true, std::memory_order_relaxed))
+    f->segment->dirty.fetch_add(1, std::memory_order_relaxed);
+}
+
+void resident_set::mark_clean(frame* f) noexcept {
+  if (f->dirty.exchange(false, std::memory_order_relaxed))
+    f->segment->dirty.fetch_sub(1, std::memory_order_relaxed);
+  f->failed.store(false, std::memory_order_relaxed);
+}
+
+// --- replacement -----------------------------------------------------------------------------------
+
+frame* resident_set::obtain(lock_type& l, segment_state& s) noexcept {
+  age(l);
+  for (;;) {
+    const bool own = s.options.max_resident && s.resident_count >= s.options.max_resident;
+    if (!own) {
+      if (frame* f = pool_.take(*s.cls)) {
+        link(f, s);
+        return f;
+      }
+    }
+    const victim v = take_clean_victim(own ? &s : nullptr);
+    if (!v.taken) return nullptr;
+    if (v.was != block_state::ready) {
+      l.unlock();
+      map_out(v.taken, v.was != block_state::old);
+      l.lock();
+    }
+    counters::add(counters_.evictions);
+    release(l, v.taken);
+  }
+}
+
+// The longest-standing clean block that nobody is busy with, owned and out of its queue.  Young
+// blocks are taken only where no old one is left at all.
+resident_set::victim resident_set::take_clean_victim(const segment_state* only) noexcept {
+  const auto take = [&](frame* f, std::initializer_list<block_state> states) -> victim {
+    if (f->dirty.load(std::memory_order_relaxed) || (only && f->segment != only)) return {};
+    block& b = f->segment->at(f->block);
+    for (block_state s : states) {
+      if (!b.try_take(s)) continue;
+      // Its last owner may have made it dirty between the look above and now.
+      if (f->dirty.load(std::memory_order_relaxed)) {
+        b.publish(s);
+        return {};
+      }
+      order_.forget(f);
+      return {f, s};
+    }
+    return {};
+  };
+  for (frame* f = order_.oldest(); f; f = f->next)
+    if (victim v = take(f, {block_state::ready, block_state::old}); v.taken) return v;
+  if (order_.oldest() && !only) return {};
+  for (frame* f = order_.oldest_young(); f; f = f->next)
+    if (victim v = take(f, {block_state::ready, block_state::ro}); v.taken) return v;
+  return {};
+}
+
+void resident_set::age(lock_type& l) noexcept {
+  for (int i = 0; i < replacement::aged_per_miss && order_.wants_ageing(); ++i)
+    if (!age_one(l)) return;
+}
+
+bool resident_set::age_one(lock_type& l) noexcept {
+  constexpr int attempts = 8;
+  for (int i = 0; i < attempts; ++i) {
+    frame* f = order_.oldest_young();
+    if (!f) return false;
+    block& b = f->segment->at(f->block);
+    if (b.try_take(block_state::ro) || b.try_take(block_state::rw)) {
+      order_.forget(f);
+      l.unlock();
+      set_access(f, PROT_NONE);
+      l.lock();
+      order_.make_old(f);
+      b.publish(block_state::old);
+      return true;
+    }
+    if (b.state() == block_state::ready) {  // not mapped: nothing to take away
+      order_.make_old(f);
+      return true;
+    }
+    order_.make_young(f);  // somebody is busy with it
+  }
+  return false;
+}
+
+}  // namespace ooc::detail

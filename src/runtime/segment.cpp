@@ -1,0 +1,120 @@
+#include "runtime/segment.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <new>
+
+#include "runtime/fault_handler.hpp"
+#include "runtime/pager.hpp"
+
+namespace ooc::detail {
+
+namespace {
+
+constexpr std::size_t huge_page = std::size_t{2} << 20;
+
+std::byte* reserve_addresses(std::size_t bytes, std::size_t alignment) {
+  std::byte* p = sys::map(nullptr, bytes + alignment, PROT_NONE, sys::reserve_flags);
+  if (!p) throw std::bad_alloc();
+  const auto start = reinterpret_cast<std::uintptr_t>(p);
+  const std::uintptr_t aligned = (start + alignment - 1) / alignment * alignment;
+  if (aligned > start) sys::unmap(p, aligned - start);
+  if (const std::size_t tail = start + alignment - aligned)
+    sys::unmap(reinterpret_cast<std::byte*>(aligned) + bytes, tail);
+  return reinterpret_cast<std::byte*>(aligned);
+}
+
+}  // namespace
+
+segment::segment(detail::pager& p, segment_options o, block_source& source)
+    : pager_(p), state_(std::make_unique<segment_state>()) {
+  segment_state& s = *state_;
+  if (o.block_bytes == 0 || o.block_bytes % 4096)
+    throw usage_error(errc::invalid_request, "array '" + o.name + "': a block of " +
+                                                 std::to_string(o.block_bytes) +
+                                                 " bytes is not a multiple of 4096 bytes");
+  o.max_blocks = std::max({o.max_blocks, o.blocks, std::uint64_t{1}});
+  if (o.max_resident) o.max_resident = std::max<std::uint64_t>(o.max_resident, frame_pool::min_blocks);
+  if (o.max_blocks > (std::uint64_t{1} << 46) / o.block_bytes)
+    throw usage_error(errc::invalid_request,
+                      "array '" + o.name + "': " + std::to_string(o.max_blocks) + " blocks of " +
+                          std::to_string(o.block_bytes) + " bytes exceed the 64 TiB of addresses");
+  s.options = std::move(o);
+  s.source = &source;
+  s.blocks = s.options.blocks;
+  s.reserved = s.options.max_blocks * s.options.block_bytes;
+  const bool huge = s.options.block_bytes % huge_page == 0;
+  s.base = reserve_addresses(s.reserved, huge ? huge_page : 4096);
+  const std::size_t table_bytes = s.options.max_blocks * sizeof(block);
+  // Zero pages from the kernel: every block is `out`.
+  s.table = reinterpret_cast<block*>(
+      sys::map(nullptr, table_bytes, PROT_READ | PROT_WRITE, sys::reserve_flags));
+  try {
+    if (!s.table) throw std::bad_alloc();
+    pager_.add(s);
+  } catch (...) {
+    sys::unmap(s.base, s.reserved);
+    if (s.table) sys::unmap(s.table, table_bytes);
+    throw;
+  }
+}
+
+segment::~segment() {
+  if (fault_handler::in_forked_child()) {
+    state_.release();  // the threads that it would need exist in the parent only
+    return;
+  }
+  pager_.remove(*state_);
+  sys::unmap(state_->base, state_->reserved);
+  sys::unmap(state_->table, state_->options.max_blocks * sizeof(block));
+}
+
+std::byte* segment::base() const noexcept { return state_->base; }
+std::uint64_t segment::block_bytes() const noexcept { return state_->options.block_bytes; }
+std::uint64_t segment::blocks() const noexcept { return state_->blocks; }
+std::uint64_t segment::dirty_blocks() const { return state_->dirty; }
+
+failure segment::writeback() { return pager_.writeback(*state_); }
+
+segment::invalidated segment::invalidate(bool discard) {
+  const block_range all[] = {{0, state_->blocks}};
+  return pager_.invalidate(*state_, all, discard);
+}
+
+segment::invalidated segment::invalidate(std::span<const block_range> which, bool discard) {
+  return pager_.invalidate(*state_, which, discard);
+}
+
+void segment::prefetch(std::span<const block_range> which) { pager_.prefetch(*state_, which); }
+void segment::advise(access_pattern p) { pager_.advise(*state_, p); }
+
+failure segment::pin(std::span<const block_range> which, access_mode mode) {
+  return pager_.pin(*state_, which, mode);
+}
+
+void segment::unpin(std::span<const block_range> which, access_mode mode) noexcept {
+  pager_.unpin(*state_, which, mode);
+}
+
+void segment::promise(std::span<const block_range> which) {
+  for (const block_range& r : which)
+    for (block_index b = r.first; b < r.last; ++b)
+      if (block& k = state_->at(b); k.state() == block_state::out) k.promised = 1;
+}
+
+void segment::clear_promises() {
+  for (block_index b = 0; b < state_->blocks; ++b) state_->at(b).promised = 0;
+}
+
+void segment::grow(std::uint64_t blocks) {
+  assert(blocks <= state_->options.max_blocks);
+  state_->blocks = blocks;
+}
+
+void segment::shrink(std::uint64_t blocks) {
+  const block_range tail[] = {{blocks, state_->blocks}};
+  pager_.invalidate(*state_, tail, true);
+  state_->blocks = blocks;
+}
+
+}  // namespace ooc::detail

@@ -1,0 +1,41 @@
+// What the pager keeps of a segment; the handle that owns it is `segment`.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "runtime/block_state.hpp"
+#include "runtime/frame_pool.hpp"
+#include "runtime/read_ahead.hpp"
+#include "runtime/segment.hpp"
+
+namespace ooc::detail {
+
+struct segment_state {
+  segment_options options;
+  block_source* source = nullptr;
+  frame_class* cls = nullptr;
+  std::byte* base = nullptr;           ///< addresses of max_blocks blocks
+  std::size_t reserved = 0;            ///< bytes
+  block* table = nullptr;              ///< max_blocks records
+  std::atomic<std::uint64_t> blocks{0};
+
+  frame* resident = nullptr;           ///< frames in use, linked by segment_next; pager's lock
+  std::size_t resident_count = 0;      ///< pager's lock
+  std::uint64_t pinned_blocks = 0;     ///< counting each pin; pager's lock
+  std::size_t transfers = 0;           ///< loads and stores in flight; pager's lock
+  read_ahead streams;                  ///< pager's lock
+  std::map<block_index, failure> load_errors;  ///< for library calls that wait; pager's lock
+  failure background_write_error;      ///< first one not yet reported; pager's lock
+  std::atomic<std::uint64_t> dirty{0};
+
+  std::size_t block_bytes() const noexcept { return options.block_bytes; }
+  std::byte* address(block_index b) const noexcept { return base + b * options.block_bytes; }
+  block& at(block_index b) const noexcept { return table[b]; }
+  frame* frame_of(const block& b) const noexcept { return &cls->frames[b.frame]; }
+};
+
+}  // namespace ooc::detail
