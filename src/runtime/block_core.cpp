@@ -3,7 +3,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <mutex>
+
+#include "runtime/pager.hpp"
 
 namespace ooc::detail {
 namespace {
@@ -60,13 +61,15 @@ void check_fits(const storage::entry& meta, const std::string& path, const block
 block_core::block_core(runtime& rt, const store& s, std::string_view path, const blocking& b,
                        const block_file_options& options, how h)
     : path_(path), writable_(h != how::open_read_only), source_(b) {
-  segment_.emplace(rt.pager(), options_for(path_, b, options.max_superblocks, writable_), source_);
   storage::store_core& core = *s.core();
+  rt.pager().account_store(&core, core.staging_bytes());
+  segment_.emplace(rt.pager(), options_for(path_, b, options.max_superblocks, writable_), source_);
   const storage::opened_file f =
       h == how::create
           ? core.create(path_, file_for(b, options))
           : core.open(path_, writable_ ? storage::open_mode::read_write : storage::open_mode::read);
   if (h != how::create) check_fits(f.meta, path_, b);
+  claim_ = file_claim(core.uuid(), f.meta.id, path_, "a block_file");
   striping_ = f.meta.striping;
   source_.set_file(f.file);
 }
@@ -126,9 +129,8 @@ void throw_for(failure f, const block_coordinates& at, const std::string& path) 
 
 }  // namespace
 
-void block_core::pin_superblock(std::uint64_t superblock, access_mode mode,
-                                const block_coordinates& at) {
-  const block_range range{superblock, superblock + 1};
+void block_core::pin_for(const place& p, access_mode mode, const block_coordinates& at) {
+  const block_range range{p.superblock, p.superblock + 1};
   std::shared_lock lock(promise_mutex_);
   throw_for(segment_->pin({&range, 1}, mode), at, path_);
 }
@@ -136,13 +138,42 @@ void block_core::pin_superblock(std::uint64_t superblock, access_mode mode,
 void block_core::pin_for_overwrite(const place& p, const block_coordinates& at) {
   bool whole = true;
   for (std::size_t i = 0; i < at.size(); ++i) whole = whole && p.outer.extent[i] == shape().ne[i];
-  if (!whole) return pin_superblock(p.superblock, access_mode::write, at);
+  if (!whole) return pin_for(p, access_mode::write, at);
   const block_range range{p.superblock, p.superblock + 1};
   std::unique_lock lock(promise_mutex_);
   segment_->promise({&range, 1});
   const failure f = segment_->pin({&range, 1}, access_mode::write);
-  segment_->clear_promises();
+  if (f) segment_->clear_promises();  // a pin that succeeds uses the promise up
   throw_for(f, at, path_);
+}
+
+template <class Pin>
+void block_core::pin_briefly(Pin&& pin) {
+  for (;;) {
+    std::unique_lock lock(brief_mutex_);
+    const std::uint64_t seen = brief_ends_;
+    ++brief_pins_;
+    lock.unlock();
+    try {
+      return pin();
+    } catch (const error& e) {
+      lock.lock();
+      --brief_pins_;
+      ++brief_ends_;
+      brief_end_.notify_all();
+      if (e.code() != errc::budget_too_small) throw;
+      if (brief_pins_ == 0 && brief_ends_ == seen + 1) throw;
+      brief_end_.wait(lock, [&] { return brief_pins_ == 0 || brief_ends_ > seen + 1; });
+    }
+  }
+}
+
+void block_core::unpin_briefly(std::uint64_t superblock, access_mode mode) noexcept {
+  unpin(superblock, mode);
+  const std::lock_guard lock(brief_mutex_);
+  --brief_pins_;
+  ++brief_ends_;
+  brief_end_.notify_all();
 }
 
 void block_core::unpin(std::uint64_t superblock, access_mode mode) noexcept {
@@ -166,12 +197,12 @@ void block_core::read_block(const block_coordinates& at, std::span<std::byte> to
   check_open();
   const place p = find(at);
   check_size(to.size(), shape().block_bytes(), at, path_);
-  pin_superblock(p.superblock, access_mode::read, at);
+  pin_briefly([&] { pin_for(p, access_mode::read, at); });
   const std::byte* from = memory(p.superblock);
   p.in_memory.for_each_run([&](std::uint64_t in, std::uint64_t out, std::uint64_t n) {
     std::memcpy(to.data() + out, from + in, n);
   });
-  unpin(p.superblock, access_mode::read);
+  unpin_briefly(p.superblock, access_mode::read);
 }
 
 void block_core::write_block(const block_coordinates& at, std::span<const std::byte> from) {
@@ -179,19 +210,19 @@ void block_core::write_block(const block_coordinates& at, std::span<const std::b
   check_writable();
   const place p = find(at);
   check_size(from.size(), shape().block_bytes(), at, path_);
-  pin_for_overwrite(p, at);
+  pin_briefly([&] { pin_for_overwrite(p, at); });
   std::byte* to = memory(p.superblock);
   p.in_memory.for_each_run([&](std::uint64_t in, std::uint64_t out, std::uint64_t n) {
     std::memcpy(to + in, from.data() + out, n);
   });
-  unpin(p.superblock, access_mode::write);
+  unpin_briefly(p.superblock, access_mode::write);
 }
 
 block_guard block_core::pin(const block_coordinates& at, access_mode mode) {
   check_open();
   if (mode == access_mode::write) check_writable();
   const place p = find(at);
-  pin_superblock(p.superblock, mode, at);
+  pin_for(p, mode, at);
   return guard(p, mode);
 }
 
@@ -260,6 +291,7 @@ void block_core::close() {
                                       " pinned blocks; let go of them before close()");
   throw_if(segment_->writeback());
   segment_.reset();
+  claim_.release();
 }
 
 std::uint64_t block_core::dirty_superblocks() const {

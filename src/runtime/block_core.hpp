@@ -5,12 +5,15 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <shared_mutex>
 #include <string>
 
 #include "oocarray/block_file.hpp"
+#include "runtime/open_files.hpp"
 #include "runtime/segment.hpp"
 #include "runtime/superblock_source.hpp"
 #include "storage/store_core.hpp"
@@ -54,7 +57,7 @@ class block_core : public std::enable_shared_from_this<block_core> {
   place find(const block_coordinates& at) const;
   void check_open() const;
   void check_writable() const;
-  void pin_superblock(std::uint64_t superblock, access_mode mode, const block_coordinates& at);
+  void pin_for(const place& p, access_mode mode, const block_coordinates& at);
   /// Pins for writing a block all of whose bytes the caller will overwrite, without reading the
   /// superblock if the block is the whole of it.
   void pin_for_overwrite(const place& p, const block_coordinates& at);
@@ -63,15 +66,27 @@ class block_core : public std::enable_shared_from_this<block_core> {
   void unpin(std::uint64_t superblock, access_mode mode) noexcept;
   std::byte* memory(std::uint64_t superblock) const noexcept;
 
+  /// The pin that a read_block() or write_block() holds while it copies.  Where the budget cannot
+  /// hold one more, it waits for those of other threads, and fails only if there are none.
+  template <class Pin>
+  void pin_briefly(Pin&& pin);
+  void unpin_briefly(std::uint64_t superblock, access_mode mode) noexcept;
+
   std::string path_;
   bool writable_;
   superblock_source source_;
+  file_claim claim_;
   std::optional<segment> segment_;  ///< empty: closed
   ooc::striping striping_;
   std::atomic<std::uint64_t> guards_{0};
   /// A promise is taken back if its pin fails, and no other pin may use it up: promise and pin are
   /// one step (exclusive); ordinary pins share.
   std::shared_mutex promise_mutex_;
+
+  std::mutex brief_mutex_;
+  std::condition_variable brief_end_;
+  std::uint64_t brief_pins_ = 0;  ///< held or being tried; under brief_mutex_
+  std::uint64_t brief_ends_ = 0;  ///< under brief_mutex_
 };
 
 }  // namespace ooc::detail

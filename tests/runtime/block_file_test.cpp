@@ -133,23 +133,23 @@ TEST_CASE("blocks of one superblock cost one access to the store") {
   }
 }
 
-TEST_CASE("with one superblock in memory, as in the paper, going back reads again") {
+TEST_CASE("a superblock that had to leave is read again") {
   scratch_store s(1);
   make_file(*s, "matrix", 54000);
   ooc::runtime rt(plain(8_MiB));
-  ooc::block_file_options one;
-  one.max_superblocks = 1;
-  auto f = ooc::block_file::open(rt, *s, "matrix", paper, one);
+  ooc::block_file_options few;
+  few.max_superblocks = 4;
+  auto f = ooc::block_file::open(rt, *s, "matrix", paper, few);
   bytes block(f.block_bytes());
   const auto start = s->stats();
   const auto reads = [&] { return (s->stats() - start).read_requests; };
-  f.read_block({2, 0}, block);
-  f.read_block({3, 0}, block);
-  CHECK(reads() == 1);
-  f.read_block({4, 0}, block);
-  CHECK(reads() == 2);
-  f.read_block({2, 0}, block);
-  CHECK(reads() == 3);
+  for (std::uint64_t by = 0; by < 3; ++by)
+    for (std::uint64_t bx = 0; bx < 6; ++bx) f.read_block({bx, by}, block);
+  CHECK(reads() == 9);
+  f.read_block({5, 2}, block);
+  CHECK(reads() == 9);
+  f.read_block({0, 0}, block);
+  CHECK(reads() == 10);
 }
 
 TEST_CASE("a row of blocks is one access") {
@@ -285,6 +285,15 @@ TEST_CASE("after invalidate() another writer's bytes are seen") {
   f.invalidate();
   f.read_block({0, 0}, got);
   CHECK(got[0] == std::byte{5});
+}
+
+TEST_CASE("a file is open once in a process") {
+  scratch_store s(1);
+  ooc::runtime rt(plain(8_MiB));
+  auto f = ooc::block_file::create(rt, *s, "m", paper);
+  expect(ooc::errc::busy, [&] { ooc::block_file::open_read_only(rt, *s, "m", paper); });
+  f.close();
+  ooc::block_file::open_read_only(rt, *s, "m", paper);
 }
 
 TEST_CASE("what cannot be is refused, and nothing is changed") {
