@@ -97,7 +97,7 @@ class tile_range {
 
   /// Tiles of `shape` in row-major order; `ahead`: how many are fetched before their turn.
   tile_range(Array& array, const index<N>& shape, std::size_t ahead)
-      : array_(&array), shape_(shape), ahead_(ahead) {
+      : array_(&array), shape_(shape), strides_(array.tile_strides()), ahead_(ahead) {
     for (std::size_t k = 0; k < N; ++k)
       grid_[k] = (array.extent(k) + shape[k] - 1) / shape[k];
   }
@@ -129,7 +129,7 @@ class tile_range {
   }
   tile<T, N> at(std::size_t number) const {
     const box<N> b = box_of(number);
-    return {&array_->element(b.lower), b, array_->tile_strides()};
+    return {&array_->element(b.lower), b, strides_};
   }
   void fetch(std::size_t number) const {
     if (ahead_ == 0 || number >= size()) return;
@@ -139,6 +139,7 @@ class tile_range {
 
   Array* array_;
   index<N> shape_;
+  index<N> strides_;
   index<N> grid_{};
   std::size_t ahead_;
 };

@@ -18,7 +18,9 @@ namespace {
 constexpr std::uint64_t page = 4096;
 constexpr std::uint64_t max_bytes = (std::uint64_t{1} << 63) - 1;
 
-[[noreturn]] void refuse(const std::string& what) { throw usage_error(errc::invalid_request, what); }
+[[noreturn]] void refuse(const geometry_options& o, const std::string& what) {
+  throw usage_error(errc::invalid_request, o.name.empty() ? what : "array '" + o.name + "': " + what);
+}
 
 std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0); }
 
@@ -26,7 +28,7 @@ std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) { return a / b + (a % b
 std::uint64_t product(std::uint64_t a, std::uint64_t b, const geometry_options& o) {
   std::uint64_t r = 0;
   if (__builtin_mul_overflow(a, b, &r) || r > max_bytes)
-    refuse("an array of extents " + to_string(o.extents) +
+    refuse(o, "an array of extents " + to_string(o.extents) +
            (o.max_extent ? " (first extent up to " + std::to_string(o.max_extent) + ")" : "") +
            " with elements of " + std::to_string(o.element_size) +
            " bytes passes the limit of 2^63 - 1 bytes; use smaller extents");
@@ -112,22 +114,22 @@ array_geometry::array_geometry(geometry_options options) : options_(std::move(op
   const geometry_options& o = options_;
   rank_ = o.extents.size();
   if (rank_ < 1 || rank_ > max_rank)
-    refuse("an array has 1 to 8 dimensions, not " + std::to_string(rank_));
-  if (o.element_size == 0) refuse("an element has at least 1 byte");
+    refuse(o, "an array has 1 to 8 dimensions, not " + std::to_string(rank_));
+  if (o.element_size == 0) refuse(o, "an element has at least 1 byte");
   for (const auto* list : {&o.extents, &o.tile, &o.file_tile}) {
     if (list->empty()) continue;
     if (list->size() != rank_)
-      refuse("the tile " + to_string(*list) + " has " + std::to_string(list->size()) +
+      refuse(o, "the tile " + to_string(*list) + " has " + std::to_string(list->size()) +
              " dimensions, the array " + std::to_string(rank_));
     if (std::ranges::count(*list, 0u) != 0)
-      refuse(std::string(list == &o.extents ? "the extents " : "the tile ") + to_string(*list) +
+      refuse(o, std::string(list == &o.extents ? "the extents " : "the tile ") + to_string(*list) +
              " contain a 0; every one must be at least 1");
   }
   element_size_ = o.element_size;
   std::ranges::copy(o.extents, extents_.begin());
   max_extent_ = o.max_extent ? o.max_extent : extents_[0];
   if (max_extent_ < extents_[0])
-    refuse("max_extent " + std::to_string(max_extent_) + " is below the first extent " +
+    refuse(o, "max_extent " + std::to_string(max_extent_) + " is below the first extent " +
            std::to_string(extents_[0]));
   tiled_ = !o.tile.empty();
 
@@ -181,7 +183,7 @@ array_geometry::array_geometry(geometry_options options) : options_(std::move(op
     memory_ = make_order(rank_, s.tile, s.grid, element_size_, block_bytes_);
   } else {
     if (o.block_bytes == 0 || o.block_bytes % page != 0)
-      refuse("a block of " + std::to_string(o.block_bytes) +
+      refuse(o, "a block of " + std::to_string(o.block_bytes) +
              " bytes is not a multiple of 4096 bytes; choose, for example, " +
              std::to_string(ceil_div(o.block_bytes + (o.block_bytes == 0), page) * page));
     block_bytes_ = o.block_bytes;

@@ -58,6 +58,7 @@ struct geometry_options {
   std::uint64_t block_bytes = 0;         ///< layout_right: multiple of 4 KiB; ignored if tiled
   std::vector<std::uint64_t> tile = {};       ///< memory tile: layout_tiled; empty: layout_right
   std::vector<std::uint64_t> file_tile = {};  ///< tile in the file; empty: row_major
+  std::string name = {};                      ///< path, for messages
 };
 
 /// A run of bytes.

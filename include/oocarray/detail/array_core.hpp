@@ -23,11 +23,11 @@
 
 namespace ooc::detail {
 
-class array_geometry;
 class array_source;
 class file_claim;
 class segment;
 struct array_entry;
+struct array_plan;
 struct block_range;
 struct index_box;
 
@@ -119,8 +119,9 @@ class array_core {
  private:
   void check_writable(const char* operation) const;
   index_box checked(box_view b, const char* operation) const;
-  void set_up(runtime& rt, const array_request& r, const array_geometry& g);
-  void make_file(const array_request& r, const array_geometry& g);
+  void set_up(runtime& rt, const array_request& r, const array_plan& plan);
+  void make_file(const array_request& r, const array_plan& plan);
+  void fill_padding();
 
   std::string path_;
   bool writable_;
