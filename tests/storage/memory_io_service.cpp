@@ -23,6 +23,12 @@ failure memory_io_service::failure_of(operation op) const {
   return {f->second, "injected"};
 }
 
+/// As the real node: a failure's text names node and file.
+failure memory_io_service::named(failure f, const file_shape& file) const {
+  if (f) f.what = "node " + name_ + ": '" + file.name + "': " + f.what;
+  return f;
+}
+
 /// Calls f(share offset, memory offset, file offset) for each byte of the request on this node.
 template <class F>
 failure memory_io_service::for_each_byte(const file_shape& file, std::uint32_t turn,
@@ -67,7 +73,7 @@ void memory_io_service::read(shape_ptr file, std::uint32_t turn, request_ptr r, 
                           ++stats_.bytes_read;
                         });
   }
-  done(f);
+  done(named(std::move(f), *file));
 }
 
 void memory_io_service::write(shape_ptr file, std::uint32_t turn, request_ptr r,
@@ -89,7 +95,7 @@ void memory_io_service::write(shape_ptr file, std::uint32_t turn, request_ptr r,
                           ++stats_.bytes_written;
                         });
   }
-  done(f);
+  done(named(std::move(f), *file));
 }
 
 void memory_io_service::create(shape_ptr file, std::uint32_t turn, completion done) {
@@ -105,7 +111,7 @@ void memory_io_service::create(shape_ptr file, std::uint32_t turn, completion do
       shares_[file->id].reserved = bytes;
     }
   }
-  done(f);
+  done(named(std::move(f), *file));
 }
 
 void memory_io_service::resize(shape_ptr file, std::uint32_t turn, std::uint64_t old_size,
@@ -129,7 +135,7 @@ void memory_io_service::resize(shape_ptr file, std::uint32_t turn, std::uint64_t
       if (after < s->second.bytes.size()) s->second.bytes.resize(after);
     }
   }
-  done(f);
+  done(named(std::move(f), *file));
 }
 
 void memory_io_service::remove(file_id id, completion done) {

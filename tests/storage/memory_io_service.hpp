@@ -57,6 +57,7 @@ class memory_io_service final : public io_service {
   };
 
   failure failure_of(operation op) const;
+  failure named(failure f, const file_shape& file) const;
   template <class F>
   failure for_each_byte(const file_shape& file, std::uint32_t turn, const request& r, F&& f);
 
