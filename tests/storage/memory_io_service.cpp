@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
-namespace ooc::storage::test {
+namespace ooc::testing {
 
 namespace {
 
@@ -226,4 +226,4 @@ std::vector<std::pair<std::uint64_t, std::uint64_t>> memory_io_service::last_pie
   return last_pieces_;
 }
 
-}  // namespace ooc::storage::test
+}  // namespace ooc::testing

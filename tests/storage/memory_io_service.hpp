@@ -14,7 +14,9 @@
 
 #include "storage/io_service.hpp"
 
-namespace ooc::storage::test {
+namespace ooc::testing {
+
+using namespace ooc::storage;
 
 enum class operation { read, write, create, resize, remove, sync, verify, list };
 
@@ -70,4 +72,4 @@ class memory_io_service final : public io_service {
   io_stats stats_;
 };
 
-}  // namespace ooc::storage::test
+}  // namespace ooc::testing

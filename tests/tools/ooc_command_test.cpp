@@ -15,7 +15,7 @@
 #include "storage/store_core.hpp"
 #include "storage/temporary_folder.hpp"
 
-using ooc::storage::test::temporary_folder;
+using ooc::testing::temporary_folder;
 namespace fs = std::filesystem;
 
 namespace {

@@ -19,7 +19,7 @@
 
 using namespace ooc;
 using namespace ooc::storage;
-using namespace ooc::storage::test;
+using namespace ooc::testing;
 namespace fs = std::filesystem;
 
 namespace {
