@@ -72,7 +72,7 @@ void progress::finish() {
   finished_ = true;
 }
 
-std::string progress::line(clock::time_point now) const {
+std::string progress::line(clock::time_point now, bool last) const {
   const std::uint64_t done = done_.load(std::memory_order_relaxed);
   const double part =
       total_ == 0 ? 1 : std::min(1.0, static_cast<double>(done) / static_cast<double>(total_));
@@ -96,7 +96,7 @@ std::string progress::line(clock::time_point now) const {
                   static_cast<unsigned long long>(total_), rate);
     s += text;
   }
-  if (done >= total_)
+  if (last || done >= total_)
     s += "  took " + human_seconds(took);
   else if (done != 0)
     s += "  " + human_seconds(static_cast<double>(total_ - done) / rate) + " left";
@@ -106,7 +106,7 @@ std::string progress::line(clock::time_point now) const {
 void progress::draw(clock::time_point now, bool last) {
   const std::lock_guard lock(drawing_);
   drawn_ = true;
-  const std::string text = line(now);
+  const std::string text = line(now, last);
   if (terminal_)
     std::fprintf(out_, "\r%s\x1b[K%s", text.c_str(), last ? "\n" : "");
   else

@@ -42,7 +42,7 @@ class progress {
  private:
   using clock = std::chrono::steady_clock;
 
-  std::string line(clock::time_point now) const;
+  std::string line(clock::time_point now, bool last) const;
   void draw(clock::time_point now, bool last);
 
   const std::string label_;

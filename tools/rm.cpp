@@ -1,5 +1,6 @@
+#include <set>
+
 #include "command.hpp"
-#include "oocarray/error.hpp"
 #include "storage/store_core.hpp"
 
 namespace ooc::tool {
@@ -36,7 +37,9 @@ int run(const command& self, const std::vector<std::string>& arguments) {
     else
       doomed.push_back(e.path);
   }
-  for (const std::string& path : doomed) store.core()->remove(path);
+  std::set<std::string> removed;
+  for (const std::string& path : doomed)
+    if (removed.insert(path).second) store.core()->remove(path);  // a path may be named twice
   return success;
 }
 

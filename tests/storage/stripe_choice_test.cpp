@@ -22,7 +22,9 @@ TEST_CASE("tiles and blocks load all nodes evenly whatever the length of a row")
           for (const std::uint64_t tile_column : {0u, 1u, 5u}) {
             const std::uint64_t offset = tile_row * side * row + tile_column * width;
             if ((tile_column + 1) * width > row) continue;
-            CHECK(tile_imbalance(sf, nodes, offset, side, width, row) <= 1.35);
+            // Where a block has less than 64 KiB for each node, no size does better than 1.5.
+            CHECK(tile_imbalance(sf, nodes, offset, side, width, row) <=
+                  (block / nodes >= 65536 ? 1.35 : 1.5));
           }
         for (const std::uint64_t index : {0u, 1u, 7u})
           CHECK(tile_imbalance(sf, nodes, index * block, 1, block, block) <= 1.5);
