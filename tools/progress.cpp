@@ -59,13 +59,16 @@ void progress::advance(std::uint64_t n) {
   const auto now = clock::now();
   auto due = next_.load(std::memory_order_relaxed);
   if (now.time_since_epoch().count() < due) return;
-  const clock::duration pause = terminal_ ? clock::duration(on_terminal) : clock::duration(elsewhere);
-  if (next_.compare_exchange_strong(due, (now + pause).time_since_epoch().count())) draw(now, false);
+  const clock::duration pause =
+      terminal_ ? clock::duration(on_terminal) : clock::duration(elsewhere);
+  if (next_.compare_exchange_strong(due, (now + pause).time_since_epoch().count()))
+    draw(now, false);
 }
 
 void progress::finish() {
   const auto now = clock::now();
-  if (!drawn_ && now - start_ < (terminal_ ? clock::duration(patience) : clock::duration(elsewhere)))
+  if (!drawn_ &&
+      now - start_ < (terminal_ ? clock::duration(patience) : clock::duration(elsewhere)))
     finished_ = true;
   if (finished_) return;
   draw(now, true);
@@ -89,8 +92,8 @@ std::string progress::line(clock::time_point now, bool last) const {
   std::snprintf(text, sizeof text, "%3.0f %%  ", part * 100);
   s += text;
   if (unit_ == unit::bytes) {
-    s += human_bytes(static_cast<double>(done)) + " of " + human_bytes(static_cast<double>(total_)) +
-         "  " + human_bytes(rate) + "/s";
+    s += human_bytes(static_cast<double>(done)) + " of " +
+         human_bytes(static_cast<double>(total_)) + "  " + human_bytes(rate) + "/s";
   } else {
     std::snprintf(text, sizeof text, "%llu of %llu  %.1f/s", static_cast<unsigned long long>(done),
                   static_cast<unsigned long long>(total_), rate);

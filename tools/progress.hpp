@@ -4,8 +4,8 @@
 //     while (...) { ...; bar.advance(n); }
 //     bar.finish();
 //
-// On a terminal one line is drawn over and over, at most ten times a second; elsewhere (a log file) a
-// new line is printed every five seconds and at the end.  Work that takes less than half a second
+// On a terminal one line is drawn over and over, at most ten times a second; elsewhere (a log file)
+// a new line is printed every five seconds and at the end.  Work that takes less than half a second
 // prints nothing.  advance() may be called from any threads; it is cheap enough for every block.
 #pragma once
 

@@ -33,7 +33,8 @@ int run(const command& self, const std::vector<std::string>& arguments) {
     if (line.has("recursive"))
       collect(metadata, e, doomed);
     else if (e.kind == storage::entry_kind::folder && !metadata.list(e.path).empty())
-      throw usage_mistake("'" + e.path + "' is a folder with something in it; give -r to remove it all");
+      throw usage_mistake("'" + e.path +
+                          "' is a folder with something in it; give -r to remove it all");
     else
       doomed.push_back(e.path);
   }

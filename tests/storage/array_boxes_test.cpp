@@ -1,8 +1,9 @@
+#include "storage/array_boxes.hpp"
+
 #include <catch2/catch.hpp>
 #include <random>
 
 #include "oocarray/error.hpp"
-#include "storage/array_boxes.hpp"
 #include "storage/random_seed.hpp"
 
 using namespace ooc;

@@ -38,12 +38,15 @@ void write(const fs::path& file, const std::string& text) {
 struct shell {
   shell() { REQUIRE(run("init").status == 0); }
 
-  std::string url() const { return "local:" + (folder / "n0").string() + "," + (folder / "n1").string(); }
+  std::string url() const {
+    return "local:" + (folder / "n0").string() + "," + (folder / "n1").string();
+  }
 
   outcome run(const std::string& arguments, const std::string& environment = "") {
     const std::string out = folder / "stdout", err = folder / "stderr";
     const std::string line = "cd " + folder.path().string() + " && env OOC_STORE=" + url() + " " +
-                             environment + " " OOC_COMMAND " " + arguments + " > " + out + " 2> " + err;
+                             environment + " " OOC_COMMAND " " + arguments + " > " + out + " 2> " +
+                             err;
     const int status = std::system(line.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(out), contents(err)};
   }
@@ -94,7 +97,8 @@ std::string npy_with_header(std::string header, int version, const std::string& 
   std::string s("\x93NUMPY");
   s += static_cast<char>(version);
   s += '\0';
-  for (std::size_t i = 0; i < prefix - 8; ++i) s += static_cast<char>(header.size() >> (8 * i) & 0xff);
+  for (std::size_t i = 0; i < prefix - 8; ++i)
+    s += static_cast<char>(header.size() >> (8 * i) & 0xff);
   return s + header + data;
 }
 
@@ -104,8 +108,8 @@ TEST_CASE("help and version") {
   shell sh;
   CHECK(sh.ok("--version").starts_with("ooc "));
   CHECK(sh.ok("--help").find("export") != std::string::npos);
-  for (const char* c : {"init", "ls", "stat", "mkdir", "mv", "rm", "import", "export", "attr", "info",
-                        "verify"}) {
+  for (const char* c :
+       {"init", "ls", "stat", "mkdir", "mv", "rm", "import", "export", "attr", "info", "verify"}) {
     CHECK(sh.ok("--help").find(c) != std::string::npos);
     const std::string help = sh.ok(std::string(c) + " --help");
     CHECK(help.starts_with("Usage: ooc " + std::string(c)));
@@ -141,10 +145,12 @@ TEST_CASE("all three header versions and every element type are read") {
     sh.ok("export " + name + " " + name);
     CHECK(contents(sh.folder / name) == numbered(24));
   }
-  for (const char* type : {"f4", "f8", "c8", "c16", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8",
-                           "struct24"}) {
-    const std::string file = npy(type, {480}, numbered(480 * std::stoul(std::string(type).substr(
-                                                  std::string(type).find_first_of("123456789")))));
+  for (const char* type :
+       {"f4", "f8", "c8", "c16", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "struct24"}) {
+    const std::string file =
+        npy(type, {480},
+            numbered(480 * std::stoul(std::string(type).substr(
+                               std::string(type).find_first_of("123456789")))));
     write(sh.folder / "t.npy", file);
     sh.ok(std::string("import t.npy t-") + type);
     sh.ok(std::string("export -f t-") + type + " u.npy");
@@ -209,7 +215,8 @@ TEST_CASE("what a .npy header says and we cannot store is refused with a remedy"
         header("'<f8'", "False", "(2, -3)"), header("'<f8'", "False", "(2 3)"),
         header("'<f8", "False", "(2, 3)"), header("'<f8'", "False", "(4611686018427387904, 8)"),
         npy_with_header("{'descr': '<f8'}", 1, ""), npy_with_header("nonsense", 1, ""),
-        npy_with_header("{'descr': '<f8', 'fortran_order': False, 'shape': (6,), } junk", 1, numbered(48)),
+        npy_with_header("{'descr': '<f8', 'fortran_order': False, 'shape': (6,), } junk", 1,
+                        numbered(48)),
         npy_with_header("{}", 4, "")}) {
     write(sh.folder / "x.npy", bad);
     sh.refused("import x.npy y", "x.npy");
@@ -366,8 +373,8 @@ TEST_CASE("an import that is killed leaves nothing once the store is opened agai
     std::ofstream(sh.folder / "big") << "x";
     fs::resize_file(sh.folder / "big", std::uint64_t{20} << 30);
   }
-  const outcome o = sh.run("import big big --sparse --type u1 --shape 21474836480",
-                           "timeout -s KILL 1");
+  const outcome o =
+      sh.run("import big big --sparse --type u1 --shape 21474836480", "timeout -s KILL 1");
   CHECK(o.status != 0);
   CHECK(sh.ok("ls").empty());
   CHECK(sh.ok("verify --json").find("\"files\": 0") != std::string::npos);
