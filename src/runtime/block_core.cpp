@@ -1,9 +1,9 @@
 #include "runtime/block_core.hpp"
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 
+#include "runtime/log.hpp"
 #include "runtime/pager.hpp"
 #include "storage/stripe_choice.hpp"
 
@@ -83,10 +83,14 @@ block_core::block_core(runtime& rt, const store& s, std::string_view path, const
 
 block_core::~block_core() {
   if (closed()) return;
-  const failure f = segment_->writeback();
-  if (f)
-    std::fprintf(stderr, "oocarray: closing '%s': modified blocks were lost: %s\n", path_.c_str(),
-                 f.what.c_str());
+  try {
+    if (const failure f = segment_->writeback())
+      log_error("block file " + quoted(path_) + " closed with " +
+                std::to_string(segment_->dirty_blocks()) +
+                " modified superblocks that could not be written; they are lost: " + f.what);
+  } catch (const std::exception& e) {
+    log_error("block file " + quoted(path_) + " closed; modified blocks may be lost: " + e.what());
+  }
 }
 
 void block_core::check_open() const {
