@@ -70,7 +70,18 @@ block_core::block_core(runtime& rt, const store& s, std::string_view path, const
     : path_(path), writable_(h != how::open_read_only), source_(b) {
   storage::store_core& core = *s.core();
   rt.pager().account_store(&core, core.staging_bytes());
-  segment_.emplace(rt.pager(), options_for(path_, b, options.max_superblocks, writable_), source_);
+  const segment_options wanted = options_for(path_, b, options.max_superblocks, writable_);
+  try {
+    segment_.emplace(rt.pager(), wanted, source_);
+  } catch (const usage_error& e) {
+    if (e.code() != errc::budget_too_small) throw;
+    throw usage_error(errc::budget_too_small,
+                      "a superblock of " + quoted(path_) + " has " +
+                          std::to_string(wanted.block_bytes) +
+                          " bytes, and 4 must fit the " + std::to_string(rt.pager().budget()) +
+                          " bytes that the budget has for blocks; give the runtime more memory or "
+                          "choose smaller buffer factors");
+  }
   const storage::opened_file f =
       h == how::create
           ? core.create(path_, file_for(b, options, s.nodes()))
