@@ -75,12 +75,17 @@ class metadata_service {
   /// list until commit().  What was not committed when its maker died is swept at a later open.
   virtual entry create(std::string_view path, const new_file& f) = 0;
   virtual void commit(file_id id) = 0;
+  /// Gives up a file that was not committed: it counts as removed, its shares are to be removed.
+  virtual void abandon(file_id id) = 0;
   virtual void mkdir(std::string_view path, std::uint32_t mode, bool parents) = 0;
   /// The entries of a folder by name, or the one entry of a file.
   virtual std::vector<entry> list(std::string_view path) = 0;
   virtual void rename(std::string_view from, std::string_view to) = 0;
-  /// Removes a file or an empty folder and returns what it was; the caller removes the shares.
+  /// Removes a file or an empty folder and returns what it was; the caller removes the shares and
+  /// then says forget().
   virtual entry remove(std::string_view path) = 0;
+  /// The shares of a removed or abandoned file are gone from every node.
+  virtual void forget(file_id id) = 0;
   virtual void set_size(file_id id, std::uint64_t size, const std::vector<std::uint64_t>& extents) = 0;
   virtual void set_attribute(std::string_view path, std::string_view key, std::string_view value) = 0;
   virtual void remove_attribute(std::string_view path, std::string_view key) = 0;
@@ -88,6 +93,22 @@ class metadata_service {
   virtual void set_owner(std::string_view path, std::uint32_t uid, std::uint32_t gid) = 0;
   /// Ids of every committed file: what `ooc verify` walks and what shares are compared with.
   virtual std::vector<file_id> files() = 0;
+  /// Ids of the files being made by a process that may be alive.  Ids are never used again, and an
+  /// entry is there before its shares: a share listed *before* these calls whose id is in none of
+  /// unfinished(), files() and dead() is an orphan.
+  virtual std::vector<file_id> unfinished() = 0;
+  /// Ids of the files that were removed, abandoned, or not committed by a maker that has died, and
+  /// not yet forgotten: their shares may be removed at any time by anybody.
+  virtual std::vector<file_id> dead() = 0;
+
+  /// The entry of a committed file, wherever it is now in the name space (attributes included).
+  virtual entry find(file_id id) = 0;
+  /// While the guard lives, no other holder of one (of any process) can be changing the size of this
+  /// file.  It goes by itself when its process dies.  Throws ETIMEDOUT after 60 s.
+  virtual std::shared_ptr<void> lock_size(file_id id) = 0;
+  /// Changes acknowledged so far survive the death of the process; after sync() also the loss of
+  /// power.
+  virtual void sync() = 0;
 };
 
 }  // namespace ooc::storage

@@ -33,11 +33,28 @@ class store_core {
   /// Makes the entry, then the shares, then commits: a failure leaves nothing behind.
   /// `f.striping` may have nn == 0 (all nodes); sf must be given.
   opened_file create(std::string_view path, const new_file& f);
+  /// The same in two steps, for who fills the file before anybody may see it: a made file can be
+  /// written but has no name yet; commit() gives it its name, abandon() removes it.  If the process
+  /// dies before, a later open of the store removes it.
+  opened_file make(std::string_view path, const new_file& f);
+  void commit(const opened_file& f);
+  void abandon(const opened_file& f) noexcept;
   /// Removes entry and shares of a file, or an empty folder.
   void remove(std::string_view path);
-  /// Changes the size (and extents) of a file; returns it as it then is.
+  /// Changes the size (and extents) of a file; returns it as it then is.  Resizes of one file by
+  /// several processes happen one after another.
   opened_file resize(const opened_file& f, std::uint64_t size,
                      const std::vector<std::uint64_t>& extents);
+  /// Makes the file at least `size` bytes long: where another process has made it longer, that
+  /// stays.  Returns it as it then is.
+  opened_file grow(const opened_file& f, std::uint64_t size);
+  /// The file as it is now; who opened it before another process resized it sees the new size.
+  opened_file refresh(const opened_file& f);
+  /// Makes acknowledged writes of the file durable, and its entry with them.
+  void sync(const opened_file& f);
+  /// Removes the shares of files that were removed or never committed by processes that have died.
+  /// What cannot be removed now is left for the next sweep.
+  void sweep();
 
   metadata_service& metadata() noexcept { return *metadata_; }
   const striped_file::nodes& nodes() const noexcept { return nodes_; }
@@ -47,6 +64,11 @@ class store_core {
   std::uint64_t staging_bytes() const;
 
  private:
+  opened_file opened(entry e) const;
+  opened_file resize_locked(const entry& now, std::uint64_t size,
+                            const std::vector<std::uint64_t>& extents);
+  void remove_shares_of(file_id id, const striped_file& file);
+
   std::string url_;
   std::string uuid_;
   std::shared_ptr<metadata_service> metadata_;

@@ -1,0 +1,50 @@
+// The library's error category, and the one place where failures become exceptions.
+#include "oocarray/error.hpp"
+
+namespace ooc {
+namespace {
+
+class category final : public std::error_category {
+ public:
+  const char* name() const noexcept override { return "oocarray"; }
+
+  std::string message(int value) const override {
+    switch (static_cast<errc>(value)) {
+      case errc::invalid_request: return "invalid request";
+      case errc::type_mismatch: return "the file holds another element type or shape";
+      case errc::not_a_store: return "not an oocarray store, or not this one";
+      case errc::corrupt: return "stored bytes do not match their checksum";
+      case errc::torn: return "an overwrite was cut short and never acknowledged";
+      case errc::budget_too_small: return "the memory budget is too small";
+      case errc::dirty: return "modified data would be lost";
+      case errc::busy: return "in use";
+      case errc::closed: return "closed";
+    }
+    return "unknown error " + std::to_string(value);
+  }
+};
+
+// A failure's text ends with the message of its code, so that it is complete in a log line;
+// std::system_error appends that message itself.
+std::string without_message(const failure& f) {
+  const std::string tail = ": " + f.code.message();
+  if (f.what.ends_with(tail)) return f.what.substr(0, f.what.size() - tail.size());
+  return f.what;
+}
+
+}  // namespace
+
+const std::error_category& error_category() noexcept {
+  static const category instance;
+  return instance;
+}
+
+void throw_if(const failure& f) {
+  if (!f) return;
+  const std::string what = without_message(f);
+  if (f.code == errc::corrupt || f.code == errc::torn) throw integrity_error(f.code, what);
+  if (f.code.category() == error_category()) throw usage_error(f.code, what);
+  throw io_error(f.code, what);
+}
+
+}  // namespace ooc

@@ -1,0 +1,92 @@
+// What one I/O thread owns: a transfer engine, a bounce buffer and scratch memory that is used
+// again from request to request.  Belongs to that thread alone; the counters are the node's.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "storage/pieces.hpp"
+#include "storage/share.hpp"
+#include "storage/transfer.hpp"
+
+namespace ooc::storage {
+
+/// io_stats, counted by many threads.
+class node_counters {
+ public:
+  void add(std::uint64_t io_stats::*counter, std::uint64_t n) noexcept;
+  io_stats snapshot() const noexcept;
+
+ private:
+  static constexpr std::size_t count = sizeof(io_stats) / sizeof(std::uint64_t);
+  std::atomic<std::uint64_t> values_[count] = {};
+};
+
+/// Why a transfer did not succeed, and where.
+struct share_error {
+  int error = 0;                  ///< an errno; 0: none
+  verdict found = verdict::good;  ///< torn or corrupt: the chunk at `offset` cannot be trusted
+  std::uint64_t offset = 0;       ///< byte of the share
+  const char* step = "";          ///< what was being done
+
+  explicit operator bool() const noexcept {
+    return error != 0 || found == verdict::torn || found == verdict::corrupt;
+  }
+};
+
+/// A chunk, or a run of chunks, and the memory that its bytes come to or from.
+struct chunk_slot {
+  std::uint64_t chunk = 0;      ///< the first
+  std::uint32_t count = 0;      ///< number of chunks; 1 in the bounce buffer
+  std::uint32_t covered = 0;    ///< bounce buffer, writing: bytes that the request supplies
+  std::byte* at = nullptr;
+  bool bounced = false;
+};
+
+class io_worker {
+ public:
+  /// `staging`: bytes of bounce buffer, a multiple of 64 KiB.
+  io_worker(std::uint64_t staging, bool io_uring, node_counters& counters);
+
+  /// Runs `plan` on the data of `s` and counts it.  Where the file system refuses direct transfers,
+  /// the share goes over to buffered ones and the rest is repeated.
+  void run(share& s, direction d);
+  /// The first extent of `plan` with an error.
+  share_error first_error(const char* step) const noexcept;
+  /// Appends the checksum entries of the slots' chunks to `sums`, in the order of the slots.
+  int load_sums(const share& s);
+
+  /// Bounce buffer: memory for chunks, a spare chunk, and a place for bytes that nobody wants.
+  std::byte* bounce_chunk(std::size_t i) const noexcept {
+    return buffer_.get() + sink_bytes + (i + 1) * chunk_size;
+  }
+  std::size_t bounce_chunks() const noexcept { return bounce_chunks_; }
+  std::byte* spare() const noexcept { return buffer_.get() + sink_bytes; }
+  std::byte* sink() const noexcept { return buffer_.get(); }
+  /// Gaps up to this size between wanted chunks are read and dropped: one longer transfer is
+  /// cheaper than two (measured; see docs/decisions).
+  static constexpr std::uint64_t sink_bytes = 16 << 10;
+
+  // Scratch for the batch in progress.
+  transfer_list plan;
+  std::vector<chunk_slot> slots;
+  std::vector<sum_entry> sums;
+
+  node_counters& counters;
+
+ private:
+  struct unmap {
+    void operator()(std::byte* p) const noexcept { ::operator delete(p, std::align_val_t{4096}); }
+  };
+
+  std::unique_ptr<transfer_engine> engine_;
+  std::unique_ptr<std::byte, unmap> buffer_;
+  std::size_t bounce_chunks_;
+  std::vector<sum_entry> row_;
+};
+
+}  // namespace ooc::storage

@@ -1,0 +1,218 @@
+// The pool of I/O threads of a local node and its front, an io_service.
+//
+// One FIFO queue; threads are started when there is work and none is idle, up to the limit, and each
+// runs one operation at a time.  A parked operation is owned by its share's chunk_locks (as a raw
+// pointer) until it comes back at the head of the queue.
+//
+// Destruction waits for every operation that was submitted.  A completion may drop the last
+// reference to the node: then the thread it runs on is left to end by itself.
+#include "storage/local_node.hpp"
+
+#include <unistd.h>
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <new>
+#include <thread>
+#include <vector>
+
+#include "storage/share_operations.hpp"
+
+namespace ooc::storage {
+namespace {
+
+class thread_pool : public std::enable_shared_from_this<thread_pool> {
+ public:
+  thread_pool(const std::filesystem::path& folder, const local_node_options& options)
+      : options_(options),
+        operations_(folder, options.direct_io, [this](operation* op) { enqueue_first(op); }) {}
+
+  void submit(operation_ptr op) {
+    std::unique_lock lock(mutex_);
+    queue_.push_back(std::move(op));
+    ++open_;
+    wake();
+  }
+
+  // Returns when everything has been done and, unless called on one of them, no thread is left.
+  void stop() {
+    std::vector<std::thread> threads;
+    {
+      std::unique_lock lock(mutex_);
+      stopping_ = true;
+      work_.notify_all();
+      threads.swap(threads_);
+    }
+    for (std::thread& t : threads) {
+      if (t.get_id() == std::this_thread::get_id())
+        t.detach();
+      else
+        t.join();
+    }
+  }
+
+  const local_node_options& options() const noexcept { return options_; }
+  const share_operations& operations() const noexcept { return operations_; }
+
+ private:
+  void enqueue_first(operation* op) {
+    std::lock_guard lock(mutex_);
+    queue_.push_front(operation_ptr(op));
+    wake();
+  }
+
+  // With the mutex held.
+  void wake() {
+    work_.notify_one();
+    // An idle thread that was told of earlier work is not free for this.
+    if (queue_.size() <= idle_ || threads_.size() >= options_.workers || stopping_) return;
+    try {
+      threads_.emplace_back([self = shared_from_this()] { self->work(); });
+    } catch (const std::system_error&) {
+      if (threads_.empty()) throw;  // otherwise those that there are do the work
+    }
+  }
+
+  void work() {
+    io_worker worker(options_.staging, options_.io_uring, operations_.counters);
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      while (queue_.empty()) {
+        // Parked operations come back through the queue: stay until all have ended.
+        if (stopping_ && open_ == 0) return;
+        ++idle_;
+        work_.wait(lock);
+        --idle_;
+      }
+      operation* op = queue_.front().release();
+      queue_.pop_front();
+      lock.unlock();
+      const bool ended = run(*op, worker);
+      if (ended) {
+        op->target.reset();
+        op->finish(*op);
+        delete op;
+      }
+      lock.lock();
+      if (ended && --open_ == 0 && stopping_) work_.notify_all();
+    }
+  }
+
+  bool run(operation& op, io_worker& worker) {
+    try {
+      return operations_.step(op, worker);
+    } catch (const std::bad_alloc&) {
+      const auto code = std::make_error_code(std::errc::not_enough_memory);
+      op.result = {code, "node " + operations_.folder().path().string() + ": " + code.message()};
+      return true;
+    }
+  }
+
+  const local_node_options options_;
+  share_operations operations_;
+  std::mutex mutex_;
+  std::condition_variable work_;
+  std::deque<operation_ptr> queue_;
+  std::vector<std::thread> threads_;
+  unsigned idle_ = 0;
+  std::uint64_t open_ = 0;  // submitted and not yet ended
+  bool stopping_ = false;
+};
+
+class local_io_service final : public io_service {
+ public:
+  local_io_service(const std::filesystem::path& folder, const local_node_options& options)
+      : pool_(std::make_shared<thread_pool>(folder, options)) {}
+  ~local_io_service() override { pool_->stop(); }
+
+  void read(shape_ptr file, std::uint32_t turn, request_ptr r, std::byte* memory,
+            completion done) override {
+    auto op = make(io_kind::read, std::move(file), turn, std::move(done));
+    op->wanted = std::move(r);
+    op->memory = memory;
+    pool_->submit(std::move(op));
+  }
+
+  void write(shape_ptr file, std::uint32_t turn, request_ptr r, const std::byte* memory,
+             completion done) override {
+    auto op = make(io_kind::write, std::move(file), turn, std::move(done));
+    op->wanted = std::move(r);
+    op->memory = const_cast<std::byte*>(memory);  // an operation that writes only reads it
+    pool_->submit(std::move(op));
+  }
+
+  void create(shape_ptr file, std::uint32_t turn, completion done) override {
+    pool_->submit(make(io_kind::create, std::move(file), turn, std::move(done)));
+  }
+
+  void resize(shape_ptr file, std::uint32_t turn, std::uint64_t old_size,
+              completion done) override {
+    auto op = make(io_kind::resize, std::move(file), turn, std::move(done));
+    op->old_size = old_size;
+    pool_->submit(std::move(op));
+  }
+
+  void remove(file_id id, completion done) override {
+    auto op = make(io_kind::remove, nullptr, 0, std::move(done));
+    op->id = id;
+    pool_->submit(std::move(op));
+  }
+
+  void sync(shape_ptr file, std::uint32_t turn, completion done) override {
+    pool_->submit(make(io_kind::sync, std::move(file), turn, std::move(done)));
+  }
+
+  void verify(shape_ptr file, std::uint32_t turn,
+              std::function<void(const failure&, verify_report)> done) override {
+    auto op = make(io_kind::verify, std::move(file), turn, {});
+    op->finish = [done = std::move(done)](operation& o) { done(o.result, std::move(o.report)); };
+    pool_->submit(std::move(op));
+  }
+
+  void list(std::function<void(const failure&, std::vector<file_id>)> done) override {
+    auto op = make(io_kind::list, nullptr, 0, {});
+    op->finish = [done = std::move(done)](operation& o) { done(o.result, std::move(o.ids)); };
+    pool_->submit(std::move(op));
+  }
+
+  std::string name() const override { return pool_->operations().folder().path().string(); }
+  io_stats stats() const override { return pool_->operations().counters.snapshot(); }
+  std::uint64_t staging_bytes() const override {
+    return pool_->options().workers * pool_->options().staging;
+  }
+
+ private:
+  static operation_ptr make(io_kind kind, shape_ptr file, std::uint32_t turn, completion done) {
+    auto op = std::make_unique<operation>();
+    op->kind = kind;
+    op->file = std::move(file);
+    op->turn = turn;
+    op->finish = [done = std::move(done)](operation& o) { done(o.result); };
+    return op;
+  }
+
+  const std::shared_ptr<thread_pool> pool_;
+};
+
+}  // namespace
+
+std::shared_ptr<io_service> open_local_node(const std::filesystem::path& folder,
+                                            const local_node_options& options) {
+  if (options.workers == 0 || options.staging == 0 || options.staging % (64 << 10) != 0)
+    throw usage_error(errc::invalid_request,
+                      "a local node needs at least one worker and a staging size that is a multiple "
+                      "of 64 KiB");
+  const auto shares = folder / "shares";
+  std::error_code code;
+  if (!std::filesystem::is_directory(folder, code) && !code)
+    code = std::make_error_code(std::errc::not_a_directory);
+  if (!code) std::filesystem::create_directory(shares, code);
+  if (!code && ::access(shares.c_str(), R_OK | W_OK | X_OK) != 0)
+    code = {errno, std::generic_category()};
+  if (code)
+    throw io_error(code, "node " + folder.string() + ": the folder cannot be used");
+  return std::make_shared<local_io_service>(std::filesystem::absolute(folder), options);
+}
+
+}  // namespace ooc::storage

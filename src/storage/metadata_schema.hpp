@@ -1,0 +1,27 @@
+// The tables of the metadata database; docs/disk-format.md, "Metadata database", describes them.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string_view>
+
+#include "storage/metadata_service.hpp"
+#include "storage/sqlite.hpp"
+
+namespace ooc::storage {
+
+inline constexpr std::int64_t metadata_application_id = 0x4f4f4341;  // "OOCA"
+inline constexpr std::int64_t metadata_schema_version = 1;
+inline constexpr file_id root_id = 1;
+
+/// Makes the database of a new store: one folder, the root, that belongs to `owner`.
+void make_metadata_database(const std::filesystem::path& file, std::string_view store_uuid,
+                            credentials owner);
+
+/// Opens a database and checks that it is ours, of a known version and of the store `store_uuid`.
+/// Throws usage_error (errc::not_a_store) where it is not, integrity_error where it is damaged.
+std::unique_ptr<sqlite::connection> open_metadata_database(const std::filesystem::path& file,
+                                                           std::string_view store_uuid);
+
+}  // namespace ooc::storage

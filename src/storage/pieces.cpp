@@ -1,0 +1,118 @@
+// The walk over a nested request, skipping what lies on other nodes.
+#include "storage/pieces.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace ooc::storage {
+namespace {
+
+constexpr std::uint64_t nowhere = std::numeric_limits<std::uint64_t>::max();
+
+class walker {
+ public:
+  walker(const striping& s, std::uint32_t turn, std::vector<piece>& out)
+      : s_(s), turn_(turn), out_(out) {}
+
+  void entry(const nested_request& n) {
+    // reach_[l]: bytes from the first to one past the last byte of one repetition below level l.
+    reach_[n.depth] = n.run;
+    for (std::uint32_t l = n.depth; l-- > 0;)
+      reach_[l] = reach_[l + 1] + (n.levels[l].count - 1) * n.levels[l].file_step;
+    nest(n, 0, n.file_offset, n.memory_offset);
+  }
+
+  bool sorted() const noexcept { return sorted_; }
+
+ private:
+  // The first file offset >= o that lies on this node.
+  std::uint64_t next_here(std::uint64_t o) const noexcept {
+    const std::uint64_t stripe = o / s_.sf;
+    const std::uint64_t turn = stripe % s_.nn;
+    if (turn == turn_) return o;
+    const std::uint64_t next = stripe + (turn_ + s_.nn - turn) % s_.nn;
+    return next > nowhere / s_.sf ? nowhere : next * s_.sf;
+  }
+
+  void nest(const nested_request& n, std::uint32_t level, std::uint64_t file,
+            std::uint64_t memory) {
+    if (level == n.depth) return run(file, memory, n.run);
+    const stride_level& l = n.levels[level];
+    for (std::uint64_t i = 0; i < l.count;) {
+      const std::uint64_t at = file + i * l.file_step;
+      const std::uint64_t here = next_here(at);
+      if (here < at + reach_[level + 1]) {
+        nest(n, level + 1, at, memory + i * l.memory_step);
+        ++i;
+        continue;
+      }
+      // Nothing of this repetition is here: go to the first that reaches past `here`.
+      if (l.file_step == 0 || here == nowhere) return;
+      const std::uint64_t skip = (here - (at + reach_[level + 1])) / l.file_step + 1;
+      if (skip >= l.count - i) return;
+      i += skip;
+    }
+  }
+
+  void run(std::uint64_t file, std::uint64_t memory, std::uint64_t length) {
+    if (s_.nn == 1) return found(file, memory, length);
+    const std::uint64_t end = file + length;
+    for (std::uint64_t o = next_here(file); o < end;) {
+      const std::uint64_t rest = s_.sf - o % s_.sf;
+      const std::uint64_t part = std::min(rest, end - o);
+      found(s_.node_offset(o), memory + (o - file), part);
+      if (part < rest) return;
+      o = next_here(o + part);
+    }
+  }
+
+  void found(std::uint64_t node, std::uint64_t memory, std::uint64_t length) {
+    if (!out_.empty()) {
+      piece& last = out_.back();
+      if (last.node_end() == node && last.memory_offset + last.length == memory) {
+        last.length += length;
+        return;
+      }
+      if (node < last.node_offset) sorted_ = false;
+    }
+    out_.push_back({node, memory, length});
+  }
+
+  const striping& s_;
+  const std::uint64_t turn_;
+  std::vector<piece>& out_;
+  std::uint64_t reach_[nested_request::max_levels + 1] = {};
+  bool sorted_ = true;
+};
+
+}  // namespace
+
+void share_pieces(const request& r, const striping& s, std::uint32_t turn,
+                  std::vector<piece>& out) {
+  out.clear();
+  walker w(s, turn, out);
+  for (const nested_request& n : r.entries()) w.entry(n);
+  if (w.sorted()) return;
+
+  std::stable_sort(out.begin(), out.end(), [](const piece& a, const piece& b) {
+    return a.node_offset < b.node_offset;
+  });
+  std::size_t kept = 0;
+  for (std::size_t i = 1; i < out.size(); ++i) {
+    piece& last = out[kept];
+    if (last.node_end() == out[i].node_offset &&
+        last.memory_offset + last.length == out[i].memory_offset)
+      last.length += out[i].length;
+    else
+      out[++kept] = out[i];
+  }
+  out.resize(kept + 1);
+}
+
+bool overlap(std::span<const piece> sorted) noexcept {
+  for (std::size_t i = 1; i < sorted.size(); ++i)
+    if (sorted[i].node_offset < sorted[i - 1].node_end()) return true;
+  return false;
+}
+
+}  // namespace ooc::storage

@@ -1,0 +1,149 @@
+#include "storage/share.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <thread>
+
+#include "storage/whole_transfer.hpp"
+
+namespace ooc::storage {
+namespace {
+
+int open_data(const std::filesystem::path& path, int flags, file_descriptor& fd) {
+  fd = file_descriptor(::open(path.c_str(), O_RDWR | O_CLOEXEC | flags));
+  return fd ? 0 : errno;
+}
+
+int flush_file(int fd) { return ::fdatasync(fd) == 0 ? 0 : errno; }
+
+}  // namespace
+
+share::share(const node_folder& folder, file_id id, file_descriptor direct,
+             file_descriptor buffered, sum_file sums)
+    : data_path_(folder.data(id)),
+      direct_(std::move(direct)),
+      buffered_(std::move(buffered)),
+      data_(direct_ ? direct_.get() : buffered_.get()),
+      sums_(std::move(sums)),
+      regions_(sums_.fd()),
+      undo_(folder.undo(id)) {}
+
+int share::open(const node_folder& folder, file_id id, bool direct_io,
+                std::shared_ptr<share>& out) {
+  file_descriptor sums(::open(folder.sums(id).c_str(), O_RDWR | O_CLOEXEC));
+  if (!sums) return errno;
+  file_descriptor direct;
+  file_descriptor buffered;
+  int error = direct_io ? open_data(folder.data(id), O_DIRECT, direct) : EINVAL;
+  if (error == EINVAL) error = open_data(folder.data(id), 0, buffered);
+  if (error != 0) return error;
+
+  std::shared_ptr<share> s(
+      new share(folder, id, std::move(direct), std::move(buffered), sum_file(std::move(sums))));
+  sum_header h;
+  error = s->read_header(h);
+  if (error == EINVAL || (error == 0 && h.id != id)) return EUCLEAN;
+  if (error != 0) return error;
+  if (h.unsynced != boot_id{} && h.unsynced != this_boot()) {
+    error = s->recover_from_power_loss();
+    if (error != 0) return error;
+  }
+  out = std::move(s);
+  return 0;
+}
+
+int share::give_up_direct() {
+  std::lock_guard lock(header_);
+  if (!direct()) return 0;
+  if (const int e = open_data(data_path_, 0, buffered_)) return e;
+  // The direct descriptor stays open: other threads may be using it.
+  data_.store(buffered_.get(), std::memory_order_release);
+  return 0;
+}
+
+int share::read_header(sum_header& h) const {
+  // Another process may be writing its mark at this moment: look again before calling it damaged.
+  int error = EINVAL;
+  for (int attempt = 0; error == EINVAL && attempt < 100; ++attempt) {
+    if (attempt > 0) std::this_thread::yield();
+    error = sums_.read_header(h);
+  }
+  return error;
+}
+
+int share::mark_unsynced(sum_header& h) {
+  if (const int e = read_header(h)) return e;
+  if (h.unsynced == this_boot()) return 0;
+  std::lock_guard lock(header_);
+  if (const int e = read_header(h)) return e;
+  if (h.unsynced == this_boot()) return 0;
+  h.unsynced = this_boot();
+  // Processes that mark at the same time write the same bytes; a sync excludes them all.
+  if (const int e = sums_.write_header(h)) return e;
+  return sums_.make_durable();
+}
+
+bool share::clean() const {
+  sum_header h;
+  return read_header(h) == 0 && h.unsynced == boot_id{};
+}
+
+int share::flush() {
+  int error = flush_file(data());
+  if (error == 0) error = sums_.make_durable();
+  if (error != 0) sync_failed_ = true;
+  return error;
+}
+
+int share::settle_as_durable() {
+  if (const int e = flush()) return e;
+  std::lock_guard lock(header_);
+  sum_header h;
+  if (const int e = read_header(h)) return e;
+  h.unsynced = {};
+  h.syncs += 1;
+  h.flags |= sum_header::synced_once;
+  int error = sums_.write_header(h);
+  if (error == 0) error = sums_.make_durable();
+  if (error != 0) {
+    sync_failed_ = true;
+    return error;
+  }
+  undo_.forget();
+  return 0;
+}
+
+int share::recover_from_power_loss() {
+  region_locks::hold hold;
+  if (const int e = regions_.lock_share(hold)) return e;
+  sum_header h;
+  if (const int e = read_header(h)) return e;
+  if (h.unsynced == boot_id{} || h.unsynced == this_boot()) return 0;  // another process did it
+
+  file_descriptor data_file;
+  if (const int e = open_data(data_path_, 0, data_file)) return e;
+  struct stat st {};
+  if (::fstat(data_file.get(), &st) != 0) return errno;
+  const std::uint64_t chunks = static_cast<std::uint64_t>(st.st_size) / chunk_size;
+  int error = undo_.replay(h.syncs, [&](const undo_record& r) {
+    if (r.chunk >= chunks) return 0;
+    const sum_entry entry{r.sum, r.sum};
+    if (r.sum != 0)
+      if (const int e = write_whole(data_file.get(), r.image, chunk_size, r.chunk * chunk_size))
+        return e;
+    return sums_.write(r.chunk, {&entry, 1});
+  });
+  if (error == 0) error = flush_file(data_file.get());
+  if (error == 0) error = sums_.make_durable();
+  if (error != 0) return error;
+  h.unsynced = {};
+  h.flags |= sum_header::power_lost;
+  error = sums_.write_header(h);
+  if (error == 0) error = sums_.make_durable();
+  if (error == 0) undo_.forget();
+  return error;
+}
+
+}  // namespace ooc::storage

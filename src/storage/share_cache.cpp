@@ -1,0 +1,40 @@
+#include "storage/share_cache.hpp"
+
+namespace ooc::storage {
+
+int share_cache::get(file_id id, std::shared_ptr<share>& out) {
+  std::lock_guard lock(mutex_);
+  if (const auto found = by_id_.find(id); found != by_id_.end()) {
+    order_.splice(order_.begin(), order_, found->second);
+    out = found->second->second;
+    return 0;
+  }
+  // Opening under the lock keeps a second thread from making a second object.
+  std::shared_ptr<share> opened;
+  if (const int e = share::open(folder_, id, direct_io_, opened)) return e;
+  order_.emplace_front(id, opened);
+  by_id_[id] = order_.begin();
+  out = std::move(opened);
+  trim();
+  return 0;
+}
+
+void share_cache::drop(file_id id) {
+  std::lock_guard lock(mutex_);
+  const auto found = by_id_.find(id);
+  if (found == by_id_.end()) return;
+  order_.erase(found->second);
+  by_id_.erase(found);
+}
+
+void share_cache::trim() {
+  for (auto at = order_.end(); at != order_.begin() && order_.size() > limit_;) {
+    --at;
+    // In use (the list holds one reference), or remembering a failed sync: stays.
+    if (at->second.use_count() > 1 || at->second->sync_failed()) continue;
+    by_id_.erase(at->first);
+    at = order_.erase(at);
+  }
+}
+
+}  // namespace ooc::storage

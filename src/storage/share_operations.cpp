@@ -1,0 +1,180 @@
+// Reading and writing, and how an operation waits for its chunks.
+#include "storage/share_operations.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "storage/share_writer.hpp"
+
+namespace ooc::storage {
+namespace {
+
+// The chunks that the pieces (sorted) touch.
+std::vector<chunk_range> chunks_of(const std::vector<piece>& pieces) {
+  std::vector<chunk_range> ranges;
+  for (const piece& p : pieces) {
+    const chunk_range r{p.node_offset / chunk_size, (p.node_end() - 1) / chunk_size + 1};
+    if (!ranges.empty() && r.first <= ranges.back().end)
+      ranges.back().end = std::max(ranges.back().end, r.end);
+    else
+      ranges.push_back(r);
+  }
+  return ranges;
+}
+
+std::vector<chunk_range> chunks_of(std::vector<bad_chunk>& bad) {
+  std::sort(bad.begin(), bad.end(),
+            [](const bad_chunk& a, const bad_chunk& b) { return a.chunk < b.chunk; });
+  std::vector<chunk_range> ranges;
+  for (const bad_chunk& b : bad) {
+    if (!ranges.empty() && b.chunk <= ranges.back().end)
+      ranges.back().end = b.chunk + 1;
+    else
+      ranges.push_back({b.chunk, b.chunk + 1});
+  }
+  return ranges;
+}
+
+// Those parts of the pieces that lie in the ranges.
+std::vector<piece> clipped(const std::vector<piece>& pieces,
+                           const std::vector<chunk_range>& ranges) {
+  std::vector<piece> out;
+  for (const piece& p : pieces) {
+    const std::uint64_t from = p.node_offset / chunk_size;
+    auto r = std::partition_point(ranges.begin(), ranges.end(),
+                                  [&](const chunk_range& c) { return c.end <= from; });
+    for (; r != ranges.end() && r->first * chunk_size < p.node_end(); ++r) {
+      const std::uint64_t begin = std::max(p.node_offset, r->first * chunk_size);
+      const std::uint64_t end = std::min(p.node_end(), r->end * chunk_size);
+      out.push_back({begin, p.memory_offset + (begin - p.node_offset), end - begin});
+    }
+  }
+  return out;
+}
+
+std::uint64_t bytes_of(const std::vector<piece>& pieces) {
+  std::uint64_t n = 0;
+  for (const piece& p : pieces) n += p.length;
+  return n;
+}
+
+}  // namespace
+
+share_operations::share_operations(std::filesystem::path folder, bool direct_io,
+                                   std::function<void(operation*)> resume)
+    : folder_(std::move(folder)), cache_(folder_, direct_io), resume_(std::move(resume)) {}
+
+bool share_operations::step(operation& op, io_worker& w) {
+  switch (op.kind) {
+    case io_kind::read: return read(op, w);
+    case io_kind::write: return write(op, w);
+    case io_kind::sync: return sync(op);
+    case io_kind::resize: return resize(op, w);
+    case io_kind::remove: return remove(op);
+    case io_kind::verify: return verify(op, w);
+    case io_kind::create: op.result = create(op); return true;
+    case io_kind::list: op.result = list(op); return true;
+  }
+  return true;
+}
+
+// Checks the arguments and opens the share; on failure the operation has ended.
+bool share_operations::begin(operation& op, const char* what) {
+  const file_shape& f = *op.file;
+  if (f.striping.nn == 0 || f.striping.sf == 0 || op.turn >= f.striping.nn) {
+    op.result = refused(op, what, "no such turn, or a striping without nodes or stripes");
+    return false;
+  }
+  if (op.wanted && op.wanted->file_end() > f.size) {
+    op.result = refused(op, what,
+                        "the request ends at byte " + std::to_string(op.wanted->file_end()) +
+                            ", the file at " + std::to_string(f.size));
+    return false;
+  }
+  if (const int e = cache_.get(f.id, op.target)) {
+    op.result = failed(op, what, e,
+                       e == ENOENT    ? "the share is missing"
+                       : e == EUCLEAN ? "the header of its checksums is damaged"
+                                      : "");
+    return false;
+  }
+  return true;
+}
+
+// False: parked, and `op` is no longer ours.
+bool share_operations::claim(operation& op, std::vector<chunk_range> ranges, bool exclusive) {
+  op.claimed = true;  // when it is next looked at
+  op.claim.ranges = std::move(ranges);
+  op.claim.exclusive = exclusive;
+  op.claim.resume = [this, &op] { resume_(&op); };
+  return op.target->chunks().lock(op.claim);
+}
+
+bool share_operations::read(operation& op, io_worker& w) {
+  if (!op.claimed) {
+    counters.add(&io_stats::read_requests, 1);
+    if (!begin(op, "read")) return true;
+    share_pieces(*op.wanted, op.file->striping, op.turn, op.pieces);
+    counters.add(&io_stats::read_pieces, op.pieces.size());
+    share_reader reader(w, *op.target, *op.file, op.turn);
+    if (const share_error e = reader.read(op.pieces, op.memory, false, op.bad)) {
+      op.result = failed(op, "read", e);
+      return true;
+    }
+    counters.add(&io_stats::bytes_read, bytes_of(op.pieces));
+    if (op.bad.empty()) return true;
+    // Perhaps a writer was in between: look again at those chunks with writers kept out.
+    std::vector<chunk_range> suspects = chunks_of(op.bad);
+    op.pieces = clipped(op.pieces, suspects);
+    op.bad.clear();
+    if (!claim(op, std::move(suspects), false)) return false;
+  }
+  op.result = read_claimed(op, w);
+  op.target->chunks().unlock(op.claim);
+  return true;
+}
+
+failure share_operations::read_claimed(operation& op, io_worker& w) {
+  region_locks::hold hold;
+  if (const int e = op.target->regions().lock_chunks(op.claim.ranges, hold))
+    return failed(op, "read", e, "locking the share");
+  share_reader reader(w, *op.target, *op.file, op.turn);
+  if (const share_error e = reader.read(op.pieces, op.memory, true, op.bad))
+    return failed(op, "read", e);
+  if (op.bad.empty()) return {};
+  const bad_chunk& first = op.bad.front();
+  return failed(op, "read", {0, first.found, first.chunk * chunk_size, "reading data"});
+}
+
+bool share_operations::write(operation& op, io_worker& w) {
+  if (!op.claimed) {
+    counters.add(&io_stats::write_requests, 1);
+    if (!begin(op, "write")) return true;
+    share_pieces(*op.wanted, op.file->striping, op.turn, op.pieces);
+    counters.add(&io_stats::write_pieces, op.pieces.size());
+    if (op.pieces.empty()) return true;
+    if (overlap(op.pieces)) {
+      op.result = refused(op, "write", "pieces of the request overlap in the file");
+      return true;
+    }
+    if (!claim(op, chunks_of(op.pieces), true)) return false;
+  }
+  op.result = write_claimed(op, w);
+  op.target->chunks().unlock(op.claim);
+  return true;
+}
+
+failure share_operations::write_claimed(operation& op, io_worker& w) {
+  region_locks::hold hold;
+  if (const int e = op.target->regions().lock_chunks(op.claim.ranges, hold))
+    return failed(op, "write", e, "locking the share");
+  sum_header h;
+  if (const int e = op.target->mark_unsynced(h))
+    return failed(op, "write", e, "marking the share as written");
+  share_writer writer(w, *op.target, *op.file, op.turn, h);
+  if (const share_error e = writer.write(op.pieces, op.memory)) return failed(op, "write", e);
+  counters.add(&io_stats::bytes_written, bytes_of(op.pieces));
+  return {};
+}
+
+}  // namespace ooc::storage

@@ -1,0 +1,91 @@
+// What a local node does for each kind of operation, a step at a time on an I/O thread.
+//
+// An operation whose chunks are claimed by another is parked between two steps, holding no thread
+// and no other lock; it is handed to `resume` when its claim has been granted.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "storage/io_worker.hpp"
+#include "storage/node_folder.hpp"
+#include "storage/share_cache.hpp"
+#include "storage/share_reader.hpp"
+
+namespace ooc::storage {
+
+enum class io_kind { read, write, create, resize, remove, sync, verify, list };
+
+/// One call of io_service, from its submission to its completion.
+struct operation {
+  io_kind kind = io_kind::read;
+  shape_ptr file;
+  std::uint32_t turn = 0;
+  request_ptr wanted;
+  std::byte* memory = nullptr;      ///< of a write: only read
+  std::uint64_t old_size = 0;       ///< resize
+  file_id id = 0;                   ///< remove
+
+  failure result;
+  verify_report report;             ///< verify
+  std::vector<file_id> ids;         ///< list
+  std::function<void(operation&)> finish;  ///< calls the caller's completion
+
+  // Between the steps.
+  bool claimed = false;             ///< the claim has been granted
+  std::shared_ptr<share> target;
+  std::vector<piece> pieces;
+  std::vector<bad_chunk> bad;
+  chunk_locks::claim claim;
+};
+
+using operation_ptr = std::unique_ptr<operation>;
+
+class share_operations {
+ public:
+  /// `resume` takes a parked operation back into the queue; it may be called from any thread.
+  share_operations(std::filesystem::path folder, bool direct_io,
+                   std::function<void(operation*)> resume);
+
+  /// Runs `op` until it has ended (true; `op.result` says how) or is parked (false; `op` may then
+  /// be running on another thread already).
+  bool step(operation& op, io_worker& w);
+
+  const node_folder& folder() const noexcept { return folder_; }
+  node_counters counters;
+
+ private:
+  bool read(operation& op, io_worker& w);
+  bool write(operation& op, io_worker& w);
+  bool sync(operation& op);
+  bool resize(operation& op, io_worker& w);
+  bool remove(operation& op);
+  bool verify(operation& op, io_worker& w);
+  failure create(operation& op);
+  failure list(operation& op);
+
+  failure read_claimed(operation& op, io_worker& w);
+  failure write_claimed(operation& op, io_worker& w);
+  failure sync_claimed(operation& op);
+  failure resize_claimed(operation& op, io_worker& w);
+  failure remove_claimed(operation& op);
+  failure verify_claimed(operation& op, io_worker& w);
+
+  bool begin(operation& op, const char* what);
+  bool claim(operation& op, std::vector<chunk_range> ranges, bool exclusive);
+  failure reserve(const file_shape& f, const char* what, std::uint64_t bytes);
+
+  // Messages: what was done to which file where, why not, and what helps.
+  failure failed(const operation& op, const char* what, int error, const std::string& more = "");
+  failure failed(const operation& op, const char* what, const share_error& e);
+  failure refused(const operation& op, const char* what, const std::string& why);
+  std::string chunk_text(const operation& op, const bad_chunk& c);
+
+  const node_folder folder_;
+  share_cache cache_;
+  const std::function<void(operation*)> resume_;
+};
+
+}  // namespace ooc::storage

@@ -1,0 +1,57 @@
+// Reading pieces of a share, every delivered chunk checked.
+//
+// Whole chunks whose memory is aligned go straight to the caller; everything else comes through the
+// bounce buffer and is copied.  Chunks that are near each other on disk are read as one extent, the
+// gap into the sink.  Checksums are read after the data: see share.hpp for what a mismatch means.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "storage/io_worker.hpp"
+
+namespace ooc::storage {
+
+/// A chunk whose bytes match none of its checksums.
+struct bad_chunk {
+  std::uint64_t chunk = 0;
+  verdict found = verdict::good;
+};
+
+class share_reader {
+ public:
+  share_reader(io_worker& w, share& s, const file_shape& f, std::uint32_t turn)
+      : w_(w), s_(s), f_(f), turn_(turn) {}
+
+  /// Reads `pieces` (by node offset) to memory + memory_offset.  Chunks that fail their check are
+  /// appended to `bad`; the bytes of pieces in them are undefined.  `bounce_all`: deliver nothing
+  /// that has not been checked in memory of our own.
+  share_error read(std::span<const piece> pieces, std::byte* memory, bool bounce_all,
+                   std::vector<bad_chunk>& bad);
+
+  /// Reads chunks [first, first + count) only to check them (count <= bounce_chunks()); adds the
+  /// number of those that were ever written to `written`.
+  share_error check(std::uint64_t first, std::uint32_t count, std::uint64_t& written,
+                    std::vector<bad_chunk>& bad);
+
+ private:
+  struct copy {
+    const std::byte* from;
+    std::byte* to;
+    std::size_t bytes;
+  };
+
+  void plan_slot(const chunk_slot& slot);
+  share_error flush(std::vector<bad_chunk>& bad);
+  void judge_slots(std::vector<bad_chunk>& bad);
+
+  io_worker& w_;
+  share& s_;
+  const file_shape& f_;
+  const std::uint32_t turn_;
+  std::size_t bounced_ = 0;        // chunks of the bounce buffer in use
+  std::uint64_t planned_ = 0;      // chunks in the batch
+  std::vector<copy> copies_;
+};
+
+}  // namespace ooc::storage

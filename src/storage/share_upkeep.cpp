@@ -1,0 +1,252 @@
+// Everything but reading and writing: the life of a share, sync and verify.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "storage/share_operations.hpp"
+#include "storage/share_writer.hpp"
+
+namespace ooc::storage {
+namespace {
+
+std::uint64_t chunks_for(std::uint64_t bytes) { return bytes / chunk_size + (bytes % chunk_size != 0); }
+
+// Makes a file of `bytes`, with its space if `reserved`.  `from`: where the new part begins.
+int extend(int fd, std::uint64_t from, std::uint64_t bytes, bool reserved) {
+  if (bytes <= from) return 0;
+  if (reserved) {
+    int e = 0;
+    do {
+      e = ::fallocate(fd, 0, static_cast<off_t>(from), static_cast<off_t>(bytes - from)) == 0
+              ? 0
+              : errno;
+    } while (e == EINTR);
+    if (e != EOPNOTSUPP) return e;
+    e = ::posix_fallocate(fd, static_cast<off_t>(from), static_cast<off_t>(bytes - from));
+    if (e != EOPNOTSUPP && e != EINVAL) return e;
+  }
+  return ::ftruncate(fd, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
+}
+
+int make_folder(const std::filesystem::path& path) {
+  if (::mkdir(path.c_str(), 0777) == 0 || errno == EEXIST) return 0;
+  return errno;
+}
+
+int flush_path(const std::filesystem::path& path) {
+  file_descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  return fd && ::fsync(fd.get()) == 0 ? 0 : errno;
+}
+
+std::string space_text(const std::filesystem::path& folder, std::uint64_t needed) {
+  struct statvfs v {};
+  std::string t = "it needs " + std::to_string(needed) + " bytes there";
+  if (::statvfs(folder.c_str(), &v) == 0)
+    t += ", " + std::to_string(std::uint64_t{v.f_bavail} * v.f_frsize) + " are available";
+  return t + " (a sparse file reserves nothing)";
+}
+
+}  // namespace
+
+failure share_operations::create(operation& op) {
+  const file_shape& f = *op.file;
+  if (f.striping.nn == 0 || f.striping.sf == 0 || op.turn >= f.striping.nn)
+    return refused(op, "creation", "no such turn, or a striping without nodes or stripes");
+  const std::uint64_t chunks = chunks_for(f.striping.share_size(op.turn, f.size));
+  const auto folder = folder_.sums(f.id).parent_path();
+  if (const int e = make_folder(folder)) return failed(op, "creation", e);
+
+  constexpr int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
+  file_descriptor sums(::open(folder_.sums(f.id).c_str(), flags, 0666));
+  if (!sums) return failed(op, "creation", errno, "making the checksum file");
+  file_descriptor data(::open(folder_.data(f.id).c_str(), flags, 0666));
+  const bool made = static_cast<bool>(data);
+  int error = made ? 0 : errno;
+
+  sum_header h;
+  h.id = f.id;
+  const std::uint64_t sum_bytes = sum_file::bytes_for(chunks);
+  std::string space;
+  if (error == 0) error = extend(sums.get(), 0, sum_bytes, true);
+  if (error == 0) error = extend(data.get(), 0, chunks * chunk_size, !f.sparse);
+  if (error == ENOSPC)
+    space = space_text(folder_.path(), sum_bytes + (f.sparse ? 0 : chunks * chunk_size));
+  const sum_file file(std::move(sums));
+  if (error == 0) error = file.write_header(h);
+  if (error == 0 && (::fsync(file.fd()) != 0 || ::fsync(data.get()) != 0)) error = errno;
+  if (error == 0) error = flush_path(folder);
+  if (error == 0) error = flush_path(folder.parent_path());
+  if (error == 0) return {};
+
+  const failure result = failed(op, "creation", error, space);
+  ::unlink(folder_.sums(f.id).c_str());
+  if (made) ::unlink(folder_.data(f.id).c_str());
+  return result;
+}
+
+bool share_operations::resize(operation& op, io_worker& w) {
+  if (!op.claimed) {
+    if (!begin(op, "resizing")) return true;
+    if (!claim(op, {all_chunks}, true)) return false;
+  }
+  op.result = resize_claimed(op, w);
+  op.target->chunks().unlock(op.claim);
+  return true;
+}
+
+failure share_operations::resize_claimed(operation& op, io_worker& w) {
+  const file_shape& f = *op.file;
+  share& s = *op.target;
+  const std::uint64_t before = f.striping.share_size(op.turn, op.old_size);
+  const std::uint64_t after = f.striping.share_size(op.turn, f.size);
+  const std::uint64_t chunks = chunks_for(after);
+
+  region_locks::hold hold;
+  if (const int e = s.regions().lock_share(hold)) return failed(op, "resizing", e, "locking");
+  sum_header h;
+  if (const int e = s.mark_unsynced(h)) return failed(op, "resizing", e, "marking the share");
+  struct stat st {};
+  if (::fstat(s.data(), &st) != 0) return failed(op, "resizing", errno);
+  // What is there counts, not what should be: an earlier attempt may have been cut short.
+  const std::uint64_t have = static_cast<std::uint64_t>(st.st_size) / chunk_size;
+
+  int error = 0;
+  std::string more;
+  if (after < before) {
+    // The kept part of the last chunk must read as the pattern when the share grows again.
+    if (after % chunk_size != 0 && after / chunk_size < have) {
+      share_writer writer(w, s, f, op.turn, h);
+      if (const share_error e = writer.erase_tail(after / chunk_size, after % chunk_size))
+        return failed(op, "resizing", e);
+    }
+    // Sums first: chunks without an entry read as never written, whatever lies on disk.
+    if (::ftruncate(s.sums().fd(), static_cast<off_t>(sum_file::bytes_for(chunks))) != 0 ||
+        ::ftruncate(s.data(), static_cast<off_t>(chunks * chunk_size)) != 0)
+      error = errno;
+  } else if (chunks > have) {
+    const std::uint64_t growth = (chunks - have) * chunk_size;
+    error = extend(s.sums().fd(), sum_file::bytes_for(have), sum_file::bytes_for(chunks), true);
+    if (error == 0) error = extend(s.data(), have * chunk_size, chunks * chunk_size, !f.sparse);
+    if (error == ENOSPC)
+      more = space_text(folder_.path(), (chunks - have) * sizeof(sum_entry) + (f.sparse ? 0 : growth));
+    if (error != 0 &&
+        (::ftruncate(s.sums().fd(), static_cast<off_t>(sum_file::bytes_for(have))) != 0 ||
+         ::ftruncate(s.data(), st.st_size) != 0))
+      more += "; the space that was reserved in part could not be given back";
+  }
+  if (error == 0) error = s.settle_as_durable();
+  return error == 0 ? failure{} : failed(op, "resizing", error, more);
+}
+
+bool share_operations::remove(operation& op) {
+  if (!op.claimed) {
+    // A share that cannot be opened is removed all the same.
+    if (cache_.get(op.id, op.target) != 0) {
+      op.result = remove_claimed(op);
+      return true;
+    }
+    if (!claim(op, {all_chunks}, true)) return false;
+  }
+  {
+    region_locks::hold hold;
+    op.target->regions().lock_share(hold);
+    op.result = remove_claimed(op);
+  }
+  op.target->chunks().unlock(op.claim);
+  return true;
+}
+
+failure share_operations::remove_claimed(operation& op) {
+  cache_.drop(op.id);
+  int error = 0;
+  bool found = false;
+  for (const auto& path : {folder_.undo(op.id), folder_.data(op.id), folder_.sums(op.id)}) {
+    if (::unlink(path.c_str()) == 0)
+      found = true;
+    else if (errno != ENOENT)
+      error = errno;
+  }
+  if (error == 0 && !found) error = ENOENT;
+  return error == 0 ? failure{} : failed(op, "removal", error);
+}
+
+bool share_operations::sync(operation& op) {
+  if (!op.claimed) {
+    counters.add(&io_stats::syncs, 1);
+    if (!begin(op, "sync")) return true;
+    if (op.target->sync_failed()) {
+      op.result = failed(op, "sync", EIO,
+                         "an earlier sync failed and what it was for may be lost; write it anew "
+                         "to another file");
+      return true;
+    }
+    if (op.target->clean()) return true;
+    // The long part, with writers going on; then the rest with writers kept out.
+    if (const int e = op.target->flush()) {
+      op.result = failed(op, "sync", e);
+      return true;
+    }
+    if (!claim(op, {all_chunks}, true)) return false;
+  }
+  {
+    region_locks::hold hold;
+    int error = op.target->regions().lock_share(hold);
+    if (error == 0) error = op.target->settle_as_durable();
+    if (error != 0) op.result = failed(op, "sync", error);
+  }
+  op.target->chunks().unlock(op.claim);
+  return true;
+}
+
+bool share_operations::verify(operation& op, io_worker& w) {
+  if (!op.claimed) {
+    if (!begin(op, "verification")) return true;
+    const std::uint64_t chunks =
+        chunks_for(op.file->striping.share_size(op.turn, op.file->size));
+    share_reader reader(w, *op.target, *op.file, op.turn);
+    for (std::uint64_t c = 0; c < chunks;) {
+      const auto n = static_cast<std::uint32_t>(std::min<std::uint64_t>(w.bounce_chunks(), chunks - c));
+      if (const share_error e = reader.check(c, n, op.report.chunks, op.bad)) {
+        op.result = failed(op, "verification", e);
+        return true;
+      }
+      c += n;
+    }
+    if (op.bad.empty()) return true;
+    std::vector<chunk_range> suspects;
+    for (const bad_chunk& b : op.bad) suspects.push_back({b.chunk, b.chunk + 1});
+    op.bad.clear();
+    if (!claim(op, std::move(suspects), false)) return false;
+  }
+  op.result = verify_claimed(op, w);
+  op.target->chunks().unlock(op.claim);
+  return true;
+}
+
+failure share_operations::verify_claimed(operation& op, io_worker& w) {
+  region_locks::hold hold;
+  if (const int e = op.target->regions().lock_chunks(op.claim.ranges, hold))
+    return failed(op, "verification", e, "locking the share");
+  share_reader reader(w, *op.target, *op.file, op.turn);
+  std::uint64_t counted_before = 0;
+  for (const chunk_range& r : op.claim.ranges)
+    if (const share_error e = reader.check(r.first, 1, counted_before, op.bad))
+      return failed(op, "verification", e);
+  for (const bad_chunk& b : op.bad) {
+    ++(b.found == verdict::torn ? op.report.torn : op.report.corrupt);
+    if (op.report.problems.size() < 100) op.report.problems.push_back(chunk_text(op, b));
+  }
+  return {};
+}
+
+failure share_operations::list(operation& op) {
+  const int e = folder_.list(op.ids);
+  if (e == 0) return {};
+  const std::error_code code(e, std::generic_category());
+  return {code, "node " + folder_.path().string() + ": listing its shares failed: " + code.message()};
+}
+
+}  // namespace ooc::storage

@@ -1,0 +1,60 @@
+// Writing pieces to a share, in batches, by the protocol of sum_file.hpp.
+//
+// Whole chunks whose memory is aligned go straight from the caller; everything else is put together
+// in the bounce buffer.  A chunk that the request covers only in part is first read and checked, or
+// filled with the pattern if it was never written, so its other bytes are written again as they were.
+//
+// The caller holds the exclusive claim and the region locks of all chunks, and has marked the share
+// unsynced.  After a failure every chunk outside the failed extents reads as before or after; inside
+// them each is looked at and its entry settled to what is there.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "storage/io_worker.hpp"
+
+namespace ooc::storage {
+
+class share_writer {
+ public:
+  /// `h`: the share's header as mark_unsynced() returned it.
+  share_writer(io_worker& w, share& s, const file_shape& f, std::uint32_t turn,
+               const sum_header& h)
+      : w_(w), s_(s), f_(f), turn_(turn), header_(h) {}
+
+  /// `pieces` by node offset, not overlapping.
+  share_error write(std::span<const piece> pieces, const std::byte* memory);
+
+  /// Makes the bytes of one chunk from `from` on read as never written; for shrinking.
+  share_error erase_tail(std::uint64_t chunk, std::uint64_t from);
+
+ private:
+  struct patch {
+    std::byte* to;
+    const std::byte* from;
+    std::size_t bytes;
+  };
+
+  void plan_slot(const chunk_slot& slot);
+  share_error flush();
+  share_error resolve();
+  share_error load_bases();
+  share_error log_bases();
+  int put_sums();
+  void settle_failed();
+  int settle(std::uint64_t chunk, sum_entry& e, std::uint32_t intended);
+  template <class F>
+  void each_chunk(F&& f);
+
+  io_worker& w_;
+  share& s_;
+  const file_shape& f_;
+  const std::uint32_t turn_;
+  const sum_header& header_;
+  std::size_t bounced_ = 0;
+  std::uint64_t planned_ = 0;
+  std::vector<patch> patches_;
+};
+
+}  // namespace ooc::storage

@@ -1,0 +1,117 @@
+// A thin hold on SQLite: a connection, its statements and transactions as objects.
+//
+// Invariants: a `connection` is used by one thread at a time (its owner holds a mutex); a `query`
+// ends before the next one on the same SQL text begins; a `transaction` that was not committed is
+// rolled back.  Failures are thrown: io_error with an errno that fits (ENOSPC, EACCES, ETIMEDOUT
+// after `busy_timeout`, EIO), integrity_error (errc::corrupt) for a damaged database.  The text
+// names the file.
+//
+// A connection must not be used in a child after fork().
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace ooc::storage::sqlite {
+
+enum class open_as { existing, fresh };
+
+class connection {
+ public:
+  /// How long a statement waits for another process that holds the database.
+  static constexpr std::chrono::seconds busy_timeout{30};
+
+  connection(const std::filesystem::path& file, open_as how);
+  ~connection();
+  connection(const connection&) = delete;
+  connection& operator=(const connection&) = delete;
+
+  /// Runs SQL that returns nothing of interest.
+  void execute(const std::string& sql);
+  /// The statement for this text, made on first use; owned by the connection.
+  sqlite3_stmt* prepared(std::string_view sql);
+
+  std::int64_t last_insert_id() const noexcept;
+  int changes() const noexcept;
+  const std::filesystem::path& file() const noexcept { return file_; }
+
+  /// Throws what the last failure on this connection was.
+  [[noreturn]] void fail(std::string_view doing) const;
+
+ private:
+  std::filesystem::path file_;
+  sqlite3* db_ = nullptr;
+  std::unordered_map<std::string_view, sqlite3_stmt*> statements_;
+};
+
+/// One run of a prepared statement.  `sql` must be a string literal: it is the key of the cache.
+class query {
+ public:
+  template <class... Args>
+  query(connection& c, std::string_view sql, const Args&... args) : c_(c), s_(c.prepared(sql)) {
+    int i = 0;
+    (bind(++i, args), ...);
+  }
+  ~query();
+  query(const query&) = delete;
+  query& operator=(const query&) = delete;
+
+  /// Moves to the next row; false: there is none.
+  bool next();
+
+  std::int64_t integer(int column) const;
+  std::uint64_t unsigned_integer(int column) const {
+    return static_cast<std::uint64_t>(integer(column));
+  }
+  std::string text(int column) const;
+  std::vector<std::byte> blob(int column) const;
+
+ private:
+  void bind(int i, std::int64_t v);
+  void bind(int i, std::uint64_t v) { bind(i, static_cast<std::int64_t>(v)); }
+  void bind(int i, std::uint32_t v) { bind(i, std::int64_t{v}); }
+  void bind(int i, int v) { bind(i, std::int64_t{v}); }
+  void bind(int i, bool v) { bind(i, std::int64_t{v}); }
+  void bind(int i, std::string_view v);
+  void bind(int i, const std::string& v) { bind(i, std::string_view(v)); }
+  void bind(int i, const std::vector<std::byte>& v);
+  void check(int rc) const;
+
+  connection& c_;
+  sqlite3_stmt* s_;
+};
+
+/// Runs a statement that returns no rows.
+template <class... Args>
+void run(connection& c, std::string_view sql, const Args&... args) {
+  query q(c, sql, args...);
+  q.next();
+}
+
+enum class transaction_kind { read, write };
+
+/// Everything between construction and commit() happens at once or not at all, for every process.
+class transaction {
+ public:
+  transaction(connection& c, transaction_kind kind);
+  ~transaction();
+  transaction(const transaction&) = delete;
+  transaction& operator=(const transaction&) = delete;
+  void commit();
+
+ private:
+  connection& c_;
+  bool open_ = true;
+};
+
+}  // namespace ooc::storage::sqlite

@@ -1,0 +1,179 @@
+#include "storage/store_core.hpp"
+
+#include <cerrno>
+#include <limits>
+#include <utility>
+
+namespace ooc::storage {
+
+namespace {
+
+constexpr std::uint64_t max_size = std::numeric_limits<std::int64_t>::max();
+
+[[noreturn]] void refuse(const std::string& path, const std::string& why) {
+  throw usage_error(errc::invalid_request, "'" + path + "': " + why);
+}
+
+void check_permission(const entry& e, open_mode mode, credentials who) {
+  if (who.uid == 0) return;
+  const std::uint32_t wanted = mode == open_mode::read ? 4 : 6;
+  const std::uint32_t granted = who.uid == e.owner   ? e.mode >> 6
+                                : who.gid == e.group ? e.mode >> 3
+                                                     : e.mode;
+  if ((granted & wanted) == wanted) return;
+  throw usage_error({EACCES, std::generic_category()},
+                    "'" + e.path + "': user " + std::to_string(who.uid) + " may not " +
+                        (mode == open_mode::read ? "read" : "write") + " it; its owner (user " +
+                        std::to_string(e.owner) + ") can change the mode");
+}
+
+}  // namespace
+
+store_core::store_core(std::string url, std::string uuid,
+                       std::shared_ptr<metadata_service> metadata, striped_file::nodes nodes,
+                       credentials who)
+    : url_(std::move(url)),
+      uuid_(std::move(uuid)),
+      metadata_(std::move(metadata)),
+      nodes_(std::move(nodes)),
+      who_(who) {}
+
+opened_file store_core::opened(entry e) const {
+  const striping& s = e.striping;
+  if (s.nn == 0 || s.nn > nodes_.size() || s.sn >= nodes_.size() || s.sf == 0)
+    throw integrity_error(errc::corrupt, "'" + e.path + "': its entry names nodes that the store "
+                                                        "does not have");
+  auto shape = std::make_shared<file_shape>();
+  shape->id = e.id;
+  shape->striping = s;
+  shape->size = e.size;
+  shape->sparse = e.sparse;
+  shape->fill = e.fill;
+  shape->name = e.path;
+  auto file = std::make_shared<const striped_file>(std::move(shape), nodes_);
+  return {std::move(e), std::move(file)};
+}
+
+opened_file store_core::open(std::string_view path, open_mode mode) {
+  entry e = metadata_->lookup(path);
+  if (e.kind == entry_kind::folder)
+    throw usage_error({EISDIR, std::generic_category()},
+                      e.path.empty() ? "the root folder is not a file"
+                                     : "'" + e.path + "' is a folder, not a file");
+  check_permission(e, mode, who_);
+  return opened(std::move(e));
+}
+
+opened_file store_core::make(std::string_view path, const new_file& f) {
+  const auto nodes = static_cast<std::uint32_t>(nodes_.size());
+  const std::string name(path);
+  new_file complete = f;
+  striping& s = complete.striping;
+  if (s.nn == 0) s.nn = nodes;
+  if (s.sn >= nodes)
+    refuse(name, "first node " + std::to_string(s.sn) + ": the store has nodes 0 to " +
+                     std::to_string(nodes - 1));
+  if (s.nn > nodes)
+    refuse(name, std::to_string(s.nn) + " nodes: the store has " + std::to_string(nodes));
+  if (s.sf == 0) refuse(name, "the stripe size is 0");
+  if (s.sf > max_size / s.nn) refuse(name, "the stripe size times the nodes passes 2^63 - 1 bytes");
+  if (f.size > max_size) refuse(name, "a file has at most 2^63 - 1 bytes");
+
+  opened_file made = opened(metadata_->create(path, complete));
+  if (const failure e = made.file->create_shares()) {
+    abandon(made);
+    throw_if(e);
+  }
+  return made;
+}
+
+void store_core::commit(const opened_file& f) {
+  try {
+    metadata_->commit(f.meta.id);
+  } catch (...) {
+    abandon(f);
+    throw;
+  }
+}
+
+opened_file store_core::create(std::string_view path, const new_file& f) {
+  opened_file made = make(path, f);
+  commit(made);
+  return made;
+}
+
+void store_core::remove_shares_of(file_id id, const striped_file& file) {
+  // If a node cannot be reached the entry stays among the dead and a later sweep tries again.
+  if (!file.remove_shares()) metadata_->forget(id);
+}
+
+void store_core::abandon(const opened_file& f) noexcept {
+  try {
+    metadata_->abandon(f.meta.id);
+    remove_shares_of(f.meta.id, *f.file);
+  } catch (const std::exception&) {
+    // The database cannot be reached: what is left is swept when this process has ended.
+  }
+}
+
+void store_core::remove(std::string_view path) {
+  entry e = metadata_->remove(path);
+  if (e.kind == entry_kind::folder) return;
+  const file_id id = e.id;
+  remove_shares_of(id, *opened(std::move(e)).file);
+}
+
+opened_file store_core::resize_locked(const entry& now, std::uint64_t size,
+                                      const std::vector<std::uint64_t>& extents) {
+  if (size > max_size) refuse(now.path, "a file has at most 2^63 - 1 bytes");
+  entry next = now;
+  next.size = size;
+  next.array.extents = extents;
+  opened_file resized = opened(std::move(next));
+  if (const failure f = resized.file->resize_shares(now.size)) {
+    // Back to what the entry says.  Bytes that a failed shrink cut off are gone; a failed growth
+    // (a full disk) leaves no trace.
+    (void)opened(now).file->resize_shares(size);
+    throw_if(f);
+  }
+  metadata_->set_size(now.id, size, extents);
+  return resized;
+}
+
+opened_file store_core::resize(const opened_file& f, std::uint64_t size,
+                               const std::vector<std::uint64_t>& extents) {
+  const auto lock = metadata_->lock_size(f.meta.id);
+  return resize_locked(metadata_->find(f.meta.id), size, extents);
+}
+
+opened_file store_core::grow(const opened_file& f, std::uint64_t size) {
+  const auto lock = metadata_->lock_size(f.meta.id);
+  entry now = metadata_->find(f.meta.id);
+  if (now.size >= size) return opened(std::move(now));
+  return resize_locked(now, size, now.array.extents);
+}
+
+opened_file store_core::refresh(const opened_file& f) { return opened(metadata_->find(f.meta.id)); }
+
+void store_core::sync(const opened_file& f) {
+  throw_if(f.file->sync());
+  metadata_->sync();
+}
+
+void store_core::sweep() {
+  for (const file_id id : metadata_->dead()) {
+    entry e;
+    e.id = id;
+    e.path = "removed file " + std::to_string(id);
+    e.striping = {0, static_cast<std::uint32_t>(nodes_.size()), 1};  // its shares may be on any node
+    remove_shares_of(id, *opened(std::move(e)).file);
+  }
+}
+
+std::uint64_t store_core::staging_bytes() const {
+  std::uint64_t sum = 0;
+  for (const auto& n : nodes_) sum += n->staging_bytes();
+  return sum;
+}
+
+}  // namespace ooc::storage

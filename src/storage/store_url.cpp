@@ -1,0 +1,103 @@
+#include "storage/store_url.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+#include "oocarray/error.hpp"
+
+namespace ooc::storage {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void refuse(std::string_view url, const std::string& why) {
+  throw usage_error(errc::not_a_store, "store '" + std::string(url) + "': " + why);
+}
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+std::string decode(std::string_view url, std::string_view name) {
+  std::string out;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    if (name[i] != '%') {
+      out += name[i];
+      continue;
+    }
+    const int high = i + 1 < name.size() ? hex_digit(name[i + 1]) : -1;
+    const int low = i + 2 < name.size() ? hex_digit(name[i + 2]) : -1;
+    if (high < 0 || low < 0 || high + low == 0)
+      refuse(url, "'%' must be followed by two hexadecimal digits; write %25 for a percent sign");
+    out += static_cast<char>(high * 16 + low);
+    i += 2;
+  }
+  return out;
+}
+
+/// Absolute, without "." and "..", symbolic links resolved as far as the path exists.
+fs::path normal(std::string_view url, const std::string& name) {
+  std::error_code ec;
+  fs::path p = fs::absolute(name, ec);
+  if (!ec) p = fs::weakly_canonical(p, ec);
+  if (ec) refuse(url, "folder '" + name + "' cannot be reached: " + ec.message());
+  if (p.has_relative_path() && !p.has_filename()) p = p.parent_path();
+  return p;
+}
+
+}  // namespace
+
+store_url parse_store_url(std::string_view url) {
+  const auto colon = url.find(':');
+  const bool has_scheme =
+      colon != url.npos && colon != 0 &&
+      std::all_of(url.begin(), url.begin() + static_cast<std::ptrdiff_t>(colon), [](char c) {
+        return std::isalnum(static_cast<unsigned char>(c)) || c == '+' || c == '-' || c == '.';
+      });
+  if (!has_scheme)
+    refuse(url, "no scheme; for folders of this machine write local:FOLDER[,FOLDER...]");
+  if (url.find('\0') != url.npos) refuse(url.substr(0, url.find('\0')), "holds a zero byte");
+  return {std::string(url.substr(0, colon)), std::string(url.substr(colon + 1))};
+}
+
+std::vector<fs::path> local_folders(const store_url& url) {
+  const std::string whole = url.scheme + ":" + url.rest;
+  std::vector<fs::path> folders;
+  std::string_view rest = url.rest;
+  for (bool more = true; more;) {
+    const auto comma = rest.find(',');
+    const std::string_view name = rest.substr(0, comma);
+    more = comma != rest.npos;
+    if (more) rest.remove_prefix(comma + 1);
+    if (name.empty())
+      refuse(whole, "a folder's name is empty; write local:FOLDER[,FOLDER...], and %2C for a comma "
+                    "in a name");
+    fs::path p = normal(whole, decode(whole, name));
+    if (std::find(folders.begin(), folders.end(), p) != folders.end())
+      refuse(whole, "folder '" + p.string() + "' is named twice; each I/O node needs its own");
+    folders.push_back(std::move(p));
+  }
+  for (const fs::path& a : folders)
+    for (const fs::path& b : folders) {
+      const auto split = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
+      if (a != b && split.first == a.end())
+        refuse(whole, "folder '" + b.string() + "' lies inside '" + a.string() +
+                          "'; give each I/O node a folder of its own");
+    }
+  return folders;
+}
+
+std::string local_url(const std::vector<fs::path>& folders) {
+  std::string url;
+  for (const fs::path& f : folders) {
+    url += url.empty() ? "local:" : ",";
+    for (const char c : f.string()) url += c == ',' ? "%2C" : c == '%' ? "%25" : std::string(1, c);
+  }
+  return url;
+}
+
+}  // namespace ooc::storage

@@ -1,0 +1,27 @@
+// The URL of a store: "local:/disk1,/disk2" (one folder per I/O node) or "ooc://host:port".
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ooc::storage {
+
+struct store_url {
+  std::string scheme;  ///< "local", "ooc"
+  std::string rest;    ///< what follows "scheme:"
+};
+
+/// Throws usage_error (errc::not_a_store) where there is no scheme.
+store_url parse_store_url(std::string_view url);
+
+/// The folders of a "local:" URL as absolute, normal paths, in order.  In a folder's name "%2C" is
+/// a comma and "%25" a percent sign.  Throws usage_error (errc::not_a_store) for an empty name, a
+/// malformed escape and for the same folder twice.
+std::vector<std::filesystem::path> local_folders(const store_url& url);
+
+/// The URL of a store in these folders; local_folders() reads it back.
+std::string local_url(const std::vector<std::filesystem::path>& folders);
+
+}  // namespace ooc::storage

@@ -1,0 +1,223 @@
+#include "storage/memory_io_service.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace ooc::storage::test {
+
+namespace {
+
+failure missing(file_id id) {
+  return {{ENOENT, std::generic_category()}, "no share " + std::to_string(id)};
+}
+
+std::byte fill_of(const file_shape& file, std::uint64_t file_offset) {
+  return file.fill.empty() ? std::byte{0} : file.fill[file_offset % file.fill.size()];
+}
+
+}  // namespace
+
+failure memory_io_service::failure_of(operation op) const {
+  const auto f = failing_.find(op);
+  if (f == failing_.end()) return {};
+  return {f->second, "injected"};
+}
+
+/// Calls f(share offset, memory offset, file offset) for each byte of the request on this node.
+template <class F>
+failure memory_io_service::for_each_byte(const file_shape& file, std::uint32_t turn,
+                                         const request& r, F&& f) {
+  if (r.file_end() > file.size) return {errc::invalid_request, "past the end"};
+  last_pieces_.clear();
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> extents;  // share offset, length
+  r.for_each_run([&](std::uint64_t at, std::uint64_t memory, std::uint64_t length) {
+    for (std::uint64_t i = 0; i < length;) {
+      const std::uint64_t piece = std::min(length - i, file.striping.sf - (at + i) % file.striping.sf);
+      if (file.striping.turn_of(at + i) == turn) {
+        const std::uint64_t offset = file.striping.node_offset(at + i);
+        for (std::uint64_t b = 0; b < piece; ++b) f(offset + b, memory + i + b, at + i + b);
+        extents.emplace_back(offset, piece);
+      }
+      i += piece;
+    }
+  });
+  for (const auto& [offset, length] : extents) {
+    if (!last_pieces_.empty() && last_pieces_.back().second + last_pieces_.back().first == offset)
+      last_pieces_.back().first += length;
+    else
+      last_pieces_.emplace_back(length, offset);
+  }
+  return {};
+}
+
+void memory_io_service::read(shape_ptr file, std::uint32_t turn, request_ptr r, std::byte* memory,
+                             completion done) {
+  failure f;
+  {
+    const std::lock_guard lock(mutex_);
+    ++stats_.read_requests;
+    const auto s = shares_.find(file->id);
+    f = failure_of(operation::read);
+    if (!f && s == shares_.end()) f = missing(file->id);
+    if (!f)
+      f = for_each_byte(*file, turn, *r,
+                        [&](std::uint64_t offset, std::uint64_t m, std::uint64_t file_offset) {
+                          memory[m] = offset < s->second.bytes.size() ? s->second.bytes[offset]
+                                                                      : fill_of(*file, file_offset);
+                          ++stats_.bytes_read;
+                        });
+  }
+  done(f);
+}
+
+void memory_io_service::write(shape_ptr file, std::uint32_t turn, request_ptr r,
+                              const std::byte* memory, completion done) {
+  failure f;
+  {
+    const std::lock_guard lock(mutex_);
+    ++stats_.write_requests;
+    const auto s = shares_.find(file->id);
+    f = failure_of(operation::write);
+    if (!f && s == shares_.end()) f = missing(file->id);
+    if (!f)
+      f = for_each_byte(*file, turn, *r,
+                        [&](std::uint64_t offset, std::uint64_t m, std::uint64_t) {
+                          auto& bytes = s->second.bytes;
+                          for (std::uint64_t b = bytes.size(); b <= offset; ++b)
+                            bytes.push_back(fill_of(*file, file->striping.file_offset(turn, b)));
+                          bytes[offset] = memory[m];
+                          ++stats_.bytes_written;
+                        });
+  }
+  done(f);
+}
+
+void memory_io_service::create(shape_ptr file, std::uint32_t turn, completion done) {
+  failure f;
+  {
+    const std::lock_guard lock(mutex_);
+    f = failure_of(operation::create);
+    const std::uint64_t bytes = file->sparse ? 0 : file->striping.share_size(turn, file->size);
+    if (!f && shares_.count(file->id) != 0) f = {{EEXIST, std::generic_category()}, "exists"};
+    if (!f && bytes > capacity_) f = {{ENOSPC, std::generic_category()}, "full"};
+    if (!f) {
+      capacity_ -= bytes;
+      shares_[file->id].reserved = bytes;
+    }
+  }
+  done(f);
+}
+
+void memory_io_service::resize(shape_ptr file, std::uint32_t turn, std::uint64_t old_size,
+                               completion done) {
+  failure f;
+  {
+    const std::lock_guard lock(mutex_);
+    f = failure_of(operation::resize);
+    const std::uint64_t before = file->striping.share_size(turn, old_size);
+    const std::uint64_t after = file->striping.share_size(turn, file->size);
+    const auto s = shares_.find(file->id);
+    if (!f && s == shares_.end()) f = missing(file->id);
+    if (!f && !file->sparse && after > before && after - before > capacity_)
+      f = {{ENOSPC, std::generic_category()}, "full"};
+    if (!f) {
+      if (!file->sparse) {
+        capacity_ += before;
+        capacity_ -= after;
+        s->second.reserved = after;
+      }
+      if (after < s->second.bytes.size()) s->second.bytes.resize(after);
+    }
+  }
+  done(f);
+}
+
+void memory_io_service::remove(file_id id, completion done) {
+  failure f;
+  {
+    const std::lock_guard lock(mutex_);
+    f = failure_of(operation::remove);
+    const auto s = shares_.find(id);
+    if (!f && s == shares_.end()) f = missing(id);
+    if (!f) {
+      capacity_ += s->second.reserved;
+      shares_.erase(s);
+    }
+  }
+  done(f);
+}
+
+void memory_io_service::sync(shape_ptr, std::uint32_t, completion done) {
+  failure f;
+  {
+    const std::lock_guard lock(mutex_);
+    ++stats_.syncs;
+    f = failure_of(operation::sync);
+  }
+  done(f);
+}
+
+void memory_io_service::verify(shape_ptr file, std::uint32_t,
+                               std::function<void(const failure&, verify_report)> done) {
+  failure f;
+  verify_report report;
+  {
+    const std::lock_guard lock(mutex_);
+    f = failure_of(operation::verify);
+    const auto s = shares_.find(file->id);
+    if (!f && s == shares_.end()) f = missing(file->id);
+    if (!f) report.chunks = (s->second.bytes.size() + chunk_size - 1) / chunk_size;
+  }
+  done(f, report);
+}
+
+void memory_io_service::list(std::function<void(const failure&, std::vector<file_id>)> done) {
+  failure f;
+  std::vector<file_id> ids;
+  {
+    const std::lock_guard lock(mutex_);
+    f = failure_of(operation::list);
+    for (const auto& s : shares_) ids.push_back(s.first);
+  }
+  done(f, ids);
+}
+
+io_stats memory_io_service::stats() const {
+  const std::lock_guard lock(mutex_);
+  return stats_;
+}
+
+void memory_io_service::fail(operation op, std::error_code code) {
+  const std::lock_guard lock(mutex_);
+  failing_[op] = code;
+}
+
+void memory_io_service::heal() {
+  const std::lock_guard lock(mutex_);
+  failing_.clear();
+}
+
+void memory_io_service::set_capacity(std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  capacity_ = bytes;
+}
+
+std::vector<std::byte> memory_io_service::share(file_id id) const {
+  const std::lock_guard lock(mutex_);
+  const auto s = shares_.find(id);
+  return s == shares_.end() ? std::vector<std::byte>() : s->second.bytes;
+}
+
+std::set<file_id> memory_io_service::shares() const {
+  const std::lock_guard lock(mutex_);
+  std::set<file_id> ids;
+  for (const auto& s : shares_) ids.insert(s.first);
+  return ids;
+}
+
+std::vector<std::pair<std::uint64_t, std::uint64_t>> memory_io_service::last_pieces() const {
+  const std::lock_guard lock(mutex_);
+  return last_pieces_;
+}
+
+}  // namespace ooc::storage::test

@@ -1,0 +1,72 @@
+// A test double: an I/O node whose shares are byte vectors.
+//
+// It is written for plainness, byte by byte from the definition of striping, so that it can stand as
+// the reference for the real node.  Completions are called before the call returns.  Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "storage/io_service.hpp"
+
+namespace ooc::storage::test {
+
+enum class operation { read, write, create, resize, remove, sync, verify, list };
+
+class memory_io_service final : public io_service {
+ public:
+  explicit memory_io_service(std::string name = "memory") : name_(std::move(name)) {}
+
+  void read(shape_ptr file, std::uint32_t turn, request_ptr r, std::byte* memory,
+            completion done) override;
+  void write(shape_ptr file, std::uint32_t turn, request_ptr r, const std::byte* memory,
+             completion done) override;
+  void create(shape_ptr file, std::uint32_t turn, completion done) override;
+  void resize(shape_ptr file, std::uint32_t turn, std::uint64_t old_size, completion done) override;
+  void remove(file_id id, completion done) override;
+  void sync(shape_ptr file, std::uint32_t turn, completion done) override;
+  void verify(shape_ptr file, std::uint32_t turn,
+              std::function<void(const failure&, verify_report)> done) override;
+  void list(std::function<void(const failure&, std::vector<file_id>)> done) override;
+
+  std::string name() const override { return name_; }
+  io_stats stats() const override;
+  std::uint64_t staging_bytes() const override { return 1000; }
+
+  /// From now on `op` fails with `code`, until heal().
+  void fail(operation op, std::error_code code);
+  void heal();
+  /// Bytes that all shares together may reserve.
+  void set_capacity(std::uint64_t bytes);
+
+  /// The bytes of a share that were ever written, from its beginning.
+  std::vector<std::byte> share(file_id id) const;
+  std::set<file_id> shares() const;
+  /// Length and share offset of each piece of the last read or write, neighbours joined.
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> last_pieces() const;
+
+ private:
+  struct share_data {
+    std::uint64_t reserved = 0;
+    std::vector<std::byte> bytes;  // shorter than the share where the rest was never written
+  };
+
+  failure failure_of(operation op) const;
+  template <class F>
+  failure for_each_byte(const file_shape& file, std::uint32_t turn, const request& r, F&& f);
+
+  mutable std::mutex mutex_;
+  std::string name_;
+  std::map<file_id, share_data> shares_;
+  std::map<operation, std::error_code> failing_;
+  std::uint64_t capacity_ = std::numeric_limits<std::uint64_t>::max();
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> last_pieces_;
+  io_stats stats_;
+};
+
+}  // namespace ooc::storage::test
