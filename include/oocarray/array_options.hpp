@@ -1,0 +1,85 @@
+// What may be chosen when an array is created or opened.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "oocarray/access.hpp"
+#include "oocarray/striping.hpp"
+
+namespace ooc {
+
+/// The order of elements in the file; a separate choice from their order in memory (the Layout).
+enum class file_order : std::uint8_t {
+  row_major,  ///< as C writes an array: other programs can read it
+  tiled,      ///< tiles one after the other, each contiguous: tiles cost no seeks
+};
+
+/// Every member may be left out: `{.fill = 1.0, .sparse = true}`.
+///
+/// Chosen at creation and recorded with the file: order, tile (for file_order::tiled), stripes,
+/// fill, sparse, max_extent, permissions.  The others hold for this object only.
+template <class T>
+struct array_options {
+  file_order order = file_order::row_major;
+
+  /// Shape of a tile, elements: of the file with file_order::tiled, and of memory with
+  /// layout_tiled, which needs powers of two.  Empty: as square as can be, of about one block; an
+  /// existing tiled file is by default tiled alike in memory.
+  std::vector<std::size_t> tile = {};
+
+  /// Bytes in a block, the unit of transfers and of the cache: a multiple of 4 KiB.  0: the
+  /// runtime's (less for a small array).  With layout_tiled: the size a default tile aims at.
+  std::uint64_t block = 0;
+
+  /// The buffers of POCCS (Tang et al., section 3.1): at most so many blocks of this array in memory
+  /// at once, each of so many elements.  Both are rounded up (to 4 KiB, to a power of two in a
+  /// tile, to at least 4 buffers); ooc_array::buffers() tells to what.  0: no limit, and `block`.
+  std::uint64_t buffers = 0;
+  std::uint64_t elements_per_buffer = 0;
+
+  /// How the file is dealt out over I/O nodes; sf = 0: picked from shape and block.
+  striping stripes = {};
+
+  /// The value of elements that were never written.  Default: all bytes zero.
+  std::optional<T> fill = std::nullopt;
+
+  /// Do not reserve the file's space at creation.  A full disk then shows when blocks are written.
+  bool sparse = false;
+
+  /// How far resize() may grow the first extent; 0: not at all.
+  std::size_t max_extent = 0;
+
+  /// On create: remove what has this path.  Without it an existing path is an error (EEXIST).
+  bool replace = false;
+
+  /// Permission bits of a new file, as in POSIX.
+  std::uint32_t mode = 0644;
+
+  access_pattern pattern = access_pattern::automatic;
+};
+
+/// What `buffers` and `elements_per_buffer` became.
+struct buffering {
+  std::uint64_t buffers = 0;              ///< blocks in memory at once; 0: only the budget limits
+  std::uint64_t elements_per_buffer = 0;  ///< whole elements that fit into a block
+  std::uint64_t block_bytes = 0;          ///< bytes in a block
+};
+
+/// How an array comes to be: `ooc_array<double, 2> a{rt, store, "plate/a", ooc::create, {n, n}}`.
+struct create_t {
+  explicit create_t() = default;
+};
+struct open_t {
+  explicit open_t() = default;
+};
+struct open_read_only_t {
+  explicit open_read_only_t() = default;
+};
+inline constexpr create_t create{};
+inline constexpr open_t open{};
+inline constexpr open_read_only_t open_read_only{};
+
+}  // namespace ooc

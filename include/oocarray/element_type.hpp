@@ -1,0 +1,47 @@
+// Names of element types, as they are recorded with a file and compared when it is opened.
+//
+//     f4 f8 f16    float, double, long double        c8 c16 c32   std::complex of them
+//     i1 i2 i4 i8  signed integers                   u1 u2 u4 u8  unsigned integers, bool, std::byte
+//     struct<N>    any other trivially copyable type of N bytes: "struct24"
+//
+// The digits are bytes.  Files keep the byte order and padding of the machine that wrote them.
+#pragma once
+
+#include <complex>
+#include <cstddef>
+#include <string>
+#include <type_traits>
+
+namespace ooc {
+
+/// The name of T.  Specialise it to tell two of your own types of one size apart:
+///
+///     template <> struct ooc::element_type<particle> {
+///       static std::string name() { return "particle-v2"; }
+///     };
+template <class T>
+struct element_type {
+  static std::string name() {
+    const std::string bytes = std::to_string(sizeof(T));
+    if constexpr (std::is_enum_v<T>)
+      return element_type<std::underlying_type_t<T>>::name();
+    else if constexpr (std::is_floating_point_v<T>)
+      return "f" + bytes;
+    else if constexpr (std::is_integral_v<T>)
+      return (std::is_signed_v<T> ? "i" : "u") + bytes;
+    else
+      return "struct" + bytes;
+  }
+};
+
+template <class T>
+struct element_type<std::complex<T>> {
+  static std::string name() { return "c" + std::to_string(sizeof(std::complex<T>)); }
+};
+
+template <>
+struct element_type<std::byte> {
+  static std::string name() { return "u1"; }
+};
+
+}  // namespace ooc

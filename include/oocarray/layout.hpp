@@ -1,0 +1,104 @@
+// Where an element lies in an array's address range.
+//
+// An offset is a sum of one term per dimension, so a[i][j] adds the term of i, then that of j:
+//
+//     layout_right   i_k * step_k                          the row-major image; data() is a T*
+//     layout_tiled   (i_k >> shift_k) * tile_step_k        tile t of the array at t * block_bytes,
+//                    + (i_k & mask_k) * step_k             its elements row-major within it
+//
+// All arithmetic is inline and branchless; there is no check whether the element is in memory, as
+// the processor's address translation does that.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+
+namespace ooc {
+
+namespace detail {
+
+/// p advanced by bytes.
+template <class T>
+T* byte_offset(T* p, std::size_t bytes) noexcept {
+  if constexpr (std::is_const_v<T>)
+    return reinterpret_cast<T*>(reinterpret_cast<const std::byte*>(p) + bytes);
+  else
+    return reinterpret_cast<T*>(reinterpret_cast<std::byte*>(p) + bytes);
+}
+
+}  // namespace detail
+
+/// Row-major (the last index runs fastest), contiguous: the default.
+struct layout_right {
+  static constexpr bool contiguous = true;
+
+  /// The term of one dimension.
+  class dimension {
+   public:
+    /// p advanced by i in this dimension; `Last`: it is the last one, whose step is known.
+    template <bool Last, class T>
+    T* advance(T* p, std::size_t i) const noexcept {
+      if constexpr (Last)
+        return p + i;
+      else
+        return p + i * step_;
+    }
+    std::size_t step_ = 1;  ///< elements
+  };
+
+  template <std::size_t N>
+  static std::array<dimension, N> map(const std::array<std::size_t, N>& extents,
+                                      std::span<const std::uint64_t> /*tile*/,
+                                      std::size_t /*element_size*/,
+                                      std::size_t /*block_bytes*/) noexcept {
+    std::array<dimension, N> m{};
+    std::size_t step = 1;
+    for (std::size_t k = N; k-- > 0;) {
+      m[k].step_ = step;
+      step *= extents[k];
+    }
+    return m;
+  }
+};
+
+/// Blocks are N-d tiles, each contiguous in memory: for algorithms that work block by block.
+struct layout_tiled {
+  static constexpr bool contiguous = false;
+
+  class dimension {
+   public:
+    template <bool Last, class T>
+    T* advance(T* p, std::size_t i) const noexcept {
+      const std::size_t in = (i & mask_) * (Last ? sizeof(T) : step_);
+      return detail::byte_offset(p, (i >> shift_) * tile_step_ + in);
+    }
+    std::size_t tile_step_ = 0;  ///< bytes between neighbouring tiles
+    std::size_t step_ = 0;       ///< bytes between neighbours within a tile
+    std::size_t mask_ = 0;       ///< tile extent - 1
+    unsigned shift_ = 0;         ///< log2 of the tile extent
+  };
+
+  template <std::size_t N>
+  static std::array<dimension, N> map(const std::array<std::size_t, N>& extents,
+                                      std::span<const std::uint64_t> tile, std::size_t element_size,
+                                      std::size_t block_bytes) noexcept {
+    std::array<dimension, N> m{};
+    std::size_t in = element_size;
+    std::size_t out = block_bytes;
+    for (std::size_t k = N; k-- > 0;) {
+      m[k].tile_step_ = out;
+      m[k].step_ = in;
+      m[k].mask_ = tile[k] - 1;
+      m[k].shift_ = static_cast<unsigned>(std::countr_zero(tile[k]));
+      in *= tile[k];
+      out *= (extents[k] + tile[k] - 1) / tile[k];
+    }
+    return m;
+  }
+};
+
+}  // namespace ooc

@@ -1,0 +1,426 @@
+// Arrays larger than memory, with the loop you already have.
+//
+//     ooc::runtime rt{{.memory = 512_MiB}};
+//     auto store = ooc::store::open("local:/scratch/demo");
+//     ooc::ooc_array<double, 2> a{rt, store, "plate/a", ooc::create, {n, n}};
+//     for (std::size_t i = 0; i < n; ++i)
+//       for (std::size_t j = 0; j < n; ++j) a[i][j] = f(i, j);
+//     a.writeback();
+//
+// The array template of POCCS (Tang, Fang, Hu, Zhang: "A Parallel Out-of-Core Computing System
+// Using PVFS for Linux Clusters", section 3.1) on a modern processor's address translation: an array
+// is a reserved range of addresses, an element access is plain address arithmetic, and a touch of a
+// block that is not in memory faults and is served by the runtime.  So every reference stays valid
+// for the array's life, and threads, std::sort, std::span, Eigen and existing C code work on it.
+//
+// What to know:
+//   - Data are *dirty* from a write until the I/O nodes have acknowledged the block: writeback(),
+//     close() and the destructor see to it, and blocks leave memory by being written back.
+//     writeback(ooc::durable) returns when they would survive the loss of power.
+//   - System calls and MPI must be given pinned memory: pin().
+//   - An element access that cannot be served (a node is gone, a checksum is wrong) cannot throw: it
+//     ends the process with a message and fatal_exit_status; see runtime_options::on_fatal.
+//   - Signal handlers must not touch array memory.
+//   - A write to an array opened read-only is a fault of the program (SIGSEGV); a const array or
+//     open_read_only as const makes the compiler find it.
+//
+// Threads: elements as for a plain array (two threads that write one element, or write and read it,
+// need an order between them).  Member functions may be called from any thread at any time, except
+// resize(), close(), moves and the destructor, during which no other thread may use the array.
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#if __has_include(<mdspan>)
+#include <mdspan>
+#endif
+
+#include "oocarray/access.hpp"
+#include "oocarray/array_options.hpp"
+#include "oocarray/box.hpp"
+#include "oocarray/detail/array_core.hpp"
+#include "oocarray/element_type.hpp"
+#include "oocarray/error.hpp"
+#include "oocarray/iterator.hpp"
+#include "oocarray/layout.hpp"
+#include "oocarray/pin.hpp"
+#include "oocarray/runtime.hpp"
+#include "oocarray/store.hpp"
+#include "oocarray/tiles.hpp"
+#include "oocarray/view.hpp"
+
+namespace ooc {
+
+/// An N-d array of T in a file of a store.  Layout: the order of elements in memory, layout_right
+/// (default) or layout_tiled.  Extents and indices count elements, slowest dimension first.
+/// Movable, not copyable; a moved-from array may only be assigned to or destroyed.
+template <class T, std::size_t N, class Layout = layout_right>
+class ooc_array {
+  static_assert(std::is_trivially_copyable_v<T> && !std::is_const_v<T> && !std::is_volatile_v<T>,
+                "ooc_array<T, N>: elements travel between memory and disk as bytes, so T must be "
+                "trivially copyable, without const or volatile");
+  static_assert(N >= 1 && N <= 8, "ooc_array<T, N>: N must be 1 to 8");
+  static_assert(std::is_same_v<Layout, layout_right> || std::is_same_v<Layout, layout_tiled>,
+                "ooc_array<T, N, Layout>: Layout must be ooc::layout_right or ooc::layout_tiled");
+  static_assert(alignof(T) <= 4096, "ooc_array<T, N>: T may be aligned to at most 4096 bytes");
+
+ public:
+  using value_type = T;
+  using element_type = T;
+  using layout_type = Layout;
+  using index_type = ooc::index<N>;
+  using extents_type = std::array<std::size_t, N>;
+  using options_type = array_options<T>;
+  using box_type = ooc::box<N>;
+  using iterator = std::conditional_t<Layout::contiguous, T*, tiled_iterator<T, N>>;
+  using const_iterator = std::conditional_t<Layout::contiguous, const T*, tiled_iterator<const T, N>>;
+
+  // --- Making and opening
+
+  /// Makes a file at `path`, and the folders above it that do not exist.  Its elements are
+  /// options.fill.  Throws usage_error: EEXIST where the path exists (unless options.replace);
+  /// invalid_request for extents of 0, sizes beyond 2^63 - 1 bytes, a block that is not a multiple
+  /// of 4 KiB, a tile that is not a power of two (layout_tiled); budget_too_small where the
+  /// runtime's memory cannot hold a few blocks; and io_error, for example ENOSPC.  A failure leaves
+  /// no file behind.
+  ooc_array(runtime& rt, const store& s, std::string_view path, create_t, const extents_type& extents,
+            const options_type& options = {})
+      : ooc_array(rt, s, path, how::create, &extents, options) {}
+
+  /// Opens a file for reading and writing; its extents are those recorded.  Throws usage_error:
+  /// type_mismatch where it holds another element type or rank; busy where it is open in this
+  /// process already; ENOENT, EACCES, EISDIR.
+  ooc_array(runtime& rt, const store& s, std::string_view path, open_t,
+            const options_type& options = {})
+      : ooc_array(rt, s, path, how::open, nullptr, options) {}
+  /// The same, and the recorded extents must be these.  A file without a recorded element type
+  /// opens as any T and any extents that its size can hold.
+  ooc_array(runtime& rt, const store& s, std::string_view path, open_t, const extents_type& extents,
+            const options_type& options = {})
+      : ooc_array(rt, s, path, how::open, &extents, options) {}
+
+  /// Opens a file for reading only.  Make the array const: a write through a non-const one
+  /// compiles, but faults.
+  ooc_array(runtime& rt, const store& s, std::string_view path, open_read_only_t,
+            const options_type& options = {})
+      : ooc_array(rt, s, path, how::open_read_only, nullptr, options) {}
+  ooc_array(runtime& rt, const store& s, std::string_view path, open_read_only_t,
+            const extents_type& extents, const options_type& options = {})
+      : ooc_array(rt, s, path, how::open_read_only, &extents, options) {}
+
+  ooc_array(ooc_array&& o) noexcept
+      : base_(std::exchange(o.base_, nullptr)),
+        map_(o.map_),
+        extents_(std::exchange(o.extents_, {})),
+        core_(std::move(o.core_)) {}
+  ooc_array& operator=(ooc_array&& o) noexcept {
+    if (this != &o) {
+      core_ = std::move(o.core_);
+      base_ = std::exchange(o.base_, nullptr);
+      map_ = o.map_;
+      extents_ = std::exchange(o.extents_, {});
+    }
+    return *this;
+  }
+  /// Writes back (acknowledged, not durable).  Never throws: what could not be written is lost and
+  /// reported on stderr; call writeback() or close() before, to know.
+  ~ooc_array() = default;
+
+  // --- Elements: no checks; a reference stays valid until the array is closed or destroyed
+
+  /// N == 1: the element; else a view of row i, to be indexed further: a[i][j].
+  decltype(auto) operator[](std::size_t i) noexcept { return rows<T>()[i]; }
+  decltype(auto) operator[](std::size_t i) const noexcept { return rows<const T>()[i]; }
+
+  /// a(i, j): the same element.
+  template <std::convertible_to<std::size_t>... I>
+    requires(sizeof...(I) == N)
+  T& operator()(I... i) noexcept {
+    return *place<T>(std::make_index_sequence<N>{}, static_cast<std::size_t>(i)...);
+  }
+  template <std::convertible_to<std::size_t>... I>
+    requires(sizeof...(I) == N)
+  const T& operator()(I... i) const noexcept {
+    return *place<const T>(std::make_index_sequence<N>{}, static_cast<std::size_t>(i)...);
+  }
+
+#ifdef __cpp_multidimensional_subscript
+  /// a[i, j], from C++23 on.
+  template <std::convertible_to<std::size_t>... I>
+    requires(sizeof...(I) == N && N > 1)
+  T& operator[](I... i) noexcept {
+    return (*this)(i...);
+  }
+  template <std::convertible_to<std::size_t>... I>
+    requires(sizeof...(I) == N && N > 1)
+  const T& operator[](I... i) const noexcept {
+    return (*this)(i...);
+  }
+#endif
+
+  /// a.at(i, j): checked; throws std::out_of_range naming array, dimension, index and extent.
+  template <std::convertible_to<std::size_t>... I>
+    requires(sizeof...(I) == N)
+  T& at(I... i) {
+    return checked<T>(index_type{static_cast<std::size_t>(i)...});
+  }
+  template <std::convertible_to<std::size_t>... I>
+    requires(sizeof...(I) == N)
+  const T& at(I... i) const {
+    return checked<const T>(index_type{static_cast<std::size_t>(i)...});
+  }
+
+  /// An element by its coordinates.  Not checked.
+  T& element(const index_type& c) noexcept { return *place<T>(c); }
+  const T& element(const index_type& c) const noexcept { return *place<const T>(c); }
+
+  /// The row-major image; size() elements.
+  T* data() noexcept requires(Layout::contiguous) { return base_; }
+  const T* data() const noexcept requires(Layout::contiguous) { return base_; }
+  std::span<T> span() noexcept requires(Layout::contiguous) { return {base_, size()}; }
+  std::span<const T> span() const noexcept requires(Layout::contiguous) { return {base_, size()}; }
+#ifdef __cpp_lib_mdspan
+  auto mdspan() noexcept requires(Layout::contiguous) {
+    return std::mdspan<T, std::dextents<std::size_t, N>>(base_, extents_);
+  }
+  auto mdspan() const noexcept requires(Layout::contiguous) {
+    return std::mdspan<const T, std::dextents<std::size_t, N>>(base_, extents_);
+  }
+#endif
+
+  /// Row-major order of elements.
+  iterator begin() noexcept { return iterator_at<iterator, T>(0); }
+  iterator end() noexcept { return iterator_at<iterator, T>(size()); }
+  const_iterator begin() const noexcept { return iterator_at<const_iterator, const T>(0); }
+  const_iterator end() const noexcept { return iterator_at<const_iterator, const T>(size()); }
+  const_iterator cbegin() const noexcept { return begin(); }
+  const_iterator cend() const noexcept { return end(); }
+
+  /// The array tile by tile, in storage order; see tiles.hpp.  `mode` says what is planned: for
+  /// write, tiles under an overwrite() promise are not fetched ahead.  Throws usage_error for
+  /// writing where the array is read-only.
+  tile_range<ooc_array, T, N> tiles(access_mode mode) {
+    core().check_open();
+    if (mode == access_mode::write && !writable()) core().overwrite({{}, {}});  // throws
+    return {*this, tile_shape(), tiles_ahead};
+  }
+  tile_range<const ooc_array, const T, N> tiles() const {
+    core().check_open();
+    return {*this, tile_shape(), tiles_ahead};
+  }
+
+  // --- Shape
+
+  /// Number of elements.
+  std::size_t size() const noexcept {
+    std::size_t n = 1;
+    for (std::size_t e : extents_) n *= e;
+    return n;
+  }
+  const extents_type& extents() const noexcept { return extents_; }
+  std::size_t extent(std::size_t k) const noexcept { return extents_[k]; }
+  static constexpr std::size_t rank() noexcept { return N; }
+  /// All elements.
+  box_type whole() const noexcept { return {{}, extents_}; }
+  /// The limit of resize().
+  std::size_t max_extent() const { return core().max_extent(); }
+
+  /// Changes the first extent, up to max_extent().  Rows that are cut off are lost; new rows have
+  /// the fill value, also where the array had been longer before.  References into the rows that
+  /// stay remain valid.  Writes back first; throws what writeback() throws, and usage_error
+  /// (invalid_request) beyond max_extent, (busy) while a region is pinned.
+  void resize(std::size_t first_extent) {
+    core().resize(first_extent);
+    take_shape();
+  }
+
+  // --- Memory and the store
+
+  /// Returns when every modified block has been acknowledged by its I/O nodes, or, with
+  /// ooc::durable, is on stable storage.  Throws io_error naming array, block, node and cause; what
+  /// failed stays modified, the rest is written all the same, and a later call tries again.
+  void writeback(durability d = durability::acknowledged) { core().writeback(d); }
+
+  /// Forgets the blocks in memory, so that the next touch reads the store: what another process
+  /// wrote back is then seen.  Throws usage_error (errc::dirty) rather than lose modified blocks,
+  /// (errc::busy) while a region is pinned.  No other thread may touch the array meanwhile.
+  void invalidate() { core().invalidate(false); }
+  /// The same, and modified blocks are lost.
+  void invalidate(discard_t) { core().invalidate(true); }
+
+  /// Starts reading a box; returns at once.  Blocks that find no room in memory are left out.
+  void prefetch(const box_type& b) const { core().prefetch({b.lower, b.upper}); }
+  void advise(access_pattern p) const { core().advise(p); }
+
+  /// Promises that every element of the box is written before any of it is read, so that blocks need
+  /// not be loaded, or only what lies outside the box.  The promise holds for blocks not in memory
+  /// now, each until its first touch: a write loads what lies outside (elements of the box that are
+  /// not yet written read as zeros then), a read loads everything.  Where boxes of several calls
+  /// meet in a block, the latest counts.  Only speed depends on the promise where it is kept.
+  void overwrite(const box_type& b) { core().overwrite({b.lower, b.upper}); }
+  /// Takes back the promises that were not used.
+  void clear_overwrite() { core().clear_overwrite(); }
+
+  /// Keeps a box in memory and mapped, for system calls and MPI; see pin.hpp.  Throws usage_error
+  /// (budget_too_small) where the box and the other pins do not fit into the budget, io_error where
+  /// a block cannot be read.
+  pin_guard<T> pin(const box_type& b, access_mode mode = access_mode::write) {
+    return {core(), core().pin({b.lower, b.upper}, mode)};
+  }
+  pin_guard<const T> pin(const box_type& b) const {
+    return {core(), core().pin({b.lower, b.upper}, access_mode::read)};
+  }
+
+  /// Writes back and lets go of file and addresses; afterwards an element access is a fault, and
+  /// calls throw usage_error (errc::closed).  Throws as writeback() does, and (errc::busy) while a
+  /// region is pinned: the array then stays open.  A second call does nothing.
+  void close() {
+    core().close();
+    base_ = nullptr;
+  }
+
+  // --- Facts
+
+  const std::string& path() const { return core().path(); }
+  bool is_open() const noexcept { return core_ && core_->is_open(); }
+  bool writable() const { return core().writable(); }
+  /// Blocks that are modified and not yet acknowledged.
+  std::uint64_t dirty_blocks() const { return core().dirty_blocks(); }
+  /// Bytes in a block.
+  std::uint64_t block_bytes() const { return core().block_bytes(); }
+  /// Shape of a tile in memory (layout_tiled).
+  extents_type tile_extents() const requires(!Layout::contiguous) { return tile_shape(); }
+  /// What became of options.buffers and elements_per_buffer.
+  buffering buffers() const { return core().buffers(); }
+  /// How the file is dealt out over the I/O nodes.
+  striping stripes() const { return core().stripes(); }
+
+  /// For the library's own layers.
+  detail::array_core& core() {
+    return const_cast<detail::array_core&>(std::as_const(*this).core());
+  }
+  const detail::array_core& core() const {
+    if (!core_) throw usage_error(errc::closed, "this array has been moved from");
+    return *core_;
+  }
+
+ private:
+  using how = detail::array_request::how;
+  using map_type = std::array<typename Layout::dimension, N>;
+  friend class tile_range<ooc_array, T, N>;
+  friend class tile_range<const ooc_array, const T, N>;
+
+  static constexpr std::size_t tiles_ahead = 2;
+
+  ooc_array(runtime& rt, const store& s, std::string_view path, how action,
+            const extents_type* extents, const options_type& options)
+      : core_(std::make_unique<detail::array_core>(rt, s, path,
+                                                   request_for(action, extents, options))) {
+    take_shape();
+  }
+
+  static detail::array_request request_for(how action, const extents_type* extents,
+                                           const options_type& o) {
+    detail::array_request r;
+    r.action = action;
+    r.layout = Layout::contiguous ? detail::memory_layout::right : detail::memory_layout::tiled;
+    r.element_type = ooc::element_type<T>::name();
+    r.element_size = sizeof(T);
+    r.rank = N;
+    if (extents) r.extents.assign(extents->begin(), extents->end());
+    if (o.fill) {
+      r.fill.resize(sizeof(T));
+      std::memcpy(r.fill.data(), &*o.fill, sizeof(T));
+    }
+    r.options = {.order = o.order,
+                 .tile = o.tile,
+                 .block = o.block,
+                 .buffers = o.buffers,
+                 .elements_per_buffer = o.elements_per_buffer,
+                 .stripes = o.stripes,
+                 .fill = {},
+                 .sparse = o.sparse,
+                 .max_extent = o.max_extent,
+                 .replace = o.replace,
+                 .mode = o.mode,
+                 .pattern = o.pattern};
+    return r;
+  }
+
+  void take_shape() {
+    base_ = reinterpret_cast<T*>(core_->base());
+    for (std::size_t k = 0; k < N; ++k) extents_[k] = core_->extents()[k];
+    map_ = Layout::template map<N>(extents_, core_->tile(), sizeof(T), core_->block_bytes());
+  }
+
+  template <class U>
+  view<U, N, Layout> rows() const noexcept {
+    return {base_, map_, extents_};
+  }
+  template <class U, std::size_t... K, class... I>
+  U* place(std::index_sequence<K...>, I... i) const noexcept {
+    U* p = base_;
+    ((p = map_[K].template advance<K == N - 1>(p, i)), ...);
+    return p;
+  }
+  template <class U>
+  U* place(const index_type& c) const noexcept {
+    return [&]<std::size_t... K>(std::index_sequence<K...> all) {
+      return this->place<U>(all, c[K]...);
+    }(std::make_index_sequence<N>{});
+  }
+  template <class U>
+  U& checked(const index_type& c) const {
+    for (std::size_t k = 0; k < N; ++k)
+      if (c[k] >= extents_[k]) core().out_of_range(k, c[k]);
+    core().check_open();
+    return *place<U>(c);
+  }
+  template <class Iterator, class U>
+  Iterator iterator_at(std::size_t position) const noexcept {
+    if constexpr (Layout::contiguous)
+      return static_cast<U*>(base_) + position;
+    else
+      return {base_, map_, extents_, position};
+  }
+
+  extents_type tile_shape() const {
+    extents_type shape{};
+    if constexpr (Layout::contiguous) {
+      // Whole rows as long as they fit into a block.
+      std::size_t left = std::max<std::size_t>(core().block_bytes() / sizeof(T), 1);
+      for (std::size_t k = N; k-- > 0;) {
+        shape[k] = std::min(extents_[k], left);
+        left = shape[k] == extents_[k] ? left / shape[k] : 1;
+      }
+    } else {
+      for (std::size_t k = 0; k < N; ++k) shape[k] = core().tile()[k];
+    }
+    return shape;
+  }
+  /// Elements between neighbours within a tile.
+  index_type tile_strides() const {
+    const extents_type across = Layout::contiguous ? extents_ : tile_shape();
+    index_type s{};
+    s[N - 1] = 1;
+    for (std::size_t k = N - 1; k-- > 0;) s[k] = s[k + 1] * across[k + 1];
+    return s;
+  }
+
+  T* base_ = nullptr;
+  map_type map_{};
+  extents_type extents_{};
+  std::unique_ptr<detail::array_core> core_;
+};
+
+}  // namespace ooc

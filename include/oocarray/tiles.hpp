@@ -1,0 +1,147 @@
+// Going through an array tile by tile, in the order in which tiles are stored.
+//
+//     for (auto t : a.tiles(ooc::access_mode::write))
+//       for (std::size_t i = 0; i < t.extent(0); ++i)
+//         for (std::size_t j = 0; j < t.extent(1); ++j) t(i, j) *= 2;
+//
+// With layout_tiled a tile is a block.  With layout_right it is a band of whole rows of about a
+// block (or a part of one row, where a row is larger than that) and contiguous.  Tiles are clipped
+// at the array's edge.  The next tiles are fetched ahead.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+
+#include "oocarray/box.hpp"
+#include "oocarray/detail/array_core.hpp"
+
+namespace ooc {
+
+/// A box of the array as a strided piece of memory; owns nothing, valid as references are.
+template <class T, std::size_t N>
+class tile {
+ public:
+  tile(T* data, const box<N>& where, const index<N>& strides) noexcept
+      : data_(data), box_(where), strides_(strides) {}
+
+  /// The element with the lowest coordinates.
+  T* data() const noexcept { return data_; }
+  /// The elements of the array that the tile holds.
+  const ooc::box<N>& box() const noexcept { return box_; }
+  const index<N>& lower() const noexcept { return box_.lower; }
+  const index<N>& upper() const noexcept { return box_.upper; }
+  index<N> extents() const noexcept {
+    index<N> e{};
+    for (std::size_t k = 0; k < N; ++k) e[k] = box_.extent(k);
+    return e;
+  }
+  std::size_t extent(std::size_t k) const noexcept { return box_.extent(k); }
+  /// Elements between neighbours in each dimension; the last is 1.
+  const index<N>& strides() const noexcept { return strides_; }
+  /// Number of elements.
+  std::size_t size() const noexcept { return box_.size(); }
+
+  /// An element by its coordinates within the tile.  Not checked.
+  template <class... I>
+    requires(sizeof...(I) == N)
+  T& operator()(I... i) const noexcept {
+    const index<N> c{static_cast<std::size_t>(i)...};
+    std::size_t at = c[N - 1];
+    for (std::size_t k = 0; k + 1 < N; ++k) at += c[k] * strides_[k];
+    return data_[at];
+  }
+
+  // As a matrix: row-major, `stride` elements from row to row.
+  std::size_t rows() const noexcept requires(N == 2) { return extent(0); }
+  std::size_t cols() const noexcept requires(N == 2) { return extent(1); }
+  std::size_t stride() const noexcept requires(N == 2) { return strides_[0]; }
+
+ private:
+  T* data_;
+  ooc::box<N> box_;
+  index<N> strides_;
+};
+
+/// The range that ooc_array::tiles() returns.  Valid as long as the array; begin() may be called
+/// more than once.
+template <class Array, class T, std::size_t N>
+class tile_range {
+ public:
+  class iterator {
+   public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = tile<T, N>;
+    using difference_type = std::ptrdiff_t;
+    using pointer = void;
+    using reference = tile<T, N>;
+
+    iterator() = default;
+    tile<T, N> operator*() const { return range_->at(number_); }
+    iterator& operator++() {
+      ++number_;
+      range_->fetch(number_ + range_->ahead_);
+      return *this;
+    }
+    void operator++(int) { ++*this; }
+    friend bool operator==(const iterator& a, std::default_sentinel_t) noexcept {
+      return a.number_ == a.range_->size();
+    }
+
+   private:
+    friend tile_range;
+    iterator(const tile_range* range, std::size_t number) : range_(range), number_(number) {}
+    const tile_range* range_ = nullptr;
+    std::size_t number_ = 0;
+  };
+
+  /// Tiles of `shape` in row-major order; `ahead`: how many are fetched before their turn.
+  tile_range(Array& array, const index<N>& shape, std::size_t ahead)
+      : array_(&array), shape_(shape), strides_(array.tile_strides()), ahead_(ahead) {
+    for (std::size_t k = 0; k < N; ++k)
+      grid_[k] = (array.extent(k) + shape[k] - 1) / shape[k];
+  }
+
+  iterator begin() const {
+    for (std::size_t k = 1; k <= ahead_; ++k) fetch(k);
+    return {this, 0};
+  }
+  std::default_sentinel_t end() const noexcept { return {}; }
+
+  /// Number of tiles.
+  std::size_t size() const noexcept {
+    std::size_t n = 1;
+    for (std::size_t g : grid_) n *= g;
+    return n;
+  }
+  /// Tile number k, 0 <= k < size(): for loops that several threads share.
+  tile<T, N> operator[](std::size_t k) const { return at(k); }
+
+ private:
+  box<N> box_of(std::size_t number) const noexcept {
+    box<N> b;
+    for (std::size_t k = N; k-- > 0;) {
+      b.lower[k] = number % grid_[k] * shape_[k];
+      b.upper[k] = std::min(b.lower[k] + shape_[k], array_->extent(k));
+      number /= grid_[k];
+    }
+    return b;
+  }
+  tile<T, N> at(std::size_t number) const {
+    const box<N> b = box_of(number);
+    return {&array_->element(b.lower), b, strides_};
+  }
+  void fetch(std::size_t number) const {
+    if (ahead_ == 0 || number >= size()) return;
+    const box<N> b = box_of(number);
+    array_->core().prefetch_ahead({b.lower, b.upper});
+  }
+
+  Array* array_;
+  index<N> shape_;
+  index<N> strides_;
+  index<N> grid_{};
+  std::size_t ahead_;
+};
+
+}  // namespace ooc

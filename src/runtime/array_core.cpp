@@ -1,0 +1,358 @@
+// Opening, coherence, pins and resizing of an untyped array; see detail/array_core.hpp.
+//
+// How a request becomes a geometry, and the checks of what a file holds, are in array_plan.cpp.
+
+#include "oocarray/detail/array_core.hpp"
+
+#include <stdexcept>
+#include <utility>
+
+#include "oocarray/error.hpp"
+#include "runtime/array_geometry.hpp"
+#include "runtime/array_plan.hpp"
+#include "runtime/array_source.hpp"
+#include "runtime/log.hpp"
+#include "runtime/open_files.hpp"
+#include "runtime/pager.hpp"
+#include "storage/store_core.hpp"
+#include "storage/stripe_choice.hpp"
+
+namespace ooc::detail {
+namespace {
+
+[[noreturn]] void refuse(errc code, const std::string& what) { throw usage_error(code, what); }
+
+std::string parent_of(const std::string& path) {
+  const std::size_t last = path.find_last_not_of('/');
+  const std::size_t slash = path.find_last_of('/', last);
+  return last == std::string::npos || slash == std::string::npos ? "" : path.substr(0, slash);
+}
+
+}  // namespace
+
+/// The file behind an array, as it is now.
+struct array_entry {
+  storage::opened_file opened;
+};
+
+pinned_region::pinned_region() = default;
+pinned_region::~pinned_region() = default;
+pinned_region::pinned_region(pinned_region&&) noexcept = default;
+pinned_region& pinned_region::operator=(pinned_region&&) noexcept = default;
+
+array_core::array_core(runtime& rt, const ooc::store& s, std::string_view path,
+                       const array_request& r)
+    : path_(path),
+      writable_(r.action != array_request::how::open_read_only),
+      store_(s),
+      entry_(std::make_unique<array_entry>()) {
+  storage::store_core& core = *store_.core();
+  rt.pager().account_store(&core, core.staging_bytes());
+  const std::uint64_t block = rt.pager().default_block_bytes();
+  if (r.action == array_request::how::create) {
+    const array_plan plan = plan_new(path_, r, block);
+    // The segment comes first: a budget that is too small is refused before anything is made.
+    set_up(rt, r, plan);
+    make_file(r, plan);
+  } else {
+    storage::opened_file f = core.open(
+        path_, writable_ ? storage::open_mode::read_write : storage::open_mode::read);
+    const array_plan plan = plan_existing(path_, r, f.meta, block);
+    claim_ = std::make_unique<file_claim>(core.uuid(), f.meta.id, path_, "an ooc_array");
+    set_up(rt, r, plan);
+    entry_->opened = std::move(f);
+    source_->set(plan.geometry, entry_->opened.file);
+  }
+}
+
+void array_core::set_up(runtime& rt, const array_request& r, const array_plan& plan) {
+  const array_geometry& g = plan.geometry;
+  if (plan.buffers != 0 && plan.buffers > rt.pager().budget() / g.block_bytes())
+    refuse(errc::budget_too_small,
+           "array '" + path_ + "': " + std::to_string(plan.buffers) + " buffers of " +
+               std::to_string(g.block_bytes()) + " bytes exceed the budget of " +
+               std::to_string(rt.pager().budget()) +
+               " bytes; choose fewer or smaller buffers, or give the runtime more memory");
+  buffers_ = plan.buffers;
+  source_ = std::make_unique<array_source>(g);
+  segment_options o;
+  o.name = path_;
+  o.block_bytes = g.block_bytes();
+  o.blocks = g.blocks();
+  o.max_blocks = g.max_blocks();
+  o.max_resident = plan.buffers;
+  o.writable = writable_;
+  segment_ = std::make_unique<detail::segment>(rt.pager(), std::move(o), *source_);
+  if (r.options.pattern != access_pattern::automatic) segment_->advise(r.options.pattern);
+}
+
+void array_core::make_file(const array_request& r, const array_plan& plan) {
+  storage::store_core& core = *store_.core();
+  const array_geometry& g = plan.geometry;
+  storage::new_file f;
+  f.size = g.file_bytes();
+  f.striping = r.options.stripes;
+  if (f.striping.sf == 0) {
+    const auto nodes = static_cast<std::uint32_t>(core.nodes().size());
+    const bool rows = plan.description.tile.empty() && g.rank() > 1;
+    f.striping.sf = storage::choose_stripe(
+        f.size, g.block_bytes(), rows ? g.extents().back() * g.element_size() : 0,
+        f.striping.nn ? f.striping.nn : nodes);
+  }
+  f.sparse = r.options.sparse;
+  f.fill = r.fill;
+  f.array = plan.description;
+  f.mode = r.options.mode;
+
+  if (const std::string parent = parent_of(path_); !parent.empty())
+    core.metadata().mkdir(parent, 0755, true);
+  if (r.options.replace) {
+    try {
+      const storage::entry old = core.metadata().lookup(path_);
+      if (old.kind == storage::entry_kind::file) {
+        const file_claim unused(core.uuid(), old.id, path_, "an ooc_array");
+        core.remove(path_);
+      }
+    } catch (const error& e) {
+      if (e.code() != std::errc::no_such_file_or_directory) throw;
+    }
+  }
+  try {
+    entry_->opened = core.create(path_, f);
+  } catch (const error& e) {
+    if (e.code() != std::errc::file_exists) throw;
+    throw usage_error(e.code(), "'" + path_ +
+                                    "' exists already; open it with ooc::open, or create it with "
+                                    "options.replace = true");
+  }
+  claim_ = std::make_unique<file_claim>(core.uuid(), entry_->opened.meta.id, path_, "an ooc_array");
+  source_->set(g, entry_->opened.file);
+}
+
+array_core::~array_core() {
+  if (!is_open()) return;
+  try {
+    const failure f = writable_ ? segment_->writeback() : failure{};
+    if (f)
+      log_error("array '" + path_ + "' closed with " + std::to_string(segment_->dirty_blocks()) +
+                " modified blocks that could not be written; they are lost: " + f.what);
+  } catch (const std::exception& e) {
+    log_error("array '" + path_ + "' closed; modified blocks may be lost: " + e.what());
+  }
+}
+
+// --- facts
+
+std::byte* array_core::base() const noexcept { return segment_ ? segment_->base() : nullptr; }
+
+// The state of the source changes in resize() only, during which nobody else may use the array: the
+// spans stay valid until then.
+std::span<const std::uint64_t> array_core::extents() const noexcept {
+  return source_->current()->geometry.extents();
+}
+std::span<const std::uint64_t> array_core::tile() const noexcept {
+  return source_->current()->geometry.tile();
+}
+std::size_t array_core::max_extent() const noexcept {
+  return source_->current()->geometry.max_extent();
+}
+std::uint64_t array_core::block_bytes() const noexcept {
+  return source_->current()->geometry.block_bytes();
+}
+striping array_core::stripes() const { return entry_->opened.meta.striping; }
+
+ooc::buffering array_core::buffers() const noexcept {
+  const array_source::state_ptr now = source_->current();
+  const std::uint64_t block = now->geometry.block_bytes();
+  return {buffers_, block / now->geometry.element_size(), block};
+}
+
+std::uint64_t array_core::dirty_blocks() const {
+  check_open();
+  return segment_->dirty_blocks();
+}
+
+// --- checks
+
+void array_core::check_open() const {
+  if (!is_open()) refuse(errc::closed, "array '" + path_ + "' has been closed");
+}
+
+void array_core::check_writable(const char* operation) const {
+  check_open();
+  if (!writable_)
+    refuse(errc::invalid_request, "array '" + path_ + "' is open for reading only, so it cannot " +
+                                      operation + "; open it with ooc::open");
+}
+
+index_box array_core::checked(box_view b, const char* operation) const {
+  check_open();
+  const std::span<const std::uint64_t> e = extents();
+  index_box box;
+  bool good = b.lower.size() == e.size() && b.upper.size() == e.size();
+  for (std::size_t k = 0; good && k < e.size(); ++k) {
+    good = b.lower[k] <= b.upper[k] && b.upper[k] <= e[k];
+    box.lower[k] = b.lower[k];
+    box.upper[k] = b.upper[k];
+  }
+  if (!good)
+    refuse(errc::invalid_request, std::string(operation) + " of array '" + path_ + "': the box from " +
+                                      to_string({b.lower.begin(), b.lower.end()}) + " to " +
+                                      to_string({b.upper.begin(), b.upper.end()}) +
+                                      " does not lie within the extents " + to_string(e));
+  return box;
+}
+
+void array_core::out_of_range(std::size_t dimension, std::size_t given) const {
+  throw std::out_of_range("array '" + path_ + "': index " + std::to_string(given) +
+                          " in dimension " + std::to_string(dimension) +
+                          " is outside the extent " + std::to_string(extents()[dimension]));
+}
+
+// --- coherence
+
+void array_core::writeback(durability d) {
+  check_open();
+  if (!writable_) return;
+  throw_if(segment_->writeback());
+  if (d == durability::acknowledged) return;
+  failure f = source_->current()->file->sync();
+  if (f) f.what = "array '" + path_ + "' cannot be made durable: " + f.what;
+  throw_if(f);
+}
+
+void array_core::invalidate(bool discard) {
+  check_open();
+  switch (segment_->invalidate(discard)) {
+    case segment::invalidated::done:
+      return;
+    case segment::invalidated::dirty:
+      refuse(errc::dirty, "array '" + path_ + "' has " + std::to_string(segment_->dirty_blocks()) +
+                              " modified blocks; call writeback() before invalidate(), or "
+                              "invalidate(ooc::discard) to lose them");
+    case segment::invalidated::pinned:
+      refuse(errc::busy,
+             "array '" + path_ + "' has pinned regions; release them before invalidate()");
+  }
+}
+
+// --- hints
+
+void array_core::prefetch(box_view b) const {
+  const index_box box = checked(b, "prefetch()");
+  segment_->prefetch(source_->current()->geometry.blocks_of(box));
+}
+
+void array_core::prefetch_ahead(box_view b) const {
+  const index_box box = checked(b, "prefetch()");
+  std::vector<block_range> wanted;
+  for (const block_range& r : source_->current()->geometry.blocks_of(box))
+    for (block_index at = r.first; at < r.last; ++at)
+      if (!source_->promised(at)) wanted.push_back({at, at + 1});
+  segment_->prefetch(wanted);
+}
+
+void array_core::advise(access_pattern p) const {
+  check_open();
+  segment_->advise(p);
+}
+
+void array_core::overwrite(box_view b) {
+  check_writable("be overwritten");
+  const index_box box = checked(b, "overwrite()");
+  const std::vector<block_range> blocks = source_->current()->geometry.blocks_of(box);
+  if (blocks.empty()) return;
+  source_->promise(box);
+  segment_->promise(blocks);
+}
+
+void array_core::clear_overwrite() {
+  check_open();
+  segment_->clear_promises();
+  source_->clear_promises();
+}
+
+// --- pins
+
+pinned_region array_core::pin(box_view b, access_mode mode) const {
+  if (mode == access_mode::write) check_writable("be pinned for writing");
+  const index_box box = checked(b, "pin()");
+  const array_source::state_ptr now = source_->current();
+  pinned_region region;
+  region.mode = mode;
+  region.blocks = now->geometry.blocks_of(box);
+  for (const byte_run& run : now->geometry.runs_of(box))
+    region.rows.push_back({base() + run.offset, run.length});
+  throw_if(segment_->pin(region.blocks, mode));
+  ++pins_;
+  return region;
+}
+
+void array_core::unpin(const pinned_region& r) const noexcept {
+  segment_->unpin(r.blocks, r.mode);
+  --pins_;
+}
+
+// --- size
+
+// A block at the array's edge holds less than it could, so what is in memory of the blocks at the
+// old and at the new edge must be read again once the edge has moved: the part that appears is fill.
+// Everything is written first; a failure changes nothing.
+void array_core::resize(std::size_t first_extent) {
+  check_writable("be resized");
+  const array_source::state_ptr old = source_->current();
+  const array_geometry& was = old->geometry;
+  if (first_extent == was.extents()[0]) return;
+  if (first_extent == 0 || first_extent > was.max_extent())
+    refuse(errc::invalid_request,
+           "array '" + path_ + "': the first extent can be 1 to " + std::to_string(was.max_extent()) +
+               ", not " + std::to_string(first_extent) +
+               "; the limit is options.max_extent at creation");
+  if (pins_ != 0)
+    refuse(errc::busy, "array '" + path_ + "' has pinned regions; release them before resize()");
+
+  throw_if(segment_->writeback());
+  clear_overwrite();
+  const array_geometry now = was.resized(first_extent);
+  const bool grows = now.extents()[0] > was.extents()[0];
+  if (grows) fill_padding();
+  std::vector<std::uint64_t> extents(now.extents().begin(), now.extents().end());
+  if (!grows) segment_->shrink(now.blocks());
+  try {
+    entry_->opened = store_.core()->resize(entry_->opened, now.file_bytes(), extents);
+  } catch (...) {
+    if (!grows) segment_->grow(was.blocks());
+    throw;
+  }
+  source_->set(now, entry_->opened.file);
+  if (grows) segment_->grow(now.blocks());
+
+  index_box edge = now.whole();
+  edge.lower[0] = std::min(was.extents()[0], now.extents()[0]) - 1;
+  segment_->invalidate(now.blocks_of(edge), true);
+}
+
+// A tiled file keeps whole tiles: rows that were cut off, or never existed, lie in the padding of
+// its last row of tiles and become visible as it grows.
+void array_core::fill_padding() {
+  const array_source::state_ptr now = source_->current();
+  const std::vector<byte_run> padding = now->geometry.file_padding();
+  if (padding.empty()) return;
+  std::vector<std::byte> bytes(padding.front().length);  // all are of one length
+  const std::vector<std::byte>& fill = entry_->opened.meta.fill;
+  if (!fill.empty())
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = fill[i % fill.size()];
+  for (const byte_run& run : padding)
+    throw_if(now->file->write(request::contiguous(run.offset, run.length), bytes.data()));
+}
+
+void array_core::close() {
+  if (!is_open()) return;
+  if (pins_ != 0)
+    refuse(errc::busy, "array '" + path_ + "' has pinned regions; release them before close()");
+  if (writable_) throw_if(segment_->writeback());
+  segment_.reset();
+  claim_.reset();
+}
+
+}  // namespace ooc::detail

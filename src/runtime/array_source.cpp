@@ -1,0 +1,124 @@
+#include "runtime/array_source.hpp"
+
+#include <utility>
+
+namespace ooc::detail {
+namespace {
+
+constexpr std::size_t most_boxes = 64;
+
+}  // namespace
+
+/// Reads the current snapshot.  Whoever publishes the next one, and then sees no reader, knows that
+/// every later reader will see the next one (all four accesses are sequentially consistent).
+class array_source::reader {
+ public:
+  explicit reader(const array_source& s) noexcept : source_(s) {
+    source_.readers_.fetch_add(1);
+    boxes_ = source_.current_.load();
+  }
+  ~reader() { source_.readers_.fetch_sub(1); }
+  reader(const reader&) = delete;
+  reader& operator=(const reader&) = delete;
+
+  const index_box* latest(block_index b) const noexcept {
+    return boxes_ ? boxes_->latest(b) : nullptr;
+  }
+  bool covered(block_index b) const noexcept {
+    const index_box* box = latest(b);
+    return box && boxes_->of->geometry.covers(b, *box);
+  }
+
+ private:
+  const array_source& source_;
+  const snapshot* boxes_;
+};
+
+const index_box* array_source::snapshot::latest(block_index b) const noexcept {
+  for (auto box = boxes.rbegin(); box != boxes.rend(); ++box)
+    if (of->geometry.touches(b, *box)) return &*box;
+  return nullptr;
+}
+
+array_source::array_source(const array_geometry& g)
+    : state_(std::make_shared<const state>(state{g, nullptr})) {}
+
+array_source::~array_source() = default;
+
+void array_source::set(const array_geometry& g, file_ptr file) {
+  const std::lock_guard lock(mutex_);
+  state_ = std::make_shared<const state>(state{g, std::move(file)});
+  publish(nullptr);
+}
+
+array_source::state_ptr array_source::current() const {
+  const std::lock_guard lock(mutex_);
+  return state_;
+}
+
+void array_source::promise(const index_box& box) {
+  const std::lock_guard lock(mutex_);
+  auto next = std::make_unique<snapshot>();
+  next->of = state_;
+  if (const snapshot* old = current_.load()) {
+    const std::size_t drop = old->boxes.size() == most_boxes ? 1 : 0;
+    next->boxes.assign(old->boxes.begin() + static_cast<std::ptrdiff_t>(drop), old->boxes.end());
+  }
+  next->boxes.push_back(box);
+  publish(std::move(next));
+}
+
+void array_source::clear_promises() {
+  const std::lock_guard lock(mutex_);
+  publish(nullptr);
+}
+
+/// With mutex_ held.
+void array_source::publish(std::unique_ptr<const snapshot> next) {
+  current_.store(next.get());
+  if (readers_.load() == 0) snapshots_.clear();
+  if (next) snapshots_.push_back(std::move(next));
+}
+
+bool array_source::promised(block_index b) const noexcept {
+  return reader(*this).latest(b) != nullptr;
+}
+
+bool array_source::nothing_to_load(block_index b, load_part part) const noexcept {
+  return part == load_part::outside_promise && reader(*this).covered(b);
+}
+
+void array_source::load(block_index b, load_part part, std::byte* frame, completion done) {
+  const state_ptr now = current();
+  const array_geometry& g = now->geometry;
+  request r;
+  bool whole = true;
+  if (part == load_part::outside_promise) {
+    index_box box;
+    {
+      const reader boxes(*this);
+      if (const index_box* latest = boxes.latest(b)) {
+        box = *latest;
+        whole = false;
+      }
+    }
+    if (!whole) {
+      if (g.covers(b, box)) return done({});
+      // Nodes read whole chunks: many small pieces may cost more than the block in one go.
+      r = g.outside_request(b, box);
+      const std::uint64_t limit = g.block_bytes() / 2;
+      whole = chunked_bytes(r, storage::chunk_size, limit) > limit;
+    }
+  }
+  if (whole) r = g.block_request(b);
+  now->file->read(std::make_shared<const request>(std::move(r)), frame,
+                  [now, done = std::move(done)](const failure& f) { done(f); });
+}
+
+void array_source::store(block_index b, const std::byte* frame, completion done) {
+  const state_ptr now = current();
+  now->file->write(std::make_shared<const request>(now->geometry.block_request(b)), frame,
+                   [now, done = std::move(done)](const failure& f) { done(f); });
+}
+
+}  // namespace ooc::detail
