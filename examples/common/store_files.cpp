@@ -1,0 +1,27 @@
+#include "common/store_files.hpp"
+
+#include "oocarray/error.hpp"
+#include "storage/store_core.hpp"
+
+namespace examples {
+
+store_files::~store_files() {
+  if (!keep_)
+    for (const char* path : paths_) remove(path);
+}
+
+const char* store_files::fresh(const char* path) {
+  remove(path);
+  paths_.push_back(path);
+  return path;
+}
+
+void store_files::remove(const char* path) noexcept {
+  try {
+    store_.core()->remove(path);
+  } catch (const ooc::error&) {
+    // It was not there, or it cannot be removed: making it anew will say so.
+  }
+}
+
+}  // namespace examples

@@ -1,0 +1,187 @@
+// The out-of-core linear solver of the 1998 paper:
+//
+//     A x = b ,   A a dense complex M x M matrix in m x m blocks of n x n elements
+//
+// by block Gauss-Seidel (solver.hpp).  A and the inverses of its diagonal blocks are files of the
+// store, read by block coordinates through the block layer; x and b stay in memory.  What is held in
+// memory of the files is n * n * 16 bytes times the blocks of one superblock of each, times the
+// superblocks that the budget allows, whatever M is.
+#include <cstdio>
+#include <optional>
+
+#include "common/command_line.hpp"
+#include "common/plain_array.hpp"
+#include "common/progress.hpp"
+#include "common/report.hpp"
+#include "common/run.hpp"
+#include "common/store_files.hpp"
+#include "gauss_seidel/block_matrix.hpp"
+#include "gauss_seidel/solver.hpp"
+#include "oocarray/runtime.hpp"
+#include "oocarray/store.hpp"
+
+namespace {
+
+using namespace gauss_seidel;
+
+struct options : examples::common_options {
+  std::uint64_t blocks = 64;
+  std::uint64_t group = 1;
+  std::uint64_t seed = 1998;
+  std::string bf_a = "64,1";
+  std::string bf_inv = "64,1";
+  double tolerance = 0;
+};
+
+/// "64,1": the papers' buffer factors, dimension 1 (along a row) first.
+std::vector<std::uint64_t> factors(const char* option, const std::string& text) {
+  const std::size_t comma = text.find(',');
+  if (comma == std::string::npos)
+    throw examples::bad_option("--" + std::string(option) + " " + text +
+                               ": give two buffer factors such as 64,1, along a row first");
+  std::vector<std::uint64_t> bf;
+  for (const std::string& part : {text.substr(0, comma), text.substr(comma + 1)}) {
+    bf.push_back(examples::parse_quantity(option, part, false));
+    if (bf.back() == 0)
+      throw examples::bad_option("--" + std::string(option) + " " + text +
+                                 ": a buffer factor is at least 1");
+  }
+  return bf;
+}
+
+/// Fills A by rows of blocks; `rows` has one block a row.  Returns b = A x.
+template <class Rows>
+vector create_system(const linear_system& system, Rows& rows, const partition& p, bool quiet) {
+  examples::progress bar("creating", p.m, quiet);
+  const vector x = system.known();
+  vector b(x.size());
+  for (std::uint64_t i = 0; i < p.m; ++i) {
+    auto row = rows.block_to_write(0, i);
+    system.fill(i * p.n, *row);
+    b.segment(static_cast<Eigen::Index>(i * p.n), static_cast<Eigen::Index>(p.n)).noalias() =
+        *row * x;
+    bar.step();
+  }
+  rows.writeback();
+  return b;
+}
+
+template <class Matrix, class Inverses>
+int solve(Matrix& a, Inverses& inverses, const linear_system& system, const vector& b,
+          const partition& p, const options& o, examples::report& r) {
+  r.phase("invert", [&] {
+    examples::progress bar("inverting", p.m, o.quiet);
+    invert_diagonal(a, inverses, p, bar);
+    inverses.writeback();
+  });
+  vector x = vector::Zero(b.size());
+  std::uint64_t done = 0;
+  r.phase("compute", [&] {
+    examples::progress bar("iterating", p.m * o.iterations, o.quiet);
+    double rms = 0;
+    do {
+      rms = sweep(a, inverses, b, x, p, bar);
+      std::printf("iteration %4llu   residual %.6e\n", static_cast<unsigned long long>(++done), rms);
+    } while (done < o.iterations && rms > o.tolerance);
+  });
+  const double rms = r.phase("check", [&] {
+    examples::progress bar("checking", p.m, o.quiet);
+    return rms_residual(a, b, x, p, bar);
+  });
+  const vector known = system.known();
+  const double largest = known.cwiseAbs().maxCoeff();
+  const double error = (x - known).cwiseAbs().maxCoeff() / largest;
+  const double bound = std::pow(system.contraction(), static_cast<double>(done)) + 1e-12;
+
+  const double bytes = 16.0 * static_cast<double>(system.order()) * static_cast<double>(system.order());
+  r.rate("compute", bytes * static_cast<double>(done));
+  r.set("elements", system.order() * system.order());
+  r.set("bytes", static_cast<std::uint64_t>(bytes));
+  r.set("iterations", done);
+  r.set("group", p.group);
+  r.set("residual", rms);
+  r.set("error", error);
+  std::printf("M = %llu: RMS of Ax - b %.3e, largest error %.3e of the answer (theory allows %.3e)\n",
+              static_cast<unsigned long long>(system.order()), rms, error, bound);
+  const bool converged = o.tolerance == 0 || rms <= o.tolerance;
+  if (!converged)
+    std::printf("not below --tolerance %g after %llu iterations\n", o.tolerance,
+                static_cast<unsigned long long>(done));
+  return r.finish(error <= bound && converged);
+}
+
+int out_of_core(const linear_system& system, const partition& p, const options& o) {
+  const ooc::blocking blocks{.rs = sizeof(complex), .ne = {p.n, p.n}, .nb = {p.m, p.m},
+                             .bf = factors("bf-a", o.bf_a)};
+  const ooc::blocking inverse_blocks{.rs = sizeof(complex), .ne = {p.n, p.n}, .nb = {p.m, 1},
+                                     .bf = factors("bf-inv", o.bf_inv)};
+  ooc::runtime rt{{.memory = o.memory}};
+  examples::report r("gauss_seidel", o.json, &rt);
+  const ooc::store store = ooc::store::open(o.store);
+  examples::store_files files(store, o.keep);
+  ooc::block_file_options complex_elements;
+  complex_elements.element_type = "c16";
+
+  const char* const path = files.fresh("gauss_seidel.a");
+  const vector b = r.phase("create", [&] {
+    // The same file seen as whole rows of blocks: each is written without being read.
+    ooc_matrix rows(ooc::block_file::create(
+        rt, store, path, {.rs = sizeof(complex), .ne = {p.n * p.m, p.n}, .nb = {1, p.m}, .bf = {}},
+        complex_elements));
+    return create_system(system, rows, p, o.quiet);
+  });
+  ooc_matrix a(ooc::block_file::open_read_only(rt, store, path, blocks));
+  ooc_matrix inverses(ooc::block_file::create(rt, store, files.fresh("gauss_seidel.inverses"),
+                                              inverse_blocks, complex_elements));
+  return solve(a, inverses, system, b, p, o, r);
+}
+
+int plain(const linear_system& system, const partition& p, const options& o) {
+  examples::report r("gauss_seidel", o.json, nullptr);
+  const examples::rival_folder folder(o.store);
+  const std::uint64_t order = system.order();
+  auto memory = examples::plain_memory::create(folder / "a", order * order * sizeof(complex));
+  const vector b = r.phase("create", [&] {
+    plain_matrix rows(reinterpret_cast<complex*>(memory.data()), order, order, p.n);
+    const vector product = create_system(system, rows, p, o.quiet);
+    memory.writeback();
+    return product;
+  });
+  if (o.vm == "anonymous")
+    r.phase("load", [&] { memory = examples::plain_memory::read_from(folder / "a"); });
+  plain_matrix a(reinterpret_cast<complex*>(memory.data()), order, p.n, p.n);
+  std::vector<complex> inverse_memory(p.n * order);
+  plain_matrix inverses(inverse_memory.data(), order, p.n, p.n);
+  return solve(a, inverses, system, b, p, o, r);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return examples::run("gauss_seidel", [&] {
+    options o;
+    o.size = 2048;
+    o.iterations = 10;
+    examples::command_line c("gauss_seidel",
+                             "A dense complex system A x = b out of core, by block Gauss-Seidel.");
+    c.count("size", o.size, 1, 1 << 24, "M, the order of A; a multiple of --blocks");
+    c.count("blocks", o.blocks, 1, 1 << 16, "m: A is cut into m x m blocks");
+    c.count("iterations", o.iterations, 1, 1'000'000, "iterations, at most");
+    c.real("tolerance", o.tolerance, 0, 1e300, "end when the RMS of Ax - b is below this; 0: never");
+    c.count("group", o.group, 1, 1 << 16, "block rows updated together");
+    c.count("seed", o.seed, 0, (std::uint64_t{1} << 63) - 1, "of the matrix");
+    c.text("bf-a", o.bf_a, "superblock of A in blocks, along a row first");
+    c.text("bf-inv", o.bf_inv, "superblock of the inverses");
+    o.add_to(c);
+    if (!c.parse(argc, argv)) return 0;
+    if (o.size % o.blocks != 0)
+      throw examples::bad_option("--size " + std::to_string(o.size) + ": not a multiple of --blocks " +
+                                 std::to_string(o.blocks) + "; try " +
+                                 std::to_string((o.size / o.blocks + 1) * o.blocks));
+    const linear_system system(o.size, o.seed);
+    const partition p{o.blocks, o.size / o.blocks, o.group};
+    factors("bf-a", o.bf_a);
+    factors("bf-inv", o.bf_inv);
+    return o.vm == "none" ? out_of_core(system, p, o) : plain(system, p, o);
+  });
+}

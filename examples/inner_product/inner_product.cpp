@@ -1,0 +1,185 @@
+// The inner product of two vectors larger than memory:
+//
+//     s = sum_i x_i y_i ,   i = 0 ... n - 1
+//
+// with the elements of the papers (32-bit integers, a 64-bit sum) or doubles.  The data are
+// x_i = i mod 64 and y_i = i mod 61.  64 and 61 have no common factor, so a period of 64 * 61
+// elements runs through every pair once, and its sum is (0 + ... + 63) * (0 + ... + 60): the answer
+// is known, and every partial sum is an integer below 2^53, so it is exact in any order.
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+
+#include "common/command_line.hpp"
+#include "common/plain_array.hpp"
+#include "common/progress.hpp"
+#include "common/report.hpp"
+#include "common/run.hpp"
+#include "common/store_files.hpp"
+#include "inner_product/npy_vectors.hpp"
+#include "oocarray/ooc_array.hpp"
+
+namespace {
+
+constexpr std::uint64_t p = 64, q = 61;
+
+template <class T>
+struct sum_of { using type = T; };
+template <>
+struct sum_of<std::int32_t> { using type = std::int64_t; };
+
+/// The program: the same for arrays in memory, mapped files and arrays out of core.
+template <class T, class Vector>
+typename sum_of<T>::type inner_product(const Vector& x, const Vector& y, std::size_t first,
+                                       std::size_t last) {
+  typename sum_of<T>::type s = 0;
+#pragma omp simd reduction(+ : s)
+  for (std::size_t i = first; i < last; ++i) s += typename sum_of<T>::type{x[i]} * y[i];
+  return s;
+}
+
+double known_answer(std::uint64_t n) {
+  const std::uint64_t periods = n / (p * q);
+  std::uint64_t s = periods * (p * (p - 1) / 2) * (q * (q - 1) / 2);
+  for (std::uint64_t i = periods * p * q; i < n; ++i) s += (i % p) * (i % q);
+  return static_cast<double>(s);
+}
+
+struct options : examples::common_options {
+  std::string x, y;  ///< .npy files or store paths; empty: made here
+};
+
+/// Slices of the vectors between two steps of the progress bar.
+constexpr std::size_t slice = std::size_t{1} << 22;
+
+template <class T, class Vector>
+void fill(Vector& x, Vector& y, std::size_t n, examples::progress& bar) {
+  for (std::size_t first = 0; first < n; first += slice) {
+    const std::size_t last = std::min(n, first + slice);
+    for (std::size_t i = first; i < last; ++i) x[i] = static_cast<T>(i % p);
+    for (std::size_t i = first; i < last; ++i) y[i] = static_cast<T>(i % q);
+    bar.step(last - first);
+  }
+}
+
+template <class T, class Vector>
+int compute(const Vector& x, const Vector& y, std::size_t n, std::optional<double> known,
+            const options& o, examples::report& r) {
+  double s = 0;
+  r.phase("compute", [&] {
+    examples::progress bar("inner product", n * o.iterations, o.quiet);
+    for (std::uint64_t k = 0; k < o.iterations; ++k) {
+      typename sum_of<T>::type sum = 0;
+      for (std::size_t first = 0; first < n; first += slice) {
+        const std::size_t last = std::min(n, first + slice);
+        sum += inner_product<T>(x, y, first, last);
+        bar.step(last - first);
+      }
+      s = static_cast<double>(sum);
+    }
+  });
+  const double bytes = 2.0 * sizeof(T) * static_cast<double>(n);
+  r.rate("compute", bytes * static_cast<double>(o.iterations));
+  r.set("elements", std::uint64_t{n});
+  r.set("bytes", static_cast<std::uint64_t>(bytes));
+  r.set("result", s);
+  std::printf("n = %zu, s = %.17g\n", n, s);
+  if (!known) return r.finish(true);
+  r.set("known", *known);
+  r.set("error", s - *known);
+  std::printf("known s  = %.17g\n", *known);
+  return r.finish(s == *known);
+}
+
+template <class T>
+int out_of_core(const options& o) {
+  ooc::runtime rt{{.memory = o.memory}};
+  examples::report r("inner_product", o.json, &rt);
+  const ooc::store store = ooc::store::open(o.store);
+  examples::store_files files(store, o.keep);
+  const std::size_t n = o.size;
+  ooc::ooc_array<T, 1> x{rt, store, files.fresh("inner_product.x"), ooc::create, {n}};
+  ooc::ooc_array<T, 1> y{rt, store, files.fresh("inner_product.y"), ooc::create, {n}};
+  r.phase("create", [&] {
+    examples::progress bar("creating", n, o.quiet);
+    x.overwrite({{0}, {n}});
+    y.overwrite({{0}, {n}});
+    fill<T>(x, y, n, bar);
+    x.writeback();
+    y.writeback();
+  });
+  return compute<T>(std::as_const(x), std::as_const(y), n, known_answer(n), o, r);
+}
+
+template <class T>
+int plain(const options& o) {
+  examples::report r("inner_product", o.json, nullptr);
+  const examples::rival_folder folder(o.store);
+  const std::size_t n = o.size;
+  using vector = examples::plain_array<T, 1>;
+  std::optional<vector> x, y;
+  r.phase("create", [&] {
+    x.emplace(examples::plain_memory::create(folder / "x", n * sizeof(T)), std::array{n});
+    y.emplace(examples::plain_memory::create(folder / "y", n * sizeof(T)), std::array{n});
+    examples::progress bar("creating", n, o.quiet);
+    fill<T>(*x, *y, n, bar);
+    x->writeback();
+    y->writeback();
+  });
+  if (o.vm == "anonymous")
+    r.phase("load", [&] {
+      x.reset();
+      y.reset();
+      x.emplace(examples::plain_memory::read_from(folder / "x"), std::array{n});
+      y.emplace(examples::plain_memory::read_from(folder / "y"), std::array{n});
+    });
+  return compute<T>(*x, *y, n, known_answer(n), o, r);
+}
+
+/// Vectors that exist: `.npy` files, imported first, or arrays of the store.
+template <class T>
+int given(const options& o) {
+  ooc::runtime rt{{.memory = o.memory}};
+  examples::report r("inner_product", o.json, &rt);
+  const ooc::store store = ooc::store::open(o.store);
+  examples::store_files files(store, o.keep);
+  const auto source = [&](const std::string& from, const char* to) {
+    return examples::is_npy(from)
+               ? r.phase("import", [&] { return examples::import_npy(rt, store, from, files.fresh(to)); })
+               : examples::path_in_store(from);
+  };
+  const ooc::ooc_array<T, 1> x{rt, store, source(o.x, "inner_product.x"), ooc::open_read_only};
+  const ooc::ooc_array<T, 1> y{rt, store, source(o.y, "inner_product.y"), ooc::open_read_only};
+  if (x.extent(0) != y.extent(0))
+    throw examples::bad_option("--x has " + std::to_string(x.extent(0)) + " elements, --y " +
+                               std::to_string(y.extent(0)) + "; give vectors of one length");
+  return compute<T>(x, y, x.extent(0), std::nullopt, o, r);
+}
+
+template <class T>
+int run_with(const options& o) {
+  if (!o.x.empty()) return given<T>(o);
+  return o.vm == "none" ? out_of_core<T>(o) : plain<T>(o);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return examples::run("inner_product", [&] {
+    options o;
+    o.size = 16 << 20;
+    examples::command_line c("inner_product", "s = sum_i x_i y_i of two vectors out of core.");
+    c.count("size", o.size, 1, std::uint64_t{1} << 42, "elements of a vector");
+    c.count("iterations", o.iterations, 1, 1'000'000, "how often to compute it");
+    c.choice("type", o.type, {"f8", "i4"}, "doubles, or the papers' integers with a 64-bit sum");
+    c.text("x", o.x, "vector x: FILE.npy, imported into the store, or store:PATH");
+    c.text("y", o.y, "vector y, likewise");
+    o.add_to(c);
+    if (!c.parse(argc, argv)) return 0;
+    if (o.x.empty() != o.y.empty())
+      throw examples::bad_option("--x and --y belong together: give both, or neither");
+    if (!o.x.empty() && o.vm != "none")
+      throw examples::bad_option("--vm " + o.vm + ": works on data made here; leave out --x and --y");
+    return o.type == "f8" ? run_with<double>(o) : run_with<std::int32_t>(o);
+  });
+}
