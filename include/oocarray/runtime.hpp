@@ -26,7 +26,7 @@ struct runtime_options {
   unsigned read_ahead = 0;
   /// Called on a thread of the runtime, before the process ends, where an element access could not
   /// be served.  It may save what it likes, but must not touch an array.
-  std::function<void(const failure&)> on_fatal;
+  std::function<void(const failure&)> on_fatal{};
 };
 
 /// Exit status of a process in which an element access could not be served (EX_IOERR).

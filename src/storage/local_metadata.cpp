@@ -10,6 +10,7 @@
 #include <limits>
 #include <thread>
 
+#include "storage/file_descriptor.hpp"
 #include "storage/metadata_schema.hpp"
 #include "storage/process_identity.hpp"
 #include "storage/sqlite.hpp"
@@ -585,11 +586,11 @@ void local_metadata::set_owner(std::string_view path, std::uint32_t uid, std::ui
 std::shared_ptr<void> local_metadata::lock_size(file_id id) {
   // One byte of the lock file stands for one file.  The lock belongs to this descriptor alone (not
   // to the process, as with plain fcntl locks) and goes when it is closed.
-  const int fd = ::open(db_->locks.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (fd < 0)
+  auto guard = std::make_shared<file_descriptor>(
+      ::open(db_->locks.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (!*guard)
     throw io_error({errno, std::generic_category()},
                    "'" + db_->locks.string() + "' cannot be opened");
-  std::shared_ptr<void> guard(nullptr, [fd](void*) { ::close(fd); });
   struct flock byte = {};
   byte.l_type = F_WRLCK;
   byte.l_whence = SEEK_SET;
@@ -597,7 +598,7 @@ std::shared_ptr<void> local_metadata::lock_size(file_id id) {
   byte.l_len = 1;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   for (auto pause = std::chrono::microseconds(200);
-       ::fcntl(fd, F_OFD_SETLK, &byte) != 0;
+       ::fcntl(guard->get(), F_OFD_SETLK, &byte) != 0;
        pause = std::min(2 * pause, std::chrono::microseconds(50'000))) {
     if (errno != EAGAIN && errno != EACCES && errno != EINTR)
       throw io_error({errno, std::generic_category()},

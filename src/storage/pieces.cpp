@@ -115,4 +115,11 @@ bool overlap(std::span<const piece> sorted) noexcept {
   return false;
 }
 
+std::uint64_t node_runs(std::span<const piece> sorted) noexcept {
+  std::uint64_t n = sorted.empty() ? 0 : 1;
+  for (std::size_t i = 1; i < sorted.size(); ++i)
+    n += sorted[i].node_offset != sorted[i - 1].node_end();
+  return n;
+}
+
 }  // namespace ooc::storage

@@ -30,4 +30,7 @@ void share_pieces(const request& r, const striping& s, std::uint32_t turn, std::
 /// True if two of the pieces (sorted) share a byte of the node.
 bool overlap(std::span<const piece> sorted) noexcept;
 
+/// Contiguous runs on the node, whatever they are in memory: what the counters call pieces.
+std::uint64_t node_runs(std::span<const piece> sorted) noexcept;
+
 }  // namespace ooc::storage

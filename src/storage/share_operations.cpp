@@ -115,7 +115,7 @@ bool share_operations::read(operation& op, io_worker& w) {
     counters.add(&io_stats::read_requests, 1);
     if (!begin(op, "read")) return true;
     share_pieces(*op.wanted, op.file->striping, op.turn, op.pieces);
-    counters.add(&io_stats::read_pieces, op.pieces.size());
+    counters.add(&io_stats::read_pieces, node_runs(op.pieces));
     share_reader reader(w, *op.target, *op.file, op.turn);
     if (const share_error e = reader.read(op.pieces, op.memory, false, op.bad)) {
       op.result = failed(op, "read", e);
@@ -151,7 +151,7 @@ bool share_operations::write(operation& op, io_worker& w) {
     counters.add(&io_stats::write_requests, 1);
     if (!begin(op, "write")) return true;
     share_pieces(*op.wanted, op.file->striping, op.turn, op.pieces);
-    counters.add(&io_stats::write_pieces, op.pieces.size());
+    counters.add(&io_stats::write_pieces, node_runs(op.pieces));
     if (op.pieces.empty()) return true;
     if (overlap(op.pieces)) {
       op.result = refused(op, "write", "pieces of the request overlap in the file");

@@ -44,7 +44,8 @@ fs::path normal(std::string_view url, const std::string& name) {
   std::error_code ec;
   fs::path p = fs::absolute(name, ec);
   if (!ec) p = fs::weakly_canonical(p, ec);
-  if (ec) refuse(url, "folder '" + name + "' cannot be reached: " + ec.message());
+  if (ec)
+    throw io_error(ec, "store '" + std::string(url) + "': folder '" + name + "' cannot be used");
   if (p.has_relative_path() && !p.has_filename()) p = p.parent_path();
   return p;
 }

@@ -32,15 +32,18 @@ std::vector<tile_shape> likely_tiles(std::uint64_t block_bytes, std::uint64_t ro
 double tile_imbalance(std::uint64_t sf, std::uint32_t nodes, std::uint64_t offset,
                       std::uint64_t height, std::uint64_t width, std::uint64_t row_bytes) {
   std::vector<std::uint64_t> load(nodes, 0);
+  const std::uint64_t period = sf * nodes;
+  const std::uint64_t to_all = width / period * sf;  // whole rounds of a row
   for (std::uint64_t row = 0; row < height; ++row) {
-    std::uint64_t at = offset + row * row_bytes;
-    for (std::uint64_t left = width; left != 0;) {
+    std::uint64_t at = (offset + row * row_bytes) % period;
+    for (std::uint64_t left = width % period; left != 0;) {
       const std::uint64_t piece = std::min(left, sf - at % sf);
       load[at / sf % nodes] += piece;
       at += piece;
       left -= piece;
     }
   }
+  for (std::uint64_t& l : load) l += to_all * height;
   const double mean = static_cast<double>(height * width) / nodes;
   return static_cast<double>(*std::max_element(load.begin(), load.end())) / mean;
 }
@@ -50,6 +53,8 @@ std::uint64_t choose_stripe(std::uint64_t file_bytes, std::uint64_t block_bytes,
   if (nodes <= 1) return usual;
   if (block_bytes == 0) block_bytes = std::uint64_t{1} << 20;
   if (file_bytes != 0) block_bytes = std::min(block_bytes, file_bytes);
+  // What is even for 64 MiB is even for more.
+  block_bytes = std::min(block_bytes, std::uint64_t{64} << 20);
 
   // No stripe may be larger than a node's fair part of a block.
   const std::uint64_t fair = block_bytes / nodes / unit * unit;

@@ -14,15 +14,16 @@ namespace {
 
 using node_operation = std::function<void(io_service&, std::uint32_t turn, completion)>;
 
-/// Joins the answers of several nodes: the first failure wins, `done` after the last answer.
+/// Joins the answers of several nodes: the first failure (whose text names node and file) wins, `done`
+/// comes after the last answer.
 class gathering {
  public:
   gathering(std::size_t nodes, completion done) : missing_(nodes), done_(std::move(done)) {}
 
-  void answer(const failure& f, const std::function<std::string()>& where) {
+  void answer(const failure& f) {
     if (f) {
       const std::lock_guard lock(mutex_);
-      if (!first_) first_ = {f.code, where() + ": " + f.what};
+      if (!first_) first_ = f;
     }
     if (missing_.fetch_sub(1, std::memory_order_acq_rel) == 1) done_(first_);
   }
@@ -41,19 +42,13 @@ void scatter(const striped_file::nodes& all, const shape_ptr& shape,
   if (turns.empty()) return done({});
   const auto gather = std::make_shared<gathering>(turns.size(), std::move(done));
   for (const std::uint32_t turn : turns) {
-    const std::size_t n = (shape->striping.sn + std::size_t{turn}) % all.size();
-    io_service* const node = all[n].get();
-    completion answered = [gather, shape, n, doing, node](const failure& f) {
-      gather->answer(f, [&] {
-        return std::string(doing) + " '" + shape->name + "' on node " + std::to_string(n) + " (" +
-               node->name() + ")";
-      });
-    };
+    const auto& node = all[(shape->striping.sn + std::size_t{turn}) % all.size()];
     try {
-      operation(*node, turn, answered);
+      operation(*node, turn, [gather](const failure& f) { gather->answer(f); });
     } catch (const std::exception& e) {
       // Nothing was sent, so nobody else answers for this node.
-      answered({std::make_error_code(std::errc::io_error), e.what()});
+      gather->answer({std::make_error_code(std::errc::io_error),
+                      "node " + node->name() + ": " + doing + " '" + shape->name + "': " + e.what()});
     }
   }
 }

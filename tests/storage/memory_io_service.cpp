@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
-namespace ooc::storage::test {
+namespace ooc::testing {
 
 namespace {
 
@@ -21,6 +21,12 @@ failure memory_io_service::failure_of(operation op) const {
   const auto f = failing_.find(op);
   if (f == failing_.end()) return {};
   return {f->second, "injected"};
+}
+
+/// As the real node: a failure's text names node and file.
+failure memory_io_service::named(failure f, const file_shape& file) const {
+  if (f) f.what = "node " + name_ + ": '" + file.name + "': " + f.what;
+  return f;
 }
 
 /// Calls f(share offset, memory offset, file offset) for each byte of the request on this node.
@@ -67,7 +73,7 @@ void memory_io_service::read(shape_ptr file, std::uint32_t turn, request_ptr r, 
                           ++stats_.bytes_read;
                         });
   }
-  done(f);
+  done(named(std::move(f), *file));
 }
 
 void memory_io_service::write(shape_ptr file, std::uint32_t turn, request_ptr r,
@@ -89,7 +95,7 @@ void memory_io_service::write(shape_ptr file, std::uint32_t turn, request_ptr r,
                           ++stats_.bytes_written;
                         });
   }
-  done(f);
+  done(named(std::move(f), *file));
 }
 
 void memory_io_service::create(shape_ptr file, std::uint32_t turn, completion done) {
@@ -105,7 +111,7 @@ void memory_io_service::create(shape_ptr file, std::uint32_t turn, completion do
       shares_[file->id].reserved = bytes;
     }
   }
-  done(f);
+  done(named(std::move(f), *file));
 }
 
 void memory_io_service::resize(shape_ptr file, std::uint32_t turn, std::uint64_t old_size,
@@ -129,7 +135,7 @@ void memory_io_service::resize(shape_ptr file, std::uint32_t turn, std::uint64_t
       if (after < s->second.bytes.size()) s->second.bytes.resize(after);
     }
   }
-  done(f);
+  done(named(std::move(f), *file));
 }
 
 void memory_io_service::remove(file_id id, completion done) {
@@ -220,4 +226,4 @@ std::vector<std::pair<std::uint64_t, std::uint64_t>> memory_io_service::last_pie
   return last_pieces_;
 }
 
-}  // namespace ooc::storage::test
+}  // namespace ooc::testing

@@ -14,7 +14,9 @@
 
 #include "storage/io_service.hpp"
 
-namespace ooc::storage::test {
+namespace ooc::testing {
+
+using namespace ooc::storage;
 
 enum class operation { read, write, create, resize, remove, sync, verify, list };
 
@@ -57,6 +59,7 @@ class memory_io_service final : public io_service {
   };
 
   failure failure_of(operation op) const;
+  failure named(failure f, const file_shape& file) const;
   template <class F>
   failure for_each_byte(const file_shape& file, std::uint32_t turn, const request& r, F&& f);
 
@@ -69,4 +72,4 @@ class memory_io_service final : public io_service {
   io_stats stats_;
 };
 
-}  // namespace ooc::storage::test
+}  // namespace ooc::testing

@@ -16,7 +16,7 @@
 
 using namespace ooc;
 using namespace ooc::storage;
-using ooc::storage::test::temporary_folder;
+using ooc::testing::temporary_folder;
 
 namespace {
 

@@ -19,7 +19,7 @@
 
 using namespace ooc;
 using namespace ooc::storage;
-using namespace ooc::storage::test;
+using namespace ooc::testing;
 namespace fs = std::filesystem;
 
 namespace {
@@ -363,7 +363,7 @@ TEST_CASE("a store whose making was cut short is finished or made anew") {
   undo(folders[0]);
   undo(folders[1]);
   CHECK(code_of([&] { open_store_folders(folders, false, me); }, "no store") == errc::not_a_store);
-  std::string again = open_store_folders(folders, true, me);
+  const std::string again = open_store_folders(folders, true, me);
   CHECK(again != uuid);
 
   // Died before everything was prepared.

@@ -12,7 +12,7 @@
 
 using namespace ooc;
 using namespace ooc::storage;
-using namespace ooc::storage::test;
+using namespace ooc::testing;
 
 namespace {
 
@@ -171,7 +171,7 @@ TEST_CASE("the first failure is told with node and file, once, after all nodes h
   CHECK(calls == 1);
   CHECK(result.code == std::errc::io_error);
   CHECK(result.what.find("plate/a") != std::string::npos);
-  CHECK(result.what.find("node 2 (node2)") != std::string::npos);
+  CHECK(result.what.find("node node2") != std::string::npos);
   CHECK(result.what.find("injected") != std::string::npos);
   for (const auto& n : f.nodes) CHECK(n->stats().read_requests == 1);
   // Nodes that hold nothing of it are not asked.

@@ -10,7 +10,7 @@
 #include "storage/random_seed.hpp"
 
 using namespace ooc;
-using namespace ooc::storage::test;
+using namespace ooc::testing;
 
 namespace {
 

@@ -1,0 +1,51 @@
+// What the tests of arrays share: a store whose nodes are in memory and can be made to fail, a
+// struct as element type, and patterns.
+#pragma once
+
+#include <complex>
+#include <cstdint>
+#include <string>
+
+#include "oocarray/ooc_array.hpp"
+#include "storage/memory_store.hpp"
+
+namespace ooc::testing {
+
+using storage::test::memory_store;
+using storage::test::operation;
+
+/// An element that divides no block evenly.
+struct triple {
+  std::int32_t a;
+  std::int16_t b[2];
+  double c;
+  float d;
+  std::int32_t e;
+  bool operator==(const triple&) const = default;
+};
+static_assert(sizeof(triple) == 24);
+
+/// A value that differs from its neighbours in every byte that matters.
+template <class T>
+T value_of(std::uint64_t n) {
+  const std::uint64_t mixed = n * 0x9e3779b97f4a7c15u >> 11;
+  if constexpr (std::is_same_v<T, triple>)
+    return {static_cast<std::int32_t>(mixed),
+            {static_cast<std::int16_t>(n), static_cast<std::int16_t>(mixed >> 3)},
+            static_cast<double>(n),
+            static_cast<float>(mixed % 1000),
+            static_cast<std::int32_t>(n + 1)};
+  else if constexpr (std::is_same_v<T, std::complex<double>>)
+    return {static_cast<double>(mixed), static_cast<double>(n)};
+  else
+    return static_cast<T>(mixed);
+}
+
+inline runtime_options memory(std::uint64_t bytes, unsigned read_ahead = 0) {
+  runtime_options o;
+  o.memory = bytes;
+  o.read_ahead = read_ahead;
+  return o;
+}
+
+}  // namespace ooc::testing

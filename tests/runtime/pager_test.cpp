@@ -1,0 +1,329 @@
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <numeric>
+
+#include "oocarray/runtime.hpp"
+#include "runtime/memory_source.hpp"
+#include "runtime/segment.hpp"
+
+using namespace ooc;
+using namespace ooc::detail;
+using ooc::test::memory_source;
+
+namespace {
+
+constexpr std::size_t kib64 = 64 << 10;
+
+
+std::uint64_t* words(segment& s) { return reinterpret_cast<std::uint64_t*>(s.base()); }
+constexpr std::size_t words_per_block = kib64 / 8;
+
+std::size_t mappings() {
+  std::ifstream in("/proc/self/maps");
+  return static_cast<std::size_t>(std::count(std::istreambuf_iterator<char>(in), {}, '\n'));
+}
+
+}  // namespace
+
+TEST_CASE("a touched block holds what the store holds") {
+  runtime rt({.memory = 1_MiB});
+  memory_source source(64, kib64);
+  for (std::size_t i = 0; i < 64 * words_per_block; ++i) source.as<std::uint64_t>()[i] = i;
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 64}, source);
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < 64 * words_per_block; ++i) sum += words(s)[i] != i;
+  CHECK(sum == 0);
+  CHECK(s.dirty_blocks() == 0);
+  CHECK(source.stores == 0);
+}
+
+TEST_CASE("what is written to more blocks than fit comes back, and reaches the store by writeback") {
+  runtime rt({.memory = 1_MiB});
+  memory_source source(64, kib64, 2);
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 64}, source);
+  for (std::size_t i = 0; i < 64 * words_per_block; ++i) words(s)[i] = i * 3;
+  bool same = true;
+  for (std::size_t i = 0; i < 64 * words_per_block; ++i) same &= words(s)[i] == i * 3;
+  CHECK(same);
+  CHECK_FALSE(s.writeback());
+  CHECK(s.dirty_blocks() == 0);
+  for (std::size_t i = 0; i < 64 * words_per_block; ++i)
+    same &= source.as<std::uint64_t>()[i] == i * 3;
+  CHECK(same);
+  CHECK(rt.stats().resident_bytes <= 1_MiB);
+}
+
+TEST_CASE("a sweep is read ahead, random touches are not") {
+  runtime rt({.memory = 4_MiB});
+  memory_source source(256, kib64, 2);
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 256}, source);
+  volatile std::uint64_t sink = 0;
+  SECTION("forward") {
+    for (std::size_t b = 0; b < 256; ++b) sink = sink + words(s)[b * words_per_block];
+    CHECK(rt.stats().read_ahead_hits > 200);
+  }
+  SECTION("backward") {
+    for (std::size_t b = 256; b-- > 0;) sink = sink + words(s)[b * words_per_block];
+    CHECK(rt.stats().read_ahead_hits > 200);
+  }
+  SECTION("down the columns of a table of 16 x 16 blocks") {
+    for (std::size_t c = 0; c < 16; ++c)
+      for (std::size_t r = 0; r < 16; ++r) sink = sink + words(s)[(r * 16 + c) * words_per_block];
+    CHECK(rt.stats().read_ahead_hits > 200);
+  }
+  SECTION("three rows and their target, interleaved") {
+    for (std::size_t b = 0; b < 64; ++b)
+      for (std::size_t k = 0; k < 4; ++k) sink = sink + words(s)[(k * 64 + b) * words_per_block];
+    CHECK(rt.stats().read_ahead_hits > 200);
+  }
+  SECTION("with advice against it, never") {
+    s.advise(access_pattern::random);
+    for (std::size_t b = 0; b < 256; ++b) sink = sink + words(s)[b * words_per_block];
+    CHECK(rt.stats().read_ahead_blocks == 0);
+  }
+}
+
+TEST_CASE("five blocks in one statement make progress in a pool of eight") {
+  runtime rt({.memory = 8 * 4096, .block = 4096});
+  memory_source source(64, 4096, 1);
+  segment s(rt.pager(), {.name = "a", .block_bytes = 4096, .blocks = 64}, source);
+  std::uint64_t* w = words(s);
+  constexpr std::size_t n = 512;
+  for (std::size_t b = 0; b < 64; ++b) w[b * n] = b;
+  for (std::size_t b = 2; b < 62; ++b)
+    w[b * n + 1] = w[(b - 2) * n] + w[(b - 1) * n] + w[(b + 1) * n] + w[(b + 2) * n];
+  for (std::size_t b = 2; b < 62; ++b) REQUIRE(w[b * n + 1] == 4 * b);
+}
+
+TEST_CASE("a copy between two blocks works in the smallest pool") {
+  runtime rt({.memory = 8 * 4096, .block = 8192});
+  memory_source source(64, 8192, 1);
+  segment s(rt.pager(), {.name = "a", .block_bytes = 8192, .blocks = 64}, source);
+  std::byte* p = s.base();
+  for (std::size_t i = 0; i < 64 * 8192; ++i) p[i] = static_cast<std::byte>(i * 7 >> 3);
+  std::memmove(p + 3000, p + 100000, 200000);
+  bool same = true;
+  for (std::size_t i = 0; i < 200000; ++i)
+    same &= p[3000 + i] == static_cast<std::byte>((100000 + i) * 7 >> 3) || 100000 + i < 203000;
+  CHECK(same);
+}
+
+TEST_CASE("a failed write leaves the block dirty, the error comes out of writeback, a retry succeeds") {
+  runtime rt({.memory = 1_MiB});
+  memory_source source(8, kib64);
+  segment s(rt.pager(), {.name = "plate/a", .block_bytes = kib64, .blocks = 8}, source);
+  words(s)[5] = 42;
+  source.fail_stores = 1;
+  const failure f = s.writeback();
+  REQUIRE(f);
+  CHECK(f.what.find("plate/a") != std::string::npos);
+  CHECK(f.what.find("injected") != std::string::npos);
+  CHECK(s.dirty_blocks() == 1);
+  CHECK(words(s)[5] == 42);
+  CHECK_FALSE(s.writeback());
+  CHECK(source.as<std::uint64_t>()[5] == 42);
+}
+
+TEST_CASE("a block whose write-behind failed is kept and written again") {
+  runtime rt({.memory = 1_MiB});
+  memory_source source(64, kib64, 1);
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 64}, source);
+  source.fail_stores = 3;
+  for (std::size_t b = 0; b < 64; ++b) words(s)[b * words_per_block] = b + 1;
+  CHECK_FALSE(s.writeback());
+  for (std::size_t b = 0; b < 64; ++b)
+    REQUIRE(source.as<std::uint64_t>()[b * words_per_block] == b + 1);
+}
+
+TEST_CASE("invalidate refuses dirty blocks, and forgets clean ones") {
+  runtime rt({.memory = 1_MiB});
+  memory_source source(8, kib64);
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 8}, source);
+  words(s)[0] = 1;
+  CHECK(s.invalidate(false) == segment::invalidated::dirty);
+  CHECK_FALSE(s.writeback());
+  source.as<std::uint64_t>()[0] = 7;
+  CHECK(words(s)[0] == 1);
+  CHECK(s.invalidate(false) == segment::invalidated::done);
+  CHECK(words(s)[0] == 7);
+  words(s)[0] = 8;
+  CHECK(s.invalidate(true) == segment::invalidated::done);
+  CHECK(words(s)[0] == 7);
+}
+
+TEST_CASE("read-ahead that arrives after an invalidation is dropped") {
+  runtime rt({.memory = 1_MiB});
+  memory_source source(8, kib64, 1, 20000);
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 8}, source);
+  const block_range all[] = {{0, 8}};
+  s.prefetch(all);
+  CHECK(s.invalidate(false) == segment::invalidated::done);
+  for (std::size_t b = 0; b < 8; ++b) CHECK(words(s)[b * words_per_block] == 0);
+}
+
+TEST_CASE("a pinned block can be given to the kernel, stays dirty, and is written from a copy") {
+  runtime rt({.memory = 1_MiB});
+  memory_source source(64, kib64, 1);
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 64}, source);
+  const block_range one[] = {{3, 4}};
+  REQUIRE_FALSE(s.pin(one, access_mode::write));
+  int fds[2];
+  REQUIRE(::pipe(fds) == 0);
+  const std::uint64_t value = 99;
+  REQUIRE(::write(fds[1], &value, 8) == 8);
+  for (std::size_t b = 8; b < 64; ++b) words(s)[b * words_per_block] = b;  // presses it hard
+  CHECK(::read(fds[0], &words(s)[3 * words_per_block], 8) == 8);
+  CHECK_FALSE(s.writeback());
+  CHECK(source.as<std::uint64_t>()[3 * words_per_block] == 99);
+  CHECK(s.dirty_blocks() == 1);
+  CHECK(s.invalidate(true) == segment::invalidated::pinned);
+  s.unpin(one, access_mode::write);
+  CHECK_FALSE(s.writeback());
+  CHECK(s.dirty_blocks() == 0);
+  const block_range too_many[] = {{0, 16}};
+  const failure f = s.pin(too_many, access_mode::read);
+  CHECK(f.code == errc::budget_too_small);
+  ::close(fds[0]);
+  ::close(fds[1]);
+}
+
+TEST_CASE("a pin whose load fails says so and pins nothing") {
+  runtime rt({.memory = 1_MiB});
+  memory_source source(8, kib64, 1);
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 8}, source);
+  source.fail_loads = 100;
+  const block_range two[] = {{2, 4}};
+  CHECK(s.pin(two, access_mode::read).what.find("injected") != std::string::npos);
+  source.fail_loads = 0;
+  CHECK_FALSE(s.pin(two, access_mode::read));
+  s.unpin(two, access_mode::read);
+  CHECK(s.invalidate(false) == segment::invalidated::done);
+}
+
+TEST_CASE("a promised block is not loaded for a write, and is for a read") {
+  runtime rt({.memory = 1_MiB});
+  memory_source source(8, kib64);
+  source.promise_covers_blocks = true;
+  source.as<std::uint64_t>()[0] = 5;
+  source.as<std::uint64_t>()[words_per_block + 1] = 6;
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 8}, source);
+  s.advise(access_pattern::random);
+  const block_range two[] = {{0, 2}};
+  s.promise(two);
+  CHECK(words(s)[0] == 5);
+  words(s)[words_per_block] = 1;
+  CHECK(source.loads == 1);
+  CHECK(words(s)[words_per_block + 1] == 0);
+}
+
+TEST_CASE("an array with a limit of its own stays within it") {
+  runtime rt({.memory = 4_MiB});
+  memory_source source(64, kib64, 1);
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 64, .max_resident = 5}, source);
+  for (std::size_t b = 0; b < 64; ++b) {
+    words(s)[b * words_per_block] = b;
+    REQUIRE(rt.stats().resident_bytes <= 5 * kib64);
+  }
+  for (std::size_t b = 0; b < 64; ++b) REQUIRE(words(s)[b * words_per_block] == b);
+}
+
+TEST_CASE("blocks of several sizes share one budget") {
+  runtime rt({.memory = 4_MiB});
+  memory_source small(256, 4096, 1), large(16, 1 << 20, 1);
+  segment a(rt.pager(), {.name = "small", .block_bytes = 4096, .blocks = 256}, small);
+  segment b(rt.pager(), {.name = "large", .block_bytes = 1 << 20, .blocks = 16}, large);
+  for (int round = 0; round < 3; ++round) {
+    for (std::size_t i = 0; i < 256; ++i) a.base()[i * 4096] = static_cast<std::byte>(i + round);
+    for (std::size_t i = 0; i < 16; ++i) b.base()[i << 20] = static_cast<std::byte>(i + round);
+    for (std::size_t i = 0; i < 256; ++i)
+      REQUIRE(a.base()[i * 4096] == static_cast<std::byte>(i + round));
+    for (std::size_t i = 0; i < 16; ++i)
+      REQUIRE(b.base()[i << 20] == static_cast<std::byte>(i + round));
+    CHECK(rt.stats().resident_bytes <= 4_MiB);
+  }
+}
+
+TEST_CASE("100,000 blocks touched once leave a bounded number of mappings") {
+  runtime rt({.memory = 4_MiB, .block = 4096});
+  memory_source source(100000, 4096);
+  segment s(rt.pager(), {.name = "a", .block_bytes = 4096, .blocks = 100000}, source);
+  const std::size_t before = mappings();
+  volatile std::byte sink{};
+  for (std::size_t b = 0; b < 100000; ++b) sink = s.base()[(b * 7919 % 100000) * 4096];
+  (void)sink;
+  CHECK(mappings() - before <= 4 * 1024 + 16);
+}
+
+TEST_CASE("a second runtime in the process is refused") {
+  runtime rt;
+  CHECK_THROWS_AS(runtime{}, usage_error);
+}
+
+TEST_CASE("a budget or block that cannot be is refused with the limit") {
+  CHECK_THROWS_WITH(runtime({.memory = 1000}), Catch::Contains("32768"));
+  CHECK_THROWS_WITH(runtime({.memory = 1_MiB, .block = 5000}), Catch::Contains("4096"));
+  runtime rt({.memory = 1_MiB});
+  memory_source source(4, 1 << 20);
+  CHECK_THROWS_WITH(segment(rt.pager(), {.name = "a", .block_bytes = 1 << 20, .blocks = 4}, source),
+                    Catch::Contains("4194304"));
+}
+
+namespace {
+std::atomic<int> foreign_faults{0};
+void foreign_handler(int, siginfo_t* info, void*) {
+  ++foreign_faults;
+  void* page = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(info->si_addr) & ~4095ul);
+  ::mprotect(page, 4096, PROT_READ | PROT_WRITE);
+}
+}  // namespace
+
+TEST_CASE("a fault outside every array goes to the handler that was there before") {
+  struct sigaction action {}, before {};
+  action.sa_sigaction = foreign_handler;
+  action.sa_flags = SA_SIGINFO;
+  ::sigaction(SIGSEGV, &action, &before);
+  {
+    runtime rt({.memory = 1_MiB});
+    auto* page = static_cast<char*>(
+        ::mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    *static_cast<volatile char*>(page) = 1;
+    CHECK(foreign_faults == 1);
+    // One that was installed later, as MPI_Init does, is found when an array is made.
+    ::sigaction(SIGSEGV, &action, nullptr);
+    memory_source source(4, kib64);
+    segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 4}, source);
+    words(s)[0] = 1;
+    CHECK(words(s)[0] == 1);
+    CHECK(foreign_faults == 1);
+    ::munmap(page, 4096);
+  }
+  ::sigaction(SIGSEGV, &before, nullptr);
+}
+
+TEST_CASE("a load that fails under an element access ends the process with the documented status") {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close(2);
+    runtime rt({.memory = 1_MiB});
+    auto* shared = static_cast<std::uint64_t*>(
+        ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    (void)shared;
+    memory_source source(8, kib64, 1);
+    segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 8}, source);
+    source.fail_loads = 1;
+    volatile std::uint64_t x = words(s)[0];
+    (void)x;
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == fatal_exit_status);
+}

@@ -1,0 +1,174 @@
+#include "storage/pieces.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <numeric>
+
+#include "storage/random_seed.hpp"
+
+using ooc::nested_request;
+using ooc::request;
+using ooc::striping;
+using ooc::storage::piece;
+using ooc::testing::between;
+
+namespace {
+
+std::vector<piece> pieces_on(const request& r, const striping& s, std::uint32_t turn) {
+  std::vector<piece> out;
+  ooc::storage::share_pieces(r, s, turn, out);
+  return out;
+}
+
+std::uint64_t bytes(const std::vector<piece>& pieces) {
+  return std::accumulate(pieces.begin(), pieces.end(), std::uint64_t{0},
+                         [](std::uint64_t n, const piece& p) { return n + p.length; });
+}
+
+// Byte by byte: (node offset, memory offset), sorted, of what lies on the node.
+std::vector<std::pair<std::uint64_t, std::uint64_t>> model(const request& r, const striping& s,
+                                                           std::uint32_t turn) {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> out;
+  r.for_each_run([&](std::uint64_t f, std::uint64_t m, std::uint64_t n) {
+    for (std::uint64_t i = 0; i < n; ++i)
+      if ((f + i) / s.sf % s.nn == turn)
+        out.emplace_back((f + i) / s.sf / s.nn * s.sf + (f + i) % s.sf, m + i);
+  });
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+void check_against_model(const request& r, const striping& s) {
+  for (std::uint32_t turn = 0; turn < s.nn; ++turn) {
+    const std::vector<piece> pieces = pieces_on(r, s, turn);
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> found;
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      const piece& p = pieces[i];
+      REQUIRE(p.length > 0);
+      if (i > 0) {
+        REQUIRE(pieces[i - 1].node_offset <= p.node_offset);
+        const bool touch = pieces[i - 1].node_end() == p.node_offset &&
+                           pieces[i - 1].memory_offset + pieces[i - 1].length == p.memory_offset;
+        REQUIRE_FALSE(touch);
+      }
+      for (std::uint64_t b = 0; b < p.length; ++b)
+        found.emplace_back(p.node_offset + b, p.memory_offset + b);
+    }
+    std::sort(found.begin(), found.end());
+    REQUIRE(found == model(r, s, turn));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("bytes per node of the papers' request on four nodes") {
+  const request r = request::strided({400, 300, 500, 2, 800, 400});
+  const striping s{0, 4, 512};
+  CHECK(bytes(pieces_on(r, s, 0)) == 364);
+  CHECK(bytes(pieces_on(r, s, 1)) == 612);
+  CHECK(bytes(pieces_on(r, s, 2)) == 476);
+  CHECK(bytes(pieces_on(r, s, 3)) == 248);
+}
+
+TEST_CASE("bytes per node of a file of 54,000 bytes") {
+  const striping a{0, 4, 4096};
+  CHECK(a.share_size(0, 54000) == 16384);
+  CHECK(a.share_size(1, 54000) == 13040);
+  CHECK(a.share_size(2, 54000) == 12288);
+  CHECK(a.share_size(3, 54000) == 12288);
+  const striping b{1, 2, 8000};
+  CHECK(b.share_size(0, 54000) == 30000);  // node 1
+  CHECK(b.share_size(1, 54000) == 24000);  // node 2
+  CHECK(b.node_of(0, 4) == 1);
+  CHECK(b.node_of(8000, 4) == 2);
+  CHECK(b.node_of(16000, 4) == 1);
+  for (const striping& s : {a, b})
+    for (std::uint32_t turn = 0; turn < s.nn; ++turn)
+      CHECK(bytes(pieces_on(request::contiguous(0, 54000), s, turn)) == s.share_size(turn, 54000));
+}
+
+TEST_CASE("pieces of block (2, 0) of the papers' matrix") {
+  const request r = request::strided({2000, 0, 1000, 3, 6000, 0});
+  const striping a{0, 4, 4096};
+  CHECK(bytes(pieces_on(r, a, 0)) == 1000);
+  CHECK(bytes(pieces_on(r, a, 1)) == 192);
+  CHECK(bytes(pieces_on(r, a, 2)) == 808);
+  CHECK(bytes(pieces_on(r, a, 3)) == 1000);
+  const striping b{1, 2, 8000};
+  CHECK(bytes(pieces_on(r, b, 0)) == 1000);
+  CHECK(bytes(pieces_on(r, b, 1)) == 2000);
+}
+
+TEST_CASE("pieces of block (2, 1) of the papers' matrix") {
+  const request r = request::strided({20000, 0, 1000, 3, 6000, 0});
+  const striping a{0, 4, 4096};
+  // These two touch on the node, where they are one run of 712 bytes, but not in memory.
+  CHECK(pieces_on(r, a, 0) == std::vector<piece>{{7712, 0, 480}, {8192, 2768, 232}});
+  CHECK(ooc::storage::node_runs(pieces_on(r, a, 0)) == 1);
+  CHECK(pieces_on(r, a, 1) == std::vector<piece>{{4096, 480, 520}});
+  CHECK(pieces_on(r, a, 2) == std::vector<piece>{{5520, 1000, 1000}});
+  CHECK(pieces_on(r, a, 3) == std::vector<piece>{{7424, 2000, 768}});
+  const striping b{1, 2, 8000};
+  CHECK(pieces_on(r, b, 0) == std::vector<piece>{{12000, 0, 1000}, {16000, 2000, 1000}});
+  CHECK(pieces_on(r, b, 1) == std::vector<piece>{{10000, 1000, 1000}});
+}
+
+TEST_CASE("every small strided request on every small striping, byte by byte") {
+  for (std::uint32_t nn = 1; nn <= 3; ++nn)
+    for (std::uint64_t sf : {1, 2, 3, 5, 8})
+      for (std::uint64_t gs = 1; gs <= 4; ++gs)
+        for (std::uint64_t gc = 0; gc <= 4; ++gc)
+          for (std::uint64_t sd = gs; sd <= 9; ++sd)
+            for (std::uint64_t fs = 0; fs <= gs; fs += 2)
+              for (std::uint64_t ls = 0; ls <= gs; ls += 3)
+                check_against_model(request::strided({sf / 2, fs, gs, gc, sd, ls}),
+                                    striping{0, nn, sf});
+}
+
+TEST_CASE("random lists of nested requests on random stripings, byte by byte") {
+  std::mt19937_64 random(ooc::testing::random_seed("pieces"));
+  for (int round = 0; round < 3000; ++round) {
+    const std::uint64_t sizes[] = {1, 7, 64, 512, 4096, 8000};
+    const striping s{0, static_cast<std::uint32_t>(between(random, 1, 5)),
+                     sizes[between(random, 0, 5)]};
+    request r;
+    for (std::uint64_t e = between(random, 1, 3); e > 0; --e) {
+      nested_request n;
+      n.file_offset = between(random, 0, 20000);
+      n.memory_offset = between(random, 0, 1000);
+      n.run = between(random, 0, 60);
+      n.depth = static_cast<std::uint32_t>(between(random, 0, 3));
+      for (std::uint32_t l = 0; l < n.depth; ++l)
+        n.levels[l] = {between(random, 0, 5), between(random, 0, 1) ? between(random, 0, 9000) : n.run,
+                       between(random, 0, 1) ? between(random, 0, 200) : n.run};
+      r.add(n);
+    }
+    CAPTURE(round, s.nn, s.sf);
+    check_against_model(r, s);
+  }
+}
+
+TEST_CASE("the cost of finding pieces is that of the node's own stripes") {
+  nested_request n;
+  n.run = 8;
+  n.depth = 1;
+  n.levels[0] = {std::uint64_t{1} << 32, 4096, 8};
+  request r;
+  r.add(n);
+  const auto start = std::chrono::steady_clock::now();
+  const striping s{0, 1u << 20, 4096};
+  CHECK(pieces_on(r, s, 12345).size() == 4096);  // of 2^32 rows
+  CHECK(bytes(pieces_on(request::contiguous(0, std::uint64_t{1} << 50), {0, 1u << 30, 1u << 20}, 7)) ==
+        std::uint64_t{1} << 20);
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(1));
+}
+
+TEST_CASE("pieces that overlap are found") {
+  std::vector<piece> p{{0, 0, 10}, {10, 20, 5}};
+  CHECK_FALSE(ooc::storage::overlap(p));
+  p.push_back({14, 30, 1});
+  CHECK(ooc::storage::overlap(p));
+}
