@@ -78,7 +78,7 @@ class ooc_array {
   using value_type = T;
   using element_type = T;
   using layout_type = Layout;
-  using index_type = ooc::index<N>;
+  using index_type = ooc::coordinates<N>;
   using extents_type = std::array<std::size_t, N>;
   using options_type = array_options<T>;
   using box_type = ooc::box<N>;
@@ -238,7 +238,8 @@ class ooc_array {
   /// Changes the first extent, up to max_extent().  Rows that are cut off are lost; new rows have
   /// the fill value, also where the array had been longer before.  References into the rows that
   /// stay remain valid.  Writes back first; throws what writeback() throws, and usage_error
-  /// (invalid_request) beyond max_extent, (busy) while a region is pinned.
+  /// (invalid_request) beyond max_extent, (busy) while a region is pinned; the extents are then as
+  /// they were, but rows that were to be cut off may be fill already.
   void resize(std::size_t first_extent) {
     core().resize(first_extent);
     take_shape();

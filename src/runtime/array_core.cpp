@@ -104,8 +104,15 @@ void array_core::make_file(const array_request& r, const array_plan& plan) {
   f.array = plan.description;
   f.mode = r.options.mode;
 
-  if (const std::string parent = parent_of(path_); !parent.empty())
-    core.metadata().mkdir(parent, 0755, true);
+  if (const std::string parent = parent_of(path_); !parent.empty()) {
+    try {
+      core.metadata().mkdir(parent, 0755, true);
+    } catch (const error& e) {
+      if (e.code() != std::errc::file_exists) throw;
+      throw usage_error(std::make_error_code(std::errc::not_a_directory),
+                        "'" + path_ + "' cannot be made: '" + parent + "' or a part of it is a file");
+    }
+  }
   if (r.options.replace) {
     try {
       const storage::entry old = core.metadata().lookup(path_);
@@ -297,7 +304,8 @@ void array_core::unpin(const pinned_region& r) const noexcept {
 
 // A block at the array's edge holds less than it could, so what is in memory of the blocks at the
 // old and at the new edge must be read again once the edge has moved: the part that appears is fill.
-// Everything is written first; a failure changes nothing.
+// Everything is written first, so a failure changes nothing of what is to stay; rows that were to be
+// cut off may be gone on those nodes that did it.
 void array_core::resize(std::size_t first_extent) {
   check_writable("be resized");
   const array_source::state_ptr old = source_->current();
