@@ -11,7 +11,7 @@
 
 #include "common/command_line.hpp"
 #include "common/plain_array.hpp"
-#include "common/progress.hpp"
+#include "common/progress_bar.hpp"
 #include "common/report.hpp"
 #include "common/run.hpp"
 #include "common/store_files.hpp"
@@ -49,10 +49,13 @@ std::vector<std::uint64_t> factors(const char* option, const std::string& text) 
   return bf;
 }
 
+/// Bytes of a row of blocks.
+std::uint64_t row_bytes(const partition& p) { return p.m * p.n * p.n * sizeof(complex); }
+
 /// Fills A by rows of blocks; `rows` has one block a row.  Returns b = A x.
 template <class Rows>
 vector create_system(const linear_system& system, Rows& rows, const partition& p, bool quiet) {
-  examples::progress bar("creating", p.m, quiet);
+  examples::progress_bar bar("creating", p.m, row_bytes(p), quiet);
   const vector x = system.known();
   vector b(x.size());
   for (std::uint64_t i = 0; i < p.m; ++i) {
@@ -70,14 +73,14 @@ template <class Matrix, class Inverses>
 int solve(Matrix& a, Inverses& inverses, const linear_system& system, const vector& b,
           const partition& p, const options& o, examples::report& r) {
   r.phase("invert", [&] {
-    examples::progress bar("inverting", p.m, o.quiet);
+    examples::progress_bar bar("inverting", p.m, 2 * p.n * p.n * sizeof(complex), o.quiet);
     invert_diagonal(a, inverses, p, bar);
     inverses.writeback();
   });
   vector x = vector::Zero(b.size());
   std::uint64_t done = 0;
   r.phase("compute", [&] {
-    examples::progress bar("iterating", p.m * o.iterations, o.quiet);
+    examples::progress_bar bar("iterating", p.m * o.iterations, row_bytes(p), o.quiet);
     double rms = 0;
     do {
       rms = sweep(a, inverses, b, x, p, bar);
@@ -85,7 +88,7 @@ int solve(Matrix& a, Inverses& inverses, const linear_system& system, const vect
     } while (done < o.iterations && rms > o.tolerance);
   });
   const double rms = r.phase("check", [&] {
-    examples::progress bar("checking", p.m, o.quiet);
+    examples::progress_bar bar("checking", p.m, row_bytes(p), o.quiet);
     return rms_residual(a, b, x, p, bar);
   });
   const vector known = system.known();
@@ -117,7 +120,7 @@ int out_of_core(const linear_system& system, const partition& p, const options& 
                                      .bf = factors("bf-inv", o.bf_inv)};
   ooc::runtime rt{{.memory = o.memory}};
   examples::report r("gauss_seidel", o.json, &rt);
-  const ooc::store store = ooc::store::open(o.store);
+  const ooc::store store = o.open_store();
   examples::store_files files(store, o.keep);
   ooc::block_file_options complex_elements;
   complex_elements.element_type = "c16";

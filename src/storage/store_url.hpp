@@ -18,7 +18,7 @@ store_url parse_store_url(std::string_view url);
 
 /// The folders of a "local:" URL as absolute, normal paths, in order.  In a folder's name "%2C" is
 /// a comma and "%25" a percent sign.  Throws usage_error (errc::not_a_store) for an empty name, a
-/// malformed escape and for the same folder twice.
+/// malformed escape and for the same folder twice, io_error where a folder cannot be reached.
 std::vector<std::filesystem::path> local_folders(const store_url& url);
 
 /// The URL of a store in these folders; local_folders() reads it back.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
-namespace ooc::storage::test {
+namespace ooc::testing {
 
 namespace {
 
@@ -23,6 +23,12 @@ failure memory_io_service::failure_of(operation op) const {
   return {f->second, "injected"};
 }
 
+/// As the real node: a failure's text names node and file.
+failure memory_io_service::named(failure f, const file_shape& file) const {
+  if (f) f.what = "node " + name_ + ": '" + file.name + "': " + f.what;
+  return f;
+}
+
 /// Calls f(share offset, memory offset, file offset) for each byte of the request on this node.
 template <class F>
 failure memory_io_service::for_each_byte(const file_shape& file, std::uint32_t turn,
@@ -32,7 +38,8 @@ failure memory_io_service::for_each_byte(const file_shape& file, std::uint32_t t
   std::vector<std::pair<std::uint64_t, std::uint64_t>> extents;  // share offset, length
   r.for_each_run([&](std::uint64_t at, std::uint64_t memory, std::uint64_t length) {
     for (std::uint64_t i = 0; i < length;) {
-      const std::uint64_t piece = std::min(length - i, file.striping.sf - (at + i) % file.striping.sf);
+      const std::uint64_t piece =
+          std::min(length - i, file.striping.sf - (at + i) % file.striping.sf);
       if (file.striping.turn_of(at + i) == turn) {
         const std::uint64_t offset = file.striping.node_offset(at + i);
         for (std::uint64_t b = 0; b < piece; ++b) f(offset + b, memory + i + b, at + i + b);
@@ -67,7 +74,7 @@ void memory_io_service::read(shape_ptr file, std::uint32_t turn, request_ptr r, 
                           ++stats_.bytes_read;
                         });
   }
-  done(f);
+  done(named(std::move(f), *file));
 }
 
 void memory_io_service::write(shape_ptr file, std::uint32_t turn, request_ptr r,
@@ -80,16 +87,15 @@ void memory_io_service::write(shape_ptr file, std::uint32_t turn, request_ptr r,
     f = failure_of(operation::write);
     if (!f && s == shares_.end()) f = missing(file->id);
     if (!f)
-      f = for_each_byte(*file, turn, *r,
-                        [&](std::uint64_t offset, std::uint64_t m, std::uint64_t) {
-                          auto& bytes = s->second.bytes;
-                          for (std::uint64_t b = bytes.size(); b <= offset; ++b)
-                            bytes.push_back(fill_of(*file, file->striping.file_offset(turn, b)));
-                          bytes[offset] = memory[m];
-                          ++stats_.bytes_written;
-                        });
+      f = for_each_byte(*file, turn, *r, [&](std::uint64_t offset, std::uint64_t m, std::uint64_t) {
+        auto& bytes = s->second.bytes;
+        for (std::uint64_t b = bytes.size(); b <= offset; ++b)
+          bytes.push_back(fill_of(*file, file->striping.file_offset(turn, b)));
+        bytes[offset] = memory[m];
+        ++stats_.bytes_written;
+      });
   }
-  done(f);
+  done(named(std::move(f), *file));
 }
 
 void memory_io_service::create(shape_ptr file, std::uint32_t turn, completion done) {
@@ -105,7 +111,7 @@ void memory_io_service::create(shape_ptr file, std::uint32_t turn, completion do
       shares_[file->id].reserved = bytes;
     }
   }
-  done(f);
+  done(named(std::move(f), *file));
 }
 
 void memory_io_service::resize(shape_ptr file, std::uint32_t turn, std::uint64_t old_size,
@@ -129,7 +135,7 @@ void memory_io_service::resize(shape_ptr file, std::uint32_t turn, std::uint64_t
       if (after < s->second.bytes.size()) s->second.bytes.resize(after);
     }
   }
-  done(f);
+  done(named(std::move(f), *file));
 }
 
 void memory_io_service::remove(file_id id, completion done) {
@@ -220,4 +226,4 @@ std::vector<std::pair<std::uint64_t, std::uint64_t>> memory_io_service::last_pie
   return last_pieces_;
 }
 
-}  // namespace ooc::storage::test
+}  // namespace ooc::testing

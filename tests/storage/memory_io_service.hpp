@@ -1,7 +1,7 @@
 // A test double: an I/O node whose shares are byte vectors.
 //
-// It is written for plainness, byte by byte from the definition of striping, so that it can stand as
-// the reference for the real node.  Completions are called before the call returns.  Thread-safe.
+// It is written for plainness, byte by byte from the definition of striping, so that it can stand
+// as the reference for the real node.  Completions are called before the call returns. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,9 @@
 
 #include "storage/io_service.hpp"
 
-namespace ooc::storage::test {
+namespace ooc::testing {
+
+using namespace ooc::storage;
 
 enum class operation { read, write, create, resize, remove, sync, verify, list };
 
@@ -57,6 +59,7 @@ class memory_io_service final : public io_service {
   };
 
   failure failure_of(operation op) const;
+  failure named(failure f, const file_shape& file) const;
   template <class F>
   failure for_each_byte(const file_shape& file, std::uint32_t turn, const request& r, F&& f);
 
@@ -69,4 +72,4 @@ class memory_io_service final : public io_service {
   io_stats stats_;
 };
 
-}  // namespace ooc::storage::test
+}  // namespace ooc::testing

@@ -14,7 +14,7 @@
 #include "storage/store_core.hpp"
 #include "storage/temporary_folder.hpp"
 
-namespace ooc::storage::test {
+namespace ooc::testing {
 
 struct memory_store {
   explicit memory_store(std::size_t node_count, credentials who = {::geteuid(), ::getegid()}) {
@@ -37,4 +37,4 @@ struct memory_store {
   std::shared_ptr<store_core> core;
 };
 
-}  // namespace ooc::storage::test
+}  // namespace ooc::testing

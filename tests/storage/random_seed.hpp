@@ -23,7 +23,3 @@ std::uint64_t between(Engine& e, std::uint64_t low, std::uint64_t high) {
 }
 
 }  // namespace ooc::testing
-
-namespace ooc::storage::test {
-using ooc::testing::random_seed;
-}

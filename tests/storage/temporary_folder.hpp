@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace ooc::storage::test {
+namespace ooc::testing {
 
 class temporary_folder {
  public:
@@ -30,4 +30,4 @@ class temporary_folder {
   std::filesystem::path path_;
 };
 
-}  // namespace ooc::storage::test
+}  // namespace ooc::testing

@@ -1,0 +1,14 @@
+#include "common/progress_bar.hpp"
+
+namespace examples {
+
+progress_bar::progress_bar(const std::string& label, std::uint64_t total, std::uint64_t bytes, bool quiet)
+    : bytes_(bytes) {
+  if (!quiet) bar_.emplace(label, total * bytes);
+}
+
+progress_bar::~progress_bar() {
+  if (bar_) bar_->finish();
+}
+
+}  // namespace examples

@@ -1,0 +1,148 @@
+#include "storage/store_check.hpp"
+
+#include <future>
+#include <set>
+#include <utility>
+
+namespace ooc::storage {
+
+namespace {
+
+void collect(metadata_service& metadata, std::string_view path, std::vector<entry>& files) {
+  for (entry& e : metadata.list(path)) {
+    if (e.kind == entry_kind::folder) {
+      collect(metadata, e.path, files);
+    } else {
+      files.push_back(std::move(e));
+    }
+  }
+}
+
+struct share_outcome {
+  failure f;
+  verify_report report;
+};
+
+std::future<share_outcome> start_verify(io_service& node, const shape_ptr& shape,
+                                        std::uint32_t turn) {
+  auto promise = std::make_shared<std::promise<share_outcome>>();
+  auto future = promise->get_future();
+  node.verify(shape, turn, [promise](const failure& f, verify_report r) {
+    promise->set_value({f, std::move(r)});
+  });
+  return future;
+}
+
+struct listing {
+  failure f;
+  std::vector<file_id> ids;
+};
+
+listing list_shares(io_service& node) {
+  auto promise = std::make_shared<std::promise<listing>>();
+  auto future = promise->get_future();
+  node.list([promise](const failure& f, std::vector<file_id> ids) {
+    promise->set_value({f, std::move(ids)});
+  });
+  return future.get();
+}
+
+/// A file that was removed while it was being read has no problem.
+bool is_gone(store_core& core, file_id id) {
+  try {
+    core.metadata().find(id);
+    return false;
+  } catch (const error& e) {
+    return e.code() == std::errc::no_such_file_or_directory;
+  }
+}
+
+void check_file(store_core& core, const entry& e, check_result& result,
+                const std::function<void(std::uint64_t)>& step) {
+  auto shape = std::make_shared<file_shape>();
+  shape->id = e.id;
+  shape->striping = e.striping;
+  shape->size = e.size;
+  shape->sparse = e.sparse;
+  shape->fill = e.fill;
+  shape->name = e.path;
+  const auto& nodes = core.nodes();
+  if (e.striping.nn == 0 || e.striping.nn > nodes.size() || e.striping.sn >= nodes.size() ||
+      e.striping.sf == 0) {
+    result.problems.push_back("'" + e.path +
+                              "': its entry names nodes that the store does not have");
+    return;
+  }
+  ++result.files;
+  std::vector<std::future<share_outcome>> running;
+  for (std::uint32_t t = 0; t < e.striping.nn; ++t)
+    running.push_back(
+        start_verify(*nodes[(e.striping.sn + std::size_t{t}) % nodes.size()], shape, t));
+  std::vector<share_outcome> outcomes;
+  for (std::uint32_t t = 0; t < e.striping.nn; ++t) {
+    outcomes.push_back(running[t].get());
+    step(e.striping.share_size(t, e.size));
+  }
+  bool bad = false;
+  for (const share_outcome& o : outcomes) bad = bad || o.f || o.report.corrupt != 0;
+  if (bad && is_gone(core, e.id)) return;
+  for (share_outcome& o : outcomes) {
+    ++result.shares;
+    if (o.f) result.problems.push_back(o.f.what);
+    result.chunks += o.report.chunks;
+    result.corrupt += o.report.corrupt;
+    result.torn += o.report.torn;
+    for (std::string& p : o.report.problems) result.problems.push_back(std::move(p));
+    if (o.report.torn != 0 && o.report.problems.empty())
+      result.problems.push_back("'" + e.path + "': " + std::to_string(o.report.torn) +
+                                " chunks are torn: their overwrite was cut short by a crash; write "
+                                "them again");
+  }
+}
+
+}  // namespace
+
+check_result check_store(store_core& core, std::string_view path,
+                         const std::function<void(std::uint64_t, std::uint64_t)>& step) {
+  check_result result;
+  // Shares first, entries after: see metadata_service::unfinished().
+  std::vector<listing> shares;
+  const bool whole = core.metadata().lookup(path).path.empty();
+  if (whole)
+    for (const auto& n : core.nodes()) shares.push_back(list_shares(*n));
+  std::set<file_id> known;
+  if (whole) {
+    for (const file_id id : core.metadata().unfinished()) known.insert(id);
+    for (const file_id id : core.metadata().files()) known.insert(id);
+    for (const file_id id : core.metadata().dead()) known.insert(id);
+  }
+  for (std::uint32_t n = 0; n < shares.size(); ++n) {
+    if (shares[n].f) result.problems.push_back(shares[n].f.what);
+    for (const file_id id : shares[n].ids) {
+      if (known.count(id) != 0) continue;
+      result.orphans.push_back({n, id});
+      result.problems.push_back("node " + core.nodes()[n]->name() + ": share " +
+                                std::to_string(id) + " belongs to no file");
+    }
+  }
+
+  std::vector<entry> files;
+  collect(core.metadata(), path, files);
+  std::uint64_t total = 0, done = 0;
+  for (const entry& e : files) total += e.size;
+  step(0, total);
+  for (const entry& e : files)
+    check_file(core, e, result, [&](std::uint64_t bytes) { step(done += bytes, total); });
+  return result;
+}
+
+void remove_orphans(store_core& core, const std::vector<check_result::orphan>& orphans) {
+  for (const auto& o : orphans) {
+    std::promise<failure> removed;
+    core.nodes()[o.node]->remove(o.id, [&](const failure& f) { removed.set_value(f); });
+    const failure f = removed.get_future().get();
+    if (f && f.code != std::errc::no_such_file_or_directory) throw_if(f);
+  }
+}
+
+}  // namespace ooc::storage

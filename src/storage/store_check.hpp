@@ -1,0 +1,38 @@
+// Checking a store: every byte against its checksum, every share against the name space.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "storage/store_core.hpp"
+
+namespace ooc::storage {
+
+struct check_result {
+  std::uint64_t files = 0;
+  std::uint64_t shares = 0;
+  std::uint64_t chunks = 0;           ///< 4 KiB chunks read
+  std::uint64_t corrupt = 0;          ///< chunks whose bytes are not what was written
+  std::uint64_t torn = 0;             ///< chunks whose overwrite was cut short by a crash
+  std::vector<std::string> problems;  ///< a line each; damage, missing shares, orphans
+  struct orphan {
+    std::uint32_t node;
+    file_id id;
+  };
+  std::vector<orphan> orphans;  ///< shares that no entry knows; only for the whole store
+
+  bool clean() const noexcept { return problems.empty() && corrupt == 0 && torn == 0; }
+};
+
+/// Reads the file at `path`, or all files in the folder; for the root also looks for orphans.
+/// `step(done, total)` is told the bytes after each share.  Nothing is changed.
+check_result check_store(store_core& core, std::string_view path,
+                         const std::function<void(std::uint64_t, std::uint64_t)>& step);
+
+/// Removes the shares that check_store() found without an entry.
+void remove_orphans(store_core& core, const std::vector<check_result::orphan>& orphans);
+
+}  // namespace ooc::storage

@@ -1,0 +1,400 @@
+// A local node against a plain array in memory.
+#include "storage/local_node.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+#include "storage/node_fixture.hpp"
+#include "storage/random_seed.hpp"
+
+using namespace ooc::testing;
+using namespace ooc;
+
+namespace {
+
+bytes pattern(std::size_t n) {
+  bytes b(n);
+  for (std::size_t i = 0; i < n; ++i) b[i] = static_cast<std::byte>(i * 37 + 11);
+  return b;
+}
+
+// A file of `size` bytes as it should be, and the same file on a node per turn.
+class modelled_file {
+ public:
+  modelled_file(shape_ptr shape, const local_node_options& options)
+      : shape_(std::move(shape)), options_(options) {
+    for (std::uint32_t t = 0; t < shape_->striping.nn; ++t)
+      folders_.push_back(std::make_unique<temporary_folder>());
+    open();
+    for (std::uint32_t t = 0; t < nodes_.size(); ++t) REQUIRE_FALSE(create(*nodes_[t], shape_, t));
+    contents_ = filled(shape_->size);
+  }
+
+  void open() {
+    nodes_.clear();
+    for (auto& f : folders_) nodes_.push_back(open_local_node(f->path(), options_));
+  }
+
+  bytes filled(std::uint64_t size) const {
+    bytes b(size);
+    if (!shape_->fill.empty())
+      for (std::size_t i = 0; i < b.size(); ++i) b[i] = shape_->fill[i % shape_->fill.size()];
+    return b;
+  }
+
+  void write(const request& r, std::byte* memory) {
+    for (std::uint32_t t = 0; t < nodes_.size(); ++t) {
+      const failure f = ooc::testing::write(*nodes_[t], shape_, t, r, memory);
+      INFO(f.what);
+      REQUIRE_FALSE(f);
+    }
+    r.for_each_run([&](std::uint64_t file, std::uint64_t m, std::uint64_t n) {
+      std::memcpy(contents_.data() + file, memory + m, n);
+    });
+  }
+
+  void check(const request& r, std::byte* memory) {
+    for (std::uint32_t t = 0; t < nodes_.size(); ++t) {
+      const failure f = ooc::testing::read(*nodes_[t], shape_, t, r, memory);
+      INFO(f.what);
+      REQUIRE_FALSE(f);
+    }
+    r.for_each_run([&](std::uint64_t file, std::uint64_t m, std::uint64_t n) {
+      INFO("file offset " << file << ", " << n << " bytes");
+      REQUIRE(std::memcmp(contents_.data() + file, memory + m, n) == 0);
+    });
+  }
+
+  void resize(std::uint64_t size) {
+    auto next = std::make_shared<file_shape>(*shape_);
+    const std::uint64_t old = next->size;
+    next->size = size;
+    for (std::uint32_t t = 0; t < nodes_.size(); ++t) {
+      const failure f = ooc::testing::resize(*nodes_[t], next, t, old);
+      INFO(f.what);
+      REQUIRE_FALSE(f);
+    }
+    shape_ = next;
+    bytes b = filled(size);
+    std::copy_n(contents_.begin(), std::min(size, old), b.begin());
+    contents_.swap(b);
+  }
+
+  void verify() {
+    for (std::uint32_t t = 0; t < nodes_.size(); ++t) {
+      const auto [f, report] = ooc::testing::verify(*nodes_[t], shape_, t);
+      REQUIRE_FALSE(f);
+      REQUIRE(report.corrupt == 0);
+      REQUIRE(report.torn == 0);
+      REQUIRE(report.problems.empty());
+    }
+  }
+
+  void sync() {
+    for (std::uint32_t t = 0; t < nodes_.size(); ++t)
+      REQUIRE_FALSE(ooc::testing::sync(*nodes_[t], shape_, t));
+  }
+
+  std::uint64_t size() const { return shape_->size; }
+
+ private:
+  shape_ptr shape_;
+  local_node_options options_;
+  std::vector<std::unique_ptr<temporary_folder>> folders_;
+  std::vector<std::shared_ptr<io_service>> nodes_;
+  bytes contents_;
+};
+
+// A request without overlaps that fits the file, and the size of memory it needs.
+template <class Engine>
+request random_request(Engine& random, std::uint64_t size) {
+  request r;
+  const std::uint64_t kind = between(random, 0, 3);
+  if (kind == 0) {  // aligned
+    const std::uint64_t first = between(random, 0, size / 4096 - 1);
+    const std::uint64_t n = between(random, 1, std::min<std::uint64_t>(size / 4096 - first, 300));
+    r.add(first * 4096, 0, n * 4096);
+  } else if (kind == 1) {  // anything
+    const std::uint64_t first = between(random, 0, size - 1);
+    r.add(first, between(random, 0, 1) * 8, between(random, 1, std::min<std::uint64_t>(size - first, 40000)));
+  } else {  // strided, perhaps nested
+    nested_request n;
+    n.run = kind == 2 ? between(random, 1, 3000) : 4096 * between(random, 1, 3);
+    n.depth = 2;
+    n.levels[1] = {between(random, 1, 12), n.run + between(random, 0, 2) * (kind == 2 ? 1111 : 4096), n.run};
+    n.levels[0] = {between(random, 1, 4), n.levels[1].count * n.levels[1].file_step + 4096 * between(random, 0, 9),
+                   n.levels[1].count * n.run};
+    const std::uint64_t reach = n.levels[0].count * n.levels[0].file_step;
+    if (reach > size) return request::contiguous(0, size);
+    n.file_offset = between(random, 0, size - reach);
+    if (kind == 3) n.file_offset = n.file_offset / 4096 * 4096;
+    r.add(n);
+  }
+  return r;
+}
+
+void random_life(const shape_ptr& shape, const local_node_options& options, int operations,
+                 std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  modelled_file file(shape, options);
+  aligned_bytes memory(4 << 20);
+  for (int i = 0; i < operations; ++i) {
+    CAPTURE(i, seed);
+    const std::uint64_t what = between(random, 0, 99);
+    if (what < 45) {
+      const std::uint64_t start = random();
+      for (std::size_t b = 0; b < memory.size(); b += 8) {
+        const std::uint64_t v = start + b * 0x9e3779b97f4a7c15;
+        std::memcpy(&memory[b], &v, 8);
+      }
+      file.write(random_request(random, file.size()), memory.data());
+    } else if (what < 92) {
+      file.check(random_request(random, file.size()), memory.data());
+    } else if (what < 94) {
+      file.resize(between(random, 100000, shape->size));
+    } else if (what < 96) {
+      file.resize(shape->size);
+    } else if (what < 98) {
+      file.sync();
+    } else {
+      file.open();
+    }
+  }
+  file.check(request::contiguous(0, file.size()), memory.data());
+  file.verify();
+}
+
+}  // namespace
+
+TEST_CASE("random writes, reads, resizes and reopenings equal a plain array") {
+  const std::uint64_t seed = random_seed("random_life");
+  constexpr std::uint64_t size = 2'000'003;
+  int n = 0;
+  for (const std::uint64_t sf : {512, 8000, 65536})
+    for (const std::uint32_t nn : {1, 3})
+      for (const std::size_t element : {0, 7})
+        for (const bool direct : {true, false}) {
+          const bool sparse = n % 3 == 0;
+          const bool ring = n % 4 != 1;
+          CAPTURE(sf, nn, element, direct, sparse, ring);
+          random_life(make_shape(77, {0, nn, sf}, size, sparse, pattern(element)),
+                      {.workers = 3, .staging = 64 << 10, .direct_io = direct, .io_uring = ring}, 60,
+                      seed + n++);
+        }
+}
+
+TEST_CASE("a file without pieces on the node and an empty request succeed") {
+  temporary_folder folder;
+  auto node = open_local_node(folder.path());
+  const shape_ptr f = make_shape(1, {0, 2, 4096}, 10000);
+  REQUIRE_FALSE(create(*node, f));
+  bytes memory(10000);
+  CHECK_FALSE(read(*node, f, 0, request{}, memory.data()));
+  CHECK_FALSE(write(*node, f, 0, request::contiguous(4096, 4096), memory.data()));
+  CHECK_FALSE(read(*node, f, 0, request::contiguous(5000, 10), memory.data()));
+}
+
+TEST_CASE("a request past the end of the file is refused") {
+  temporary_folder folder;
+  auto node = open_local_node(folder.path());
+  const shape_ptr f = make_shape(1, {0, 1, 4096}, 10000);
+  REQUIRE_FALSE(create(*node, f));
+  bytes memory(20000);
+  CHECK(read(*node, f, 0, request::contiguous(9999, 2), memory.data()).code == errc::invalid_request);
+  CHECK(write(*node, f, 0, request::contiguous(9999, 2), memory.data()).code == errc::invalid_request);
+  CHECK_FALSE(read(*node, f, 0, request::contiguous(9999, 1), memory.data()));
+}
+
+TEST_CASE("a write whose pieces overlap in the file is refused") {
+  temporary_folder folder;
+  auto node = open_local_node(folder.path());
+  const shape_ptr f = make_shape(1, {0, 1, 4096}, 10000);
+  REQUIRE_FALSE(create(*node, f));
+  request r;
+  r.add(0, 0, 100);
+  r.add(50, 200, 10);
+  bytes memory(300);
+  CHECK(write(*node, f, 0, r, memory.data()).code == errc::invalid_request);
+  CHECK_FALSE(read(*node, f, 0, r, memory.data()));
+}
+
+TEST_CASE("a missing share is named") {
+  temporary_folder folder;
+  auto node = open_local_node(folder.path());
+  const shape_ptr f = make_shape(0xabc, {0, 1, 4096}, 10000);
+  bytes memory(100);
+  for (const failure& e : {read(*node, f, 0, request::contiguous(0, 100), memory.data()),
+                           write(*node, f, 0, request::contiguous(0, 100), memory.data()),
+                           sync(*node, f), resize(*node, f, 0, 5), verify(*node, f).first,
+                           ooc::testing::remove(*node, 0xabc)}) {
+    CHECK(e.code == std::errc::no_such_file_or_directory);
+    CHECK_THAT(e.what, Catch::Contains(folder.path().string()) &&
+                           Catch::Contains("shares/bc/0000000000000abc"));
+  }
+}
+
+TEST_CASE("shares are created once, listed and removed") {
+  temporary_folder folder;
+  auto node = open_local_node(folder.path());
+  for (file_id id : {5, 261, 7}) REQUIRE_FALSE(create(*node, make_shape(id, {0, 1, 4096}, 10)));
+  CHECK(create(*node, make_shape(5, {0, 1, 4096}, 10)).code == std::errc::file_exists);
+  CHECK(list(*node).second == std::vector<file_id>{5, 7, 261});
+  CHECK_FALSE(ooc::testing::remove(*node, 5));
+  CHECK(list(*node).second == std::vector<file_id>{7, 261});
+  CHECK_FALSE(create(*node, make_shape(5, {0, 1, 4096}, 10)));
+}
+
+TEST_CASE("creation reserves the space unless the file is sparse") {
+  temporary_folder folder;
+  auto node = open_local_node(folder.path());
+  REQUIRE_FALSE(create(*node, make_shape(1, {0, 1, 65536}, 3 << 20)));
+  REQUIRE_FALSE(create(*node, make_shape(2, {0, 1, 65536}, 3 << 20, true)));
+  struct stat st {};
+  REQUIRE(::stat(node_folder(folder.path()).data(1).c_str(), &st) == 0);
+  CHECK(st.st_blocks * 512 >= 3 << 20);
+  REQUIRE(::stat(node_folder(folder.path()).data(2).c_str(), &st) == 0);
+  CHECK(st.st_blocks * 512 < 1 << 20);
+}
+
+TEST_CASE("a folder that cannot be used is refused at once") {
+  temporary_folder folder;
+  CHECK_THROWS_AS(open_local_node(folder.path() / "missing"), io_error);
+  std::ofstream(folder.path() / "file") << "x";
+  CHECK_THROWS_AS(open_local_node(folder.path() / "file"), io_error);
+  CHECK_THROWS_AS(open_local_node(folder.path(), {.staging = 1000}), usage_error);
+}
+
+TEST_CASE("counters are exact") {
+  temporary_folder folder;
+  auto node = open_local_node(folder.path(), {.workers = 2, .staging = 64 << 10});
+  const shape_ptr f = make_shape(1, {0, 1, 65536}, 1 << 20);
+  REQUIRE_FALSE(create(*node, f));
+  aligned_bytes memory(1 << 20);
+  std::memset(memory.data(), 5, memory.size());
+  REQUIRE_FALSE(write(*node, f, 0, request::contiguous(0, 1 << 20), memory.data()));
+  io_stats s = node->stats();
+  CHECK(s.write_requests == 1);
+  CHECK(s.write_pieces == 1);
+  CHECK(s.bytes_written == 1 << 20);
+  CHECK(s.device_writes == 1);
+  CHECK(s.device_bytes_written == 1 << 20);
+  CHECK(s.device_reads == 0);
+
+  // Part of a chunk: read, changed, written.
+  REQUIRE_FALSE(write(*node, f, 0, request::contiguous(100, 8), memory.data()));
+  io_stats d = node->stats() - s;
+  CHECK(d.bytes_written == 8);
+  CHECK(d.device_bytes_read == 4096);
+  CHECK(d.device_bytes_written == 4096);
+
+  // 8 bytes of every second chunk: one extent, the gaps read in vain.
+  s = node->stats();
+  REQUIRE_FALSE(read(*node, f, 0, request::strided({0, 0, 8, 8, 8192, 0}), memory.data()));
+  d = node->stats() - s;
+  CHECK(d.read_requests == 1);
+  CHECK(d.read_pieces == 8);
+  CHECK(d.bytes_read == 64);
+  CHECK(d.device_reads == 1);
+  CHECK(d.device_bytes_read == 15 * 4096);
+
+  // Far apart: one transfer each.
+  s = node->stats();
+  REQUIRE_FALSE(read(*node, f, 0, request::strided({0, 0, 8, 8, 65536, 0}), memory.data()));
+  d = node->stats() - s;
+  CHECK(d.device_reads == 8);
+  CHECK(d.device_bytes_read == 8 * 4096);
+
+  REQUIRE_FALSE(sync(*node, f));
+  CHECK(node->stats().syncs == 1);
+  CHECK(node->staging_bytes() == 2 * (64 << 10));
+}
+
+TEST_CASE("many threads write and read their own parts of shared chunks") {
+  temporary_folder folder;
+  auto node = open_local_node(folder.path(), {.workers = 6, .staging = 64 << 10});
+  constexpr std::uint64_t size = 1 << 20;
+  const shape_ptr f = make_shape(1, {0, 1, 8000}, size);
+  REQUIRE_FALSE(create(*node, f));
+  constexpr unsigned threads = 6;
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> running;
+  // Thread t owns every byte b with b / 1000 % threads == t: all share all chunks.
+  for (unsigned t = 0; t < threads; ++t)
+    running.emplace_back([&, t] {
+      const std::uint64_t groups = size / (1000 * threads);
+      const request mine = request::strided({1000 * t, 0, 1000, groups, 1000 * threads, 0});
+      bytes out(mine.bytes());
+      bytes in(mine.bytes());
+      for (int round = 1; round <= 8; ++round) {
+        std::fill(out.begin(), out.end(), static_cast<std::byte>(round * 16 + t));
+        if (write(*node, f, 0, mine, out.data())) ++wrong;
+        if (read(*node, f, 0, mine, in.data())) ++wrong;
+        if (in != out) ++wrong;
+      }
+    });
+  for (std::thread& t : running) t.join();
+  CHECK(wrong == 0);
+  const auto [e, report] = verify(*node, f);
+  CHECK_FALSE(e);
+  CHECK(report.corrupt + report.torn == 0);
+}
+
+TEST_CASE("readers see whole chunks, old or new, while a writer overwrites them") {
+  temporary_folder folder;
+  auto node = open_local_node(folder.path(), {.workers = 4, .staging = 64 << 10});
+  constexpr std::uint64_t size = 256 << 10;
+  const shape_ptr f = make_shape(1, {0, 1, 65536}, size);
+  REQUIRE_FALSE(create(*node, f));
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    aligned_bytes m(size);
+    for (int v = 1; !stop; v = v % 100 + 1) {
+      std::memset(m.data(), v, size);
+      if (write(*node, f, 0, request::contiguous(0, size), m.data())) stop = true;
+    }
+  });
+  aligned_bytes m(size);
+  for (int i = 0; i < 150; ++i) {
+    const failure e = read(*node, f, 0, request::contiguous(0, size), m.data());
+    INFO(e.what);
+    CHECK_FALSE(e);
+    for (std::uint64_t c = 0; c < size; c += 4096)
+      REQUIRE(std::all_of(&m[c], &m[c] + 4096, [&](std::byte b) { return b == m[c]; }));
+  }
+  CHECK_FALSE(stop);
+  stop = true;
+  writer.join();
+}
+
+TEST_CASE("operations submitted before the node is dropped are all completed") {
+  temporary_folder folder;
+  std::atomic<int> done{0};
+  bytes memory(4096, std::byte{3});
+  {
+    auto node = open_local_node(folder.path(), {.workers = 2, .staging = 64 << 10});
+    const shape_ptr f = make_shape(1, {0, 1, 65536}, 1 << 20);
+    REQUIRE_FALSE(create(*node, f));
+    const auto r = std::make_shared<const request>(request::contiguous(10, 4000));
+    for (int i = 0; i < 200; ++i)
+      node->write(f, 0, r, memory.data(), [&](const failure& e) { done += !e; });
+  }
+  CHECK(done == 200);
+}
+
+TEST_CASE("a completion may drop the last reference to the node") {
+  temporary_folder folder;
+  std::promise<void> dropped;
+  auto node = open_local_node(folder.path());
+  auto* raw = node.get();
+  raw->create(make_shape(1, {0, 1, 65536}, 10), 0, [&, held = std::move(node)](const failure&) mutable {
+    held.reset();
+    dropped.set_value();
+  });
+  dropped.get_future().get();
+}

@@ -1,0 +1,40 @@
+#!/bin/bash
+# The bash completion offers commands, options and paths.  Arguments: the completion file, the ooc command.
+source "$1" || exit 1
+ooc=$2
+folder=$(mktemp -d) || exit 1
+trap 'rm -r "$folder"' EXIT
+export OOC_STORE="local:$folder/s"
+"$ooc" init > /dev/null && "$ooc" mkdir plate plane/deep -p || exit 1
+
+failures=0
+# expect WORD... = REPLY...: completing the last WORD gives these replies.
+expect() {
+  local words=() replies=()
+  while [[ $1 != = ]]; do words+=("$1"); shift; done
+  shift
+  replies=("$@")
+  COMP_WORDS=("$ooc" "${words[@]}")
+  COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+  COMP_LINE="${COMP_WORDS[*]}"
+  COMP_POINT=${#COMP_LINE}
+  COMPREPLY=()
+  compopt() { :; }
+  _init_completion() { return 1; }
+  _ooc
+  if [[ "${COMPREPLY[*]}" != "${replies[*]}" ]]; then
+    echo "completing '${words[*]}': got '${COMPREPLY[*]}', expected '${replies[*]}'" >&2
+    failures=$((failures + 1))
+  fi
+}
+
+expect ve = verify
+expect m = mkdir mv
+expect ls pla = plane/ plate/
+expect ls plane/ = plane/deep/
+expect --store "$OOC_STORE" stat plat = plate/
+expect import --fo = --format
+expect import --format n = npy
+expect attr g = get
+expect attr get plat = plate/
+exit $((failures > 0))

@@ -1,0 +1,383 @@
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "oocarray/file.hpp"
+#include "storage/npy.hpp"
+#include "storage/store_core.hpp"
+#include "storage/temporary_folder.hpp"
+
+using ooc::testing::temporary_folder;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct outcome {
+  int status = -1;
+  std::string out, err;
+};
+
+std::string contents(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void write(const fs::path& file, const std::string& text) {
+  std::ofstream(file, std::ios::binary) << text;
+}
+
+/// A store and a folder to call `ooc` in.
+struct shell {
+  shell() { REQUIRE(run("init").status == 0); }
+
+  std::string url() const {
+    return "local:" + (folder / "n0").string() + "," + (folder / "n1").string();
+  }
+
+  outcome run(const std::string& arguments, const std::string& environment = "") {
+    const std::string out = folder / "stdout", err = folder / "stderr";
+    const std::string line = "cd " + folder.path().string() + " && env OOC_STORE=" + url() + " " +
+                             environment + " " OOC_COMMAND " " + arguments + " > " + out + " 2> " +
+                             err;
+    const int status = std::system(line.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(out), contents(err)};
+  }
+
+  std::string ok(const std::string& arguments) {
+    const outcome o = run(arguments);
+    INFO("ooc " << arguments << ": " << o.err);
+    CHECK(o.status == 0);
+    CHECK(o.err.empty());
+    return o.out;
+  }
+
+  /// Fails with status 1 and one line that names `named`; the store lists as before.
+  void refused(const std::string& arguments, const std::string& named,
+               const std::string& environment = "") {
+    const std::string before = run("ls -r --json").out;
+    const outcome o = run(arguments, environment);
+    INFO("ooc " << arguments << ": " << o.err);
+    CHECK(o.status == 1);
+    CHECK(o.out.empty());
+    CHECK(o.err.starts_with("ooc: "));
+    CHECK(std::count(o.err.begin(), o.err.end(), '\n') == 1);
+    CHECK(o.err.find(named) != std::string::npos);
+    CHECK(run("ls -r --json").out == before);
+  }
+
+  ooc::store store() const { return ooc::store::open(url(), {.create = false}); }
+
+  temporary_folder folder;
+};
+
+std::string numbered(std::size_t n) {
+  std::string s(n, '\0');
+  for (std::size_t i = 0; i < n; ++i) s[i] = static_cast<char>(i * 2654435761u >> 13);
+  return s;
+}
+
+std::string npy(const std::string& type, const std::vector<std::uint64_t>& shape,
+                const std::string& data) {
+  return ooc::storage::format_npy_header(type, shape) + data;
+}
+
+/// A .npy file whose header is this text.
+std::string npy_with_header(std::string header, int version, const std::string& data) {
+  const std::size_t prefix = version == 1 ? 10 : 12;
+  header.resize((prefix + header.size() + 1 + 63) / 64 * 64 - prefix - 1, ' ');
+  header += '\n';
+  std::string s("\x93NUMPY");
+  s += static_cast<char>(version);
+  s += '\0';
+  for (std::size_t i = 0; i < prefix - 8; ++i)
+    s += static_cast<char>(header.size() >> (8 * i) & 0xff);
+  return s + header + data;
+}
+
+}  // namespace
+
+TEST_CASE("help and version") {
+  shell sh;
+  CHECK(sh.ok("--version").starts_with("ooc "));
+  CHECK(sh.ok("--help").find("export") != std::string::npos);
+  for (const char* c :
+       {"init", "ls", "stat", "mkdir", "mv", "rm", "import", "export", "attr", "info", "verify"}) {
+    CHECK(sh.ok("--help").find(c) != std::string::npos);
+    const std::string help = sh.ok(std::string(c) + " --help");
+    CHECK(help.starts_with("Usage: ooc " + std::string(c)));
+    CHECK(help.find("--store") != std::string::npos);
+  }
+}
+
+TEST_CASE("a .npy file goes in and comes out byte for byte") {
+  shell sh;
+  const std::string file = npy("f8", {300, 500}, numbered(300 * 500 * 8));
+  write(sh.folder / "a.npy", file);
+  sh.ok("mkdir plate");
+  sh.ok("import a.npy plate/a");
+  sh.ok("export plate/a b.npy");
+  CHECK(contents(sh.folder / "b.npy") == file);
+  sh.ok("export --buffer 10000 plate/a c.raw");
+  CHECK(contents(sh.folder / "c.raw") == numbered(300 * 500 * 8));
+  CHECK(sh.ok("stat plate/a").find("f8 300x500") != std::string::npos);
+  CHECK(sh.ok("ls plate") == "plate/a\n");
+  CHECK(sh.ok("ls -l plate").find("f8 300x500") != std::string::npos);
+  CHECK(sh.ok("stat --json plate/a").find("\"element_type\": \"f8\"") != std::string::npos);
+  sh.ok("verify");
+}
+
+TEST_CASE("all three header versions and every element type are read") {
+  shell sh;
+  for (int version = 1; version <= 3; ++version) {
+    write(sh.folder / "v.npy",
+          npy_with_header("{'descr': '<i4', 'fortran_order': False, 'shape': (2, 3), }", version,
+                          numbered(24)));
+    const std::string name = "v" + std::to_string(version);
+    sh.ok("import v.npy " + name);
+    sh.ok("export " + name + " " + name);
+    CHECK(contents(sh.folder / name) == numbered(24));
+  }
+  for (const char* type :
+       {"f4", "f8", "c8", "c16", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "struct24"}) {
+    const std::string file =
+        npy(type, {480},
+            numbered(480 * std::stoul(std::string(type).substr(
+                               std::string(type).find_first_of("123456789")))));
+    write(sh.folder / "t.npy", file);
+    sh.ok(std::string("import t.npy t-") + type);
+    sh.ok(std::string("export -f t-") + type + " u.npy");
+    CHECK(contents(sh.folder / "u.npy") == file);
+  }
+}
+
+TEST_CASE("arrays without elements and without dimensions") {
+  shell sh;
+  write(sh.folder / "e.npy", npy("f4", {0, 5}, ""));
+  sh.ok("import e.npy e");
+  sh.ok("export e e2.npy");
+  CHECK(contents(sh.folder / "e2.npy") == contents(sh.folder / "e.npy"));
+  write(sh.folder / "s.npy",
+        npy_with_header("{'descr': '<f8', 'fortran_order': False, 'shape': (), }", 1, numbered(8)));
+  sh.ok("import s.npy s");
+  CHECK(sh.ok("stat s").find("f8 1\n") != std::string::npos);
+}
+
+TEST_CASE("raw files need a type and a shape that fit") {
+  shell sh;
+  write(sh.folder / "r.bin", numbered(2400));
+  sh.ok("import r.bin --type struct24 --shape 10x10 r");
+  sh.ok("export r out.bin");
+  CHECK(contents(sh.folder / "out.bin") == numbered(2400));
+  sh.refused("import r.bin x", "--type");
+  sh.refused("import r.bin x --type f8", "--shape");
+  sh.refused("import r.bin x --type f3 --shape 300", "f3");
+  sh.refused("import r.bin x --type f8 --shape 10x", "10x");
+  sh.refused("import r.bin x --type f8 --shape 299", "2392");
+  sh.refused("import r.bin x --type f8 --shape 4294967296x4294967296", "2^63");
+  sh.refused("import r.bin x --type f8 --shape 99999999999999999999", "not a shape");
+}
+
+TEST_CASE("what a .npy header says and we cannot store is refused with a remedy") {
+  shell sh;
+  const auto header = [](const std::string& descr, const std::string& order,
+                         const std::string& shape) {
+    return npy_with_header(
+        "{'descr': " + descr + ", 'fortran_order': " + order + ", 'shape': " + shape + ", }", 1,
+        numbered(48));
+  };
+  write(sh.folder / "x.npy", header("'>f8'", "False", "(2, 3)"));
+  sh.refused("import x.npy x", "newbyteorder");
+  write(sh.folder / "x.npy", header("'|O'", "False", "(2, 3)"));
+  sh.refused("import x.npy x", "objects");
+  write(sh.folder / "x.npy", header("'<f2'", "False", "(2, 3)"));
+  sh.refused("import x.npy x", "astype");
+  write(sh.folder / "x.npy", header("'<U3'", "False", "(4,)"));
+  sh.refused("import x.npy x", "view");
+  write(sh.folder / "x.npy", header("[('a', '<f8')]", "False", "(6,)"));
+  sh.refused("import x.npy x", "named fields");
+  write(sh.folder / "x.npy", header("'<f8'", "True", "(2, 3)"));
+  sh.refused("import x.npy x", "--transpose");
+  sh.ok("import --transpose x.npy x");
+  CHECK(sh.ok("stat x").find("f8 3x2") != std::string::npos);
+  write(sh.folder / "x.npy", header("'<f8'", "False", "(2, 4)"));
+  sh.refused("import x.npy y", "64");
+  for (const std::string& bad :
+       {std::string(), std::string("\x93NUMPY"), std::string("PK\x03\x04 not an array at all"),
+        header("'<f8'", "False", "(2, 3)").substr(0, 40), header("'<f8'", "Maybe", "(2, 3)"),
+        header("'<f8'", "False", "(2, -3)"), header("'<f8'", "False", "(2 3)"),
+        header("'<f8", "False", "(2, 3)"), header("'<f8'", "False", "(4611686018427387904, 8)"),
+        npy_with_header("{'descr': '<f8'}", 1, ""), npy_with_header("nonsense", 1, ""),
+        npy_with_header("{'descr': '<f8', 'fortran_order': False, 'shape': (6,), } junk", 1,
+                        numbered(48)),
+        npy_with_header("{}", 4, "")}) {
+    write(sh.folder / "x.npy", bad);
+    sh.refused("import x.npy y", "x.npy");
+  }
+}
+
+TEST_CASE("a tiled array comes out row-major through a small buffer") {
+  shell sh;
+  const std::string data = numbered(70 * 45 * 33 * 4);
+  write(sh.folder / "t.npy", npy("i4", {70, 45, 33}, data));
+  sh.ok("import --tile 16x16x8 --sf 4096 t.npy t");
+  CHECK(sh.ok("stat t").find("tiles of 16x16x8") != std::string::npos);
+  for (const char* buffer : {"4096", "5000", "100000", "300KiB", "64MiB"}) {
+    sh.ok(std::string("export -f --buffer ") + buffer + " t out.npy");
+    CHECK(contents(sh.folder / "out.npy") == contents(sh.folder / "t.npy"));
+  }
+  // The worked example of docs/disk-format.md.
+  ooc::file f = ooc::file::open(sh.store(), "t");
+  std::vector<std::byte> element(4);
+  CHECK(f.read_at(131684, element) == 4);
+  CHECK(std::string(reinterpret_cast<const char*>(element.data()), 4) ==
+        data.substr(((17 * 45 + 3) * 33 + 9) * 4, 4));
+  sh.refused("import --tile 16x16 t.npy u", "tile");
+  sh.refused("import --tile 16x0x8 t.npy u", "tile");
+}
+
+TEST_CASE("names move, folders nest, nothing is overwritten") {
+  shell sh;
+  write(sh.folder / "a", "12345678");
+  sh.ok("mkdir -p x/y/z");
+  sh.ok("mkdir -p x/y/z");
+  sh.ok("import a x/a --type u1 --shape 8");
+  sh.ok("mv x/a x/y/b");
+  sh.ok("mv x w");
+  CHECK(sh.ok("ls -r") == "w/\nw/y/\nw/y/b\nw/y/z/\n");
+  sh.refused("mkdir w", "'w'");
+  sh.refused("mkdir q/r", "'q/r'");
+  sh.refused("mv w w/y/q", "itself");
+  sh.refused("mv w/y/b w/y/z", "'w/y/z'");
+  sh.refused("mv nothing q", "'nothing'");
+  sh.refused("import a w/y/b --type u1 --shape 8", "'w/y/b'");
+  sh.refused("import a q/b --type u1 --shape 8", "'q/b'");
+  sh.refused("rm w", "-r");
+  sh.refused("rm nothing w/y/b", "nothing");
+  sh.refused("rm -r /", "root");
+  sh.refused("ls nothing", "nothing");
+  sh.refused("stat w/../w", "..");
+  sh.refused("export nothing out", "nothing");
+  sh.refused("export w out", "folder");
+  CHECK_FALSE(fs::exists(sh.folder / "out"));
+  sh.refused("export w/y/b a", "--force");
+  CHECK(contents(sh.folder / "a") == "12345678");
+  sh.refused("export w/y/b no/such/folder", "no/such/folder");
+  sh.ok("rm -r w w/y/z w");
+  CHECK(sh.ok("ls").empty());
+  CHECK(sh.ok("verify --json").find("\"clean\": true") != std::string::npos);
+}
+
+TEST_CASE("attributes are set, shown and removed") {
+  shell sh;
+  sh.ok("mkdir d");
+  sh.ok("attr set d unit kelvin");
+  sh.ok("attr set d 'a b' 'c = d'");
+  CHECK(sh.ok("attr get d unit") == "kelvin\n");
+  CHECK(sh.ok("attr get d") == "a b=c = d\nunit=kelvin\n");
+  CHECK(sh.ok("stat d").find("unit = kelvin") != std::string::npos);
+  sh.ok("attr rm d unit");
+  sh.refused("attr get d unit", "unit");
+  sh.refused("attr rm d unit", "unit");
+  sh.refused("attr set d unit", "VALUE");
+  sh.refused("attr show d", "show");
+}
+
+TEST_CASE("bad command lines are one line and status 1") {
+  shell sh;
+  sh.refused("", "no command");
+  sh.refused("fly", "fly");
+  sh.refused("--fly ls", "--fly");
+  sh.refused("ls --fly", "fly");
+  sh.refused("ls a b", "option");
+  sh.refused("stat", "PATH");
+  sh.refused("ls", "no store", "OOC_STORE=");
+  sh.refused("ls --store local:/nowhere/at/all", "/nowhere/at/all");
+  sh.refused("ls --store ooc://head:7420", "network");
+  sh.refused("--store local:relative/missing ls", "relative/missing");
+  sh.refused("export x y --buffer 1Q", "1Q");
+  sh.refused("import nothing x --type u1 --shape 1", "nothing");
+  sh.refused("import . x --type u1 --shape 1", "directory");
+  CHECK_FALSE(fs::exists(sh.folder / "relative"));
+}
+
+TEST_CASE("info names the nodes") {
+  shell sh;
+  CHECK(sh.ok("info").find((sh.folder / "n1").string()) != std::string::npos);
+  CHECK(sh.ok("info --json").find("\"uuid\"") != std::string::npos);
+  CHECK(sh.ok("--store " + sh.url() + " info").find("files  0") != std::string::npos);
+}
+
+TEST_CASE("verify finds damage, missing shares and orphans") {
+  shell sh;
+  write(sh.folder / "a", numbered(1'000'000));
+  sh.ok("import a a --type u1 --shape 1000000");
+  CHECK(sh.run("verify").status == 0);
+
+  // Every file outside the entry's own database that is large enough holds data: damage one.
+  fs::path victim;
+  for (const auto& e : fs::recursive_directory_iterator(sh.folder / "n1"))
+    if (e.is_regular_file() && e.path().extension() == ".data") victim = e.path();
+  REQUIRE_FALSE(victim.empty());
+  {
+    std::fstream f(victim, std::ios::in | std::ios::out | std::ios::binary);
+    f.seekp(10000);
+    f.put(static_cast<char>(~numbered(1'000'000)[0]));
+    f.seekp(10001);
+    f.put('?');
+  }
+  outcome o = sh.run("verify");
+  INFO(o.out << o.err);
+  CHECK(o.status == 2);
+  CHECK(o.out.find("1 corrupt") != std::string::npos);
+  CHECK(sh.run("verify --json").out.find("\"clean\": false") != std::string::npos);
+  CHECK(sh.run("verify a").status == 2);
+  sh.refused("export a out", "'a'");
+  CHECK_FALSE(fs::exists(sh.folder / "out"));
+  for (const auto& e : fs::directory_iterator(sh.folder.path()))
+    CHECK(e.path().filename().string().find(".part") == std::string::npos);
+
+  // A share without an entry.
+  sh.ok("rm a");
+  CHECK(sh.run("verify").status == 0);
+  {
+    auto store = sh.store();
+    ooc::storage::file_shape shape;
+    shape.id = 4711;
+    shape.striping = {0, 2, 4096};
+    shape.size = 10000;
+    shape.name = "orphan";
+    ooc::storage::striped_file f(std::make_shared<const ooc::storage::file_shape>(shape),
+                                 store.core()->nodes());
+    ooc::throw_if(f.create_shares());
+  }
+  o = sh.run("verify");
+  CHECK(o.status == 2);
+  CHECK(o.out.find("4711") != std::string::npos);
+  CHECK(sh.run("verify --remove-orphans").status == 2);
+  CHECK(sh.run("verify").status == 0);
+}
+
+TEST_CASE("an import that is killed leaves nothing once the store is opened again") {
+  shell sh;
+  write(sh.folder / "a", numbered(1000));
+  {
+    // The largest sparse file there is to read: killed long before its end.
+    std::ofstream(sh.folder / "big") << "x";
+    fs::resize_file(sh.folder / "big", std::uint64_t{20} << 30);
+  }
+  const outcome o =
+      sh.run("import big big --sparse --type u1 --shape 21474836480", "timeout -s KILL 1");
+  CHECK(o.status != 0);
+  CHECK(sh.ok("ls").empty());
+  CHECK(sh.ok("verify --json").find("\"files\": 0") != std::string::npos);
+  CHECK(sh.run("verify").status == 0);
+  sh.ok("import a big --type u1 --shape 1000");
+}

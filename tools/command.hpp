@@ -1,0 +1,80 @@
+// What the subcommands of `ooc` share: their options, the store, and how they end.
+#pragma once
+
+#include <boost/program_options.hpp>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "oocarray/store.hpp"
+
+namespace ooc::tool {
+
+namespace po = boost::program_options;
+
+/// Exit statuses.
+inline constexpr int success = 0;
+inline constexpr int failed = 1;          ///< one line on stderr says why; nothing was changed
+inline constexpr int problems_found = 2;  ///< verify: the store holds damaged or orphaned data
+
+/// A mistake on the command line.
+struct usage_mistake : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// A subcommand: how it is called, what it does.  `run` gets the arguments after its name.
+struct command {
+  const char* name;
+  const char* usage;    ///< "ls [options] [PATH]"
+  const char* summary;  ///< one line
+  int (*run)(const command& self, const std::vector<std::string>& arguments);
+};
+
+extern const command ls, stat, rm, mv, mkdir, import_array, export_array, verify, info, attr, init;
+
+/// The command line of one subcommand.  Every subcommand knows --store and --help.
+class command_line {
+ public:
+  explicit command_line(const command& c);
+
+  po::options_description_easy_init option() { return options_.add_options(); }
+  /// A positional argument, in order; `many`: all that remain.
+  void positional(const std::string& name, bool many = false);
+
+  /// False: --help was asked for and has been printed.
+  bool parse(const std::vector<std::string>& arguments);
+
+  bool has(const std::string& name) const { return values_.count(name) != 0; }
+  std::string text(const std::string& name) const { return values_[name].as<std::string>(); }
+  std::string text_or(const std::string& name, const std::string& otherwise) const {
+    return has(name) ? text(name) : otherwise;
+  }
+  std::vector<std::string> texts(const std::string& name) const;
+  /// A positional argument that must be there.
+  std::string required(const std::string& name) const;
+  /// A size in bytes: "65536", "64K", "64KiB", "1.5G".
+  std::uint64_t bytes(const std::string& name, std::uint64_t otherwise) const;
+
+  std::uint32_t number(const std::string& name, std::uint32_t otherwise) const {
+    return has(name) ? values_[name].as<std::uint32_t>() : otherwise;
+  }
+
+  /// The store named by --store or OOC_STORE, which must exist.
+  ooc::store open_store(bool create = false) const;
+
+ private:
+  const command& command_;
+  po::options_description options_;
+  po::options_description hidden_;
+  po::positional_options_description positions_;
+  po::variables_map values_;
+};
+
+/// "64KiB" -> 65536.  Throws usage_mistake, naming `option`.
+std::uint64_t parse_bytes(const std::string& text, const std::string& option);
+
+/// "3x4" or "3,4" -> {3, 4}.  Throws usage_mistake, naming `option`.
+std::vector<std::uint64_t> parse_shape(const std::string& text, const std::string& option);
+
+}  // namespace ooc::tool

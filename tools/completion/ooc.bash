@@ -1,0 +1,70 @@
+# bash completion for ooc: commands, options, and paths in the store.
+
+_ooc() {
+  local cur prev words cword
+  _init_completion -n =: 2>/dev/null || {
+    cur=${COMP_WORDS[COMP_CWORD]}
+    prev=${COMP_WORDS[COMP_CWORD-1]}
+    words=("${COMP_WORDS[@]}")
+    cword=$COMP_CWORD
+  }
+
+  local commands="init ls stat mkdir mv rm import export attr info verify"
+  local command="" i store=()
+  for ((i = 1; i < cword; i++)); do
+    case ${words[i]} in
+      --store) store=(--store "${words[i+1]}"); ((i++)) ;;
+      -*) ;;
+      *) [[ -z $command ]] && command=${words[i]} ;;
+    esac
+  done
+
+  case $prev in
+    --store) COMPREPLY=($(compgen -W "local:" -- "$cur")); compopt -o nospace; return ;;
+    --format) COMPREPLY=($(compgen -W "npy raw" -- "$cur")); return ;;
+    --type) COMPREPLY=($(compgen -W "f4 f8 c8 c16 i1 i2 i4 i8 u1 u2 u4 u8 struct" -- "$cur")); return ;;
+    --shape|--tile|--sf|--nn|--sn|--buffer) return ;;
+  esac
+
+  if [[ -z $command ]]; then
+    COMPREPLY=($(compgen -W "$commands --store --help --version" -- "$cur"))
+    return
+  fi
+
+  if [[ $cur == -* ]]; then
+    local options="--store --help"
+    case $command in
+      ls) options+=" --long --recursive --json" ;;
+      stat|info) options+=" --json" ;;
+      rm) options+=" --recursive" ;;
+      mkdir) options+=" --parents" ;;
+      import) options+=" --format --type --shape --transpose --tile --sf --nn --sn --sparse --buffer --quiet" ;;
+      export) options+=" --format --force --buffer --quiet" ;;
+      verify) options+=" --json --remove-orphans --quiet" ;;
+    esac
+    COMPREPLY=($(compgen -W "$options" -- "$cur"))
+    return
+  fi
+
+  # Which positional argument is this?
+  local position=0 seen=0
+  for ((i = 1; i < cword; i++)); do
+    case ${words[i]} in
+      --store|--format|--type|--shape|--tile|--sf|--nn|--sn|--buffer) ((i++)) ;;
+      -*) ;;
+      *) ((seen++)) && ((position++)) ;;
+    esac
+  done
+  case $command:$position in
+    import:0|export:1) COMPREPLY=($(compgen -f -- "$cur")); compopt -o filenames; return ;;
+    attr:0) COMPREPLY=($(compgen -W "get set rm" -- "$cur")); return ;;
+    init:*|info:*) return ;;
+  esac
+  local folder=""
+  [[ $cur == */* ]] && folder=${cur%/*}
+  local IFS=$'\n'
+  COMPREPLY=($(compgen -W "$("${words[0]}" ls "${store[@]}" "$folder" 2>/dev/null)" -- "$cur"))
+  [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == */ ]] && compopt -o nospace
+}
+
+complete -F _ooc ooc

@@ -1,0 +1,68 @@
+#include "entry_text.hpp"
+
+#include <ctime>
+#include <iostream>
+
+namespace ooc::tool {
+
+std::string shape_text(const std::vector<std::uint64_t>& shape) {
+  std::string s;
+  for (const std::uint64_t n : shape) s += (s.empty() ? "" : "x") + std::to_string(n);
+  return s;
+}
+
+std::string describe(const storage::entry& e) {
+  if (e.kind == storage::entry_kind::folder) return "folder";
+  if (e.array.extents.empty()) return std::to_string(e.size) + " bytes";
+  std::string s =
+      (e.array.element_type.empty() ? std::to_string(e.array.element_size) + "-byte records"
+                                    : e.array.element_type) +
+      " " + shape_text(e.array.extents);
+  if (!e.array.tile.empty()) s += " in tiles of " + shape_text(e.array.tile);
+  return s;
+}
+
+std::string mode_text(const storage::entry& e) {
+  std::string s(e.kind == storage::entry_kind::folder ? "d" : "-");
+  for (int bit = 8; bit >= 0; --bit) s += e.mode >> bit & 1 ? "xwr"[bit % 3] : '-';
+  return s;
+}
+
+std::string time_text(std::int64_t ns) {
+  const std::time_t seconds = static_cast<std::time_t>(ns / 1'000'000'000);
+  std::tm utc{};
+  ::gmtime_r(&seconds, &utc);
+  char text[64];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &utc);
+  return text;
+}
+
+nlohmann::json to_json(const storage::entry& e) {
+  nlohmann::json j{{"path", e.path},
+                   {"kind", e.kind == storage::entry_kind::folder ? "folder" : "file"},
+                   {"owner", e.owner},
+                   {"group", e.group},
+                   {"mode", e.mode},
+                   {"created_ns", e.created_ns},
+                   {"changed_ns", e.changed_ns},
+                   {"attributes", e.attributes}};
+  if (e.kind == storage::entry_kind::folder) return j;
+  j["id"] = e.id;
+  j["size"] = e.size;
+  j["striping"] = {{"sn", e.striping.sn}, {"nn", e.striping.nn}, {"sf", e.striping.sf}};
+  j["sparse"] = e.sparse;
+  if (!e.array.extents.empty()) {
+    j["element_type"] = e.array.element_type;
+    j["element_size"] = e.array.element_size;
+    j["extents"] = e.array.extents;
+    if (!e.array.tile.empty()) j["tile"] = e.array.tile;
+    if (e.array.max_extent != 0) j["max_extent"] = e.array.max_extent;
+  }
+  return j;
+}
+
+void print(const nlohmann::json& j) {
+  std::cout << j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+}
+
+}  // namespace ooc::tool

@@ -1,0 +1,28 @@
+// Entries of a store for people and for programs.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "storage/metadata_service.hpp"
+
+namespace ooc::tool {
+
+/// "f8 1000x500", "4096 bytes", "folder".
+std::string describe(const storage::entry& e);
+
+/// "drwxr-xr-x".
+std::string mode_text(const storage::entry& e);
+
+/// "2024-05-01 12:00:00 UTC".
+std::string time_text(std::int64_t ns);
+
+/// "1000x500".
+std::string shape_text(const std::vector<std::uint64_t>& shape);
+
+nlohmann::json to_json(const storage::entry& e);
+
+/// Prints with names that are not UTF-8 made printable.
+void print(const nlohmann::json& j);
+
+}  // namespace ooc::tool

@@ -1,0 +1,60 @@
+#include <iomanip>
+#include <iostream>
+
+#include "command.hpp"
+#include "entry_text.hpp"
+#include "progress.hpp"
+#include "storage/store_core.hpp"
+
+namespace ooc::tool {
+
+namespace {
+
+using storage::entry;
+using storage::entry_kind;
+
+void collect(storage::metadata_service& metadata, const std::string& path, bool recursive,
+             std::vector<entry>& out) {
+  for (entry& e : metadata.list(path)) {
+    const bool descend = recursive && e.kind == entry_kind::folder;
+    const std::string below = e.path;
+    out.push_back(std::move(e));
+    if (descend) collect(metadata, below, recursive, out);
+  }
+}
+
+int run(const command& self, const std::vector<std::string>& arguments) {
+  command_line line(self);
+  line.option()("long,l", "mode, owner, size and what it holds");
+  line.option()("recursive,r", "folders below as well");
+  line.option()("json", "for programs");
+  line.positional("PATH");
+  if (!line.parse(arguments)) return success;
+
+  std::vector<entry> entries;
+  const ooc::store store = line.open_store();
+  collect(store.core()->metadata(), line.text_or("PATH", ""), line.has("recursive"), entries);
+  if (line.has("json")) {
+    nlohmann::json j = nlohmann::json::array();
+    for (const entry& e : entries) j.push_back(to_json(e));
+    print(j);
+    return success;
+  }
+  for (const entry& e : entries) {
+    if (line.has("long"))
+      std::cout << mode_text(e) << ' ' << std::setw(5) << e.owner << ' ' << std::setw(5) << e.group
+                << ' ' << std::setw(9)
+                << (e.kind == entry_kind::file ? human_bytes(static_cast<double>(e.size)) : "-")
+                << "  " << time_text(e.changed_ns) << "  ";
+    std::cout << e.path << (e.kind == entry_kind::folder ? "/" : "");
+    if (line.has("long") && !e.array.extents.empty()) std::cout << "  (" << describe(e) << ")";
+    std::cout << "\n";
+  }
+  return success;
+}
+
+}  // namespace
+
+const command ls{"ls", "ls [options] [PATH]", "Lists a folder.", run};
+
+}  // namespace ooc::tool

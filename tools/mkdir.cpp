@@ -1,0 +1,25 @@
+#include "command.hpp"
+#include "storage/store_core.hpp"
+
+namespace ooc::tool {
+
+namespace {
+
+int run(const command& self, const std::vector<std::string>& arguments) {
+  command_line line(self);
+  line.option()("parents,p", "the folders above it too; no error where it is there already");
+  line.positional("PATH", true);
+  if (!line.parse(arguments)) return success;
+  const auto paths = line.texts("PATH");
+  if (paths.empty()) line.required("PATH");
+  const ooc::store store = line.open_store();
+  for (const std::string& path : paths)
+    store.core()->metadata().mkdir(path, 0755, line.has("parents"));
+  return success;
+}
+
+}  // namespace
+
+const command mkdir{"mkdir", "mkdir [-p] PATH...", "Makes folders.", run};
+
+}  // namespace ooc::tool

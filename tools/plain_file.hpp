@@ -1,0 +1,50 @@
+// Files outside the store, read and written in large pieces.  Failures throw io_error with the
+// name.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace ooc::tool {
+
+class input_file {
+ public:
+  explicit input_file(const std::string& name);
+  ~input_file();
+  input_file(const input_file&) = delete;
+  input_file& operator=(const input_file&) = delete;
+
+  std::uint64_t size() const;
+  /// Fills `out` from byte `offset` on; a file that ends before is a failure.
+  void read(std::uint64_t offset, std::span<std::byte> out) const;
+
+ private:
+  std::string name_;
+  int fd_;
+};
+
+/// A file that appears under its name only when it is complete.
+class output_file {
+ public:
+  /// Refuses an existing file unless `replace`.
+  output_file(const std::string& name, bool replace);
+  /// Removes what was not published.
+  ~output_file();
+  output_file(const output_file&) = delete;
+  output_file& operator=(const output_file&) = delete;
+
+  void append(std::span<const std::byte> bytes);
+  /// Syncs and gives the file its name.
+  void publish();
+
+ private:
+  [[noreturn]] void fail(int error, const char* doing) const;
+
+  std::string name_, part_;
+  bool replace_;
+  int fd_ = -1;
+};
+
+}  // namespace ooc::tool
