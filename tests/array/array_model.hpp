@@ -2,9 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <catch2/catch.hpp>
-#include <atomic>
 #include <optional>
 #include <sstream>
 #include <thread>
@@ -231,9 +231,8 @@ class array_model {
         return;
       }
       case 15: {
-        std::transform(a_->begin(), a_->end(), a_->begin(), [&](const T&) {
-          return value_of<T>(++serial_);
-        });
+        std::transform(a_->begin(), a_->end(), a_->begin(),
+                       [&](const T&) { return value_of<T>(++serial_); });
         serial_ -= plain_.size();
         for (T& v : plain_) v = value_of<T>(++serial_);
         return;

@@ -32,14 +32,13 @@ void random_threads(std::uint64_t salt) {
 
 }  // namespace
 
-#define OOC_MODEL(salt, T, N, layout)                                                     \
-  TEST_CASE("random operations agree with a vector: " #T ", rank " #N ", " #layout) {     \
-    random_operations<T, N, layout>(salt);                                                \
+#define OOC_MODEL(salt, T, N, layout)                                                 \
+  TEST_CASE("random operations agree with a vector: " #T ", rank " #N ", " #layout) { \
+    random_operations<T, N, layout>(salt);                                            \
   }
-#define OOC_THREADS(salt, T, N, layout)                                                   \
-  TEST_CASE("threads on their own elements agree with a vector: " #T ", rank " #N         \
-            ", " #layout) {                                                               \
-    random_threads<T, N, layout>(salt);                                                   \
+#define OOC_THREADS(salt, T, N, layout)                                                           \
+  TEST_CASE("threads on their own elements agree with a vector: " #T ", rank " #N ", " #layout) { \
+    random_threads<T, N, layout>(salt);                                                           \
   }
 
 using complex = std::complex<double>;

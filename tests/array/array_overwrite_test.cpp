@@ -138,7 +138,8 @@ TEST_CASE("hundreds of promises are remembered as far as they go, and never wron
 
 TEST_CASE("a source knows when nothing is to be loaded, without locks") {
   using namespace ooc::detail;
-  array_source source(array_geometry({.extents = {64, 512}, .element_size = 8, .block_bytes = 8192}));
+  array_source source(
+      array_geometry({.extents = {64, 512}, .element_size = 8, .block_bytes = 8192}));
   CHECK(!source.nothing_to_load(3, load_part::outside_promise));
   source.promise({{4, 0}, {10, 512}});
   CHECK(!source.nothing_to_load(1, load_part::outside_promise));

@@ -49,8 +49,9 @@ TEST_CASE("a new array is its fill value, whether its space is reserved or not")
   for (const bool sparse : {false, true}) {
     const test_store nodes(store_kind::local);
     runtime rt(memory(nodes.staging() + 128_KiB));
-    ooc_array<triple, 1> a{rt, nodes.handle(), "a", create, {5000},
-                           {.block = 4_KiB, .fill = value_of<triple>(3), .sparse = sparse}};
+    ooc_array<triple, 1> a{rt,     nodes.handle(),
+                           "a",    create,
+                           {5000}, {.block = 4_KiB, .fill = value_of<triple>(3), .sparse = sparse}};
     CHECK(std::count(a.begin(), a.end(), value_of<triple>(3)) == 5000);
     CHECK(a.dirty_blocks() == 0);
   }
@@ -60,7 +61,8 @@ TEST_CASE("resize keeps its limits and says them") {
   memory_store nodes(2);
   runtime rt(memory(512_KiB));
   ooc_array<int, 2> a{rt, nodes.handle(), "a", create, {10, 10}, {.max_extent = 20}};
-  CHECK_THROWS_WITH(a.resize(21), Contains("'a'") && Contains("1 to 20, not 21") && Contains("max_extent"));
+  CHECK_THROWS_WITH(a.resize(21),
+                    Contains("'a'") && Contains("1 to 20, not 21") && Contains("max_extent"));
   CHECK_THROWS_WITH(a.resize(0), Contains("1 to 20, not 0"));
   {
     const auto p = a.pin({{0, 0}, {1, 1}});
@@ -74,7 +76,8 @@ TEST_CASE("resize keeps its limits and says them") {
 TEST_CASE("a resize that fails keeps the extents and every row that was to stay") {
   memory_store nodes(2);
   runtime rt(memory(512_KiB));
-  ooc_array<int, 1> a{rt, nodes.handle(), "a", create, {5000}, {.block = 4_KiB, .max_extent = 20000}};
+  ooc_array<int, 1> a{rt,     nodes.handle(), "a",
+                      create, {5000},         {.block = 4_KiB, .max_extent = 20000}};
   for (std::size_t i = 0; i < 5000; ++i) a[i] = static_cast<int>(i);
   const auto check = [&](std::size_t n) {
     REQUIRE(a.size() == 5000);

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <iterator>
 #include <numeric>
+#include <ranges>
 #include <thread>
 
 #include "array/random_seed.hpp"
@@ -18,7 +20,9 @@ using namespace ooc::testing;
 namespace {
 
 /// A budget of so many blocks of 4 KiB beside the transfer buffers of the store.
-runtime_options blocks(const test_store& s, std::uint64_t n) { return memory(s.staging() + n * 4_KiB); }
+runtime_options blocks(const test_store& s, std::uint64_t n) {
+  return memory(s.staging() + n * 4_KiB);
+}
 
 }  // namespace
 
@@ -47,7 +51,7 @@ TEST_CASE("a loop over an array eight times the budget gives what a plain loop g
 TEST_CASE("a statement that touches more blocks than the pool holds works") {
   const test_store nodes(store_kind::in_memory);
   runtime rt(memory(nodes.staging() + 33_KiB));  // eight blocks, all arrays together
-  constexpr std::size_t n = 512;              // a row is a block
+  constexpr std::size_t n = 512;                 // a row is a block
   ooc_array<double, 2> a{rt, nodes.handle(), "a", create, {16, n}, {.block = 4_KiB, .buffers = 4}};
   for (std::size_t i = 0; i < 16; ++i) a[i][7] = static_cast<double>(i);
   for (int again = 0; again < 3; ++again) {
@@ -73,6 +77,13 @@ TEST_CASE("references stay valid while their blocks come and go") {
   CHECK(a[0] == 11);
   CHECK(a[(1 << 18) - 1] == 22);
 }
+
+static_assert(std::random_access_iterator<tiled_iterator<int, 2>>);
+static_assert(std::random_access_iterator<tiled_iterator<const int, 3>>);
+static_assert(std::convertible_to<tiled_iterator<int, 2>, tiled_iterator<const int, 2>>);
+static_assert(std::ranges::input_range<decltype(std::declval<const ooc_array<int, 2>&>().tiles())>);
+static_assert(std::is_nothrow_move_constructible_v<ooc_array<int, 2>>);
+static_assert(!std::is_copy_constructible_v<ooc_array<int, 2>>);
 
 TEST_CASE("rows, parentheses, elements and iterators name the same elements, in every layout") {
   const test_store nodes(store_kind::in_memory);
@@ -110,7 +121,8 @@ TEST_CASE("rows, parentheses, elements and iterators name the same elements, in 
   CHECK(right[2][3].end() - right[2][3].begin() == 11);
   CHECK(std::span<int>(right[2]).size() == 99);
   CHECK(right.data() == &right[0][0][0]);
-  ooc_array<int, 3, layout_tiled> tiled{rt, nodes.handle(), "t", create, {7, 9, 11}, {.tile = {2, 8, 4}}};
+  ooc_array<int, 3, layout_tiled> tiled{rt,     nodes.handle(), "t",
+                                        create, {7, 9, 11},     {.tile = {2, 8, 4}}};
   check(tiled);
   CHECK(tiled.tile_extents() == std::array<std::size_t, 3>{2, 8, 4});
   ooc_array<int, 3, layout_tiled> one{rt, nodes.handle(), "o", create, {7, 9, 11}};
@@ -149,7 +161,8 @@ TEST_CASE("std::sort sorts an array larger than the budget, in either layout") {
   };
   ooc_array<std::uint32_t, 1> right{rt, nodes.handle(), "r", create, {70000}, {.block = 4_KiB}};
   check(right);
-  ooc_array<std::uint32_t, 2, layout_tiled> tiled{rt, nodes.handle(), "t", create, {210, 190}, {.tile = {32, 32}}};
+  ooc_array<std::uint32_t, 2, layout_tiled> tiled{rt,     nodes.handle(), "t",
+                                                  create, {210, 190},     {.tile = {32, 32}}};
   check(tiled);
   CHECK(rt.stats().evictions > 0);
 }
@@ -187,7 +200,8 @@ TEST_CASE("tiles visit every element once, in storage order, and know where they
   CHECK(right.tiles(access_mode::read).size() == 9);  // ten rows of 400 bytes fit into a block
   ooc_array<int, 2> wide{rt, nodes.handle(), "w", create, {5, 3000}, {.block = 4_KiB}};
   check(wide);
-  ooc_array<int, 2, layout_tiled> tiled{rt, nodes.handle(), "t", create, {90, 100}, {.tile = {32, 16}}};
+  ooc_array<int, 2, layout_tiled> tiled{rt,     nodes.handle(), "t",
+                                        create, {90, 100},      {.tile = {32, 16}}};
   check(tiled);
   CHECK(tiled.tiles(access_mode::read).size() == 3 * 7);
 }
