@@ -1,0 +1,47 @@
+// What a benchmark case is, and the list of them.
+//
+// A case answers one question with ratios: ours against the limit of the machine or against the
+// program that a user would otherwise write, measured in turns in the same run.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <span>
+
+namespace bench {
+
+using json = nlohmann::ordered_json;
+
+struct options {
+  std::filesystem::path dir;  ///< scratch space, removed afterwards by main
+  std::uint64_t memory = 0;   ///< budget of the runtime, bytes; 0: the case's own
+  unsigned rounds = 0;        ///< pairs of runs; 0: the case's own
+
+  std::uint64_t memory_or(std::uint64_t d) const noexcept { return memory ? memory : d; }
+  unsigned rounds_or(unsigned d) const noexcept { return rounds ? rounds : d; }
+};
+
+struct bench_case {
+  const char* name;
+  const char* question;
+  json (*run)(const options&);
+};
+
+json run_resident(const options& o);
+json run_fault(const options& o);
+json run_stream(const options& o);
+json run_jacobi(const options& o);
+json run_tile(const options& o);
+json run_lru(const options& o);
+
+inline constexpr bench_case cases[] = {
+    {"resident", "what does an element cost when everything is in memory?", run_resident},
+    {"fault", "what does bringing a block in and another out cost, without the transfer?", run_fault},
+    {"stream", "how much of the disk's speed does a sweep get?", run_stream},
+    {"jacobi", "is a stencil on arrays larger than memory faster than on mapped files?", run_jacobi},
+    {"tile", "what do tiles of a large matrix cost?", run_tile},
+    {"lru", "how close to exact LRU is the replacement?", run_lru},
+};
+
+}  // namespace bench

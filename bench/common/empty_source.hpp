@@ -1,0 +1,19 @@
+// A source of blocks that has nothing to load and takes every store: the pager without a disk.
+#pragma once
+
+#include "runtime/block_source.hpp"
+
+namespace bench {
+
+class empty_source final : public ooc::detail::block_source {
+ public:
+  void load(ooc::detail::block_index, ooc::detail::load_part, std::byte*, completion done) override {
+    done({});
+  }
+  void store(ooc::detail::block_index, const std::byte*, completion done) override { done({}); }
+  bool nothing_to_load(ooc::detail::block_index, ooc::detail::load_part) const noexcept override {
+    return true;
+  }
+};
+
+}  // namespace bench

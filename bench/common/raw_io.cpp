@@ -1,0 +1,162 @@
+#include "common/raw_io.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <memory>
+#include <stdexcept>
+#include <system_error>
+#include <thread>
+
+#include "common/scratch.hpp"
+#include "common/stopwatch.hpp"
+
+namespace bench::raw {
+namespace {
+
+[[noreturn]] void fail(const char* what, const path& file) {
+  throw std::system_error(errno, std::generic_category(), std::string(what) + " " + file.string());
+}
+
+class open_file {
+ public:
+  /// Direct where the file system can.
+  open_file(const path& file, int flags, bool direct) : path_(file) {
+    if (direct) fd_ = ::open(file.c_str(), flags | O_DIRECT | O_CLOEXEC, 0644);
+    if (fd_ < 0) fd_ = ::open(file.c_str(), flags | O_CLOEXEC, 0644);
+    if (fd_ < 0) fail("cannot open", file);
+  }
+  ~open_file() { ::close(fd_); }
+  open_file(const open_file&) = delete;
+  open_file& operator=(const open_file&) = delete;
+
+  void read(char* to, std::uint64_t n, std::uint64_t at) const {
+    if (::pread(fd_, to, n, static_cast<off_t>(at)) != static_cast<ssize_t>(n)) fail("reading", path_);
+  }
+  void write(const char* from, std::uint64_t n, std::uint64_t at) const {
+    if (::pwrite(fd_, from, n, static_cast<off_t>(at)) != static_cast<ssize_t>(n)) fail("writing", path_);
+  }
+  int fd() const noexcept { return fd_; }
+
+ private:
+  path path_;
+  int fd_ = -1;
+};
+
+struct free_memory {
+  void operator()(char* p) const { std::free(p); }
+};
+using buffer = std::unique_ptr<char, free_memory>;
+
+buffer make_buffer() {
+  auto* p = static_cast<char*>(std::aligned_alloc(request_bytes, request_bytes));
+  if (!p) throw std::bad_alloc();
+  std::fill_n(reinterpret_cast<double*>(p), request_bytes / sizeof(double), 1.0);
+  return buffer(p);
+}
+
+/// Calls transfer(buffer, k) for k in [0, count), `depth` at once; returns seconds.
+template <class F>
+double in_parallel(std::uint64_t count, F&& transfer) {
+  std::vector<buffer> buffers;
+  for (unsigned i = 0; i < depth; ++i) buffers.push_back(make_buffer());
+  std::atomic<std::uint64_t> next{0};
+  std::atomic<int> error{0};
+  const stopwatch w;
+  std::vector<std::thread> threads;
+  for (const buffer& b : buffers)
+    threads.emplace_back([&, p = b.get()] {
+      try {
+        for (std::uint64_t k; (k = next++) < count && !error;) transfer(p, k);
+      } catch (const std::system_error& e) {
+        error = e.code().value();
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  if (error) throw std::system_error(error, std::generic_category(), "raw transfer");
+  return w.seconds();
+}
+
+std::uint64_t requests_in(const path& file) {
+  const std::uint64_t bytes = std::filesystem::file_size(file);
+  if (bytes == 0 || bytes % request_bytes)
+    throw std::invalid_argument(file.string() + " is not a multiple of 2 MiB");
+  return bytes / request_bytes;
+}
+
+/// All files have the size of the first; they are gone through side by side, as stripes are.
+double direct(const std::vector<path>& files, bool write) {
+  std::vector<std::unique_ptr<open_file>> open;
+  for (const path& f : files)
+    open.push_back(std::make_unique<open_file>(f, write ? O_WRONLY : O_RDONLY, true));
+  return in_parallel(requests_in(files.front()) * files.size(), [&](char* p, std::uint64_t k) {
+    const open_file& f = *open[k % files.size()];
+    const std::uint64_t at = k / files.size() * request_bytes;
+    write ? f.write(p, request_bytes, at) : f.read(p, request_bytes, at);
+  });
+}
+
+}  // namespace
+
+void make_file(const path& file, std::uint64_t bytes) {
+  {
+    const open_file f(file, O_WRONLY | O_CREAT | O_TRUNC, false);
+    if (const int e = ::posix_fallocate(f.fd(), 0, static_cast<off_t>(bytes))) {
+      errno = e;
+      fail("reserving space for", file);
+    }
+  }
+  direct_write({file});
+}
+
+double direct_read(const std::vector<path>& files) {
+  for (const path& f : files) drop_cache(f);
+  return direct(files, false);
+}
+
+double direct_write(const std::vector<path>& files) {
+  for (const path& f : files) drop_cache(f);
+  return direct(files, true);
+}
+
+double direct_copy(const path& from, const path& to) {
+  drop_cache(from);
+  drop_cache(to);
+  const open_file in(from, O_RDONLY, true);
+  const open_file out(to, O_WRONLY, true);
+  return in_parallel(requests_in(from), [&](char* p, std::uint64_t k) {
+    in.read(p, request_bytes, k * request_bytes);
+    out.write(p, request_bytes, k * request_bytes);
+  });
+}
+
+double buffered_read(const path& file) {
+  drop_cache(file);
+  const open_file f(file, O_RDONLY, false);
+  ::posix_fadvise(f.fd(), 0, 0, POSIX_FADV_SEQUENTIAL);
+  const buffer b = make_buffer();
+  const std::uint64_t n = requests_in(file);
+  return seconds_of([&] {
+    for (std::uint64_t k = 0; k < n; ++k) f.read(b.get(), request_bytes, k * request_bytes);
+  });
+}
+
+double buffered_write(const path& file) {
+  drop_cache(file);
+  const open_file f(file, O_WRONLY, false);
+  const buffer b = make_buffer();
+  const std::uint64_t n = requests_in(file);
+  return seconds_of([&] {
+    for (std::uint64_t k = 0; k < n; ++k) f.write(b.get(), request_bytes, k * request_bytes);
+    if (::fdatasync(f.fd()) != 0) fail("syncing", file);
+  });
+}
+
+double fastest_read(const path& file) { return std::min(direct_read({file}), buffered_read(file)); }
+double fastest_write(const path& file) { return std::min(direct_write({file}), buffered_write(file)); }
+
+}  // namespace bench::raw

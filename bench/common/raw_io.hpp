@@ -1,0 +1,35 @@
+// The limit: what the disk gives a program that does nothing but transfers.
+//
+// All functions go through whole files once, in order, and return seconds.  Direct transfers are of
+// 2 MiB, `depth` at once; they go by threads, as these work everywhere.  Throw std::system_error.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+namespace bench::raw {
+
+inline constexpr unsigned depth = 16;
+inline constexpr std::uint64_t request_bytes = std::uint64_t{2} << 20;
+
+using path = std::filesystem::path;
+
+/// Makes a file of `bytes` (a multiple of 2 MiB), every byte written, of doubles that are 1.
+void make_file(const path& file, std::uint64_t bytes);
+
+double direct_read(const std::vector<path>& files);
+/// Rewrites files that exist.
+double direct_write(const std::vector<path>& files);
+/// Reads one file and rewrites another of the same size: a sweep that reads and writes.
+double direct_copy(const path& from, const path& to);
+/// Through the page cache, which is dropped before.
+double buffered_read(const path& file);
+/// Through the page cache, until the bytes are on the disk.
+double buffered_write(const path& file);
+
+/// The better of direct and buffered.
+double fastest_read(const path& file);
+double fastest_write(const path& file);
+
+}  // namespace bench::raw

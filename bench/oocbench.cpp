@@ -1,0 +1,149 @@
+// oocbench CASE: measures the library beside the limit of the machine and beside what a program
+// would otherwise do.  See README.md.
+#include <boost/program_options.hpp>
+#include <cstdio>
+#include <exception>
+#include <iostream>
+#include <stdexcept>
+#include <string>
+
+#include "common/case.hpp"
+#include "common/child.hpp"
+#include "common/scratch.hpp"
+
+namespace po = boost::program_options;
+
+namespace {
+
+struct bad_option : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// "256M", "64MiB", "1G", "1048576".
+std::uint64_t bytes_of(const std::string& text) {
+  std::size_t end = 0;
+  double n = 0;
+  try {
+    n = std::stod(text, &end);
+  } catch (const std::exception&) {
+  }
+  const std::string unit = text.substr(end);
+  unsigned shift = 0;
+  if (unit == "K" || unit == "KiB") shift = 10;
+  else if (unit == "M" || unit == "MiB") shift = 20;
+  else if (unit == "G" || unit == "GiB") shift = 30;
+  else if (!unit.empty() && unit != "B") n = 0;
+  n *= static_cast<double>(std::uint64_t{1} << shift);
+  if (!(n >= 1 << 20) || n > 1e15)
+    throw bad_option("--memory " + text + ": expected a size of at least 1M, such as 256M or 1G");
+  return static_cast<std::uint64_t>(n) >> 20 << 20;
+}
+
+void print_list() {
+  for (const bench::bench_case& c : bench::cases) std::printf("%-10s %s\n", c.name, c.question);
+}
+
+void print_table(const bench::json& result) {
+  for (const auto& [name, value] : result.items())
+    std::printf("  %-32s %s\n", name.c_str(), value.dump().c_str());
+}
+
+bench::json run_one(const bench::bench_case& c, const bench::options& o) {
+  std::fprintf(stderr, "%s: %s\n", c.name, c.question);
+  bench::json r{{"case", c.name}};
+  r.update(c.run(o));
+  return r;
+}
+
+struct command {
+  std::string which;
+  bool json = false;
+  std::string dir;
+  std::string memory;
+  unsigned rounds = 0;
+};
+
+/// False where only help was asked for.
+bool parse(int argc, char** argv, command& c) {
+  po::options_description shown(
+      "oocbench CASE [options]\n\nCASE is `list`, `all`, or one of the cases that `list` shows.\n\nOptions");
+  int rounds = 0;
+  shown.add_options()("help,h", "this text")("json", "one JSON object as the last line")(
+      "dir,d", po::value(&c.dir)->value_name("DIR"),
+      "scratch folder on the disk to measure (default: below /var/tmp)")(
+      "memory,m", po::value(&c.memory)->value_name("SIZE"),
+      "memory budget, e.g. 256M (default: the case's own)")(
+      "rounds,r", po::value(&rounds)->value_name("N"), "pairs of runs (default: the case's own)");
+  po::options_description all;
+  all.add(shown).add_options()("case", po::value(&c.which));
+  po::positional_options_description position;
+  position.add("case", 1);
+  po::variables_map given;
+  try {
+    po::store(po::command_line_parser(argc, argv).options(all).positional(position).run(), given);
+    po::notify(given);
+  } catch (const po::error& e) {
+    throw bad_option(e.what());
+  }
+  if (given.count("help")) {
+    std::cout << shown;
+    return false;
+  }
+  if (given.count("rounds") && (rounds < 1 || rounds > 1000))
+    throw bad_option("--rounds " + std::to_string(rounds) + ": expected 1 to 1000");
+  c.rounds = static_cast<unsigned>(rounds);
+  c.json = given.count("json") != 0;
+  if (c.which.empty()) throw bad_option("no case given");
+  return true;
+}
+
+int run(int argc, char** argv) {
+  command c;
+  if (!parse(argc, argv, c)) return 0;
+  if (c.which == "list") {
+    print_list();
+    return 0;
+  }
+  bench::options o;
+  if (!c.memory.empty()) o.memory = bytes_of(c.memory);
+  o.rounds = c.rounds;
+  const bench::bench_case* one = nullptr;
+  for (const bench::bench_case& k : bench::cases)
+    if (c.which == k.name) one = &k;
+  if (!one && c.which != "all")
+    throw bad_option("there is no case '" + c.which + "'; `oocbench list` shows them");
+
+  bench::interrupts_throw();
+  const bench::scratch_folder scratch(c.dir.empty() ? bench::default_base()
+                                                    : std::filesystem::path(c.dir));
+  o.dir = scratch.path();
+  bench::json result;
+  if (one) {
+    result = run_one(*one, o);
+    if (!c.json) print_table(result);
+  } else {
+    for (const bench::bench_case& k : bench::cases) {
+      result[k.name] = run_one(k, o);
+      if (!c.json) {
+        std::printf("%s\n", k.name);
+        print_table(result[k.name]);
+      }
+    }
+  }
+  if (c.json) std::printf("%s\n", result.dump().c_str());
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const bad_option& e) {
+    std::fprintf(stderr, "oocbench: %s; see oocbench --help\n", e.what());
+    return 2;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "oocbench: %s\n", e.what());
+    return 1;
+  }
+}

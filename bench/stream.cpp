@@ -1,0 +1,147 @@
+// One sweep over an array of eight times the budget, reading or writing every element.
+//
+//     read_over_limit    our throughput / the better of direct and of cold buffered reading
+//     write_over_limit   our throughput / the better of direct and of buffered writing, all files
+//                        written before: a fresh file is written slower than a rewritten one
+//     read_over_mmap     time of the loop over a mapped file / ours, under the same memory cap
+//     write_over_mmap    the same for the writing loop
+#include <functional>
+#include <limits>
+
+#include "common/child.hpp"
+#include "common/memory_cap.hpp"
+#include "common/paired_ratio.hpp"
+#include "common/raw_io.hpp"
+#include "common/rival_memory.hpp"
+#include "common/scratch.hpp"
+#include "common/stopwatch.hpp"
+#include "oocarray/ooc_array.hpp"
+
+namespace bench {
+namespace {
+
+using namespace ooc::literals;
+using matrix = ooc::ooc_array<double, 2>;
+
+constexpr std::size_t columns = 4096;
+constexpr std::uint64_t times_budget = 8;
+constexpr std::uint64_t slack = 64_MiB;  ///< what a process may hold beside its budget
+
+struct setting {
+  std::filesystem::path store, plain;
+  std::uint64_t budget = 0;
+  std::size_t rows = 0;
+
+  std::uint64_t bytes() const { return rows * columns * sizeof(double); }
+  std::uint64_t cap() const { return budget + slack; }
+};
+
+/// Runs `loop` on the array in a process of its own; returns seconds and peak memory.
+json ours(const setting& s, const std::function<void(matrix&, std::size_t rows)>& loop) {
+  drop_cache(s.store);
+  return in_child(s.cap(), [&] {
+    ooc::runtime rt{ooc::runtime_options{.memory = s.budget}};
+    matrix a{rt, ooc::store::open("local:" + s.store.string()), "a", ooc::open};
+    json out;
+    out["seconds"] = seconds_of([&] { loop(a, s.rows); });
+    return out;
+  });
+}
+
+void read_all(matrix& m, std::size_t rows) {
+  const matrix& a = m;
+  double sum = 0;
+  for (std::size_t i = 0; i < rows; ++i)
+    for (std::size_t j = 0; j < columns; ++j) sum += a[i][j];
+  keep(sum);
+}
+
+void write_all(matrix& a, std::size_t rows) {
+  a.overwrite(a.whole());
+  for (std::size_t i = 0; i < rows; ++i)
+    for (std::size_t j = 0; j < columns; ++j) a[i][j] = static_cast<double>(i + j);
+  a.writeback();
+}
+
+/// The same loops over a mapped file, with the advice that does best this time.
+double mapped(const setting& s, bool write) {
+  double best = std::numeric_limits<double>::infinity();
+  for (const int advice : advices) {
+    const json r = in_child(s.cap(), [&] {
+      const mapped_file f(s.plain, advice);
+      double* a = f.data();
+      json out;
+      out["seconds"] = seconds_of([&] {
+        double sum = 0;
+        for (std::size_t i = 0; i < s.rows; ++i) {
+          double* row = a + i * columns;
+          if (write) {
+            for (std::size_t j = 0; j < columns; ++j) row[j] = static_cast<double>(i + j);
+          } else {
+            for (std::size_t j = 0; j < columns; ++j) sum += row[j];
+          }
+        }
+        keep(sum);
+      });
+      return out;
+    });
+    best = std::min(best, r["seconds"].get<double>());
+  }
+  return best;
+}
+
+void make_array(const setting& s) {
+  in_child(0, [&] {
+    ooc::runtime rt{ooc::runtime_options{.memory = s.budget}};
+    matrix a{rt, ooc::store::open("local:" + s.store.string()), "a", ooc::create, {s.rows, columns}};
+    write_all(a, s.rows);
+    return json::object();
+  });
+}
+
+}  // namespace
+
+json run_stream(const options& o) {
+  setting s;
+  s.budget = o.memory_or(256_MiB);
+  s.rows = times_budget * s.budget / (columns * sizeof(double));
+  require_space(o.dir, 2 * s.bytes() + 256_MiB);
+  s.store = fresh_folder(o.dir, "store");
+  s.plain = o.dir / "plain";
+  make_array(s);
+  raw::make_file(s.plain, s.bytes());
+
+  paired_ratio read_limit("read_over_limit"), write_limit("write_over_limit");
+  paired_ratio read_mmap("read_over_mmap"), write_mmap("write_over_mmap");
+  paired_ratio read_speed("read_mib_per_s"), write_speed("write_mib_per_s");
+  const double mib = static_cast<double>(s.bytes()) / (1 << 20);
+  std::uint64_t peak = 0;
+  const auto timed = [&](const auto& loop) {
+    const json r = ours(s, loop);
+    peak = std::max(peak, r["peak_rss"].get<std::uint64_t>());
+    return r["seconds"].get<double>();
+  };
+  for (unsigned k = 0; k < o.rounds_or(5); ++k) {
+    const double read_limit_s = raw::fastest_read(s.plain);
+    const double read_s = timed(read_all);
+    read_limit.add(read_limit_s, read_s);
+    read_mmap.add(mapped(s, false), read_s);
+    read_speed.add(mib, read_s);
+    const double write_limit_s = raw::fastest_write(s.plain);
+    const double write_s = timed(write_all);
+    write_limit.add(write_limit_s, write_s);
+    write_mmap.add(mapped(s, true), write_s);
+    write_speed.add(mib, write_s);
+  }
+  json out;
+  for (const paired_ratio* r :
+       {&read_limit, &write_limit, &read_mmap, &write_mmap, &read_speed, &write_speed})
+    r->put(out);
+  out["peak_rss_mib"] = peak >> 20;
+  out["budget_mib"] = s.budget >> 20;
+  out["array_mib"] = s.bytes() >> 20;
+  out["capped"] = can_cap_memory();
+  return out;
+}
+
+}  // namespace bench

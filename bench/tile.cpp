@@ -1,0 +1,157 @@
+// All 512 x 512 tiles of a 16384 x 16384 matrix of doubles, column by column, with a quarter of the
+// matrix as memory, on a store of four folders.
+//
+//     row_major_over_mmap           file in row-major order: mapped file's time / ours
+//     row_major_requests_per_tile   messages to I/O nodes for a tile (4 nodes: one to each)
+//     tiled_over_limit              file in tiled order: our throughput / contiguous direct reads of
+//                                   as much from four files
+#include <limits>
+#include <stdexcept>
+
+#include "common/child.hpp"
+#include "common/memory_cap.hpp"
+#include "common/paired_ratio.hpp"
+#include "common/raw_io.hpp"
+#include "common/rival_memory.hpp"
+#include "common/scratch.hpp"
+#include "common/stopwatch.hpp"
+#include "oocarray/ooc_array.hpp"
+
+namespace bench {
+namespace {
+
+using namespace ooc::literals;
+using matrix = ooc::ooc_array<double, 2, ooc::layout_tiled>;
+
+constexpr std::size_t n = 16384;
+constexpr std::size_t side = 512;
+constexpr std::size_t grid = n / side;
+constexpr std::uint64_t bytes = n * n * sizeof(double);
+constexpr std::uint64_t slack = 64_MiB;
+
+struct setting {
+  std::string url;
+  std::filesystem::path store, plain;
+  std::uint64_t cap = 0;
+};
+
+/// The elements are 1: every tile must add up to its size.
+void check(double sum) {
+  if (sum != static_cast<double>(n * n)) throw std::runtime_error("tile: the sum is wrong");
+}
+
+void make_array(const setting& s, const char* name, ooc::file_order order) {
+  in_child(0, [&] {
+    ooc::runtime rt{ooc::runtime_options{.memory = s.cap - slack}};
+    matrix a{rt, ooc::store::open(s.url), name, ooc::create, {n, n}, {.order = order, .tile = {side, side}}};
+    a.overwrite(a.whole());
+    // In bands of tiles, so that each block is written once.
+    for (auto t : a.tiles(ooc::access_mode::write))
+      for (std::size_t i = 0; i < t.rows(); ++i)
+        for (std::size_t j = 0; j < t.cols(); ++j) t(i, j) = 1.0;
+    a.close();
+    return json::object();
+  });
+}
+
+json ours(const setting& s, const char* name) {
+  drop_cache(s.store);
+  return in_child(s.cap, [&] {
+    ooc::runtime rt{ooc::runtime_options{.memory = s.cap - slack}};
+    const ooc::store store = ooc::store::open(s.url);
+    const matrix a{rt, store, name, ooc::open_read_only, {.tile = {side, side}}};
+    const ooc::io_stats before = store.stats();
+    json out;
+    out["seconds"] = seconds_of([&] {
+      const auto tiles = a.tiles();
+      double sum = 0;
+      for (std::size_t tj = 0; tj < grid; ++tj)
+        for (std::size_t ti = 0; ti < grid; ++ti) {
+          const auto t = tiles[ti * grid + tj];
+          for (std::size_t i = 0; i < side; ++i)
+            for (std::size_t j = 0; j < side; ++j) sum += t(i, j);
+        }
+      check(sum);
+    });
+    const ooc::io_stats io = store.stats() - before;
+    out["requests"] = io.read_requests;
+    out["device_reads"] = io.device_reads;
+    out["device_mib_read"] = io.device_bytes_read >> 20;
+    return out;
+  });
+}
+
+double mapped(const setting& s, int advice) {
+  const json r = in_child(s.cap, [&] {
+    const mapped_file f(s.plain, advice);
+    json out;
+    out["seconds"] = seconds_of([&] {
+      double sum = 0;
+      for (std::size_t tj = 0; tj < grid; ++tj)
+        for (std::size_t ti = 0; ti < grid; ++ti)
+          for (std::size_t i = 0; i < side; ++i) {
+            const double* row = f.data() + (ti * side + i) * n + tj * side;
+            for (std::size_t j = 0; j < side; ++j) sum += row[j];
+          }
+      check(sum);
+    });
+    return out;
+  });
+  return r["seconds"].get<double>();
+}
+
+}  // namespace
+
+json run_tile(const options& o) {
+  setting s;
+  s.cap = o.memory_or(bytes / 4);
+  if (s.cap < 128_MiB) throw std::runtime_error("tile: --memory must be 128M or more");
+  require_space(o.dir, 4 * bytes + 256_MiB);
+  s.store = fresh_folder(o.dir, "store");
+  s.url = "local:";
+  std::vector<std::filesystem::path> parts;
+  for (int k = 0; k < 4; ++k) {
+    const auto folder = fresh_folder(s.store, "disk" + std::to_string(k));
+    s.url += (k ? "," : "") + folder.string();
+    parts.push_back(o.dir / ("part" + std::to_string(k)));
+    raw::make_file(parts.back(), bytes / 4);
+  }
+  s.plain = o.dir / "plain";
+  raw::make_file(s.plain, bytes);
+  make_array(s, "rows", ooc::file_order::row_major);
+  make_array(s, "tiles", ooc::file_order::tiled);
+
+  paired_ratio rows("row_major_over_mmap"), requests("row_major_requests_per_tile");
+  paired_ratio tiled("tiled_over_limit"), row_s("row_major_seconds"), mapped_s("mmap_seconds");
+  paired_ratio tiled_s("tiled_seconds");
+  std::uint64_t peak = 0;
+  json last;
+  for (unsigned k = 0; k < o.rounds_or(3); ++k) {
+    double best = std::numeric_limits<double>::infinity();
+    for (const int advice : {MADV_NORMAL, MADV_SEQUENTIAL, MADV_RANDOM})
+      best = std::min(best, mapped(s, advice));
+    last = ours(s, "rows");
+    const double ours_s = last["seconds"].get<double>();
+    mapped_s.add(best);
+    row_s.add(ours_s);
+    rows.add(best, ours_s);
+    requests.add(last["requests"].get<double>(), grid * grid);
+    const double limit = raw::direct_read(parts);
+    const json t = ours(s, "tiles");
+    tiled_s.add(t["seconds"].get<double>());
+    tiled.add(limit, t["seconds"].get<double>());
+    for (const json* r : {&std::as_const(last), &t})
+      peak = std::max(peak, (*r)["peak_rss"].get<std::uint64_t>());
+  }
+  json out;
+  for (const paired_ratio* r : {&rows, &requests, &tiled, &row_s, &mapped_s, &tiled_s}) r->put(out);
+  out["row_major_device_reads"] = last["device_reads"];
+  out["row_major_device_mib_read"] = last["device_mib_read"];
+  out["peak_rss_mib"] = peak >> 20;
+  out["cap_mib"] = s.cap >> 20;
+  out["budget_mib"] = (s.cap - slack) >> 20;
+  out["capped"] = can_cap_memory();
+  return out;
+}
+
+}  // namespace bench
