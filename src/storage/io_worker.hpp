@@ -68,8 +68,8 @@ class io_worker {
   std::byte* spare() const noexcept { return buffer_.get() + sink_bytes; }
   std::byte* sink() const noexcept { return buffer_.get(); }
   /// Gaps up to this size between wanted chunks are read and dropped: one longer transfer is
-  /// cheaper than two (measured; see docs/decisions).
-  static constexpr std::uint64_t sink_bytes = 16 << 10;
+  /// cheaper than two (docs/decisions/sieving.md).
+  static constexpr std::uint64_t sink_bytes = 8 << 10;
 
   // Scratch for the batch in progress.
   transfer_list plan;

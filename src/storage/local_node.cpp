@@ -88,15 +88,19 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
       operation* op = queue_.front().release();
       queue_.pop_front();
       lock.unlock();
-      const bool ended = run(*op, worker);
-      if (ended) {
-        op->target.reset();
-        op->finish(*op);
-        delete op;
-      }
+      if (run(*op, worker)) finish(operation_ptr(op));
       lock.lock();
-      if (ended && --open_ == 0 && stopping_) work_.notify_all();
     }
+  }
+
+  void finish(operation_ptr op) {
+    op->target.reset();
+    {
+      // Before the completion: it may drop the node and wait for the other threads.
+      std::lock_guard lock(mutex_);
+      if (--open_ == 0 && stopping_) work_.notify_all();
+    }
+    op->finish(*op);
   }
 
   bool run(operation& op, io_worker& worker) {
@@ -116,7 +120,7 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
   std::deque<operation_ptr> queue_;
   std::vector<std::thread> threads_;
   unsigned idle_ = 0;
-  std::uint64_t open_ = 0;  // submitted and not yet ended
+  std::uint64_t open_ = 0;  // submitted and not yet ended, queued and parked ones included
   bool stopping_ = false;
 };
 

@@ -7,9 +7,9 @@
 // such: shared while an operation works on chunks, exclusive to sync, resize or remove it.
 //
 // A process takes a lock when its first operation needs it and drops it when its last one ends.
-// Operations that come later join, but not once the lock has been held for 50 ms: they then wait
-// until it has been dropped and pause before they take it again, so that a busy process cannot shut
-// out another.
+// Operations that come later join.  So that a busy process cannot shut out another, a process that
+// must wait for lock b says so by a shared lock on byte 2^61 + b; whoever has held b for 50 ms looks
+// there, lets no further operation join if somebody waits, and pauses before taking b again.
 //
 // No deadlock.  Order every wait for a lock by its byte, the whole share first.  An operation takes its locks in that order and never waits for anything else while it holds one:
 // its chunks (chunk_locks) were granted before, all at once, while it held nothing, and it runs on a
@@ -70,6 +70,8 @@ class region_locks {
   };
 
   int acquire(std::uint64_t byte, short type);
+  int take(std::uint64_t byte, short type) const;
+  bool wanted_elsewhere(std::uint64_t byte) const;
   void release(std::uint64_t byte);
 
   const int fd_;

@@ -37,6 +37,7 @@ struct operation {
   bool claimed = false;             ///< the claim has been granted
   std::shared_ptr<share> target;
   std::vector<piece> pieces;
+  std::uint64_t bytes = 0;          ///< in all pieces on the node
   std::vector<bad_chunk> bad;
   chunk_locks::claim claim;
 };

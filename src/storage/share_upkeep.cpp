@@ -106,12 +106,13 @@ failure share_operations::resize_claimed(operation& op, io_worker& w) {
 
   region_locks::hold hold;
   if (const int e = s.regions().lock_share(hold)) return failed(op, "resizing", e, "locking");
-  sum_header h;
-  if (const int e = s.mark_unsynced(h)) return failed(op, "resizing", e, "marking the share");
   struct stat st {};
   if (::fstat(s.data(), &st) != 0) return failed(op, "resizing", errno);
   // What is there counts, not what should be: an earlier attempt may have been cut short.
   const std::uint64_t have = static_cast<std::uint64_t>(st.st_size) / chunk_size;
+  if (after >= before && chunks <= have) return {};
+  sum_header h;
+  if (const int e = s.mark_unsynced(h)) return failed(op, "resizing", e, "marking the share");
 
   int error = 0;
   std::string more;
@@ -126,7 +127,7 @@ failure share_operations::resize_claimed(operation& op, io_worker& w) {
     if (::ftruncate(s.sums().fd(), static_cast<off_t>(sum_file::bytes_for(chunks))) != 0 ||
         ::ftruncate(s.data(), static_cast<off_t>(chunks * chunk_size)) != 0)
       error = errno;
-  } else if (chunks > have) {
+  } else {
     const std::uint64_t growth = (chunks - have) * chunk_size;
     error = extend(s.sums().fd(), sum_file::bytes_for(have), sum_file::bytes_for(chunks), true);
     if (error == 0) error = extend(s.data(), have * chunk_size, chunks * chunk_size, !f.sparse);

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -389,12 +390,41 @@ TEST_CASE("operations submitted before the node is dropped are all completed") {
 
 TEST_CASE("a completion may drop the last reference to the node") {
   temporary_folder folder;
+  const shape_ptr f = make_shape(1, {0, 1, 65536}, 1 << 20);
+  bytes memory(4096);
+  std::atomic<int> done{0};
   std::promise<void> dropped;
-  auto node = open_local_node(folder.path());
+  auto node = open_local_node(folder.path(), {.workers = 4, .staging = 64 << 10});
+  REQUIRE_FALSE(create(*node, f));
   auto* raw = node.get();
-  raw->create(make_shape(1, {0, 1, 65536}, 10), 0, [&, held = std::move(node)](const failure&) mutable {
+  const auto r = std::make_shared<const request>(request::contiguous(0, 4096));
+  for (int i = 0; i < 20; ++i)  // several threads are there
+    raw->write(f, 0, r, memory.data(), [&](const failure&) { ++done; });
+  raw->sync(f, 0, [&, held = std::move(node)](const failure&) mutable {
     held.reset();
     dropped.set_value();
   });
   dropped.get_future().get();
+  while (done < 20) std::this_thread::yield();
+}
+
+TEST_CASE("more shares than descriptors can be used in turn") {
+  temporary_folder folder;
+  auto node = open_local_node(folder.path(), {.workers = 2, .staging = 64 << 10});
+  rlimit old{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &old) == 0);
+  std::vector<shape_ptr> files;
+  for (file_id id = 1; id <= 60; ++id) {
+    files.push_back(make_shape(id, {0, 1, 65536}, 4096));
+    REQUIRE_FALSE(create(*node, files.back()));
+  }
+  const rlimit few{60, old.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &few) == 0);
+  int failed = 0;
+  bytes b(10);
+  for (int round = 0; round < 2; ++round)
+    for (const shape_ptr& f : files)
+      failed += static_cast<bool>(write(*node, f, 0, request::contiguous(0, 10), b.data()));
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &old) == 0);
+  CHECK(failed == 0);
 }
