@@ -35,8 +35,11 @@ class array_source::reader {
 };
 
 const index_box* array_source::snapshot::latest(block_index b) const noexcept {
+  // A block that wraps around a row may be taken to touch a box beside it: it is then loaded whole.
+  const array_geometry& g = of->geometry;
+  const index_box in = g.bounds(b);
   for (auto box = boxes.rbegin(); box != boxes.rend(); ++box)
-    if (of->geometry.touches(b, *box)) return &*box;
+    if (overlap(in, *box, g.rank())) return &*box;
   return nullptr;
 }
 
@@ -61,8 +64,12 @@ void array_source::promise(const index_box& box) {
   auto next = std::make_unique<snapshot>();
   next->of = state_;
   if (const snapshot* old = current_.load()) {
-    const std::size_t drop = old->boxes.size() == most_boxes ? 1 : 0;
-    next->boxes.assign(old->boxes.begin() + static_cast<std::ptrdiff_t>(drop), old->boxes.end());
+    next->boxes = old->boxes;
+    // A box within the new one is nobody's latest any more.
+    std::erase_if(next->boxes, [&](const index_box& older) {
+      return contains(box, older, state_->geometry.rank());
+    });
+    if (next->boxes.size() == most_boxes) next->boxes.erase(next->boxes.begin());
   }
   next->boxes.push_back(box);
   publish(std::move(next));
