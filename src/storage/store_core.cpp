@@ -81,9 +81,11 @@ opened_file store_core::make(std::string_view path, const new_file& f) {
   if (f.size > max_size) refuse(name, "a file has at most 2^63 - 1 bytes");
 
   opened_file made = opened(metadata_->create(path, complete));
-  if (const failure e = made.file->create_shares()) {
+  try {
+    throw_if(made.file->create_shares());
+  } catch (...) {
     abandon(made);
-    throw_if(e);
+    throw;
   }
   return made;
 }
