@@ -22,6 +22,8 @@ class progress_bar {
   void step(std::uint64_t n = 1) {
     if (bar_) bar_->advance(n * bytes_);
   }
+  /// Wipes the line from a terminal, so that other output may follow; it is drawn again later.
+  void make_way() const;
 
  private:
   std::uint64_t bytes_;

@@ -99,6 +99,7 @@ int solve(Matrix& a, Inverses& inverses, const linear_system& system, const crea
     double rms = 0;
     do {
       rms = sweep(a, inverses, b, x, p, bar);
+      bar.make_way();
       std::printf("iteration %4llu   residual %.6e\n", static_cast<unsigned long long>(++done), rms);
     } while (done < o.iterations && rms > o.tolerance);
   });

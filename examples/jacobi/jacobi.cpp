@@ -92,6 +92,7 @@ int solve(Plate* a, Plate* b, const options& o, examples::report& r, Load load, 
       promise(*b);
       const T residual = sweep<T>(std::as_const(*a), *b, n, bar);
       std::swap(a, b);
+      bar.make_way();
       std::printf("iteration %4llu   residual %.6e\n", static_cast<unsigned long long>(k),
                   static_cast<double>(residual));
       r.set("residual", static_cast<double>(residual));
