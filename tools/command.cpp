@@ -55,7 +55,8 @@ ooc::store command_line::open_store(bool create) const {
   const char* environment = std::getenv("OOC_STORE");
   const std::string url = text_or("store", environment ? environment : "");
   if (url.empty())
-    throw usage_mistake("no store is named; give --store local:FOLDER[,FOLDER...] or set OOC_STORE");
+    throw usage_mistake(
+        "no store is named; give --store local:FOLDER[,FOLDER...] or set OOC_STORE");
   store_options options;
   options.create = create;
   return ooc::store::open(url, options);
@@ -63,7 +64,8 @@ ooc::store command_line::open_store(bool create) const {
 
 std::uint64_t parse_bytes(const std::string& text, const std::string& option) {
   const auto refuse = [&]() -> std::uint64_t {
-    throw usage_mistake(option + ": '" + text + "' is not a size; write for instance 65536 or 64KiB");
+    throw usage_mistake(option + ": '" + text +
+                        "' is not a size; write for instance 65536 or 64KiB");
   };
   double number = 0;
   const auto r = std::from_chars(text.data(), text.data() + text.size(), number);

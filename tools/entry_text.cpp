@@ -14,9 +14,10 @@ std::string shape_text(const std::vector<std::uint64_t>& shape) {
 std::string describe(const storage::entry& e) {
   if (e.kind == storage::entry_kind::folder) return "folder";
   if (e.array.extents.empty()) return std::to_string(e.size) + " bytes";
-  std::string s = (e.array.element_type.empty() ? std::to_string(e.array.element_size) + "-byte records"
-                                                : e.array.element_type) +
-                  " " + shape_text(e.array.extents);
+  std::string s =
+      (e.array.element_type.empty() ? std::to_string(e.array.element_size) + "-byte records"
+                                    : e.array.element_type) +
+      " " + shape_text(e.array.extents);
   if (!e.array.tile.empty()) s += " in tiles of " + shape_text(e.array.tile);
   return s;
 }

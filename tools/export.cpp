@@ -35,10 +35,12 @@ int run(const command& self, const std::vector<std::string>& arguments) {
     array.element_type = "u1";
     array.extents = {source.meta.size};
   }
-  if (array.element_type.empty()) array.element_type = "struct" + std::to_string(array.element_size);
+  if (array.element_type.empty())
+    array.element_type = "struct" + std::to_string(array.element_size);
   if (storage::array_file_bytes(array) > source.meta.size)
-    throw integrity_error(errc::corrupt, "'" + source.meta.path + "': its entry describes more data "
-                                                                  "than the file has");
+    throw integrity_error(errc::corrupt, "'" + source.meta.path +
+                                             "': its entry describes more data "
+                                             "than the file has");
 
   output_file out(file, line.has("force"));
   if (format == "npy") {

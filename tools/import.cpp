@@ -41,10 +41,11 @@ source read_npy(const command_line& line, const std::string& file) {
   s.array.extents = h.shape.empty() ? storage::index{1} : h.shape;
   if (h.fortran_order && h.shape.size() > 1) {
     if (!line.has("transpose"))
-      throw usage_error(errc::type_mismatch,
-                        "'" + file +
-                            "' is in Fortran order; give --transpose to take its bytes as they are, "
-                            "with the dimensions reversed, or save it with np.ascontiguousarray()");
+      throw usage_error(
+          errc::type_mismatch,
+          "'" + file +
+              "' is in Fortran order; give --transpose to take its bytes as they are, "
+              "with the dimensions reversed, or save it with np.ascontiguousarray()");
     std::reverse(s.array.extents.begin(), s.array.extents.end());
   }
   return s;
@@ -92,9 +93,9 @@ int run(const command& self, const std::vector<std::string>& arguments) {
   const source from = is_npy(line, file) ? read_npy(line, file) : read_raw(line, file);
   const std::uint64_t bytes = storage::array_bytes(from.array);
   if (const std::uint64_t present = in.size() - std::min(in.size(), from.offset); present != bytes)
-    throw usage_error(errc::invalid_request,
-                      "'" + file + "' holds " + std::to_string(present) +
-                          " bytes of data, but its shape needs " + std::to_string(bytes));
+    throw usage_error(errc::invalid_request, "'" + file + "' holds " + std::to_string(present) +
+                                                 " bytes of data, but its shape needs " +
+                                                 std::to_string(bytes));
 
   const ooc::store store = line.open_store();
   storage::new_file made;
@@ -111,11 +112,11 @@ int run(const command& self, const std::vector<std::string>& arguments) {
     std::uint64_t block = 2_MiB;
     if (!made.array.tile.empty()) {
       block = from.array.element_size;
-      for (const std::uint64_t n : made.array.tile) block = std::min<std::uint64_t>(block * n, 1_GiB);
+      for (const std::uint64_t n : made.array.tile)
+        block = std::min<std::uint64_t>(block * n, 1_GiB);
     }
-    made.striping.sf = storage::choose_stripe(made.size, block,
-                                              rows ? e.back() * from.array.element_size : 0,
-                                              made.striping.nn);
+    made.striping.sf = storage::choose_stripe(
+        made.size, block, rows ? e.back() * from.array.element_size : 0, made.striping.nn);
   }
 
   auto& core = *store.core();

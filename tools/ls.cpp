@@ -44,8 +44,8 @@ int run(const command& self, const std::vector<std::string>& arguments) {
     if (line.has("long"))
       std::cout << mode_text(e) << ' ' << std::setw(5) << e.owner << ' ' << std::setw(5) << e.group
                 << ' ' << std::setw(9)
-                << (e.kind == entry_kind::file ? human_bytes(static_cast<double>(e.size)) : "-") << "  "
-                << time_text(e.changed_ns) << "  ";
+                << (e.kind == entry_kind::file ? human_bytes(static_cast<double>(e.size)) : "-")
+                << "  " << time_text(e.changed_ns) << "  ";
     std::cout << e.path << (e.kind == entry_kind::folder ? "/" : "");
     if (line.has("long") && !e.array.extents.empty()) std::cout << "  (" << describe(e) << ")";
     std::cout << "\n";

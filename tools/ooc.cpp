@@ -15,14 +15,15 @@ namespace ooc::tool {
 
 namespace {
 
-constexpr std::array commands{&init, &ls, &stat, &mkdir, &mv, &rm, &import_array, &export_array,
-                              &attr, &info, &verify};
+constexpr std::array commands{&init,         &ls,           &stat, &mkdir, &mv,    &rm,
+                              &import_array, &export_array, &attr, &info,  &verify};
 
 void print_help() {
-  std::cout << "Usage: ooc [--store URL] COMMAND [ARGUMENTS]\n"
-               "Works on a store of out-of-core arrays: --store URL, or the environment variable\n"
-               "OOC_STORE.  A store on this machine is local:FOLDER[,FOLDER...], one folder for each\n"
-               "disk.\n\nCommands:\n";
+  std::cout
+      << "Usage: ooc [--store URL] COMMAND [ARGUMENTS]\n"
+         "Works on a store of out-of-core arrays: --store URL, or the environment variable\n"
+         "OOC_STORE.  A store on this machine is local:FOLDER[,FOLDER...], one folder for each\n"
+         "disk.\n\nCommands:\n";
   for (const command* c : commands)
     std::cout << "  " << c->name << std::string(9 - std::string(c->name).size(), ' ') << c->summary
               << "\n";
@@ -41,7 +42,8 @@ int run(std::vector<std::string> arguments) {
     }
     const bool has_value = arguments[0] == "--store" && arguments.size() > 1;
     if (!has_value && !arguments[0].starts_with("--store="))
-      throw usage_mistake("unknown option '" + arguments[0] + "' before the command; see ooc --help");
+      throw usage_mistake("unknown option '" + arguments[0] +
+                          "' before the command; see ooc --help");
     const auto end = arguments.begin() + (has_value ? 2 : 1);
     before.insert(before.end(), arguments.begin(), end);
     arguments.erase(arguments.begin(), end);
@@ -79,4 +81,6 @@ int run_and_report(int argc, char** argv) {
 
 }  // namespace ooc::tool
 
-int main(int argc, char** argv) { return ooc::tool::run_and_report(argc, argv); }
+int main(int argc, char** argv) {
+  return ooc::tool::run_and_report(argc, argv);
+}

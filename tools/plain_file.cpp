@@ -21,7 +21,9 @@ input_file::input_file(const std::string& name)
   throw io_error({error, std::generic_category()}, "'" + name + "' cannot be read");
 }
 
-input_file::~input_file() { ::close(fd_); }
+input_file::~input_file() {
+  ::close(fd_);
+}
 
 std::uint64_t input_file::size() const {
   struct ::stat s {};

@@ -1,4 +1,5 @@
-// Files outside the store, read and written in large pieces.  Failures throw io_error with the name.
+// Files outside the store, read and written in large pieces.  Failures throw io_error with the
+// name.
 #pragma once
 
 #include <cstddef>

@@ -59,20 +59,23 @@ void progress::advance(std::uint64_t n) {
   const auto now = clock::now();
   auto due = next_.load(std::memory_order_relaxed);
   if (now.time_since_epoch().count() < due) return;
-  const clock::duration pause = terminal_ ? clock::duration(on_terminal) : clock::duration(elsewhere);
-  if (next_.compare_exchange_strong(due, (now + pause).time_since_epoch().count())) draw(now, false);
+  const clock::duration pause =
+      terminal_ ? clock::duration(on_terminal) : clock::duration(elsewhere);
+  if (next_.compare_exchange_strong(due, (now + pause).time_since_epoch().count()))
+    draw(now, false);
 }
 
 void progress::finish() {
   const auto now = clock::now();
-  if (!drawn_ && now - start_ < (terminal_ ? clock::duration(patience) : clock::duration(elsewhere)))
+  if (!drawn_ &&
+      now - start_ < (terminal_ ? clock::duration(patience) : clock::duration(elsewhere)))
     finished_ = true;
   if (finished_) return;
   draw(now, true);
   finished_ = true;
 }
 
-std::string progress::line(clock::time_point now) const {
+std::string progress::line(clock::time_point now, bool last) const {
   const std::uint64_t done = done_.load(std::memory_order_relaxed);
   const double part =
       total_ == 0 ? 1 : std::min(1.0, static_cast<double>(done) / static_cast<double>(total_));
@@ -89,14 +92,14 @@ std::string progress::line(clock::time_point now) const {
   std::snprintf(text, sizeof text, "%3.0f %%  ", part * 100);
   s += text;
   if (unit_ == unit::bytes) {
-    s += human_bytes(static_cast<double>(done)) + " of " + human_bytes(static_cast<double>(total_)) +
-         "  " + human_bytes(rate) + "/s";
+    s += human_bytes(static_cast<double>(done)) + " of " +
+         human_bytes(static_cast<double>(total_)) + "  " + human_bytes(rate) + "/s";
   } else {
     std::snprintf(text, sizeof text, "%llu of %llu  %.1f/s", static_cast<unsigned long long>(done),
                   static_cast<unsigned long long>(total_), rate);
     s += text;
   }
-  if (done >= total_)
+  if (last || done >= total_)
     s += "  took " + human_seconds(took);
   else if (done != 0)
     s += "  " + human_seconds(static_cast<double>(total_ - done) / rate) + " left";
@@ -106,7 +109,7 @@ std::string progress::line(clock::time_point now) const {
 void progress::draw(clock::time_point now, bool last) {
   const std::lock_guard lock(drawing_);
   drawn_ = true;
-  const std::string text = line(now);
+  const std::string text = line(now, last);
   if (terminal_)
     std::fprintf(out_, "\r%s\x1b[K%s", text.c_str(), last ? "\n" : "");
   else

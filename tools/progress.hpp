@@ -4,8 +4,8 @@
 //     while (...) { ...; bar.advance(n); }
 //     bar.finish();
 //
-// On a terminal one line is drawn over and over, at most ten times a second; elsewhere (a log file) a
-// new line is printed every five seconds and at the end.  Work that takes less than half a second
+// On a terminal one line is drawn over and over, at most ten times a second; elsewhere (a log file)
+// a new line is printed every five seconds and at the end.  Work that takes less than half a second
 // prints nothing.  advance() may be called from any threads; it is cheap enough for every block.
 #pragma once
 
@@ -42,7 +42,7 @@ class progress {
  private:
   using clock = std::chrono::steady_clock;
 
-  std::string line(clock::time_point now) const;
+  std::string line(clock::time_point now, bool last) const;
   void draw(clock::time_point now, bool last);
 
   const std::string label_;

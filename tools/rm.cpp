@@ -1,5 +1,6 @@
+#include <set>
+
 #include "command.hpp"
-#include "oocarray/error.hpp"
 #include "storage/store_core.hpp"
 
 namespace ooc::tool {
@@ -32,11 +33,14 @@ int run(const command& self, const std::vector<std::string>& arguments) {
     if (line.has("recursive"))
       collect(metadata, e, doomed);
     else if (e.kind == storage::entry_kind::folder && !metadata.list(e.path).empty())
-      throw usage_mistake("'" + e.path + "' is a folder with something in it; give -r to remove it all");
+      throw usage_mistake("'" + e.path +
+                          "' is a folder with something in it; give -r to remove it all");
     else
       doomed.push_back(e.path);
   }
-  for (const std::string& path : doomed) store.core()->remove(path);
+  std::set<std::string> removed;
+  for (const std::string& path : doomed)
+    if (removed.insert(path).second) store.core()->remove(path);  // a path may be named twice
   return success;
 }
 

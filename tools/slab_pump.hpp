@@ -19,9 +19,9 @@ namespace ooc::tool {
 using slab_step = std::function<void(const storage::index& lower, const storage::index& upper,
                                      std::span<std::byte> bytes)>;
 
-/// Calls fill() and then drain() for every slab of the array, in order; fill() of the next slab runs
-/// beside drain() of the last, on another thread.  Holds 2 * max_bytes of memory.  What a step throws
-/// comes out when the other has ended.
+/// Calls fill() and then drain() for every slab of the array, in order; fill() of the next slab
+/// runs beside drain() of the last, on another thread.  Holds 2 * max_bytes of memory.  What a step
+/// throws comes out when the other has ended.
 inline void pump_slabs(const storage::array_description& array, std::uint64_t max_bytes,
                        const slab_step& fill, const slab_step& drain) {
   struct buffer {

@@ -30,7 +30,8 @@ int run(const command& self, const std::vector<std::string>& arguments) {
               << e.striping.sf << " bytes\n"
               << "id        " << e.id << "\n";
   }
-  std::cout << "mode      " << mode_text(e) << ", owner " << e.owner << ", group " << e.group << "\n"
+  std::cout << "mode      " << mode_text(e) << ", owner " << e.owner << ", group " << e.group
+            << "\n"
             << "created   " << time_text(e.created_ns) << "\n"
             << "changed   " << time_text(e.changed_ns) << "\n";
   for (const auto& [key, value] : e.attributes)

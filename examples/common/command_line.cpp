@@ -167,7 +167,7 @@ bool command_line::parse(int argc, const char* const* argv) {
 }
 
 void common_options::add_to(command_line& c) {
-  c.bytes("memory", memory, 32 << 10, "memory budget of the runtime: 512M, 2G, 512_MiB");
+  c.bytes("memory", memory, 1 << 20, "memory budget of the runtime: 512M, 2G, 512_MiB");
   c.text("store", store, "the store: local:FOLDER[,FOLDER...]");
   c.choice("vm", vm, {"none", "mmap", "anonymous"},
            "run the same loop on plain memory instead: a mapped file beside the store's, or "
@@ -175,6 +175,15 @@ void common_options::add_to(command_line& c) {
   c.flag("keep", keep, "leave the arrays in the store");
   c.flag("json", json, "end with one line that is a JSON object");
   c.flag("quiet", quiet, "no progress bar");
+}
+
+ooc::store common_options::open_store() const {
+  ooc::store_options options;
+  if (memory < (64 << 20)) {
+    options.workers = memory < (8 << 20) ? 1 : 2;
+    options.staging = 64 << 10;
+  }
+  return ooc::store::open(store, options);
 }
 
 }  // namespace examples

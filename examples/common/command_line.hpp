@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "oocarray/store.hpp"
+
 namespace examples {
 
 /// An option that cannot be; what() is the whole message.
@@ -61,6 +63,8 @@ struct common_options {
 
   /// Adds --memory, --store, --vm, --keep, --json and --quiet; the others are the program's own.
   void add_to(command_line& c);
+  /// The store, with transfer buffers that leave most of a small budget to the arrays.
+  ooc::store open_store() const;
 };
 
 }  // namespace examples

@@ -6,12 +6,14 @@
 // store, read by block coordinates through the block layer; x and b stay in memory.  What is held in
 // memory of the files is n * n * 16 bytes times the blocks of one superblock of each, times the
 // superblocks that the budget allows, whatever M is.
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <optional>
 
 #include "common/command_line.hpp"
 #include "common/plain_array.hpp"
-#include "common/progress.hpp"
+#include "common/progress_bar.hpp"
 #include "common/report.hpp"
 #include "common/run.hpp"
 #include "common/store_files.hpp"
@@ -49,49 +51,66 @@ std::vector<std::uint64_t> factors(const char* option, const std::string& text) 
   return bf;
 }
 
-/// Fills A by rows of blocks; `rows` has one block a row.  Returns b = A x.
+/// Bytes of a row of blocks.
+std::uint64_t row_bytes(const partition& p) { return p.m * p.n * p.n * sizeof(complex); }
+
+struct created {
+  vector b;                ///< A x
+  double contraction = 0;  ///< what an iteration leaves of the largest error, at most
+};
+
+/// Fills A by rows of blocks; `rows` has one block a row.
 template <class Rows>
-vector create_system(const linear_system& system, Rows& rows, const partition& p, bool quiet) {
-  examples::progress bar("creating", p.m, quiet);
+created create_system(const linear_system& system, Rows& rows, const partition& p, bool quiet) {
+  examples::progress_bar bar("creating", p.m, row_bytes(p), quiet);
   const vector x = system.known();
-  vector b(x.size());
+  created c;
+  c.b.resize(x.size());
   for (std::uint64_t i = 0; i < p.m; ++i) {
     auto row = rows.block_to_write(0, i);
-    system.fill(i * p.n, *row);
-    b.segment(static_cast<Eigen::Index>(i * p.n), static_cast<Eigen::Index>(p.n)).noalias() =
+    const double off_diagonal = system.fill(i * p.n, *row);
+    c.contraction = std::max(c.contraction, off_diagonal / system.diagonal());
+    c.b.segment(static_cast<Eigen::Index>(i * p.n), static_cast<Eigen::Index>(p.n)).noalias() =
         *row * x;
     bar.step();
   }
   rows.writeback();
-  return b;
+  return c;
 }
 
 template <class Matrix, class Inverses>
-int solve(Matrix& a, Inverses& inverses, const linear_system& system, const vector& b,
-          const partition& p, const options& o, examples::report& r) {
+void invert(Matrix& a, Inverses& inverses, const partition& p, const options& o,
+            examples::report& r) {
   r.phase("invert", [&] {
-    examples::progress bar("inverting", p.m, o.quiet);
+    examples::progress_bar bar("inverting", p.m, 2 * p.n * p.n * sizeof(complex), o.quiet);
     invert_diagonal(a, inverses, p, bar);
     inverses.writeback();
   });
+}
+
+template <class Matrix, class Inverses>
+int solve(Matrix& a, Inverses& inverses, const linear_system& system, const created& c,
+          const partition& p, const options& o, examples::report& r) {
+  const vector& b = c.b;
   vector x = vector::Zero(b.size());
   std::uint64_t done = 0;
   r.phase("compute", [&] {
-    examples::progress bar("iterating", p.m * o.iterations, o.quiet);
+    examples::progress_bar bar("iterating", p.m * o.iterations, row_bytes(p), o.quiet);
     double rms = 0;
     do {
       rms = sweep(a, inverses, b, x, p, bar);
+      bar.make_way();
       std::printf("iteration %4llu   residual %.6e\n", static_cast<unsigned long long>(++done), rms);
     } while (done < o.iterations && rms > o.tolerance);
   });
   const double rms = r.phase("check", [&] {
-    examples::progress bar("checking", p.m, o.quiet);
+    examples::progress_bar bar("checking", p.m, row_bytes(p), o.quiet);
     return rms_residual(a, b, x, p, bar);
   });
   const vector known = system.known();
   const double largest = known.cwiseAbs().maxCoeff();
   const double error = (x - known).cwiseAbs().maxCoeff() / largest;
-  const double bound = std::pow(system.contraction(), static_cast<double>(done)) + 1e-12;
+  const double bound = std::pow(c.contraction, static_cast<double>(done)) + 1e-12;
 
   const double bytes = 16.0 * static_cast<double>(system.order()) * static_cast<double>(system.order());
   r.rate("compute", bytes * static_cast<double>(done));
@@ -117,23 +136,29 @@ int out_of_core(const linear_system& system, const partition& p, const options& 
                                      .bf = factors("bf-inv", o.bf_inv)};
   ooc::runtime rt{{.memory = o.memory}};
   examples::report r("gauss_seidel", o.json, &rt);
-  const ooc::store store = ooc::store::open(o.store);
+  const ooc::store store = o.open_store();
   examples::store_files files(store, o.keep);
   ooc::block_file_options complex_elements;
   complex_elements.element_type = "c16";
 
+  // One file, described in three ways: whole rows of blocks, each written without being read; single
+  // blocks, to read nothing but the diagonal; and superblocks, for the iterations.
   const char* const path = files.fresh("gauss_seidel.a");
-  const vector b = r.phase("create", [&] {
-    // The same file seen as whole rows of blocks: each is written without being read.
+  const created c = r.phase("create", [&] {
     ooc_matrix rows(ooc::block_file::create(
         rt, store, path, {.rs = sizeof(complex), .ne = {p.n * p.m, p.n}, .nb = {1, p.m}, .bf = {}},
         complex_elements));
     return create_system(system, rows, p, o.quiet);
   });
-  ooc_matrix a(ooc::block_file::open_read_only(rt, store, path, blocks));
   ooc_matrix inverses(ooc::block_file::create(rt, store, files.fresh("gauss_seidel.inverses"),
                                               inverse_blocks, complex_elements));
-  return solve(a, inverses, system, b, p, o, r);
+  {
+    ooc_matrix single(ooc::block_file::open_read_only(
+        rt, store, path, {.rs = blocks.rs, .ne = blocks.ne, .nb = blocks.nb, .bf = {}}));
+    invert(single, inverses, p, o, r);
+  }
+  ooc_matrix a(ooc::block_file::open_read_only(rt, store, path, blocks));
+  return solve(a, inverses, system, c, p, o, r);
 }
 
 int plain(const linear_system& system, const partition& p, const options& o) {
@@ -141,9 +166,9 @@ int plain(const linear_system& system, const partition& p, const options& o) {
   const examples::rival_folder folder(o.store);
   const std::uint64_t order = system.order();
   auto memory = examples::plain_memory::create(folder / "a", order * order * sizeof(complex));
-  const vector b = r.phase("create", [&] {
+  const created c = r.phase("create", [&] {
     plain_matrix rows(reinterpret_cast<complex*>(memory.data()), order, order, p.n);
-    const vector product = create_system(system, rows, p, o.quiet);
+    created product = create_system(system, rows, p, o.quiet);
     memory.writeback();
     return product;
   });
@@ -152,7 +177,8 @@ int plain(const linear_system& system, const partition& p, const options& o) {
   plain_matrix a(reinterpret_cast<complex*>(memory.data()), order, p.n, p.n);
   std::vector<complex> inverse_memory(p.n * order);
   plain_matrix inverses(inverse_memory.data(), order, p.n, p.n);
-  return solve(a, inverses, system, b, p, o, r);
+  invert(a, inverses, p, o, r);
+  return solve(a, inverses, system, c, p, o, r);
 }
 
 }  // namespace

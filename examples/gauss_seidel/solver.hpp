@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/progress.hpp"
+#include "common/progress_bar.hpp"
 #include "gauss_seidel/system.hpp"
 
 namespace gauss_seidel {
@@ -26,7 +26,7 @@ struct partition {
 
 /// Inverts the diagonal blocks of `a` into the row of blocks `inverses`.
 template <class Matrix, class Inverses>
-void invert_diagonal(Matrix& a, Inverses& inverses, const partition& p, examples::progress& bar) {
+void invert_diagonal(Matrix& a, Inverses& inverses, const partition& p, examples::progress_bar& bar) {
   for (std::uint64_t i = 0; i < p.m; ++i) {
     auto from = a.block(i, i);
     auto to = inverses.block_to_write(i, 0);
@@ -49,7 +49,7 @@ vector row_residual(Matrix& a, const vector& b, const vector& x, const partition
 /// One iteration.  Returns the root mean square of the r_i, each taken when its row was due.
 template <class Matrix, class Inverses>
 double sweep(Matrix& a, Inverses& inverses, const vector& b, vector& x, const partition& p,
-             examples::progress& bar) {
+             examples::progress_bar& bar) {
   const auto n = static_cast<Eigen::Index>(p.n);
   vector next = x;
   double sum = 0;
@@ -72,7 +72,7 @@ double sweep(Matrix& a, Inverses& inverses, const vector& b, vector& x, const pa
 /// The root mean square of A x - b: one more pass over A.
 template <class Matrix>
 double rms_residual(Matrix& a, const vector& b, const vector& x, const partition& p,
-                    examples::progress& bar) {
+                    examples::progress_bar& bar) {
   double sum = 0;
   for (std::uint64_t i = 0; i < p.m; ++i) {
     a.prefetch(0, (i + 1) % p.m);

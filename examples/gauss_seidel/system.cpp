@@ -1,5 +1,6 @@
 #include "gauss_seidel/system.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace gauss_seidel {
@@ -23,21 +24,23 @@ vector linear_system::known() const {
   return x;
 }
 
-void linear_system::fill(std::uint64_t first_row, block_map rows) const {
+double linear_system::fill(std::uint64_t first_row, block_map rows) const {
+  double largest = 0;
   for (Eigen::Index i = 0; i < rows.rows(); ++i) {
     const std::uint64_t r = first_row + static_cast<std::uint64_t>(i);
     const std::uint64_t row_seed = mixed(seed_ + 0x9e3779b97f4a7c15u * (r + 1));
+    double moduli = 0;
     for (Eigen::Index c = 0; c < rows.cols(); ++c) {
       const std::uint64_t h =
           mixed(row_seed + 0x9e3779b97f4a7c15u * (static_cast<std::uint64_t>(c) + 1));
-      rows(i, c) = complex(unit(h >> 32), unit(h & 0xffffffffu) - 0.5);
+      const complex a(unit(h >> 32), unit(h & 0xffffffffu) - 0.5);
+      rows(i, c) = a;
+      if (static_cast<std::uint64_t>(c) != r) moduli += std::sqrt(std::norm(a));
     }
-    rows(i, static_cast<Eigen::Index>(r)) = 1.25 * static_cast<double>(order_);
+    rows(i, static_cast<Eigen::Index>(r)) = diagonal();
+    largest = std::max(largest, moduli);
   }
-}
-
-double linear_system::contraction() const noexcept {
-  return std::sqrt(1.25) * static_cast<double>(order_ - 1) / (1.25 * static_cast<double>(order_));
+  return largest;
 }
 
 }  // namespace gauss_seidel

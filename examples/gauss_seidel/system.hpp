@@ -28,11 +28,11 @@ class linear_system {
   std::uint64_t order() const noexcept { return order_; }
   /// The answer.
   vector known() const;
-  /// Writes rows first, first + 1, ... of A.
-  void fill(std::uint64_t first_row, block_map rows) const;
-  /// The largest sum of moduli off the diagonal over the diagonal: a bound of what an iteration
-  /// leaves of the largest error, also for blocks.
-  double contraction() const noexcept;
+  /// Writes rows first_row, first_row + 1, ... of A.  Returns the largest sum of moduli off the
+  /// diagonal in any of them: divided by diagonal(), a bound of what an iteration leaves of the
+  /// largest error, by blocks as by elements.
+  double fill(std::uint64_t first_row, block_map rows) const;
+  double diagonal() const noexcept { return 1.25 * static_cast<double>(order_); }
 
  private:
   std::uint64_t order_;

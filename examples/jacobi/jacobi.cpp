@@ -13,7 +13,7 @@
 
 #include "common/command_line.hpp"
 #include "common/plain_array.hpp"
-#include "common/progress.hpp"
+#include "common/progress_bar.hpp"
 #include "common/report.hpp"
 #include "common/run.hpp"
 #include "common/store_files.hpp"
@@ -34,7 +34,7 @@ T quarter(T sum) {
 /// The program: the same for arrays in memory, mapped files and arrays out of core.  Returns the
 /// residual: the largest change of a point.
 template <class T, class Plate>
-T sweep(const Plate& a, Plate& b, std::size_t n, examples::progress& bar) {
+T sweep(const Plate& a, Plate& b, std::size_t n, examples::progress_bar& bar) {
   T residual = 0;
   for (std::size_t i = 1; i + 1 < n; ++i) {
 #pragma omp simd reduction(max : residual)
@@ -55,7 +55,7 @@ struct options : examples::common_options {
 
 /// Both plates begin with the right edges, which no sweep touches.
 template <class Exact, class Plate>
-void start(const Exact& exact, Plate& a, Plate& b, std::size_t n, examples::progress& bar) {
+void start(const Exact& exact, Plate& a, Plate& b, std::size_t n, examples::progress_bar& bar) {
   for (std::size_t i = 0; i < n; ++i) {
     for (std::size_t j = 0; j < n; ++j) b[i][j] = a[i][j] = exact(i, j);
     bar.step();
@@ -63,7 +63,7 @@ void start(const Exact& exact, Plate& a, Plate& b, std::size_t n, examples::prog
 }
 
 template <class Exact, class Plate>
-double largest_error(const Exact& exact, const Plate& a, std::size_t n, examples::progress& bar) {
+double largest_error(const Exact& exact, const Plate& a, std::size_t n, examples::progress_bar& bar) {
   double error = 0;
   for (std::size_t i = 0; i < n; ++i) {
     for (std::size_t j = 0; j < n; ++j)
@@ -80,18 +80,19 @@ int solve(Plate* a, Plate* b, const options& o, examples::report& r, Load load, 
   const std::size_t n = o.size;
   Exact exact(n, o.iterations);
   r.phase("create", [&] {
-    examples::progress bar("creating", n, o.quiet);
+    examples::progress_bar bar("creating", n, 2 * n * sizeof(T), o.quiet);
     start(exact, *a, *b, n, bar);
     a->writeback();
     b->writeback();
   });
   load();
   r.phase("compute", [&] {
-    examples::progress bar("iterating", (n - 2) * o.iterations, o.quiet);
+    examples::progress_bar bar("iterating", (n - 2) * o.iterations, 2 * n * sizeof(T), o.quiet);
     for (std::uint64_t k = 1; k <= o.iterations; ++k) {
       promise(*b);
       const T residual = sweep<T>(std::as_const(*a), *b, n, bar);
       std::swap(a, b);
+      bar.make_way();
       std::printf("iteration %4llu   residual %.6e\n", static_cast<unsigned long long>(k),
                   static_cast<double>(residual));
       r.set("residual", static_cast<double>(residual));
@@ -100,7 +101,7 @@ int solve(Plate* a, Plate* b, const options& o, examples::report& r, Load load, 
   });
   exact.set_iteration(o.iterations);
   const double error = r.phase("check", [&] {
-    examples::progress bar("checking", n, o.quiet);
+    examples::progress_bar bar("checking", n, n * sizeof(T), o.quiet);
     return largest_error(exact, std::as_const(*a), n, bar);
   });
   if (!o.picture.empty()) jacobi::write_picture(o.picture, std::as_const(*a), n);
@@ -121,7 +122,7 @@ int out_of_core(const options& o) {
   using T = typename Exact::value_type;
   ooc::runtime rt{{.memory = o.memory}};
   examples::report r("jacobi", o.json, &rt);
-  const ooc::store store = ooc::store::open(o.store);
+  const ooc::store store = o.open_store();
   examples::store_files files(store, o.keep);
   const std::size_t n = o.size;
   ooc::ooc_array<T, 2> a{rt, store, files.fresh("jacobi.a"), ooc::create, {n, n}};

@@ -34,8 +34,8 @@ struct array_options {
   /// runtime's (less for a small array).  With layout_tiled: the size a default tile aims at.
   std::uint64_t block = 0;
 
-  /// The buffers of POCCS (Tang et al., section 3.1): at most so many blocks of this array in memory
-  /// at once, each of so many elements.  Both are rounded up (to 4 KiB, to a power of two in a
+  /// The buffers of POCCS (Tang et al., section 3.1): at most so many blocks of this array in
+  /// memory at once, each of so many elements.  Both are rounded up (to 4 KiB, to a power of two in a
   /// tile, to at least 4 buffers); ooc_array::buffers() tells to what.  0: no limit, and `block`.
   std::uint64_t buffers = 0;
   std::uint64_t elements_per_buffer = 0;

@@ -8,7 +8,7 @@ namespace ooc {
 
 /// The coordinates of an element, slowest dimension first; in elements.
 template <std::size_t N>
-using index = std::array<std::size_t, N>;
+using coordinates = std::array<std::size_t, N>;
 
 /// The elements c with lower[k] <= c[k] < upper[k] for every k: `box<2>{{0, 0}, {rows, columns}}`.
 ///
@@ -17,8 +17,8 @@ using index = std::array<std::size_t, N>;
 /// (usage_error, errc::invalid_request).
 template <std::size_t N>
 struct box {
-  index<N> lower{};
-  index<N> upper{};
+  coordinates<N> lower{};
+  coordinates<N> upper{};
 
   constexpr std::size_t extent(std::size_t k) const noexcept { return upper[k] - lower[k]; }
 
@@ -34,7 +34,7 @@ struct box {
     for (std::size_t k = 0; k < N; ++k) n *= extent(k);
     return n;
   }
-  constexpr bool contains(const index<N>& c) const noexcept {
+  constexpr bool contains(const coordinates<N>& c) const noexcept {
     for (std::size_t k = 0; k < N; ++k)
       if (c[k] < lower[k] || c[k] >= upper[k]) return false;
     return true;

@@ -1,7 +1,7 @@
 // Names of element types, as they are recorded with a file and compared when it is opened.
 //
-//     f4 f8 f16    float, double, long double        c8 c16 c32   std::complex of them
-//     i1 i2 i4 i8  signed integers                   u1 u2 u4 u8  unsigned integers, bool, std::byte
+//     f4 f8 f16    float, double, long double    c8 c16 c32   std::complex of them
+//     i1 i2 i4 i8  signed integers               u1 u2 u4 u8  unsigned integers, bool, std::byte
 //     struct<N>    any other trivially copyable type of N bytes: "struct24"
 //
 // The digits are bytes.  Files keep the byte order and padding of the machine that wrote them.

@@ -3,8 +3,8 @@
 //     auto store = ooc::store::open("local:/disk1,/disk2");
 //     auto f = ooc::file::create(store, "runs/log", {.size = 1_MiB});
 //     f.write_at(4096, bytes);
-//     f.read(ooc::strided_request{.rl = 400, .fs = 300, .gs = 500, .gc = 2, .sd = 800, .ls = 400}, out);
-//     f.sync();
+//     f.read(ooc::strided_request{.rl = 400, .fs = 300, .gs = 500, .gc = 2, .sd = 800, .ls = 400},
+//     out); f.sync();
 //
 // Offsets, lengths and sizes are bytes, 64 bits wide; the largest file has 2^63 - 1.  However many
 // pieces a call names, each I/O node that holds any of them gets one message.
@@ -46,11 +46,12 @@ enum class file_access { read_only, read_write };
 enum class seek_from { begin, current, end };
 
 struct file_options {
-  std::uint64_t size = 0;         ///< bytes at creation; reserved unless sparse
-  ooc::striping striping{};       ///< sf == 0: chosen from the size; nn == 0: all nodes
-  bool sparse = false;            ///< do not reserve space, here and when the file grows
-  std::vector<std::byte> fill{};  ///< repeated from offset 0 where nothing was written; empty: zeros
-  std::uint32_t mode = 0644;      ///< permission bits as in POSIX
+  std::uint64_t size = 0;    ///< bytes at creation; reserved unless sparse
+  ooc::striping striping{};  ///< sf == 0: chosen from the size; nn == 0: all nodes
+  bool sparse = false;       ///< do not reserve space, here and when the file grows
+  std::vector<std::byte>
+      fill{};                 ///< repeated from offset 0 where nothing was written; empty: zeros
+  std::uint32_t mode = 0644;  ///< permission bits as in POSIX
 };
 
 /// The papers' partitioned view: of every `stride` bytes from `offset` on, the first `gsize`.
@@ -90,10 +91,11 @@ class file {
   /// Reads at the position (through the view, if one is set) and moves it by what was read: less
   /// than asked for only where the file ends, 0 at the end.
   std::size_t read(std::span<std::byte> out);
-  /// Writes at the position (through the view) and moves it; all or an exception.  Grows the file as
-  /// write_at does.
+  /// Writes at the position (through the view) and moves it; all or an exception.  Grows the file
+  /// as write_at does.
   void write(std::span<const std::byte> in);
-  /// Moves the position, in bytes of the view if one is set; may pass the end.  Returns the new one.
+  /// Moves the position, in bytes of the view if one is set; may pass the end.  Returns the new
+  /// one.
   std::uint64_t seek(std::int64_t distance, seek_from origin = seek_from::begin);
   std::uint64_t tell() const;
 

@@ -8,18 +8,19 @@
 //     a.writeback();
 //
 // The array template of POCCS (Tang, Fang, Hu, Zhang: "A Parallel Out-of-Core Computing System
-// Using PVFS for Linux Clusters", section 3.1) on a modern processor's address translation: an array
-// is a reserved range of addresses, an element access is plain address arithmetic, and a touch of a
-// block that is not in memory faults and is served by the runtime.  So every reference stays valid
-// for the array's life, and threads, std::sort, std::span, Eigen and existing C code work on it.
+// Using PVFS for Linux Clusters", section 3.1) on a modern processor's address translation: an
+// array is a reserved range of addresses, an element access is plain address arithmetic, and a
+// touch of a block that is not in memory faults and is served by the runtime.  So every reference
+// stays valid for the array's life, and threads, std::sort, std::span, Eigen and existing C code
+// work on it.
 //
 // What to know:
 //   - Data are *dirty* from a write until the I/O nodes have acknowledged the block: writeback(),
 //     close() and the destructor see to it, and blocks leave memory by being written back.
 //     writeback(ooc::durable) returns when they would survive the loss of power.
 //   - System calls and MPI must be given pinned memory: pin().
-//   - An element access that cannot be served (a node is gone, a checksum is wrong) cannot throw: it
-//     ends the process with a message and fatal_exit_status; see runtime_options::on_fatal.
+//   - An element access that cannot be served (a node is gone, a checksum is wrong) cannot throw:
+//     it ends the process with a message and fatal_exit_status; see runtime_options::on_fatal.
 //   - Signal handlers must not touch array memory.
 //   - A write to an array opened read-only is a fault of the program (SIGSEGV); a const array or
 //     open_read_only as const makes the compiler find it.
@@ -29,6 +30,7 @@
 // resize(), close(), moves and the destructor, during which no other thread may use the array.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
@@ -78,12 +80,13 @@ class ooc_array {
   using value_type = T;
   using element_type = T;
   using layout_type = Layout;
-  using index_type = ooc::index<N>;
+  using index_type = ooc::coordinates<N>;
   using extents_type = std::array<std::size_t, N>;
   using options_type = array_options<T>;
   using box_type = ooc::box<N>;
   using iterator = std::conditional_t<Layout::contiguous, T*, tiled_iterator<T, N>>;
-  using const_iterator = std::conditional_t<Layout::contiguous, const T*, tiled_iterator<const T, N>>;
+  using const_iterator =
+      std::conditional_t<Layout::contiguous, const T*, tiled_iterator<const T, N>>;
 
   // --- Making and opening
 
@@ -93,8 +96,8 @@ class ooc_array {
   /// of 4 KiB, a tile that is not a power of two (layout_tiled); budget_too_small where the
   /// runtime's memory cannot hold a few blocks; and io_error, for example ENOSPC.  A failure leaves
   /// no file behind.
-  ooc_array(runtime& rt, const store& s, std::string_view path, create_t, const extents_type& extents,
-            const options_type& options = {})
+  ooc_array(runtime& rt, const store& s, std::string_view path, create_t,
+            const extents_type& extents, const options_type& options = {})
       : ooc_array(rt, s, path, how::create, &extents, options) {}
 
   /// Opens a file for reading and writing; its extents are those recorded.  Throws usage_error:
@@ -206,17 +209,17 @@ class ooc_array {
   const_iterator cbegin() const noexcept { return begin(); }
   const_iterator cend() const noexcept { return end(); }
 
-  /// The array tile by tile, in storage order; see tiles.hpp.  `mode` says what is planned: for
-  /// write, tiles under an overwrite() promise are not fetched ahead.  Throws usage_error for
-  /// writing where the array is read-only.
-  tile_range<ooc_array, T, N> tiles(access_mode mode) {
+  /// The array tile by tile, in storage order; see tiles.hpp.  Up to `ahead` tiles are fetched
+  /// before their turn, except those under an overwrite() promise.  Throws usage_error for writing
+  /// where the array is read-only.
+  tile_range<ooc_array, T, N> tiles(access_mode mode, std::size_t ahead = 2) {
     core().check_open();
-    if (mode == access_mode::write && !writable()) core().overwrite({{}, {}});  // throws
-    return {*this, tile_shape(), tiles_ahead};
+    if (mode == access_mode::write) core().check_writable("have its tiles written");
+    return {*this, tile_shape(), ahead};
   }
-  tile_range<const ooc_array, const T, N> tiles() const {
+  tile_range<const ooc_array, const T, N> tiles(std::size_t ahead = 2) const {
     core().check_open();
-    return {*this, tile_shape(), tiles_ahead};
+    return {*this, tile_shape(), ahead};
   }
 
   // --- Shape
@@ -238,7 +241,8 @@ class ooc_array {
   /// Changes the first extent, up to max_extent().  Rows that are cut off are lost; new rows have
   /// the fill value, also where the array had been longer before.  References into the rows that
   /// stay remain valid.  Writes back first; throws what writeback() throws, and usage_error
-  /// (invalid_request) beyond max_extent, (busy) while a region is pinned.
+  /// (invalid_request) beyond max_extent, (busy) while a region is pinned; the extents are then as
+  /// they were, but rows that were to be cut off may be fill already.
   void resize(std::size_t first_extent) {
     core().resize(first_extent);
     take_shape();
@@ -262,11 +266,11 @@ class ooc_array {
   void prefetch(const box_type& b) const { core().prefetch({b.lower, b.upper}); }
   void advise(access_pattern p) const { core().advise(p); }
 
-  /// Promises that every element of the box is written before any of it is read, so that blocks need
-  /// not be loaded, or only what lies outside the box.  The promise holds for blocks not in memory
-  /// now, each until its first touch: a write loads what lies outside (elements of the box that are
-  /// not yet written read as zeros then), a read loads everything.  Where boxes of several calls
-  /// meet in a block, the latest counts.  Only speed depends on the promise where it is kept.
+  /// Promises that every element of the box is written before any of it is read, so that blocks
+  /// need not be loaded, or only what lies outside the box.  The promise holds for blocks not in
+  /// memory now, each until its first touch: a write loads what lies outside (elements of the box
+  /// that are not yet written read as zeros then), a read loads everything.  Where boxes of several
+  /// calls meet in a block, the latest counts; the latest 64 calls are remembered.
   void overwrite(const box_type& b) { core().overwrite({b.lower, b.upper}); }
   /// Takes back the promises that were not used.
   void clear_overwrite() { core().clear_overwrite(); }
@@ -306,13 +310,8 @@ class ooc_array {
   striping stripes() const { return core().stripes(); }
 
   /// For the library's own layers.
-  detail::array_core& core() {
-    return const_cast<detail::array_core&>(std::as_const(*this).core());
-  }
-  const detail::array_core& core() const {
-    if (!core_) throw usage_error(errc::closed, "this array has been moved from");
-    return *core_;
-  }
+  detail::array_core& core() { return held(); }
+  const detail::array_core& core() const { return held(); }
 
  private:
   using how = detail::array_request::how;
@@ -320,13 +319,16 @@ class ooc_array {
   friend class tile_range<ooc_array, T, N>;
   friend class tile_range<const ooc_array, const T, N>;
 
-  static constexpr std::size_t tiles_ahead = 2;
-
   ooc_array(runtime& rt, const store& s, std::string_view path, how action,
             const extents_type* extents, const options_type& options)
       : core_(std::make_unique<detail::array_core>(rt, s, path,
                                                    request_for(action, extents, options))) {
     take_shape();
+  }
+
+  detail::array_core& held() const {
+    if (!core_) throw usage_error(errc::closed, "this array has been moved from");
+    return *core_;
   }
 
   static detail::array_request request_for(how action, const extents_type* extents,

@@ -22,23 +22,23 @@ namespace ooc {
 template <class T, std::size_t N>
 class tile {
  public:
-  tile(T* data, const box<N>& where, const index<N>& strides) noexcept
+  tile(T* data, const box<N>& where, const coordinates<N>& strides) noexcept
       : data_(data), box_(where), strides_(strides) {}
 
   /// The element with the lowest coordinates.
   T* data() const noexcept { return data_; }
   /// The elements of the array that the tile holds.
   const ooc::box<N>& box() const noexcept { return box_; }
-  const index<N>& lower() const noexcept { return box_.lower; }
-  const index<N>& upper() const noexcept { return box_.upper; }
-  index<N> extents() const noexcept {
-    index<N> e{};
+  const coordinates<N>& lower() const noexcept { return box_.lower; }
+  const coordinates<N>& upper() const noexcept { return box_.upper; }
+  coordinates<N> extents() const noexcept {
+    coordinates<N> e{};
     for (std::size_t k = 0; k < N; ++k) e[k] = box_.extent(k);
     return e;
   }
   std::size_t extent(std::size_t k) const noexcept { return box_.extent(k); }
   /// Elements between neighbours in each dimension; the last is 1.
-  const index<N>& strides() const noexcept { return strides_; }
+  const coordinates<N>& strides() const noexcept { return strides_; }
   /// Number of elements.
   std::size_t size() const noexcept { return box_.size(); }
 
@@ -46,7 +46,7 @@ class tile {
   template <class... I>
     requires(sizeof...(I) == N)
   T& operator()(I... i) const noexcept {
-    const index<N> c{static_cast<std::size_t>(i)...};
+    const coordinates<N> c{static_cast<std::size_t>(i)...};
     std::size_t at = c[N - 1];
     for (std::size_t k = 0; k + 1 < N; ++k) at += c[k] * strides_[k];
     return data_[at];
@@ -60,7 +60,7 @@ class tile {
  private:
   T* data_;
   ooc::box<N> box_;
-  index<N> strides_;
+  coordinates<N> strides_;
 };
 
 /// The range that ooc_array::tiles() returns.  Valid as long as the array; begin() may be called
@@ -96,7 +96,7 @@ class tile_range {
   };
 
   /// Tiles of `shape` in row-major order; `ahead`: how many are fetched before their turn.
-  tile_range(Array& array, const index<N>& shape, std::size_t ahead)
+  tile_range(Array& array, const coordinates<N>& shape, std::size_t ahead)
       : array_(&array), shape_(shape), strides_(array.tile_strides()), ahead_(ahead) {
     for (std::size_t k = 0; k < N; ++k)
       grid_[k] = (array.extent(k) + shape[k] - 1) / shape[k];
@@ -138,9 +138,9 @@ class tile_range {
   }
 
   Array* array_;
-  index<N> shape_;
-  index<N> strides_;
-  index<N> grid_{};
+  coordinates<N> shape_;
+  coordinates<N> strides_;
+  coordinates<N> grid_{};
   std::size_t ahead_;
 };
 

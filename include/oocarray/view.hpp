@@ -5,8 +5,9 @@
 //     for (std::size_t j = 1; j + 1 < n; ++j) b[i][j] = 0.5 * (a[i][j-1] + a[i][j+1]);
 //
 // the compiler hoists everything but the last index and vectorises as it does for a plain double*.
-// Through references to char, unsigned char and std::byte the language lets a store change anything,
-// also the array object itself: for these, take the row before the loop, `auto row = a[i];`.
+// Through references to char, unsigned char and std::byte the language lets a store change
+// anything, also the array object itself: for these, take the row before the loop,
+// `auto row = a[i];`.
 //
 // A view owns nothing and stays valid, as every reference into the array does, until the array is
 // closed or destroyed; a resize() does not move elements, but views keep the extents they had.

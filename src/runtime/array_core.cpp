@@ -11,6 +11,7 @@
 #include "runtime/array_geometry.hpp"
 #include "runtime/array_plan.hpp"
 #include "runtime/array_source.hpp"
+#include "runtime/fault_handler.hpp"
 #include "runtime/log.hpp"
 #include "runtime/open_files.hpp"
 #include "runtime/pager.hpp"
@@ -20,7 +21,9 @@
 namespace ooc::detail {
 namespace {
 
-[[noreturn]] void refuse(errc code, const std::string& what) { throw usage_error(code, what); }
+[[noreturn]] void refuse(errc code, const std::string& what) {
+  throw usage_error(code, what);
+}
 
 std::string parent_of(const std::string& path) {
   const std::size_t last = path.find_last_not_of('/');
@@ -55,8 +58,8 @@ array_core::array_core(runtime& rt, const ooc::store& s, std::string_view path,
     set_up(rt, r, plan);
     make_file(r, plan);
   } else {
-    storage::opened_file f = core.open(
-        path_, writable_ ? storage::open_mode::read_write : storage::open_mode::read);
+    storage::opened_file f =
+        core.open(path_, writable_ ? storage::open_mode::read_write : storage::open_mode::read);
     const array_plan plan = plan_existing(path_, r, f.meta, block);
     claim_ = std::make_unique<file_claim>(core.uuid(), f.meta.id, path_, "an ooc_array");
     set_up(rt, r, plan);
@@ -95,17 +98,25 @@ void array_core::make_file(const array_request& r, const array_plan& plan) {
   if (f.striping.sf == 0) {
     const auto nodes = static_cast<std::uint32_t>(core.nodes().size());
     const bool rows = plan.description.tile.empty() && g.rank() > 1;
-    f.striping.sf = storage::choose_stripe(
-        f.size, g.block_bytes(), rows ? g.extents().back() * g.element_size() : 0,
-        f.striping.nn ? f.striping.nn : nodes);
+    f.striping.sf = storage::choose_stripe(f.size, g.block_bytes(),
+                                           rows ? g.extents().back() * g.element_size() : 0,
+                                           f.striping.nn ? f.striping.nn : nodes);
   }
   f.sparse = r.options.sparse;
   f.fill = r.fill;
   f.array = plan.description;
   f.mode = r.options.mode;
 
-  if (const std::string parent = parent_of(path_); !parent.empty())
-    core.metadata().mkdir(parent, 0755, true);
+  if (const std::string parent = parent_of(path_); !parent.empty()) {
+    try {
+      core.metadata().mkdir(parent, 0755, true);
+    } catch (const error& e) {
+      if (e.code() != std::errc::file_exists) throw;
+      throw usage_error(
+          std::make_error_code(std::errc::not_a_directory),
+          "'" + path_ + "' cannot be made: '" + parent + "' or a part of it is a file");
+    }
+  }
   if (r.options.replace) {
     try {
       const storage::entry old = core.metadata().lookup(path_);
@@ -131,6 +142,7 @@ void array_core::make_file(const array_request& r, const array_plan& plan) {
 
 array_core::~array_core() {
   if (!is_open()) return;
+  if (fault_handler::in_forked_child()) return;  // the parent's data, and none of its threads
   try {
     const failure f = writable_ ? segment_->writeback() : failure{};
     if (f)
@@ -143,7 +155,9 @@ array_core::~array_core() {
 
 // --- facts
 
-std::byte* array_core::base() const noexcept { return segment_ ? segment_->base() : nullptr; }
+std::byte* array_core::base() const noexcept {
+  return segment_ ? segment_->base() : nullptr;
+}
 
 // The state of the source changes in resize() only, during which nobody else may use the array: the
 // spans stay valid until then.
@@ -159,7 +173,9 @@ std::size_t array_core::max_extent() const noexcept {
 std::uint64_t array_core::block_bytes() const noexcept {
   return source_->current()->geometry.block_bytes();
 }
-striping array_core::stripes() const { return entry_->opened.meta.striping; }
+striping array_core::stripes() const {
+  return entry_->opened.meta.striping;
+}
 
 ooc::buffering array_core::buffers() const noexcept {
   const array_source::state_ptr now = source_->current();
@@ -196,7 +212,8 @@ index_box array_core::checked(box_view b, const char* operation) const {
     box.upper[k] = b.upper[k];
   }
   if (!good)
-    refuse(errc::invalid_request, std::string(operation) + " of array '" + path_ + "': the box from " +
+    refuse(errc::invalid_request, std::string(operation) + " of array '" + path_ +
+                                      "': the box from " +
                                       to_string({b.lower.begin(), b.lower.end()}) + " to " +
                                       to_string({b.upper.begin(), b.upper.end()}) +
                                       " does not lie within the extents " + to_string(e));
@@ -205,8 +222,8 @@ index_box array_core::checked(box_view b, const char* operation) const {
 
 void array_core::out_of_range(std::size_t dimension, std::size_t given) const {
   throw std::out_of_range("array '" + path_ + "': index " + std::to_string(given) +
-                          " in dimension " + std::to_string(dimension) +
-                          " is outside the extent " + std::to_string(extents()[dimension]));
+                          " in dimension " + std::to_string(dimension) + " is outside the extent " +
+                          std::to_string(extents()[dimension]));
 }
 
 // --- coherence
@@ -296,18 +313,23 @@ void array_core::unpin(const pinned_region& r) const noexcept {
 // --- size
 
 // A block at the array's edge holds less than it could, so what is in memory of the blocks at the
-// old and at the new edge must be read again once the edge has moved: the part that appears is fill.
-// Everything is written first; a failure changes nothing.
+// old and at the new edge must be read again once the edge has moved: the part that appears is
+// fill. Everything is written first, so a failure changes nothing of what is to stay; rows that
+// were to be cut off may be gone on those nodes that did it.
 void array_core::resize(std::size_t first_extent) {
   check_writable("be resized");
   const array_source::state_ptr old = source_->current();
   const array_geometry& was = old->geometry;
   if (first_extent == was.extents()[0]) return;
   if (first_extent == 0 || first_extent > was.max_extent())
-    refuse(errc::invalid_request,
-           "array '" + path_ + "': the first extent can be 1 to " + std::to_string(was.max_extent()) +
-               ", not " + std::to_string(first_extent) +
-               "; the limit is options.max_extent at creation");
+    refuse(errc::invalid_request, "array '" + path_ + "': the first extent can be 1 to " +
+                                      std::to_string(was.max_extent()) + ", not " +
+                                      std::to_string(first_extent) +
+                                      "; the limit is options.max_extent at creation");
+  if (entry_->opened.meta.array.element_type.empty())
+    refuse(
+        errc::invalid_request,
+        "array '" + path_ + "': the file is not recorded as an array and cannot be resized as one");
   if (pins_ != 0)
     refuse(errc::busy, "array '" + path_ + "' has pinned regions; release them before resize()");
 

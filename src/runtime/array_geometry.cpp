@@ -19,19 +19,23 @@ constexpr std::uint64_t page = 4096;
 constexpr std::uint64_t max_bytes = (std::uint64_t{1} << 63) - 1;
 
 [[noreturn]] void refuse(const geometry_options& o, const std::string& what) {
-  throw usage_error(errc::invalid_request, o.name.empty() ? what : "array '" + o.name + "': " + what);
+  throw usage_error(errc::invalid_request,
+                    o.name.empty() ? what : "array '" + o.name + "': " + what);
 }
 
-std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0); }
+std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) {
+  return a / b + (a % b != 0);
+}
 
 /// a * b, or refuses with the sizes that led there.
 std::uint64_t product(std::uint64_t a, std::uint64_t b, const geometry_options& o) {
   std::uint64_t r = 0;
   if (__builtin_mul_overflow(a, b, &r) || r > max_bytes)
-    refuse(o, "an array of extents " + to_string(o.extents) +
-           (o.max_extent ? " (first extent up to " + std::to_string(o.max_extent) + ")" : "") +
-           " with elements of " + std::to_string(o.element_size) +
-           " bytes passes the limit of 2^63 - 1 bytes; use smaller extents");
+    refuse(o,
+           "an array of extents " + to_string(o.extents) +
+               (o.max_extent ? " (first extent up to " + std::to_string(o.max_extent) + ")" : "") +
+               " with elements of " + std::to_string(o.element_size) +
+               " bytes passes the limit of 2^63 - 1 bytes; use smaller extents");
   return r;
 }
 
@@ -120,17 +124,17 @@ array_geometry::array_geometry(geometry_options options) : options_(std::move(op
     if (list->empty()) continue;
     if (list->size() != rank_)
       refuse(o, "the tile " + to_string(*list) + " has " + std::to_string(list->size()) +
-             " dimensions, the array " + std::to_string(rank_));
+                    " dimensions, the array " + std::to_string(rank_));
     if (std::ranges::count(*list, 0u) != 0)
       refuse(o, std::string(list == &o.extents ? "the extents " : "the tile ") + to_string(*list) +
-             " contain a 0; every one must be at least 1");
+                    " contain a 0; every one must be at least 1");
   }
   element_size_ = o.element_size;
   std::ranges::copy(o.extents, extents_.begin());
   max_extent_ = o.max_extent ? o.max_extent : extents_[0];
   if (max_extent_ < extents_[0])
     refuse(o, "max_extent " + std::to_string(max_extent_) + " is below the first extent " +
-           std::to_string(extents_[0]));
+                  std::to_string(extents_[0]));
   tiled_ = !o.tile.empty();
 
   std::uint64_t row_elements = 1;
@@ -184,8 +188,8 @@ array_geometry::array_geometry(geometry_options options) : options_(std::move(op
   } else {
     if (o.block_bytes == 0 || o.block_bytes % page != 0)
       refuse(o, "a block of " + std::to_string(o.block_bytes) +
-             " bytes is not a multiple of 4096 bytes; choose, for example, " +
-             std::to_string(ceil_div(o.block_bytes + (o.block_bytes == 0), page) * page));
+                    " bytes is not a multiple of 4096 bytes; choose, for example, " +
+                    std::to_string(ceil_div(o.block_bytes + (o.block_bytes == 0), page) * page));
     block_bytes_ = o.block_bytes;
     blocks_ = ceil_div(elements_ * element_size_, block_bytes_);
     max_blocks_ = ceil_div(max_image, block_bytes_);
@@ -194,7 +198,9 @@ array_geometry::array_geometry(geometry_options options) : options_(std::move(op
   product(max_blocks_, block_bytes_, o);
 }
 
-index_box array_geometry::whole() const noexcept { return {{}, extents_}; }
+index_box array_geometry::whole() const noexcept {
+  return {{}, extents_};
+}
 
 coordinates array_geometry::coordinates_of(std::uint64_t linear) const noexcept {
   coordinates c{};
@@ -319,7 +325,8 @@ request array_geometry::block_request(block_index b) const {
     // Padding beside the array travels along; padding below it does not, because the rows that it
     // will hold after a resize() must be fill.
     const index_box box = bounds(b);
-    return request::contiguous(b * file_.tile_step, (box.upper[0] - box.lower[0]) * file_.stride[0]);
+    return request::contiguous(b * file_.tile_step,
+                               (box.upper[0] - box.lower[0]) * file_.stride[0]);
   }
   return outside_request(b, {});
 }
@@ -346,8 +353,7 @@ request array_geometry::outside_request(block_index b, const index_box& hole) co
   const std::uint64_t head = from / element_size_;
   const std::uint64_t tail = to / element_size_;
   if (from % element_size_ != 0 && !in_hole(head))
-    add_part(r, b, head, from % element_size_,
-             std::min(element_size_, to - head * element_size_));
+    add_part(r, b, head, from % element_size_, std::min(element_size_, to - head * element_size_));
   for_each_box(b, add);
   if (to % element_size_ != 0 && (tail > head || from % element_size_ == 0) && !in_hole(tail))
     add_part(r, b, tail, 0, to % element_size_);

@@ -6,7 +6,7 @@
 // t * tile_step, and its elements lie row-major within it.  Row-major storage is the case of a
 // single tile.
 //
-//     offset(c) = tile_step * sum_k (c_k div tile_k) * grid_stride_k + sum_k (c_k mod tile_k) * stride_k
+//     offset(c) = sum_k (c_k div tile_k) * grid_stride_k + (c_k mod tile_k) * stride_k
 //
 //     memory, layout_right   one tile; block b = bytes [b * block_bytes, (b + 1) * block_bytes), so
 //                            an element may straddle two blocks
@@ -52,10 +52,10 @@ struct element_order {
 };
 
 struct geometry_options {
-  std::vector<std::uint64_t> extents = {};    ///< slowest first; each at least 1
+  std::vector<std::uint64_t> extents = {};  ///< slowest first; each at least 1
   std::uint64_t element_size = 1;
-  std::uint64_t max_extent = 0;          ///< limit of the first extent; 0: the present one
-  std::uint64_t block_bytes = 0;         ///< layout_right: multiple of 4 KiB; ignored if tiled
+  std::uint64_t max_extent = 0;               ///< limit of the first extent; 0: the present one
+  std::uint64_t block_bytes = 0;              ///< layout_right: multiple of 4 KiB; ignored if tiled
   std::vector<std::uint64_t> tile = {};       ///< memory tile: layout_tiled; empty: layout_right
   std::vector<std::uint64_t> file_tile = {};  ///< tile in the file; empty: row_major
   std::string name = {};                      ///< path, for messages
@@ -79,7 +79,9 @@ class array_geometry {
   std::size_t rank() const noexcept { return rank_; }
   std::span<const std::uint64_t> extents() const noexcept { return {extents_.data(), rank_}; }
   /// Shape of a memory tile; layout_right: empty.
-  std::span<const std::uint64_t> tile() const noexcept { return {tile_.data(), tiled_ ? rank_ : 0}; }
+  std::span<const std::uint64_t> tile() const noexcept {
+    return {tile_.data(), tiled_ ? rank_ : 0};
+  }
   std::uint64_t element_size() const noexcept { return element_size_; }
   std::uint64_t elements() const noexcept { return elements_; }
   std::uint64_t max_extent() const noexcept { return max_extent_; }

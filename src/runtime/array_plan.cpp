@@ -32,8 +32,9 @@ std::uint64_t wanted_block(const std::string& path, const array_request& r,
                std::to_string((o.block / page + 1) * page));
   if (o.elements_per_buffer != 0) {
     if (o.block != 0)
-      refuse(errc::invalid_request, path,
-             "options.block and options.elements_per_buffer both say how large a block is; give one");
+      refuse(
+          errc::invalid_request, path,
+          "options.block and options.elements_per_buffer both say how large a block is; give one");
     std::uint64_t bytes = 0;
     if (__builtin_mul_overflow(o.elements_per_buffer, r.element_size, &bytes) || bytes >> 62 != 0)
       refuse(errc::invalid_request, path,
@@ -121,8 +122,8 @@ array_plan plan_new(const std::string& path, const array_request& r, std::uint64
   return plan(path, r, std::move(d), default_block);
 }
 
-array_plan plan_existing(const std::string& path, const array_request& r, const storage::entry& file,
-                         std::uint64_t default_block) {
+array_plan plan_existing(const std::string& path, const array_request& r,
+                         const storage::entry& file, std::uint64_t default_block) {
   storage::array_description d = file.array;
   if (d.element_type.empty()) {
     if (r.extents.empty())

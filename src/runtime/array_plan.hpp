@@ -22,7 +22,7 @@ struct array_plan {
 array_plan plan_new(const std::string& path, const array_request& r, std::uint64_t default_block);
 
 /// Checks element type, rank and extents against those recorded (errc::type_mismatch).
-array_plan plan_existing(const std::string& path, const array_request& r, const storage::entry& file,
-                         std::uint64_t default_block);
+array_plan plan_existing(const std::string& path, const array_request& r,
+                         const storage::entry& file, std::uint64_t default_block);
 
 }  // namespace ooc::detail

@@ -1,5 +1,5 @@
-// The blocks of an array as requests to its striped file, and the boxes that the program promised to
-// overwrite.
+// The blocks of an array as requests to its striped file, and the boxes that the program promised
+// to overwrite.
 //
 // A block's promise is the box of the latest promise() call that touches it; whether the promise
 // still stands is the segment's to know.  Only 64 boxes are remembered: a block whose box is

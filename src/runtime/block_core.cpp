@@ -1,10 +1,11 @@
 #include "runtime/block_core.hpp"
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 
+#include "runtime/log.hpp"
 #include "runtime/pager.hpp"
+#include "storage/stripe_choice.hpp"
 
 namespace ooc::detail {
 namespace {
@@ -32,11 +33,17 @@ segment_options options_for(const std::string& path, const blocking& b, std::uin
   return o;
 }
 
-storage::new_file file_for(const blocking& b, const block_file_options& options) {
+storage::new_file file_for(const blocking& b, const block_file_options& options,
+                           std::uint32_t nodes) {
   storage::new_file f;
   f.size = b.file_bytes();
   f.striping = options.striping;
-  if (f.striping.sf == 0) f.striping.sf = 64_KiB;
+  if (f.striping.sf == 0) {
+    const bool whole_rows = b.factor(0) * b.ne[0] == b.extent(0);
+    f.striping.sf = storage::choose_stripe(f.size, b.superblock_bytes(),
+                                           whole_rows ? 0 : b.extent(0) * b.rs,
+                                           f.striping.nn ? f.striping.nn : nodes);
+  }
   f.sparse = options.sparse;
   f.array.element_type = options.element_type;
   f.array.element_size = static_cast<std::uint32_t>(b.rs);
@@ -63,10 +70,21 @@ block_core::block_core(runtime& rt, const store& s, std::string_view path, const
     : path_(path), writable_(h != how::open_read_only), source_(b) {
   storage::store_core& core = *s.core();
   rt.pager().account_store(&core, core.staging_bytes());
-  segment_.emplace(rt.pager(), options_for(path_, b, options.max_superblocks, writable_), source_);
+  const segment_options wanted = options_for(path_, b, options.max_superblocks, writable_);
+  try {
+    segment_.emplace(rt.pager(), wanted, source_);
+  } catch (const usage_error& e) {
+    if (e.code() != errc::budget_too_small) throw;
+    throw usage_error(errc::budget_too_small,
+                      "a superblock of " + quoted(path_) + " has " +
+                          std::to_string(wanted.block_bytes) +
+                          " bytes, and 4 must fit the " + std::to_string(rt.pager().budget()) +
+                          " bytes that the budget has for blocks; give the runtime more memory or "
+                          "choose smaller buffer factors");
+  }
   const storage::opened_file f =
       h == how::create
-          ? core.create(path_, file_for(b, options))
+          ? core.create(path_, file_for(b, options, s.nodes()))
           : core.open(path_, writable_ ? storage::open_mode::read_write : storage::open_mode::read);
   if (h != how::create) check_fits(f.meta, path_, b);
   claim_ = file_claim(core.uuid(), f.meta.id, path_, "a block_file");
@@ -76,10 +94,14 @@ block_core::block_core(runtime& rt, const store& s, std::string_view path, const
 
 block_core::~block_core() {
   if (closed()) return;
-  const failure f = segment_->writeback();
-  if (f)
-    std::fprintf(stderr, "oocarray: closing '%s': modified blocks were lost: %s\n", path_.c_str(),
-                 f.what.c_str());
+  try {
+    if (const failure f = segment_->writeback())
+      log_error("block file " + quoted(path_) + " closed with " +
+                std::to_string(segment_->dirty_blocks()) +
+                " modified superblocks that could not be written; they are lost: " + f.what);
+  } catch (const std::exception& e) {
+    log_error("block file " + quoted(path_) + " closed; modified blocks may be lost: " + e.what());
+  }
 }
 
 void block_core::check_open() const {
@@ -131,6 +153,7 @@ void throw_for(failure f, const block_coordinates& at, const std::string& path) 
 
 void block_core::pin_for(const place& p, access_mode mode, const block_coordinates& at) {
   const block_range range{p.superblock, p.superblock + 1};
+  if (overwriting_.exchange(false)) segment_->advise(access_pattern::automatic);
   std::shared_lock lock(promise_mutex_);
   throw_for(segment_->pin({&range, 1}, mode), at, path_);
 }
@@ -140,6 +163,7 @@ void block_core::pin_for_overwrite(const place& p, const block_coordinates& at) 
   for (std::size_t i = 0; i < at.size(); ++i) whole = whole && p.outer.extent[i] == shape().ne[i];
   if (!whole) return pin_for(p, access_mode::write, at);
   const block_range range{p.superblock, p.superblock + 1};
+  if (!overwriting_.exchange(true)) segment_->advise(access_pattern::random);
   std::unique_lock lock(promise_mutex_);
   segment_->promise({&range, 1});
   const failure f = segment_->pin({&range, 1}, access_mode::write);

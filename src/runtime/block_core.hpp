@@ -82,6 +82,8 @@ class block_core : public std::enable_shared_from_this<block_core> {
   /// A promise is taken back if its pin fails, and no other pin may use it up: promise and pin are
   /// one step (exclusive); ordinary pins share.
   std::shared_mutex promise_mutex_;
+  /// The last pin was for overwriting a superblock: reading ahead of such a sweep would be in vain.
+  std::atomic<bool> overwriting_{false};
 
   std::mutex brief_mutex_;
   std::condition_variable brief_end_;

@@ -29,9 +29,9 @@ file_claim::file_claim(std::string_view store_uuid, storage::file_id id, std::st
   const std::lock_guard lock(r.mutex);
   const auto [at, fresh] = r.holders.try_emplace({uuid_, id_}, holder);
   if (!fresh)
-    throw usage_error(errc::busy, "'" + std::string(path) + "' is already open in this process (" +
-                                      at->second +
-                                      "): use that object, or close it before opening the file again");
+    throw usage_error(errc::busy,
+                      "'" + std::string(path) + "' is already open in this process (" + at->second +
+                          "): use that object, or close it before opening the file again");
   held_ = true;
 }
 

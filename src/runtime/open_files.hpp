@@ -21,7 +21,9 @@ class file_claim {
   file_claim(std::string_view store_uuid, storage::file_id id, std::string_view path,
              std::string_view holder);
   ~file_claim() { release(); }
-  file_claim(file_claim&& o) noexcept : uuid_(std::move(o.uuid_)), id_(std::exchange(o.id_, 0)),
+  file_claim(file_claim&& o) noexcept
+      : uuid_(std::move(o.uuid_)),
+        id_(std::exchange(o.id_, 0)),
         held_(std::exchange(o.held_, false)) {}
   file_claim& operator=(file_claim&& o) noexcept;
 

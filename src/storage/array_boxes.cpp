@@ -37,16 +37,17 @@ void add_box(request& r, std::uint64_t file_offset, std::uint64_t memory_offset,
   n.run = element_size;
   // Trailing dimensions that are contiguous on both sides are one run.
   std::size_t d = count.size();
-  while (d > 0 && (count[d - 1] == 1 || (file_step[d - 1] == n.run && memory_step[d - 1] == n.run))) {
+  while (d > 0 &&
+         (count[d - 1] == 1 || (file_step[d - 1] == n.run && memory_step[d - 1] == n.run))) {
     n.run *= count[d - 1];
     --d;
   }
   for (std::size_t i = 0; i < d; ++i) {
     if (count[i] == 1) continue;
     if (n.depth == nested_request::max_levels)
-      throw usage_error(errc::invalid_request,
-                        "a box of more than " + std::to_string(nested_request::max_levels + 1) +
-                            " dimensions does not fit into one request");
+      throw usage_error(errc::invalid_request, "a box of more than " +
+                                                   std::to_string(nested_request::max_levels + 1) +
+                                                   " dimensions does not fit into one request");
     n.levels[n.depth++] = {count[i], file_step[i], memory_step[i]};
   }
   r.add(n);
@@ -92,8 +93,8 @@ request box_request(const array_description& a, const index& lower, const index&
   index shape(rank);
   for (std::size_t d = 0; d < rank; ++d) {
     if (lower[d] > upper[d] || upper[d] > a.extents[d])
-      throw usage_error(errc::invalid_request, "a box reaches past the array in dimension " +
-                                                   std::to_string(d));
+      throw usage_error(errc::invalid_request,
+                        "a box reaches past the array in dimension " + std::to_string(d));
     shape[d] = upper[d] - lower[d];
     if (shape[d] == 0) return {};
   }
@@ -144,7 +145,8 @@ void for_each_slab(const array_description& a, std::uint64_t max_bytes,
   std::uint64_t rows = std::max<std::uint64_t>(1, max_bytes / step[k]);
   if (!a.tile.empty() && rows > a.tile[k]) rows = rows / a.tile[k] * a.tile[k];
 
-  index outer_lower(k, 0), outer_upper(a.extents.begin(), a.extents.begin() + static_cast<std::ptrdiff_t>(k));
+  index outer_lower(k, 0),
+      outer_upper(a.extents.begin(), a.extents.begin() + static_cast<std::ptrdiff_t>(k));
   index outer = outer_lower;
   index lower(rank, 0), upper = a.extents;
   do {

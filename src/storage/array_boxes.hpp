@@ -4,8 +4,8 @@
 // File orders (array_description::tile): row-major, or tiled: the tiles follow one another in
 // row-major order of tiles, every tile has its full size (those at the upper edges are padded) and
 // its elements lie row-major inside it.  With e = extents, t = tile, n_d = ceil(e_d / t_d), element
-// i lies at ((...(q_0 n_1 + q_1) n_2 + ...) * prod t + (...(r_0 t_1 + r_1) t_2 + ...)) * element_size
-// with q_d = i_d / t_d, r_d = i_d mod t_d.
+// i lies at ((...(q_0 n_1 + q_1) n_2 + ...) * prod t + (...(r_0 t_1 + r_1) t_2 + ...)) *
+// element_size with q_d = i_d / t_d, r_d = i_d mod t_d.
 //
 // Pure functions; any thread.
 #pragma once
@@ -31,8 +31,8 @@ std::uint64_t array_bytes(const array_description& a);
 /// The elements with lower <= i < upper; in memory they lie row-major and packed.
 request box_request(const array_description& a, const index& lower, const index& upper);
 
-/// Cuts the array into boxes that follow one another in row-major order, each contiguous there and of
-/// at most `max_bytes` (at least one element), whole tiles of rows where they fit.  Calls
+/// Cuts the array into boxes that follow one another in row-major order, each contiguous there and
+/// of at most `max_bytes` (at least one element), whole tiles of rows where they fit.  Calls
 /// f(lower, upper, bytes) for each in order.
 void for_each_slab(const array_description& a, std::uint64_t max_bytes,
                    const std::function<void(const index&, const index&, std::uint64_t)>& f);

@@ -26,8 +26,8 @@ constexpr std::uint64_t max_size = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace
 
-/// `state_mutex` guards `now`; `position_mutex` guards position and view and is held during the calls
-/// that use them.  Order: position_mutex before state_mutex.
+/// `state_mutex` guards `now`; `position_mutex` guards position and view and is held during the
+/// calls that use them.  Order: position_mutex before state_mutex.
 struct file::impl {
   std::shared_ptr<store_core> core;
   file_access access;
@@ -133,14 +133,14 @@ file file::create(const store& s, std::string_view path, const file_options& opt
   f.fill = options.fill;
   f.mode = options.mode;
   if (f.striping.sf == 0)
-    f.striping.sf = storage::choose_stripe(
-        options.size, 0, 0, f.striping.nn != 0 ? f.striping.nn : s.nodes());
+    f.striping.sf =
+        storage::choose_stripe(options.size, 0, 0, f.striping.nn != 0 ? f.striping.nn : s.nodes());
   return file(std::make_unique<impl>(s.core(), file_access::read_write, s.core()->create(path, f)));
 }
 
 file file::open(const store& s, std::string_view path, file_access access) {
-  const auto mode = access == file_access::read_only ? storage::open_mode::read
-                                                     : storage::open_mode::read_write;
+  const auto mode =
+      access == file_access::read_only ? storage::open_mode::read : storage::open_mode::read_write;
   return file(std::make_unique<impl>(s.core(), access, s.core()->open(path, mode)));
 }
 
@@ -154,9 +154,13 @@ void file::close() {
   impl_.reset();
 }
 
-const std::string& file::path() const { return open_impl().path; }
+const std::string& file::path() const {
+  return open_impl().path;
+}
 
-striping file::striping() const { return open_impl().current()->meta.striping; }
+striping file::striping() const {
+  return open_impl().current()->meta.striping;
+}
 
 std::uint64_t file::size() const {
   impl& i = open_impl();
@@ -232,9 +236,13 @@ void file::write(const nested_request& r, std::span<const std::byte> in) {
   open_impl().write(list, in);
 }
 
-void file::read(const request& r, std::span<std::byte> out) const { open_impl().read(r, out); }
+void file::read(const request& r, std::span<std::byte> out) const {
+  open_impl().read(r, out);
+}
 
-void file::write(const request& r, std::span<const std::byte> in) { open_impl().write(r, in); }
+void file::write(const request& r, std::span<const std::byte> in) {
+  open_impl().write(r, in);
+}
 
 void file::set_view(const partition& p) {
   impl& i = open_impl();

@@ -1,12 +1,12 @@
 // The name space of a store in an SQLite database.
 //
-// Any number of threads and processes of one machine use it at once: within a process one connection
-// under a mutex, between processes SQLite's own locks (write-ahead log; a wait for another process
-// ends after 30 s with ETIMEDOUT).  Every call is one transaction, so a folder is never seen half
-// renamed.  A change is acknowledged when the call returns and then survives the death of any
-// process; the loss of power it survives after sync() (the log is written without fsync, which is
-// what lets creates run at thousands a second; after a loss of power the database is whole, but the
-// last unsynced changes may be missing).
+// Any number of threads and processes of one machine use it at once: within a process one
+// connection under a mutex, between processes SQLite's own locks (write-ahead log; a wait for
+// another process ends after 30 s with ETIMEDOUT).  Every call is one transaction, so a folder is
+// never seen half renamed.  A change is acknowledged when the call returns and then survives the
+// death of any process; the loss of power it survives after sync() (the log is written without
+// fsync, which is what lets creates run at thousands a second; after a loss of power the database
+// is whole, but the last unsynced changes may be missing).
 //
 // Permissions: as in POSIX, without access lists and with one group per caller.  Uid 0 may do
 // everything.  Locally the caller is who the process runs as, so this protects against mistakes
@@ -17,8 +17,6 @@
 
 #include <filesystem>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,22 +57,8 @@ class local_metadata final : public metadata_service {
 
  private:
   struct database;  // the connection and its mutex, shared by all callers of the process
-  struct node;      // a row of the name space, as far as walking needs it
-  struct place;     // a parent folder and a name in it, which may or may not exist
 
   local_metadata(std::shared_ptr<database> db, credentials who);
-
-  node root() const;
-  std::optional<node> child(const node& folder, const std::string& name) const;
-  node enter(const node& folder, const std::string& name, std::string_view path) const;
-  node resolve(std::string_view path) const;
-  place place_for(std::string_view path) const;
-  std::string path_of(file_id id) const;
-  entry read_entry(file_id id, std::string path) const;
-  bool permits(const node& n, std::uint32_t bits) const noexcept;
-  void require(const node& n, std::uint32_t bits, std::string_view path, const char* to_do) const;
-  void require_owner(const node& n, std::string_view path, const char* to_do) const;
-  file_id insert_folder(const node& parent, const std::string& name, std::uint32_t mode) const;
 
   std::shared_ptr<database> db_;
   credentials who_;

@@ -11,7 +11,9 @@ namespace ooc::storage {
 namespace {
 
 /// Enough requests in flight to keep a disk busy, without a crowd of threads on many nodes.
-unsigned default_workers(std::size_t nodes) { return nodes == 1 ? 8 : nodes <= 4 ? 4 : 2; }
+unsigned default_workers(std::size_t nodes) {
+  return nodes == 1 ? 8 : nodes <= 4 ? 4 : 2;
+}
 
 void check(const store_options& o) {
   constexpr std::uint64_t unit = 64_KiB;

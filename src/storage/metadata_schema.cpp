@@ -92,18 +92,17 @@ std::unique_ptr<sqlite::connection> open_metadata_database(const std::filesystem
     throw usage_error(errc::not_a_store,
                       name + " was not made by oocarray: give the folder of a store");
   if (const auto version = pragma(*c, "PRAGMA user_version"); version != metadata_schema_version)
-    throw usage_error(errc::not_a_store,
-                      name + " has format version " + std::to_string(version) +
-                          ", this program reads version " +
-                          std::to_string(metadata_schema_version) +
-                          ": use the release of oocarray that made the store");
+    throw usage_error(errc::not_a_store, name + " has format version " + std::to_string(version) +
+                                             ", this program reads version " +
+                                             std::to_string(metadata_schema_version) +
+                                             ": use the release of oocarray that made the store");
   {
     sqlite::query q(*c, "SELECT value FROM store WHERE key = 'uuid'");
     const std::string uuid = q.next() ? q.text(0) : std::string();
     if (uuid != store_uuid)
-      throw usage_error(errc::not_a_store,
-                        name + " belongs to store " + uuid + ", its folder to store " +
-                            std::string(store_uuid) + ": put the store's own database back");
+      throw usage_error(errc::not_a_store, name + " belongs to store " + uuid +
+                                               ", its folder to store " + std::string(store_uuid) +
+                                               ": put the store's own database back");
   }
   // The write-ahead log survives the death of any process as it is; loss of power needs sync().
   c->execute("PRAGMA synchronous = NORMAL");

@@ -101,8 +101,9 @@ std::string element_type_of(const std::string& descr, const std::string& name) {
   const char order = descr[0];
   const std::string type = descr.substr(1);
   if (order == (little ? '>' : '<'))
-    unsupported(name, shown + " have the other byte order; convert them first: np.save(file, "
-                              "a.astype(a.dtype.newbyteorder('=')))");
+    unsupported(name, shown +
+                          " have the other byte order; convert them first: np.save(file, "
+                          "a.astype(a.dtype.newbyteorder('=')))");
   if (order != '<' && order != '>' && order != '|' && order != '=')
     unsupported(name, shown + " are not supported");
   if (type == "b1") return "u1";
@@ -111,8 +112,9 @@ std::string element_type_of(const std::string& descr, const std::string& name) {
     if (element_size(structure) != 0) return structure;
   }
   if (type == "O")
-    unsupported(name, shown + " are Python objects, which have no bytes to store; give the array "
-                              "a numeric type first");
+    unsupported(name, shown +
+                          " are Python objects, which have no bytes to store; give the array "
+                          "a numeric type first");
   if (element_size(type) != 0 && type[0] != 's') return type;
   unsupported(name, shown + std::string(" are not supported (") + element_types +
                         " are); convert them with .astype(), or .view('V<bytes>') to keep the "
@@ -121,8 +123,7 @@ std::string element_type_of(const std::string& descr, const std::string& name) {
 
 std::uint64_t little_endian(std::string_view bytes) {
   std::uint64_t n = 0;
-  for (std::size_t i = bytes.size(); i-- > 0;)
-    n = n << 8 | static_cast<unsigned char>(bytes[i]);
+  for (std::size_t i = bytes.size(); i-- > 0;) n = n << 8 | static_cast<unsigned char>(bytes[i]);
   return n;
 }
 
@@ -155,8 +156,9 @@ npy_header read_npy_header(std::istream& in, const std::string& name) {
     r.expect(':');
     if (key == "descr") {
       if (r.at('['))
-        unsupported(name, "elements with named fields are not supported; import their bytes: "
-                          "np.save(file, a.view('V' + str(a.dtype.itemsize)))");
+        unsupported(name,
+                    "elements with named fields are not supported; import their bytes: "
+                    "np.save(file, a.view('V' + str(a.dtype.itemsize)))");
       h.element_type = element_type_of(r.string(), name);
       has_descr = true;
     } else if (key == "fortran_order") {

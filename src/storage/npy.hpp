@@ -14,12 +14,12 @@
 namespace ooc::storage {
 
 struct npy_header {
-  std::string element_type;           ///< oocarray's name, see element_type.hpp
-  std::uint32_t element_size = 0;     ///< bytes
-  bool fortran_order = false;         ///< first index fastest
-  std::vector<std::uint64_t> shape;   ///< as NumPy prints it; empty: one element
-  std::uint64_t data_offset = 0;      ///< bytes of the header
-  std::uint64_t data_bytes = 0;       ///< product of shape times element_size
+  std::string element_type;          ///< oocarray's name, see element_type.hpp
+  std::uint32_t element_size = 0;    ///< bytes
+  bool fortran_order = false;        ///< first index fastest
+  std::vector<std::uint64_t> shape;  ///< as NumPy prints it; empty: one element
+  std::uint64_t data_offset = 0;     ///< bytes of the header
+  std::uint64_t data_bytes = 0;      ///< product of shape times element_size
 };
 
 /// Reads a header and leaves `in` at the first byte of the data.  `name` is for messages.

@@ -12,21 +12,27 @@ namespace {
 
 int errno_of(int rc) {
   switch (rc & 0xff) {
-    case SQLITE_FULL: return ENOSPC;
+    case SQLITE_FULL:
+      return ENOSPC;
     case SQLITE_BUSY:
-    case SQLITE_LOCKED: return ETIMEDOUT;
+    case SQLITE_LOCKED:
+      return ETIMEDOUT;
     case SQLITE_READONLY:
     case SQLITE_PERM:
     case SQLITE_AUTH:
-    case SQLITE_CANTOPEN: return EACCES;
-    case SQLITE_NOMEM: return ENOMEM;
-    default: return EIO;
+    case SQLITE_CANTOPEN:
+      return EACCES;
+    case SQLITE_NOMEM:
+      return ENOMEM;
+    default:
+      return EIO;
   }
 }
 
 const char* remedy_of(int rc) {
   switch (rc & 0xff) {
-    case SQLITE_FULL: return "; free some space on that disk";
+    case SQLITE_FULL:
+      return "; free some space on that disk";
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       return "; another process has held the database for longer than 30 s: look for one that is "
@@ -35,7 +41,8 @@ const char* remedy_of(int rc) {
     case SQLITE_PERM:
     case SQLITE_CANTOPEN:
       return "; the file and its folder must exist and be writable by this user";
-    default: return "";
+    default:
+      return "";
   }
 }
 
@@ -81,9 +88,13 @@ sqlite3_stmt* connection::prepared(std::string_view sql) {
   return s;
 }
 
-std::int64_t connection::last_insert_id() const noexcept { return sqlite3_last_insert_rowid(db_); }
+std::int64_t connection::last_insert_id() const noexcept {
+  return sqlite3_last_insert_rowid(db_);
+}
 
-int connection::changes() const noexcept { return sqlite3_changes(db_); }
+int connection::changes() const noexcept {
+  return sqlite3_changes(db_);
+}
 
 void connection::fail(std::string_view doing) const {
   fail_with(sqlite3_extended_errcode(db_), doing, file_, sqlite3_errmsg(db_));
@@ -101,7 +112,9 @@ bool query::next() {
   return false;
 }
 
-std::int64_t query::integer(int column) const { return sqlite3_column_int64(s_, column); }
+std::int64_t query::integer(int column) const {
+  return sqlite3_column_int64(s_, column);
+}
 
 std::string query::text(int column) const {
   const auto* p = reinterpret_cast<const char*>(sqlite3_column_text(s_, column));
@@ -115,7 +128,9 @@ std::vector<std::byte> query::blob(int column) const {
   return {p, p + sqlite3_column_bytes(s_, column)};
 }
 
-void query::bind(int i, std::int64_t v) { check(sqlite3_bind_int64(s_, i, v)); }
+void query::bind(int i, std::int64_t v) {
+  check(sqlite3_bind_int64(s_, i, v));
+}
 
 void query::bind(int i, std::string_view v) {
   check(sqlite3_bind_text64(s_, i, v.data() ? v.data() : "", v.size(), SQLITE_TRANSIENT,

@@ -21,9 +21,13 @@ store store::open(std::string_view url, const store_options& options) {
                                            "' is unknown; write local:FOLDER[,FOLDER...]");
 }
 
-std::string store::url() const { return core_->url(); }
+std::string store::url() const {
+  return core_->url();
+}
 
-std::string store::uuid() const { return core_->uuid(); }
+std::string store::uuid() const {
+  return core_->uuid();
+}
 
 std::uint32_t store::nodes() const noexcept {
   return static_cast<std::uint32_t>(core_->nodes().size());

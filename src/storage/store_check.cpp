@@ -69,13 +69,15 @@ void check_file(store_core& core, const entry& e, check_result& result,
   const auto& nodes = core.nodes();
   if (e.striping.nn == 0 || e.striping.nn > nodes.size() || e.striping.sn >= nodes.size() ||
       e.striping.sf == 0) {
-    result.problems.push_back("'" + e.path + "': its entry names nodes that the store does not have");
+    result.problems.push_back("'" + e.path +
+                              "': its entry names nodes that the store does not have");
     return;
   }
   ++result.files;
   std::vector<std::future<share_outcome>> running;
   for (std::uint32_t t = 0; t < e.striping.nn; ++t)
-    running.push_back(start_verify(*nodes[(e.striping.sn + std::size_t{t}) % nodes.size()], shape, t));
+    running.push_back(
+        start_verify(*nodes[(e.striping.sn + std::size_t{t}) % nodes.size()], shape, t));
   std::vector<share_outcome> outcomes;
   for (std::uint32_t t = 0; t < e.striping.nn; ++t) {
     outcomes.push_back(running[t].get());
@@ -119,8 +121,8 @@ check_result check_store(store_core& core, std::string_view path,
     for (const file_id id : shares[n].ids) {
       if (known.count(id) != 0) continue;
       result.orphans.push_back({n, id});
-      result.problems.push_back("node " + core.nodes()[n]->name() + ": share " + std::to_string(id) +
-                                " belongs to no file");
+      result.problems.push_back("node " + core.nodes()[n]->name() + ": share " +
+                                std::to_string(id) + " belongs to no file");
     }
   }
 

@@ -14,15 +14,15 @@ namespace ooc::storage {
 struct check_result {
   std::uint64_t files = 0;
   std::uint64_t shares = 0;
-  std::uint64_t chunks = 0;            ///< 4 KiB chunks read
-  std::uint64_t corrupt = 0;           ///< chunks whose bytes are not what was written
-  std::uint64_t torn = 0;              ///< chunks whose overwrite was cut short by a crash
-  std::vector<std::string> problems;   ///< a line each; damage, missing shares, orphans
+  std::uint64_t chunks = 0;           ///< 4 KiB chunks read
+  std::uint64_t corrupt = 0;          ///< chunks whose bytes are not what was written
+  std::uint64_t torn = 0;             ///< chunks whose overwrite was cut short by a crash
+  std::vector<std::string> problems;  ///< a line each; damage, missing shares, orphans
   struct orphan {
     std::uint32_t node;
     file_id id;
   };
-  std::vector<orphan> orphans;         ///< shares that no entry knows; only for the whole store
+  std::vector<orphan> orphans;  ///< shares that no entry knows; only for the whole store
 
   bool clean() const noexcept { return problems.empty() && corrupt == 0 && torn == 0; }
 };

@@ -41,8 +41,9 @@ store_core::store_core(std::string url, std::string uuid,
 opened_file store_core::opened(entry e) const {
   const striping& s = e.striping;
   if (s.nn == 0 || s.nn > nodes_.size() || s.sn >= nodes_.size() || s.sf == 0)
-    throw integrity_error(errc::corrupt, "'" + e.path + "': its entry names nodes that the store "
-                                                        "does not have");
+    throw integrity_error(errc::corrupt, "'" + e.path +
+                                             "': its entry names nodes that the store "
+                                             "does not have");
   auto shape = std::make_shared<file_shape>();
   shape->id = e.id;
   shape->striping = s;
@@ -80,9 +81,11 @@ opened_file store_core::make(std::string_view path, const new_file& f) {
   if (f.size > max_size) refuse(name, "a file has at most 2^63 - 1 bytes");
 
   opened_file made = opened(metadata_->create(path, complete));
-  if (const failure e = made.file->create_shares()) {
+  try {
+    throw_if(made.file->create_shares());
+  } catch (...) {
     abandon(made);
-    throw_if(e);
+    throw;
   }
   return made;
 }
@@ -153,7 +156,9 @@ opened_file store_core::grow(const opened_file& f, std::uint64_t size) {
   return resize_locked(now, size, now.array.extents);
 }
 
-opened_file store_core::refresh(const opened_file& f) { return opened(metadata_->find(f.meta.id)); }
+opened_file store_core::refresh(const opened_file& f) {
+  return opened(metadata_->find(f.meta.id));
+}
 
 void store_core::sync(const opened_file& f) {
   throw_if(f.file->sync());
@@ -165,7 +170,8 @@ void store_core::sweep() {
     entry e;
     e.id = id;
     e.path = "removed file " + std::to_string(id);
-    e.striping = {0, static_cast<std::uint32_t>(nodes_.size()), 1};  // its shares may be on any node
+    e.striping = {0, static_cast<std::uint32_t>(nodes_.size()),
+                  1};  // its shares may be on any node
     remove_shares_of(id, *opened(std::move(e)).file);
   }
 }

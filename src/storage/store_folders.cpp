@@ -26,15 +26,21 @@ namespace fs = std::filesystem;
 constexpr const char* unfinished_node_file_name = "oocarray-node.new";
 constexpr int format_version = 1;
 
-[[noreturn]] void refuse(const std::string& what) { throw usage_error(errc::not_a_store, what); }
+[[noreturn]] void refuse(const std::string& what) {
+  throw usage_error(errc::not_a_store, what);
+}
 
 [[noreturn]] void fail(const std::error_code& code, const std::string& what) {
   throw io_error(code, what);
 }
 
-std::error_code last_error() { return {errno, std::generic_category()}; }
+std::error_code last_error() {
+  return {errno, std::generic_category()};
+}
 
-std::string in_quotes(const fs::path& p) { return "'" + p.string() + "'"; }
+std::string in_quotes(const fs::path& p) {
+  return "'" + p.string() + "'";
+}
 
 /// What `oocarray-node` says.
 struct node_identity {
@@ -47,8 +53,8 @@ struct node_identity {
 
 std::string to_text(const node_identity& n) {
   std::ostringstream out;
-  out << "oocarray-node " << format_version << "\nstore " << n.uuid << "\nnode " << n.index << " of "
-      << n.count << "\n";
+  out << "oocarray-node " << format_version << "\nstore " << n.uuid << "\nnode " << n.index
+      << " of " << n.count << "\n";
   return out.str();
 }
 
@@ -74,8 +80,8 @@ enum class folder_kind { missing, empty, unfinished, node, foreign };
 
 struct folder_state {
   folder_kind kind = folder_kind::missing;
-  node_identity identity;   ///< of a node; of an unfinished one if its file is complete
-  std::string stranger;     ///< a name that makes the folder foreign
+  node_identity identity;  ///< of a node; of an unfinished one if its file is complete
+  std::string stranger;    ///< a name that makes the folder foreign
 };
 
 bool is_unfinished_work(const std::string& name) {
@@ -104,8 +110,10 @@ folder_state inspect(const fs::path& folder) {
     const std::string name = it->path().filename().string();
     if (name == "lost+found") continue;
     if (name == unfinished_node_file_name) has_new = true;
-    if (!is_unfinished_work(name)) s.stranger = name;
-    else if (s.stranger.empty() && !has_new) s.kind = folder_kind::unfinished;
+    if (!is_unfinished_work(name))
+      s.stranger = name;
+    else if (s.stranger.empty() && !has_new)
+      s.kind = folder_kind::unfinished;
   }
   if (ec) fail(ec, "folder " + in_quotes(folder) + " cannot be read");
   if (has_new) {
@@ -223,7 +231,8 @@ void write_durably(const fs::path& file, const std::string& text) {
 }
 
 void finish(const fs::path& folder) {
-  if (::rename((folder / unfinished_node_file_name).c_str(), (folder / node_file_name).c_str()) != 0)
+  if (::rename((folder / unfinished_node_file_name).c_str(), (folder / node_file_name).c_str()) !=
+      0)
     fail(last_error(), in_quotes(folder / node_file_name) + " cannot be made");
   sync_folder(folder);
 }
@@ -256,8 +265,7 @@ std::string make(const std::vector<fs::path>& folders, credentials owner) {
   try {
     for (std::size_t i = 0; i < folders.size(); ++i) {
       clear_unfinished(folders[i]);
-      write_durably(folders[i] / unfinished_node_file_name,
-                    to_text({uuid, i, folders.size()}));
+      write_durably(folders[i] / unfinished_node_file_name, to_text({uuid, i, folders.size()}));
     }
     make_metadata_database(folders[0] / metadata_file_name, uuid, owner);
     for (const fs::path& f : folders) sync_folder(f);

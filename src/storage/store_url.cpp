@@ -75,8 +75,9 @@ std::vector<fs::path> local_folders(const store_url& url) {
     more = comma != rest.npos;
     if (more) rest.remove_prefix(comma + 1);
     if (name.empty())
-      refuse(whole, "a folder's name is empty; write local:FOLDER[,FOLDER...], and %2C for a comma "
-                    "in a name");
+      refuse(whole,
+             "a folder's name is empty; write local:FOLDER[,FOLDER...], and %2C for a comma "
+             "in a name");
     fs::path p = normal(whole, decode(whole, name));
     if (std::find(folders.begin(), folders.end(), p) != folders.end())
       refuse(whole, "folder '" + p.string() + "' is named twice; each I/O node needs its own");

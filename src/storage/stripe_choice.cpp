@@ -17,12 +17,14 @@ struct tile_shape {
   std::uint64_t height, width;
 };
 
-/// Shapes that a block of this size may have: nobody tells us which, so from flat to tall.
+/// Shapes that a block of this size may have: nobody tells us which, so the squares of elements of
+/// 4 to 16 bytes, and twice as flat and as tall.
 std::vector<tile_shape> likely_tiles(std::uint64_t block_bytes, std::uint64_t row_bytes) {
   std::vector<tile_shape> tiles;
-  for (std::uint64_t height = 16; height <= 1024; height *= 2) {
+  for (std::uint64_t height = 1; height <= 8192; height *= 2) {
     const std::uint64_t width = block_bytes / height;
-    if (width >= 512 && width <= row_bytes) tiles.push_back({height, width});
+    const bool likely = 64 * height * height >= block_bytes && height * height <= block_bytes;
+    if (likely && width <= row_bytes) tiles.push_back({height, width});
   }
   return tiles;
 }
@@ -56,10 +58,12 @@ std::uint64_t choose_stripe(std::uint64_t file_bytes, std::uint64_t block_bytes,
   // What is even for 64 MiB is even for more.
   block_bytes = std::min(block_bytes, std::uint64_t{64} << 20);
 
-  // No stripe may be larger than a node's fair part of a block.
+  // With stripes larger than a node's fair part of a block some nodes get nothing of it; up to
+  // twice that may still be the best where rows are a power of two apart, because there stripes of
+  // 2^a * odd bytes reach only `odd` nodes.
   const std::uint64_t fair = block_bytes / nodes / unit * unit;
-  if (fair <= unit) return unit;
-  const std::uint64_t limit = std::min(fair, largest);
+  if (fair < unit) return unit;
+  const std::uint64_t limit = std::min(2 * fair, largest);
 
   std::set<std::uint64_t> candidates;
   const auto consider = [&](std::uint64_t bytes) {

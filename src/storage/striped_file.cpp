@@ -14,8 +14,8 @@ namespace {
 
 using node_operation = std::function<void(io_service&, std::uint32_t turn, completion)>;
 
-/// Joins the answers of several nodes: the first failure (whose text names node and file) wins, `done`
-/// comes after the last answer.
+/// Joins the answers of several nodes: the first failure (whose text names node and file) wins,
+/// `done` comes after the last answer.
 class gathering {
  public:
   gathering(std::size_t nodes, completion done) : missing_(nodes), done_(std::move(done)) {}
@@ -47,8 +47,9 @@ void scatter(const striped_file::nodes& all, const shape_ptr& shape,
       operation(*node, turn, [gather](const failure& f) { gather->answer(f); });
     } catch (const std::exception& e) {
       // Nothing was sent, so nobody else answers for this node.
-      gather->answer({std::make_error_code(std::errc::io_error),
-                      "node " + node->name() + ": " + doing + " '" + shape->name + "': " + e.what()});
+      gather->answer(
+          {std::make_error_code(std::errc::io_error),
+           "node " + node->name() + ": " + doing + " '" + shape->name + "': " + e.what()});
     }
   }
 }
@@ -69,9 +70,9 @@ std::vector<std::uint32_t> turns_of(const request& r, const file_shape& shape) {
 
 failure past_end(const request& r, const file_shape& shape, const char* doing) {
   if (r.file_end() <= shape.size) return {};
-  return {errc::invalid_request, std::string(doing) + " '" + shape.name + "': the request ends at byte " +
-                                     std::to_string(r.file_end()) + ", the file at byte " +
-                                     std::to_string(shape.size)};
+  return {errc::invalid_request, std::string(doing) + " '" + shape.name +
+                                     "': the request ends at byte " + std::to_string(r.file_end()) +
+                                     ", the file at byte " + std::to_string(shape.size)};
 }
 
 /// Starts an asynchronous operation and waits for its end.
@@ -130,15 +131,13 @@ void striped_file::sync(completion done) const {
 }
 
 failure striped_file::read(const request& r, std::byte* memory) const {
-  return wait([&](completion done) {
-    read(std::make_shared<const request>(r), memory, std::move(done));
-  });
+  return wait(
+      [&](completion done) { read(std::make_shared<const request>(r), memory, std::move(done)); });
 }
 
 failure striped_file::write(const request& r, const std::byte* memory) const {
-  return wait([&](completion done) {
-    write(std::make_shared<const request>(r), memory, std::move(done));
-  });
+  return wait(
+      [&](completion done) { write(std::make_shared<const request>(r), memory, std::move(done)); });
 }
 
 failure striped_file::sync() const {
@@ -176,7 +175,8 @@ failure striped_file::remove_shares() const {
     scatter(
         all_, shape_, every_turn(*shape_), "removing",
         [&](io_service& n, std::uint32_t, completion answered) {
-          // A share that is not there (never made, or swept by another process) is as good as removed.
+          // A share that is not there (never made, or swept by another process) is as good as
+          // removed.
           n.remove(shape_->id, [answered = std::move(answered)](const failure& f) {
             answered(f.code == std::errc::no_such_file_or_directory ? failure{} : f);
           });

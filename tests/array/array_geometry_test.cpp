@@ -17,11 +17,15 @@ using ooc::testing::between;
 
 namespace {
 
-std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
+std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) {
+  return (a + b - 1) / b;
+}
 
 /// Offset of an element where tiles of `tile` lie `step` bytes apart; no tile: row-major.
-std::uint64_t offset_of(const std::vector<std::uint64_t>& c, const std::vector<std::uint64_t>& extents,
-                        const std::vector<std::uint64_t>& tile, std::uint64_t es, std::uint64_t step) {
+std::uint64_t offset_of(const std::vector<std::uint64_t>& c,
+                        const std::vector<std::uint64_t>& extents,
+                        const std::vector<std::uint64_t>& tile, std::uint64_t es,
+                        std::uint64_t step) {
   std::uint64_t in = 0, out = 0;
   for (std::size_t k = 0; k < c.size(); ++k) {
     const std::uint64_t t = tile.empty() ? extents[k] : tile[k];
@@ -78,7 +82,8 @@ geometry_options random_options(std::mt19937_64& g) {
   const std::size_t rank = between(g, 1, 4);
   std::uint64_t left = o.element_size > 100 ? 60 : 2000;
   for (std::size_t k = 0; k < rank; ++k) {
-    const std::uint64_t e = between(g, 1, std::max<std::uint64_t>(1, std::min<std::uint64_t>(left, k + 1 == rank ? 2000 : 12)));
+    const std::uint64_t e = between(
+        g, 1, std::max<std::uint64_t>(1, std::min<std::uint64_t>(left, k + 1 == rank ? 2000 : 12)));
     o.extents.push_back(e);
     left = std::max<std::uint64_t>(1, left / e);
   }
@@ -105,9 +110,9 @@ index_box random_box(std::mt19937_64& g, const geometry_options& o) {
 }
 
 std::string describe(const geometry_options& o) {
-  return "extents " + to_string(o.extents) + " of " + std::to_string(o.element_size) + " bytes, block " +
-         std::to_string(o.block_bytes) + ", tile " + to_string(o.tile) + ", file tile " +
-         to_string(o.file_tile);
+  return "extents " + to_string(o.extents) + " of " + std::to_string(o.element_size) +
+         " bytes, block " + std::to_string(o.block_bytes) + ", tile " + to_string(o.tile) +
+         ", file tile " + to_string(o.file_tile);
 }
 
 }  // namespace
@@ -212,13 +217,13 @@ TEST_CASE("the paper's matrix of records gives the paper's requests") {
   REQUIRE(g.blocks() == 18);
   for (std::uint64_t by = 0; by < 3; ++by)
     for (std::uint64_t bx = 0; bx < 6; ++bx) {
-      const request expected =
-          request::strided({18000 * by + 1000 * bx, 0, 1000, 3, 6000, 0});
+      const request expected = request::strided({18000 * by + 1000 * bx, 0, 1000, 3, 6000, 0});
       CHECK(bytes_of(g.block_request(by * 6 + bx), 0) == bytes_of(expected, 0));
     }
   const auto pieces = [&](block_index b) {
     std::vector<std::pair<std::uint64_t, std::uint64_t>> p;
-    g.block_request(b).for_each_run([&](auto file, auto, auto n) { p.emplace_back(file, file + n); });
+    g.block_request(b).for_each_run(
+        [&](auto file, auto, auto n) { p.emplace_back(file, file + n); });
     return p;
   };
   using list = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
@@ -262,7 +267,11 @@ TEST_CASE("default tiles are powers of two near the block, within the extents") 
 }
 
 TEST_CASE("a resized array keeps the place of its elements") {
-  const array_geometry g({.extents = {10, 7}, .element_size = 8, .max_extent = 40, .tile = {4, 4}, .file_tile = {8, 2}});
+  const array_geometry g({.extents = {10, 7},
+                          .element_size = 8,
+                          .max_extent = 40,
+                          .tile = {4, 4},
+                          .file_tile = {8, 2}});
   const array_geometry h = g.resized(33);
   CHECK(h.blocks() == 9 * 2);
   CHECK(h.max_blocks() == g.max_blocks());
@@ -282,7 +291,10 @@ TEST_CASE("sizes that cannot be are refused with the sizes, the limit and the re
   const std::uint64_t big = std::uint64_t{1} << 40;
   CHECK_THROWS_WITH(make({.extents = {big, big}, .element_size = 8, .block_bytes = 4096}),
                     Contains("1099511627776, 1099511627776") && Contains("2^63 - 1"));
-  CHECK_THROWS_WITH(make({.extents = {16}, .element_size = 8, .max_extent = std::uint64_t{1} << 62, .block_bytes = 4096}),
+  CHECK_THROWS_WITH(make({.extents = {16},
+                          .element_size = 8,
+                          .max_extent = std::uint64_t{1} << 62,
+                          .block_bytes = 4096}),
                     Contains("first extent up to 4611686018427387904"));
   CHECK_THROWS_WITH(make({.extents = {8, 8}, .element_size = 8, .block_bytes = 5000}),
                     Contains("5000 bytes is not a multiple of 4096") && Contains("8192"));

@@ -1,9 +1,9 @@
-// What the tests of arrays share: a store whose nodes are in memory and can be made to fail, a
-// struct as element type, and patterns.
+// What the tests of arrays share: stores, a struct as element type, and patterns.
 #pragma once
 
 #include <complex>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "oocarray/ooc_array.hpp"
@@ -13,6 +13,7 @@ namespace ooc::testing {
 
 using storage::test::memory_store;
 using storage::test::operation;
+using storage::test::temporary_folder;
 
 /// An element that divides no block evenly.
 struct triple {
@@ -47,5 +48,32 @@ inline runtime_options memory(std::uint64_t bytes, unsigned read_ahead = 0) {
   o.read_ahead = read_ahead;
   return o;
 }
+
+enum class store_kind { in_memory, local };
+
+/// A store with two nodes: in memory, or folders that are gone with the test.
+class test_store {
+ public:
+  explicit test_store(store_kind kind) {
+    if (kind == store_kind::in_memory) {
+      nodes_.emplace(2);
+      return;
+    }
+    folder_.emplace();
+    store_options o;
+    o.workers = 2;
+    o.staging = 64_KiB;
+    local_.emplace(store::open(
+        "local:" + (*folder_ / "node0").string() + "," + (*folder_ / "node1").string(), o));
+  }
+  ooc::store handle() const { return local_ ? *local_ : nodes_->handle(); }
+  /// Bytes that it takes off a budget.
+  std::uint64_t staging() const { return handle().core()->staging_bytes(); }
+
+ private:
+  std::optional<memory_store> nodes_;
+  std::optional<temporary_folder> folder_;
+  std::optional<ooc::store> local_;
+};
 
 }  // namespace ooc::testing

@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "storage/faulty_io_service.hpp"
+#include "storage/memory_store.hpp"
 #include "storage/store_core.hpp"
 
 namespace {
@@ -334,6 +336,40 @@ TEST_CASE("what cannot be is refused, and nothing is changed") {
   expect(ooc::errc::invalid_request, [&] { f.read_block({0}, block); });
   block.resize(2999);
   expect(ooc::errc::invalid_request, [&] { f.read_block({0, 0}, block); });
+}
+
+TEST_CASE("a dirty block survives a failed write, and a failed read is an error, not the end") {
+  ooc::testing::memory_store inner(2);
+  auto faulty = std::make_shared<ooc::storage::faulty_io_service>(inner.nodes[1]);
+  const ooc::store s(std::make_shared<ooc::storage::store_core>(
+      "memory:", "test", inner.metadata, ooc::storage::striped_file::nodes{inner.nodes[0], faulty},
+      ooc::storage::credentials{}));
+  ooc::runtime rt(plain(8_MiB));
+  const std::error_code broken(EIO, std::generic_category());
+  auto f = ooc::block_file::create(rt, s, "m", paper);
+  const bytes sevens(3000, std::byte{7});
+  bytes got(3000);
+  for (std::uint64_t by = 0; by < 3; ++by) f.write_block({3, by}, sevens);
+  faulty->add({.call = ooc::storage::io_call::write, .error = broken});
+  expect(broken, [&] { f.writeback(); });
+  CHECK(f.dirty_superblocks() > 0);
+  expect(broken, [&] { f.close(); });
+  f.read_block({3, 1}, got);
+  CHECK(got == sevens);
+  faulty->clear();
+  f.writeback();
+  CHECK(f.dirty_superblocks() == 0);
+
+  f.invalidate();
+  faulty->add({.call = ooc::storage::io_call::read, .error = broken});
+  expect(broken, [&] {
+    for (std::uint64_t by = 0; by < 3; ++by) f.read_block({3, by}, got);
+  });
+  faulty->clear();
+  for (std::uint64_t by = 0; by < 3; ++by) {
+    f.read_block({3, by}, got);
+    CHECK(got == sevens);
+  }
 }
 
 TEST_CASE("threads read and write their own blocks of shared superblocks") {

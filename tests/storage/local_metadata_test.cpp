@@ -1,3 +1,5 @@
+#include "storage/local_metadata.hpp"
+
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,7 +11,6 @@
 #include <functional>
 #include <thread>
 
-#include "storage/local_metadata.hpp"
 #include "storage/metadata_schema.hpp"
 #include "storage/process_identity.hpp"
 #include "storage/temporary_folder.hpp"
@@ -381,7 +382,8 @@ TEST_CASE("committed changes survive a killed process") {
   const std::string file = m.file();
   CHECK(in_child([&] {
           local_metadata mine(file, "uuid-1", me);
-          for (int i = 0; i < 50; ++i) mine.commit(mine.create("f" + std::to_string(i), plain()).id);
+          for (int i = 0; i < 50; ++i)
+            mine.commit(mine.create("f" + std::to_string(i), plain()).id);
           ::kill(::getpid(), SIGKILL);
           return 0;
         }) == 128 + SIGKILL);

@@ -38,7 +38,8 @@ failure memory_io_service::for_each_byte(const file_shape& file, std::uint32_t t
   std::vector<std::pair<std::uint64_t, std::uint64_t>> extents;  // share offset, length
   r.for_each_run([&](std::uint64_t at, std::uint64_t memory, std::uint64_t length) {
     for (std::uint64_t i = 0; i < length;) {
-      const std::uint64_t piece = std::min(length - i, file.striping.sf - (at + i) % file.striping.sf);
+      const std::uint64_t piece =
+          std::min(length - i, file.striping.sf - (at + i) % file.striping.sf);
       if (file.striping.turn_of(at + i) == turn) {
         const std::uint64_t offset = file.striping.node_offset(at + i);
         for (std::uint64_t b = 0; b < piece; ++b) f(offset + b, memory + i + b, at + i + b);
@@ -86,14 +87,13 @@ void memory_io_service::write(shape_ptr file, std::uint32_t turn, request_ptr r,
     f = failure_of(operation::write);
     if (!f && s == shares_.end()) f = missing(file->id);
     if (!f)
-      f = for_each_byte(*file, turn, *r,
-                        [&](std::uint64_t offset, std::uint64_t m, std::uint64_t) {
-                          auto& bytes = s->second.bytes;
-                          for (std::uint64_t b = bytes.size(); b <= offset; ++b)
-                            bytes.push_back(fill_of(*file, file->striping.file_offset(turn, b)));
-                          bytes[offset] = memory[m];
-                          ++stats_.bytes_written;
-                        });
+      f = for_each_byte(*file, turn, *r, [&](std::uint64_t offset, std::uint64_t m, std::uint64_t) {
+        auto& bytes = s->second.bytes;
+        for (std::uint64_t b = bytes.size(); b <= offset; ++b)
+          bytes.push_back(fill_of(*file, file->striping.file_offset(turn, b)));
+        bytes[offset] = memory[m];
+        ++stats_.bytes_written;
+      });
   }
   done(named(std::move(f), *file));
 }

@@ -1,7 +1,7 @@
 // A test double: an I/O node whose shares are byte vectors.
 //
-// It is written for plainness, byte by byte from the definition of striping, so that it can stand as
-// the reference for the real node.  Completions are called before the call returns.  Thread-safe.
+// It is written for plainness, byte by byte from the definition of striping, so that it can stand
+// as the reference for the real node.  Completions are called before the call returns. Thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -99,9 +99,9 @@ TEST_CASE("a busy process does not shut another out of a region") {
   pid_t busy = 0;
   REQUIRE(in_child(
               [&] {
-                auto node = open_local_node(folder.path(), {.workers = 4, .staging = 64 << 10});
                 bytes b(16 << 10, std::byte{1});
                 std::atomic<int> open{0};
+                auto node = open_local_node(folder.path(), {.workers = 4, .staging = 64 << 10});
                 const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(3);
                 for (std::uint64_t i = 0; std::chrono::steady_clock::now() < end; ++i) {
                   while (open > 8) std::this_thread::yield();

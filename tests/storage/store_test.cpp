@@ -43,7 +43,9 @@ std::error_code code_of(const std::function<void()>& call, const std::string& na
   return {};
 }
 
-std::string url_of(std::initializer_list<fs::path> folders) { return local_url({folders}); }
+std::string url_of(std::initializer_list<fs::path> folders) {
+  return local_url({folders});
+}
 
 /// Every path under `folder` with its size: equal before and after means nothing was changed.
 std::map<std::string, std::uintmax_t> contents(const fs::path& folder) {
@@ -195,8 +197,8 @@ TEST_CASE("URLs name folders, with escapes for commas and percent signs") {
   CHECK(folders("local:here") == std::vector<fs::path>{fs::weakly_canonical(fs::absolute("here"))});
   CHECK(local_url({"/no/a,b%c", "/d"}) == "local:/no/a%2Cb%25c,/d");
   CHECK(folders(local_url({"/no/a,b%c", "/d"})) == std::vector<fs::path>{"/no/a,b%c", "/d"});
-  for (const char* url : {"local:", "local:,", "local:/no/a,", "local:/no/a,,/no/b", "local:/no/a%2",
-                          "local:/no/a%zz", "local:/no/a%00", "local:/no/a,/no/a",
+  for (const char* url : {"local:", "local:,", "local:/no/a,", "local:/no/a,,/no/b",
+                          "local:/no/a%2", "local:/no/a%zz", "local:/no/a%00", "local:/no/a,/no/a",
                           "local:/no/a,/no/x/../a", "local:/no/a,/no/a/b", "/no/a", "", ":"})
     CHECK(code_of([&] { folders(url); }) == errc::not_a_store);
 }
@@ -307,7 +309,8 @@ TEST_CASE("a folder that may not be used is named") {
       try {
         store::open(url_of({t / "closed" / "x"}));
       } catch (const io_error& e) {
-        return e.code().value() == EACCES && std::string(e.what()).find("closed") != std::string::npos
+        return e.code().value() == EACCES &&
+                       std::string(e.what()).find("closed") != std::string::npos
                    ? 0
                    : 1;
       }

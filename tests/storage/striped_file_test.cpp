@@ -1,3 +1,5 @@
+#include "storage/striped_file.hpp"
+
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <chrono>
@@ -7,7 +9,6 @@
 
 #include "storage/memory_io_service.hpp"
 #include "storage/random_seed.hpp"
-#include "storage/striped_file.hpp"
 #include "storage/turns_touched.hpp"
 
 using namespace ooc;
@@ -115,9 +116,9 @@ TEST_CASE("V3: blocks of the paper's matrix") {
   CHECK(two.nodes[1]->last_pieces() == piece_list{{1000, 12000}, {1000, 16000}});
   CHECK(two.nodes[2]->last_pieces() == piece_list{{1000, 10000}});
 
-  for (const strided_request& r : {strided_request{2000, 0, 2000, 3, 6000, 0},
-                                   strided_request{2000, 2000, 2000, 2, 6000, 0},
-                                   strided_request{2000, 2000, 2000, 1, 6000, 2000}}) {
+  for (const strided_request& r :
+       {strided_request{2000, 0, 2000, 3, 6000, 0}, strided_request{2000, 2000, 2000, 2, 6000, 0},
+        strided_request{2000, 2000, 2000, 1, 6000, 2000}}) {
     const counts c = four.read_and_count(request::strided(r));
     CHECK(std::accumulate(c.begin(), c.end(), std::uint64_t{0}) == 6000);
   }
@@ -210,9 +211,10 @@ TEST_CASE("the nodes touched are those of the definition, whatever the strides")
       n.run = 1 + up_to(up_to(3) == 0 ? 60 : 4);
       n.depth = static_cast<std::uint32_t>(up_to(3));
       for (std::uint32_t l = 0; l < n.depth; ++l) {
-        const std::uint64_t step = up_to(4) == 0   ? period * up_to(3)
-                                   : up_to(3) == 0 ? period * (1 + up_to(2)) - up_to(std::min<std::uint64_t>(3, period))
-                                                   : up_to(100);
+        const std::uint64_t step =
+            up_to(4) == 0   ? period * up_to(3)
+            : up_to(3) == 0 ? period * (1 + up_to(2)) - up_to(std::min<std::uint64_t>(3, period))
+                            : up_to(100);
         n.levels[l] = {1 + up_to(6), step, 1000};
       }
       r.add(n);
@@ -232,7 +234,8 @@ TEST_CASE("telling which nodes are touched does not count the pieces") {
   const striping s{0, 4, 64 * 1024};
   const std::uint64_t period = s.sf * s.nn;
   const auto start = std::chrono::steady_clock::now();
-  for (const std::uint64_t step : {std::uint64_t{16}, period, period + 8, 3 * period - 8, s.sf + 8}) {
+  for (const std::uint64_t step :
+       {std::uint64_t{16}, period, period + 8, 3 * period - 8, s.sf + 8}) {
     nested_request n;
     n.run = 8;
     n.depth = 2;
@@ -268,9 +271,8 @@ TEST_CASE("random writes and reads agree with a plain byte vector") {
         n.run = 1 + up_to(std::min<std::uint64_t>(200, size - n.file_offset - 1));
         n.depth = 1;
         n.levels[0] = {1, n.run + up_to(500), n.run + up_to(3)};
-        n.levels[0].count =
-            1 + up_to(std::min<std::uint64_t>(
-                    10, (size - n.file_offset - n.run) / n.levels[0].file_step));
+        n.levels[0].count = 1 + up_to(std::min<std::uint64_t>(
+                                    10, (size - n.file_offset - n.run) / n.levels[0].file_step));
         memory += n.levels[0].count * n.levels[0].memory_step + n.run;
         r.add(n);
       }
@@ -280,14 +282,16 @@ TEST_CASE("random writes and reads agree with a plain byte vector") {
         // Overlapping entries of one write have no order between nodes; give them the same bytes.
         r.for_each_run([&](std::uint64_t at, std::uint64_t m, std::uint64_t length) {
           for (std::uint64_t i = 0; i < length; ++i)
-            buffer[m + i] = model[at + i] = static_cast<std::byte>((at + i) * 31 + static_cast<std::uint64_t>(op));
+            buffer[m + i] = model[at + i] =
+                static_cast<std::byte>((at + i) * 31 + static_cast<std::uint64_t>(op));
         });
         REQUIRE_FALSE(f.file->write(r, buffer.data()));
       } else {
         REQUIRE_FALSE(f.file->read(r, buffer.data()));
         r.for_each_run([&](std::uint64_t at, std::uint64_t m, std::uint64_t length) {
           for (std::uint64_t i = 0; i < length; ++i)
-            if (buffer[m + i] != model[at + i]) FAIL("seed " << seed << " file " << file << " op " << op);
+            if (buffer[m + i] != model[at + i])
+              FAIL("seed " << seed << " file " << file << " op " << op);
         });
       }
     }

@@ -1,11 +1,11 @@
+#include "progress.hpp"
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdio>
 #include <string>
 #include <thread>
-
-#include "progress.hpp"
 
 using ooc::progress;
 

@@ -111,13 +111,15 @@ class array_core {
   [[noreturn]] void out_of_range(std::size_t dimension, std::size_t given) const;
   /// Throws usage_error (errc::closed).
   void check_open() const;
+  /// The same, and (errc::invalid_request) for an array that is read-only, which "cannot
+  /// <operation>".
+  void check_writable(const char* operation) const;
 
   /// For the library's own layers.
   detail::segment& segment() const noexcept { return *segment_; }
   array_source& source() const noexcept { return *source_; }
 
  private:
-  void check_writable(const char* operation) const;
   index_box checked(box_view b, const char* operation) const;
   void set_up(runtime& rt, const array_request& r, const array_plan& plan);
   void make_file(const array_request& r, const array_plan& plan);

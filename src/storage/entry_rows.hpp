@@ -1,0 +1,23 @@
+// Rows of the tables `entry` and `attribute` as values.
+//
+// All functions run inside a transaction of the caller.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "storage/metadata_service.hpp"
+#include "storage/sqlite.hpp"
+
+namespace ooc::storage {
+
+/// Extents and tiles as they are stored: decimal, comma-separated.
+std::string numbers_to_text(const std::vector<std::uint64_t>& v);
+
+/// The entry with this id and its attributes; `path` is where it is.  Throws ENOENT.
+entry read_entry(sqlite::connection& c, file_id id, std::string path);
+
+/// The committed entries of a folder by name, with their attributes; `path` is the folder's.
+std::vector<entry> read_folder(sqlite::connection& c, file_id folder, const std::string& path);
+
+}  // namespace ooc::storage
