@@ -1,3 +1,5 @@
+#include <optional>
+
 #include "command.hpp"
 #include "oocarray/error.hpp"
 #include "plain_file.hpp"
@@ -48,7 +50,8 @@ int run(const command& self, const std::vector<std::string>& arguments) {
     out.append(std::as_bytes(std::span(header)));
   }
   const std::uint64_t bytes = storage::array_bytes(array);
-  progress bar("export " + path, line.has("quiet") ? 0 : bytes);
+  std::optional<progress> bar;
+  if (!line.has("quiet")) bar.emplace("export " + path, bytes);
   pump_slabs(
       array, buffer,
       [&](const storage::index& lower, const storage::index& upper, std::span<std::byte> slab) {
@@ -56,10 +59,10 @@ int run(const command& self, const std::vector<std::string>& arguments) {
       },
       [&](const storage::index&, const storage::index&, std::span<std::byte> slab) {
         out.append(slab);
-        if (!line.has("quiet")) bar.advance(slab.size());
+        if (bar) bar->advance(slab.size());
       });
   out.publish();
-  bar.finish();
+  if (bar) bar->finish();
   return success;
 }
 

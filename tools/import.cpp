@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <fstream>
+#include <optional>
 
 #include "command.hpp"
 #include "oocarray/error.hpp"
@@ -122,7 +123,8 @@ int run(const command& self, const std::vector<std::string>& arguments) {
   auto& core = *store.core();
   const storage::opened_file target = core.make(path, made);
   try {
-    progress bar("import " + path, line.has("quiet") ? 0 : bytes);
+    std::optional<progress> bar;
+    if (!line.has("quiet")) bar.emplace("import " + path, bytes);
     std::uint64_t at = from.offset;
     pump_slabs(
         made.array, buffer,
@@ -132,10 +134,10 @@ int run(const command& self, const std::vector<std::string>& arguments) {
         },
         [&](const storage::index& lower, const storage::index& upper, std::span<std::byte> slab) {
           throw_if(target.file->write(storage::box_request(made.array, lower, upper), slab.data()));
-          if (!line.has("quiet")) bar.advance(slab.size());
+          if (bar) bar->advance(slab.size());
         });
     throw_if(target.file->sync());
-    bar.finish();
+    if (bar) bar->finish();
   } catch (...) {
     core.abandon(target);
     throw;
