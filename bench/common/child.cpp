@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,6 +29,15 @@ std::uint64_t peak_rss() {
   return 0;
 }
 
+double processor_seconds() {
+  rusage u = {};
+  ::getrusage(RUSAGE_SELF, &u);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
+  return seconds(u.ru_utime) + seconds(u.ru_stime);
+}
+
 [[noreturn]] void be_the_child(int out, const memory_cap& cap, const std::function<json()>& work) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   for (const int s : {SIGINT, SIGTERM, SIGHUP}) ::signal(s, SIG_DFL);
@@ -36,6 +46,7 @@ std::uint64_t peak_rss() {
     cap.enter();
     result["result"] = work();
     result["result"]["peak_rss"] = peak_rss();
+    result["result"]["processor_seconds"] = processor_seconds();
   } catch (const std::exception& e) {
     result = {{"error", e.what()}};
   }
