@@ -95,7 +95,8 @@ bool array_source::nothing_to_load(block_index b, load_part part) const noexcept
   return part == load_part::outside_promise && reader(*this).covered(b);
 }
 
-void array_source::load(block_index b, load_part part, std::byte* frame, completion done) {
+std::uint64_t array_source::load(block_index b, load_part part, std::byte* frame,
+                                 completion done) {
   const state_ptr now = current();
   const array_geometry& g = now->geometry;
   request r;
@@ -110,7 +111,10 @@ void array_source::load(block_index b, load_part part, std::byte* frame, complet
       }
     }
     if (!whole) {
-      if (g.covers(b, box)) return done({});
+      if (g.covers(b, box)) {
+        done({});
+        return 0;
+      }
       // Nodes read whole chunks: many small pieces may cost more than the block in one go.
       r = g.outside_request(b, box);
       const std::uint64_t limit = g.block_bytes() / 2;
@@ -118,14 +122,19 @@ void array_source::load(block_index b, load_part part, std::byte* frame, complet
     }
   }
   if (whole) r = g.block_request(b);
+  const std::uint64_t bytes = r.bytes();
   now->file->read(std::make_shared<const request>(std::move(r)), frame,
                   [now, done = std::move(done)](const failure& f) { done(f); });
+  return bytes;
 }
 
-void array_source::store(block_index b, const std::byte* frame, completion done) {
+std::uint64_t array_source::store(block_index b, const std::byte* frame, completion done) {
   const state_ptr now = current();
-  now->file->write(std::make_shared<const request>(now->geometry.block_request(b)), frame,
+  request r = now->geometry.block_request(b);
+  const std::uint64_t bytes = r.bytes();
+  now->file->write(std::make_shared<const request>(std::move(r)), frame,
                    [now, done = std::move(done)](const failure& f) { done(f); });
+  return bytes;
 }
 
 }  // namespace ooc::detail

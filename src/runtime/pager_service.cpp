@@ -121,10 +121,10 @@ void pager::load(frame* f, load_part part) {
     on_loaded(f, {});
     return;
   }
-  if (part == load_part::whole)
-    counters::add(memory_.count().bytes_read, s.block_bytes());
   try {
-    s.source->load(b, part, f->memory, [this, f](const failure& r) { on_loaded(f, r); });
+    const std::uint64_t bytes =
+        s.source->load(b, part, f->memory, [this, f](const failure& r) { on_loaded(f, r); });
+    counters::add(memory_.count().bytes_read, bytes);
   } catch (const std::exception& e) {
     on_loaded(f, {std::make_error_code(std::errc::not_enough_memory), e.what()});
   }

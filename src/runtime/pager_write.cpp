@@ -62,12 +62,13 @@ void pager::start_store(lock_type& l, frame* f, const std::byte* from, block_sta
   ++transfers_;
   ++stores_in_flight_;
   if (group) group->begin();
-  counters::add(memory_.count().bytes_written, s.block_bytes());
   l.unlock();
   try {
-    s.source->store(f->block, from, [this, f, then, group](const failure& r) {
-      on_stored(f, then, group, r);
-    });
+    const std::uint64_t bytes =
+        s.source->store(f->block, from, [this, f, then, group](const failure& r) {
+          on_stored(f, then, group, r);
+        });
+    counters::add(memory_.count().bytes_written, bytes);
   } catch (const std::exception& e) {
     on_stored(f, then, group, {std::make_error_code(std::errc::not_enough_memory), e.what()});
   }
@@ -213,9 +214,10 @@ failure pager::write_pinned(segment_state& s, block_index index) {
   copy_racing(copy.get(), s.address(index), n);
   store_group group;
   group.begin();
-  s.source->store(index, copy.get(), [&](const failure& r) { group.end(r); });
+  const std::uint64_t bytes =
+      s.source->store(index, copy.get(), [&](const failure& r) { group.end(r); });
   group.wait_below(1);
-  counters::add(memory_.count().bytes_written, n);
+  counters::add(memory_.count().bytes_written, bytes);
   return group.first ? described(s, index, "cannot be written", group.first) : failure{};
 }
 

@@ -32,7 +32,7 @@ class memory_source : public detail::block_source {
     for (auto& t : workers_) t.join();
   }
 
-  void load(detail::block_index b, detail::load_part, std::byte* frame, completion done) override {
+  std::uint64_t load(detail::block_index b, detail::load_part, std::byte* frame, completion done) override {
     ++loads;
     run([=, this, done = std::move(done)] {
       if (fail_loads > 0 && fail_loads-- > 0) return done(injected());
@@ -42,14 +42,16 @@ class memory_source : public detail::block_source {
       }
       done({});
     });
+    return block_bytes_;
   }
-  void store(detail::block_index b, const std::byte* frame, completion done) override {
+  std::uint64_t store(detail::block_index b, const std::byte* frame, completion done) override {
     ++stores;
     run([=, this, done = std::move(done)] {
       if (fail_stores > 0 && fail_stores-- > 0) return done(injected());
       copy_out(b, frame);
       done({});
     });
+    return block_bytes_;
   }
   bool nothing_to_load(detail::block_index, detail::load_part part) const noexcept override {
     return loads_nothing || (part == detail::load_part::outside_promise && promise_covers_blocks);
