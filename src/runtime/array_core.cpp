@@ -298,10 +298,15 @@ pinned_region array_core::pin(box_view b, access_mode mode) const {
   pinned_region region;
   region.mode = mode;
   region.blocks = now->geometry.blocks_of(box);
-  for (const byte_run& run : now->geometry.runs_of(box))
-    region.rows.push_back({base() + run.offset, run.length});
-  throw_if(segment_->pin(region.blocks, mode));
+  throw_if(segment_->pin(region.blocks, mode));  // first: a box that fits has few enough runs
   ++pins_;
+  try {
+    for (const byte_run& run : now->geometry.runs_of(box))
+      region.rows.push_back({base() + run.offset, run.length});
+  } catch (...) {
+    unpin(region);
+    throw;
+  }
   return region;
 }
 
