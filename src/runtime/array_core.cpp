@@ -233,9 +233,10 @@ void array_core::writeback(durability d) {
   if (!writable_) return;
   throw_if(segment_->writeback());
   if (d == durability::acknowledged) return;
-  failure f = source_->current()->file->sync();
+  failure f = entry_->opened.file->sync();
   if (f) f.what = "array '" + path_ + "' cannot be made durable: " + f.what;
   throw_if(f);
+  store_.core()->metadata().sync();  // the file's entry with it
 }
 
 void array_core::invalidate(bool discard) {

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "runtime/fault_handler.hpp"
 #include "runtime/log.hpp"
 #include "runtime/pager.hpp"
 #include "storage/stripe_choice.hpp"
@@ -67,8 +68,8 @@ void check_fits(const storage::entry& meta, const std::string& path, const block
 // The segment comes first: a budget that is too small is then refused before anything is made.
 block_core::block_core(runtime& rt, const store& s, std::string_view path, const blocking& b,
                        const block_file_options& options, how h)
-    : path_(path), writable_(h != how::open_read_only), source_(b) {
-  storage::store_core& core = *s.core();
+    : path_(path), writable_(h != how::open_read_only), store_(s.core()), source_(b) {
+  storage::store_core& core = *store_;
   rt.pager().account_store(&core, core.staging_bytes());
   const segment_options wanted = options_for(path_, b, options.max_superblocks, writable_);
   try {
@@ -82,18 +83,17 @@ block_core::block_core(runtime& rt, const store& s, std::string_view path, const
                           " bytes that the budget has for blocks; give the runtime more memory or "
                           "choose smaller buffer factors");
   }
-  const storage::opened_file f =
-      h == how::create
+  opened_ = h == how::create
           ? core.create(path_, file_for(b, options, s.nodes()))
           : core.open(path_, writable_ ? storage::open_mode::read_write : storage::open_mode::read);
-  if (h != how::create) check_fits(f.meta, path_, b);
-  claim_ = file_claim(core.uuid(), f.meta.id, path_, "a block_file");
-  striping_ = f.meta.striping;
-  source_.set_file(f.file);
+  if (h != how::create) check_fits(opened_.meta, path_, b);
+  claim_ = file_claim(core.uuid(), opened_.meta.id, path_, "a block_file");
+  source_.set_file(opened_.file);
 }
 
 block_core::~block_core() {
   if (closed()) return;
+  if (fault_handler::in_forked_child()) return;  // the parent's data, and none of its threads
   try {
     if (const failure f = segment_->writeback())
       log_error("block file " + quoted(path_) + " closed with " +
@@ -290,7 +290,7 @@ void block_core::prefetch(const block_coordinates& at) {
 void block_core::writeback(durability d) {
   check_open();
   throw_if(segment_->writeback());
-  if (d == durability::durable) throw_if(source_.file().sync());
+  if (d == durability::durable) store_->sync(opened_);
 }
 
 void block_core::invalidate(bool discard) {

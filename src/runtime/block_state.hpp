@@ -58,6 +58,13 @@ struct block {
     return word.compare_exchange_strong(expected, word_of(to), std::memory_order_acq_rel);
   }
 
+  /// From `out` to `queued`, for a fault handler that will wait: a failure is fatal from now on.
+  bool try_queue_fault() noexcept {
+    std::uint32_t expected = word_of(block_state::out);
+    return word.compare_exchange_strong(expected, word_of(block_state::queued) | fault_bit,
+                                        std::memory_order_acq_rel);
+  }
+
   /// Ends a transient state: everybody who slept looks again.  Returns the waiter bits.
   std::uint32_t publish(block_state to) noexcept {
     const std::uint32_t before = word.exchange(word_of(to), std::memory_order_acq_rel);

@@ -19,7 +19,7 @@ bool pager::on_fault(segment_state& s, block_index index, touch t) noexcept {
     switch (state_of(word)) {
       case block_state::out:
         if (load_inline(s, index, t)) return true;
-        if (b.try_take(block_state::out, block_state::queued)) {
+        if (b.try_queue_fault()) {
           lock_type l(memory_.mutex());
           if (!post(l, {&s, index, t, true})) {  // more waiting threads than the ring holds
             b.publish(block_state::out);

@@ -128,7 +128,12 @@ class local_io_service final : public io_service {
  public:
   local_io_service(const std::filesystem::path& folder, const local_node_options& options)
       : pool_(std::make_shared<thread_pool>(folder, options)) {}
-  ~local_io_service() override { pool_->stop(); }
+  ~local_io_service() override {
+    if (::getpid() == owner_)
+      pool_->stop();
+    else
+      new std::shared_ptr<thread_pool>(pool_);  // a forked child has none of the threads: leave them be
+  }
 
   void read(shape_ptr file, std::uint32_t turn, request_ptr r, std::byte* memory,
             completion done) override {
@@ -196,6 +201,7 @@ class local_io_service final : public io_service {
     return op;
   }
 
+  const pid_t owner_ = ::getpid();
   const std::shared_ptr<thread_pool> pool_;
 };
 

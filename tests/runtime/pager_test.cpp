@@ -317,7 +317,7 @@ TEST_CASE("a load that fails under an element access ends the process with the d
     (void)shared;
     memory_source source(8, kib64, 1);
     segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 8}, source);
-    source.fail_loads = 1;
+    source.fail_loads = 1000;
     volatile std::uint64_t x = words(s)[0];
     (void)x;
     ::_exit(0);
