@@ -1,8 +1,8 @@
 // The pool of I/O threads of a local node and its front, an io_service.
 //
-// One FIFO queue; threads are started when there is work and none is idle, up to the limit, and each
-// runs one operation at a time.  A parked operation is owned by its share's chunk_locks (as a raw
-// pointer) until it comes back at the head of the queue.
+// One FIFO queue; threads are started when there is work and none is idle, up to the limit, and
+// each runs one operation at a time.  A parked operation is owned by its share's chunk_locks (as a
+// raw pointer) until it comes back at the head of the queue.
 //
 // Destruction waits for every operation that was submitted.  A completion may drop the last
 // reference to the node: then the thread it runs on is left to end by itself.
@@ -210,9 +210,10 @@ class local_io_service final : public io_service {
 std::shared_ptr<io_service> open_local_node(const std::filesystem::path& folder,
                                             const local_node_options& options) {
   if (options.workers == 0 || options.staging == 0 || options.staging % (64 << 10) != 0)
-    throw usage_error(errc::invalid_request,
-                      "a local node needs at least one worker and a staging size that is a multiple "
-                      "of 64 KiB");
+    throw usage_error(
+        errc::invalid_request,
+        "a local node needs at least one worker and a staging size that is a multiple "
+        "of 64 KiB");
   const auto shares = folder / "shares";
   std::error_code code;
   if (!std::filesystem::is_directory(folder, code) && !code)
@@ -220,8 +221,7 @@ std::shared_ptr<io_service> open_local_node(const std::filesystem::path& folder,
   if (!code) std::filesystem::create_directory(shares, code);
   if (!code && ::access(shares.c_str(), R_OK | W_OK | X_OK) != 0)
     code = {errno, std::generic_category()};
-  if (code)
-    throw io_error(code, "node " + folder.string() + ": the folder cannot be used");
+  if (code) throw io_error(code, "node " + folder.string() + ": the folder cannot be used");
   return std::make_shared<local_io_service>(std::filesystem::absolute(folder), options);
 }
 

@@ -19,10 +19,14 @@ constexpr auto pause_after_yielding = 500us;
 constexpr std::uint64_t whole_share = 0;  // the first of all lock bytes
 constexpr std::uint64_t chunks_per_region = region_locks::region_bytes / chunk_size;
 
-std::uint64_t lock_byte(std::uint64_t region) { return region + 1; }
+std::uint64_t lock_byte(std::uint64_t region) {
+  return region + 1;
+}
 
 // The byte by which a process says that it waits for lock `byte`.
-std::uint64_t waiting_byte(std::uint64_t byte) { return (std::uint64_t{1} << 61) + byte; }
+std::uint64_t waiting_byte(std::uint64_t byte) {
+  return (std::uint64_t{1} << 61) + byte;
+}
 
 struct flock one_byte(std::uint64_t byte, short type) {
   struct flock l {};
@@ -74,8 +78,8 @@ int region_locks::acquire(std::uint64_t byte, short type) {
   std::unique_lock lock(mutex_);
   for (;;) {
     state& s = states_[byte];  // a map: stays where it is while others come and go
-    if (s.holders > 0 && (std::chrono::steady_clock::now() - s.since < undisturbed ||
-                          !wanted_elsewhere(byte))) {
+    if (s.holders > 0 &&
+        (std::chrono::steady_clock::now() - s.since < undisturbed || !wanted_elsewhere(byte))) {
       ++s.holders;
       return 0;
     }

@@ -66,14 +66,24 @@ share_operations::share_operations(std::filesystem::path folder, bool direct_io,
 
 bool share_operations::step(operation& op, io_worker& w) {
   switch (op.kind) {
-    case io_kind::read: return read(op, w);
-    case io_kind::write: return write(op, w);
-    case io_kind::sync: return sync(op);
-    case io_kind::resize: return resize(op, w);
-    case io_kind::remove: return remove(op);
-    case io_kind::verify: return verify(op, w);
-    case io_kind::create: op.result = create(op); return true;
-    case io_kind::list: op.result = list(op); return true;
+    case io_kind::read:
+      return read(op, w);
+    case io_kind::write:
+      return write(op, w);
+    case io_kind::sync:
+      return sync(op);
+    case io_kind::resize:
+      return resize(op, w);
+    case io_kind::remove:
+      return remove(op);
+    case io_kind::verify:
+      return verify(op, w);
+    case io_kind::create:
+      op.result = create(op);
+      return true;
+    case io_kind::list:
+      op.result = list(op);
+      return true;
   }
   return true;
 }

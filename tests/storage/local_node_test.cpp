@@ -1,13 +1,12 @@
 // A local node against a plain array in memory.
 #include "storage/local_node.hpp"
 
-#include <catch2/catch.hpp>
-
 #include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <atomic>
+#include <catch2/catch.hpp>
 #include <cstring>
 #include <thread>
 
@@ -123,13 +122,16 @@ request random_request(Engine& random, std::uint64_t size) {
     r.add(first * 4096, 0, n * 4096);
   } else if (kind == 1) {  // anything
     const std::uint64_t first = between(random, 0, size - 1);
-    r.add(first, between(random, 0, 1) * 8, between(random, 1, std::min<std::uint64_t>(size - first, 40000)));
+    r.add(first, between(random, 0, 1) * 8,
+          between(random, 1, std::min<std::uint64_t>(size - first, 40000)));
   } else {  // strided, perhaps nested
     nested_request n;
     n.run = kind == 2 ? between(random, 1, 3000) : 4096 * between(random, 1, 3);
     n.depth = 2;
-    n.levels[1] = {between(random, 1, 12), n.run + between(random, 0, 2) * (kind == 2 ? 1111 : 4096), n.run};
-    n.levels[0] = {between(random, 1, 4), n.levels[1].count * n.levels[1].file_step + 4096 * between(random, 0, 9),
+    n.levels[1] = {between(random, 1, 12),
+                   n.run + between(random, 0, 2) * (kind == 2 ? 1111 : 4096), n.run};
+    n.levels[0] = {between(random, 1, 4),
+                   n.levels[1].count * n.levels[1].file_step + 4096 * between(random, 0, 9),
                    n.levels[1].count * n.run};
     const std::uint64_t reach = n.levels[0].count * n.levels[0].file_step;
     if (reach > size) return request::contiguous(0, size);
@@ -185,8 +187,8 @@ TEST_CASE("random writes, reads, resizes and reopenings equal a plain array") {
           const bool ring = n % 4 != 1;
           CAPTURE(sf, nn, element, direct, sparse, ring);
           random_life(make_shape(77, {0, nn, sf}, size, sparse, pattern(element)),
-                      {.workers = 3, .staging = 64 << 10, .direct_io = direct, .io_uring = ring}, 60,
-                      seed + n++);
+                      {.workers = 3, .staging = 64 << 10, .direct_io = direct, .io_uring = ring},
+                      60, seed + n++);
         }
 }
 
@@ -207,8 +209,10 @@ TEST_CASE("a request past the end of the file is refused") {
   const shape_ptr f = make_shape(1, {0, 1, 4096}, 10000);
   REQUIRE_FALSE(create(*node, f));
   bytes memory(20000);
-  CHECK(read(*node, f, 0, request::contiguous(9999, 2), memory.data()).code == errc::invalid_request);
-  CHECK(write(*node, f, 0, request::contiguous(9999, 2), memory.data()).code == errc::invalid_request);
+  CHECK(read(*node, f, 0, request::contiguous(9999, 2), memory.data()).code ==
+        errc::invalid_request);
+  CHECK(write(*node, f, 0, request::contiguous(9999, 2), memory.data()).code ==
+        errc::invalid_request);
   CHECK_FALSE(read(*node, f, 0, request::contiguous(9999, 1), memory.data()));
 }
 
@@ -230,10 +234,10 @@ TEST_CASE("a missing share is named") {
   auto node = open_local_node(folder.path());
   const shape_ptr f = make_shape(0xabc, {0, 1, 4096}, 10000);
   bytes memory(100);
-  for (const failure& e : {read(*node, f, 0, request::contiguous(0, 100), memory.data()),
-                           write(*node, f, 0, request::contiguous(0, 100), memory.data()),
-                           sync(*node, f), resize(*node, f, 0, 5), verify(*node, f).first,
-                           ooc::testing::remove(*node, 0xabc)}) {
+  for (const failure& e :
+       {read(*node, f, 0, request::contiguous(0, 100), memory.data()),
+        write(*node, f, 0, request::contiguous(0, 100), memory.data()), sync(*node, f),
+        resize(*node, f, 0, 5), verify(*node, f).first, ooc::testing::remove(*node, 0xabc)}) {
     CHECK(e.code == std::errc::no_such_file_or_directory);
     CHECK_THAT(e.what, Catch::Contains(folder.path().string()) &&
                            Catch::Contains("shares/bc/0000000000000abc"));

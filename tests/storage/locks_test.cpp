@@ -1,5 +1,4 @@
 #include <catch2/catch.hpp>
-
 #include <thread>
 
 #include "storage/chunk_locks.hpp"

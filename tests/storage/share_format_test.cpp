@@ -1,6 +1,5 @@
 // docs/disk-format.md and the code say the same.
 #include <catch2/catch.hpp>
-
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -44,13 +43,12 @@ std::map<std::size_t, unsigned char> documented_bytes() {
 
 TEST_CASE("the worked example of docs/disk-format.md is what a node writes") {
   temporary_folder folder;
-  const shape_ptr f =
-      make_shape(10, {0, 2, 4096}, 9000, false, {std::byte{'a'}, std::byte{'b'}});
+  const shape_ptr f = make_shape(10, {0, 2, 4096}, 9000, false, {std::byte{'a'}, std::byte{'b'}});
   auto node = open_local_node(folder.path());
   REQUIRE_FALSE(create(*node, f, 1));
   const char* word = "oocarray";
-  REQUIRE_FALSE(write(*node, f, 1, request::contiguous(4100, 8),
-                      reinterpret_cast<const std::byte*>(word)));
+  REQUIRE_FALSE(
+      write(*node, f, 1, request::contiguous(4100, 8), reinterpret_cast<const std::byte*>(word)));
   const fs::path files = folder.path() / "shares" / "0a";
   CHECK(contents(files / "000000000000000a.sum").substr(24, 16) ==
         std::string(reinterpret_cast<const char*>(this_boot().data()), 16));
