@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <stdexcept>
@@ -155,27 +154,6 @@ double buffered_write(const path& file) {
     for (std::uint64_t k = 0; k < n; ++k) f.write(b.get(), request_bytes, k * request_bytes);
     if (::fdatasync(f.fd()) != 0) fail("syncing", file);
   });
-}
-
-namespace {
-
-double better(const char* what, const path& file, double direct, double buffered) {
-  const double mib = static_cast<double>(std::filesystem::file_size(file)) / (1 << 20);
-  std::fprintf(stderr, "  raw %-6s %20.0f MiB/s direct, %.0f buffered\n", what, mib / direct,
-               mib / buffered);
-  return std::min(direct, buffered);
-}
-
-}  // namespace
-
-double fastest_read(const path& file) {
-  const double direct = direct_read({file});
-  return better("read", file, direct, buffered_read(file));
-}
-
-double fastest_write(const path& file) {
-  const double direct = direct_write({file});
-  return better("write", file, direct, buffered_write(file));
 }
 
 }  // namespace bench::raw

@@ -28,8 +28,4 @@ double buffered_read(const path& file);
 /// Through the page cache, until the bytes are on the disk.
 double buffered_write(const path& file);
 
-/// The better of direct and buffered.
-double fastest_read(const path& file);
-double fastest_write(const path& file);
-
 }  // namespace bench::raw

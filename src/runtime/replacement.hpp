@@ -2,7 +2,7 @@
 //
 // Hits on mapped blocks are invisible, so exact LRU cannot be had.  Resident blocks stand in two
 // queues: `young` ones are mapped; when half of the residents are not yet `old`, each block that
-// comes in lets the two longest-standing young ones age: their access is taken away while their
+// comes in lets up to four of the longest-standing young ones age: their access is taken away while their
 // bytes stay.  A touch of an old block is a cheap soft fault that brings it back to the young end;
 // victims are taken from the head of `old`.  Misses stay within a few per cent of exact LRU
 // (bench: `oocbench lru`).
@@ -62,7 +62,7 @@ class replacement {
 
   /// True while a block that comes in should let others age.
   bool wants_ageing() const noexcept { return old_.size() < (old_.size() + young_.size()) / 2; }
-  static constexpr int aged_per_miss = 2;
+  static constexpr int aged_per_miss = 4;
 
   frame* oldest_young() const noexcept { return young_.head(); }
   frame* oldest() const noexcept { return old_.head(); }
