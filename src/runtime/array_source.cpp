@@ -95,8 +95,7 @@ bool array_source::nothing_to_load(block_index b, load_part part) const noexcept
   return part == load_part::outside_promise && reader(*this).covered(b);
 }
 
-std::uint64_t array_source::load(block_index b, load_part part, std::byte* frame,
-                                 completion done) {
+std::uint64_t array_source::load(block_index b, load_part part, std::byte* frame, completion done) {
   const state_ptr now = current();
   const array_geometry& g = now->geometry;
   request r;

@@ -8,7 +8,8 @@ storage::request_ptr superblock_source::request_for(block_index b) const {
   return r;
 }
 
-std::uint64_t superblock_source::load(block_index b, load_part part, std::byte* frame, completion done) {
+std::uint64_t superblock_source::load(block_index b, load_part part, std::byte* frame,
+                                      completion done) {
   if (nothing_to_load(b, part)) {
     done({});
     return 0;

@@ -18,7 +18,9 @@ using ooc::testing::temporary_folder;
 
 namespace {
 
-std::string url(const temporary_folder& f) { return "local:" + (f.path() / "store").string(); }
+std::string url(const temporary_folder& f) {
+  return "local:" + (f.path() / "store").string();
+}
 
 store small_store(const temporary_folder& f) {
   return store::open(url(f), {.workers = 2, .staging = 64_KiB});
@@ -113,7 +115,8 @@ TEST_CASE("a forked child that ends normally neither hangs nor writes; a touch t
   temporary_folder folder;
   auto rt = std::make_unique<runtime>(runtime_options{.memory = 2_MiB, .block = 64_KiB});
   auto s = std::make_unique<store>(small_store(folder));
-  auto a = std::make_unique<ooc_array<int, 1>>(*rt, *s, "a", create, std::array<std::size_t, 1>{100000});
+  auto a =
+      std::make_unique<ooc_array<int, 1>>(*rt, *s, "a", create, std::array<std::size_t, 1>{100000});
   (*a)[7] = 1;
 
   const pid_t leaver = ::fork();

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <random>
 
-#include "storage/random_seed.hpp"
+#include "random_seed.hpp"
 
 namespace ooc::testing {
 

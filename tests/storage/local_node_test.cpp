@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "storage/node_fixture.hpp"
-#include "storage/random_seed.hpp"
+#include "random_seed.hpp"
 
 using namespace ooc::testing;
 using namespace ooc;

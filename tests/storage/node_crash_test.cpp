@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "storage/node_fixture.hpp"
-#include "storage/random_seed.hpp"
+#include "random_seed.hpp"
 #include "storage/undo_journal.hpp"
 
 using namespace ooc::testing;

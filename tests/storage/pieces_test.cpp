@@ -6,7 +6,7 @@
 #include <map>
 #include <numeric>
 
-#include "storage/random_seed.hpp"
+#include "random_seed.hpp"
 
 using ooc::nested_request;
 using ooc::request;
