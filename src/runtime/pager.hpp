@@ -43,6 +43,7 @@ class pager {
                                   bool discard);
   void prefetch(segment_state& s, std::span<const block_range> which);
   void advise(segment_state& s, access_pattern p);
+  void promise(segment_state& s, std::span<const block_range> which);
   failure pin(segment_state& s, std::span<const block_range> which, access_mode mode);
   void unpin(segment_state& s, std::span<const block_range> which, access_mode mode) noexcept;
 

@@ -198,6 +198,20 @@ void pager::advise(segment_state& s, access_pattern p) {
   s.streams.advise(p);
 }
 
+// A block in memory is marked where its next write will fault, so that the mark is used up by it; it
+// counts if the block is evicted before.
+void pager::promise(segment_state& s, std::span<const block_range> which) {
+  signals_blocked no_signals;
+  for (const block_range& r : which)
+    for (block_index i = r.first; i < r.last; ++i) {
+      block& b = s.at(i);
+      const block_state state = b.state();
+      if (is_transient(state) || state == block_state::rw || !b.try_take(state)) continue;
+      b.promised.store(1, std::memory_order_relaxed);
+      b.publish(state);
+    }
+}
+
 void pager::prefetch(segment_state& s, std::span<const block_range> which) {
   for (const block_range& r : which)
     for (block_index b = r.first; b < r.last; ++b) {

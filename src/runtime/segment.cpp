@@ -112,9 +112,7 @@ void segment::unpin(std::span<const block_range> which, access_mode mode) noexce
 }
 
 void segment::promise(std::span<const block_range> which) {
-  for (const block_range& r : which)
-    for (block_index b = r.first; b < r.last; ++b)
-      if (block& k = state_->at(b); k.state() == block_state::out) k.promised = 1;
+  pager_.promise(*state_, which);
 }
 
 void segment::clear_promises() {

@@ -226,6 +226,23 @@ TEST_CASE("a promised block is not loaded for a write, and is for a read") {
   CHECK(words(s)[words_per_block + 1] == 0);
 }
 
+TEST_CASE("a promise holds for a block in memory that is evicted before it is overwritten") {
+  runtime rt({.memory = 1_MiB});
+  memory_source source(64, kib64, 1);
+  source.promise_covers_blocks = true;
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 64}, source);
+  volatile std::uint64_t sink = 0;
+  for (std::size_t b = 0; b < 64; ++b) sink = sink + words(s)[b * words_per_block];
+  const std::size_t before = source.loads;
+  const block_range all[] = {{0, 64}};
+  s.promise(all);
+  for (std::size_t b = 0; b < 64; ++b) words(s)[b * words_per_block] = b;
+  CHECK(source.loads == before);
+  // What was overwritten is an ordinary block again.
+  for (std::size_t b = 0; b < 64; ++b) words(s)[b * words_per_block + 1] = b;
+  for (std::size_t b = 0; b < 64; ++b) REQUIRE(words(s)[b * words_per_block] == b);
+}
+
 TEST_CASE("an array with a limit of its own stays within it") {
   runtime rt({.memory = 4_MiB});
   memory_source source(64, kib64, 1);
