@@ -8,7 +8,7 @@
 #include <map>
 #include <set>
 
-#include "array/random_seed.hpp"
+#include "array/random_source.hpp"
 #include "oocarray/error.hpp"
 
 using namespace ooc;

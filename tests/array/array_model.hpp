@@ -12,7 +12,7 @@
 #include <tuple>
 #include <vector>
 
-#include "array/random_seed.hpp"
+#include "array/random_source.hpp"
 #include "array/test_arrays.hpp"
 
 namespace ooc::testing {

@@ -10,7 +10,7 @@
 #include <ranges>
 #include <thread>
 
-#include "array/random_seed.hpp"
+#include "array/random_source.hpp"
 #include "array/test_arrays.hpp"
 #include "oocarray/eigen.hpp"
 
