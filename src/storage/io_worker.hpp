@@ -68,7 +68,7 @@ class io_worker {
   std::byte* spare() const noexcept { return buffer_.get() + sink_bytes; }
   std::byte* sink() const noexcept { return buffer_.get(); }
   /// Gaps up to this size between wanted chunks are read and dropped: one longer transfer is
-  /// cheaper than two (docs/decisions/sieving.md).
+  /// cheaper than two (docs/decisions/0005-sieving.md).
   static constexpr std::uint64_t sink_bytes = 8 << 10;
 
   // Scratch for the batch in progress.
