@@ -6,7 +6,7 @@ if(CMAKE_BUILD_TYPE STREQUAL "Debug")
 endif()
 if(OOCARRAY_SANITIZE)
   target_compile_options(oocarray_options INTERFACE -fsanitize=${OOCARRAY_SANITIZE}
-    -fno-omit-frame-pointer -fno-sanitize-recover=all)
+    -fno-omit-frame-pointer -fno-sanitize-recover=all -g1)  # line numbers, and builds in half the time
   target_link_options(oocarray_options INTERFACE -fsanitize=${OOCARRAY_SANITIZE})
 endif()
 find_program(CCACHE ccache)

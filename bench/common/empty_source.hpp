@@ -16,6 +16,11 @@ class empty_source final : public ooc::detail::block_source {
     done({});
     return 0;
   }
+  std::uint64_t store_changes(ooc::detail::block_index, const std::byte*, const std::byte*,
+                              completion done) override {
+    done({});
+    return 0;
+  }
   bool nothing_to_load(ooc::detail::block_index, ooc::detail::load_part) const noexcept override {
     return true;
   }

@@ -58,6 +58,12 @@ struct array_options {
   /// Permission bits of a new file, as in POSIX.
   std::uint32_t mode = 0644;
 
+  /// Other processes write to this array at the same time, other elements: each then sends only the
+  /// elements that it changed, so that nobody's are lost even within one block.  All of them must say
+  /// so; without it a second writing process is refused.  A block that is written to takes twice its
+  /// memory, and overwrite() saves nothing.
+  bool shared = false;
+
   access_pattern pattern = access_pattern::automatic;
 };
 

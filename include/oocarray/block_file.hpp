@@ -45,6 +45,8 @@ struct block_file_options {
   /// Superblocks of this file in memory, at most; 0: as many as the budget holds.  At least 4 are
   /// held (the paper's library holds one).
   std::uint64_t max_superblocks = 0;
+  /// Other processes write other records of the file at the same time: see array_options::shared.
+  bool shared = false;
 
   // At creation only:
   std::string element_type;  ///< recorded with the file ("f8", "c16" ...); empty: plain records

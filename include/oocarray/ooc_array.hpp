@@ -355,6 +355,7 @@ class ooc_array {
                  .max_extent = o.max_extent,
                  .replace = o.replace,
                  .mode = o.mode,
+                 .shared = o.shared,
                  .pattern = o.pattern};
     return r;
   }

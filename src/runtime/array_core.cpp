@@ -31,6 +31,11 @@ std::string parent_of(const std::string& path) {
   return last == std::string::npos || slash == std::string::npos ? "" : path.substr(0, slash);
 }
 
+writing writing_as(const array_request& r) {
+  if (r.action == array_request::how::open_read_only) return writing::no;
+  return r.options.shared ? writing::together : writing::alone;
+}
+
 }  // namespace
 
 /// The file behind an array, as it is now.
@@ -61,7 +66,7 @@ array_core::array_core(runtime& rt, const ooc::store& s, std::string_view path,
     storage::opened_file f =
         core.open(path_, writable_ ? storage::open_mode::read_write : storage::open_mode::read);
     const array_plan plan = plan_existing(path_, r, f.meta, block);
-    claim_ = std::make_unique<file_claim>(core.uuid(), f.meta.id, path_, "an ooc_array");
+    claim_ = std::make_unique<file_claim>(core, f.meta.id, path_, "an ooc_array", writing_as(r));
     set_up(rt, r, plan);
     entry_->opened = std::move(f);
     source_->set(plan.geometry, entry_->opened.file);
@@ -85,6 +90,7 @@ void array_core::set_up(runtime& rt, const array_request& r, const array_plan& p
   o.max_blocks = g.max_blocks();
   o.max_resident = plan.buffers;
   o.writable = writable_;
+  o.shared = r.options.shared;
   segment_ = std::make_unique<detail::segment>(rt.pager(), std::move(o), *source_);
   if (r.options.pattern != access_pattern::automatic) segment_->advise(r.options.pattern);
 }
@@ -121,7 +127,7 @@ void array_core::make_file(const array_request& r, const array_plan& plan) {
     try {
       const storage::entry old = core.metadata().lookup(path_);
       if (old.kind == storage::entry_kind::file) {
-        const file_claim unused(core.uuid(), old.id, path_, "an ooc_array");
+        const file_claim unused(core, old.id, path_, "an ooc_array", writing::alone);
         core.remove(path_);
       }
     } catch (const error& e) {
@@ -136,7 +142,8 @@ void array_core::make_file(const array_request& r, const array_plan& plan) {
                                     "' exists already; open it with ooc::open, or create it with "
                                     "options.replace = true");
   }
-  claim_ = std::make_unique<file_claim>(core.uuid(), entry_->opened.meta.id, path_, "an ooc_array");
+  claim_ = std::make_unique<file_claim>(core, entry_->opened.meta.id, path_, "an ooc_array",
+                                        writing_as(r));
   source_->set(g, entry_->opened.file);
 }
 

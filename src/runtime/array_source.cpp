@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "runtime/changes.hpp"
+
 namespace ooc::detail {
 namespace {
 
@@ -130,6 +132,17 @@ std::uint64_t array_source::load(block_index b, load_part part, std::byte* frame
 std::uint64_t array_source::store(block_index b, const std::byte* frame, completion done) {
   const state_ptr now = current();
   request r = now->geometry.block_request(b);
+  const std::uint64_t bytes = r.bytes();
+  now->file->write(std::make_shared<const request>(std::move(r)), frame,
+                   [now, done = std::move(done)](const failure& f) { done(f); });
+  return bytes;
+}
+
+std::uint64_t array_source::store_changes(block_index b, const std::byte* frame,
+                                          const std::byte* twin, completion done) {
+  const state_ptr now = current();
+  request r = changes(now->geometry.block_request(b),
+                      static_cast<std::uint32_t>(now->geometry.element_size()), frame, twin);
   const std::uint64_t bytes = r.bytes();
   now->file->write(std::make_shared<const request>(std::move(r)), frame,
                    [now, done = std::move(done)](const failure& f) { done(f); });

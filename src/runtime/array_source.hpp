@@ -48,6 +48,8 @@ class array_source : public block_source {
 
   std::uint64_t load(block_index b, load_part part, std::byte* frame, completion done) override;
   std::uint64_t store(block_index b, const std::byte* frame, completion done) override;
+  std::uint64_t store_changes(block_index b, const std::byte* frame, const std::byte* twin,
+                              completion done) override;
   bool nothing_to_load(block_index b, load_part part) const noexcept override;
 
  private:

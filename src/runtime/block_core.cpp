@@ -73,7 +73,8 @@ block_core::block_core(runtime& rt, const store& s, std::string_view path, const
     : path_(path), writable_(h != how::open_read_only), store_(s.core()), source_(b) {
   storage::store_core& core = *store_;
   rt.pager().account_store(&core, core.staging_bytes());
-  const segment_options wanted = options_for(path_, b, options.max_superblocks, writable_);
+  segment_options wanted = options_for(path_, b, options.max_superblocks, writable_);
+  wanted.shared = options.shared;
   try {
     segment_.emplace(rt.pager(), wanted, source_);
   } catch (const usage_error& e) {
@@ -89,7 +90,10 @@ block_core::block_core(runtime& rt, const store& s, std::string_view path, const
                              : core.open(path_, writable_ ? storage::open_mode::read_write
                                                           : storage::open_mode::read);
   if (h != how::create) check_fits(opened_.meta, path_, b);
-  claim_ = file_claim(core.uuid(), opened_.meta.id, path_, "a block_file");
+  claim_ = file_claim(core, opened_.meta.id, path_, "a block_file",
+                      !writable_       ? writing::no
+                      : options.shared ? writing::together
+                                       : writing::alone);
   source_.set_file(opened_.file);
 }
 

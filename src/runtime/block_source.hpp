@@ -36,6 +36,11 @@ class block_source {
   /// Returns the bytes given to the store.
   virtual std::uint64_t store(block_index b, const std::byte* frame, completion done) = 0;
 
+  /// The same for a block that others write to as well: sends only the elements that differ from
+  /// `twin`, the block as it was before it was written to.
+  virtual std::uint64_t store_changes(block_index b, const std::byte* frame, const std::byte* twin,
+                                      completion done) = 0;
+
   /// True if `load(b, part, ...)` would transfer nothing: the bytes of the frame are then as good
   /// as loaded.  Called in fault handlers: it must not allocate, lock or block.
   virtual bool nothing_to_load(block_index b, load_part part) const noexcept = 0;

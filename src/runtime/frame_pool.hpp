@@ -38,6 +38,7 @@ struct frame {
   frame_list list;      ///< where it is linked; pager's lock
   frame* segment_prev;  ///< frames of one segment; pager's lock
   frame* segment_next;
+  frame* twin;               ///< the block before its first write; shared segments only
   std::uint32_t pins;        ///< pager's lock
   std::uint32_t write_pins;  ///< pager's lock
   std::atomic<bool> dirty;

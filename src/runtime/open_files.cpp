@@ -22,9 +22,9 @@ registry& open_files() {
 
 }  // namespace
 
-file_claim::file_claim(std::string_view store_uuid, storage::file_id id, std::string_view path,
-                       std::string_view holder)
-    : uuid_(store_uuid), id_(id) {
+file_claim::file_claim(storage::store_core& store, storage::file_id id, std::string_view path,
+                       std::string_view holder, writing w)
+    : uuid_(store.uuid()), id_(id) {
   registry& r = open_files();
   const std::lock_guard lock(r.mutex);
   const auto [at, fresh] = r.holders.try_emplace({uuid_, id_}, holder);
@@ -32,6 +32,19 @@ file_claim::file_claim(std::string_view store_uuid, storage::file_id id, std::st
     throw usage_error(errc::busy,
                       "'" + std::string(path) + "' is already open in this process (" + at->second +
                           "): use that object, or close it before opening the file again");
+  try {
+    if (w != writing::no) {
+      writer_ = store.metadata().claim_writer(id_, w == writing::together);
+      if (!writer_)
+        throw usage_error(errc::busy,
+                          "'" + std::string(path) +
+                              "' is open for writing in another process: open it for reading only, "
+                              "or with options.shared = true in all of them");
+    }
+  } catch (...) {
+    r.holders.erase(at);
+    throw;
+  }
   held_ = true;
 }
 
@@ -41,12 +54,14 @@ file_claim& file_claim::operator=(file_claim&& o) noexcept {
     uuid_ = std::move(o.uuid_);
     id_ = std::exchange(o.id_, 0);
     held_ = std::exchange(o.held_, false);
+    writer_ = std::move(o.writer_);
   }
   return *this;
 }
 
 void file_claim::release() noexcept {
   if (!std::exchange(held_, false)) return;
+  writer_.reset();
   registry& r = open_files();
   const std::lock_guard lock(r.mutex);
   const auto at = r.holders.find({uuid_, id_});

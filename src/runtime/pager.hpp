@@ -75,7 +75,9 @@ class pager {
 
   // pager_fault.cpp
   bool load_inline(segment_state& s, block_index b, touch t) noexcept;
-  void map_ready(segment_state& s, block_index b, touch t) noexcept;
+  bool map_ready(segment_state& s, block_index b, touch t) noexcept;
+  bool begin_write(frame* f, const std::byte* bytes) noexcept;
+  void pause_for_frame() noexcept;
   void note_touch(lock_type& l, segment_state& s, block_index b, touch t) noexcept;
 
   // pager_service.cpp

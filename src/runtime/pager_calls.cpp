@@ -198,9 +198,10 @@ void pager::advise(segment_state& s, access_pattern p) {
   s.streams.advise(p);
 }
 
-// A block in memory is marked where its next write will fault, so that the mark is used up by it; it
-// counts if the block is evicted before.
+// A block in memory is marked where its next write will fault, so that the mark is used up by it;
+// it counts if the block is evicted before.
 void pager::promise(segment_state& s, std::span<const block_range> which) {
+  if (s.options.shared) return;  // what others wrote beside the box must be there to compare with
   signals_blocked no_signals;
   for (const block_range& r : which)
     for (block_index i = r.first; i < r.last; ++i) {
@@ -315,17 +316,23 @@ failure pager::pin_block(segment_state& s, block_index index, bool write) {
       memory_.release(g.lock, f);
       continue;
     }
+    g.lock.unlock();
+    if (state == block_state::old) memory_.set_access(f, PROT_READ);
+    if (write && !begin_write(f, state == block_state::ready ? f->memory : s.address(index))) {
+      if (state == block_state::old) memory_.set_access(f, PROT_NONE);
+      b.publish(state);
+      pause_for_frame();
+      continue;
+    }
     b.promised.store(0, std::memory_order_relaxed);
     f->partial = f->read_ahead = false;
-    if (write) memory_.mark_dirty(f);
     const bool writable = f->dirty.load(std::memory_order_relaxed);
-    memory_.order().forget(f);
-    g.lock.unlock();
     if (state == block_state::ready)
       memory_.map_in(f, writable);
-    else if (state == block_state::old || (writable && state == block_state::ro))
-      memory_.set_access(f, writable ? PROT_READ | PROT_WRITE : PROT_READ);
+    else if (writable && state != block_state::rw)
+      memory_.set_access(f, PROT_READ | PROT_WRITE);
     g.lock.lock();
+    memory_.order().forget(f);
     ++f->pins;
     if (write) ++f->write_pins;
     b.publish(writable ? block_state::rw : block_state::ro);

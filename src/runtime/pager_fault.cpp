@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "runtime/pager.hpp"
+#include "runtime/untracked.hpp"
 
 namespace ooc::detail {
 
@@ -36,15 +37,23 @@ bool pager::on_fault(segment_state& s, block_index index, touch t) noexcept {
 
       case block_state::ready:
         if (!b.try_take(block_state::ready)) break;
+        if (!map_ready(s, index, t)) break;
         if (!waited) counters::add(n.hits);
-        map_ready(s, index, t);
-        break;  // published; look again, as a partial block was only dropped
+        return true;
 
       case block_state::old: {
         if (!b.try_take(block_state::old)) break;
         frame* f = s.frame_of(b);
+        if (t == touch::write) {
+          if (s.options.shared) memory_.set_access(f, PROT_READ);
+          if (!begin_write(f, s.address(index))) {
+            memory_.set_access(f, PROT_NONE);
+            b.publish(block_state::old);
+            pause_for_frame();
+            break;
+          }
+        }
         b.promised.store(0, std::memory_order_relaxed);
-        if (t == touch::write) memory_.mark_dirty(f);
         const bool writable = f->dirty.load(std::memory_order_relaxed);
         memory_.set_access(f, writable ? PROT_READ | PROT_WRITE : PROT_READ);
         counters::add(n.soft_faults);
@@ -62,8 +71,12 @@ bool pager::on_fault(segment_state& s, block_index index, touch t) noexcept {
         if (!s.options.writable) return false;
         if (!b.try_take(block_state::ro)) break;
         frame* f = s.frame_of(b);
+        if (!begin_write(f, s.address(index))) {
+          b.publish(block_state::ro);
+          pause_for_frame();
+          break;
+        }
         b.promised.store(0, std::memory_order_relaxed);
-        memory_.mark_dirty(f);
         memory_.set_access(f, PROT_READ | PROT_WRITE);
         counters::add(n.write_faults);
         b.publish(block_state::rw);
@@ -95,7 +108,7 @@ bool pager::load_inline(segment_state& s, block_index index, touch t) noexcept {
   block& b = s.at(index);
   const bool promised = t == touch::write && b.promised.load(std::memory_order_relaxed);
   const load_part part = promised ? load_part::outside_promise : load_part::whole;
-  if (!s.source->nothing_to_load(index, part)) return false;
+  if (s.options.shared || !s.source->nothing_to_load(index, part)) return false;
   if (!b.try_take(block_state::out)) return false;
 
   lock_type l(memory_.mutex());
@@ -124,20 +137,25 @@ bool pager::load_inline(segment_state& s, block_index index, touch t) noexcept {
   return true;
 }
 
-// The caller owns the block, whose bytes wait in the frame.
-void pager::map_ready(segment_state& s, block_index index, touch t) noexcept {
+// The caller owns the block, whose bytes wait in the frame.  False where it must look again.
+bool pager::map_ready(segment_state& s, block_index index, touch t) noexcept {
   block& b = s.at(index);
   frame* f = s.frame_of(b);
   const bool write = t == touch::write;
-  b.promised.store(0, std::memory_order_relaxed);
   if (f->partial && !write) {  // read before it was overwritten: the rest is needed after all
+    b.promised.store(0, std::memory_order_relaxed);
     lock_type l(memory_.mutex());
     memory_.release(l, f);
-    return;
+    return false;
   }
+  if (write && !begin_write(f, f->memory)) {
+    b.publish(block_state::ready);
+    pause_for_frame();
+    return false;
+  }
+  b.promised.store(0, std::memory_order_relaxed);
   if (f->partial) counters::add(memory_.count().loads_avoided);
   f->partial = false;
-  if (write) memory_.mark_dirty(f);
   const bool writable = f->dirty.load(std::memory_order_relaxed);
   memory_.map_in(f, writable);
   const bool ahead = f->read_ahead;
@@ -152,6 +170,29 @@ void pager::map_ready(segment_state& s, block_index index, touch t) noexcept {
     counters::add(memory_.count().read_ahead_hits);
     wake();
   }
+  return true;
+}
+
+// Marks a block dirty.  One of a shared segment first gets its twin, a copy of `bytes`; false where
+// no frame is to be had for it now.  The caller owns the block.
+bool pager::begin_write(frame* f, const std::byte* bytes) noexcept {
+  if (f->segment->options.shared && !f->dirty.load(std::memory_order_relaxed)) {
+    lock_type l(memory_.mutex());
+    frame* twin = memory_.obtain_spare(l, *f->segment);
+    if (!twin) return false;
+    l.unlock();
+    copy_untracked(twin->memory, bytes, f->cls->bytes);
+    f->twin = twin;
+  }
+  memory_.mark_dirty(f);
+  return true;
+}
+
+// Lets the service thread clean something, after which a twin may be had.
+void pager::pause_for_frame() noexcept {
+  constexpr timespec a_moment{0, 200'000};
+  wake();
+  ::nanosleep(&a_moment, nullptr);
 }
 
 // Tells the service thread, which may forget it under load: only read-ahead suffers.

@@ -9,6 +9,7 @@
 
 #include "runtime/pager.hpp"
 #include "runtime/signals.hpp"
+#include "runtime/untracked.hpp"
 
 namespace ooc::detail {
 
@@ -42,15 +43,6 @@ std::size_t writes_in_flight(std::size_t block_bytes) {
   return std::clamp<std::size_t>(most_write_bytes / block_bytes, 4, 64);
 }
 
-// Copies a block that the program or the kernel may be writing to.  The sanitizer is told not to
-// look: a torn element is what the contract of pinned blocks allows.
-__attribute__((no_sanitize("thread"))) void copy_racing(std::byte* to, const std::byte* from,
-                                                        std::size_t bytes) {
-  auto* t = reinterpret_cast<std::uint64_t*>(to);
-  const auto* f = reinterpret_cast<const volatile std::uint64_t*>(from);
-  for (std::size_t i = 0; i < bytes / sizeof *t; ++i) t[i] = f[i];
-}
-
 }  // namespace
 
 // The bytes at `from` are the block's, and nobody changes them before the store ends; the block
@@ -64,8 +56,10 @@ void pager::start_store(lock_type& l, frame* f, const std::byte* from, block_sta
   if (group) group->begin();
   l.unlock();
   try {
-    const std::uint64_t bytes = s.source->store(
-        f->block, from, [this, f, then, group](const failure& r) { on_stored(f, then, group, r); });
+    const auto done = [this, f, then, group](const failure& r) { on_stored(f, then, group, r); };
+    const std::uint64_t bytes = f->twin
+                                    ? s.source->store_changes(f->block, from, f->twin->memory, done)
+                                    : s.source->store(f->block, from, done);
     counters::add(memory_.count().bytes_written, bytes);
   } catch (const std::exception& e) {
     on_stored(f, then, group, {std::make_error_code(std::errc::not_enough_memory), e.what()});
@@ -210,11 +204,13 @@ failure pager::write_pinned(segment_state& s, block_index index) {
   std::unique_ptr<std::byte, decltype(&std::free)> copy(
       static_cast<std::byte*>(std::aligned_alloc(4096, n)), &std::free);
   if (!copy) return {std::make_error_code(std::errc::not_enough_memory), "copy of a pinned block"};
-  copy_racing(copy.get(), s.address(index), n);
+  copy_untracked(copy.get(), s.address(index), n);
   store_group group;
   group.begin();
-  const std::uint64_t bytes =
-      s.source->store(index, copy.get(), [&](const failure& r) { group.end(r); });
+  const auto done = [&](const failure& r) { group.end(r); };
+  const frame* twin = s.frame_of(s.at(index))->twin;  // stays: the block is pinned
+  const std::uint64_t bytes = twin ? s.source->store_changes(index, copy.get(), twin->memory, done)
+                                   : s.source->store(index, copy.get(), done);
   group.wait_below(1);
   counters::add(memory_.count().bytes_written, bytes);
   return group.first ? described(s, index, "cannot be written", group.first) : failure{};

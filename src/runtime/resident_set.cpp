@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "oocarray/runtime.hpp"
 
@@ -56,6 +57,7 @@ void resident_set::link(frame* f, segment_state& s) noexcept {
   s.resident = f;
   ++s.resident_count;
   f->pins = f->write_pins = 0;
+  f->twin = nullptr;
   f->partial = f->read_ahead = false;
   f->dirty.store(false, std::memory_order_relaxed);
   f->stale.store(false, std::memory_order_relaxed);
@@ -93,6 +95,7 @@ void resident_set::mark_dirty(frame* f) noexcept {
 void resident_set::mark_clean(frame* f) noexcept {
   if (f->dirty.exchange(false, std::memory_order_relaxed))
     f->segment->dirty.fetch_sub(1, std::memory_order_relaxed);
+  if (f->twin) pool_.give_back(std::exchange(f->twin, nullptr));
   f->failed.store(false, std::memory_order_relaxed);
 }
 
@@ -100,14 +103,17 @@ void resident_set::mark_clean(frame* f) noexcept {
 // -----------------------------------------------------------------------------------
 
 frame* resident_set::obtain(lock_type& l, segment_state& s) noexcept {
+  frame* f = obtain_spare(l, s);
+  if (f) link(f, s);
+  return f;
+}
+
+frame* resident_set::obtain_spare(lock_type& l, segment_state& s) noexcept {
   age(l);
   for (;;) {
     const bool own = s.options.max_resident && s.resident_count >= s.options.max_resident;
     if (!own) {
-      if (frame* f = pool_.take(*s.cls)) {
-        link(f, s);
-        return f;
-      }
+      if (frame* f = pool_.take(*s.cls)) return f;
     }
     const victim v = take_clean_victim(own ? &s : nullptr);
     if (!v.taken) return nullptr;

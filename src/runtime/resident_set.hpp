@@ -43,6 +43,9 @@ class resident_set {
   /// blocks that must age do.  nullptr where only dirty, pinned or busy blocks are left.
   frame* obtain(lock_type& l, segment_state& s) noexcept;
 
+  /// A frame that belongs to no block, for a twin; nullptr as for obtain().
+  frame* obtain_spare(lock_type& l, segment_state& s) noexcept;
+
   /// Lets one block age even where enough are old; false where none can.
   bool age_one(lock_type& l) noexcept;
 
@@ -61,6 +64,7 @@ class resident_set {
   void set_access(frame* f, int protection) noexcept;
 
   void mark_dirty(frame* f) noexcept;
+  /// With the lock held; gives the twin back.
   void mark_clean(frame* f) noexcept;
 
  private:

@@ -28,6 +28,7 @@ struct segment_options {
   std::uint64_t blocks = 0;        ///< blocks now
   std::uint64_t max_blocks = 0;    ///< blocks for which addresses are reserved; 0: `blocks`
   std::uint64_t max_resident = 0;  ///< blocks of this segment in memory at most; 0: no limit
+  bool shared = false;             ///< other processes write to its blocks: send changes only
   bool writable = true;            ///< false: a write to the range is a fault of the program
 };
 
@@ -82,7 +83,7 @@ class segment {
   /// Marks blocks whose promised part (known to the source) the program will overwrite before it
   /// reads it: the next load of such a block for a write fault reads only what lies outside.  The
   /// first write fault uses the mark up; a read fault loads everything.  Blocks that are writable
-  /// already, or on their way, are not marked.
+  /// already, or on their way, are not marked, nor are those of a shared segment.
   void promise(std::span<const block_range> which);
   /// Takes back every mark that was not used.
   void clear_promises();

@@ -1,5 +1,7 @@
 #include "runtime/superblock_source.hpp"
 
+#include "runtime/changes.hpp"
+
 namespace ooc::detail {
 
 storage::request_ptr superblock_source::request_for(block_index b) const {
@@ -21,6 +23,14 @@ std::uint64_t superblock_source::load(block_index b, load_part part, std::byte* 
 
 std::uint64_t superblock_source::store(block_index b, const std::byte* frame, completion done) {
   const storage::request_ptr r = request_for(b);
+  file_->write(r, frame, std::move(done));
+  return r->bytes();
+}
+
+std::uint64_t superblock_source::store_changes(block_index b, const std::byte* frame,
+                                               const std::byte* twin, completion done) {
+  const auto r = std::make_shared<const request>(
+      changes(*request_for(b), static_cast<std::uint32_t>(blocking_.rs), frame, twin));
   file_->write(r, frame, std::move(done));
   return r->bytes();
 }

@@ -9,7 +9,7 @@
 #include "storage/metadata_schema.hpp"
 #include "storage/name_walk.hpp"
 #include "storage/process_identity.hpp"
-#include "storage/size_lock.hpp"
+#include "storage/file_locks.hpp"
 #include "storage/sqlite.hpp"
 #include "storage/store_path.hpp"
 
@@ -47,7 +47,7 @@ void check_new_file(std::string_view path, const new_file& f) {
 struct local_metadata::database {
   std::mutex mutex;
   std::unique_ptr<sqlite::connection> connection;
-  std::filesystem::path locks;  // the file whose byte ranges are the locks of lock_size()
+  std::filesystem::path locks;  // the file whose byte ranges are the locks of file_locks.hpp
   process_identity me = this_process();
 };
 
@@ -369,6 +369,10 @@ void local_metadata::set_owner(std::string_view path, std::uint32_t uid, std::ui
 
 std::shared_ptr<void> local_metadata::lock_size(file_id id) {
   return storage::lock_size(db_->locks, id);
+}
+
+std::shared_ptr<void> local_metadata::claim_writer(file_id id, bool together) {
+  return storage::claim_writer(db_->locks, id, together);
 }
 
 void local_metadata::sync() {

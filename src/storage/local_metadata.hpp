@@ -53,6 +53,7 @@ class local_metadata final : public metadata_service {
   std::vector<file_id> dead() override;
   entry find(file_id id) override;
   std::shared_ptr<void> lock_size(file_id id) override;
+  std::shared_ptr<void> claim_writer(file_id id, bool together) override;
   void sync() override;
 
  private:

@@ -107,6 +107,10 @@ class metadata_service {
   /// While the guard lives, no other holder of one (of any process) can be changing the size of this
   /// file.  It goes by itself when its process dies.  Throws ETIMEDOUT after 60 s.
   virtual std::shared_ptr<void> lock_size(file_id id) = 0;
+  /// Says that the caller writes the file through a cache of whole blocks: alone, or `together`
+  /// with others that send only what they changed.  The claim holds until the guard goes or the
+  /// process dies.  An empty pointer where another claim is in the way.
+  virtual std::shared_ptr<void> claim_writer(file_id id, bool together) = 0;
   /// Changes acknowledged so far survive the death of the process; after sync() also the loss of
   /// power.
   virtual void sync() = 0;

@@ -72,7 +72,9 @@ TEST_CASE("kill -9 of a program in the middle of its work leaves a store that op
   }
 }
 
-TEST_CASE("two processes that write different blocks of one array lose nothing") {
+TEST_CASE("two processes that write different parts of one array lose nothing") {
+  const bool whole_blocks = GENERATE(true, false);  // or alternating elements of every block
+
   temporary_folder folder;
   constexpr std::size_t rows = 512, columns = 1024;  // 8 KiB a row; blocks of 8 rows
   {
@@ -87,12 +89,11 @@ TEST_CASE("two processes that write different blocks of one array lose nothing")
     try {
       runtime rt({.memory = 2_MiB, .block = 64_KiB});
       const store s = small_store(folder);
-      ooc_array<double, 2> a(rt, s, "a", open);
-      for (std::size_t block = 0; block < rows / 8; ++block) {
-        if (block % 2 != static_cast<std::size_t>(me)) continue;
-        for (std::size_t i = block * 8; i < block * 8 + 8; ++i)
-          for (std::size_t j = 0; j < columns; ++j) a[i][j] = static_cast<double>(i * columns + j);
-      }
+      ooc_array<double, 2> a(rt, s, "a", open, {.shared = true});
+      for (std::size_t i = 0; i < rows; ++i)
+        for (std::size_t j = 0; j < columns; ++j)
+          if ((whole_blocks ? i / 8 : j) % 2 == static_cast<std::size_t>(me))
+            a[i][j] = static_cast<double>(i * columns + j);
       a.close();
       ::_exit(0);
     } catch (...) {
@@ -108,6 +109,41 @@ TEST_CASE("two processes that write different blocks of one array lose nothing")
     for (std::size_t j = 0; j < columns; ++j)
       wrong += a[i][j] != static_cast<double>(i * columns + j);
   CHECK(wrong == 0);
+}
+
+TEST_CASE("a second process that writes whole blocks is refused, and told the remedy") {
+  temporary_folder folder;
+  {
+    runtime rt({.memory = 2_MiB, .block = 64_KiB});
+    const store s = small_store(folder);
+    ooc_array<double, 1> a(rt, s, "a", create, {1000});
+  }
+  int holding[2], leave[2];
+  REQUIRE(::pipe(holding) == 0);
+  REQUIRE(::pipe(leave) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    char byte = 0;
+    runtime rt({.memory = 2_MiB, .block = 64_KiB});
+    const store s = small_store(folder);
+    ooc_array<double, 1> a(rt, s, "a", open);
+    if (::write(holding[1], &byte, 1) != 1 || ::read(leave[0], &byte, 1) != 1) ::_exit(1);
+    a.close();
+    ::_exit(0);
+  }
+  char byte = 0;
+  REQUIRE(::read(holding[0], &byte, 1) == 1);
+  runtime rt({.memory = 2_MiB, .block = 64_KiB});
+  const store s = small_store(folder);
+  using array = ooc_array<double, 1>;
+  CHECK_THROWS_WITH(array(rt, s, "a", open),
+                    Catch::Contains("'a'") && Catch::Contains("options.shared"));
+  CHECK_THROWS_AS(array(rt, s, "a", open, {.shared = true}), usage_error);
+  CHECK_NOTHROW(array(rt, s, "a", open_read_only));
+  REQUIRE(::write(leave[1], &byte, 1) == 1);
+  CHECK(wait_for(child) == 0);
+  CHECK_NOTHROW(array(rt, s, "a", open));
+  for (const int fd : {holding[0], holding[1], leave[0], leave[1]}) ::close(fd);
 }
 
 #if !defined(__SANITIZE_THREAD__)  // the sanitizer does not support threads in forked children

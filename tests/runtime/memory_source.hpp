@@ -54,6 +54,19 @@ class memory_source : public detail::block_source {
     });
     return block_bytes_;
   }
+  std::uint64_t store_changes(detail::block_index b, const std::byte* frame, const std::byte* twin,
+                              completion done) override {
+    ++stores;
+    std::vector<std::pair<std::size_t, std::byte>> changed;
+    for (std::size_t i = 0; i < block_bytes_; ++i)
+      if (frame[i] != twin[i]) changed.emplace_back(i, frame[i]);
+    run([=, this, done = std::move(done)] {
+      std::lock_guard l(data_mutex_);
+      for (const auto& [i, byte] : changed) bytes_[b * block_bytes_ + i] = byte;
+      done({});
+    });
+    return changed.size();
+  }
   bool nothing_to_load(detail::block_index, detail::load_part part) const noexcept override {
     return loads_nothing || (part == detail::load_part::outside_promise && promise_covers_blocks);
   }
