@@ -82,6 +82,10 @@ class frame_pool {
   std::uint64_t budget() const noexcept { return budget_; }
   /// Bytes of frames in use.
   std::uint64_t used() const noexcept { return used_; }
+  /// True while blocks of `bytes` together can come in, and a quarter of the mappings is left.
+  bool has_room(std::uint64_t bytes) const noexcept {
+    return used_ + bytes <= budget_ && frames_in_use_ <= max_frames_ - max_frames_ / 4;
+  }
 
   static constexpr std::size_t min_blocks = 4;
 

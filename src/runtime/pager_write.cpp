@@ -116,10 +116,11 @@ bool pager::clean(lock_type& l, frame* f, std::shared_ptr<store_group> group) {
 }
 
 // Keeps the head of the old queue clean, so that misses find a block to evict.  Only where frames
-// are about to run out: what fits in memory is not written before it must be.
+// are about to run out: what fits in memory is not written before it must be.  A miss that stands
+// waiting says that they have, whatever the numbers are: its block may be larger than the margin.
 void pager::write_behind(lock_type& l) {
   const std::uint64_t lookahead = std::min(most_write_bytes, memory_.pool().budget() / 4);
-  if (memory_.pool().used() + lookahead <= memory_.pool().budget()) return;
+  if (stalled_.empty() && memory_.pool().has_room(lookahead)) return;
   constexpr std::size_t most_stores = 64;
   for (bool started = true; started && stores_in_flight_ < most_stores;) {
     started = false;

@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "oocarray/runtime.hpp"
+#include "runtime/frame_pool.hpp"
 #include "runtime/memory_source.hpp"
 #include "runtime/segment.hpp"
 
@@ -280,6 +281,29 @@ TEST_CASE("100,000 blocks touched once leave a bounded number of mappings") {
   for (std::size_t b = 0; b < 100000; ++b) sink = s.base()[(b * 7919 % 100000) * 4096];
   (void)sink;
   CHECK(mappings() - before <= 4 * 1024 + 16);
+}
+
+TEST_CASE("more dirty blocks than the mappings of a process allow are written behind") {
+  runtime rt({.memory = 256_MiB, .block = 4096});
+  constexpr std::size_t blocks = 20000;
+  memory_source source(blocks, 4096, 1);
+  segment s(rt.pager(), {.name = "a", .block_bytes = 4096, .blocks = blocks}, source);
+  for (std::size_t b = 0; b < blocks; ++b) s.base()[b * 4096] = static_cast<std::byte>(b);
+  bool same = true;
+  for (std::size_t b = 0; b < blocks; ++b) same &= s.base()[b * 4096] == static_cast<std::byte>(b);
+  CHECK(same);
+}
+
+TEST_CASE("block sizes together stay within the mappings of a process") {
+  frame_pool pool(1_GiB);
+  frame_class& small = pool.class_for(4096);
+  frame_class& large = pool.class_for(8192);
+  std::vector<frame*> taken;
+  while (frame* f = pool.take(small)) taken.push_back(f);
+  for (std::size_t i = 0; i < 100; ++i) pool.give_back(taken[i]);
+  for (std::size_t i = 0; i < 100; ++i) REQUIRE(pool.take(large));
+  CHECK(pool.take(large) == nullptr);
+  CHECK(pool.take(small) == nullptr);
 }
 
 TEST_CASE("a second runtime in the process is refused") {
