@@ -178,6 +178,11 @@ void pager::drop(segment_state& s, block_index index) {
       if (!is_transient(state)) {
         if (!b.try_take(state)) continue;
         frame* f = s.frame_of(b);
+        if (f->copying) {
+          b.publish(state);
+          changed_.wait(g.lock);
+          continue;
+        }
         memory_.order().forget(f);
         if (state != block_state::ready) {
           g.lock.unlock();

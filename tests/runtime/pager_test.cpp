@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <numeric>
+#include <thread>
 
 #include "oocarray/runtime.hpp"
 #include "runtime/frame_pool.hpp"
@@ -304,6 +305,52 @@ TEST_CASE("block sizes together stay within the mappings of a process") {
   for (std::size_t i = 0; i < 100; ++i) REQUIRE(pool.take(large));
   CHECK(pool.take(large) == nullptr);
   CHECK(pool.take(small) == nullptr);
+}
+
+namespace {
+// Holds one store back until it is told to let go.
+class held_store : public memory_source {
+ public:
+  using memory_source::memory_source;
+  std::uint64_t store(block_index b, const std::byte* frame, completion done) override {
+    if (!hold.exchange(false)) return memory_source::store(b, frame, std::move(done));
+    held = std::thread([this, b, frame, done = std::move(done)]() mutable {
+      holding = true;
+      while (!let_go) std::this_thread::yield();
+      memory_source::store(b, frame, std::move(done));
+    });
+    return 0;
+  }
+  std::atomic<bool> hold{false}, holding{false}, let_go{false};
+  std::thread held;
+};
+}  // namespace
+
+TEST_CASE("the copy of a pinned block does not overtake what is written after the unpin") {
+  runtime rt({.memory = 1_MiB});
+  held_store source(8, kib64);
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 8}, source);
+  const block_range one[] = {{0, 1}};
+  REQUIRE_FALSE(s.pin(one, access_mode::write));
+  words(s)[0] = 1;
+  source.hold = true;
+  failure first, second;
+  std::thread early([&] { first = s.writeback(); });
+  while (!source.holding) std::this_thread::yield();
+  s.unpin(one, access_mode::write);
+  words(s)[0] = 2;
+  std::thread late([&] { second = s.writeback(); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  source.let_go = true;
+  early.join();
+  late.join();
+  source.held.join();
+  CHECK_FALSE(first);
+  CHECK_FALSE(second);
+  CHECK(source.as<std::uint64_t>()[0] == 2);
+  CHECK(s.dirty_blocks() == 0);
+  CHECK(s.invalidate(false) == segment::invalidated::done);
+  CHECK(words(s)[0] == 2);
 }
 
 TEST_CASE("a second runtime in the process is refused") {
