@@ -353,6 +353,39 @@ TEST_CASE("the copy of a pinned block does not overtake what is written after th
   CHECK(words(s)[0] == 2);
 }
 
+namespace {
+// Stops the first thread that asks whether a promised block must be loaded.
+class slow_answer : public memory_source {
+ public:
+  using memory_source::memory_source;
+  bool nothing_to_load(block_index, load_part part) const noexcept override {
+    if (part == load_part::outside_promise && !asked.exchange(true))
+      while (!answer) std::this_thread::yield();
+    return part == load_part::outside_promise;
+  }
+  mutable std::atomic<bool> asked{false};
+  std::atomic<bool> answer{false};
+};
+}  // namespace
+
+TEST_CASE("a promise that another thread used up meanwhile does not cover a second write") {
+  runtime rt({.memory = 1_MiB});
+  slow_answer source(8, kib64, 1);
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 8}, source);
+  s.advise(access_pattern::random);
+  const block_range one[] = {{0, 1}};
+  s.promise(one);
+  std::thread slow([&] { words(s)[1] = 2; });
+  while (!source.asked) std::this_thread::yield();
+  words(s)[0] = 1;
+  CHECK_FALSE(s.writeback());
+  CHECK(s.invalidate(false) == segment::invalidated::done);
+  source.answer = true;
+  slow.join();
+  CHECK(words(s)[0] == 1);
+  CHECK(words(s)[1] == 2);
+}
+
 TEST_CASE("a second runtime in the process is refused") {
   runtime rt;
   CHECK_THROWS_AS(runtime{}, usage_error);
