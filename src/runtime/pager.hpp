@@ -44,6 +44,7 @@ class pager {
   void prefetch(segment_state& s, std::span<const block_range> which);
   void advise(segment_state& s, access_pattern p);
   void promise(segment_state& s, std::span<const block_range> which);
+  void clear_promises(segment_state& s);
   failure pin(segment_state& s, std::span<const block_range> which, access_mode mode);
   void unpin(segment_state& s, std::span<const block_range> which, access_mode mode) noexcept;
 
@@ -108,6 +109,7 @@ class pager {
   failure reserve_pins(segment_state& s, std::uint64_t count);
   failure pin_block(segment_state& s, block_index b, bool write);
   void drop(segment_state& s, block_index b);
+  void drop_partial(lock_type& l, frame* f) noexcept;
 
   failure described(const segment_state& s, block_index b, const char* what,
                     const failure& cause) const;

@@ -211,10 +211,44 @@ void pager::promise(segment_state& s, std::span<const block_range> which) {
     for (block_index i = r.first; i < r.last; ++i) {
       block& b = s.at(i);
       const block_state state = b.state();
+      if (state == block_state::loading) {
+        lock_type l(memory_.mutex());
+        if (b.state() == block_state::loading) drop_partial(l, s.frame_of(b));
+        continue;
+      }
       if (is_transient(state) || state == block_state::rw || !b.try_take(state)) continue;
       b.promised.store(1, std::memory_order_relaxed);
+      frame* f = state == block_state::ready ? s.frame_of(b) : nullptr;
+      if (f && f->partial) {
+        lock_type l(memory_.mutex());
+        memory_.release(l, f);
+        continue;
+      }
       b.publish(state);
     }
+}
+
+void pager::clear_promises(segment_state& s) {
+  for (block_index b = 0; b < s.blocks; ++b) s.at(b).promised = 0;
+  guarded_lock g(memory_.mutex());
+  for (frame *f = s.resident, *next; f; f = next) {
+    next = f->segment_next;
+    drop_partial(g.lock, f);
+  }
+}
+
+// Forgets a block that nobody has touched and that holds, or will hold, only what lay outside a
+// promise.
+void pager::drop_partial(lock_type& l, frame* f) noexcept {
+  block& b = f->segment->at(f->block);
+  if (b.state() == block_state::loading) {
+    if (f->partial) f->stale = true;
+  } else if (b.try_take(block_state::ready)) {
+    if (f->partial)
+      memory_.release(l, f);
+    else
+      b.publish(block_state::ready);
+  }
 }
 
 void pager::prefetch(segment_state& s, std::span<const block_range> which) {

@@ -150,6 +150,7 @@ void pager::on_loaded(frame* f, const failure& result) {
     }
   } else if (f->stale.exchange(false)) {
     if (word & waiters_bit) {  // somebody wants it: once more, now with what the store holds
+      f->partial = f->partial && b.promised.load(std::memory_order_relaxed);
       l.unlock();
       load(f, f->partial ? load_part::outside_promise : load_part::whole);
       return;
@@ -213,7 +214,8 @@ bool pager::fetch(lock_type& l, segment_state& s, block_index index) {
   f->read_ahead = true;
   counters::add(memory_.count().read_ahead_blocks);
   b.advance(block_state::loading);
-  start_load(l, f, part);
+  // obtain() released the lock: the promise may have been taken back meanwhile.
+  start_load(l, f, b.promised.load(std::memory_order_relaxed) ? part : load_part::whole);
   return true;
 }
 

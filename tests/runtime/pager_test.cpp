@@ -386,6 +386,41 @@ TEST_CASE("a promise that another thread used up meanwhile does not cover a seco
   CHECK(words(s)[1] == 2);
 }
 
+TEST_CASE("a block that was read ahead under a promise is loaded whole once that is taken back") {
+  runtime rt({.memory = 1_MiB});
+  memory_source source(8, kib64, 1);
+  source.zeros_within_promise = true;
+  source.as<std::uint64_t>()[1] = 7;
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 8}, source);
+  s.advise(access_pattern::random);
+  const block_range one[] = {{0, 1}};
+  s.promise(one);
+  s.prefetch(one);
+  SECTION("after its arrival") {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    s.clear_promises();
+  }
+  SECTION("before") {
+    s.clear_promises();
+  }
+  words(s)[0] = 1;
+  CHECK(words(s)[1] == 7);
+}
+
+TEST_CASE("a block that was read ahead under a promise is read again under the next one") {
+  runtime rt({.memory = 1_MiB});
+  memory_source source(8, kib64);
+  source.zeros_within_promise = true;
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 8}, source);
+  s.advise(access_pattern::random);
+  const block_range one[] = {{0, 1}};
+  s.promise(one);
+  s.prefetch(one);
+  s.promise(one);  // the source may know another box now
+  words(s)[0] = 1;
+  CHECK(source.loads == 2);
+}
+
 TEST_CASE("a second runtime in the process is refused") {
   runtime rt;
   CHECK_THROWS_AS(runtime{}, usage_error);
