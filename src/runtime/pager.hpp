@@ -90,6 +90,8 @@ class pager {
   void start_load(lock_type& l, frame* f, load_part part);
   void load(frame* f, load_part part);
   void on_loaded(frame* f, const failure& result);
+  static void begin_call(segment_state& s) noexcept;
+  void end_call(segment_state& s) noexcept;
   void relieve_stall(lock_type& l);
   void transfer_ended(segment_state& s) noexcept;
   void end_process(lock_type& l);

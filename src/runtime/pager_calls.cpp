@@ -142,6 +142,7 @@ void pager::remove(segment_state& s) {
     if (state != block_state::ready) memory_.map_out(f, state != block_state::old);
     memory_.release(g.lock, f);
   }
+  changed_.wait(g.lock, [&] { return s.calls == 0; });
 }
 
 segment::invalidated pager::invalidate(segment_state& s, std::span<const block_range> which,

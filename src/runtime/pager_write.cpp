@@ -61,6 +61,7 @@ void pager::start_store(lock_type& l, frame* f, const std::byte* from, block_sta
   ++s.transfers;
   ++transfers_;
   ++stores_in_flight_;
+  begin_call(s);
   if (group) group->begin();
   l.unlock();
   try {
@@ -71,6 +72,7 @@ void pager::start_store(lock_type& l, frame* f, const std::byte* from, block_sta
     on_stored(f, then, group, {std::make_error_code(std::errc::not_enough_memory), e.what()});
   }
   l.lock();
+  end_call(s);
 }
 
 void pager::on_stored(frame* f, block_state then, const std::shared_ptr<store_group>& group,

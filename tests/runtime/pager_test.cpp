@@ -421,6 +421,38 @@ TEST_CASE("a block that was read ahead under a promise is read again under the n
   CHECK(source.loads == 2);
 }
 
+namespace {
+// Ends a transfer on another thread, and returns from store() only some time later.
+class late_return : public memory_source {
+ public:
+  using memory_source::memory_source;
+  std::uint64_t store(block_index b, const std::byte* frame, completion done) override {
+    ++inside;
+    std::thread([&] { memory_source::store(b, frame, std::move(done)); }).join();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    --inside;
+    return 0;
+  }
+  std::atomic<int> inside{0};
+};
+}  // namespace
+
+TEST_CASE("a source may be destroyed once its segment is gone") {
+  runtime rt({.memory = 1_MiB});
+  late_return source(64, kib64);
+  for (int round = 0; round < 5; ++round) {
+    {
+      segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 64}, source);
+      for (std::size_t b = 0; b < 16; ++b) words(s)[b * words_per_block] = b;
+      while (source.inside == 0) {
+        words(s)[(source.stores + 16) % 64 * words_per_block] = 1;
+        std::this_thread::yield();
+      }
+    }
+    REQUIRE(source.inside == 0);
+  }
+}
+
 TEST_CASE("a second runtime in the process is refused") {
   runtime rt;
   CHECK_THROWS_AS(runtime{}, usage_error);
