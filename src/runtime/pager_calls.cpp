@@ -120,6 +120,7 @@ void pager::remove(segment_state& s) {
   fault_handler::remove_range(s);
   guarded_lock g(memory_.mutex());
   std::erase(segments_, &s);
+  pinned_bytes_ -= s.pinned_blocks * s.block_bytes();
   std::erase_if(stalled_, [&](const event& e) { return e.segment == &s; });
   std::size_t kept = 0;
   for (std::size_t i = 0; i < ring_count_; ++i) {
@@ -286,12 +287,16 @@ failure pager::pin(segment_state& s, std::span<const block_range> which, access_
   return {};
 }
 
-// Some frames must stay for what is not pinned: a touch that finds none could never be served.
+// Some frames must stay for what is not pinned, of whatever array: a touch that finds none could
+// never be served, and neither could a copy between two blocks that finds but one.
 failure pager::reserve_pins(segment_state& s, std::uint64_t count) {
   const std::uint64_t bytes = count * s.block_bytes();
   guarded_lock g(memory_.mutex());
   const std::uint64_t budget = memory_.pool().budget();
-  const std::uint64_t kept = std::min(frame_pool::min_blocks * s.block_bytes(), budget / 4);
+  std::uint64_t largest = 0;
+  for (const segment_state* any : segments_) largest = std::max(largest, any->options.block_bytes);
+  const std::uint64_t kept =
+      std::min(frame_pool::min_blocks * largest, std::max(budget / 4, 2 * largest));
   const std::uint64_t own = s.options.max_resident;
   if (pinned_bytes_ + bytes + kept > budget || (own && s.pinned_blocks + count >= own))
     return {make_error_code(errc::budget_too_small),

@@ -453,6 +453,29 @@ TEST_CASE("a source may be destroyed once its segment is gone") {
   }
 }
 
+TEST_CASE("pins of small blocks leave room for the large ones of other arrays") {
+  runtime rt({.memory = 4_MiB});
+  memory_source small(1024, 4096, 1), large(16, 1 << 19, 1);
+  segment a(rt.pager(), {.name = "small", .block_bytes = 4096, .blocks = 1024}, small);
+  segment b(rt.pager(), {.name = "large", .block_bytes = 1 << 19, .blocks = 16}, large);
+  const block_range most[] = {{0, 900}};
+  CHECK(a.pin(most, access_mode::read).code == errc::budget_too_small);
+  const block_range some[] = {{0, 400}};
+  REQUIRE_FALSE(a.pin(some, access_mode::read));
+  std::memcpy(b.base(), b.base() + (3 << 19), 1 << 19);
+  a.unpin(some, access_mode::read);
+}
+
+TEST_CASE("pins of an array that is gone no longer count") {
+  runtime rt({.memory = 1_MiB});
+  memory_source source(16, kib64);
+  const block_range half[] = {{0, 8}};
+  for (int round = 0; round < 3; ++round) {
+    segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 16}, source);
+    REQUIRE_FALSE(s.pin(half, access_mode::read));
+  }
+}
+
 TEST_CASE("a second runtime in the process is refused") {
   runtime rt;
   CHECK_THROWS_AS(runtime{}, usage_error);
