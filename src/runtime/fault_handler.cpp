@@ -32,14 +32,22 @@ std::atomic<bool> forked{false};
 std::mutex install_mutex;
 struct sigaction previous {};
 
-range* find(std::uintptr_t address) noexcept {
+struct found {
+  segment_state* segment = nullptr;
+  std::uintptr_t offset = 0;
+};
+
+// A slot may get another range while it is read: what was read counts if its base is still the same.
+found find(std::uintptr_t address) noexcept {
   const std::size_t n = ranges_used.load(std::memory_order_acquire);
   for (std::size_t i = 0; i < n; ++i) {
     range& r = ranges[i];
     const std::uintptr_t base = r.base.load(std::memory_order_acquire);
-    if (base && address - base < r.bytes.load(std::memory_order_relaxed)) return &r;
+    if (!base || address - base >= r.bytes.load(std::memory_order_acquire)) continue;
+    segment_state* const s = r.segment.load(std::memory_order_acquire);
+    if (r.base.load(std::memory_order_relaxed) == base) return {s, address - base};
   }
-  return nullptr;
+  return {};
 }
 
 touch kind_of_access([[maybe_unused]] const void* context) noexcept {
@@ -74,13 +82,12 @@ void on_signal(int signal, siginfo_t* info, void* context) {
   const int saved_errno = errno;
   const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
   // si_code > 0: raised by the kernel for an access, not sent by kill().
-  if (range* r = info->si_code > 0 ? find(address) : nullptr) {
+  if (const found at = info->si_code > 0 ? find(address) : found{}; at.segment) {
     if (forked.load(std::memory_order_relaxed)) {
       OOC_SAY("oocarray: array memory was touched in a forked child; only the parent may use it\n");
     } else if (pager* p = the_pager.load(std::memory_order_acquire)) {
-      segment_state& s = *r->segment.load(std::memory_order_acquire);
-      const block_index b = (address - r->base.load(std::memory_order_relaxed)) / s.block_bytes();
-      if (p->on_fault(s, b, kind_of_access(context))) {
+      segment_state& s = *at.segment;
+      if (p->on_fault(s, at.offset / s.block_bytes(), kind_of_access(context))) {
         errno = saved_errno;
         return;
       }
@@ -138,8 +145,8 @@ void add_range(std::byte* base, std::size_t bytes, segment_state& s) {
   for (std::size_t i = 0; i < max_ranges; ++i) {
     range& r = ranges[i];
     if (r.base.load(std::memory_order_relaxed)) continue;
-    r.segment.store(&s, std::memory_order_relaxed);
-    r.bytes.store(bytes, std::memory_order_relaxed);
+    r.segment.store(&s, std::memory_order_release);
+    r.bytes.store(bytes, std::memory_order_release);
     r.base.store(reinterpret_cast<std::uintptr_t>(base), std::memory_order_release);
     if (i >= ranges_used.load(std::memory_order_relaxed))
       ranges_used.store(i + 1, std::memory_order_release);

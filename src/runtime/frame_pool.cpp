@@ -72,11 +72,11 @@ frame_class& frame_pool::class_for(std::size_t bytes) {
 }
 
 frame* frame_pool::take(frame_class& c) noexcept {
+  if (frames_in_use_ >= max_frames_) return nullptr;
   frame* f = c.free;
   if (f) {
     c.free = f->next;
   } else {
-    if (frames_in_use_ >= max_frames_) return nullptr;
     if (committed_ + c.bytes > budget_ && !make_room(c.bytes, c)) return nullptr;
     if (c.empty) {
       f = c.empty;

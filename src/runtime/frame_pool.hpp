@@ -44,6 +44,7 @@ struct frame {
   std::atomic<bool> dirty;
   std::atomic<bool> stale;   ///< invalidated while loading: drop on arrival
   std::atomic<bool> failed;  ///< the last attempt to write it failed
+  bool copying;              ///< a copy of it is on its way to the store; pager's lock
   bool partial;              ///< loaded without the promised box
   bool read_ahead;           ///< fetched before it was asked for, not touched yet
 };
@@ -83,6 +84,10 @@ class frame_pool {
   std::uint64_t budget() const noexcept { return budget_; }
   /// Bytes of frames in use.
   std::uint64_t used() const noexcept { return used_; }
+  /// True while blocks of `bytes` together can come in, and a quarter of the mappings is left.
+  bool has_room(std::uint64_t bytes) const noexcept {
+    return used_ + bytes <= budget_ && frames_in_use_ <= max_frames_ - max_frames_ / 4;
+  }
 
   static constexpr std::size_t min_blocks = 4;
 

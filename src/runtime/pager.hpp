@@ -44,6 +44,7 @@ class pager {
   void prefetch(segment_state& s, std::span<const block_range> which);
   void advise(segment_state& s, access_pattern p);
   void promise(segment_state& s, std::span<const block_range> which);
+  void clear_promises(segment_state& s);
   failure pin(segment_state& s, std::span<const block_range> which, access_mode mode);
   void unpin(segment_state& s, std::span<const block_range> which, access_mode mode) noexcept;
 
@@ -91,6 +92,8 @@ class pager {
   void start_load(lock_type& l, frame* f, load_part part);
   void load(frame* f, load_part part);
   void on_loaded(frame* f, const failure& result);
+  static void begin_call(segment_state& s) noexcept;
+  void end_call(segment_state& s) noexcept;
   void relieve_stall(lock_type& l);
   void transfer_ended(segment_state& s) noexcept;
   void end_process(lock_type& l);
@@ -110,6 +113,7 @@ class pager {
   failure reserve_pins(segment_state& s, std::uint64_t count);
   failure pin_block(segment_state& s, block_index b, bool write);
   void drop(segment_state& s, block_index b);
+  void drop_partial(lock_type& l, frame* f) noexcept;
 
   failure described(const segment_state& s, block_index b, const char* what,
                     const failure& cause) const;

@@ -120,6 +120,7 @@ void pager::remove(segment_state& s) {
   fault_handler::remove_range(s);
   guarded_lock g(memory_.mutex());
   std::erase(segments_, &s);
+  pinned_bytes_ -= s.pinned_blocks * s.block_bytes();
   std::erase_if(stalled_, [&](const event& e) { return e.segment == &s; });
   std::size_t kept = 0;
   for (std::size_t i = 0; i < ring_count_; ++i) {
@@ -142,6 +143,7 @@ void pager::remove(segment_state& s) {
     if (state != block_state::ready) memory_.map_out(f, state != block_state::old);
     memory_.release(g.lock, f);
   }
+  changed_.wait(g.lock, [&] { return s.calls == 0; });
 }
 
 segment::invalidated pager::invalidate(segment_state& s, std::span<const block_range> which,
@@ -178,6 +180,11 @@ void pager::drop(segment_state& s, block_index index) {
       if (!is_transient(state)) {
         if (!b.try_take(state)) continue;
         frame* f = s.frame_of(b);
+        if (f->copying) {
+          b.publish(state);
+          changed_.wait(g.lock);
+          continue;
+        }
         memory_.order().forget(f);
         if (state != block_state::ready) {
           g.lock.unlock();
@@ -207,10 +214,44 @@ void pager::promise(segment_state& s, std::span<const block_range> which) {
     for (block_index i = r.first; i < r.last; ++i) {
       block& b = s.at(i);
       const block_state state = b.state();
+      if (state == block_state::loading) {
+        lock_type l(memory_.mutex());
+        if (b.state() == block_state::loading) drop_partial(l, s.frame_of(b));
+        continue;
+      }
       if (is_transient(state) || state == block_state::rw || !b.try_take(state)) continue;
       b.promised.store(1, std::memory_order_relaxed);
+      frame* f = state == block_state::ready ? s.frame_of(b) : nullptr;
+      if (f && f->partial) {
+        lock_type l(memory_.mutex());
+        memory_.release(l, f);
+        continue;
+      }
       b.publish(state);
     }
+}
+
+void pager::clear_promises(segment_state& s) {
+  for (block_index b = 0; b < s.blocks; ++b) s.at(b).promised = 0;
+  guarded_lock g(memory_.mutex());
+  for (frame *f = s.resident, *next; f; f = next) {
+    next = f->segment_next;
+    drop_partial(g.lock, f);
+  }
+}
+
+// Forgets a block that nobody has touched and that holds, or will hold, only what lay outside a
+// promise.
+void pager::drop_partial(lock_type& l, frame* f) noexcept {
+  block& b = f->segment->at(f->block);
+  if (b.state() == block_state::loading) {
+    if (f->partial) f->stale = true;
+  } else if (b.try_take(block_state::ready)) {
+    if (f->partial)
+      memory_.release(l, f);
+    else
+      b.publish(block_state::ready);
+  }
 }
 
 void pager::prefetch(segment_state& s, std::span<const block_range> which) {
@@ -247,12 +288,16 @@ failure pager::pin(segment_state& s, std::span<const block_range> which, access_
   return {};
 }
 
-// Some frames must stay for what is not pinned: a touch that finds none could never be served.
+// Some frames must stay for what is not pinned, of whatever array: a touch that finds none could
+// never be served, and neither could a copy between two blocks that finds but one.
 failure pager::reserve_pins(segment_state& s, std::uint64_t count) {
   const std::uint64_t bytes = count * s.block_bytes();
   guarded_lock g(memory_.mutex());
   const std::uint64_t budget = memory_.pool().budget();
-  const std::uint64_t kept = std::min(frame_pool::min_blocks * s.block_bytes(), budget / 4);
+  std::uint64_t largest = 0;
+  for (const segment_state* any : segments_) largest = std::max(largest, any->options.block_bytes);
+  const std::uint64_t kept =
+      std::min(frame_pool::min_blocks * largest, std::max(budget / 4, 2 * largest));
   const std::uint64_t own = s.options.max_resident;
   if (pinned_bytes_ + bytes + kept > budget || (own && s.pinned_blocks + count >= own))
     return {make_error_code(errc::budget_too_small),

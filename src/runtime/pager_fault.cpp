@@ -110,6 +110,13 @@ bool pager::load_inline(segment_state& s, block_index index, touch t) noexcept {
   const load_part part = promised ? load_part::outside_promise : load_part::whole;
   if (s.options.shared || !s.source->nothing_to_load(index, part)) return false;
   if (!b.try_take(block_state::out)) return false;
+  // Since the look above the block may have been in memory, and the promise been used up; another
+  // one may have been made.
+  if (promised && !(b.promised.load(std::memory_order_relaxed) &&
+                    s.source->nothing_to_load(index, part))) {
+    b.publish(block_state::out);
+    return false;
+  }
 
   lock_type l(memory_.mutex());
   frame* f = memory_.obtain(l, s);
@@ -117,8 +124,8 @@ bool pager::load_inline(segment_state& s, block_index index, touch t) noexcept {
     b.publish(block_state::out);
     return false;
   }
+  memory_.assign(f, s, index);  // under the lock: invalidate() and writeback() read it
   l.unlock();
-  memory_.assign(f, s, index);
   if (promised) {
     std::memset(f->memory, 0, s.block_bytes());
     counters::add(memory_.count().loads_avoided);

@@ -107,11 +107,23 @@ bool pager::start_miss(lock_type& l, const event& e) {
 // The block is `loading` and the frame is its own.
 void pager::start_load(lock_type& l, frame* f, load_part part) {
   f->partial = part == load_part::outside_promise;
-  ++f->segment->transfers;
+  segment_state& s = *f->segment;
+  ++s.transfers;
   ++transfers_;
+  begin_call(s);
   l.unlock();
   load(f, part);
   l.lock();
+  end_call(s);
+}
+
+// The transfer may end, and with it the last reason to keep the segment, before its source returns.
+void pager::begin_call(segment_state& s) noexcept {
+  ++s.calls;
+}
+
+void pager::end_call(segment_state& s) noexcept {
+  if (--s.calls == 0) changed_.notify_all();
 }
 
 void pager::load(frame* f, load_part part) {
@@ -150,8 +162,13 @@ void pager::on_loaded(frame* f, const failure& result) {
     }
   } else if (f->stale.exchange(false)) {
     if (word & waiters_bit) {  // somebody wants it: once more, now with what the store holds
+      f->partial = f->partial && b.promised.load(std::memory_order_relaxed);
+      const load_part part = f->partial ? load_part::outside_promise : load_part::whole;
+      begin_call(s);
       l.unlock();
-      load(f, f->partial ? load_part::outside_promise : load_part::whole);
+      load(f, part);
+      l.lock();
+      end_call(s);
       return;
     }
     memory_.release(l, f);
@@ -213,7 +230,8 @@ bool pager::fetch(lock_type& l, segment_state& s, block_index index) {
   f->read_ahead = true;
   counters::add(memory_.count().read_ahead_blocks);
   b.advance(block_state::loading);
-  start_load(l, f, part);
+  // obtain() released the lock: the promise may have been taken back meanwhile.
+  start_load(l, f, b.promised.load(std::memory_order_relaxed) ? part : load_part::whole);
   return true;
 }
 

@@ -53,6 +53,7 @@ void pager::start_store(lock_type& l, frame* f, const std::byte* from, block_sta
   ++s.transfers;
   ++transfers_;
   ++stores_in_flight_;
+  begin_call(s);
   if (group) group->begin();
   l.unlock();
   try {
@@ -65,6 +66,7 @@ void pager::start_store(lock_type& l, frame* f, const std::byte* from, block_sta
     on_stored(f, then, group, {std::make_error_code(std::errc::not_enough_memory), e.what()});
   }
   l.lock();
+  end_call(s);
 }
 
 void pager::on_stored(frame* f, block_state then, const std::shared_ptr<store_group>& group,
@@ -92,7 +94,7 @@ void pager::on_stored(frame* f, block_state then, const std::shared_ptr<store_gr
 // Writes an unmapped or old block from its frame; false where somebody is busy with it.  The block
 // must be dirty.  A young one may be taken as well: it is unmapped.
 bool pager::clean(lock_type& l, frame* f, std::shared_ptr<store_group> group) {
-  if (!f->dirty.load(std::memory_order_relaxed) || f->pins) return false;
+  if (!f->dirty.load(std::memory_order_relaxed) || f->pins || f->copying) return false;
   block& b = f->segment->at(f->block);
   const bool ready = b.try_take(block_state::ready);
   const bool old = !ready && b.try_take(block_state::old);
@@ -110,10 +112,11 @@ bool pager::clean(lock_type& l, frame* f, std::shared_ptr<store_group> group) {
 }
 
 // Keeps the head of the old queue clean, so that misses find a block to evict.  Only where frames
-// are about to run out: what fits in memory is not written before it must be.
+// are about to run out: what fits in memory is not written before it must be.  A miss that stands
+// waiting says that they have, whatever the numbers are: its block may be larger than the margin.
 void pager::write_behind(lock_type& l) {
   const std::uint64_t lookahead = std::min(most_write_bytes, memory_.pool().budget() / 4);
-  if (memory_.pool().used() + lookahead <= memory_.pool().budget()) return;
+  if (stalled_.empty() && memory_.pool().has_room(lookahead)) return;
   constexpr std::size_t most_stores = 64;
   for (bool started = true; started && stores_in_flight_ < most_stores;) {
     started = false;
@@ -160,7 +163,8 @@ failure pager::writeback_unlocked(segment_state& s) {
   return group->first ? group->first : pinned_failure;
 }
 
-// Starts the store of one block, or sees that it is clean; false where it is pinned for writing.
+// Starts the store of one block, or sees that it is clean; false where it is pinned for writing: the
+// caller must then call write_pinned().
 bool pager::flush(segment_state& s, block_index index, const std::shared_ptr<store_group>& group) {
   block& b = s.at(index);
   for (;;) {
@@ -174,10 +178,21 @@ bool pager::flush(segment_state& s, block_index index, const std::shared_ptr<sto
       if (!is_transient(state)) {
         if (!b.try_take(state)) continue;
         frame* f = s.frame_of(b);
-        if (f->write_pins || !f->dirty.load(std::memory_order_relaxed)) {
-          const bool pinned = f->write_pins != 0;
+        if (!f->dirty.load(std::memory_order_relaxed)) {
           b.publish(state);
-          return !pinned;
+          return true;
+        }
+        if (f->copying) {  // what is stored after the copy must arrive after it
+          b.publish(state);
+          changed_.wait(g.lock);
+          continue;
+        }
+        if (f->write_pins) {
+          f->copying = true;
+          ++s.transfers;
+          ++transfers_;
+          b.publish(state);
+          return false;
         }
         if (state == block_state::ro || state == block_state::rw) {
           g.lock.unlock();
@@ -198,22 +213,38 @@ bool pager::flush(segment_state& s, block_index index, const std::shared_ptr<sto
 }
 
 // The program, or the kernel on its behalf, may go on writing: what counts is what was there when
-// the call began.
+// the call began.  The block may be unpinned meanwhile; it stays in memory, dirty and otherwise
+// unwritten, until the copy has arrived.
 failure pager::write_pinned(segment_state& s, block_index index) {
-  const std::size_t n = s.block_bytes();
-  std::unique_ptr<std::byte, decltype(&std::free)> copy(
-      static_cast<std::byte*>(std::aligned_alloc(4096, n)), &std::free);
-  if (!copy) return {std::make_error_code(std::errc::not_enough_memory), "copy of a pinned block"};
-  copy_untracked(copy.get(), s.address(index), n);
-  store_group group;
-  group.begin();
-  const auto done = [&](const failure& r) { group.end(r); };
-  const frame* twin = s.frame_of(s.at(index))->twin;  // stays: the block is pinned
-  const std::uint64_t bytes = twin ? s.source->store_changes(index, copy.get(), twin->memory, done)
-                                   : s.source->store(index, copy.get(), done);
-  group.wait_below(1);
-  counters::add(memory_.count().bytes_written, bytes);
-  return group.first ? described(s, index, "cannot be written", group.first) : failure{};
+  failure result;
+  {
+    const std::size_t n = s.block_bytes();
+    std::unique_ptr<std::byte, decltype(&std::free)> copy(
+        static_cast<std::byte*>(std::aligned_alloc(4096, n)), &std::free);
+    if (copy) {
+      copy_untracked(copy.get(), s.address(index), n);
+      store_group group;
+      group.begin();
+      try {
+        const auto done = [&](const failure& r) { group.end(r); };
+        const frame* twin = s.frame_of(s.at(index))->twin;  // stays while `copying`
+        const std::uint64_t bytes =
+            twin ? s.source->store_changes(index, copy.get(), twin->memory, done)
+                 : s.source->store(index, copy.get(), done);
+        counters::add(memory_.count().bytes_written, bytes);
+      } catch (const std::exception& e) {
+        group.end({std::make_error_code(std::errc::not_enough_memory), e.what()});
+      }
+      group.wait_below(1);
+      result = group.first;
+    } else {
+      result = {std::make_error_code(std::errc::not_enough_memory), "copy of a pinned block"};
+    }
+  }
+  guarded_lock g(memory_.mutex());
+  s.frame_of(s.at(index))->copying = false;
+  transfer_ended(s);
+  return result ? described(s, index, "cannot be written", result) : failure{};
 }
 
 }  // namespace ooc::detail

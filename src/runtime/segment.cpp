@@ -116,7 +116,7 @@ void segment::promise(std::span<const block_range> which) {
 }
 
 void segment::clear_promises() {
-  for (block_index b = 0; b < state_->blocks; ++b) state_->at(b).promised = 0;
+  pager_.clear_promises(*state_);
 }
 
 void segment::grow(std::uint64_t blocks) {

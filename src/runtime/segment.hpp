@@ -83,9 +83,10 @@ class segment {
   /// Marks blocks whose promised part (known to the source) the program will overwrite before it
   /// reads it: the next load of such a block for a write fault reads only what lies outside.  The
   /// first write fault uses the mark up; a read fault loads everything.  Blocks that are writable
-  /// already, or on their way, are not marked, nor are those of a shared segment.
+  /// already, or on their way, are not marked; those that came in without the part promised before
+  /// are dropped, as the new part may be another.  A shared segment is not marked.
   void promise(std::span<const block_range> which);
-  /// Takes back every mark that was not used.
+  /// Takes back every mark that was not used, and drops what was loaded under one.
   void clear_promises();
 
   /// Adds blocks at the end, up to max_blocks.

@@ -27,6 +27,7 @@ struct segment_state {
   std::size_t resident_count = 0;   ///< pager's lock
   std::uint64_t pinned_blocks = 0;  ///< counting each pin; pager's lock
   std::size_t transfers = 0;        ///< loads and stores in flight; pager's lock
+  std::size_t calls = 0;            ///< threads of the runtime within `source`; pager's lock
   read_ahead streams;               ///< pager's lock
   std::map<block_index, failure> load_errors;  ///< for library calls that wait; pager's lock
   failure background_write_error;              ///< first one not yet reported; pager's lock

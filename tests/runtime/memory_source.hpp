@@ -32,11 +32,12 @@ class memory_source : public detail::block_source {
     for (auto& t : workers_) t.join();
   }
 
-  std::uint64_t load(detail::block_index b, detail::load_part, std::byte* frame,
+  std::uint64_t load(detail::block_index b, detail::load_part part, std::byte* frame,
                      completion done) override {
     ++loads;
     run([=, this, done = std::move(done)] {
       if (fail_loads > 0 && fail_loads-- > 0) return done(injected());
+      if (zeros_within_promise && part == detail::load_part::outside_promise) return done({});
       {
         std::lock_guard l(data_mutex_);
         std::memcpy(frame, bytes_.data() + b * block_bytes_, block_bytes_);
@@ -83,6 +84,7 @@ class memory_source : public detail::block_source {
   std::atomic<int> fail_stores{0};
   bool loads_nothing = false;
   bool promise_covers_blocks = false;
+  bool zeros_within_promise = false;  ///< promised blocks are asked for, and nothing of them is read
 
  private:
   static failure injected() { return {std::make_error_code(std::errc::io_error), "injected"}; }

@@ -8,8 +8,10 @@
 #include <cstdlib>
 #include <fstream>
 #include <numeric>
+#include <thread>
 
 #include "oocarray/runtime.hpp"
+#include "runtime/frame_pool.hpp"
 #include "runtime/memory_source.hpp"
 #include "runtime/segment.hpp"
 
@@ -280,6 +282,198 @@ TEST_CASE("100,000 blocks touched once leave a bounded number of mappings") {
   for (std::size_t b = 0; b < 100000; ++b) sink = s.base()[(b * 7919 % 100000) * 4096];
   (void)sink;
   CHECK(mappings() - before <= 4 * 1024 + 16);
+}
+
+TEST_CASE("more dirty blocks than the mappings of a process allow are written behind") {
+  runtime rt({.memory = 256_MiB, .block = 4096});
+  constexpr std::size_t blocks = 20000;
+  memory_source source(blocks, 4096, 1);
+  segment s(rt.pager(), {.name = "a", .block_bytes = 4096, .blocks = blocks}, source);
+  for (std::size_t b = 0; b < blocks; ++b) s.base()[b * 4096] = static_cast<std::byte>(b);
+  bool same = true;
+  for (std::size_t b = 0; b < blocks; ++b) same &= s.base()[b * 4096] == static_cast<std::byte>(b);
+  CHECK(same);
+}
+
+TEST_CASE("block sizes together stay within the mappings of a process") {
+  frame_pool pool(1_GiB);
+  frame_class& small = pool.class_for(4096);
+  frame_class& large = pool.class_for(8192);
+  std::vector<frame*> taken;
+  while (frame* f = pool.take(small)) taken.push_back(f);
+  for (std::size_t i = 0; i < 100; ++i) pool.give_back(taken[i]);
+  for (std::size_t i = 0; i < 100; ++i) REQUIRE(pool.take(large));
+  CHECK(pool.take(large) == nullptr);
+  CHECK(pool.take(small) == nullptr);
+}
+
+namespace {
+// Holds one store back until it is told to let go.
+class held_store : public memory_source {
+ public:
+  using memory_source::memory_source;
+  std::uint64_t store(block_index b, const std::byte* frame, completion done) override {
+    if (!hold.exchange(false)) return memory_source::store(b, frame, std::move(done));
+    held = std::thread([this, b, frame, done = std::move(done)]() mutable {
+      holding = true;
+      while (!let_go) std::this_thread::yield();
+      memory_source::store(b, frame, std::move(done));
+    });
+    return 0;
+  }
+  std::atomic<bool> hold{false}, holding{false}, let_go{false};
+  std::thread held;
+};
+}  // namespace
+
+TEST_CASE("the copy of a pinned block does not overtake what is written after the unpin") {
+  runtime rt({.memory = 1_MiB});
+  held_store source(8, kib64);
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 8}, source);
+  const block_range one[] = {{0, 1}};
+  REQUIRE_FALSE(s.pin(one, access_mode::write));
+  words(s)[0] = 1;
+  source.hold = true;
+  failure first, second;
+  std::thread early([&] { first = s.writeback(); });
+  while (!source.holding) std::this_thread::yield();
+  s.unpin(one, access_mode::write);
+  words(s)[0] = 2;
+  std::thread late([&] { second = s.writeback(); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  source.let_go = true;
+  early.join();
+  late.join();
+  source.held.join();
+  CHECK_FALSE(first);
+  CHECK_FALSE(second);
+  CHECK(source.as<std::uint64_t>()[0] == 2);
+  CHECK(s.dirty_blocks() == 0);
+  CHECK(s.invalidate(false) == segment::invalidated::done);
+  CHECK(words(s)[0] == 2);
+}
+
+namespace {
+// Stops the first thread that asks whether a promised block must be loaded.
+class slow_answer : public memory_source {
+ public:
+  using memory_source::memory_source;
+  bool nothing_to_load(block_index, load_part part) const noexcept override {
+    if (part == load_part::outside_promise && !asked.exchange(true))
+      while (!answer) std::this_thread::yield();
+    return part == load_part::outside_promise;
+  }
+  mutable std::atomic<bool> asked{false};
+  std::atomic<bool> answer{false};
+};
+}  // namespace
+
+TEST_CASE("a promise that another thread used up meanwhile does not cover a second write") {
+  runtime rt({.memory = 1_MiB});
+  slow_answer source(8, kib64, 1);
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 8}, source);
+  s.advise(access_pattern::random);
+  const block_range one[] = {{0, 1}};
+  s.promise(one);
+  std::thread slow([&] { words(s)[1] = 2; });
+  while (!source.asked) std::this_thread::yield();
+  words(s)[0] = 1;
+  CHECK_FALSE(s.writeback());
+  CHECK(s.invalidate(false) == segment::invalidated::done);
+  source.answer = true;
+  slow.join();
+  CHECK(words(s)[0] == 1);
+  CHECK(words(s)[1] == 2);
+}
+
+TEST_CASE("a block that was read ahead under a promise is loaded whole once that is taken back") {
+  runtime rt({.memory = 1_MiB});
+  memory_source source(8, kib64, 1);
+  source.zeros_within_promise = true;
+  source.as<std::uint64_t>()[1] = 7;
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 8}, source);
+  s.advise(access_pattern::random);
+  const block_range one[] = {{0, 1}};
+  s.promise(one);
+  s.prefetch(one);
+  SECTION("after its arrival") {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    s.clear_promises();
+  }
+  SECTION("before") {
+    s.clear_promises();
+  }
+  words(s)[0] = 1;
+  CHECK(words(s)[1] == 7);
+}
+
+TEST_CASE("a block that was read ahead under a promise is read again under the next one") {
+  runtime rt({.memory = 1_MiB});
+  memory_source source(8, kib64);
+  source.zeros_within_promise = true;
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 8}, source);
+  s.advise(access_pattern::random);
+  const block_range one[] = {{0, 1}};
+  s.promise(one);
+  s.prefetch(one);
+  s.promise(one);  // the source may know another box now
+  words(s)[0] = 1;
+  CHECK(source.loads == 2);
+}
+
+namespace {
+// Ends a transfer on another thread, and returns from store() only some time later.
+class late_return : public memory_source {
+ public:
+  using memory_source::memory_source;
+  std::uint64_t store(block_index b, const std::byte* frame, completion done) override {
+    ++inside;
+    std::thread([&] { memory_source::store(b, frame, std::move(done)); }).join();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    --inside;
+    return 0;
+  }
+  std::atomic<int> inside{0};
+};
+}  // namespace
+
+TEST_CASE("a source may be destroyed once its segment is gone") {
+  runtime rt({.memory = 1_MiB});
+  late_return source(64, kib64);
+  for (int round = 0; round < 5; ++round) {
+    {
+      segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 64}, source);
+      for (std::size_t b = 0; b < 16; ++b) words(s)[b * words_per_block] = b;
+      while (source.inside == 0) {
+        words(s)[(source.stores + 16) % 64 * words_per_block] = 1;
+        std::this_thread::yield();
+      }
+    }
+    REQUIRE(source.inside == 0);
+  }
+}
+
+TEST_CASE("pins of small blocks leave room for the large ones of other arrays") {
+  runtime rt({.memory = 4_MiB});
+  memory_source small(1024, 4096, 1), large(16, 1 << 19, 1);
+  segment a(rt.pager(), {.name = "small", .block_bytes = 4096, .blocks = 1024}, small);
+  segment b(rt.pager(), {.name = "large", .block_bytes = 1 << 19, .blocks = 16}, large);
+  const block_range most[] = {{0, 900}};
+  CHECK(a.pin(most, access_mode::read).code == errc::budget_too_small);
+  const block_range some[] = {{0, 400}};
+  REQUIRE_FALSE(a.pin(some, access_mode::read));
+  std::memcpy(b.base(), b.base() + (3 << 19), 1 << 19);
+  a.unpin(some, access_mode::read);
+}
+
+TEST_CASE("pins of an array that is gone no longer count") {
+  runtime rt({.memory = 1_MiB});
+  memory_source source(16, kib64);
+  const block_range half[] = {{0, 8}};
+  for (int round = 0; round < 3; ++round) {
+    segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 16}, source);
+    REQUIRE_FALSE(s.pin(half, access_mode::read));
+  }
 }
 
 TEST_CASE("a second runtime in the process is refused") {
