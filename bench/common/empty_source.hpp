@@ -7,10 +7,15 @@ namespace bench {
 
 class empty_source final : public ooc::detail::block_source {
  public:
-  void load(ooc::detail::block_index, ooc::detail::load_part, std::byte*, completion done) override {
+  std::uint64_t load(ooc::detail::block_index, ooc::detail::load_part, std::byte*,
+                     completion done) override {
     done({});
+    return 0;
   }
-  void store(ooc::detail::block_index, const std::byte*, completion done) override { done({}); }
+  std::uint64_t store(ooc::detail::block_index, const std::byte*, completion done) override {
+    done({});
+    return 0;
+  }
   bool nothing_to_load(ooc::detail::block_index, ooc::detail::load_part) const noexcept override {
     return true;
   }

@@ -233,9 +233,10 @@ void array_core::writeback(durability d) {
   if (!writable_) return;
   throw_if(segment_->writeback());
   if (d == durability::acknowledged) return;
-  failure f = source_->current()->file->sync();
+  failure f = entry_->opened.file->sync();
   if (f) f.what = "array '" + path_ + "' cannot be made durable: " + f.what;
   throw_if(f);
+  store_.core()->metadata().sync();  // the file's entry with it
 }
 
 void array_core::invalidate(bool discard) {
@@ -298,10 +299,15 @@ pinned_region array_core::pin(box_view b, access_mode mode) const {
   pinned_region region;
   region.mode = mode;
   region.blocks = now->geometry.blocks_of(box);
-  for (const byte_run& run : now->geometry.runs_of(box))
-    region.rows.push_back({base() + run.offset, run.length});
-  throw_if(segment_->pin(region.blocks, mode));
+  throw_if(segment_->pin(region.blocks, mode));  // first: a box that fits has few enough runs
   ++pins_;
+  try {
+    for (const byte_run& run : now->geometry.runs_of(box))
+      region.rows.push_back({base() + run.offset, run.length});
+  } catch (...) {
+    unpin(region);
+    throw;
+  }
   return region;
 }
 

@@ -66,8 +66,7 @@ bool empty(const index_box& b, std::size_t rank) {
 /// Calls f(part) for the boxes that make up `b` without `hole`: at most two per dimension.
 template <class F>
 void subtract(index_box b, const index_box& hole, std::size_t rank, F&& f) {
-  for (std::size_t k = 0; k < rank; ++k)
-    if (hole.upper[k] <= b.lower[k] || hole.lower[k] >= b.upper[k]) return f(b);
+  if (!overlap(b, hole, rank)) return f(b);
   for (std::size_t k = 0; k < rank; ++k) {
     if (b.lower[k] < hole.lower[k]) {
       index_box part = b;
@@ -239,17 +238,7 @@ index_box array_geometry::bounds(block_index b) const noexcept {
 }
 
 bool array_geometry::covers(block_index b, const index_box& box) const noexcept {
-  const index_box in = bounds(b);
-  for (std::size_t k = 0; k < rank_; ++k)
-    if (in.lower[k] < box.lower[k] || in.upper[k] > box.upper[k]) return false;
-  return true;
-}
-
-bool array_geometry::touches(block_index b, const index_box& box) const noexcept {
-  const index_box in = bounds(b);
-  for (std::size_t k = 0; k < rank_; ++k)
-    if (in.lower[k] >= box.upper[k] || in.upper[k] <= box.lower[k]) return false;
-  return true;
+  return contains(box, bounds(b), rank_);
 }
 
 /// Adds a box of whole elements that lies in one tile of memory.

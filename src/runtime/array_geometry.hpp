@@ -39,6 +39,19 @@ struct index_box {
   coordinates upper{};
 };
 
+inline bool overlap(const index_box& a, const index_box& b, std::size_t rank) noexcept {
+  for (std::size_t k = 0; k < rank; ++k)
+    if (a.lower[k] >= b.upper[k] || a.upper[k] <= b.lower[k]) return false;
+  return true;
+}
+
+/// True if every element of `inner` is in `outer`.
+inline bool contains(const index_box& outer, const index_box& inner, std::size_t rank) noexcept {
+  for (std::size_t k = 0; k < rank; ++k)
+    if (inner.lower[k] < outer.lower[k] || inner.upper[k] > outer.upper[k]) return false;
+  return true;
+}
+
 /// Where elements lie; see above.
 struct element_order {
   std::size_t rank = 0;
@@ -101,9 +114,6 @@ class array_geometry {
   request outside_request(block_index b, const index_box& box) const;
   /// True if every element of block b, also one that lies in it in part, is in `box`.
   bool covers(block_index b, const index_box& box) const noexcept;
-  /// True if block b has an element of `box`, or a part of one (at the granularity of the
-  /// block's bounding box: may be true without need where a block wraps around a row).
-  bool touches(block_index b, const index_box& box) const noexcept;
 
   /// The blocks that hold the elements of `box`: ascending, merged, each block once.
   std::vector<block_range> blocks_of(const index_box& box) const;

@@ -35,8 +35,11 @@ class array_source::reader {
 };
 
 const index_box* array_source::snapshot::latest(block_index b) const noexcept {
+  // A block that wraps around a row may be taken to touch a box beside it: it is then loaded whole.
+  const array_geometry& g = of->geometry;
+  const index_box in = g.bounds(b);
   for (auto box = boxes.rbegin(); box != boxes.rend(); ++box)
-    if (of->geometry.touches(b, *box)) return &*box;
+    if (overlap(in, *box, g.rank())) return &*box;
   return nullptr;
 }
 
@@ -61,8 +64,12 @@ void array_source::promise(const index_box& box) {
   auto next = std::make_unique<snapshot>();
   next->of = state_;
   if (const snapshot* old = current_.load()) {
-    const std::size_t drop = old->boxes.size() == most_boxes ? 1 : 0;
-    next->boxes.assign(old->boxes.begin() + static_cast<std::ptrdiff_t>(drop), old->boxes.end());
+    next->boxes = old->boxes;
+    // A box within the new one is nobody's latest any more.
+    std::erase_if(next->boxes, [&](const index_box& older) {
+      return contains(box, older, state_->geometry.rank());
+    });
+    if (next->boxes.size() == most_boxes) next->boxes.erase(next->boxes.begin());
   }
   next->boxes.push_back(box);
   publish(std::move(next));
@@ -88,7 +95,7 @@ bool array_source::nothing_to_load(block_index b, load_part part) const noexcept
   return part == load_part::outside_promise && reader(*this).covered(b);
 }
 
-void array_source::load(block_index b, load_part part, std::byte* frame, completion done) {
+std::uint64_t array_source::load(block_index b, load_part part, std::byte* frame, completion done) {
   const state_ptr now = current();
   const array_geometry& g = now->geometry;
   request r;
@@ -103,7 +110,10 @@ void array_source::load(block_index b, load_part part, std::byte* frame, complet
       }
     }
     if (!whole) {
-      if (g.covers(b, box)) return done({});
+      if (g.covers(b, box)) {
+        done({});
+        return 0;
+      }
       // Nodes read whole chunks: many small pieces may cost more than the block in one go.
       r = g.outside_request(b, box);
       const std::uint64_t limit = g.block_bytes() / 2;
@@ -111,14 +121,19 @@ void array_source::load(block_index b, load_part part, std::byte* frame, complet
     }
   }
   if (whole) r = g.block_request(b);
+  const std::uint64_t bytes = r.bytes();
   now->file->read(std::make_shared<const request>(std::move(r)), frame,
                   [now, done = std::move(done)](const failure& f) { done(f); });
+  return bytes;
 }
 
-void array_source::store(block_index b, const std::byte* frame, completion done) {
+std::uint64_t array_source::store(block_index b, const std::byte* frame, completion done) {
   const state_ptr now = current();
-  now->file->write(std::make_shared<const request>(now->geometry.block_request(b)), frame,
+  request r = now->geometry.block_request(b);
+  const std::uint64_t bytes = r.bytes();
+  now->file->write(std::make_shared<const request>(std::move(r)), frame,
                    [now, done = std::move(done)](const failure& f) { done(f); });
+  return bytes;
 }
 
 }  // namespace ooc::detail

@@ -46,8 +46,8 @@ class array_source : public block_source {
   /// True if a remembered box touches block b.
   bool promised(block_index b) const noexcept;
 
-  void load(block_index b, load_part part, std::byte* frame, completion done) override;
-  void store(block_index b, const std::byte* frame, completion done) override;
+  std::uint64_t load(block_index b, load_part part, std::byte* frame, completion done) override;
+  std::uint64_t store(block_index b, const std::byte* frame, completion done) override;
   bool nothing_to_load(block_index b, load_part part) const noexcept override;
 
  private:

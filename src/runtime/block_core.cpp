@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "runtime/fault_handler.hpp"
 #include "runtime/log.hpp"
 #include "runtime/pager.hpp"
 #include "storage/stripe_choice.hpp"
@@ -12,7 +13,9 @@ namespace {
 
 constexpr std::uint64_t page = 4096;
 
-std::string quoted(const std::string& path) { return "'" + path + "'"; }
+std::string quoted(const std::string& path) {
+  return "'" + path + "'";
+}
 
 segment_options options_for(const std::string& path, const blocking& b, std::uint64_t max_resident,
                             bool writable) {
@@ -40,9 +43,9 @@ storage::new_file file_for(const blocking& b, const block_file_options& options,
   f.striping = options.striping;
   if (f.striping.sf == 0) {
     const bool whole_rows = b.factor(0) * b.ne[0] == b.extent(0);
-    f.striping.sf = storage::choose_stripe(f.size, b.superblock_bytes(),
-                                           whole_rows ? 0 : b.extent(0) * b.rs,
-                                           f.striping.nn ? f.striping.nn : nodes);
+    f.striping.sf =
+        storage::choose_stripe(f.size, b.superblock_bytes(), whole_rows ? 0 : b.extent(0) * b.rs,
+                               f.striping.nn ? f.striping.nn : nodes);
   }
   f.sparse = options.sparse;
   f.array.element_type = options.element_type;
@@ -56,10 +59,10 @@ void check_fits(const storage::entry& meta, const std::string& path, const block
     throw usage_error(errc::type_mismatch,
                       quoted(path) + " is in tiled order; the block layer reads row-major files");
   if (meta.size < b.file_bytes())
-    throw usage_error(errc::type_mismatch,
-                      quoted(path) + " has " + std::to_string(meta.size) +
-                          " bytes, fewer than the " + std::to_string(b.file_bytes()) +
-                          " that rs, ne and nb describe");
+    throw usage_error(errc::type_mismatch, quoted(path) + " has " + std::to_string(meta.size) +
+                                               " bytes, fewer than the " +
+                                               std::to_string(b.file_bytes()) +
+                                               " that rs, ne and nb describe");
 }
 
 }  // namespace
@@ -67,8 +70,8 @@ void check_fits(const storage::entry& meta, const std::string& path, const block
 // The segment comes first: a budget that is too small is then refused before anything is made.
 block_core::block_core(runtime& rt, const store& s, std::string_view path, const blocking& b,
                        const block_file_options& options, how h)
-    : path_(path), writable_(h != how::open_read_only), source_(b) {
-  storage::store_core& core = *s.core();
+    : path_(path), writable_(h != how::open_read_only), store_(s.core()), source_(b) {
+  storage::store_core& core = *store_;
   rt.pager().account_store(&core, core.staging_bytes());
   const segment_options wanted = options_for(path_, b, options.max_superblocks, writable_);
   try {
@@ -77,23 +80,22 @@ block_core::block_core(runtime& rt, const store& s, std::string_view path, const
     if (e.code() != errc::budget_too_small) throw;
     throw usage_error(errc::budget_too_small,
                       "a superblock of " + quoted(path_) + " has " +
-                          std::to_string(wanted.block_bytes) +
-                          " bytes, and 4 must fit the " + std::to_string(rt.pager().budget()) +
+                          std::to_string(wanted.block_bytes) + " bytes, and 4 must fit the " +
+                          std::to_string(rt.pager().budget()) +
                           " bytes that the budget has for blocks; give the runtime more memory or "
                           "choose smaller buffer factors");
   }
-  const storage::opened_file f =
-      h == how::create
-          ? core.create(path_, file_for(b, options, s.nodes()))
-          : core.open(path_, writable_ ? storage::open_mode::read_write : storage::open_mode::read);
-  if (h != how::create) check_fits(f.meta, path_, b);
-  claim_ = file_claim(core.uuid(), f.meta.id, path_, "a block_file");
-  striping_ = f.meta.striping;
-  source_.set_file(f.file);
+  opened_ = h == how::create ? core.create(path_, file_for(b, options, s.nodes()))
+                             : core.open(path_, writable_ ? storage::open_mode::read_write
+                                                          : storage::open_mode::read);
+  if (h != how::create) check_fits(opened_.meta, path_, b);
+  claim_ = file_claim(core.uuid(), opened_.meta.id, path_, "a block_file");
+  source_.set_file(opened_.file);
 }
 
 block_core::~block_core() {
   if (closed()) return;
+  if (fault_handler::in_forked_child()) return;  // the parent's data, and none of its threads
   try {
     if (const failure f = segment_->writeback())
       log_error("block file " + quoted(path_) + " closed with " +
@@ -210,9 +212,9 @@ namespace {
 void check_size(std::size_t given, std::uint64_t needed, const block_coordinates& at,
                 const std::string& path) {
   if (given < needed)
-    throw usage_error(errc::invalid_request,
-                      "block " + at.text() + " of " + quoted(path) + ": the memory given has " +
-                          std::to_string(given) + " bytes, a block " + std::to_string(needed));
+    throw usage_error(errc::invalid_request, "block " + at.text() + " of " + quoted(path) +
+                                                 ": the memory given has " + std::to_string(given) +
+                                                 " bytes, a block " + std::to_string(needed));
 }
 
 }  // namespace
@@ -290,7 +292,7 @@ void block_core::prefetch(const block_coordinates& at) {
 void block_core::writeback(durability d) {
   check_open();
   throw_if(segment_->writeback());
-  if (d == durability::durable) throw_if(source_.file().sync());
+  if (d == durability::durable) store_->sync(opened_);
 }
 
 void block_core::invalidate(bool discard) {

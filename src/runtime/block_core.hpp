@@ -43,7 +43,7 @@ class block_core : public std::enable_shared_from_this<block_core> {
   bool closed() const noexcept { return !segment_; }
   const std::string& path() const noexcept { return path_; }
   const blocking& shape() const noexcept { return source_.shape(); }
-  ooc::striping striping() const noexcept { return striping_; }
+  ooc::striping striping() const noexcept { return opened_.meta.striping; }
   std::uint64_t dirty_superblocks() const;
 
  private:
@@ -74,10 +74,11 @@ class block_core : public std::enable_shared_from_this<block_core> {
 
   std::string path_;
   bool writable_;
+  std::shared_ptr<storage::store_core> store_;
+  storage::opened_file opened_;
   superblock_source source_;
   file_claim claim_;
   std::optional<segment> segment_;  ///< empty: closed
-  ooc::striping striping_;
   std::atomic<std::uint64_t> guards_{0};
   /// A promise is taken back if its pin fails, and no other pin may use it up: promise and pin are
   /// one step (exclusive); ordinary pins share.

@@ -29,11 +29,12 @@ class block_source {
 
   /// Starts reading a block into `frame`, which stays valid and untouched until `done`, called once
   /// on any thread, also from within this call.  Called by threads of the runtime or by threads in
-  /// library calls, never by a fault handler.
-  virtual void load(block_index b, load_part part, std::byte* frame, completion done) = 0;
+  /// library calls, never by a fault handler.  Returns the bytes asked of the store.
+  virtual std::uint64_t load(block_index b, load_part part, std::byte* frame, completion done) = 0;
 
   /// Starts writing a block from `frame`, which does not change until `done`: acknowledged then.
-  virtual void store(block_index b, const std::byte* frame, completion done) = 0;
+  /// Returns the bytes given to the store.
+  virtual std::uint64_t store(block_index b, const std::byte* frame, completion done) = 0;
 
   /// True if `load(b, part, ...)` would transfer nothing: the bytes of the frame are then as good
   /// as loaded.  Called in fault handlers: it must not allocate, lock or block.

@@ -42,20 +42,31 @@ inline constexpr std::uint32_t fault_bit = 0x20;    ///< ... in a fault handler:
 constexpr block_state state_of(std::uint32_t word) noexcept {
   return static_cast<block_state>(word & state_mask);
 }
-constexpr std::uint32_t word_of(block_state s) noexcept { return static_cast<std::uint32_t>(s); }
+constexpr std::uint32_t word_of(block_state s) noexcept {
+  return static_cast<std::uint32_t>(s);
+}
 
 /// What the pager keeps for every block, in memory or not.
 struct block {
-  std::atomic<std::uint32_t> word;      ///< state and waiter bits
-  std::uint32_t frame;                  ///< number in the segment's frame class; the owner's
-  std::atomic<std::uint32_t> promised;  ///< the next load for a write may leave out the promised box
+  std::atomic<std::uint32_t> word;  ///< state and waiter bits
+  std::uint32_t frame;              ///< number in the segment's frame class; the owner's
+  std::atomic<std::uint32_t>
+      promised;  ///< the next load for a write may leave out the promised box
 
   block_state state() const noexcept { return state_of(word.load(std::memory_order_acquire)); }
 
-  /// Swaps the stable state `from` for `to`; true if it was there and the caller now owns the block.
+  /// Swaps the stable state `from` for `to`; true if it was there and the caller now owns the
+  /// block.
   bool try_take(block_state from, block_state to = block_state::busy) noexcept {
     std::uint32_t expected = word_of(from);
     return word.compare_exchange_strong(expected, word_of(to), std::memory_order_acq_rel);
+  }
+
+  /// From `out` to `queued`, for a fault handler that will wait: a failure is fatal from now on.
+  bool try_queue_fault() noexcept {
+    std::uint32_t expected = word_of(block_state::out);
+    return word.compare_exchange_strong(expected, word_of(block_state::queued) | fault_bit,
+                                        std::memory_order_acq_rel);
   }
 
   /// Ends a transient state: everybody who slept looks again.  Returns the waiter bits.
@@ -76,8 +87,7 @@ struct block {
   /// Sleeps until the word is no longer `seen`, which must be transient.
   void wait(std::uint32_t seen, bool in_fault_handler) noexcept {
     const std::uint32_t want = seen | waiters_bit | (in_fault_handler ? fault_bit : 0);
-    if (seen != want &&
-        !word.compare_exchange_strong(seen, want, std::memory_order_acq_rel))
+    if (seen != want && !word.compare_exchange_strong(seen, want, std::memory_order_acq_rel))
       return;
     sys::futex_wait(word, want);
   }

@@ -114,9 +114,9 @@ record_box blocking::superblock_box(std::uint64_t superblock) const noexcept {
   return box;
 }
 
-// Byte (r_1, ..., r_D) of the matrix is at rs * (r_1 + e_1 * (r_2 + e_2 * (r_3 + ...))), so a box is
-// a run in dimension 1, repeated with the step of dimension 2, and so on.  Dimensions that the box
-// spans whole are one run with the next: the levels below are only those that jump.
+// Byte (r_1, ..., r_D) of the matrix is at rs * (r_1 + e_1 * (r_2 + e_2 * (r_3 + ...))), so a box
+// is a run in dimension 1, repeated with the step of dimension 2, and so on.  Dimensions that the
+// box spans whole are one run with the next: the levels below are only those that jump.
 nested_request blocking::request_of(const record_box& box) const noexcept {
   nested_request r;
   std::uint64_t file_step = rs;

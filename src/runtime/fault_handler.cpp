@@ -1,11 +1,11 @@
 #include "runtime/fault_handler.hpp"
 
 #include <pthread.h>
-#include <csignal>
 #include <ucontext.h>
 
 #include <array>
 #include <atomic>
+#include <csignal>
 #include <cstdint>
 #include <mutex>
 
@@ -103,7 +103,8 @@ void install() {
   ::sigaction(SIGSEGV, &ours, nullptr);
 }
 
-// Resident blocks are not inherited; what else the child may map there must not pass for array data.
+// Resident blocks are not inherited; what else the child may map there must not pass for array
+// data.
 void after_fork_in_child() {
   if (!the_pager.load()) return;
   forked.store(true);
@@ -156,6 +157,8 @@ void remove_range(segment_state& s) noexcept {
     }
 }
 
-bool in_forked_child() noexcept { return forked.load(std::memory_order_relaxed); }
+bool in_forked_child() noexcept {
+  return forked.load(std::memory_order_relaxed);
+}
 
 }  // namespace ooc::detail::fault_handler

@@ -1,7 +1,7 @@
 // The process-wide part of the pager: the SIGSEGV handler and the table of address ranges it reads.
 //
-// The table is the one global of the library.  The handler finds the segment of an address without a
-// lock; a fault outside every range goes to the handler that was installed before ours.
+// The table is the one global of the library.  The handler finds the segment of an address without
+// a lock; a fault outside every range goes to the handler that was installed before ours.
 //
 // In a forked child the ranges are without access and without a pager: a touch there writes a
 // message and goes the way of an ordinary fault.

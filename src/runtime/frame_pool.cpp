@@ -35,8 +35,8 @@ std::byte* map_aligned(std::size_t bytes, std::size_t alignment) {
 
 }  // namespace
 
-// A resident block takes up to four mappings: itself, the rest of the reservation behind it, and the
-// two borders of its empty slot.  The fifth part is the program's.
+// A resident block takes up to four mappings: itself, the rest of the reservation behind it, and
+// the two borders of its empty slot.  The fifth part is the program's.
 frame_pool::frame_pool(std::uint64_t budget)
     : budget_(budget), max_frames_(system_map_limit() / 5) {}
 
@@ -51,11 +51,11 @@ frame_class& frame_pool::class_for(std::size_t bytes) {
   for (const auto& c : classes_)
     if (c->bytes == bytes) return *c;
   if (budget_ / bytes < min_blocks)
-    throw usage_error(errc::budget_too_small,
-                      "a block of " + std::to_string(bytes) + " bytes needs a budget of at least " +
-                          std::to_string(min_blocks * bytes) + " bytes, but only " +
-                          std::to_string(budget_) +
-                          " are left for blocks: give the runtime more memory or choose a smaller block");
+    throw usage_error(
+        errc::budget_too_small,
+        "a block of " + std::to_string(bytes) + " bytes needs a budget of at least " +
+            std::to_string(min_blocks * bytes) + " bytes, but only " + std::to_string(budget_) +
+            " are left for blocks: give the runtime more memory or choose a smaller block");
   auto c = std::make_unique<frame_class>();
   c->bytes = bytes;
   c->capacity = std::min<std::size_t>(budget_ / bytes, max_frames_);

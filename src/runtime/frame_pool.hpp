@@ -1,8 +1,9 @@
 // The frames: the memory of the budget, cut into pieces of the sizes that blocks have.
 //
-// Every block size has a class of its own with its own range of addresses; a frame is a slot of that
-// range.  Slots cost addresses, not memory: the pool counts the bytes of the slots that hold memory
-// and keeps them within the budget; memory moves between classes by giving it back to the system.
+// Every block size has a class of its own with its own range of addresses; a frame is a slot of
+// that range.  Slots cost addresses, not memory: the pool counts the bytes of the slots that hold
+// memory and keeps them within the budget; memory moves between classes by giving it back to the
+// system.
 //
 // Frames whose size is a multiple of 2 MiB are aligned to it and backed by huge pages.  A frame's
 // pages may be away, at the address of its block; the slot is then an empty mapping.
@@ -32,28 +33,28 @@ struct frame {
   frame_class* cls;
   segment_state* segment;
   block_index block;
-  frame* prev;                ///< replacement or free list; pager's lock
+  frame* prev;  ///< replacement or free list; pager's lock
   frame* next;
-  frame_list list;            ///< where it is linked; pager's lock
-  frame* segment_prev;        ///< frames of one segment; pager's lock
+  frame_list list;      ///< where it is linked; pager's lock
+  frame* segment_prev;  ///< frames of one segment; pager's lock
   frame* segment_next;
-  std::uint32_t pins;         ///< pager's lock
-  std::uint32_t write_pins;   ///< pager's lock
+  std::uint32_t pins;        ///< pager's lock
+  std::uint32_t write_pins;  ///< pager's lock
   std::atomic<bool> dirty;
-  std::atomic<bool> stale;    ///< invalidated while loading: drop on arrival
-  std::atomic<bool> failed;   ///< the last attempt to write it failed
-  bool partial;               ///< loaded without the promised box
-  bool read_ahead;            ///< fetched before it was asked for, not touched yet
+  std::atomic<bool> stale;   ///< invalidated while loading: drop on arrival
+  std::atomic<bool> failed;  ///< the last attempt to write it failed
+  bool partial;              ///< loaded without the promised box
+  bool read_ahead;           ///< fetched before it was asked for, not touched yet
 };
 
 struct frame_class {
   std::size_t bytes = 0;
-  std::size_t capacity = 0;      ///< slots
-  std::size_t made = 0;          ///< slots that were ever used
+  std::size_t capacity = 0;  ///< slots
+  std::size_t made = 0;      ///< slots that were ever used
   std::byte* region = nullptr;
-  frame* frames = nullptr;       ///< `capacity` descriptors
-  frame* free = nullptr;         ///< not in use, with memory
-  frame* empty = nullptr;        ///< not in use, memory given back
+  frame* frames = nullptr;  ///< `capacity` descriptors
+  frame* free = nullptr;    ///< not in use, with memory
+  frame* empty = nullptr;   ///< not in use, memory given back
 
   std::uint32_t number_of(const frame* f) const noexcept {
     return static_cast<std::uint32_t>(f - frames);
@@ -91,7 +92,7 @@ class frame_pool {
   std::uint64_t committed_ = 0;  ///< bytes of slots that hold memory, in use or free
   std::uint64_t used_ = 0;
   std::size_t frames_in_use_ = 0;
-  std::size_t max_frames_;       ///< resident blocks that vm.max_map_count allows
+  std::size_t max_frames_;  ///< resident blocks that vm.max_map_count allows
   std::vector<std::unique_ptr<frame_class>> classes_;
 };
 

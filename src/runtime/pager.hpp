@@ -43,6 +43,7 @@ class pager {
                                   bool discard);
   void prefetch(segment_state& s, std::span<const block_range> which);
   void advise(segment_state& s, access_pattern p);
+  void promise(segment_state& s, std::span<const block_range> which);
   failure pin(segment_state& s, std::span<const block_range> which, access_mode mode);
   void unpin(segment_state& s, std::span<const block_range> which, access_mode mode) noexcept;
 
@@ -116,28 +117,28 @@ class pager {
   std::function<void(const failure&)> on_fatal_;
   std::uint64_t default_block_ = 0;
   unsigned ahead_option_ = 0;
-  std::vector<segment_state*> segments_;   ///< lock
-  std::vector<const void*> stores_;        ///< lock
-  std::uint64_t pinned_bytes_ = 0;         ///< lock
+  std::vector<segment_state*> segments_;  ///< lock
+  std::vector<const void*> stores_;       ///< lock
+  std::uint64_t pinned_bytes_ = 0;        ///< lock
 
   // Storage for events, made beforehand: a fault handler allocates nothing.
   static constexpr std::size_t ring_size = 8192;
-  std::vector<event> ring_;                ///< lock
-  std::size_t ring_first_ = 0;             ///< lock
-  std::size_t ring_count_ = 0;             ///< lock
-  std::vector<event> stalled_;             ///< misses without a frame; lock
-  std::vector<block_index> wanted_;        ///< service thread
-  segment_state* serving_ = nullptr;       ///< the service thread is at work for it; lock
-  std::size_t stores_in_flight_ = 0;       ///< lock
-  std::size_t transfers_ = 0;              ///< loads and stores; lock
-  std::uint64_t stalled_since_ = 0;        ///< lock
-  unsigned stall_retries_ = 0;             ///< lock
-  std::condition_variable changed_;    ///< a transfer ended, or serving_ changed
+  std::vector<event> ring_;           ///< lock
+  std::size_t ring_first_ = 0;        ///< lock
+  std::size_t ring_count_ = 0;        ///< lock
+  std::vector<event> stalled_;        ///< misses without a frame; lock
+  std::vector<block_index> wanted_;   ///< service thread
+  segment_state* serving_ = nullptr;  ///< the service thread is at work for it; lock
+  std::size_t stores_in_flight_ = 0;  ///< lock
+  std::size_t transfers_ = 0;         ///< loads and stores; lock
+  std::uint64_t stalled_since_ = 0;   ///< lock
+  unsigned stall_retries_ = 0;        ///< lock
+  std::condition_variable changed_;   ///< a transfer ended, or serving_ changed
 
-  std::atomic<std::uint32_t> work_{0};     ///< futex of the service thread
+  std::atomic<std::uint32_t> work_{0};  ///< futex of the service thread
   std::atomic<bool> asleep_{false};
   std::atomic<bool> stopping_{false};
-  failure fatal_;                          ///< lock; set once
+  failure fatal_;  ///< lock; set once
   std::atomic<bool> has_fatal_{false};
   std::thread service_;
 };

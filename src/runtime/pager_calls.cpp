@@ -98,7 +98,8 @@ void pager::account_store(const void* store, std::uint64_t staging_bytes) {
   stores_.push_back(store);
 }
 
-// --- segments --------------------------------------------------------------------------------------
+// --- segments
+// --------------------------------------------------------------------------------------
 
 void pager::add(segment_state& s) {
   {
@@ -149,7 +150,9 @@ segment::invalidated pager::invalidate(segment_state& s, std::span<const block_r
   {
     guarded_lock g(memory_.mutex());
     for (frame* f = s.resident; f; f = f->segment_next) {
-      const auto in = [&](const block_range& r) { return f->block >= r.first && f->block < r.last; };
+      const auto in = [&](const block_range& r) {
+        return f->block >= r.first && f->block < r.last;
+      };
       if (std::none_of(which.begin(), which.end(), in)) continue;
       if (f->pins) return segment::invalidated::pinned;
       if (!discard && f->dirty.load(std::memory_order_relaxed)) return segment::invalidated::dirty;
@@ -195,6 +198,20 @@ void pager::advise(segment_state& s, access_pattern p) {
   s.streams.advise(p);
 }
 
+// A block in memory is marked where its next write will fault, so that the mark is used up by it; it
+// counts if the block is evicted before.
+void pager::promise(segment_state& s, std::span<const block_range> which) {
+  signals_blocked no_signals;
+  for (const block_range& r : which)
+    for (block_index i = r.first; i < r.last; ++i) {
+      block& b = s.at(i);
+      const block_state state = b.state();
+      if (is_transient(state) || state == block_state::rw || !b.try_take(state)) continue;
+      b.promised.store(1, std::memory_order_relaxed);
+      b.publish(state);
+    }
+}
+
 void pager::prefetch(segment_state& s, std::span<const block_range> which) {
   for (const block_range& r : which)
     for (block_index b = r.first; b < r.last; ++b) {
@@ -204,7 +221,8 @@ void pager::prefetch(segment_state& s, std::span<const block_range> which) {
     }
 }
 
-// --- pins ------------------------------------------------------------------------------------------
+// --- pins
+// ------------------------------------------------------------------------------------------
 
 failure pager::pin(segment_state& s, std::span<const block_range> which, access_mode mode) {
   std::uint64_t count = 0;
@@ -237,10 +255,9 @@ failure pager::reserve_pins(segment_state& s, std::uint64_t count) {
   const std::uint64_t own = s.options.max_resident;
   if (pinned_bytes_ + bytes + kept > budget || (own && s.pinned_blocks + count >= own))
     return {make_error_code(errc::budget_too_small),
-            "array '" + s.options.name + "': cannot pin " + std::to_string(bytes) +
-                " bytes: " + std::to_string(pinned_bytes_) + " are pinned already, " +
-                std::to_string(kept) + " of the budget of " + std::to_string(budget) +
-                " must stay free" +
+            "array '" + s.options.name + "': cannot pin " + std::to_string(bytes) + " bytes: " +
+                std::to_string(pinned_bytes_) + " are pinned already, " + std::to_string(kept) +
+                " of the budget of " + std::to_string(budget) + " must stay free" +
                 (own ? ", and the array may hold " + std::to_string(own) + " blocks" : "") +
                 "; pin a smaller box or give the runtime more memory"};
   pinned_bytes_ += bytes;

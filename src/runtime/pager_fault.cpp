@@ -19,7 +19,7 @@ bool pager::on_fault(segment_state& s, block_index index, touch t) noexcept {
     switch (state_of(word)) {
       case block_state::out:
         if (load_inline(s, index, t)) return true;
-        if (b.try_take(block_state::out, block_state::queued)) {
+        if (b.try_queue_fault()) {
           lock_type l(memory_.mutex());
           if (!post(l, {&s, index, t, true})) {  // more waiting threads than the ring holds
             b.publish(block_state::out);
@@ -43,6 +43,7 @@ bool pager::on_fault(segment_state& s, block_index index, touch t) noexcept {
       case block_state::old: {
         if (!b.try_take(block_state::old)) break;
         frame* f = s.frame_of(b);
+        b.promised.store(0, std::memory_order_relaxed);
         if (t == touch::write) memory_.mark_dirty(f);
         const bool writable = f->dirty.load(std::memory_order_relaxed);
         memory_.set_access(f, writable ? PROT_READ | PROT_WRITE : PROT_READ);
@@ -61,6 +62,7 @@ bool pager::on_fault(segment_state& s, block_index index, touch t) noexcept {
         if (!s.options.writable) return false;
         if (!b.try_take(block_state::ro)) break;
         frame* f = s.frame_of(b);
+        b.promised.store(0, std::memory_order_relaxed);
         memory_.mark_dirty(f);
         memory_.set_access(f, PROT_READ | PROT_WRITE);
         counters::add(n.write_faults);

@@ -13,7 +13,8 @@ constexpr std::uint64_t second = 1'000'000'000;
 constexpr unsigned max_stall_retries = 3;
 }  // namespace
 
-// --- events ----------------------------------------------------------------------------------------
+// --- events
+// ----------------------------------------------------------------------------------------
 
 // False where the ring is full.
 bool pager::post(lock_type&, const event& e) noexcept {
@@ -81,7 +82,8 @@ void pager::handle(lock_type& l, const event& e) {
   changed_.notify_all();
 }
 
-// --- loads -----------------------------------------------------------------------------------------
+// --- loads
+// -----------------------------------------------------------------------------------------
 
 bool pager::start_miss(lock_type& l, const event& e) {
   block& b = e.segment->at(e.block);
@@ -96,8 +98,7 @@ bool pager::start_miss(lock_type& l, const event& e) {
     return false;
   }
   memory_.assign(f, *e.segment, e.block);
-  const bool promised =
-      e.kind == touch::write && b.promised.load(std::memory_order_relaxed);
+  const bool promised = e.kind == touch::write && b.promised.load(std::memory_order_relaxed);
   b.advance(block_state::loading);
   start_load(l, f, promised ? load_part::outside_promise : load_part::whole);
   return true;
@@ -121,10 +122,10 @@ void pager::load(frame* f, load_part part) {
     on_loaded(f, {});
     return;
   }
-  if (part == load_part::whole)
-    counters::add(memory_.count().bytes_read, s.block_bytes());
   try {
-    s.source->load(b, part, f->memory, [this, f](const failure& r) { on_loaded(f, r); });
+    const std::uint64_t bytes =
+        s.source->load(b, part, f->memory, [this, f](const failure& r) { on_loaded(f, r); });
+    counters::add(memory_.count().bytes_read, bytes);
   } catch (const std::exception& e) {
     on_loaded(f, {std::make_error_code(std::errc::not_enough_memory), e.what()});
   }
@@ -142,7 +143,8 @@ void pager::on_loaded(frame* f, const failure& result) {
       if (!fatal_) fatal_ = described(s, f->block, "cannot be read", result);
       has_fatal_ = true;
     } else {
-      if (word & waiters_bit) s.load_errors[f->block] = described(s, f->block, "cannot be read", result);
+      if (word & waiters_bit)
+        s.load_errors[f->block] = described(s, f->block, "cannot be read", result);
       f->read_ahead = false;
       memory_.release(l, f);
     }
@@ -169,14 +171,16 @@ void pager::transfer_ended(segment_state& s) noexcept {
   if (!stalled_.empty() || has_fatal_ || stores_in_flight_) wake();
 }
 
-// --- read-ahead ------------------------------------------------------------------------------------
+// --- read-ahead
+// ------------------------------------------------------------------------------------
 
 unsigned pager::ahead_limit(const segment_state& s) noexcept {
   constexpr std::uint64_t most_bytes = std::uint64_t{32} << 20;
   const std::uint64_t share = std::min(most_bytes, memory_.pool().budget() / 8);
   std::uint64_t blocks = std::max<std::uint64_t>(1, share / s.block_bytes());
   if (ahead_option_)
-    blocks = std::min<std::uint64_t>(ahead_option_ - 1, memory_.pool().budget() / 4 / s.block_bytes());
+    blocks =
+        std::min<std::uint64_t>(ahead_option_ - 1, memory_.pool().budget() / 4 / s.block_bytes());
   if (s.options.max_resident) blocks = std::min(blocks, s.options.max_resident / 4);
   return static_cast<unsigned>(blocks);
 }
@@ -196,8 +200,8 @@ void pager::fetch_ahead(lock_type& l, const event& e) {
 // Starts to load a block that nobody waits for; false where no frame is to be had.
 bool pager::fetch(lock_type& l, segment_state& s, block_index index) {
   block& b = s.at(index);
-  const load_part part = b.promised.load(std::memory_order_relaxed) ? load_part::outside_promise
-                                                                    : load_part::whole;
+  const load_part part =
+      b.promised.load(std::memory_order_relaxed) ? load_part::outside_promise : load_part::whole;
   if (s.source->nothing_to_load(index, part)) return true;
   if (!b.try_take(block_state::out)) return true;
   frame* f = memory_.obtain(l, s);
@@ -213,10 +217,11 @@ bool pager::fetch(lock_type& l, segment_state& s, block_index index) {
   return true;
 }
 
-// --- when nothing goes on any more -------------------------------------------------------------------
+// --- when nothing goes on any more
+// -------------------------------------------------------------------
 
-// A miss found no frame.  Usually a store in flight will free one.  Where none is, blocks whose write
-// failed are tried again, and after some seconds without success the access cannot be served.
+// A miss found no frame.  Usually a store in flight will free one.  Where none is, blocks whose
+// write failed are tried again, and after some seconds without success the access cannot be served.
 void pager::relieve_stall(lock_type& l) {
   if (transfers_ > 0) return;
   if (!memory_.order().oldest() && memory_.age_one(l)) {
@@ -227,8 +232,7 @@ void pager::relieve_stall(lock_type& l) {
   bool any_failed = false;
   failure cause;
   for (segment_state* s : segments_) {
-    for (frame* f = s->resident; f; f = f->segment_next)
-      any_failed |= f->failed.exchange(false);
+    for (frame* f = s->resident; f; f = f->segment_next) any_failed |= f->failed.exchange(false);
     if (!cause) cause = s->background_write_error;
   }
   if (any_failed && ++stall_retries_ <= max_stall_retries) {
@@ -239,9 +243,9 @@ void pager::relieve_stall(lock_type& l) {
     wake();
   } else if (sys::now_ns() - stalled_since_ > 60 * second && !fatal_) {
     const event& e = stalled_.front();
-    fatal_ = described(*e.segment, e.block, "found no frame for a minute",
-                       {make_error_code(errc::budget_too_small),
-                        "every frame of the budget is pinned or busy"});
+    fatal_ = described(
+        *e.segment, e.block, "found no frame for a minute",
+        {make_error_code(errc::budget_too_small), "every frame of the budget is pinned or busy"});
     has_fatal_ = true;
     wake();
   }
@@ -280,8 +284,8 @@ void pager::end_process(lock_type& l) {
 
 failure pager::described(const segment_state& s, block_index b, const char* what,
                          const failure& cause) const {
-  return {cause.code,
-          "array '" + s.options.name + "', block " + std::to_string(b) + " " + what + ": " + cause.what};
+  return {cause.code, "array '" + s.options.name + "', block " + std::to_string(b) + " " + what +
+                          ": " + cause.what};
 }
 
 }  // namespace ooc::detail

@@ -1,9 +1,9 @@
 // How modified blocks get to the store: behind the program's back, and on demand.
 //
-// A block is dirty until its store has succeeded.  What ages and is about to be evicted is *cleaned*:
-// moved to its frame and written from there, its bytes kept (ready, clean).  What is mapped is
-// *flushed* in place: made read-only, written, and left mapped.  What is pinned for writing is
-// written from a copy and stays dirty.
+// A block is dirty until its store has succeeded.  What ages and is about to be evicted is
+// *cleaned*: moved to its frame and written from there, its bytes kept (ready, clean).  What is
+// mapped is *flushed* in place: made read-only, written, and left mapped.  What is pinned for
+// writing is written from a copy and stays dirty.
 #include <algorithm>
 #include <cstdlib>
 
@@ -42,8 +42,8 @@ std::size_t writes_in_flight(std::size_t block_bytes) {
   return std::clamp<std::size_t>(most_write_bytes / block_bytes, 4, 64);
 }
 
-// Copies a block that the program or the kernel may be writing to.  The sanitizer is told not to look:
-// a torn element is what the contract of pinned blocks allows.
+// Copies a block that the program or the kernel may be writing to.  The sanitizer is told not to
+// look: a torn element is what the contract of pinned blocks allows.
 __attribute__((no_sanitize("thread"))) void copy_racing(std::byte* to, const std::byte* from,
                                                         std::size_t bytes) {
   auto* t = reinterpret_cast<std::uint64_t*>(to);
@@ -53,8 +53,8 @@ __attribute__((no_sanitize("thread"))) void copy_racing(std::byte* to, const std
 
 }  // namespace
 
-// The bytes at `from` are the block's, and nobody changes them before the store ends; the block then
-// becomes `then`.
+// The bytes at `from` are the block's, and nobody changes them before the store ends; the block
+// then becomes `then`.
 void pager::start_store(lock_type& l, frame* f, const std::byte* from, block_state then,
                         std::shared_ptr<store_group> group) {
   segment_state& s = *f->segment;
@@ -62,12 +62,11 @@ void pager::start_store(lock_type& l, frame* f, const std::byte* from, block_sta
   ++transfers_;
   ++stores_in_flight_;
   if (group) group->begin();
-  counters::add(memory_.count().bytes_written, s.block_bytes());
   l.unlock();
   try {
-    s.source->store(f->block, from, [this, f, then, group](const failure& r) {
-      on_stored(f, then, group, r);
-    });
+    const std::uint64_t bytes = s.source->store(
+        f->block, from, [this, f, then, group](const failure& r) { on_stored(f, then, group, r); });
+    counters::add(memory_.count().bytes_written, bytes);
   } catch (const std::exception& e) {
     on_stored(f, then, group, {std::make_error_code(std::errc::not_enough_memory), e.what()});
   }
@@ -136,7 +135,8 @@ void pager::write_behind(lock_type& l) {
   }
 }
 
-// --- writeback -------------------------------------------------------------------------------------
+// --- writeback
+// -------------------------------------------------------------------------------------
 
 failure pager::writeback(segment_state& s) {
   const std::uint64_t start = sys::now_ns();
@@ -213,9 +213,10 @@ failure pager::write_pinned(segment_state& s, block_index index) {
   copy_racing(copy.get(), s.address(index), n);
   store_group group;
   group.begin();
-  s.source->store(index, copy.get(), [&](const failure& r) { group.end(r); });
+  const std::uint64_t bytes =
+      s.source->store(index, copy.get(), [&](const failure& r) { group.end(r); });
   group.wait_below(1);
-  counters::add(memory_.count().bytes_written, n);
+  counters::add(memory_.count().bytes_written, bytes);
   return group.first ? described(s, index, "cannot be written", group.first) : failure{};
 }
 

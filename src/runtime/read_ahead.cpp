@@ -50,7 +50,8 @@ read_ahead::stream* read_ahead::begin(std::int64_t b) noexcept {
   for (std::int64_t r : recent_) {
     if (r < 0 || r == b) continue;
     const std::int64_t d = b - r;
-    const bool third = std::find(recent_.begin(), recent_.end(), r - d) != recent_.end() && r - d >= 0;
+    const bool third =
+        std::find(recent_.begin(), recent_.end(), r - d) != recent_.end() && r - d >= 0;
     if (std::abs(d) == 1 || third) {
       stride = d;
       start = third ? r - d : r;
@@ -59,8 +60,9 @@ read_ahead::stream* read_ahead::begin(std::int64_t b) noexcept {
   }
   if (pattern_ == access_pattern::sequential && stride == 0) stride = 1;
   if (stride == 0) return nullptr;
-  stream* slot = &*std::min_element(streams_.begin(), streams_.end(),
-                                    [](const stream& a, const stream& c) { return a.used < c.used; });
+  stream* slot =
+      &*std::min_element(streams_.begin(), streams_.end(),
+                         [](const stream& a, const stream& c) { return a.used < c.used; });
   *slot = {};
   slot->last = b;
   slot->stride = stride;

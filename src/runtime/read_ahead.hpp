@@ -2,8 +2,9 @@
 //
 // A sweep is an arithmetic progression of first touches: forward, backward or strided, several of
 // them interleaved (Jacobi reads three rows and writes one).  A strided sweep that leaves the
-// segment, as a walk down the columns of tiles does, is expected to go on where its last line began,
-// one outer step further.  The distance read ahead doubles with every confirmation, up to a limit.
+// segment, as a walk down the columns of tiles does, is expected to go on where its last line
+// began, one outer step further.  The distance read ahead doubles with every confirmation, up to a
+// limit.
 //
 // Not thread-safe: the pager's lock guards every call.
 #pragma once
@@ -23,19 +24,19 @@ class read_ahead {
   access_pattern pattern() const noexcept { return pattern_; }
   void forget() noexcept;
 
-  /// Block `b` of `blocks` was touched for the first time since it came in.  Appends to `wanted` the
-  /// blocks to fetch, nearest first; those already in memory may be among them.  At most `limit`
-  /// blocks stand between the touch and the furthest block asked for.
+  /// Block `b` of `blocks` was touched for the first time since it came in.  Appends to `wanted`
+  /// the blocks to fetch, nearest first; those already in memory may be among them.  At most
+  /// `limit` blocks stand between the touch and the furthest block asked for.
   void touched(block_index b, block_index blocks, unsigned limit, std::vector<block_index>& wanted);
 
  private:
   struct stream {
-    std::int64_t last = -1;        ///< block touched last; -1: slot unused
+    std::int64_t last = -1;  ///< block touched last; -1: slot unused
     std::int64_t stride = 0;
-    std::int64_t line_start = 0;   ///< where this line of a strided sweep began
-    std::int64_t outer = 0;        ///< from one line's start to the next; 0: not known yet
+    std::int64_t line_start = 0;  ///< where this line of a strided sweep began
+    std::int64_t outer = 0;       ///< from one line's start to the next; 0: not known yet
     unsigned window = 0;
-    std::uint64_t used = 0;        ///< time of the last touch
+    std::uint64_t used = 0;  ///< time of the last touch
   };
 
   static std::int64_t step(const stream& s, std::int64_t from, std::int64_t blocks,

@@ -2,9 +2,9 @@
 //
 // Hits on mapped blocks are invisible, so exact LRU cannot be had.  Resident blocks stand in two
 // queues: `young` ones are mapped; when half of the residents are not yet `old`, each block that
-// comes in lets up to four of the longest-standing young ones age: their access is taken away while their
-// bytes stay.  A touch of an old block is a cheap soft fault that brings it back to the young end;
-// victims are taken from the head of `old`.  Misses stay within a few per cent of exact LRU
+// comes in lets up to four of the longest-standing young ones age: their access is taken away while
+// their bytes stay.  A touch of an old block is a cheap soft fault that brings it back to the young
+// end; victims are taken from the head of `old`.  Misses stay within a few per cent of exact LRU
 // (bench: `oocbench lru`).
 //
 // Pure bookkeeping: frames are linked here, states change in resident_set.  The pager's lock guards

@@ -9,17 +9,18 @@ namespace ooc::detail {
 
 void die(const char* what, int error) noexcept {
   char text[256];
-  const int n = std::snprintf(text, sizeof text,
-                              "oocarray: %s failed (errno %d)%s; the process ends, modified blocks "
-                              "that were not written back are lost\n",
-                              what, error,
-                              error == ENOMEM ? ": raise vm.max_map_count or use larger blocks" : "");
+  const int n = std::snprintf(
+      text, sizeof text,
+      "oocarray: %s failed (errno %d)%s; the process ends, modified blocks "
+      "that were not written back are lost\n",
+      what, error, error == ENOMEM ? ": raise vm.max_map_count or use larger blocks" : "");
   if (n > 0 && ::write(2, text, static_cast<std::size_t>(n)) < 0) { /* nobody left to tell */
   }
   ::_exit(fatal_exit_status);
 }
 
-// --- moving pages ----------------------------------------------------------------------------------
+// --- moving pages
+// ----------------------------------------------------------------------------------
 
 void resident_set::map_in(frame* f, bool writable) noexcept {
   const std::size_t n = f->cls->bytes;
@@ -44,7 +45,8 @@ void resident_set::set_access(frame* f, int protection) noexcept {
     die("mprotect of a block", errno);
 }
 
-// --- frames ----------------------------------------------------------------------------------------
+// --- frames
+// ----------------------------------------------------------------------------------------
 
 void resident_set::link(frame* f, segment_state& s) noexcept {
   f->segment = &s;
@@ -94,7 +96,8 @@ void resident_set::mark_clean(frame* f) noexcept {
   f->failed.store(false, std::memory_order_relaxed);
 }
 
-// --- replacement -----------------------------------------------------------------------------------
+// --- replacement
+// -----------------------------------------------------------------------------------
 
 frame* resident_set::obtain(lock_type& l, segment_state& s) noexcept {
   age(l);

@@ -12,7 +12,11 @@ runtime::~runtime() {
   if (detail::fault_handler::in_forked_child()) pager_.release();  // its threads are the parent's
 }
 
-runtime_stats runtime::stats() const { return pager_->stats(); }
-std::uint64_t runtime::memory() const noexcept { return pager_->budget(); }
+runtime_stats runtime::stats() const {
+  return pager_->stats();
+}
+std::uint64_t runtime::memory() const noexcept {
+  return pager_->budget();
+}
 
 }  // namespace ooc

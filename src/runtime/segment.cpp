@@ -34,7 +34,8 @@ segment::segment(detail::pager& p, segment_options o, block_source& source)
                                                  std::to_string(o.block_bytes) +
                                                  " bytes is not a multiple of 4096 bytes");
   o.max_blocks = std::max({o.max_blocks, o.blocks, std::uint64_t{1}});
-  if (o.max_resident) o.max_resident = std::max<std::uint64_t>(o.max_resident, frame_pool::min_blocks);
+  if (o.max_resident)
+    o.max_resident = std::max<std::uint64_t>(o.max_resident, frame_pool::min_blocks);
   if (o.max_blocks > (std::uint64_t{1} << 46) / o.block_bytes)
     throw usage_error(errc::invalid_request,
                       "array '" + o.name + "': " + std::to_string(o.max_blocks) + " blocks of " +
@@ -69,12 +70,22 @@ segment::~segment() {
   sys::unmap(state_->table, state_->options.max_blocks * sizeof(block));
 }
 
-std::byte* segment::base() const noexcept { return state_->base; }
-std::uint64_t segment::block_bytes() const noexcept { return state_->options.block_bytes; }
-std::uint64_t segment::blocks() const noexcept { return state_->blocks; }
-std::uint64_t segment::dirty_blocks() const { return state_->dirty; }
+std::byte* segment::base() const noexcept {
+  return state_->base;
+}
+std::uint64_t segment::block_bytes() const noexcept {
+  return state_->options.block_bytes;
+}
+std::uint64_t segment::blocks() const noexcept {
+  return state_->blocks;
+}
+std::uint64_t segment::dirty_blocks() const {
+  return state_->dirty;
+}
 
-failure segment::writeback() { return pager_.writeback(*state_); }
+failure segment::writeback() {
+  return pager_.writeback(*state_);
+}
 
 segment::invalidated segment::invalidate(bool discard) {
   const block_range all[] = {{0, state_->blocks}};
@@ -85,8 +96,12 @@ segment::invalidated segment::invalidate(std::span<const block_range> which, boo
   return pager_.invalidate(*state_, which, discard);
 }
 
-void segment::prefetch(std::span<const block_range> which) { pager_.prefetch(*state_, which); }
-void segment::advise(access_pattern p) { pager_.advise(*state_, p); }
+void segment::prefetch(std::span<const block_range> which) {
+  pager_.prefetch(*state_, which);
+}
+void segment::advise(access_pattern p) {
+  pager_.advise(*state_, p);
+}
 
 failure segment::pin(std::span<const block_range> which, access_mode mode) {
   return pager_.pin(*state_, which, mode);
@@ -97,9 +112,7 @@ void segment::unpin(std::span<const block_range> which, access_mode mode) noexce
 }
 
 void segment::promise(std::span<const block_range> which) {
-  for (const block_range& r : which)
-    for (block_index b = r.first; b < r.last; ++b)
-      if (block& k = state_->at(b); k.state() == block_state::out) k.promised = 1;
+  pager_.promise(*state_, which);
 }
 
 void segment::clear_promises() {

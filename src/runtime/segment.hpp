@@ -81,8 +81,8 @@ class segment {
 
   /// Marks blocks whose promised part (known to the source) the program will overwrite before it
   /// reads it: the next load of such a block for a write fault reads only what lies outside.  The
-  /// first write fault uses the mark up; a read fault loads everything.  Blocks already in memory
-  /// are not marked.
+  /// first write fault uses the mark up; a read fault loads everything.  Blocks that are writable
+  /// already, or on their way, are not marked.
   void promise(std::span<const block_range> which);
   /// Takes back every mark that was not used.
   void clear_promises();

@@ -18,18 +18,18 @@ struct segment_state {
   segment_options options;
   block_source* source = nullptr;
   frame_class* cls = nullptr;
-  std::byte* base = nullptr;           ///< addresses of max_blocks blocks
-  std::size_t reserved = 0;            ///< bytes
-  block* table = nullptr;              ///< max_blocks records
+  std::byte* base = nullptr;  ///< addresses of max_blocks blocks
+  std::size_t reserved = 0;   ///< bytes
+  block* table = nullptr;     ///< max_blocks records
   std::atomic<std::uint64_t> blocks{0};
 
-  frame* resident = nullptr;           ///< frames in use, linked by segment_next; pager's lock
-  std::size_t resident_count = 0;      ///< pager's lock
-  std::uint64_t pinned_blocks = 0;     ///< counting each pin; pager's lock
-  std::size_t transfers = 0;           ///< loads and stores in flight; pager's lock
-  read_ahead streams;                  ///< pager's lock
+  frame* resident = nullptr;        ///< frames in use, linked by segment_next; pager's lock
+  std::size_t resident_count = 0;   ///< pager's lock
+  std::uint64_t pinned_blocks = 0;  ///< counting each pin; pager's lock
+  std::size_t transfers = 0;        ///< loads and stores in flight; pager's lock
+  read_ahead streams;               ///< pager's lock
   std::map<block_index, failure> load_errors;  ///< for library calls that wait; pager's lock
-  failure background_write_error;      ///< first one not yet reported; pager's lock
+  failure background_write_error;              ///< first one not yet reported; pager's lock
   std::atomic<std::uint64_t> dirty{0};
 
   std::size_t block_bytes() const noexcept { return options.block_bytes; }

@@ -4,8 +4,8 @@
 #pragma once
 
 #include <pthread.h>
-#include <csignal>
 
+#include <csignal>
 #include <mutex>
 
 namespace ooc::detail {

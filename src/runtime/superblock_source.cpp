@@ -8,13 +8,21 @@ storage::request_ptr superblock_source::request_for(block_index b) const {
   return r;
 }
 
-void superblock_source::load(block_index b, load_part part, std::byte* frame, completion done) {
-  if (nothing_to_load(b, part)) return done({});
-  file_->read(request_for(b), frame, std::move(done));
+std::uint64_t superblock_source::load(block_index b, load_part part, std::byte* frame,
+                                      completion done) {
+  if (nothing_to_load(b, part)) {
+    done({});
+    return 0;
+  }
+  const storage::request_ptr r = request_for(b);
+  file_->read(r, frame, std::move(done));
+  return r->bytes();
 }
 
-void superblock_source::store(block_index b, const std::byte* frame, completion done) {
-  file_->write(request_for(b), frame, std::move(done));
+std::uint64_t superblock_source::store(block_index b, const std::byte* frame, completion done) {
+  const storage::request_ptr r = request_for(b);
+  file_->write(r, frame, std::move(done));
+  return r->bytes();
 }
 
 }  // namespace ooc::detail

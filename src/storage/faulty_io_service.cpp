@@ -9,8 +9,8 @@
 namespace ooc::storage {
 namespace {
 
-constexpr const char* names[io_calls] = {"read", "write",  "creation",     "resizing",
-                                         "removal", "sync", "verification", "listing"};
+constexpr const char* names[io_calls] = {"read",    "write", "creation",     "resizing",
+                                         "removal", "sync",  "verification", "listing"};
 
 // The first `n` pieces that the node with this turn has of the request, as a request.
 request prefix_of(const request& r, const striping& s, std::uint32_t turn, std::uint64_t n) {
@@ -91,7 +91,8 @@ std::optional<fault_rule> faulty_io_service::count(io_call kind) {
   const std::uint64_t number = ++calls_[static_cast<unsigned>(kind)];
   for (auto r = rules_.begin(); r != rules_.end(); ++r) {
     if (r->call != kind || (r->nth != 0 && r->nth != number)) continue;
-    if (r->probability < 1 && std::uniform_real_distribution<>()(random_) >= r->probability) continue;
+    if (r->probability < 1 && std::uniform_real_distribution<>()(random_) >= r->probability)
+      continue;
     ++hits_[static_cast<unsigned>(kind)];
     const fault_rule hit = *r;
     if (r->times == 1)
@@ -136,7 +137,7 @@ void faulty_io_service::run_delayed() {
 failure faulty_io_service::injected(io_call kind, const std::optional<fault_rule>& rule) const {
   if (!rule || !rule->error) return {};
   return {rule->error, "node " + inner_->name() + ": " + names[static_cast<unsigned>(kind)] +
-                          " failed (injected): " + rule->error.message()};
+                           " failed (injected): " + rule->error.message()};
 }
 
 void faulty_io_service::read(shape_ptr file, std::uint32_t turn, request_ptr r, std::byte* memory,
@@ -151,10 +152,12 @@ void faulty_io_service::read(shape_ptr file, std::uint32_t turn, request_ptr r, 
         if (const auto at = first_byte(*r, file->striping, turn)) memory[*at] ^= std::byte{0x10};
       done(f ? f : fault);
     };
-    if (!rule->error || rule->error_after) return inner_->read(file, turn, r, memory, std::move(after));
+    if (!rule->error || rule->error_after)
+      return inner_->read(file, turn, r, memory, std::move(after));
     if (!rule->pieces_before_error) return after({});
     auto part = prefix_of(*r, file->striping, turn, *rule->pieces_before_error);
-    inner_->read(file, turn, std::make_shared<const request>(std::move(part)), memory, std::move(after));
+    inner_->read(file, turn, std::make_shared<const request>(std::move(part)), memory,
+                 std::move(after));
   });
 }
 
@@ -176,10 +179,12 @@ void faulty_io_service::write(shape_ptr file, std::uint32_t turn, request_ptr r,
       static_cast<void>(copy);  // lives as long as this
       done(f ? f : fault);
     };
-    if (!rule->error || rule->error_after) return inner_->write(file, turn, r, from, std::move(after));
+    if (!rule->error || rule->error_after)
+      return inner_->write(file, turn, r, from, std::move(after));
     if (!rule->pieces_before_error) return after({});
     auto part = prefix_of(*r, file->striping, turn, *rule->pieces_before_error);
-    inner_->write(file, turn, std::make_shared<const request>(std::move(part)), from, std::move(after));
+    inner_->write(file, turn, std::make_shared<const request>(std::move(part)), from,
+                  std::move(after));
   });
 }
 
@@ -218,24 +223,26 @@ void faulty_io_service::sync(shape_ptr file, std::uint32_t turn, completion done
 void faulty_io_service::verify(shape_ptr file, std::uint32_t turn,
                                std::function<void(const failure&, verify_report)> done) {
   auto report = std::make_shared<verify_report>();
-  simple(io_call::verify, [=](const failure& f) { done(f, f ? verify_report{} : *report); },
-         [=, this](completion d) {
-           inner_->verify(file, turn, [=](const failure& f, verify_report v) {
-             *report = std::move(v);
-             d(f);
-           });
-         });
+  simple(
+      io_call::verify, [=](const failure& f) { done(f, f ? verify_report{} : *report); },
+      [=, this](completion d) {
+        inner_->verify(file, turn, [=](const failure& f, verify_report v) {
+          *report = std::move(v);
+          d(f);
+        });
+      });
 }
 
 void faulty_io_service::list(std::function<void(const failure&, std::vector<file_id>)> done) {
   auto ids = std::make_shared<std::vector<file_id>>();
-  simple(io_call::list, [=](const failure& f) { done(f, f ? std::vector<file_id>{} : *ids); },
-         [=, this](completion d) {
-           inner_->list([=](const failure& f, std::vector<file_id> v) {
-             *ids = std::move(v);
-             d(f);
-           });
-         });
+  simple(
+      io_call::list, [=](const failure& f) { done(f, f ? std::vector<file_id>{} : *ids); },
+      [=, this](completion d) {
+        inner_->list([=](const failure& f, std::vector<file_id> v) {
+          *ids = std::move(v);
+          d(f);
+        });
+      });
 }
 
 }  // namespace ooc::storage

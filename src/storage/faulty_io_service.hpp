@@ -1,10 +1,12 @@
 // An I/O node that misbehaves on purpose: a decorator for tests of every layer above.
 //
-// Rules say which calls are hit and what happens to them; a call is hit by the first rule that fits.
-// Everything is counted.  With the same seed and the same order of calls, chance falls the same way.
+// Rules say which calls are hit and what happens to them; a call is hit by the first rule that
+// fits. Everything is counted.  With the same seed and the same order of calls, chance falls the
+// same way.
 //
-// Any thread may call anything.  Delayed and held calls are forwarded from a thread of the decorator;
-// destruction releases what is held and waits for what is delayed, not for calls already forwarded.
+// Any thread may call anything.  Delayed and held calls are forwarded from a thread of the
+// decorator; destruction releases what is held and waits for what is delayed, not for calls already
+// forwarded.
 #pragma once
 
 #include <array>
@@ -35,17 +37,17 @@ struct fault_rule {
   std::uint64_t nth = 0;
   /// How many calls the rule hits before it is used up; 0: no limit.
   std::uint64_t times = 0;
-  double probability = 1;               ///< of being hit, for each call that fits
+  double probability = 1;  ///< of being hit, for each call that fits
 
   // What happens; several may be combined.
-  std::chrono::microseconds delay{0};   ///< before the call is forwarded
-  bool hold = false;                    ///< until release()
-  std::error_code error{};              ///< the call fails with this
+  std::chrono::microseconds delay{0};  ///< before the call is forwarded
+  bool hold = false;                   ///< until release()
+  std::error_code error{};             ///< the call fails with this
   /// Reads and writes with an error: only the first so many pieces on the node are transferred.
   /// Nothing: the call is not forwarded at all.
   std::optional<std::uint64_t> pieces_before_error{};
-  bool error_after = false;             ///< forwarded in full, then reported as failed
-  bool flip = false;                    ///< a bit of the first piece is flipped on its way
+  bool error_after = false;  ///< forwarded in full, then reported as failed
+  bool flip = false;         ///< a bit of the first piece is flipped on its way
 };
 
 class faulty_io_service final : public io_service {
@@ -59,9 +61,9 @@ class faulty_io_service final : public io_service {
   /// Lets all held calls go on.
   void release();
 
-  std::uint64_t calls(io_call kind) const;   ///< made so far
-  std::uint64_t hits(io_call kind) const;    ///< of these: hit by a rule
-  std::uint64_t held() const;                ///< calls that wait for release()
+  std::uint64_t calls(io_call kind) const;  ///< made so far
+  std::uint64_t hits(io_call kind) const;   ///< of these: hit by a rule
+  std::uint64_t held() const;               ///< calls that wait for release()
 
   void read(shape_ptr file, std::uint32_t turn, request_ptr r, std::byte* memory,
             completion done) override;

@@ -9,9 +9,9 @@ namespace ooc::storage {
 namespace {
 
 constexpr std::uint64_t io_stats::*const by_index[] = {
-    &io_stats::read_requests, &io_stats::write_requests,    &io_stats::read_pieces,
-    &io_stats::write_pieces,  &io_stats::bytes_read,        &io_stats::bytes_written,
-    &io_stats::device_reads,  &io_stats::device_writes,     &io_stats::device_bytes_read,
+    &io_stats::read_requests,        &io_stats::write_requests, &io_stats::read_pieces,
+    &io_stats::write_pieces,         &io_stats::bytes_read,     &io_stats::bytes_written,
+    &io_stats::device_reads,         &io_stats::device_writes,  &io_stats::device_bytes_read,
     &io_stats::device_bytes_written, &io_stats::syncs,
 };
 
@@ -33,7 +33,7 @@ io_stats node_counters::snapshot() const noexcept {
 io_worker::io_worker(std::uint64_t staging, bool io_uring, node_counters& c)
     : counters(c),
       engine_(make_transfer_engine(io_uring)),
-      buffer_(static_cast<std::byte*>(::operator new(staging, std::align_val_t{4096}))),
+      buffer_(static_cast<std::byte*>(::operator new (staging, std::align_val_t{4096}))),
       bounce_chunks_((staging - sink_bytes) / chunk_size - 1) {}
 
 void io_worker::run(share& s, direction d) {

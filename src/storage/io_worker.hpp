@@ -40,9 +40,9 @@ struct share_error {
 
 /// A chunk, or a run of chunks, and the memory that its bytes come to or from.
 struct chunk_slot {
-  std::uint64_t chunk = 0;      ///< the first
-  std::uint32_t count = 0;      ///< number of chunks; 1 in the bounce buffer
-  std::uint32_t covered = 0;    ///< bounce buffer, writing: bytes that the request supplies
+  std::uint64_t chunk = 0;    ///< the first
+  std::uint32_t count = 0;    ///< number of chunks; 1 in the bounce buffer
+  std::uint32_t covered = 0;  ///< bounce buffer, writing: bytes that the request supplies
   std::byte* at = nullptr;
   bool bounced = false;
 };
@@ -68,8 +68,8 @@ class io_worker {
   std::byte* spare() const noexcept { return buffer_.get() + sink_bytes; }
   std::byte* sink() const noexcept { return buffer_.get(); }
   /// Gaps up to this size between wanted chunks are read and dropped: one longer transfer is
-  /// cheaper than two (measured; see docs/decisions).
-  static constexpr std::uint64_t sink_bytes = 16 << 10;
+  /// cheaper than two (docs/decisions/sieving.md).
+  static constexpr std::uint64_t sink_bytes = 8 << 10;
 
   // Scratch for the batch in progress.
   transfer_list plan;
@@ -80,7 +80,7 @@ class io_worker {
 
  private:
   struct unmap {
-    void operator()(std::byte* p) const noexcept { ::operator delete(p, std::align_val_t{4096}); }
+    void operator()(std::byte* p) const noexcept { ::operator delete (p, std::align_val_t{4096}); }
   };
 
   std::unique_ptr<transfer_engine> engine_;

@@ -1,8 +1,8 @@
 // The pool of I/O threads of a local node and its front, an io_service.
 //
-// One FIFO queue; threads are started when there is work and none is idle, up to the limit, and each
-// runs one operation at a time.  A parked operation is owned by its share's chunk_locks (as a raw
-// pointer) until it comes back at the head of the queue.
+// One FIFO queue; threads are started when there is work and none is idle, up to the limit, and
+// each runs one operation at a time.  A parked operation is owned by its share's chunk_locks (as a
+// raw pointer) until it comes back at the head of the queue.
 //
 // Destruction waits for every operation that was submitted.  A completion may drop the last
 // reference to the node: then the thread it runs on is left to end by itself.
@@ -88,15 +88,19 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
       operation* op = queue_.front().release();
       queue_.pop_front();
       lock.unlock();
-      const bool ended = run(*op, worker);
-      if (ended) {
-        op->target.reset();
-        op->finish(*op);
-        delete op;
-      }
+      if (run(*op, worker)) finish(operation_ptr(op));
       lock.lock();
-      if (ended && --open_ == 0 && stopping_) work_.notify_all();
     }
+  }
+
+  void finish(operation_ptr op) {
+    op->target.reset();
+    {
+      // Before the completion: it may drop the node and wait for the other threads.
+      std::lock_guard lock(mutex_);
+      if (--open_ == 0 && stopping_) work_.notify_all();
+    }
+    op->finish(*op);
   }
 
   bool run(operation& op, io_worker& worker) {
@@ -116,7 +120,7 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
   std::deque<operation_ptr> queue_;
   std::vector<std::thread> threads_;
   unsigned idle_ = 0;
-  std::uint64_t open_ = 0;  // submitted and not yet ended
+  std::uint64_t open_ = 0;  // submitted and not yet ended, queued and parked ones included
   bool stopping_ = false;
 };
 
@@ -124,7 +128,12 @@ class local_io_service final : public io_service {
  public:
   local_io_service(const std::filesystem::path& folder, const local_node_options& options)
       : pool_(std::make_shared<thread_pool>(folder, options)) {}
-  ~local_io_service() override { pool_->stop(); }
+  ~local_io_service() override {
+    if (::getpid() == owner_)
+      pool_->stop();
+    else
+      new std::shared_ptr<thread_pool>(pool_);  // a forked child has none of the threads: leave them be
+  }
 
   void read(shape_ptr file, std::uint32_t turn, request_ptr r, std::byte* memory,
             completion done) override {
@@ -192,6 +201,7 @@ class local_io_service final : public io_service {
     return op;
   }
 
+  const pid_t owner_ = ::getpid();
   const std::shared_ptr<thread_pool> pool_;
 };
 
@@ -200,9 +210,10 @@ class local_io_service final : public io_service {
 std::shared_ptr<io_service> open_local_node(const std::filesystem::path& folder,
                                             const local_node_options& options) {
   if (options.workers == 0 || options.staging == 0 || options.staging % (64 << 10) != 0)
-    throw usage_error(errc::invalid_request,
-                      "a local node needs at least one worker and a staging size that is a multiple "
-                      "of 64 KiB");
+    throw usage_error(
+        errc::invalid_request,
+        "a local node needs at least one worker and a staging size that is a multiple "
+        "of 64 KiB");
   const auto shares = folder / "shares";
   std::error_code code;
   if (!std::filesystem::is_directory(folder, code) && !code)
@@ -210,8 +221,7 @@ std::shared_ptr<io_service> open_local_node(const std::filesystem::path& folder,
   if (!code) std::filesystem::create_directory(shares, code);
   if (!code && ::access(shares.c_str(), R_OK | W_OK | X_OK) != 0)
     code = {errno, std::generic_category()};
-  if (code)
-    throw io_error(code, "node " + folder.string() + ": the folder cannot be used");
+  if (code) throw io_error(code, "node " + folder.string() + ": the folder cannot be used");
   return std::make_shared<local_io_service>(std::filesystem::absolute(folder), options);
 }
 

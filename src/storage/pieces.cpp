@@ -94,9 +94,8 @@ void share_pieces(const request& r, const striping& s, std::uint32_t turn,
   for (const nested_request& n : r.entries()) w.entry(n);
   if (w.sorted()) return;
 
-  std::stable_sort(out.begin(), out.end(), [](const piece& a, const piece& b) {
-    return a.node_offset < b.node_offset;
-  });
+  std::stable_sort(out.begin(), out.end(),
+                   [](const piece& a, const piece& b) { return a.node_offset < b.node_offset; });
   std::size_t kept = 0;
   for (std::size_t i = 1; i < out.size(); ++i) {
     piece& last = out[kept];

@@ -13,21 +13,33 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto longest_joinable = 50ms;
+constexpr auto undisturbed = 50ms;
 constexpr auto pause_after_yielding = 500us;
 
 constexpr std::uint64_t whole_share = 0;  // the first of all lock bytes
 constexpr std::uint64_t chunks_per_region = region_locks::region_bytes / chunk_size;
 
-std::uint64_t lock_byte(std::uint64_t region) { return region + 1; }
+std::uint64_t lock_byte(std::uint64_t region) {
+  return region + 1;
+}
 
-int set_lock(int fd, std::uint64_t byte, short type) {
+// The byte by which a process says that it waits for lock `byte`.
+std::uint64_t waiting_byte(std::uint64_t byte) {
+  return (std::uint64_t{1} << 61) + byte;
+}
+
+struct flock one_byte(std::uint64_t byte, short type) {
   struct flock l {};
   l.l_type = type;
   l.l_whence = SEEK_SET;
   l.l_start = static_cast<off_t>(byte);
   l.l_len = 1;
-  while (::fcntl(fd, F_OFD_SETLKW, &l) != 0)
+  return l;
+}
+
+int set_lock(int fd, int command, std::uint64_t byte, short type) {
+  struct flock l = one_byte(byte, type);
+  while (::fcntl(fd, command, &l) != 0)
     if (errno != EINTR) return errno;
   return 0;
 }
@@ -66,7 +78,8 @@ int region_locks::acquire(std::uint64_t byte, short type) {
   std::unique_lock lock(mutex_);
   for (;;) {
     state& s = states_[byte];  // a map: stays where it is while others come and go
-    if (s.holders > 0 && std::chrono::steady_clock::now() - s.since < longest_joinable) {
+    if (s.holders > 0 &&
+        (std::chrono::steady_clock::now() - s.since < undisturbed || !wanted_elsewhere(byte))) {
       ++s.holders;
       return 0;
     }
@@ -75,7 +88,7 @@ int region_locks::acquire(std::uint64_t byte, short type) {
       const bool pause = std::exchange(s.yielded, false);
       lock.unlock();
       if (pause) std::this_thread::sleep_for(pause_after_yielding);
-      const int e = set_lock(fd_, byte, type);
+      const int e = take(byte, type);
       lock.lock();
       s.busy = false;
       if (e == 0) {
@@ -90,11 +103,25 @@ int region_locks::acquire(std::uint64_t byte, short type) {
   }
 }
 
+int region_locks::take(std::uint64_t byte, short type) const {
+  const int e = set_lock(fd_, F_OFD_SETLK, byte, type);
+  if (e != EAGAIN && e != EACCES) return e;
+  set_lock(fd_, F_OFD_SETLK, waiting_byte(byte), F_RDLCK);
+  const int waited = set_lock(fd_, F_OFD_SETLKW, byte, type);
+  set_lock(fd_, F_OFD_SETLK, waiting_byte(byte), F_UNLCK);
+  return waited;
+}
+
+bool region_locks::wanted_elsewhere(std::uint64_t byte) const {
+  struct flock l = one_byte(waiting_byte(byte), F_WRLCK);
+  return ::fcntl(fd_, F_OFD_GETLK, &l) == 0 && l.l_type != F_UNLCK;
+}
+
 void region_locks::release(std::uint64_t byte) {
   std::lock_guard lock(mutex_);
   const auto s = states_.find(byte);
   if (--s->second.holders > 0) return;
-  set_lock(fd_, byte, F_UNLCK);
+  set_lock(fd_, F_OFD_SETLK, byte, F_UNLCK);
   if (s->second.yielded)
     changed_.notify_all();
   else

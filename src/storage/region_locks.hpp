@@ -7,16 +7,17 @@
 // such: shared while an operation works on chunks, exclusive to sync, resize or remove it.
 //
 // A process takes a lock when its first operation needs it and drops it when its last one ends.
-// Operations that come later join, but not once the lock has been held for 50 ms: they then wait
-// until it has been dropped and pause before they take it again, so that a busy process cannot shut
-// out another.
+// Operations that come later join.  So that a busy process cannot shut out another, a process that
+// must wait for lock b says so by a shared lock on byte 2^61 + b; whoever has held b for 50 ms
+// looks there, lets no further operation join if somebody waits, and pauses before taking b again.
 //
-// No deadlock.  Order every wait for a lock by its byte, the whole share first.  An operation takes its locks in that order and never waits for anything else while it holds one:
-// its chunks (chunk_locks) were granted before, all at once, while it held nothing, and it runs on a
-// thread of its own.  So whoever waits for lock r, in whatever process, waits for operations that
-// hold r and can only be waiting for locks > r.  Each step of a chain of waits goes up, the chain is
-// finite, and its last operation runs.  "Wait until it was dropped" is a wait for holders of the same
-// r and fits the argument.  An exclusive claim on the whole share finds no other holder in its own
+// No deadlock.  Order every wait for a lock by its byte, the whole share first.  An operation takes
+// its locks in that order and never waits for anything else while it holds one: its chunks
+// (chunk_locks) were granted before, all at once, while it held nothing, and it runs on a thread of
+// its own.  So whoever waits for lock r, in whatever process, waits for operations that hold r and
+// can only be waiting for locks > r.  Each step of a chain of waits goes up, the chain is finite,
+// and its last operation runs.  "Wait until it was dropped" is a wait for holders of the same r and
+// fits the argument.  An exclusive claim on the whole share finds no other holder in its own
 // process, because it holds all chunks there.
 //
 // Any thread may call.  Blocks the calling thread.
@@ -64,12 +65,14 @@ class region_locks {
  private:
   struct state {
     unsigned holders = 0;
-    bool busy = false;      // a thread is in fcntl for it
-    bool yielded = false;   // dropped for the sake of fairness: pause before the next taking
+    bool busy = false;     // a thread is in fcntl for it
+    bool yielded = false;  // dropped for the sake of fairness: pause before the next taking
     std::chrono::steady_clock::time_point since{};
   };
 
   int acquire(std::uint64_t byte, short type);
+  int take(std::uint64_t byte, short type) const;
+  bool wanted_elsewhere(std::uint64_t byte) const;
   void release(std::uint64_t byte);
 
   const int fd_;

@@ -68,7 +68,9 @@ std::uint64_t nested_request::runs() const noexcept {
   return n;
 }
 
-std::uint64_t nested_request::bytes() const noexcept { return runs() * run; }
+std::uint64_t nested_request::bytes() const noexcept {
+  return runs() * run;
+}
 
 request request::contiguous(std::uint64_t offset, std::uint64_t length) {
   request r;
@@ -127,8 +129,7 @@ void request::add(const nested_request& given) {
   for (std::uint32_t i = 0; i < given.depth; ++i)
     if (given.levels[i].count == 0) bytes = 0;
   if (bytes == 0) return;
-  for (std::uint32_t i = 0; i < given.depth && bytes <= limit; ++i)
-    bytes *= given.levels[i].count;
+  for (std::uint32_t i = 0; i < given.depth && bytes <= limit; ++i) bytes *= given.levels[i].count;
   if (bytes + bytes_ > limit) refuse("a request of more than 2^63 - 1 bytes");
 
   const std::uint64_t file_end =

@@ -16,7 +16,9 @@ int open_data(const std::filesystem::path& path, int flags, file_descriptor& fd)
   return fd ? 0 : errno;
 }
 
-int flush_file(int fd) { return ::fdatasync(fd) == 0 ? 0 : errno; }
+int flush_file(int fd) {
+  return ::fdatasync(fd) == 0 ? 0 : errno;
+}
 
 }  // namespace
 

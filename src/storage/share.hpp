@@ -43,8 +43,8 @@ class share {
   region_locks& regions() noexcept { return regions_; }
   undo_journal& undo() noexcept { return undo_; }
 
-  /// Records durably, before the first data go out, that there are unsynced writes.  `h` is then the
-  /// header as it stands for the whole operation.
+  /// Records durably, before the first data go out, that there are unsynced writes.  `h` is then
+  /// the header as it stands for the whole operation.
   int mark_unsynced(sum_header& h);
 
   /// Makes data and sums durable; any lock.  The long part of a sync.
@@ -63,14 +63,14 @@ class share {
   int read_header(sum_header& h) const;
 
   const std::filesystem::path data_path_;
-  file_descriptor direct_;    // one of the two is open, or both after give_up_direct()
+  file_descriptor direct_;  // one of the two is open, or both after give_up_direct()
   file_descriptor buffered_;
   std::atomic<int> data_;
   sum_file sums_;
   chunk_locks chunks_;
   region_locks regions_;
   undo_journal undo_;
-  std::mutex header_;         // writers of the header in this process
+  std::mutex header_;  // writers of the header in this process
   std::atomic<bool> sync_failed_{false};
 };
 

@@ -1,5 +1,7 @@
 #include "storage/share_cache.hpp"
 
+#include <cerrno>
+
 namespace ooc::storage {
 
 int share_cache::get(file_id id, std::shared_ptr<share>& out) {
@@ -11,11 +13,16 @@ int share_cache::get(file_id id, std::shared_ptr<share>& out) {
   }
   // Opening under the lock keeps a second thread from making a second object.
   std::shared_ptr<share> opened;
-  if (const int e = share::open(folder_, id, direct_io_, opened)) return e;
+  int error = share::open(folder_, id, direct_io_, opened);
+  if (error == EMFILE || error == ENFILE) {
+    trim(order_.size() / 2);
+    error = share::open(folder_, id, direct_io_, opened);
+  }
+  if (error != 0) return error;
   order_.emplace_front(id, opened);
   by_id_[id] = order_.begin();
   out = std::move(opened);
-  trim();
+  trim(limit_);
   return 0;
 }
 
@@ -27,8 +34,8 @@ void share_cache::drop(file_id id) {
   by_id_.erase(found);
 }
 
-void share_cache::trim() {
-  for (auto at = order_.end(); at != order_.begin() && order_.size() > limit_;) {
+void share_cache::trim(std::size_t limit) {
+  for (auto at = order_.end(); at != order_.begin() && order_.size() > limit;) {
     --at;
     // In use (the list holds one reference), or remembering a failed sync: stays.
     if (at->second.use_count() > 1 || at->second->sync_failed()) continue;

@@ -27,7 +27,7 @@ class share_cache {
  private:
   using order = std::list<std::pair<file_id, std::shared_ptr<share>>>;  // last used first
 
-  void trim();
+  void trim(std::size_t limit);
 
   const node_folder& folder_;
   const bool direct_io_;

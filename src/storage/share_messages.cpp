@@ -1,4 +1,4 @@
-// The words for what went wrong on a node: node, file, share, operation, place, cause, remedy.  Each
+// The words for what went wrong on a node: node, file, share, operation, place, cause, remedy. Each
 // text ends with the message of its code (see error.cpp).
 #include <algorithm>
 #include <cerrno>
@@ -23,12 +23,17 @@ std::string subject(const node_folder& folder, const operation& op, const char* 
 
 const char* remedy(int error) {
   switch (error) {
-    case ENOSPC: return "; free space there or remove files";
-    case EDQUOT: return "; the owner's quota is used up";
+    case ENOSPC:
+      return "; free space there or remove files";
+    case EDQUOT:
+      return "; the owner's quota is used up";
     case EMFILE:
-    case ENFILE: return "; raise the limit of open files (ulimit -n)";
-    case EFBIG: return "; a limit on file sizes is set (ulimit -f)";
-    default: return "";
+    case ENFILE:
+      return "; raise the limit of open files (ulimit -n)";
+    case EFBIG:
+      return "; a limit on file sizes is set (ulimit -f)";
+    default:
+      return "";
   }
 }
 
@@ -57,8 +62,8 @@ failure share_operations::refused(const operation& op, const char* what, const s
 // "bytes [0, 512) and [2048, 2560) of the file (share offset 0) ...", in file offsets.
 std::string share_operations::chunk_text(const operation& op, const bad_chunk& c) {
   const striping& s = op.file->striping;
-  const std::uint64_t end = std::min((c.chunk + 1) * chunk_size,
-                                     s.share_size(op.turn, op.file->size));
+  const std::uint64_t end =
+      std::min((c.chunk + 1) * chunk_size, s.share_size(op.turn, op.file->size));
   std::string t = "bytes ";
   unsigned named = 0;
   for (std::uint64_t at = c.chunk * chunk_size; at < end;) {

@@ -66,14 +66,24 @@ share_operations::share_operations(std::filesystem::path folder, bool direct_io,
 
 bool share_operations::step(operation& op, io_worker& w) {
   switch (op.kind) {
-    case io_kind::read: return read(op, w);
-    case io_kind::write: return write(op, w);
-    case io_kind::sync: return sync(op);
-    case io_kind::resize: return resize(op, w);
-    case io_kind::remove: return remove(op);
-    case io_kind::verify: return verify(op, w);
-    case io_kind::create: op.result = create(op); return true;
-    case io_kind::list: op.result = list(op); return true;
+    case io_kind::read:
+      return read(op, w);
+    case io_kind::write:
+      return write(op, w);
+    case io_kind::sync:
+      return sync(op);
+    case io_kind::resize:
+      return resize(op, w);
+    case io_kind::remove:
+      return remove(op);
+    case io_kind::verify:
+      return verify(op, w);
+    case io_kind::create:
+      op.result = create(op);
+      return true;
+    case io_kind::list:
+      op.result = list(op);
+      return true;
   }
   return true;
 }
@@ -121,8 +131,11 @@ bool share_operations::read(operation& op, io_worker& w) {
       op.result = failed(op, "read", e);
       return true;
     }
-    counters.add(&io_stats::bytes_read, bytes_of(op.pieces));
-    if (op.bad.empty()) return true;
+    op.bytes = bytes_of(op.pieces);
+    if (op.bad.empty()) {
+      counters.add(&io_stats::bytes_read, op.bytes);
+      return true;
+    }
     // Perhaps a writer was in between: look again at those chunks with writers kept out.
     std::vector<chunk_range> suspects = chunks_of(op.bad);
     op.pieces = clipped(op.pieces, suspects);
@@ -141,7 +154,10 @@ failure share_operations::read_claimed(operation& op, io_worker& w) {
   share_reader reader(w, *op.target, *op.file, op.turn);
   if (const share_error e = reader.read(op.pieces, op.memory, true, op.bad))
     return failed(op, "read", e);
-  if (op.bad.empty()) return {};
+  if (op.bad.empty()) {
+    counters.add(&io_stats::bytes_read, op.bytes);
+    return {};
+  }
   const bad_chunk& first = op.bad.front();
   return failed(op, "read", {0, first.found, first.chunk * chunk_size, "reading data"});
 }

@@ -24,19 +24,20 @@ struct operation {
   shape_ptr file;
   std::uint32_t turn = 0;
   request_ptr wanted;
-  std::byte* memory = nullptr;      ///< of a write: only read
-  std::uint64_t old_size = 0;       ///< resize
-  file_id id = 0;                   ///< remove
+  std::byte* memory = nullptr;  ///< of a write: only read
+  std::uint64_t old_size = 0;   ///< resize
+  file_id id = 0;               ///< remove
 
   failure result;
-  verify_report report;             ///< verify
-  std::vector<file_id> ids;         ///< list
+  verify_report report;                    ///< verify
+  std::vector<file_id> ids;                ///< list
   std::function<void(operation&)> finish;  ///< calls the caller's completion
 
   // Between the steps.
-  bool claimed = false;             ///< the claim has been granted
+  bool claimed = false;  ///< the claim has been granted
   std::shared_ptr<share> target;
   std::vector<piece> pieces;
+  std::uint64_t bytes = 0;  ///< in all pieces on the node
   std::vector<bad_chunk> bad;
   chunk_locks::claim claim;
 };

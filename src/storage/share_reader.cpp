@@ -35,8 +35,8 @@ share_error share_reader::read(std::span<const piece> pieces, std::byte* memory,
         at += n * chunk_size;
         continue;
       }
-      const bool same = !w_.slots.empty() && w_.slots.back().bounced &&
-                        w_.slots.back().chunk == chunk;
+      const bool same =
+          !w_.slots.empty() && w_.slots.back().bounced && w_.slots.back().chunk == chunk;
       if (!same) {
         if (bounced_ == w_.bounce_chunks())
           if (const share_error e = flush(bad)) return e;
@@ -101,12 +101,15 @@ void share_reader::judge_slots(std::vector<bad_chunk>& bad) {
       const std::uint64_t chunk = slot.chunk + i;
       const bool never_written = *entry == sum_entry{};
       switch (const verdict v = never_written ? verdict::fill : judge(*entry, chunk_sum(bytes))) {
-        case verdict::good: break;
+        case verdict::good:
+          break;
         case verdict::fill:
           fill_share_bytes(f_, turn_, chunk * chunk_size, {bytes, chunk_size});
           break;
         case verdict::torn:
-        case verdict::corrupt: bad.push_back({chunk, v}); break;
+        case verdict::corrupt:
+          bad.push_back({chunk, v});
+          break;
       }
     }
   }

@@ -49,8 +49,8 @@ class share_reader {
   share& s_;
   const file_shape& f_;
   const std::uint32_t turn_;
-  std::size_t bounced_ = 0;        // chunks of the bounce buffer in use
-  std::uint64_t planned_ = 0;      // chunks in the batch
+  std::size_t bounced_ = 0;    // chunks of the bounce buffer in use
+  std::uint64_t planned_ = 0;  // chunks in the batch
   std::vector<copy> copies_;
 };
 

@@ -12,7 +12,9 @@
 namespace ooc::storage {
 namespace {
 
-std::uint64_t chunks_for(std::uint64_t bytes) { return bytes / chunk_size + (bytes % chunk_size != 0); }
+std::uint64_t chunks_for(std::uint64_t bytes) {
+  return bytes / chunk_size + (bytes % chunk_size != 0);
+}
 
 // Makes a file of `bytes`, with its space if `reserved`.  `from`: where the new part begins.
 int extend(int fd, std::uint64_t from, std::uint64_t bytes, bool reserved) {
@@ -106,12 +108,13 @@ failure share_operations::resize_claimed(operation& op, io_worker& w) {
 
   region_locks::hold hold;
   if (const int e = s.regions().lock_share(hold)) return failed(op, "resizing", e, "locking");
-  sum_header h;
-  if (const int e = s.mark_unsynced(h)) return failed(op, "resizing", e, "marking the share");
   struct stat st {};
   if (::fstat(s.data(), &st) != 0) return failed(op, "resizing", errno);
   // What is there counts, not what should be: an earlier attempt may have been cut short.
   const std::uint64_t have = static_cast<std::uint64_t>(st.st_size) / chunk_size;
+  if (after >= before && chunks <= have) return {};
+  sum_header h;
+  if (const int e = s.mark_unsynced(h)) return failed(op, "resizing", e, "marking the share");
 
   int error = 0;
   std::string more;
@@ -126,12 +129,13 @@ failure share_operations::resize_claimed(operation& op, io_worker& w) {
     if (::ftruncate(s.sums().fd(), static_cast<off_t>(sum_file::bytes_for(chunks))) != 0 ||
         ::ftruncate(s.data(), static_cast<off_t>(chunks * chunk_size)) != 0)
       error = errno;
-  } else if (chunks > have) {
+  } else {
     const std::uint64_t growth = (chunks - have) * chunk_size;
     error = extend(s.sums().fd(), sum_file::bytes_for(have), sum_file::bytes_for(chunks), true);
     if (error == 0) error = extend(s.data(), have * chunk_size, chunks * chunk_size, !f.sparse);
     if (error == ENOSPC)
-      more = space_text(folder_.path(), (chunks - have) * sizeof(sum_entry) + (f.sparse ? 0 : growth));
+      more =
+          space_text(folder_.path(), (chunks - have) * sizeof(sum_entry) + (f.sparse ? 0 : growth));
     if (error != 0 &&
         (::ftruncate(s.sums().fd(), static_cast<off_t>(sum_file::bytes_for(have))) != 0 ||
          ::ftruncate(s.data(), st.st_size) != 0))
@@ -204,11 +208,11 @@ bool share_operations::sync(operation& op) {
 bool share_operations::verify(operation& op, io_worker& w) {
   if (!op.claimed) {
     if (!begin(op, "verification")) return true;
-    const std::uint64_t chunks =
-        chunks_for(op.file->striping.share_size(op.turn, op.file->size));
+    const std::uint64_t chunks = chunks_for(op.file->striping.share_size(op.turn, op.file->size));
     share_reader reader(w, *op.target, *op.file, op.turn);
     for (std::uint64_t c = 0; c < chunks;) {
-      const auto n = static_cast<std::uint32_t>(std::min<std::uint64_t>(w.bounce_chunks(), chunks - c));
+      const auto n =
+          static_cast<std::uint32_t>(std::min<std::uint64_t>(w.bounce_chunks(), chunks - c));
       if (const share_error e = reader.check(c, n, op.report.chunks, op.bad)) {
         op.result = failed(op, "verification", e);
         return true;
@@ -246,7 +250,8 @@ failure share_operations::list(operation& op) {
   const int e = folder_.list(op.ids);
   if (e == 0) return {};
   const std::error_code code(e, std::generic_category());
-  return {code, "node " + folder_.path().string() + ": listing its shares failed: " + code.message()};
+  return {code,
+          "node " + folder_.path().string() + ": listing its shares failed: " + code.message()};
 }
 
 }  // namespace ooc::storage

@@ -16,7 +16,9 @@ bool aligned(const std::byte* p) noexcept {
   return reinterpret_cast<std::uintptr_t>(p) % chunk_size == 0;
 }
 
-bool needs_base(const chunk_slot& s) noexcept { return s.bounced && s.covered < chunk_size; }
+bool needs_base(const chunk_slot& s) noexcept {
+  return s.bounced && s.covered < chunk_size;
+}
 
 }  // namespace
 
@@ -29,8 +31,8 @@ share_error share_writer::write(std::span<const piece> pieces, const std::byte* 
       const std::uint64_t within = at % chunk_size;
       const std::uint64_t left = p.node_end() - at;
       const std::uint64_t chunk = at / chunk_size;
-      const bool same = !w_.slots.empty() && w_.slots.back().bounced &&
-                        w_.slots.back().chunk == chunk;
+      const bool same =
+          !w_.slots.empty() && w_.slots.back().bounced && w_.slots.back().chunk == chunk;
       // A chunk that has been begun must be finished in its batch.
       if (!same && (planned_ >= batch_chunks || w_.slots.size() >= batch_slots))
         if (const share_error e = flush()) return e;
@@ -122,8 +124,9 @@ share_error share_writer::flush() {
   return error;
 }
 
-// Overwrites that a crash cut short: `current` becomes what is on disk, so that the coming overwrite
-// starts from a value that is true.  A torn chunk keeps its entry; only a whole overwrite mends it.
+// Overwrites that a crash cut short: `current` becomes what is on disk, so that the coming
+// overwrite starts from a value that is true.  A torn chunk keeps its entry; only a whole overwrite
+// mends it.
 share_error share_writer::resolve() {
   share_error error;
   each_chunk([&](const chunk_slot&, sum_entry& e, std::uint64_t chunk, const std::byte*) {

@@ -2,11 +2,12 @@
 //
 // Whole chunks whose memory is aligned go straight from the caller; everything else is put together
 // in the bounce buffer.  A chunk that the request covers only in part is first read and checked, or
-// filled with the pattern if it was never written, so its other bytes are written again as they were.
+// filled with the pattern if it was never written, so its other bytes are written again as they
+// were.
 //
 // The caller holds the exclusive claim and the region locks of all chunks, and has marked the share
-// unsynced.  After a failure every chunk outside the failed extents reads as before or after; inside
-// them each is looked at and its entry settled to what is there.
+// unsynced.  After a failure every chunk outside the failed extents reads as before or after;
+// inside them each is looked at and its entry settled to what is there.
 #pragma once
 
 #include <span>
@@ -19,8 +20,7 @@ namespace ooc::storage {
 class share_writer {
  public:
   /// `h`: the share's header as mark_unsynced() returned it.
-  share_writer(io_worker& w, share& s, const file_shape& f, std::uint32_t turn,
-               const sum_header& h)
+  share_writer(io_worker& w, share& s, const file_shape& f, std::uint32_t turn, const sum_header& h)
       : w_(w), s_(s), f_(f), turn_(turn), header_(h) {}
 
   /// `pieces` by node offset, not overlapping.

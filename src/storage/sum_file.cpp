@@ -21,9 +21,7 @@ boot_id read_boot_id() {
   unsigned digits = 0;
   for (const char* c = text; *c != '\0' && digits < 32; ++c) {
     if (*c == '-') continue;
-    const int v = *c >= '0' && *c <= '9'   ? *c - '0'
-                  : *c >= 'a' && *c <= 'f' ? *c - 'a' + 10
-                                           : -1;
+    const int v = *c >= '0' && *c <= '9' ? *c - '0' : *c >= 'a' && *c <= 'f' ? *c - 'a' + 10 : -1;
     if (v < 0) return id;
     parsed[digits / 2] = static_cast<std::uint8_t>(parsed[digits / 2] << 4 | v);
     ++digits;
@@ -76,6 +74,8 @@ int sum_file::write_header(sum_header h) const noexcept {
   return write_whole(fd(), &h, sizeof h, 0);
 }
 
-int sum_file::make_durable() const noexcept { return ::fdatasync(fd()) == 0 ? 0 : errno; }
+int sum_file::make_durable() const noexcept {
+  return ::fdatasync(fd()) == 0 ? 0 : errno;
+}
 
 }  // namespace ooc::storage

@@ -15,7 +15,6 @@
 #include <array>
 #include <bit>
 #include <cstddef>
-#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -45,11 +44,11 @@ struct sum_header {
   std::array<char, 8> magic = {'O', 'O', 'C', 'S', 'U', 'M', '1', '\0'};
   std::uint32_t version = 1;
   std::uint32_t chunk_bytes = 4096;
-  std::uint64_t id = 0;              ///< the file's id
-  boot_id unsynced{};                ///< the boot during which unsynced writes were made; zeros: none
-  std::uint64_t syncs = 0;           ///< completed syncs; makes records of the undo log stale
+  std::uint64_t id = 0;     ///< the file's id
+  boot_id unsynced{};       ///< the boot during which unsynced writes were made; zeros: none
+  std::uint64_t syncs = 0;  ///< completed syncs; makes records of the undo log stale
   std::uint32_t flags = 0;
-  std::uint32_t crc = 0;             ///< CRC32C of the 4096 bytes with this field zero
+  std::uint32_t crc = 0;                      ///< CRC32C of the 4096 bytes with this field zero
   std::array<std::uint8_t, 4040> reserved{};  ///< zeros
 };
 // Everything that changes lies in the first 64 bytes, hence in one sector: no torn headers.

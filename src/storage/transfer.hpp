@@ -1,9 +1,9 @@
 // Moving bytes between one file and many places in memory, as many at a time as the device takes.
 //
-// A transfer_list is a plan: extents of the file in the order of their offsets, each with the pieces
-// of memory it consists of.  A transfer_engine carries it out: through io_uring with up to 64
-// extents in flight, or with preadv/pwritev where the kernel refuses rings.  run() returns when every
-// extent has ended, well or badly, so the memory is free again.
+// A transfer_list is a plan: extents of the file in the order of their offsets, each with the
+// pieces of memory it consists of.  A transfer_engine carries it out: through io_uring with up to
+// 64 extents in flight, or with preadv/pwritev where the kernel refuses rings.  run() returns when
+// every extent has ended, well or badly, so the memory is free again.
 //
 // An engine belongs to one thread.
 #pragma once
@@ -20,12 +20,12 @@ namespace ooc::storage {
 
 /// One contiguous extent of the file.
 struct transfer {
-  std::uint64_t offset = 0;   ///< in the file
+  std::uint64_t offset = 0;  ///< in the file
   std::uint64_t bytes = 0;
-  std::uint64_t done = 0;     ///< bytes transferred so far, from the start
-  std::uint32_t first = 0;    ///< its first piece of memory in transfer_list::memory
-  std::uint32_t count = 0;    ///< number of pieces
-  int error = 0;              ///< an errno; 0: none
+  std::uint64_t done = 0;   ///< bytes transferred so far, from the start
+  std::uint32_t first = 0;  ///< its first piece of memory in transfer_list::memory
+  std::uint32_t count = 0;  ///< number of pieces
+  int error = 0;            ///< an errno; 0: none
 
   bool complete() const noexcept { return done == bytes; }
 };
@@ -55,8 +55,8 @@ class transfer_engine {
  public:
   virtual ~transfer_engine() = default;
 
-  /// Carries out every extent that is not complete; each ends complete or with its `error` set.  A read past the end of
-  /// the file delivers zeros.
+  /// Carries out every extent that is not complete; each ends complete or with its `error` set.  A
+  /// read past the end of the file delivers zeros.
   virtual void run(int fd, direction d, transfer_list& list) = 0;
 };
 

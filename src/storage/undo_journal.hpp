@@ -1,10 +1,10 @@
 // The undo log of a share: `.undo`.
 //
 // A write of part of a chunk rewrites the whole chunk in place.  Where the chunk was durable (the
-// share has been synced since), a loss of power in the middle must not take the durable bytes beside
-// those written with it.  So the first such write to a chunk after a sync first puts the chunk as it
-// was into this log, durably; one fdatasync serves all chunks of a batch.  A completed sync makes the
-// log's records stale (they carry the number of syncs before them) and empties it.
+// share has been synced since), a loss of power in the middle must not take the durable bytes
+// beside those written with it.  So the first such write to a chunk after a sync first puts the
+// chunk as it was into this log, durably; one fdatasync serves all chunks of a batch.  A completed
+// sync makes the log's records stale (they carry the number of syncs before them) and empties it.
 //
 // When a share is opened after a loss of power, the valid records are written back, for each chunk
 // the oldest: its bytes are those of the last sync or a later complete write.
@@ -29,10 +29,10 @@ namespace ooc::storage {
 /// One record, at a multiple of its size in the file.  A record with a wrong CRC is not there.
 struct undo_record {
   std::uint32_t magic = expected_magic;
-  std::uint32_t crc = 0;      ///< CRC32C of the record with this field zero
-  std::uint64_t chunk = 0;    ///< number in the share
-  std::uint64_t syncs = 0;    ///< sum_header::syncs when it was logged
-  std::uint32_t sum = 0;      ///< the chunk's checksum entry; 0: it had never been written
+  std::uint32_t crc = 0;    ///< CRC32C of the record with this field zero
+  std::uint64_t chunk = 0;  ///< number in the share
+  std::uint64_t syncs = 0;  ///< sum_header::syncs when it was logged
+  std::uint32_t sum = 0;    ///< the chunk's checksum entry; 0: it had never been written
   std::uint32_t reserved = 0;
   std::byte image[chunk_size] = {};  ///< the chunk's bytes; zeros if it had never been written
 

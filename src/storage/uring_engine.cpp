@@ -18,8 +18,8 @@ class uring_engine final : public transfer_engine {
 
   bool open() {
     // One thread submits and reaps: newer kernels save interrupts when they know that.
-    if (io_uring_queue_init(depth, &ring_, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN) !=
-            0 &&
+    if (io_uring_queue_init(depth, &ring_,
+                            IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN) != 0 &&
         io_uring_queue_init(depth, &ring_, 0) != 0)
       return false;
     open_ = true;

@@ -11,10 +11,6 @@
 
 namespace ooc::testing {
 
-using storage::test::memory_store;
-using storage::test::operation;
-using storage::test::temporary_folder;
-
 /// An element that divides no block evenly.
 struct triple {
   std::int32_t a;

@@ -1,7 +1,7 @@
 #include "oocarray/block_file.hpp"
 
-#include <catch2/catch.hpp>
 #include <atomic>
+#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "random_seed.hpp"
 #include "storage/faulty_io_service.hpp"
 #include "storage/memory_store.hpp"
 #include "storage/store_core.hpp"
@@ -124,11 +125,13 @@ TEST_CASE("blocks of one superblock cost one access to the store") {
     CHECK(read == 6000);
     CHECK(check(3, 0));
     CHECK(check(2, 0));
-    CHECK((s->stats() - [&] {
-            ooc::io_stats sum;
-            for (const auto& n : after) sum += n;
-            return sum;
-          }()).read_requests == 0);
+    CHECK((s->stats() -
+           [&] {
+             ooc::io_stats sum;
+             for (const auto& n : after) sum += n;
+             return sum;
+           }())
+              .read_requests == 0);
     for (std::uint64_t by = 0; by < 3; ++by)
       for (std::uint64_t bx = 0; bx < 6; ++bx) CHECK(check(bx, by));
     std::uint64_t all = 0;
@@ -330,8 +333,9 @@ TEST_CASE("what cannot be is refused, and nothing is changed") {
   auto f = ooc::block_file::open_read_only(rt, *s, "m", paper);
   bytes block(3000);
   expect(std::error_code(EROFS, std::generic_category()), [&] { f.write_block({0, 0}, block); });
-  expect(std::error_code(EROFS, std::generic_category()),
-         [&] { f.pin({0, 0}, ooc::access_mode::write); });
+  expect(std::error_code(EROFS, std::generic_category()), [&] {
+    f.pin({0, 0}, ooc::access_mode::write);
+  });
   expect(ooc::errc::invalid_request, [&] { f.read_block({6, 0}, block); });
   expect(ooc::errc::invalid_request, [&] { f.read_block({0}, block); });
   block.resize(2999);
@@ -403,11 +407,6 @@ TEST_CASE("threads read and write their own blocks of shared superblocks") {
 
 namespace {
 
-std::uint64_t seed() {
-  if (const char* s = std::getenv("OOC_TEST_SEED")) return std::strtoull(s, nullptr, 0);
-  return std::random_device{}();
-}
-
 /// The byte offset in the file of a record: the definition, without the library's arithmetic.
 std::uint64_t record_offset(const ooc::blocking& b, const std::vector<std::uint64_t>& record) {
   std::uint64_t offset = 0, step = b.rs;
@@ -437,7 +436,7 @@ void each_record(const ooc::blocking& b, const ooc::block_coordinates& at,
 }  // namespace
 
 TEST_CASE("random block operations agree with an array in memory") {
-  const std::uint64_t first = seed();
+  const std::uint64_t first = ooc::testing::random_seed("block_file");
   for (std::size_t dimensions = 1; dimensions <= 4; ++dimensions)
     for (unsigned variant = 0; variant < 4; ++variant) {
       const std::uint64_t replay = first + dimensions * 100 + variant;
@@ -469,7 +468,9 @@ TEST_CASE("random block operations agree with an array in memory") {
         for (std::size_t d = 0; d < dimensions; ++d) c.push_back(pick(0, b.nb[d] - 1));
         const ooc::block_coordinates at{std::span<const std::uint64_t>{c}};
         switch (pick(0, 9)) {
-          case 0: case 1: case 2:
+          case 0:
+          case 1:
+          case 2:
             for (std::byte& x : block) x = std::byte(pick(0, 255));
             f.write_block(at, block);
             each_record(b, at, [&](std::uint64_t in_file, std::uint64_t in_block) {

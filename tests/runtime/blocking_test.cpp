@@ -160,8 +160,10 @@ TEST_CASE("a blocking that cannot be is refused with the reason") {
                             {.rs = 1, .ne = {1}, .nb = {3}, .bf = {0}},
                             {.rs = 1, .ne = {1ull << 32}, .nb = {1ull << 31}, .bf = {}},
                             {.rs = 1ull << 63, .ne = {1}, .nb = {2}, .bf = {}},
-                            {.rs = 1, .ne = std::vector<std::uint64_t>(9, 1),
-                             .nb = std::vector<std::uint64_t>(9, 1), .bf = {}}};
+                            {.rs = 1,
+                             .ne = std::vector<std::uint64_t>(9, 1),
+                             .nb = std::vector<std::uint64_t>(9, 1),
+                             .bf = {}}};
   for (const blocking& b : wrong) {
     try {
       b.check();

@@ -32,7 +32,8 @@ class memory_source : public detail::block_source {
     for (auto& t : workers_) t.join();
   }
 
-  void load(detail::block_index b, detail::load_part, std::byte* frame, completion done) override {
+  std::uint64_t load(detail::block_index b, detail::load_part, std::byte* frame,
+                     completion done) override {
     ++loads;
     run([=, this, done = std::move(done)] {
       if (fail_loads > 0 && fail_loads-- > 0) return done(injected());
@@ -42,14 +43,16 @@ class memory_source : public detail::block_source {
       }
       done({});
     });
+    return block_bytes_;
   }
-  void store(detail::block_index b, const std::byte* frame, completion done) override {
+  std::uint64_t store(detail::block_index b, const std::byte* frame, completion done) override {
     ++stores;
     run([=, this, done = std::move(done)] {
       if (fail_stores > 0 && fail_stores-- > 0) return done(injected());
       copy_out(b, frame);
       done({});
     });
+    return block_bytes_;
   }
   bool nothing_to_load(detail::block_index, detail::load_part part) const noexcept override {
     return loads_nothing || (part == detail::load_part::outside_promise && promise_covers_blocks);
@@ -71,8 +74,8 @@ class memory_source : public detail::block_source {
  private:
   static failure injected() { return {std::make_error_code(std::errc::io_error), "injected"}; }
 
-  // The program may be reading the block that is flushed in place; the sanitizer cannot see that the
-  // pager keeps writers out by taking their access away.
+  // The program may be reading the block that is flushed in place; the sanitizer cannot see that
+  // the pager keeps writers out by taking their access away.
   __attribute__((no_sanitize("thread"))) void copy_out(detail::block_index b,
                                                        const std::byte* frame) {
     std::lock_guard l(data_mutex_);

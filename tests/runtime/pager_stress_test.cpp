@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "oocarray/runtime.hpp"
+#include "random_seed.hpp"
 #include "runtime/memory_source.hpp"
 #include "runtime/segment.hpp"
 
@@ -19,16 +20,13 @@ using ooc::test::memory_source;
 namespace {
 
 std::uint64_t seed() {
-  static const std::uint64_t value = [] {
-    const char* s = std::getenv("OOC_TEST_SEED");
-    const std::uint64_t v = s ? std::strtoull(s, nullptr, 10) : std::random_device{}();
-    std::fprintf(stderr, "OOC_TEST_SEED=%llu\n", static_cast<unsigned long long>(v));
-    return v;
-  }();
+  static const std::uint64_t value = testing::random_seed("pager_stress");
   return value;
 }
 
-unsigned long_factor() { return std::getenv("OOC_TEST_LONG") ? 50 : 1; }
+unsigned long_factor() {
+  return std::getenv("OOC_TEST_LONG") ? 50 : 1;
+}
 
 struct shape {
   std::size_t block_bytes, blocks;
@@ -121,13 +119,23 @@ void run(const shape& sh, bool with_forks) {
 }  // namespace
 
 TEST_CASE("threads sharing every block lose nothing under flushes, pins and foreign mappings") {
-  SECTION("8 threads, an eighth of the array in memory") { run({65536, 64, 8 * 65536, 8}, false); }
-  SECTION("4 threads, small blocks") { run({4096, 512, 32 * 4096, 4}, false); }
-  SECTION("3 threads, blocks of no power of two") { run({12288, 100, 10 * 12288, 3}, false); }
+  SECTION("8 threads, an eighth of the array in memory") {
+    run({65536, 64, 8 * 65536, 8}, false);
+  }
+  SECTION("4 threads, small blocks") {
+    run({4096, 512, 32 * 4096, 4}, false);
+  }
+  SECTION("3 threads, blocks of no power of two") {
+    run({12288, 100, 10 * 12288, 3}, false);
+  }
 }
 
 #if !defined(__SANITIZE_THREAD__)  // the sanitizer does not support threads in forked children
-TEST_CASE("fork in the middle of it corrupts nothing") { run({65536, 32, 8 * 65536, 4}, true); }
+TEST_CASE("fork in the middle of it corrupts nothing") {
+  run({65536, 32, 8 * 65536, 4}, true);
+}
 
-TEST_CASE("2 MiB blocks in huge pages") { run({2 << 20, 24, 10 << 20, 3}, false); }
+TEST_CASE("2 MiB blocks in huge pages") {
+  run({2 << 20, 24, 10 << 20, 3}, false);
+}
 #endif

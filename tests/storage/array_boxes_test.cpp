@@ -4,7 +4,7 @@
 #include <random>
 
 #include "oocarray/error.hpp"
-#include "storage/random_seed.hpp"
+#include "random_seed.hpp"
 
 using namespace ooc;
 using namespace ooc::storage;

@@ -1,8 +1,7 @@
 #include "storage/faulty_io_service.hpp"
 
-#include <catch2/catch.hpp>
-
 #include <algorithm>
+#include <catch2/catch.hpp>
 
 #include "storage/node_fixture.hpp"
 
@@ -80,7 +79,8 @@ TEST_CASE("a short write transfers its first pieces and then fails") {
   faulty_node f;
   f.node.add({.call = io_call::write, .times = 1, .error = io_failed, .pieces_before_error = 2});
   bytes b(4 * 100, std::byte{'n'});
-  CHECK(write(f.node, f.shape, 0, request::strided({0, 0, 100, 4, 10000, 0}), b.data()).code == io_failed);
+  CHECK(write(f.node, f.shape, 0, request::strided({0, 0, 100, 4, 10000, 0}), b.data()).code ==
+        io_failed);
   CHECK(f.get(10000, 100) == bytes(100, std::byte{'n'}));
   CHECK(f.get(20000, 100) == bytes(100));
 }
@@ -131,7 +131,8 @@ TEST_CASE("calls are held until they are released") {
 
 TEST_CASE("every other call can fail") {
   faulty_node f;
-  for (io_call c : {io_call::create, io_call::resize, io_call::remove, io_call::verify, io_call::list})
+  for (io_call c :
+       {io_call::create, io_call::resize, io_call::remove, io_call::verify, io_call::list})
     f.node.add({.call = c, .error = io_failed});
   CHECK(create(f.node, make_shape(2, {0, 1, 4096}, 10)).code == io_failed);
   CHECK(resize(f.node, f.shape, 0, 10).code == io_failed);

@@ -8,7 +8,7 @@
 
 #include "storage/memory_store.hpp"
 #include "storage/partition_view.hpp"
-#include "storage/random_seed.hpp"
+#include "random_seed.hpp"
 
 using namespace ooc;
 using namespace ooc::testing;

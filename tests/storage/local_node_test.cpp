@@ -1,17 +1,17 @@
 // A local node against a plain array in memory.
 #include "storage/local_node.hpp"
 
-#include <catch2/catch.hpp>
-
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <atomic>
+#include <catch2/catch.hpp>
 #include <cstring>
 #include <thread>
 
 #include "storage/node_fixture.hpp"
-#include "storage/random_seed.hpp"
+#include "random_seed.hpp"
 
 using namespace ooc::testing;
 using namespace ooc;
@@ -122,13 +122,16 @@ request random_request(Engine& random, std::uint64_t size) {
     r.add(first * 4096, 0, n * 4096);
   } else if (kind == 1) {  // anything
     const std::uint64_t first = between(random, 0, size - 1);
-    r.add(first, between(random, 0, 1) * 8, between(random, 1, std::min<std::uint64_t>(size - first, 40000)));
+    r.add(first, between(random, 0, 1) * 8,
+          between(random, 1, std::min<std::uint64_t>(size - first, 40000)));
   } else {  // strided, perhaps nested
     nested_request n;
     n.run = kind == 2 ? between(random, 1, 3000) : 4096 * between(random, 1, 3);
     n.depth = 2;
-    n.levels[1] = {between(random, 1, 12), n.run + between(random, 0, 2) * (kind == 2 ? 1111 : 4096), n.run};
-    n.levels[0] = {between(random, 1, 4), n.levels[1].count * n.levels[1].file_step + 4096 * between(random, 0, 9),
+    n.levels[1] = {between(random, 1, 12),
+                   n.run + between(random, 0, 2) * (kind == 2 ? 1111 : 4096), n.run};
+    n.levels[0] = {between(random, 1, 4),
+                   n.levels[1].count * n.levels[1].file_step + 4096 * between(random, 0, 9),
                    n.levels[1].count * n.run};
     const std::uint64_t reach = n.levels[0].count * n.levels[0].file_step;
     if (reach > size) return request::contiguous(0, size);
@@ -184,8 +187,8 @@ TEST_CASE("random writes, reads, resizes and reopenings equal a plain array") {
           const bool ring = n % 4 != 1;
           CAPTURE(sf, nn, element, direct, sparse, ring);
           random_life(make_shape(77, {0, nn, sf}, size, sparse, pattern(element)),
-                      {.workers = 3, .staging = 64 << 10, .direct_io = direct, .io_uring = ring}, 60,
-                      seed + n++);
+                      {.workers = 3, .staging = 64 << 10, .direct_io = direct, .io_uring = ring},
+                      60, seed + n++);
         }
 }
 
@@ -206,8 +209,10 @@ TEST_CASE("a request past the end of the file is refused") {
   const shape_ptr f = make_shape(1, {0, 1, 4096}, 10000);
   REQUIRE_FALSE(create(*node, f));
   bytes memory(20000);
-  CHECK(read(*node, f, 0, request::contiguous(9999, 2), memory.data()).code == errc::invalid_request);
-  CHECK(write(*node, f, 0, request::contiguous(9999, 2), memory.data()).code == errc::invalid_request);
+  CHECK(read(*node, f, 0, request::contiguous(9999, 2), memory.data()).code ==
+        errc::invalid_request);
+  CHECK(write(*node, f, 0, request::contiguous(9999, 2), memory.data()).code ==
+        errc::invalid_request);
   CHECK_FALSE(read(*node, f, 0, request::contiguous(9999, 1), memory.data()));
 }
 
@@ -229,10 +234,10 @@ TEST_CASE("a missing share is named") {
   auto node = open_local_node(folder.path());
   const shape_ptr f = make_shape(0xabc, {0, 1, 4096}, 10000);
   bytes memory(100);
-  for (const failure& e : {read(*node, f, 0, request::contiguous(0, 100), memory.data()),
-                           write(*node, f, 0, request::contiguous(0, 100), memory.data()),
-                           sync(*node, f), resize(*node, f, 0, 5), verify(*node, f).first,
-                           ooc::testing::remove(*node, 0xabc)}) {
+  for (const failure& e :
+       {read(*node, f, 0, request::contiguous(0, 100), memory.data()),
+        write(*node, f, 0, request::contiguous(0, 100), memory.data()), sync(*node, f),
+        resize(*node, f, 0, 5), verify(*node, f).first, ooc::testing::remove(*node, 0xabc)}) {
     CHECK(e.code == std::errc::no_such_file_or_directory);
     CHECK_THAT(e.what, Catch::Contains(folder.path().string()) &&
                            Catch::Contains("shares/bc/0000000000000abc"));
@@ -389,12 +394,41 @@ TEST_CASE("operations submitted before the node is dropped are all completed") {
 
 TEST_CASE("a completion may drop the last reference to the node") {
   temporary_folder folder;
+  const shape_ptr f = make_shape(1, {0, 1, 65536}, 1 << 20);
+  bytes memory(4096);
+  std::atomic<int> done{0};
   std::promise<void> dropped;
-  auto node = open_local_node(folder.path());
+  auto node = open_local_node(folder.path(), {.workers = 4, .staging = 64 << 10});
+  REQUIRE_FALSE(create(*node, f));
   auto* raw = node.get();
-  raw->create(make_shape(1, {0, 1, 65536}, 10), 0, [&, held = std::move(node)](const failure&) mutable {
+  const auto r = std::make_shared<const request>(request::contiguous(0, 4096));
+  for (int i = 0; i < 20; ++i)  // several threads are there
+    raw->write(f, 0, r, memory.data(), [&](const failure&) { ++done; });
+  raw->sync(f, 0, [&, held = std::move(node)](const failure&) mutable {
     held.reset();
     dropped.set_value();
   });
   dropped.get_future().get();
+  while (done < 20) std::this_thread::yield();
+}
+
+TEST_CASE("more shares than descriptors can be used in turn") {
+  temporary_folder folder;
+  auto node = open_local_node(folder.path(), {.workers = 2, .staging = 64 << 10});
+  rlimit old{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &old) == 0);
+  std::vector<shape_ptr> files;
+  for (file_id id = 1; id <= 60; ++id) {
+    files.push_back(make_shape(id, {0, 1, 65536}, 4096));
+    REQUIRE_FALSE(create(*node, files.back()));
+  }
+  const rlimit few{60, old.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &few) == 0);
+  int failed = 0;
+  bytes b(10);
+  for (int round = 0; round < 2; ++round)
+    for (const shape_ptr& f : files)
+      failed += static_cast<bool>(write(*node, f, 0, request::contiguous(0, 10), b.data()));
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &old) == 0);
+  CHECK(failed == 0);
 }

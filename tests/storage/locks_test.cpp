@@ -1,5 +1,4 @@
 #include <catch2/catch.hpp>
-
 #include <thread>
 
 #include "storage/chunk_locks.hpp"
@@ -112,4 +111,39 @@ TEST_CASE("region locks exclude another open file description and are shared wit
   CHECK(got);
   region_locks::hold whole;
   CHECK(b.lock_share(whole) == 0);
+}
+
+TEST_CASE("a lock that another process wants is not joined for ever") {
+  ooc::testing::temporary_folder folder;
+  const auto open = [&] {
+    return file_descriptor(
+        ::open((folder.path() / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  };
+  const file_descriptor one = open();
+  const file_descriptor two = open();
+  region_locks a(one.get());
+  region_locks b(two.get());
+  std::atomic<bool> stop{false};
+  // Two threads whose holds overlap: without fairness the lock is never dropped.
+  std::vector<std::thread> busy;
+  for (int t = 0; t < 2; ++t)
+    busy.emplace_back([&, t] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5 * t));
+      while (!stop) {
+        region_locks::hold h;
+        a.lock_chunks({{0, 1}}, h);
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      }
+    });
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  for (int i = 0; i < 3; ++i) {
+    region_locks::hold h;
+    CHECK(b.lock_chunks({{0, 1}}, h) == 0);
+  }
+  {
+    region_locks::hold whole;
+    CHECK(b.lock_share(whole) == 0);
+  }
+  stop = true;
+  for (std::thread& t : busy) t.join();
 }

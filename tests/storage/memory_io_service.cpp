@@ -153,12 +153,12 @@ void memory_io_service::remove(file_id id, completion done) {
   done(f);
 }
 
-void memory_io_service::sync(shape_ptr, std::uint32_t, completion done) {
+void memory_io_service::sync(shape_ptr file, std::uint32_t, completion done) {
   failure f;
   {
     const std::lock_guard lock(mutex_);
     ++stats_.syncs;
-    f = failure_of(operation::sync);
+    f = named(failure_of(operation::sync), *file);
   }
   done(f);
 }

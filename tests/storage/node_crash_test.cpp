@@ -1,15 +1,14 @@
 // What a crash, a loss of power or a bad disk leaves behind, and what is said about it.
-#include <catch2/catch.hpp>
-
 #include <signal.h>
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <catch2/catch.hpp>
 #include <cstring>
 #include <thread>
 
 #include "storage/node_fixture.hpp"
-#include "storage/random_seed.hpp"
+#include "random_seed.hpp"
 #include "storage/undo_journal.hpp"
 
 using namespace ooc::testing;
@@ -46,7 +45,8 @@ struct written_file {
 
   // The bytes on disk, past all checks.
   void put_raw(std::uint64_t at, std::uint64_t n, char c) {
-    std::fstream s(node_folder(folder.path()).data(id), std::ios::in | std::ios::out | std::ios::binary);
+    std::fstream s(node_folder(folder.path()).data(id),
+                   std::ios::in | std::ios::out | std::ios::binary);
     s.seekp(static_cast<std::streamoff>(at));
     const std::string text(n, c);
     s.write(text.data(), static_cast<std::streamsize>(n));
@@ -65,12 +65,14 @@ struct written_file {
 };
 
 bool all(const bytes& b, char c) {
-  return std::all_of(b.begin(), b.end(), [&](std::byte x) { return x == static_cast<std::byte>(c); });
+  return std::all_of(b.begin(), b.end(),
+                     [&](std::byte x) { return x == static_cast<std::byte>(c); });
 }
 
 }  // namespace
 
-TEST_CASE("a byte flipped on disk is found, named in file offsets, and its neighbours are readable") {
+TEST_CASE(
+    "a byte flipped on disk is found, named in file offsets, and its neighbours are readable") {
   written_file f({0, 1, 1024});
   flip_byte(f.data_path(), 5 * chunk + 17);
   f.open();

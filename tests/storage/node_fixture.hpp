@@ -57,8 +57,8 @@ inline shape_ptr make_shape(file_id id, striping s, std::uint64_t size, bool spa
 class aligned_bytes {
  public:
   explicit aligned_bytes(std::size_t n)
-      : data_(static_cast<std::byte*>(::operator new(n, std::align_val_t{4096}))), size_(n) {}
-  ~aligned_bytes() { ::operator delete(data_, std::align_val_t{4096}); }
+      : data_(static_cast<std::byte*>(::operator new (n, std::align_val_t{4096}))), size_(n) {}
+  ~aligned_bytes() { ::operator delete (data_, std::align_val_t{4096}); }
   aligned_bytes(const aligned_bytes&) = delete;
 
   std::byte* data() noexcept { return data_; }
@@ -133,8 +133,8 @@ inline void flip_byte(const fs::path& file, std::uint64_t offset) {
 
 /// The `.sum` file of a share, opened for a look or a change.
 inline sum_file open_sums(const fs::path& folder, file_id id) {
-  return sum_file(file_descriptor(
-      ::open(node_folder(folder).sums(id).c_str(), O_RDWR | O_CLOEXEC)));
+  return sum_file(
+      file_descriptor(::open(node_folder(folder).sums(id).c_str(), O_RDWR | O_CLOEXEC)));
 }
 
 inline sum_entry entry_of(const fs::path& folder, file_id id, std::uint64_t chunk) {

@@ -1,10 +1,9 @@
 // Several processes with the same folder open.
-#include <catch2/catch.hpp>
-
 #include <sys/wait.h>
 
 #include <algorithm>
 #include <atomic>
+#include <catch2/catch.hpp>
 #include <chrono>
 #include <functional>
 #include <thread>
@@ -37,7 +36,8 @@ TEST_CASE("processes that write parts of the same chunks lose nothing") {
   const auto mine = [&](int p, std::uint64_t quarter) {
     const std::uint64_t from = quarter * (size / 4) / (700 * processes) * (700 * processes);
     const std::uint64_t groups = size / 4 / (700 * processes) - 1;
-    return request::strided({from + 700 * static_cast<std::uint64_t>(p), 0, 700, groups, 700 * processes, 0});
+    return request::strided(
+        {from + 700 * static_cast<std::uint64_t>(p), 0, 700, groups, 700 * processes, 0});
   };
   pid_t children[processes];
   for (int p = 0; p < processes; ++p)
@@ -62,7 +62,8 @@ TEST_CASE("processes that write parts of the same chunks lose nothing") {
                     for (std::uint64_t q = 0; q < 4; ++q) {
                       const request r = mine(p, q);
                       if (read(*node, f, 0, r, c.data())) return 3;
-                      if (!std::equal(c.begin(), c.begin() + static_cast<std::ptrdiff_t>(r.bytes()), b.begin()))
+                      if (!std::equal(c.begin(), c.begin() + static_cast<std::ptrdiff_t>(r.bytes()),
+                                      b.begin()))
                         return 4;
                     }
                   }
@@ -107,7 +108,8 @@ TEST_CASE("a busy process does not shut another out of a region") {
                   while (open > 8) std::this_thread::yield();
                   ++open;
                   node->write(f, 0,
-                              std::make_shared<const request>(request::contiguous(i % 32 * 16384 + 1, 16000)),
+                              std::make_shared<const request>(
+                                  request::contiguous(i % 32 * 16384 + 1, 16000)),
                               b.data(), [&](const failure&) { --open; });
                 }
                 return 0;

@@ -1,7 +1,5 @@
 // A full disk.  As root: a tmpfs of a few MiB in a mount namespace of a child process.  Otherwise a
 // limit on file sizes in the child (EFBIG in place of ENOSPC); nothing is skipped.
-#include <catch2/catch.hpp>
-
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -9,6 +7,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <catch2/catch.hpp>
 #include <functional>
 #include <iostream>
 
@@ -41,12 +40,12 @@ int in_small_space(const fs::path& folder, const std::function<int(bool mounted)
 }
 
 // In the child, in place of Catch's macros: the line of the first expectation that failed.
-#define EXPECT(condition)                                                    \
-  do {                                                                       \
-    if (!(condition)) {                                                      \
+#define EXPECT(condition)                                                       \
+  do {                                                                          \
+    if (!(condition)) {                                                         \
       std::cerr << __FILE__ << ':' << __LINE__ << ": " #condition << std::endl; \
-      return __LINE__ % 250 + 1;                                             \
-    }                                                                        \
+      return __LINE__ % 250 + 1;                                                \
+    }                                                                           \
   } while (false)
 
 bool full(const failure& f) {

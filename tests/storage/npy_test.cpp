@@ -6,7 +6,7 @@
 
 #include "oocarray/error.hpp"
 #include "storage/element_type.hpp"
-#include "storage/random_seed.hpp"
+#include "random_seed.hpp"
 
 using namespace ooc;
 using namespace ooc::storage;

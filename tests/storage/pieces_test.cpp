@@ -1,13 +1,12 @@
 #include "storage/pieces.hpp"
 
-#include <catch2/catch.hpp>
-
 #include <algorithm>
+#include <catch2/catch.hpp>
 #include <chrono>
 #include <map>
 #include <numeric>
 
-#include "storage/random_seed.hpp"
+#include "random_seed.hpp"
 
 using ooc::nested_request;
 using ooc::request;
@@ -142,7 +141,8 @@ TEST_CASE("random lists of nested requests on random stripings, byte by byte") {
       n.run = between(random, 0, 60);
       n.depth = static_cast<std::uint32_t>(between(random, 0, 3));
       for (std::uint32_t l = 0; l < n.depth; ++l)
-        n.levels[l] = {between(random, 0, 5), between(random, 0, 1) ? between(random, 0, 9000) : n.run,
+        n.levels[l] = {between(random, 0, 5),
+                       between(random, 0, 1) ? between(random, 0, 9000) : n.run,
                        between(random, 0, 1) ? between(random, 0, 200) : n.run};
       r.add(n);
     }
@@ -161,8 +161,8 @@ TEST_CASE("the cost of finding pieces is that of the node's own stripes") {
   const auto start = std::chrono::steady_clock::now();
   const striping s{0, 1u << 20, 4096};
   CHECK(pieces_on(r, s, 12345).size() == 4096);  // of 2^32 rows
-  CHECK(bytes(pieces_on(request::contiguous(0, std::uint64_t{1} << 50), {0, 1u << 30, 1u << 20}, 7)) ==
-        std::uint64_t{1} << 20);
+  CHECK(bytes(pieces_on(request::contiguous(0, std::uint64_t{1} << 50), {0, 1u << 30, 1u << 20},
+                        7)) == std::uint64_t{1} << 20);
   CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(1));
 }
 

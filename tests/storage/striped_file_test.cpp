@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "storage/memory_io_service.hpp"
-#include "storage/random_seed.hpp"
+#include "random_seed.hpp"
 #include "storage/turns_touched.hpp"
 
 using namespace ooc;
