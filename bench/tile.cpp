@@ -5,8 +5,12 @@
 //     row_major_requests_per_tile   messages to I/O nodes for a tile (4 nodes: one to each)
 //     tiled_over_limit              file in tiled order: our throughput / contiguous direct reads of
 //                                   as much from four files
+#include <cstdio>
+#include <fstream>
 #include <limits>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "common/child.hpp"
 #include "common/memory_cap.hpp"
@@ -81,6 +85,14 @@ json ours(const setting& s, const char* name) {
   });
 }
 
+/// What this process had read from disks, by the kernel's count.
+std::uint64_t device_bytes_read() {
+  std::ifstream in("/proc/self/io");
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with("read_bytes:")) return std::stoull(line.substr(11));
+  return 0;
+}
+
 double mapped(const setting& s, int advice) {
   const json r = in_child(s.cap, [&] {
     const mapped_file f(s.plain, advice);
@@ -95,8 +107,11 @@ double mapped(const setting& s, int advice) {
           }
       check(sum);
     });
+    out["device_mib_read"] = device_bytes_read() >> 20;
     return out;
   });
+  std::fprintf(stderr, "  mapped, advice %d %14.1f s, %lu MiB read\n", advice,
+               r["seconds"].get<double>(), r["device_mib_read"].get<unsigned long>());
   return r["seconds"].get<double>();
 }
 
