@@ -53,9 +53,9 @@ class pager {
   bool on_fault(segment_state& s, block_index b, touch t) noexcept;
 
   // --- for arrays and the block layer
-  /// Takes the transfer buffers of a store off the budget, once per `store`.  Throws usage_error
-  /// (errc::budget_too_small).
-  void account_store(const void* store, std::uint64_t staging_bytes);
+  /// Takes the transfer buffers of a store off the budget, once per `store` and until it is gone;
+  /// blocks in memory make room.  Throws usage_error (errc::budget_too_small).
+  void account_store(const std::shared_ptr<const void>& store, std::uint64_t staging_bytes);
   /// The block size of arrays that name none.
   std::uint64_t default_block_bytes() const noexcept { return default_block_; }
   std::uint64_t budget() const noexcept;
@@ -108,6 +108,8 @@ class pager {
   failure writeback_unlocked(segment_state& s);
 
   // pager_calls.cpp
+  bool reserve_for_store(lock_type& l, std::uint64_t bytes);
+  std::uint64_t kept_unpinned(std::uint64_t budget) const noexcept;
   failure reserve_pins(segment_state& s, std::uint64_t count);
   failure pin_block(segment_state& s, block_index b, bool write);
   void drop(segment_state& s, block_index b);
@@ -122,7 +124,11 @@ class pager {
   std::uint64_t default_block_ = 0;
   unsigned ahead_option_ = 0;
   std::vector<segment_state*> segments_;  ///< lock
-  std::vector<const void*> stores_;       ///< lock
+  struct accounted_store {
+    std::weak_ptr<const void> store;
+    std::uint64_t bytes;
+  };
+  std::vector<accounted_store> stores_;   ///< lock
   std::uint64_t pinned_bytes_ = 0;        ///< lock
 
   // Storage for events, made beforehand: a fault handler allocates nothing.

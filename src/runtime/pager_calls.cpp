@@ -85,17 +85,42 @@ runtime_stats pager::stats() const {
   return r;
 }
 
-void pager::account_store(const void* store, std::uint64_t staging_bytes) {
+void pager::account_store(const std::shared_ptr<const void>& store, std::uint64_t staging_bytes) {
   guarded_lock g(memory_.mutex());
-  if (std::find(stores_.begin(), stores_.end(), store) != stores_.end()) return;
-  if (!memory_.pool().reserve(staging_bytes))
+  std::erase_if(stores_, [&](const accounted_store& a) {
+    const bool gone = a.store.expired();
+    if (gone) memory_.pool().unreserve(a.bytes);
+    return gone;
+  });
+  for (const accounted_store& a : stores_)
+    if (!a.store.owner_before(store) && !store.owner_before(a.store)) return;
+  if (!reserve_for_store(g.lock, staging_bytes))
     throw usage_error(errc::budget_too_small,
                       "the transfer buffers of the store take " + std::to_string(staging_bytes) +
                           " bytes, and the budget has only " +
                           std::to_string(memory_.pool().budget()) +
                           " left: give the runtime more memory, or open the store with fewer "
                           "workers or less staging");
-  stores_.push_back(store);
+  stores_.push_back({store, staging_bytes});
+}
+
+bool pager::reserve_for_store(lock_type& l, std::uint64_t bytes) {
+  for (;;) {
+    const std::uint64_t budget = memory_.pool().budget();
+    if (bytes > budget || pinned_bytes_ + kept_unpinned(budget - bytes) > budget - bytes)
+      return false;
+    if (memory_.reserve(l, bytes)) return true;
+    if (!memory_.pool().may_reserve(bytes)) return false;
+    // What is left is modified, or on its way.
+    const auto clean_one = [&](frame* f) {
+      while (f && (f->failed || !clean(l, f, nullptr))) f = f->next;
+      return f != nullptr;
+    };
+    if (!clean_one(memory_.order().oldest()) && !clean_one(memory_.order().oldest_young()) &&
+        transfers_ == 0)
+      return false;
+    changed_.wait_for(l, std::chrono::milliseconds(20));
+  }
 }
 
 // --- segments
@@ -289,14 +314,17 @@ failure pager::pin(segment_state& s, std::span<const block_range> which, access_
 
 // Some frames must stay for what is not pinned, of whatever array: a touch that finds none could
 // never be served, and neither could a copy between two blocks that finds but one.
+std::uint64_t pager::kept_unpinned(std::uint64_t budget) const noexcept {
+  std::uint64_t largest = 0;
+  for (const segment_state* any : segments_) largest = std::max(largest, any->options.block_bytes);
+  return std::min(frame_pool::min_blocks * largest, std::max(budget / 4, 2 * largest));
+}
+
 failure pager::reserve_pins(segment_state& s, std::uint64_t count) {
   const std::uint64_t bytes = count * s.block_bytes();
   guarded_lock g(memory_.mutex());
   const std::uint64_t budget = memory_.pool().budget();
-  std::uint64_t largest = 0;
-  for (const segment_state* any : segments_) largest = std::max(largest, any->options.block_bytes);
-  const std::uint64_t kept =
-      std::min(frame_pool::min_blocks * largest, std::max(budget / 4, 2 * largest));
+  const std::uint64_t kept = kept_unpinned(budget);
   const std::uint64_t own = s.options.max_resident;
   if (pinned_bytes_ + bytes + kept > budget || (own && s.pinned_blocks + count >= own))
     return {make_error_code(errc::budget_too_small),

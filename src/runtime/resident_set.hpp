@@ -43,6 +43,9 @@ class resident_set {
   /// blocks that must age do.  nullptr where only dirty, pinned or busy blocks are left.
   frame* obtain(lock_type& l, segment_state& s) noexcept;
 
+  /// Takes bytes off the budget, evicting clean blocks; false where that is not enough.
+  bool reserve(lock_type& l, std::uint64_t bytes) noexcept;
+
   /// Lets one block age even where enough are old; false where none can.
   bool age_one(lock_type& l) noexcept;
 
@@ -69,6 +72,7 @@ class resident_set {
     block_state was = block_state::out;
   };
   victim take_clean_victim(const segment_state* only) noexcept;
+  bool evict(lock_type& l, const segment_state* only) noexcept;
   void age(lock_type& l) noexcept;
   void link(frame* f, segment_state& s) noexcept;
   void unlink(frame* f) noexcept;
