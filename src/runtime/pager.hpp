@@ -112,7 +112,7 @@ class pager {
   std::uint64_t kept_unpinned(std::uint64_t budget) const noexcept;
   failure reserve_pins(segment_state& s, std::uint64_t count);
   failure pin_block(segment_state& s, block_index b, bool write);
-  void drop(segment_state& s, block_index b);
+  segment::invalidated drop(segment_state& s, block_index b, bool discard);
   void drop_partial(lock_type& l, frame* f) noexcept;
 
   failure described(const segment_state& s, block_index b, const char* what,

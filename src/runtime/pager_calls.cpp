@@ -186,21 +186,25 @@ segment::invalidated pager::invalidate(segment_state& s, std::span<const block_r
       resident.push_back(f->block);
     }
   }
-  for (block_index b : resident) drop(s, b);
-  return segment::invalidated::done;
+  auto result = segment::invalidated::done;
+  for (block_index b : resident)
+    if (const auto r = drop(s, b, discard); r != segment::invalidated::done) result = r;
+  return result;
 }
 
-// Forgets one block, dirty or not; one that is being loaded is dropped on arrival.
-void pager::drop(segment_state& s, block_index index) {
+// Forgets one block; one that is being loaded is dropped on arrival.  One that was pinned since
+// invalidate() looked, or modified by a touch that it should have been spared, stays.
+segment::invalidated pager::drop(segment_state& s, block_index index, bool discard) {
   block& b = s.at(index);
   for (;;) {
     {
       guarded_lock g(memory_.mutex());
       const block_state state = b.state();
-      if (state == block_state::out || state == block_state::queued) return;
+      if (state == block_state::out || state == block_state::queued)
+        return segment::invalidated::done;
       if (state == block_state::loading) {
         s.frame_of(b)->stale = true;
-        return;
+        return segment::invalidated::done;
       }
       if (!is_transient(state)) {
         if (!b.try_take(state)) continue;
@@ -210,6 +214,11 @@ void pager::drop(segment_state& s, block_index index) {
           changed_.wait(g.lock);
           continue;
         }
+        const bool modified = !discard && f->dirty.load(std::memory_order_relaxed);
+        if (f->pins || modified) {
+          b.publish(state);
+          return modified ? segment::invalidated::dirty : segment::invalidated::pinned;
+        }
         memory_.order().forget(f);
         if (state != block_state::ready) {
           g.lock.unlock();
@@ -217,7 +226,7 @@ void pager::drop(segment_state& s, block_index index) {
           g.lock.lock();
         }
         memory_.release(g.lock, f);
-        return;
+        return segment::invalidated::done;
       }
     }
     const std::uint32_t word = b.word.load(std::memory_order_acquire);

@@ -500,6 +500,34 @@ TEST_CASE("the buffers of a store are taken off a budget that is in use, and com
     for (std::size_t b = 0; b < 64; ++b) REQUIRE(words(s)[b * words_per_block] == b);
 }
 
+TEST_CASE("an invalidation beside pins and writes drops neither") {
+  runtime rt({.memory = 4_MiB});
+  memory_source source(32, kib64, 2, 100);
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 32}, source);
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    while (!stop) s.invalidate(false);
+  });
+  std::size_t lost = 0;
+  for (std::size_t i = 0; i < 2000; ++i) {
+    const block_index b = i % 32;
+    const block_range one[] = {{b, b + 1}};
+    if (s.pin(one, access_mode::read)) ++lost;
+    words(s)[b * words_per_block] = i;
+    s.unpin(one, access_mode::read);
+    if (words(s)[b * words_per_block] != i) ++lost;
+    if (i % 8 == 7 && s.writeback()) ++lost;
+  }
+  stop = true;
+  other.join();
+  CHECK(lost == 0);
+  const block_range all[] = {{0, 32}};
+  REQUIRE_FALSE(s.pin(all, access_mode::read));
+  s.unpin(all, access_mode::read);
+  CHECK(s.invalidate(true) == segment::invalidated::done);
+  CHECK(rt.stats().resident_bytes == 0);
+}
+
 TEST_CASE("a second runtime in the process is refused") {
   runtime rt;
   CHECK_THROWS_AS(runtime{}, usage_error);
