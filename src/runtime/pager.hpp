@@ -69,6 +69,7 @@ class pager {
     block_index block;
     touch kind;
     bool miss;  ///< a thread waits; otherwise: the block was touched for the first time
+    std::uint64_t stalled_since = 0;
   };
 
   /// Counts the stores that a writeback() waits for.
@@ -141,7 +142,6 @@ class pager {
   segment_state* serving_ = nullptr;  ///< the service thread is at work for it; lock
   std::size_t stores_in_flight_ = 0;  ///< lock
   std::size_t transfers_ = 0;         ///< loads and stores; lock
-  std::uint64_t stalled_since_ = 0;   ///< lock
   unsigned stall_retries_ = 0;        ///< lock
   std::condition_variable changed_;   ///< a transfer ended, or serving_ changed
 
