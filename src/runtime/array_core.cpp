@@ -55,7 +55,7 @@ array_core::array_core(runtime& rt, const ooc::store& s, std::string_view path,
       store_(s),
       entry_(std::make_unique<array_entry>()) {
   storage::store_core& core = *store_.core();
-  rt.pager().account_store(&core, core.staging_bytes());
+  rt.pager().account_store(store_.core(), core.staging_bytes());
   const std::uint64_t block = rt.pager().default_block_bytes();
   if (r.action == array_request::how::create) {
     const array_plan plan = plan_new(path_, r, block);

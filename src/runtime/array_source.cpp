@@ -84,6 +84,7 @@ void array_source::clear_promises() {
 
 /// With mutex_ held.
 void array_source::publish(std::unique_ptr<const snapshot> next) {
+  if (next) snapshots_.reserve(snapshots_.size() + 1);  // nothing may throw once it is current
   current_.store(next.get());
   if (readers_.load() == 0) snapshots_.clear();
   if (next) snapshots_.push_back(std::move(next));

@@ -72,7 +72,7 @@ block_core::block_core(runtime& rt, const store& s, std::string_view path, const
                        const block_file_options& options, how h)
     : path_(path), writable_(h != how::open_read_only), store_(s.core()), source_(b) {
   storage::store_core& core = *store_;
-  rt.pager().account_store(&core, core.staging_bytes());
+  rt.pager().account_store(store_, core.staging_bytes());
   segment_options wanted = options_for(path_, b, options.max_superblocks, writable_);
   wanted.shared = options.shared;
   try {

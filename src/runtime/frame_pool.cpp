@@ -77,7 +77,7 @@ frame* frame_pool::take(frame_class& c) noexcept {
   if (f) {
     c.free = f->next;
   } else {
-    if (committed_ + c.bytes > budget_ && !make_room(c.bytes, c)) return nullptr;
+    if (committed_ + c.bytes > budget_ && !make_room(c.bytes, &c)) return nullptr;
     if (c.empty) {
       f = c.empty;
       c.empty = f->next;
@@ -107,9 +107,9 @@ void frame_pool::give_back(frame* f) noexcept {
   --frames_in_use_;
 }
 
-bool frame_pool::make_room(std::size_t bytes, const frame_class& keep) noexcept {
+bool frame_pool::make_room(std::size_t bytes, const frame_class* keep) noexcept {
   for (const auto& c : classes_) {
-    if (c.get() == &keep) continue;
+    if (c.get() == keep) continue;
     while (c->free && committed_ + bytes > budget_) {
       frame* f = c->free;
       c->free = f->next;
@@ -122,10 +122,14 @@ bool frame_pool::make_room(std::size_t bytes, const frame_class& keep) noexcept 
   return committed_ + bytes <= budget_;
 }
 
-bool frame_pool::reserve(std::uint64_t bytes) noexcept {
+bool frame_pool::may_reserve(std::uint64_t bytes) const noexcept {
   std::size_t largest = 4096;
   for (const auto& c : classes_) largest = std::max(largest, c->bytes);
-  if (budget_ < bytes + min_blocks * largest || committed_ + bytes > budget_) return false;
+  return budget_ >= bytes + min_blocks * largest;
+}
+
+bool frame_pool::reserve(std::uint64_t bytes) noexcept {
+  if (!may_reserve(bytes) || !make_room(bytes, nullptr)) return false;
   budget_ -= bytes;
   return true;
 }

@@ -78,8 +78,12 @@ class frame_pool {
   frame* take(frame_class& c) noexcept;
   void give_back(frame* f) noexcept;
 
-  /// Takes bytes off the budget for good (transfer buffers); false where too little would be left.
+  /// Takes bytes off the budget (transfer buffers); false where too little would be left, or frames
+  /// in use are in the way.
   bool reserve(std::uint64_t bytes) noexcept;
+  /// True where enough would be left.
+  bool may_reserve(std::uint64_t bytes) const noexcept;
+  void unreserve(std::uint64_t bytes) noexcept { budget_ += bytes; }
 
   std::uint64_t budget() const noexcept { return budget_; }
   /// Bytes of frames in use.
@@ -92,7 +96,7 @@ class frame_pool {
   static constexpr std::size_t min_blocks = 4;
 
  private:
-  bool make_room(std::size_t bytes, const frame_class& keep) noexcept;
+  bool make_room(std::size_t bytes, const frame_class* keep) noexcept;
 
   std::uint64_t budget_;
   std::uint64_t committed_ = 0;  ///< bytes of slots that hold memory, in use or free

@@ -53,9 +53,9 @@ class pager {
   bool on_fault(segment_state& s, block_index b, touch t) noexcept;
 
   // --- for arrays and the block layer
-  /// Takes the transfer buffers of a store off the budget, once per `store`.  Throws usage_error
-  /// (errc::budget_too_small).
-  void account_store(const void* store, std::uint64_t staging_bytes);
+  /// Takes the transfer buffers of a store off the budget, once per `store` and until it is gone;
+  /// blocks in memory make room.  Throws usage_error (errc::budget_too_small).
+  void account_store(const std::shared_ptr<const void>& store, std::uint64_t staging_bytes);
   /// The block size of arrays that name none.
   std::uint64_t default_block_bytes() const noexcept { return default_block_; }
   std::uint64_t budget() const noexcept;
@@ -69,6 +69,7 @@ class pager {
     block_index block;
     touch kind;
     bool miss;  ///< a thread waits; otherwise: the block was touched for the first time
+    std::uint64_t stalled_since = 0;
   };
 
   /// Counts the stores that a writeback() waits for.
@@ -110,9 +111,11 @@ class pager {
   failure writeback_unlocked(segment_state& s);
 
   // pager_calls.cpp
+  bool reserve_for_store(lock_type& l, std::uint64_t bytes);
+  std::uint64_t kept_unpinned(std::uint64_t budget) const noexcept;
   failure reserve_pins(segment_state& s, std::uint64_t count);
   failure pin_block(segment_state& s, block_index b, bool write);
-  void drop(segment_state& s, block_index b);
+  segment::invalidated drop(segment_state& s, block_index b, bool discard);
   void drop_partial(lock_type& l, frame* f) noexcept;
 
   failure described(const segment_state& s, block_index b, const char* what,
@@ -124,7 +127,11 @@ class pager {
   std::uint64_t default_block_ = 0;
   unsigned ahead_option_ = 0;
   std::vector<segment_state*> segments_;  ///< lock
-  std::vector<const void*> stores_;       ///< lock
+  struct accounted_store {
+    std::weak_ptr<const void> store;
+    std::uint64_t bytes;
+  };
+  std::vector<accounted_store> stores_;   ///< lock
   std::uint64_t pinned_bytes_ = 0;        ///< lock
 
   // Storage for events, made beforehand: a fault handler allocates nothing.
@@ -137,7 +144,6 @@ class pager {
   segment_state* serving_ = nullptr;  ///< the service thread is at work for it; lock
   std::size_t stores_in_flight_ = 0;  ///< lock
   std::size_t transfers_ = 0;         ///< loads and stores; lock
-  std::uint64_t stalled_since_ = 0;   ///< lock
   unsigned stall_retries_ = 0;        ///< lock
   std::condition_variable changed_;   ///< a transfer ended, or serving_ changed
 

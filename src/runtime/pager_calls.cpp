@@ -85,17 +85,42 @@ runtime_stats pager::stats() const {
   return r;
 }
 
-void pager::account_store(const void* store, std::uint64_t staging_bytes) {
+void pager::account_store(const std::shared_ptr<const void>& store, std::uint64_t staging_bytes) {
   guarded_lock g(memory_.mutex());
-  if (std::find(stores_.begin(), stores_.end(), store) != stores_.end()) return;
-  if (!memory_.pool().reserve(staging_bytes))
+  std::erase_if(stores_, [&](const accounted_store& a) {
+    const bool gone = a.store.expired();
+    if (gone) memory_.pool().unreserve(a.bytes);
+    return gone;
+  });
+  for (const accounted_store& a : stores_)
+    if (!a.store.owner_before(store) && !store.owner_before(a.store)) return;
+  if (!reserve_for_store(g.lock, staging_bytes))
     throw usage_error(errc::budget_too_small,
                       "the transfer buffers of the store take " + std::to_string(staging_bytes) +
                           " bytes, and the budget has only " +
                           std::to_string(memory_.pool().budget()) +
                           " left: give the runtime more memory, or open the store with fewer "
                           "workers or less staging");
-  stores_.push_back(store);
+  stores_.push_back({store, staging_bytes});
+}
+
+bool pager::reserve_for_store(lock_type& l, std::uint64_t bytes) {
+  for (;;) {
+    const std::uint64_t budget = memory_.pool().budget();
+    if (bytes > budget || pinned_bytes_ + kept_unpinned(budget - bytes) > budget - bytes)
+      return false;
+    if (memory_.reserve(l, bytes)) return true;
+    if (!memory_.pool().may_reserve(bytes)) return false;
+    // What is left is modified, or on its way.
+    const auto clean_one = [&](frame* f) {
+      while (f && (f->failed || !clean(l, f, nullptr))) f = f->next;
+      return f != nullptr;
+    };
+    if (!clean_one(memory_.order().oldest()) && !clean_one(memory_.order().oldest_young()) &&
+        transfers_ == 0)
+      return false;
+    changed_.wait_for(l, std::chrono::milliseconds(20));
+  }
 }
 
 // --- segments
@@ -161,21 +186,25 @@ segment::invalidated pager::invalidate(segment_state& s, std::span<const block_r
       resident.push_back(f->block);
     }
   }
-  for (block_index b : resident) drop(s, b);
-  return segment::invalidated::done;
+  auto result = segment::invalidated::done;
+  for (block_index b : resident)
+    if (const auto r = drop(s, b, discard); r != segment::invalidated::done) result = r;
+  return result;
 }
 
-// Forgets one block, dirty or not; one that is being loaded is dropped on arrival.
-void pager::drop(segment_state& s, block_index index) {
+// Forgets one block; one that is being loaded is dropped on arrival.  One that was pinned since
+// invalidate() looked, or modified by a touch that it should have been spared, stays.
+segment::invalidated pager::drop(segment_state& s, block_index index, bool discard) {
   block& b = s.at(index);
   for (;;) {
     {
       guarded_lock g(memory_.mutex());
       const block_state state = b.state();
-      if (state == block_state::out || state == block_state::queued) return;
+      if (state == block_state::out || state == block_state::queued)
+        return segment::invalidated::done;
       if (state == block_state::loading) {
         s.frame_of(b)->stale = true;
-        return;
+        return segment::invalidated::done;
       }
       if (!is_transient(state)) {
         if (!b.try_take(state)) continue;
@@ -185,6 +214,11 @@ void pager::drop(segment_state& s, block_index index) {
           changed_.wait(g.lock);
           continue;
         }
+        const bool modified = !discard && f->dirty.load(std::memory_order_relaxed);
+        if (f->pins || modified) {
+          b.publish(state);
+          return modified ? segment::invalidated::dirty : segment::invalidated::pinned;
+        }
         memory_.order().forget(f);
         if (state != block_state::ready) {
           g.lock.unlock();
@@ -192,7 +226,7 @@ void pager::drop(segment_state& s, block_index index) {
           g.lock.lock();
         }
         memory_.release(g.lock, f);
-        return;
+        return segment::invalidated::done;
       }
     }
     const std::uint32_t word = b.word.load(std::memory_order_acquire);
@@ -290,14 +324,17 @@ failure pager::pin(segment_state& s, std::span<const block_range> which, access_
 
 // Some frames must stay for what is not pinned, of whatever array: a touch that finds none could
 // never be served, and neither could a copy between two blocks that finds but one.
+std::uint64_t pager::kept_unpinned(std::uint64_t budget) const noexcept {
+  std::uint64_t largest = 0;
+  for (const segment_state* any : segments_) largest = std::max(largest, any->options.block_bytes);
+  return std::min(frame_pool::min_blocks * largest, std::max(budget / 4, 2 * largest));
+}
+
 failure pager::reserve_pins(segment_state& s, std::uint64_t count) {
   const std::uint64_t bytes = count * s.block_bytes();
   guarded_lock g(memory_.mutex());
   const std::uint64_t budget = memory_.pool().budget();
-  std::uint64_t largest = 0;
-  for (const segment_state* any : segments_) largest = std::max(largest, any->options.block_bytes);
-  const std::uint64_t kept =
-      std::min(frame_pool::min_blocks * largest, std::max(budget / 4, 2 * largest));
+  const std::uint64_t kept = kept_unpinned(budget);
   const std::uint64_t own = s.options.max_resident;
   if (pinned_bytes_ + bytes + kept > budget || (own && s.pinned_blocks + count >= own))
     return {make_error_code(errc::budget_too_small),

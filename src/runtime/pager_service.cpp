@@ -48,7 +48,6 @@ void pager::serve() {
       }
       write_behind(l);
       if (!stalled_.empty()) relieve_stall(l);
-      if (stalled_.empty()) stalled_since_ = 0;
       if (has_fatal_) continue;
     }
     if (stopping_.load()) return;
@@ -75,8 +74,8 @@ void pager::handle(lock_type& l, const event& e) {
   } else if (start_miss(l, e)) {
     fetch_ahead(l, e);
   } else {
-    if (stalled_.empty()) stalled_since_ = sys::now_ns();
     stalled_.push_back(e);
+    if (e.stalled_since == 0) stalled_.back().stalled_since = sys::now_ns();
   }
   serving_ = nullptr;
   changed_.notify_all();
@@ -246,7 +245,13 @@ void pager::relieve_stall(lock_type& l) {
     wake();
     return;
   }
-  if (sys::now_ns() - stalled_since_ < second * (stall_retries_ + 1)) return;
+  // Others may come and go: what counts is how long one and the same has been waiting.
+  const event& longest =
+      *std::min_element(stalled_.begin(), stalled_.end(), [](const event& a, const event& c) {
+        return a.stalled_since < c.stalled_since;
+      });
+  const std::uint64_t waited = sys::now_ns() - longest.stalled_since;
+  if (waited < second * (stall_retries_ + 1)) return;
   bool any_failed = false;
   failure cause;
   for (segment_state* s : segments_) {
@@ -256,13 +261,16 @@ void pager::relieve_stall(lock_type& l) {
   if (any_failed && ++stall_retries_ <= max_stall_retries) {
     wake();
   } else if (any_failed) {
+    if (!cause)  // it was reported by a writeback()
+      cause = described(*longest.segment, longest.block, "found no frame",
+                        {std::make_error_code(std::errc::io_error),
+                         "modified blocks cannot be written, so nothing makes room"});
     if (!fatal_) fatal_ = cause;
     has_fatal_ = true;
     wake();
-  } else if (sys::now_ns() - stalled_since_ > 60 * second && !fatal_) {
-    const event& e = stalled_.front();
+  } else if (waited > 60 * second && !fatal_) {
     fatal_ = described(
-        *e.segment, e.block, "found no frame for a minute",
+        *longest.segment, longest.block, "found no frame for a minute",
         {make_error_code(errc::budget_too_small), "every frame of the budget is pinned or busy"});
     has_fatal_ = true;
     wake();

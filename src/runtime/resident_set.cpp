@@ -115,16 +115,27 @@ frame* resident_set::obtain_spare(lock_type& l, segment_state& s) noexcept {
     if (!own) {
       if (frame* f = pool_.take(*s.cls)) return f;
     }
-    const victim v = take_clean_victim(own ? &s : nullptr);
-    if (!v.taken) return nullptr;
-    if (v.was != block_state::ready) {
-      l.unlock();
-      map_out(v.taken, v.was != block_state::old);
-      l.lock();
-    }
-    counters::add(counters_.evictions);
-    release(l, v.taken);
+    if (!evict(l, own ? &s : nullptr)) return nullptr;
   }
+}
+
+bool resident_set::evict(lock_type& l, const segment_state* only) noexcept {
+  const victim v = take_clean_victim(only);
+  if (!v.taken) return false;
+  if (v.was != block_state::ready) {
+    l.unlock();
+    map_out(v.taken, v.was != block_state::old);
+    l.lock();
+  }
+  counters::add(counters_.evictions);
+  release(l, v.taken);
+  return true;
+}
+
+bool resident_set::reserve(lock_type& l, std::uint64_t bytes) noexcept {
+  while (!pool_.reserve(bytes))
+    if (!pool_.may_reserve(bytes) || !evict(l, nullptr)) return false;
+  return true;
 }
 
 // The longest-standing clean block that nobody is busy with, owned and out of its queue.  Young

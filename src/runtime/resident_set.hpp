@@ -46,6 +46,9 @@ class resident_set {
   /// A frame that belongs to no block, for a twin; nullptr as for obtain().
   frame* obtain_spare(lock_type& l, segment_state& s) noexcept;
 
+  /// Takes bytes off the budget, evicting clean blocks; false where that is not enough.
+  bool reserve(lock_type& l, std::uint64_t bytes) noexcept;
+
   /// Lets one block age even where enough are old; false where none can.
   bool age_one(lock_type& l) noexcept;
 
@@ -73,6 +76,7 @@ class resident_set {
     block_state was = block_state::out;
   };
   victim take_clean_victim(const segment_state* only) noexcept;
+  bool evict(lock_type& l, const segment_state* only) noexcept;
   void age(lock_type& l) noexcept;
   void link(frame* f, segment_state& s) noexcept;
   void unlink(frame* f) noexcept;

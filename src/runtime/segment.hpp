@@ -61,7 +61,8 @@ class segment {
   /// Forgets every block that is in memory, so that the next touch reads the store.  Returns false,
   /// and does nothing, where a block is dirty and `discard` is false, or where one is pinned.
   /// Loads in flight are dropped when they arrive.  The caller sees to it that no other thread
-  /// touches the segment meanwhile; one that does reads either state.
+  /// touches the segment meanwhile; one that does reads either state, and what it pins or, without
+  /// `discard`, modifies stays and is reported.
   enum class invalidated { done, dirty, pinned };
   invalidated invalidate(bool discard);
   /// The same for some blocks only (write notices); all or none.

@@ -13,6 +13,7 @@
 #include "oocarray/runtime.hpp"
 #include "runtime/frame_pool.hpp"
 #include "runtime/memory_source.hpp"
+#include "runtime/pager.hpp"
 #include "runtime/segment.hpp"
 
 using namespace ooc;
@@ -474,6 +475,57 @@ TEST_CASE("pins of an array that is gone no longer count") {
     segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 16}, source);
     REQUIRE_FALSE(s.pin(half, access_mode::read));
   }
+}
+
+TEST_CASE("the buffers of a store are taken off a budget that is in use, and come back with its end") {
+  runtime rt({.memory = 1_MiB});
+  memory_source source(64, kib64, 1);
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 64}, source);
+  const bool modified = GENERATE(false, true);
+  volatile std::uint64_t sink = 0;
+  for (std::size_t b = 0; b < 64; ++b)
+    if (modified)
+      words(s)[b * words_per_block] = b;
+    else
+      sink = sink + words(s)[b * words_per_block];
+  for (int round = 0; round < 10; ++round) {
+    const auto store = std::make_shared<int>();
+    rt.pager().account_store(store, 256 << 10);
+    rt.pager().account_store(store, 256 << 10);
+    CHECK(rt.memory() == 768 << 10);
+    CHECK(rt.stats().resident_bytes <= 768 << 10);
+  }
+  CHECK_THROWS_AS(rt.pager().account_store(std::make_shared<int>(), 900 << 10), usage_error);
+  if (modified)
+    for (std::size_t b = 0; b < 64; ++b) REQUIRE(words(s)[b * words_per_block] == b);
+}
+
+TEST_CASE("an invalidation beside pins and writes drops neither") {
+  runtime rt({.memory = 4_MiB});
+  memory_source source(32, kib64, 2, 100);
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 32}, source);
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    while (!stop) s.invalidate(false);
+  });
+  std::size_t lost = 0;
+  for (std::size_t i = 0; i < 2000; ++i) {
+    const block_index b = i % 32;
+    const block_range one[] = {{b, b + 1}};
+    if (s.pin(one, access_mode::read)) ++lost;
+    words(s)[b * words_per_block] = i;
+    s.unpin(one, access_mode::read);
+    if (words(s)[b * words_per_block] != i) ++lost;
+    if (i % 8 == 7 && s.writeback()) ++lost;
+  }
+  stop = true;
+  other.join();
+  CHECK(lost == 0);
+  const block_range all[] = {{0, 32}};
+  REQUIRE_FALSE(s.pin(all, access_mode::read));
+  s.unpin(all, access_mode::read);
+  CHECK(s.invalidate(true) == segment::invalidated::done);
+  CHECK(rt.stats().resident_bytes == 0);
 }
 
 TEST_CASE("a second runtime in the process is refused") {
