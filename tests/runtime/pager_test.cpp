@@ -477,7 +477,7 @@ TEST_CASE("pins of an array that is gone no longer count") {
   }
 }
 
-TEST_CASE("the buffers of a store are taken off a budget that is in use, and come back with its end") {
+TEST_CASE("a store takes its buffers off a budget in use, and gives them back when it is gone") {
   runtime rt({.memory = 1_MiB});
   memory_source source(64, kib64, 1);
   segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 64}, source);
