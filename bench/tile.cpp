@@ -48,8 +48,10 @@ void check(double sum) {
 void make_store(setting& s, const std::filesystem::path& dir) {
   s.store = fresh_folder(dir, "store");
   s.url = "local:";
-  for (int k = 0; k < 4; ++k)
-    s.url += (k ? "," : "") + fresh_folder(s.store, "disk" + std::to_string(k)).string();
+  for (const char* name : {"disk0", "disk1", "disk2", "disk3"}) {
+    if (s.url.back() != ':') s.url += ',';
+    s.url += fresh_folder(s.store, name).string();
+  }
 }
 
 void make_array(const setting& s, const char* name, ooc::file_order order) {
