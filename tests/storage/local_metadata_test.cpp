@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <chrono>
@@ -355,7 +356,7 @@ TEST_CASE("the size lock keeps out threads and processes, and dies with its hold
   const entry a = m.make("a"), b = m.make("b");
   auto guard = m->lock_size(a.id);
   { const auto other = m->lock_size(b.id); }
-  bool got = false;
+  std::atomic<bool> got{false};
   std::thread t([&] {
     const auto mine = m->lock_size(a.id);
     got = true;
