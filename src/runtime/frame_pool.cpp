@@ -89,6 +89,7 @@ frame* frame_pool::take(frame_class& c) noexcept {
     } else {
       return nullptr;
     }
+    f->zeroed = true;
     committed_ += c.bytes;
   }
   f->next = f->prev = nullptr;
@@ -101,6 +102,7 @@ frame* frame_pool::take(frame_class& c) noexcept {
 void frame_pool::give_back(frame* f) noexcept {
   frame_class& c = *f->cls;
   f->segment = nullptr;
+  f->zeroed = false;
   f->next = c.free;
   c.free = f;
   used_ -= c.bytes;

@@ -45,6 +45,7 @@ struct frame {
   std::atomic<bool> stale;   ///< invalidated while loading: drop on arrival
   std::atomic<bool> failed;  ///< the last attempt to write it failed
   bool copying;              ///< a copy of it is on its way to the store; pager's lock
+  bool zeroed;               ///< memory as it came from the system, all zeros
   bool partial;              ///< loaded without the promised box
   bool read_ahead;           ///< fetched before it was asked for, not touched yet
 };

@@ -127,7 +127,7 @@ bool pager::load_inline(segment_state& s, block_index index, touch t) noexcept {
   memory_.assign(f, s, index);  // under the lock: invalidate() and writeback() read it
   l.unlock();
   if (promised) {
-    std::memset(f->memory, 0, s.block_bytes());
+    if (!f->zeroed) std::memset(f->memory, 0, s.block_bytes());
     counters::add(memory_.count().loads_avoided);
   }
   b.promised.store(0, std::memory_order_relaxed);

@@ -128,7 +128,9 @@ void pager::end_call(segment_state& s) noexcept {
 void pager::load(frame* f, load_part part) {
   segment_state& s = *f->segment;
   const block_index b = f->block;
-  if (part == load_part::outside_promise) std::memset(f->memory, 0, s.block_bytes());
+  if (part == load_part::outside_promise && !f->zeroed)
+    std::memset(f->memory, 0, s.block_bytes());
+  f->zeroed = false;
   if (s.source->nothing_to_load(b, part)) {
     on_loaded(f, {});
     return;

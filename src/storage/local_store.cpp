@@ -12,7 +12,7 @@ namespace {
 
 /// Enough requests in flight to keep a disk busy, without a crowd of threads on many nodes.
 unsigned default_workers(std::size_t nodes) {
-  return nodes == 1 ? 8 : nodes <= 4 ? 4 : 2;
+  return nodes == 1 ? 6 : nodes <= 4 ? 4 : 2;
 }
 
 void check(const store_options& o) {
