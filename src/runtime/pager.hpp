@@ -95,6 +95,7 @@ class pager {
   void on_loaded(frame* f, const failure& result);
   static void begin_call(segment_state& s) noexcept;
   void end_call(segment_state& s) noexcept;
+  bool starving(lock_type& l) const noexcept;
   void relieve_stall(lock_type& l);
   void transfer_ended(segment_state& s) noexcept;
   void end_process(lock_type& l);
@@ -144,6 +145,8 @@ class pager {
   segment_state* serving_ = nullptr;  ///< the service thread is at work for it; lock
   std::size_t stores_in_flight_ = 0;  ///< lock
   std::size_t transfers_ = 0;         ///< loads and stores; lock
+  event starved_{};                   ///< a write that waits for its twin, if any; lock
+  std::uint64_t starved_seen_ = 0;    ///< when it last tried; lock
   unsigned stall_retries_ = 0;        ///< lock
   std::condition_variable changed_;   ///< a transfer ended, or serving_ changed
 

@@ -146,6 +146,7 @@ void pager::remove(segment_state& s) {
   guarded_lock g(memory_.mutex());
   std::erase(segments_, &s);
   pinned_bytes_ -= s.pinned_blocks * s.block_bytes();
+  if (starved_.segment == &s) starved_ = {};
   std::erase_if(stalled_, [&](const event& e) { return e.segment == &s; });
   std::size_t kept = 0;
   for (std::size_t i = 0; i < ring_count_; ++i) {

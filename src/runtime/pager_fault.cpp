@@ -186,7 +186,12 @@ bool pager::begin_write(frame* f, const std::byte* bytes) noexcept {
   if (f->segment->options.shared && !f->dirty.load(std::memory_order_relaxed)) {
     lock_type l(memory_.mutex());
     frame* twin = memory_.obtain_spare(l, *f->segment);
-    if (!twin) return false;
+    if (!twin) {
+      starved_seen_ = sys::now_ns();
+      if (!starved_.segment) starved_ = {f->segment, f->block, touch::write, true, starved_seen_};
+      return false;
+    }
+    starved_ = {};
     l.unlock();
     copy_untracked(twin->memory, bytes, f->cls->bytes);
     f->twin = twin;

@@ -47,7 +47,7 @@ void pager::serve() {
         handle(l, e);
       }
       write_behind(l);
-      if (!stalled_.empty()) relieve_stall(l);
+      if (starving(l)) relieve_stall(l);
       if (has_fatal_) continue;
     }
     if (stopping_.load()) return;
@@ -58,7 +58,7 @@ void pager::serve() {
       bool stalled;
       {
         lock_type l(memory_.mutex());
-        stalled = !stalled_.empty();
+        stalled = starving(l);
       }
       ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&work_), FUTEX_WAIT_PRIVATE, seen,
                 stalled ? &pause : nullptr, nullptr, 0);
@@ -239,6 +239,12 @@ bool pager::fetch(lock_type& l, segment_state& s, block_index index) {
 // --- when nothing goes on any more
 // -------------------------------------------------------------------
 
+// Somebody waits for a frame: a miss, or a first write to a shared block, which tries again by itself
+// and is forgotten when it no longer does.
+bool pager::starving(lock_type&) const noexcept {
+  return !stalled_.empty() || (starved_.segment && sys::now_ns() - starved_seen_ < second);
+}
+
 // A miss found no frame.  Usually a store in flight will free one.  Where none is, blocks whose
 // write failed are tried again, and after some seconds without success the access cannot be served.
 void pager::relieve_stall(lock_type& l) {
@@ -248,10 +254,9 @@ void pager::relieve_stall(lock_type& l) {
     return;
   }
   // Others may come and go: what counts is how long one and the same has been waiting.
-  const event& longest =
-      *std::min_element(stalled_.begin(), stalled_.end(), [](const event& a, const event& c) {
-        return a.stalled_since < c.stalled_since;
-      });
+  event longest = starved_;
+  for (const event& e : stalled_)
+    if (!longest.segment || e.stalled_since < longest.stalled_since) longest = e;
   const std::uint64_t waited = sys::now_ns() - longest.stalled_since;
   if (waited < second * (stall_retries_ + 1)) return;
   bool any_failed = false;

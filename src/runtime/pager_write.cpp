@@ -116,7 +116,7 @@ bool pager::clean(lock_type& l, frame* f, std::shared_ptr<store_group> group) {
 // waiting says that they have, whatever the numbers are: its block may be larger than the margin.
 void pager::write_behind(lock_type& l) {
   const std::uint64_t lookahead = std::min(most_write_bytes, memory_.pool().budget() / 4);
-  if (stalled_.empty() && memory_.pool().has_room(lookahead)) return;
+  if (!starving(l) && memory_.pool().has_room(lookahead)) return;
   constexpr std::size_t most_stores = 64;
   for (bool started = true; started && stores_in_flight_ < most_stores;) {
     started = false;

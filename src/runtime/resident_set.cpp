@@ -103,15 +103,15 @@ void resident_set::mark_clean(frame* f) noexcept {
 // -----------------------------------------------------------------------------------
 
 frame* resident_set::obtain(lock_type& l, segment_state& s) noexcept {
-  frame* f = obtain_spare(l, s);
+  frame* f = obtain(l, s, true);
   if (f) link(f, s);
   return f;
 }
 
-frame* resident_set::obtain_spare(lock_type& l, segment_state& s) noexcept {
+frame* resident_set::obtain(lock_type& l, segment_state& s, bool limited) noexcept {
   age(l);
   for (;;) {
-    const bool own = s.options.max_resident && s.resident_count >= s.options.max_resident;
+    const bool own = limited && s.options.max_resident && s.resident_count >= s.options.max_resident;
     if (!own) {
       if (frame* f = pool_.take(*s.cls)) return f;
     }

@@ -43,8 +43,9 @@ class resident_set {
   /// blocks that must age do.  nullptr where only dirty, pinned or busy blocks are left.
   frame* obtain(lock_type& l, segment_state& s) noexcept;
 
-  /// A frame that belongs to no block, for a twin; nullptr as for obtain().
-  frame* obtain_spare(lock_type& l, segment_state& s) noexcept;
+  /// A frame that belongs to no block, for a twin; nullptr as for obtain().  A segment's own limit
+  /// does not count it.
+  frame* obtain_spare(lock_type& l, segment_state& s) noexcept { return obtain(l, s, false); }
 
   /// Takes bytes off the budget, evicting clean blocks; false where that is not enough.
   bool reserve(lock_type& l, std::uint64_t bytes) noexcept;
@@ -77,6 +78,7 @@ class resident_set {
   };
   victim take_clean_victim(const segment_state* only) noexcept;
   bool evict(lock_type& l, const segment_state* only) noexcept;
+  frame* obtain(lock_type& l, segment_state& s, bool limited) noexcept;
   void age(lock_type& l) noexcept;
   void link(frame* f, segment_state& s) noexcept;
   void unlink(frame* f) noexcept;

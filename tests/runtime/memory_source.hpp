@@ -62,6 +62,7 @@ class memory_source : public detail::block_source {
     for (std::size_t i = 0; i < block_bytes_; ++i)
       if (frame[i] != twin[i]) changed.emplace_back(i, frame[i]);
     run([=, this, done = std::move(done)] {
+      if (fail_stores > 0 && fail_stores-- > 0) return done(injected());
       std::lock_guard l(data_mutex_);
       for (const auto& [i, byte] : changed) bytes_[b * block_bytes_ + i] = byte;
       done({});

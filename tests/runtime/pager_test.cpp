@@ -258,6 +258,40 @@ TEST_CASE("an array with a limit of its own stays within it") {
   for (std::size_t b = 0; b < 64; ++b) REQUIRE(words(s)[b * words_per_block] == b);
 }
 
+TEST_CASE("a shared array with a limit of its own makes progress") {
+  runtime rt({.memory = 4_MiB});
+  memory_source source(64, kib64, 1);
+  segment s(rt.pager(),
+            {.name = "a", .block_bytes = kib64, .blocks = 64, .max_resident = 4, .shared = true},
+            source);
+  for (std::size_t b = 0; b < 64; ++b) words(s)[b * words_per_block] = b + 1;
+  CHECK_FALSE(s.writeback());
+  for (std::size_t b = 0; b < 64; ++b)
+    REQUIRE(source.as<std::uint64_t>()[b * words_per_block] == b + 1);
+}
+
+TEST_CASE("a write to a shared block that finds no room for its twin ends, and does not wait forever") {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close(2);
+    ::alarm(60);
+    runtime rt({.memory = 8 * 4096, .block = 4096});
+    memory_source source(64, 4096, 1);
+    source.fail_stores = 1000000;
+    segment s(rt.pager(), {.name = "a", .block_bytes = 4096, .blocks = 64, .shared = true}, source);
+    volatile std::uint64_t sink = 0;
+    for (std::size_t b = 0; b < 64; ++b) {
+      sink = sink + words(s)[b * 512];
+      words(s)[b * 512] = b;
+    }
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == fatal_exit_status);
+}
+
 TEST_CASE("blocks of several sizes share one budget") {
   runtime rt({.memory = 4_MiB});
   memory_source small(256, 4096, 1), large(16, 1 << 20, 1);
