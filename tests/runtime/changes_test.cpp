@@ -8,6 +8,21 @@
 
 using namespace ooc;
 
+TEST_CASE("an element that straddles the steps of the comparison is sent whole") {
+  for (const std::uint32_t element : {24u, 4096u, 6000u}) {
+    std::vector<std::byte> twin(30000), frame(30000);
+    frame[4097] = frame[14000] = std::byte{1};
+    const std::uint64_t offset = 3 * element;
+    const request changed = detail::changes(request::contiguous(offset, frame.size()), element,
+                                            frame.data(), twin.data());
+    changed.for_each_run([&](std::uint64_t file, std::uint64_t, std::uint64_t length) {
+      CHECK(file % element == 0);
+      CHECK(length % element == 0);
+    });
+    CHECK(changed.bytes() >= 2 * element);
+  }
+}
+
 TEST_CASE("the changes of a block are its elements that differ, and no others") {
   std::mt19937_64 random(testing::random_seed("changes"));
   for (int round = 0; round < 200; ++round) {
