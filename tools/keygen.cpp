@@ -12,7 +12,7 @@ int run(const command& self, const std::vector<std::string>& arguments) {
   line.positional("FILE");
   if (!line.parse(arguments)) return success;
   const std::string file = line.required("FILE");
-  storage::wire::cluster_key::random()->write(file);
+  wire::cluster_key::random()->write(file);
   std::cout << file << "\n";
   return success;
 }

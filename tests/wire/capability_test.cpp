@@ -7,7 +7,7 @@
 #include "random_seed.hpp"
 #include "storage/temporary_folder.hpp"
 
-using namespace ooc::storage::wire;
+using namespace ooc::wire;
 using ooc::testing::temporary_folder;
 
 namespace {

@@ -12,7 +12,7 @@
 #include "storage/temporary_folder.hpp"
 
 using namespace ooc;
-using namespace ooc::storage::wire;
+using namespace ooc::wire;
 using ooc::testing::temporary_folder;
 
 namespace {

@@ -1,13 +1,14 @@
 #include "storage/wire/handshake.hpp"
 
 #include <catch2/catch.hpp>
+#include <cstring>
 
 #include "random_seed.hpp"
-#include "storage/wire/handshake.pb.h"
+#include "wire/handshake.pb.h"
 
 using namespace ooc;
 using namespace ooc::storage;
-using namespace ooc::storage::wire;
+using namespace ooc::wire;
 
 namespace {
 
@@ -29,12 +30,50 @@ bool names(const failure& f, const std::string& what) {
   return f && f.what.find(what) != std::string::npos;
 }
 
+/// A frame as its receiver sees it.
+struct received {
+  explicit received(const std::string& frame) {
+    REQUIRE(frame.size() >= sizeof header);
+    std::memcpy(&header, frame.data(), sizeof header);
+    body = frame.substr(sizeof header);
+    CHECK(header_fault(header, handshake_limits).empty());
+    CHECK(body_fault(header, body).empty());
+  }
+  frame_header header;
+  std::string body;
+};
+
+handshake_step challenge(server_handshake& s, const std::string& frame) {
+  const received r(frame);
+  return s.challenge(r.header, r.body);
+}
+handshake_step answer(client_handshake& c, const std::string& frame) {
+  const received r(frame);
+  return c.answer(r.header, r.body);
+}
+handshake_step welcome(server_handshake& s, const std::string& frame) {
+  const received r(frame);
+  return s.welcome(r.header, r.body);
+}
+
+template <class Message>
+Message parsed(const std::string& frame) {
+  Message m;
+  REQUIRE(m.ParseFromString(received(frame).body));
+  return m;
+}
+template <class Message>
+std::string framed(frame_kind kind, const Message& m) {
+  frame_header h;
+  h.kind = kind;
+  return encode_frame(h, m.SerializeAsString());
+}
+
 /// Bytes that differ may still mean the same: fields that are not known are passed over.
 bool same_challenge(const std::string& a, const std::string& b) {
-  proto::FromServer x, y;
-  return x.ParseFromString(a) && y.ParseFromString(b) &&
-         x.challenge().nonce() == y.challenge().nonce() &&
-         x.challenge().proof() == y.challenge().proof();
+  pb::Challenge x, y;
+  return x.ParseFromString(a) && y.ParseFromString(b) && x.nonce() == y.nonce() &&
+         x.proof() == y.proof();
 }
 
 /// Runs both sides against each other and returns what the client and the server think of it.
@@ -43,14 +82,16 @@ struct outcome {
 };
 outcome meet(client_handshake& c, server_handshake& s) {
   outcome o;
-  const handshake_step challenge = s.challenge(c.hello());
-  o.server = challenge.refused;
-  const handshake_step proof = c.answer(challenge.send);
+  const handshake_step first = challenge(s, c.hello());
+  o.server = first.refused;
+  const handshake_step proof = answer(c, first.send);
   o.client = proof.refused;
   if (proof.send.empty() || o.server) return o;
-  const handshake_step welcome = s.welcome(proof.send);
-  o.server = welcome.refused;
-  if (!o.client) o.client = c.finish(welcome.send);
+  const handshake_step last = welcome(s, proof.send);
+  o.server = last.refused;
+  if (o.client || last.send.empty()) return o;
+  const received r(last.send);
+  o.client = c.finish(r.header, r.body);
   return o;
 }
 
@@ -88,9 +129,7 @@ TEST_CASE("a client without the key is refused by a server that has one") {
   CHECK(names(o.client, "OOC_KEY"));
   CHECK(names(o.server, "gave up"));
   // ... also one that does not give up by itself.
-  proto::FromClient m;
-  m.mutable_proof();
-  CHECK(names(s.welcome(m.SerializeAsString()).refused, "wrong cluster key"));
+  CHECK(names(welcome(s, framed(frame_kind::proof, pb::Proof())).refused, "wrong cluster key"));
 }
 
 TEST_CASE("without a key a server serves its own machine only") {
@@ -113,56 +152,49 @@ TEST_CASE("a recorded proof opens no second connection") {
   const key_ptr key = cluster_key::random();
   client_handshake c(someone(), key, false);
   server_handshake first(metadata_server(), key, false), second(metadata_server(), key, false);
-  const handshake_step proof = c.answer(first.challenge(c.hello()).send);
-  CHECK_FALSE(first.welcome(proof.send).refused);
-  REQUIRE_FALSE(second.challenge(c.hello()).refused);
-  CHECK(names(second.welcome(proof.send).refused, "another connection"));
+  const handshake_step proof = answer(c, challenge(first, c.hello()).send);
+  CHECK_FALSE(welcome(first, proof.send).refused);
+  REQUIRE_FALSE(challenge(second, c.hello()).refused);
+  CHECK(names(welcome(second, proof.send).refused, "another connection"));
 }
 
 TEST_CASE("a server's own proof sent back to it is no proof of the client") {
   const key_ptr key = cluster_key::random();
   client_handshake c(someone(), key, false);
   server_handshake s(metadata_server(), key, false);
-  proto::FromServer challenge;
-  REQUIRE(challenge.ParseFromString(s.challenge(c.hello()).send));
-  proto::FromClient m;
-  m.mutable_proof()->set_proof(challenge.challenge().proof());
-  CHECK(s.welcome(m.SerializeAsString()).refused);
+  pb::Proof p;
+  p.set_proof(parsed<pb::Challenge>(challenge(s, c.hello()).send).proof());
+  CHECK(welcome(s, framed(frame_kind::proof, p)).refused);
 }
 
 TEST_CASE("a hello that was changed on its way is noticed") {
   const key_ptr key = cluster_key::random();
   client_handshake c(someone(), key, false);
   server_handshake s(metadata_server(), key, false);
-  proto::FromClient m;
-  REQUIRE(m.ParseFromString(c.hello()));
-  m.mutable_hello()->set_uid(0);
-  const handshake_step challenge = s.challenge(m.SerializeAsString());
-  REQUIRE_FALSE(challenge.refused);
-  CHECK(names(c.answer(challenge.send).refused, "wrong cluster key"));
+  auto hello = parsed<pb::Hello>(c.hello());
+  hello.set_uid(0);
+  const handshake_step first = challenge(s, framed(frame_kind::hello, hello));
+  REQUIRE_FALSE(first.refused);
+  CHECK(names(answer(c, first.send).refused, "wrong cluster key"));
 }
 
-TEST_CASE("another version, another kind of server and another store are told apart") {
+TEST_CASE("another kind of server and another store are told apart") {
   const key_ptr key = cluster_key::random();
-  const auto challenge = [&](const hello_info& h, std::uint32_t version) {
+  const auto refused = [&](const hello_info& h) {
     client_handshake c(h, key, false);
-    proto::FromClient m;
-    REQUIRE(m.ParseFromString(c.hello()));
-    m.mutable_hello()->set_version(version);
     server_handshake s(metadata_server(), key, false);
-    const handshake_step step = s.challenge(m.SerializeAsString());
-    CHECK(static_cast<bool>(c.answer(step.send).refused) == static_cast<bool>(step.refused));
-    return step.refused;
+    const outcome o = meet(c, s);
+    CHECK(static_cast<bool>(o.client) == static_cast<bool>(o.server));
+    return o.client;
   };
-  CHECK(names(challenge(someone(), 2), "version 2"));
   hello_info h = someone();
   h.wanted = server_role::io;
-  CHECK(names(challenge(h, 1), "not an I/O server"));
+  CHECK(names(refused(h), "not an I/O server"));
   h = someone();
   h.store_uuid = "another";
-  CHECK(names(challenge(h, 1), "not store another"));
+  CHECK(names(refused(h), "not store another"));
   h.store_uuid = metadata_server().store_uuid;
-  CHECK_FALSE(challenge(h, 1));
+  CHECK_FALSE(refused(h));
 }
 
 TEST_CASE("a client that wants one store is not welcome at another") {
@@ -180,9 +212,9 @@ TEST_CASE("malformed messages are refused at every step") {
   const key_ptr key = cluster_key::random();
   client_handshake good(someone(), key, false);
   server_handshake honest(metadata_server(), key, true);
-  const std::string hello = good.hello();
-  const std::string challenge = honest.challenge(hello).send;
-  const std::string proof = good.answer(challenge).send;
+  const received hello(good.hello());
+  const received first(challenge(honest, good.hello()).send);
+  const received proof(good.answer(first.header, first.body).send);
   const auto broken = [&](std::string s) {
     const auto n = ooc::testing::between(random, 1, 4);
     for (std::uint64_t i = 0; i < n; ++i)
@@ -192,15 +224,17 @@ TEST_CASE("malformed messages are refused at every step") {
     return s;
   };
   for (int i = 0; i < 10'000; ++i) {
-    server_handshake s(metadata_server(), key, true);
-    (void)s.challenge(broken(hello));  // may be a good hello of somebody else
-    const std::string bad_challenge = broken(challenge), bad_proof = broken(proof);
-    CHECK((good.answer(bad_challenge).refused || same_challenge(bad_challenge, challenge)));
-    server_handshake t(metadata_server(), key, true);
-    REQUIRE_FALSE(t.challenge(hello).refused);
-    CHECK(t.welcome(bad_proof).refused);  // made for another connection
+    server_handshake s(metadata_server(), key, true), t(metadata_server(), key, true);
+    (void)s.challenge(hello.header, broken(hello.body));  // may be a good hello of somebody else
+    const std::string bad = broken(first.body);
+    CHECK((good.answer(first.header, bad).refused || same_challenge(bad, first.body)));
+    REQUIRE_FALSE(t.challenge(hello.header, hello.body).refused);
+    CHECK(t.welcome(proof.header, broken(proof.body)).refused);  // made for another connection
   }
   server_handshake s(metadata_server(), key, true);
-  CHECK(s.challenge(std::string(max_handshake_body + 1, 'x')).refused);
-  CHECK(s.challenge("").refused);
+  CHECK(s.challenge(hello.header, std::string(handshake_limits.body + 1, 'x')).refused);
+  CHECK(s.challenge(hello.header, "").refused);
+  CHECK(s.challenge(proof.header, hello.body).refused);
+  CHECK(good.answer(hello.header, first.body).refused);
+  CHECK(honest.welcome(hello.header, proof.body).refused);
 }

@@ -10,7 +10,7 @@
 #include "storage/wire/secret_file.hpp"
 #include "storage/wire/sodium.hpp"
 
-namespace ooc::storage::wire {
+namespace ooc::wire {
 
 namespace {
 
@@ -114,4 +114,4 @@ std::int64_t seconds_now() {
       .count();
 }
 
-}  // namespace ooc::storage::wire
+}  // namespace ooc::wire

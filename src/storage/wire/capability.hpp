@@ -14,7 +14,7 @@
 #include "oocarray/error.hpp"
 #include "storage/io_service.hpp"
 
-namespace ooc::storage::wire {
+namespace ooc::wire {
 
 /// Bits of capability::rights.
 enum : std::uint32_t {
@@ -25,7 +25,7 @@ enum : std::uint32_t {
 };
 
 struct capability {
-  file_id file = 0;
+  storage::file_id file = 0;
   std::uint32_t rights = 0;
   std::uint32_t uid = 0;     ///< who was given it; for logs
   std::int64_t expiry = 0;   ///< seconds since 1970, UTC: refused from then on
@@ -74,4 +74,4 @@ verified_capability verify_capability(const capability_public_key& key, std::str
 /// Seconds since 1970.
 std::int64_t seconds_now();
 
-}  // namespace ooc::storage::wire
+}  // namespace ooc::wire

@@ -7,7 +7,7 @@
 #include "storage/wire/secret_file.hpp"
 #include "storage/wire/sodium.hpp"
 
-namespace ooc::storage::wire {
+namespace ooc::wire {
 
 namespace {
 
@@ -53,4 +53,4 @@ key_ptr find_cluster_key(const std::filesystem::path& option) {
   return cluster_key::read(usual);
 }
 
-}  // namespace ooc::storage::wire
+}  // namespace ooc::wire

@@ -11,7 +11,7 @@
 #include <memory>
 #include <span>
 
-namespace ooc::storage::wire {
+namespace ooc::wire {
 
 class cluster_key {
  public:
@@ -45,4 +45,4 @@ key_ptr find_cluster_key(const std::filesystem::path& option);
 /// ~/.config/oocarray/key; empty where HOME is not set.
 std::filesystem::path default_key_file();
 
-}  // namespace ooc::storage::wire
+}  // namespace ooc::wire

@@ -6,10 +6,11 @@
 #include <cerrno>
 #include <utility>
 
-#include "storage/wire/handshake.pb.h"
+#include "storage/wire/messages.hpp"
 #include "storage/wire/sodium.hpp"
+#include "wire/handshake.pb.h"
 
-namespace ooc::storage::wire {
+namespace ooc::wire {
 
 namespace {
 
@@ -21,9 +22,36 @@ failure failed(int error, std::string what) {
 }
 
 template <class Message>
-bool parse(Message& m, std::string_view body) {
-  return body.size() <= max_handshake_body &&
+bool parse(Message& m, frame_kind wanted, const frame_header& h, std::string_view body) {
+  return h.kind == wanted && body.size() <= handshake_limits.body &&
          m.ParseFromArray(body.data(), static_cast<int>(body.size()));
+}
+
+template <class Message>
+std::string frame(frame_kind kind, const Message& m) {
+  frame_header h;
+  h.kind = kind;
+  h.flags = frame_header::last;
+  return encode_frame(h, m.SerializeAsString());
+}
+
+handshake_step refuse(frame_kind kind, int error, std::string why) {
+  frame_header h;
+  h.kind = kind;
+  h.flags = frame_header::last | frame_header::failed;
+  failure f = failed(error, std::move(why));
+  return {encode_frame(h, encode(f)), f};
+}
+
+/// What the other side said when it gave up.
+failure refusal(std::string_view body, const char* who) {
+  try {
+    failure f = decode_failure(body);
+    f.what = who + f.what;
+    return f;
+  } catch (const error& e) {
+    return {e.code(), e.what()};
+  }
 }
 
 template <std::size_t N>
@@ -41,17 +69,6 @@ std::string as_string(const std::array<std::uint8_t, N>& a) {
 bool same_mac(const std::string& given, const handshake_mac& expected) {
   return given.size() == expected.size() &&
          ::sodium_memcmp(given.data(), expected.data(), expected.size()) == 0;
-}
-
-failure failure_of(const proto::Refusal& r) {
-  return failed(r.error() > 0 ? r.error() : EPROTO, "refused by the server: " + r.reason());
-}
-
-std::string refusal_body(const failure& f) {
-  proto::FromClient m;
-  m.mutable_refusal()->set_error(f.code.value());
-  m.mutable_refusal()->set_reason(f.what);
-  return m.SerializeAsString();
 }
 
 }  // namespace
@@ -93,62 +110,59 @@ client_handshake::client_handshake(hello_info me, key_ptr key, bool same_machine
     : me_(std::move(me)), key_(std::move(key)), same_machine_(same_machine) {
   ready_sodium();
   ::randombytes_buf(nonce_.data(), nonce_.size());
-  proto::FromClient m;
-  proto::Hello& h = *m.mutable_hello();
-  h.set_version(protocol_version);
+  pb::Hello h;
   h.set_client_id(as_string(me_.client));
   h.set_connection(me_.connection);
-  h.set_role(static_cast<proto::PeerRole>(me_.role));
-  h.set_wanted(static_cast<proto::ServerRole>(me_.wanted));
+  h.set_role(static_cast<pb::PeerRole>(me_.role));
+  h.set_wanted(static_cast<pb::ServerRole>(me_.wanted));
   h.set_uid(me_.who.uid);
   h.set_gid(me_.who.gid);
   h.set_nonce(as_string(nonce_));
   h.set_store_uuid(me_.store_uuid);
   h.set_name(me_.name.substr(0, max_name));
-  hello_ = m.SerializeAsString();
+  hello_ = h.SerializeAsString();
 }
 
-handshake_step client_handshake::answer(std::string_view challenge) {
-  const auto refuse = [](int error, std::string why) {
-    failure f = failed(error, std::move(why));
-    return handshake_step{refusal_body(f), f};
-  };
-  proto::FromServer m;
-  if (!parse(m, challenge))
-    return refuse(EPROTO, "the server's challenge cannot be read; is it a server of oocarray?");
-  if (m.has_refusal()) return {{}, failure_of(m.refusal())};
+std::string client_handshake::hello() const {
+  frame_header h;
+  h.kind = frame_kind::hello;
+  h.flags = frame_header::last;
+  return encode_frame(h, hello_);
+}
+
+handshake_step client_handshake::answer(const frame_header& h, std::string_view body) {
+  if (h.has(frame_header::failed)) return {{}, refusal(body, "refused by the server: ")};
+  pb::Challenge c;
   handshake_nonce server{};
-  if (!m.has_challenge() || !copy_exactly(m.challenge().nonce(), server))
-    return refuse(EPROTO, "the server's challenge is malformed; is it a server of oocarray?");
-  proto::FromClient reply;
-  if (!m.challenge().keyed()) {
+  if (!parse(c, frame_kind::challenge, h, body) || !copy_exactly(c.nonce(), server))
+    return refuse(frame_kind::proof, EPROTO,
+                  "the server's challenge is malformed; is it a server of oocarray?");
+  if (!c.keyed()) {
     if (!same_machine_)
-      return refuse(EACCES,
+      return refuse(frame_kind::proof, EACCES,
                     "the server has no cluster key and is not on this machine: whoever answers "
                     "there cannot be trusted; start it with --key");
-    reply.mutable_proof();
-    return {reply.SerializeAsString(), {}};
+    return {frame(frame_kind::proof, pb::Proof()), {}};
   }
   if (!key_)
-    return refuse(EACCES,
+    return refuse(frame_kind::proof, EACCES,
                   "the server wants the cluster key and this program has none: name its file by "
                   "the option `key` or OOC_KEY, or copy it to ~/.config/oocarray/key (mode 600)");
-  if (!same_mac(m.challenge().proof(),
-                handshake_proof(*key_, server_label, nonce_, server, hello_)))
-    return refuse(EACCES,
+  if (!same_mac(c.proof(), handshake_proof(*key_, server_label, nonce_, server, hello_)))
+    return refuse(frame_kind::proof, EACCES,
                   "wrong cluster key: the server's and this program's are not the same; copy the "
                   "key file of the server");
-  reply.mutable_proof()->set_proof(
-      as_string(handshake_proof(*key_, client_label, nonce_, server, hello_)));
-  return {reply.SerializeAsString(), {}};
+  pb::Proof p;
+  p.set_proof(as_string(handshake_proof(*key_, client_label, nonce_, server, hello_)));
+  return {frame(frame_kind::proof, p), {}};
 }
 
-failure client_handshake::finish(std::string_view welcome) {
-  proto::FromServer m;
-  if (!parse(m, welcome)) return failed(EPROTO, "the server's welcome cannot be read");
-  if (m.has_refusal()) return failure_of(m.refusal());
-  if (!m.has_welcome()) return failed(EPROTO, "the server's welcome is malformed");
-  server_ = {me_.wanted, m.welcome().incarnation(), m.welcome().store_uuid(), m.welcome().node()};
+failure client_handshake::finish(const frame_header& h, std::string_view body) {
+  if (h.has(frame_header::failed)) return refusal(body, "refused by the server: ");
+  pb::Welcome w;
+  if (!parse(w, frame_kind::welcome, h, body))
+    return failed(EPROTO, "the server's welcome is malformed");
+  server_ = {me_.wanted, w.incarnation(), w.store_uuid(), w.node()};
   if (!me_.store_uuid.empty() && server_.store_uuid != me_.store_uuid)
     return failed(
         ESTALE, "the server serves store " + server_.store_uuid + ", not store " + me_.store_uuid);
@@ -158,38 +172,31 @@ failure client_handshake::finish(std::string_view welcome) {
 server_handshake::server_handshake(server_info me, key_ptr key, bool same_machine)
     : me_(std::move(me)), key_(std::move(key)), same_machine_(same_machine) {}
 
-handshake_step server_handshake::refuse(int error, const std::string& why) const {
-  proto::FromServer m;
-  m.mutable_refusal()->set_error(error);
-  m.mutable_refusal()->set_reason(why);
-  return {m.SerializeAsString(), failed(error, why)};
-}
-
-handshake_step server_handshake::challenge(std::string_view hello) {
-  proto::FromClient m;
-  if (!parse(m, hello) || !m.has_hello()) return refuse(EPROTO, "the hello cannot be read");
-  const proto::Hello& h = m.hello();
-  if (h.version() != protocol_version)
-    return refuse(EPROTONOSUPPORT, "protocol version " + std::to_string(h.version()) +
-                                       ": this server speaks version " +
-                                       std::to_string(protocol_version) +
-                                       "; use the same release of oocarray on both sides");
+handshake_step server_handshake::challenge(const frame_header& header, std::string_view body) {
+  const auto refuse_hello = [](int error, std::string why) {
+    return refuse(frame_kind::challenge, error, std::move(why));
+  };
+  pb::Hello h;
+  if (!parse(h, frame_kind::hello, header, body))
+    return refuse_hello(EPROTO, "the hello cannot be read");
   handshake_nonce nonce{};
   if (!copy_exactly(h.client_id(), peer_.client) || !copy_exactly(h.nonce(), nonce) ||
       h.name().size() > max_name || h.store_uuid().size() > max_uuid ||
-      (h.role() != proto::PEER_CLIENT && h.role() != proto::PEER_IO_SERVER))
-    return refuse(EPROTO, "the hello is malformed");
+      (h.role() != pb::PEER_CLIENT && h.role() != pb::PEER_IO_SERVER))
+    return refuse_hello(EPROTO, "the hello is malformed");
   if (static_cast<server_role>(h.wanted()) != me_.role)
-    return refuse(EINVAL, me_.role == server_role::metadata
-                              ? "this is a metadata server, not an I/O server: the address is wrong"
-                              : "this is an I/O server; give the address of the metadata server");
+    return refuse_hello(EINVAL,
+                        me_.role == server_role::metadata
+                            ? "this is a metadata server, not an I/O server: the address is wrong"
+                            : "this is an I/O server; give the address of the metadata server");
   if (!h.store_uuid().empty() && !me_.store_uuid.empty() && h.store_uuid() != me_.store_uuid)
-    return refuse(ESTALE,
-                  "this server serves store " + me_.store_uuid + ", not store " + h.store_uuid());
+    return refuse_hello(
+        ESTALE, "this server serves store " + me_.store_uuid + ", not store " + h.store_uuid());
   if (!key_ && !same_machine_)
-    return refuse(EACCES,
-                  "this server has no cluster key and serves its own machine only; make one with "
-                  "`ooc keygen` and start the server with --key");
+    return refuse_hello(
+        EACCES,
+        "this server has no cluster key and serves its own machine only; make one with "
+        "`ooc keygen` and start the server with --key");
   peer_.connection = h.connection();
   peer_.role = static_cast<peer_role>(h.role());
   peer_.wanted = me_.role;
@@ -200,34 +207,30 @@ handshake_step server_handshake::challenge(std::string_view hello) {
   ready_sodium();
   handshake_nonce mine{};
   ::randombytes_buf(mine.data(), mine.size());
-  proto::FromServer reply;
-  proto::Challenge& c = *reply.mutable_challenge();
+  pb::Challenge c;
   c.set_nonce(as_string(mine));
   c.set_keyed(key_ != nullptr);
   if (key_) {
-    c.set_proof(as_string(handshake_proof(*key_, server_label, nonce, mine, hello)));
-    expected_ = handshake_proof(*key_, client_label, nonce, mine, hello);
+    c.set_proof(as_string(handshake_proof(*key_, server_label, nonce, mine, body)));
+    expected_ = handshake_proof(*key_, client_label, nonce, mine, body);
   }
-  return {reply.SerializeAsString(), {}};
+  return {frame(frame_kind::challenge, c), {}};
 }
 
-handshake_step server_handshake::welcome(std::string_view proof) {
-  proto::FromClient m;
-  if (!parse(m, proof)) return refuse(EPROTO, "the proof cannot be read");
-  if (m.has_refusal()) {
-    handshake_step s = refuse(EACCES, "the client gave up: " + m.refusal().reason());
-    s.send.clear();
-    return s;
-  }
-  if (!m.has_proof()) return refuse(EPROTO, "the proof is malformed");
-  if (key_ && !same_mac(m.proof().proof(), expected_))
-    return refuse(EACCES, "wrong cluster key, or a proof made for another connection");
-  proto::FromServer reply;
-  proto::Welcome& w = *reply.mutable_welcome();
+handshake_step server_handshake::welcome(const frame_header& h, std::string_view body) {
+  if (h.kind == frame_kind::proof && h.has(frame_header::failed))
+    return {{}, refusal(body, "the client gave up: ")};
+  pb::Proof p;
+  if (!parse(p, frame_kind::proof, h, body))
+    return refuse(frame_kind::welcome, EPROTO, "the proof cannot be read");
+  if (key_ && !same_mac(p.proof(), expected_))
+    return refuse(frame_kind::welcome, EACCES,
+                  "wrong cluster key, or a proof made for another connection");
+  pb::Welcome w;
   w.set_incarnation(me_.incarnation);
   w.set_store_uuid(me_.store_uuid);
   w.set_node(me_.node);
-  return {reply.SerializeAsString(), {}};
+  return {frame(frame_kind::welcome, w), {}};
 }
 
-}  // namespace ooc::storage::wire
+}  // namespace ooc::wire

@@ -18,11 +18,11 @@
 #include "oocarray/error.hpp"
 #include "storage/metadata_service.hpp"
 #include "storage/wire/cluster_key.hpp"
+#include "storage/wire/frame.hpp"
 
-namespace ooc::storage::wire {
+namespace ooc::wire {
 
-inline constexpr std::uint32_t protocol_version = 1;
-inline constexpr std::size_t max_handshake_body = 1024;  // bytes
+inline constexpr frame_limits handshake_limits{.body = 1024, .payload = 0};
 
 using client_id = std::array<std::uint8_t, 16>;
 using handshake_nonce = std::array<std::uint8_t, 32>;
@@ -41,7 +41,7 @@ struct hello_info {
   std::uint32_t connection = 0;  ///< counts up; a server closes this client's older ones
   peer_role role = peer_role::client;
   server_role wanted = server_role::metadata;
-  credentials who;
+  storage::credentials who;
   std::string store_uuid;  ///< empty: not known yet
   std::string name;        ///< program and process, for logs
 };
@@ -55,8 +55,8 @@ struct server_info {
 };
 
 struct handshake_step {
-  std::string send;
-  failure refused;
+  std::string send;  ///< header and body
+  failure refused;   ///< what to tell the caller, and the log
 };
 
 /// The connecting side: hello(), answer(), finish().
@@ -65,11 +65,12 @@ class client_handshake {
   /// `key` may be empty.  `same_machine`: the server is reached by a Unix socket or loopback.
   client_handshake(hello_info me, key_ptr key, bool same_machine);
 
-  const std::string& hello() const noexcept { return hello_; }
+  /// The first frame to send.
+  std::string hello() const;
   /// From the challenge to the proof.
-  handshake_step answer(std::string_view challenge);
+  handshake_step answer(const frame_header& h, std::string_view body);
   /// From the welcome; then server() is valid.
-  failure finish(std::string_view welcome);
+  failure finish(const frame_header& h, std::string_view body);
   const server_info& server() const noexcept { return server_; }
 
  private:
@@ -77,7 +78,7 @@ class client_handshake {
   key_ptr key_;
   bool same_machine_;
   handshake_nonce nonce_{};
-  std::string hello_;
+  std::string hello_;  // body
   server_info server_;
 };
 
@@ -87,14 +88,12 @@ class server_handshake {
   server_handshake(server_info me, key_ptr key, bool same_machine);
 
   /// From the hello to the challenge.
-  handshake_step challenge(std::string_view hello);
+  handshake_step challenge(const frame_header& h, std::string_view body);
   /// From the proof to the welcome; if it is not refused peer() may be believed.
-  handshake_step welcome(std::string_view proof);
+  handshake_step welcome(const frame_header& h, std::string_view body);
   const hello_info& peer() const noexcept { return peer_; }
 
  private:
-  handshake_step refuse(int error, const std::string& why) const;
-
   server_info me_;
   key_ptr key_;
   bool same_machine_;
@@ -109,4 +108,4 @@ handshake_mac handshake_proof(const cluster_key& key, std::string_view label,
 inline constexpr std::string_view server_label = "oocarray server 1";
 inline constexpr std::string_view client_label = "oocarray client 1";
 
-}  // namespace ooc::storage::wire
+}  // namespace ooc::wire

@@ -13,7 +13,9 @@
 #include "storage/file_descriptor.hpp"
 #include "storage/wire/sodium.hpp"
 
-namespace ooc::storage::wire {
+namespace ooc::wire {
+
+using storage::file_descriptor;
 
 namespace {
 
@@ -82,4 +84,4 @@ void read_secret_file(const std::filesystem::path& file, std::string_view title,
                " hexadecimal digits: it is damaged or another kind of file");
 }
 
-}  // namespace ooc::storage::wire
+}  // namespace ooc::wire

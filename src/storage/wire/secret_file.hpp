@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-namespace ooc::storage::wire {
+namespace ooc::wire {
 
 /// Makes `file` with one line, "<title> 1 <hexadecimal digits>", that only its owner may read.  It
 /// is durable on return.  Throws usage_error (EEXIST) where there is a file, io_error otherwise.
@@ -19,4 +19,4 @@ void write_secret_file(const std::filesystem::path& file, std::string_view title
 void read_secret_file(const std::filesystem::path& file, std::string_view title,
                       std::span<std::uint8_t> secret);
 
-}  // namespace ooc::storage::wire
+}  // namespace ooc::wire

@@ -6,7 +6,7 @@
 
 #include "oocarray/error.hpp"
 
-namespace ooc::storage::wire {
+namespace ooc::wire {
 
 void ready_sodium() {
   static const bool ready = ::sodium_init() >= 0;
@@ -30,4 +30,4 @@ bool from_hex(std::string_view text, std::span<std::uint8_t> out) {
          written == out.size();
 }
 
-}  // namespace ooc::storage::wire
+}  // namespace ooc::wire

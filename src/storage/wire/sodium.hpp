@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace ooc::storage::wire {
+namespace ooc::wire {
 
 /// Must have been called before any crypto_* function; later calls cost nothing.  Throws io_error
 /// where the system has no source of random numbers.
@@ -17,4 +17,4 @@ std::string to_hex(std::span<const std::uint8_t> bytes);
 /// False where `text` is not exactly 2 * out.size() hexadecimal digits.
 bool from_hex(std::string_view text, std::span<std::uint8_t> out);
 
-}  // namespace ooc::storage::wire
+}  // namespace ooc::wire
