@@ -7,7 +7,6 @@
 // use when its completion is called: its connection has answered, or has been torn down.
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -15,14 +14,16 @@
 #include <vector>
 
 #include "storage/metadata_service.hpp"
+#include "storage/wire/handshake.hpp"
 
 namespace ooc::storage {
 
 /// The process as the servers know it.
 struct client_identity {
-  std::array<std::uint8_t, 16> id{};  ///< random, of this client
+  wire::client_id id{};   ///< random, of this client
   credentials who;
-  std::string key;                    ///< the cluster key's 32 bytes; empty: none
+  wire::key_ptr key;      ///< empty: none
+  std::string name;       ///< program and process, for the servers' logs
 };
 
 struct remote_node_options {

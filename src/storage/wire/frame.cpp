@@ -4,7 +4,9 @@
 
 #include "storage/crc32c.hpp"
 
-namespace ooc::storage::wire {
+namespace ooc::wire {
+
+using storage::crc32c;
 
 std::string encode_frame(frame_header h, std::string_view body, std::uint32_t payload_bytes) {
   h.body_bytes = static_cast<std::uint32_t>(body.size());
@@ -85,4 +87,4 @@ std::string kind_name(frame_kind k) {
   return "kind " + std::to_string(static_cast<unsigned>(k));
 }
 
-}  // namespace ooc::storage::wire
+}  // namespace ooc::wire

@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-namespace ooc::storage::wire {
+namespace ooc::wire {
 
 static_assert(std::endian::native == std::endian::little,
               "frames are written as they lie in memory");
@@ -86,4 +86,4 @@ std::string body_fault(const frame_header& h, std::string_view body);
 /// "read", "reply", ... or "kind 77".
 std::string kind_name(frame_kind k);
 
-}  // namespace ooc::storage::wire
+}  // namespace ooc::wire

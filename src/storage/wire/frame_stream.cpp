@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
-namespace ooc::storage::wire {
+namespace ooc::wire {
 
 namespace asio = boost::asio;
 
@@ -247,4 +247,4 @@ std::chrono::steady_clock::time_point frame_sender::stuck_since() const {
   return queue_.empty() ? std::chrono::steady_clock::time_point::max() : progress_;
 }
 
-}  // namespace ooc::storage::wire
+}  // namespace ooc::wire

@@ -20,7 +20,7 @@
 #include "oocarray/error.hpp"
 #include "storage/wire/frame.hpp"
 
-namespace ooc::storage::wire {
+namespace ooc::wire {
 
 using stream_socket = boost::asio::generic::stream_protocol::socket;
 
@@ -99,4 +99,4 @@ class frame_sender : public std::enable_shared_from_this<frame_sender> {
 /// Copies of `parts` without their first `bytes` bytes removed in place; used by both halves.
 void drop_front(std::span<iovec>& parts, std::size_t bytes) noexcept;
 
-}  // namespace ooc::storage::wire
+}  // namespace ooc::wire

@@ -4,7 +4,7 @@
 
 #include "wire/messages.pb.h"
 
-namespace ooc::storage::wire {
+namespace ooc::wire {
 
 using storage::file_id;
 using storage::file_shape;
@@ -211,4 +211,4 @@ node_statistics decode_statistics(std::string_view body) {
   return s;
 }
 
-}  // namespace ooc::storage::wire
+}  // namespace ooc::wire

@@ -12,7 +12,7 @@
 #include "oocarray/stats.hpp"
 #include "storage/io_service.hpp"
 
-namespace ooc::storage::wire {
+namespace ooc::wire {
 
 /// A ticket that is nothing but its bytes.
 class plain_ticket final : public storage::access_ticket {
@@ -65,4 +65,4 @@ struct node_statistics {
 std::string encode(const node_statistics& s);
 node_statistics decode_statistics(std::string_view body);
 
-}  // namespace ooc::storage::wire
+}  // namespace ooc::wire
