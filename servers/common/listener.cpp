@@ -9,6 +9,7 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
@@ -32,7 +33,7 @@ bool is_loopback(const asio::generic::stream_protocol::endpoint& e) {
 }  // namespace
 
 listener::listener(asio::io_context& context, handler accepted)
-    : context_(context), acceptor_(context), accepted_(std::move(accepted)) {}
+    : context_(context), acceptor_(asio::make_strand(context)), accepted_(std::move(accepted)) {}
 
 std::vector<std::shared_ptr<listener>> listener::open(asio::io_context& context,
                                                       const std::string& text, bool keyed,
@@ -44,18 +45,19 @@ std::vector<std::shared_ptr<listener>> listener::open(asio::io_context& context,
   } else {
     asio::ip::tcp::resolver resolver(context);
     boost::system::error_code ec;
-    for (const auto& one : resolver.resolve(address.host, address.port,
-                                            asio::ip::tcp::resolver::passive, ec))
+    for (const auto& one :
+         resolver.resolve(address.host, address.port, asio::ip::tcp::resolver::passive, ec))
       endpoints.emplace_back(one.endpoint());
     if (ec) throw io_error(ec, "listening on " + text + ": the host's name is not known here");
   }
   std::vector<std::shared_ptr<listener>> all;
   for (const auto& endpoint : endpoints) {
     if (!keyed && !is_loopback(endpoint))
-      throw usage_error({EACCES, std::generic_category()},
-                        "listening on " + text +
-                            ": without a cluster key only this machine is served; make one with "
-                            "`ooc keygen FILE` and give it with --key FILE, or listen on 127.0.0.1");
+      throw usage_error(
+          {EACCES, std::generic_category()},
+          "listening on " + text +
+              ": without a cluster key only this machine is served; make one with "
+              "`ooc keygen FILE` and give it with --key FILE, or listen on 127.0.0.1");
     std::shared_ptr<listener> l(new listener(context, accepted));
     l->bind(endpoint, address);
     all.push_back(std::move(l));
@@ -94,7 +96,7 @@ void listener::bind(const protocol::endpoint& endpoint, const wire::server_addre
 }
 
 void listener::start() {
-  asio::co_spawn(context_, accept(), asio::detached);
+  asio::co_spawn(acceptor_.get_executor(), accept(), asio::detached);
 }
 
 asio::awaitable<void> listener::accept() {
@@ -112,15 +114,17 @@ asio::awaitable<void> listener::accept() {
     }
     spdlog::warn("accepting on {}: {}", address(), ec.message());
     // Out of file descriptors, most likely: give others the time to close some.
-    asio::steady_timer pause(context_, std::chrono::milliseconds(100));
+    asio::steady_timer pause(acceptor_.get_executor(), std::chrono::milliseconds(100));
     co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, ec));
   }
 }
 
 void listener::stop() {
-  boost::system::error_code ec;
-  acceptor_.close(ec);
-  if (!path_.empty()) ::unlink(path_.c_str());
+  asio::post(acceptor_.get_executor(), [self = shared_from_this()] {
+    boost::system::error_code ec;
+    self->acceptor_.close(ec);
+    if (!self->path_.empty()) ::unlink(self->path_.c_str());
+  });
 }
 
 std::string listener::address() const {

@@ -20,8 +20,8 @@ std::size_t rounded(std::size_t bytes) {
 buffer_pool::buffer_pool(std::uint64_t limit) : limit_(limit < large ? large : limit) {}
 
 buffer_pool::~buffer_pool() {
-  for (std::byte* p : free_small_) ::operator delete (p, page);
-  for (std::byte* p : free_large_) ::operator delete (p, page);
+  for (std::byte* p : free_small_) ::operator delete(p, page);
+  for (std::byte* p : free_large_) ::operator delete(p, page);
 }
 
 // With the mutex held: memory for a buffer, or nothing.
@@ -30,7 +30,7 @@ std::byte* buffer_pool::find(std::size_t bytes) {
   auto& free = bytes == small ? free_small_ : free_large_;
   std::byte* p = nullptr;
   if (free.empty()) {
-    p = static_cast<std::byte*>(::operator new (bytes, page));
+    p = static_cast<std::byte*>(::operator new(bytes, page));
   } else {
     p = free.back();
     free.pop_back();
@@ -65,7 +65,7 @@ void buffer_pool::give_back(std::byte* data, std::size_t bytes) {
                        ? free_small_
                        : free_large_;
       if (list.empty()) break;
-      ::operator delete (list.back(), page);
+      ::operator delete(list.back(), page);
       list.pop_back();
     }
     while (!waiting_.empty()) {

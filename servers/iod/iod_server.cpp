@@ -166,8 +166,8 @@ wire::node_statistics iod_server::statistics() {
   s.started_ns = started_ns_;
   s.version = OOCARRAY_VERSION;
   const std::lock_guard lock(mutex_);
-  s.clients = static_cast<std::uint64_t>(
-      std::count_if(sessions_.begin(), sessions_.end(), [](const auto& x) { return x->welcomed(); }));
+  s.clients = static_cast<std::uint64_t>(std::count_if(
+      sessions_.begin(), sessions_.end(), [](const auto& x) { return x->welcomed(); }));
   return s;
 }
 

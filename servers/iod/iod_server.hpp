@@ -19,14 +19,14 @@
 namespace ooc::iod {
 
 struct iod_options {
-  std::filesystem::path folder;            ///< holds the shares
-  std::vector<std::string> listen;         ///< addresses
-  wire::key_ptr key;              ///< empty: loopback and Unix sockets only
-  std::uint32_t node = 0;                  ///< index in the store
-  std::uint64_t buffers = 64 << 20;        ///< bytes of memory for transfers
-  unsigned workers = 4;                    ///< requests served at a time
+  std::filesystem::path folder;      ///< holds the shares
+  std::vector<std::string> listen;   ///< addresses
+  wire::key_ptr key;                 ///< empty: loopback and Unix sockets only
+  std::uint32_t node = 0;            ///< index in the store
+  std::uint64_t buffers = 64 << 20;  ///< bytes of memory for transfers
+  unsigned workers = 4;              ///< requests served at a time
   unsigned max_connections = 1024;
-  bool direct_io = false;                  ///< bypass the page cache
+  bool direct_io = false;  ///< bypass the page cache
 };
 
 class iod_server final : public session_host {

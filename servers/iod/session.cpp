@@ -41,7 +41,7 @@ struct session::read_job {
   wire::io_request what;
   std::optional<storage::part_cutter> parts;
   storage::checking who = storage::checking::by_caller;
-  io_part part;                       // the one in hand, packed
+  io_part part;  // the one in hand, packed
   std::vector<std::uint32_t> sums;
   buffer_pool::buffer bytes;
 };
@@ -51,10 +51,10 @@ struct session::write_job {
   std::uint64_t id = 0;
   wire::io_request what;
   std::optional<storage::part_cutter> parts;
-  bool refused = false;      // what still comes of it is skipped
-  failure outcome;           // guarded by the session's mutex, as are the rest
+  bool refused = false;  // what still comes of it is skipped
+  failure outcome;       // guarded by the session's mutex, as are the rest
   std::uint64_t running = 0;
-  bool complete = false;     // every part has come
+  bool complete = false;  // every part has come
   bool replied = false;
 };
 
@@ -182,8 +182,8 @@ failure session::check(const wire::io_request& r, std::uint32_t rights) const {
     return {errc::invalid_request, "'" + f.name + "': no such turn, or a striping without nodes"};
   if (r.wanted->file_end() > f.size)
     return {errc::invalid_request, "'" + f.name + "': the request ends at byte " +
-                                       std::to_string(r.wanted->file_end()) + ", the file at byte " +
-                                       std::to_string(f.size)};
+                                       std::to_string(r.wanted->file_end()) +
+                                       ", the file at byte " + std::to_string(f.size)};
   if (failure refused = host_.check_ticket(r.ticket, f.id, rights)) {
     refused.what = "'" + f.name + "': " + refused.what;
     return refused;
@@ -250,23 +250,22 @@ void session::continue_read(std::shared_ptr<read_job> r) {
   r->sums.resize(r->part.sums());
   const fair_queue::place where{r->what.file->id, r->part.pieces.front().node_offset};
   const std::uint64_t cost = r->part.bytes;
-  host_.queue().add(queue_name_, where, cost,
-                    [self = shared_from_this(), r](std::function<void()> finished) {
-                      if (self->sender_->closed()) {
-                        self->end(r->id);
-                        return finished();
-                      }
-                      self->host_.buffers()->take(
-                          r->part.bytes, [self, r, finished](buffer_pool::buffer b) {
-                            r->bytes = std::move(b);
-                            self->host_.node().read_part(
-                                r->what.file, r->what.turn, r->part, r->bytes.data(),
-                                r->sums.data(), r->who, [self, r, finished](const failure& f) {
-                                  self->send_part(r, f);
-                                  finished();
-                                });
-                          });
-                    });
+  host_.queue().add(
+      queue_name_, where, cost, [self = shared_from_this(), r](std::function<void()> finished) {
+        if (self->sender_->closed()) {
+          self->end(r->id);
+          return finished();
+        }
+        self->host_.buffers()->take(r->part.bytes, [self, r, finished](buffer_pool::buffer b) {
+          r->bytes = std::move(b);
+          self->host_.node().read_part(r->what.file, r->what.turn, r->part, r->bytes.data(),
+                                       r->sums.data(), r->who,
+                                       [self, r, finished](const failure& f) {
+                                         self->send_part(r, f);
+                                         finished();
+                                       });
+        });
+      });
 }
 
 void session::send_part(std::shared_ptr<read_job> r, const failure& f) {
@@ -312,11 +311,10 @@ std::shared_ptr<session::write_job> session::start_write(const frame_header& h) 
   try {
     w->what = wire::decode_io_request(reader_.body());
     w->outcome = check(w->what, wire::right_write);
-    if (!w->outcome)
-      share_pieces(*w->what.wanted, w->what.file->striping, w->what.turn, pieces);
+    if (!w->outcome) share_pieces(*w->what.wanted, w->what.file->striping, w->what.turn, pieces);
     if (overlap(pieces))
-      w->outcome = {errc::invalid_request, "'" + w->what.file->name +
-                                               "': pieces of the request overlap in the file"};
+      w->outcome = {errc::invalid_request,
+                    "'" + w->what.file->name + "': pieces of the request overlap in the file"};
   } catch (const error& e) {
     w->outcome = {e.code(), e.what()};
   }
@@ -373,8 +371,7 @@ asio::awaitable<void> session::receive_part(const frame_header& h, std::shared_p
     co_await reader_.skip(h.payload_bytes);
   } else {
     const io_part part = storage::packed(w->parts->next());
-    if (part.sums() != h.sums || part.wire_bytes() != h.payload_bytes ||
-        w->parts->at_end() != last)
+    if (part.sums() != h.sums || part.wire_bytes() != h.payload_bytes || w->parts->at_end() != last)
       broken("a part of another size than the request has");
     if (part.bytes != 0) {
       const auto buffer = co_await take_buffer(part.bytes);

@@ -1,8 +1,8 @@
 // One connection of a client to the I/O server.
 //
-// Frames are read one after another by a coroutine; what they ask for is put into the fair queue and
-// answered from whatever thread it ends on.  A session is *over* when its connection has ended and
-// nothing that it began is still being done.
+// Frames are read one after another by a coroutine; what they ask for is put into the fair queue
+// and answered from whatever thread it ends on.  A session is *over* when its connection has ended
+// and nothing that it began is still being done.
 #pragma once
 
 #include <atomic>
@@ -40,8 +40,7 @@ class session_host {
   virtual failure check_ticket(const std::string& ticket, storage::file_id file,
                                std::uint32_t rights) = 0;
   /// Closes these connections of the client and calls `done` when they are over.
-  virtual void fence(const wire::client_id& client,
-                     const std::vector<std::uint64_t>& connections,
+  virtual void fence(const wire::client_id& client, const std::vector<std::uint64_t>& connections,
                      std::function<void()> done) = 0;
   virtual wire::node_statistics statistics() = 0;
 };
@@ -100,7 +99,7 @@ class session : public std::enable_shared_from_this<session> {
   wire::frame_reader reader_;
   std::string peer_;
   wire::hello_info client_;
-  std::string queue_name_;       // the client, for the fair queue
+  std::string queue_name_;  // the client, for the fair queue
   std::atomic<bool> welcomed_{false};
   const clock::time_point accepted_ = clock::now();
   boost::asio::steady_timer room_;  // cancelled when bytes of this session have been written
@@ -108,7 +107,7 @@ class session : public std::enable_shared_from_this<session> {
 
   std::mutex mutex_;
   std::map<std::uint64_t, clock::time_point> active_;  // requests begun, and when last spoken of
-  std::uint64_t holding_ = 0;     // bytes received that are not written yet
+  std::uint64_t holding_ = 0;                          // bytes received that are not written yet
   bool ended_ = false;
   std::vector<std::function<void()>> over_;
 };

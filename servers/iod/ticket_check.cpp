@@ -4,7 +4,6 @@
 
 namespace ooc::iod {
 
-
 namespace {
 
 constexpr std::size_t max_known = 1 << 16;

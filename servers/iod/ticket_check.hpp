@@ -1,4 +1,5 @@
-// Whether a request may be served: the capabilities that clients show, verified once and remembered.
+// Whether a request may be served: the capabilities that clients show, verified once and
+// remembered.
 //
 // A capability that was good when this server first saw it stays good, past its expiry, while the
 // metadata server is out of reach: a run that was admitted outlives it.

@@ -24,13 +24,13 @@ struct remote_call {
   std::string body;             ///< of those
   std::byte* memory = nullptr;  ///< read: to; write: from
   std::function<void(const failure&, std::string reply)> finish;
-  bool repeat = true;           ///< send again if the connection is lost
+  bool repeat = true;  ///< send again if the connection is lost
 
   std::uint64_t id = 0;
-  clock::time_point alive;        ///< submission, or the last sign of life from the server
-  std::uint64_t connection = 0;   ///< where it was sent, 0: not yet
-  std::uint32_t holds = 0;        ///< messages whose payload the sender still looks at
-  bool lost = false;              ///< its connection has ended: fence it before sending again
+  clock::time_point alive;       ///< submission, or the last sign of life from the server
+  std::uint64_t connection = 0;  ///< where it was sent, 0: not yet
+  std::uint32_t holds = 0;       ///< messages whose payload the sender still looks at
+  bool lost = false;             ///< its connection has ended: fence it before sending again
   bool answered = false;
   failure outcome;
   std::string reply;
@@ -38,8 +38,8 @@ struct remote_call {
   // Reading.
   std::optional<part_cutter> parts;  ///< what has not arrived yet
   std::vector<std::uint32_t> sums;
-  bool damaged = false;              ///< a part did not match its checksums
-  unsigned damages = 0;              ///< attempts that ended so
+  bool damaged = false;  ///< a part did not match its checksums
+  unsigned damages = 0;  ///< attempts that ended so
 };
 
 using call_ptr = std::shared_ptr<remote_call>;

@@ -50,8 +50,8 @@ void remote_channel::stop() {
 
 void remote_channel::check(steady_clock::time_point now) {
   if (connecting_since_ == steady_clock::time_point::max()) return;
-  if (now - connecting_since_ < std::min<steady_clock::duration>(connect_limit,
-                                                                 owner_.options().deadline))
+  if (now - connecting_since_ <
+      std::min<steady_clock::duration>(connect_limit, owner_.options().deadline))
     return;
   boost::system::error_code ec;
   if (socket_) socket_->close(ec);

@@ -224,9 +224,8 @@ class client final : public channel_owner, public std::enable_shared_from_this<c
     // A write is held from here on, so that an early loss of the connection cannot end it.
     if (c->kind == frame_kind::write) c->holds = 1;
     lock.unlock();
-    call_frames frames = frames_of(*c, c->id, std::move(pieces), [self = shared_from_this(), c](bool) {
-      self->release(c);
-    });
+    call_frames frames = frames_of(*c, c->id, std::move(pieces),
+                                   [self = shared_from_this(), c](bool) { self->release(c); });
     if (c->kind == frame_kind::write) {
       lock.lock();
       c->holds += frames.holds;
@@ -447,16 +446,16 @@ class client final : public channel_owner, public std::enable_shared_from_this<c
   asio::steady_timer ticks_;
   std::vector<std::unique_ptr<remote_channel>> channels_;
   std::thread thread_;
-  bool closed_ = false;         // the thread's own
+  bool closed_ = false;  // the thread's own
   std::uint32_t connections_ = 0;
 
   mutable std::mutex mutex_;
   std::condition_variable idle_;
-  std::vector<link> links_;     // by channel
+  std::vector<link> links_;  // by channel
   std::map<std::uint64_t, call_ptr> calls_;
-  std::deque<call_ptr> waiting_;           // for a connection
-  std::deque<call_ptr> lost_;              // for the fence of theirs
-  std::vector<std::uint64_t> unfenced_;    // connections of lost calls
+  std::deque<call_ptr> waiting_;         // for a connection
+  std::deque<call_ptr> lost_;            // for the fence of theirs
+  std::vector<std::uint64_t> unfenced_;  // connections of lost calls
   std::vector<call_ptr> ended_;
   std::uint64_t next_id_ = 1;
   std::string last_trouble_;

@@ -18,9 +18,8 @@ using endpoint = asio::generic::stream_protocol::endpoint;
 namespace {
 
 [[noreturn]] void refuse(std::string_view text, const std::string& why) {
-  throw usage_error(errc::invalid_request,
-                    "address '" + std::string(text) + "': " + why +
-                        "; write HOST:PORT, [IPv6]:PORT or unix:/PATH");
+  throw usage_error(errc::invalid_request, "address '" + std::string(text) + "': " + why +
+                                               "; write HOST:PORT, [IPv6]:PORT or unix:/PATH");
 }
 
 bool is_loopback(const sockaddr* a) noexcept {

@@ -19,7 +19,8 @@ struct server_address {
   std::string text() const;
 };
 
-/// Throws usage_error (errc::invalid_request).  Without a port, `default_port`, if that is not empty.
+/// Throws usage_error (errc::invalid_request).  Without a port, `default_port`, if that is not
+/// empty.
 server_address parse_address(std::string_view text, std::string_view default_port = {});
 
 /// Every endpoint that the address stands for; asks the system's name service.
