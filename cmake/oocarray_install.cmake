@@ -1,10 +1,18 @@
-# Install and export: find_package(oocarray) gives oocarray::oocarray.
+# Install and export: find_package(oocarray) gives oocarray::oocarray and, where it was built, oocarray::mpi.
 include(CMakePackageConfigHelpers)
 
 install(DIRECTORY include/oocarray DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS oocarray oocarray_storage EXPORT oocarray_targets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(OOCARRAY_BUILD_MPI)
+  install(TARGETS oocarray_mpi EXPORT oocarray_targets
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+else()
+  # The header is of no use without the library.
+  install(CODE "file(REMOVE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}/oocarray/mpi.hpp\")")
+endif()
 install(EXPORT oocarray_targets NAMESPACE oocarray:: FILE oocarrayTargets.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/oocarray)
 configure_package_config_file(cmake/oocarrayConfig.cmake.in

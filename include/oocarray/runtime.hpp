@@ -14,6 +14,7 @@ namespace ooc {
 namespace detail {
 class pager;
 }
+class process_group;
 
 struct runtime_options {
   /// Bytes for array data in memory, shared by every array of the process: blocks resident or in
@@ -49,6 +50,8 @@ class runtime {
   runtime& operator=(const runtime&) = delete;
 
   runtime_stats stats() const;
+  /// The sum over the runtimes of a group's ranks, on every rank.  Collective.
+  runtime_stats stats(process_group& group) const;
   std::uint64_t memory() const noexcept;
 
   detail::pager& pager() const noexcept { return *pager_; }

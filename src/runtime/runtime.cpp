@@ -1,5 +1,9 @@
 #include "oocarray/runtime.hpp"
 
+#include <array>
+#include <bit>
+
+#include "oocarray/process_group.hpp"
 #include "runtime/fault_handler.hpp"
 #include "runtime/pager.hpp"
 
@@ -15,6 +19,13 @@ runtime::~runtime() {
 runtime_stats runtime::stats() const {
   return pager_->stats();
 }
+runtime_stats runtime::stats(process_group& group) const {
+  using counts = std::array<std::uint64_t, sizeof(runtime_stats) / sizeof(std::uint64_t)>;
+  auto all = std::bit_cast<counts>(stats());
+  group.all_reduce("runtime::stats()", all, reduction::sum);
+  return std::bit_cast<runtime_stats>(all);
+}
+
 std::uint64_t runtime::memory() const noexcept {
   return pager_->budget();
 }

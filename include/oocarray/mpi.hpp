@@ -1,0 +1,39 @@
+// Arrays shared by the ranks of an MPI program.
+//
+//     MPI_Init(&argc, &argv);
+//     const auto world = ooc::mpi_group(MPI_COMM_WORLD);
+//     ooc::ooc_array<double, 2> a{rt, store, "plate/a", ooc::create, {n, n}, {.group = world}};
+//     const auto [first, last] = a.local_rows();
+//     for (std::size_t i = first; i < last; ++i) ...
+//     a.sync();                                  // every rank now sees what every other one wrote
+//
+// The only header of the library that knows MPI; link oocarray::mpi.  A program that uses it must
+// have called MPI_Init_thread with at least MPI_THREAD_FUNNELED (MPI_Init does on most systems), and
+// make its collective calls from the thread that may call MPI.  No other thread of the library calls
+// MPI.
+//
+// Memory of an array may be passed to MPI only while it is pinned: ooc_array::pin().
+#pragma once
+
+#include <mpi.h>
+
+#include <chrono>
+#include <memory>
+
+#include "oocarray/process_group.hpp"
+
+namespace ooc {
+
+struct mpi_options {
+  /// How long a rank waits for the others in one collective operation.  It must be longer than
+  /// ranks may lie apart, computation between two operations included.
+  std::chrono::milliseconds deadline = std::chrono::minutes(10);
+};
+
+/// The ranks of `comm`.  Collective over `comm`, which is duplicated: messages of the library and
+/// of the program never meet.  Destroy it before MPI_Finalize, on all ranks; while an exception
+/// unwinds the stack it tells the other ranks, which then need not wait for the deadline.
+/// Throws io_error for an error of MPI.
+std::shared_ptr<process_group> mpi_group(MPI_Comm comm, const mpi_options& options = {});
+
+}  // namespace ooc

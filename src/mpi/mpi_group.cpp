@@ -1,0 +1,253 @@
+// process_group over a duplicated communicator.
+//
+// Every operation begins with a nonblocking all-gather of headers that say what each rank has
+// called; only if all called the same do the data follow.  Waiting is testing and sleeping, so that
+// a deadline can end it, and so that ranks that share a processor leave it to those that work.
+// What a nonblocking operation was given stays where it is if the wait is given up: the group keeps
+// it for good, and is of no further use.
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "mpi/calls_differ.hpp"
+#include "mpi/mpi_check.hpp"
+#include "mpi/notices.hpp"
+#include "oocarray/error.hpp"
+#include "oocarray/mpi.hpp"
+
+namespace ooc::mpi {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+/// Sleeps longer the longer one has waited: short operations are not slowed down, and long ones cost
+/// no processor time.
+class patience {
+ public:
+  void pause() {
+    if (++rounds_ < 64) {
+      std::this_thread::yield();
+      return;
+    }
+    std::this_thread::sleep_for(nap_);
+    nap_ = std::min(nap_ + nap_ / 4, std::chrono::nanoseconds(std::chrono::milliseconds(1)));
+  }
+
+ private:
+  unsigned rounds_ = 0;
+  std::chrono::nanoseconds nap_ = std::chrono::microseconds(10);
+};
+
+class group final : public process_group {
+ public:
+  group(MPI_Comm of, const mpi_options& o) : deadline_(o.deadline) {
+    check(MPI_Comm_rank(of, &rank_), "MPI_Comm_rank");
+    check(MPI_Comm_size(of, &size_), "MPI_Comm_size");
+    check(MPI_Comm_dup(of, &data_), "MPI_Comm_dup");
+    check(MPI_Comm_dup(of, &notes_), "MPI_Comm_dup");
+    check(MPI_Comm_set_errhandler(data_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    check(MPI_Comm_set_errhandler(notes_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    board_ = std::make_unique<notice_board>(notes_, size_);
+  }
+
+  ~group() override {
+    int over = 0;
+    MPI_Finalized(&over);
+    if (over) return;
+    if (std::uncaught_exceptions() > 0 && broken_.empty()) {
+      try {
+        board_->tell(notice_board::kind::left, rank_, operations_, "");
+      } catch (const error&) {
+        // The others find out at their deadlines.
+      }
+    }
+    // Others may still be sending to, or waiting in, what is given up here: it stays.
+    if (!broken_.empty() || board_->any_sent()) {
+      (void)board_.release();
+      (void)kept_.release();
+      return;
+    }
+    MPI_Comm_free(&notes_);
+    MPI_Comm_free(&data_);
+  }
+
+  int rank() const noexcept override { return rank_; }
+  int size() const noexcept override { return size_; }
+
+  void barrier(std::string_view call) override { meet("barrier", call, 0); }
+
+  bytes broadcast(std::string_view call, std::span<const std::byte> mine, int root) override {
+    const bool sends = rank_ == root;
+    const std::uint64_t length =
+        meet("broadcast", call, sends ? mine.size() : 0)[static_cast<std::size_t>(root)].payload;
+    bytes& all = kept_->data;
+    if (sends)
+      all.assign(mine.begin(), mine.end());
+    else
+      all.resize(length);
+    if (length > 0) {
+      start(MPI_Ibcast(all.data(), counted(length, call), MPI_BYTE, root, data_, &request_), "MPI_Ibcast");
+      wait(call);
+    }
+    return std::exchange(all, {});
+  }
+
+  std::vector<bytes> all_gather(std::string_view call, std::span<const std::byte> mine) override {
+    const std::vector<call_header> calls = meet("all_gather", call, mine.size());
+    transfer& t = *kept_;
+    std::uint64_t total = 0;
+    t.counts.clear();
+    t.places.clear();
+    for (const call_header& c : calls) {
+      t.places.push_back(counted(total, call));
+      t.counts.push_back(counted(c.payload, call));
+      total += c.payload;
+    }
+    counted(total, call);
+    t.own.assign(mine.begin(), mine.end());
+    t.data.resize(total);
+    if (total > 0) {
+      start(MPI_Iallgatherv(t.own.data(), t.counts[static_cast<std::size_t>(rank_)], MPI_BYTE,
+                            t.data.data(), t.counts.data(), t.places.data(), MPI_BYTE, data_,
+                            &request_),
+            "MPI_Iallgatherv");
+      wait(call);
+    }
+    std::vector<bytes> parts;
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      const std::byte* from = t.data.data() + t.places[i];
+      parts.emplace_back(from, from + t.counts[i]);
+    }
+    t.data = {};
+    return parts;
+  }
+
+  void all_reduce(std::string_view call, std::span<std::uint64_t> values, reduction how) override {
+    const std::string shaped = std::string(call) + ", " + std::to_string(values.size()) + " values";
+    meet("all_reduce", shaped, values.size());
+    if (values.empty()) return;
+    const MPI_Op op = how == reduction::sum ? MPI_SUM : how == reduction::max ? MPI_MAX : MPI_MIN;
+    std::vector<std::uint64_t>& v = kept_->values;
+    v.assign(values.begin(), values.end());
+    start(MPI_Iallreduce(MPI_IN_PLACE, v.data(), counted(v.size(), call), MPI_UINT64_T, op, data_,
+                         &request_),
+          "MPI_Iallreduce");
+    wait(call);
+    std::copy(v.begin(), v.end(), values.begin());
+  }
+
+ private:
+  /// What MPI reads and writes while an operation is on its way.
+  struct transfer {
+    call_header own_call;
+    std::vector<call_header> calls;
+    bytes own;
+    bytes data;
+    std::vector<int> counts, places;
+    std::vector<std::uint64_t> values;
+  };
+
+  static int counted(std::uint64_t n, std::string_view call) {
+    if (n > std::numeric_limits<int>::max())
+      throw usage_error(errc::invalid_request,
+                        std::string(call) + ": the ranks exchange " + std::to_string(n) +
+                            " bytes, and one operation carries at most 2^31 - 1");
+    return static_cast<int>(n);
+  }
+
+  /// Waits for all ranks; throws where they do not call the same.
+  std::vector<call_header> meet(std::string_view operation, std::string_view call,
+                                std::uint64_t payload) {
+    if (!broken_.empty())
+      throw io_error(std::make_error_code(std::errc::connection_aborted),
+                     std::string(call) + ": the group failed before: " + broken_);
+    ++operations_;
+    transfer& t = *kept_;
+    t.own_call = call_header(operation, call, payload);
+    t.calls.assign(static_cast<std::size_t>(size_), {});
+    start(MPI_Iallgather(&t.own_call, sizeof(call_header), MPI_BYTE, t.calls.data(),
+                         sizeof(call_header), MPI_BYTE, data_, &request_),
+          "MPI_Iallgather");
+    wait(call);
+    if (const std::string differ = difference(t.calls); !differ.empty())
+      throw usage_error(errc::not_together, differ);
+    return t.calls;
+  }
+
+  void start(int code, const char* operation) {
+    if (code != MPI_SUCCESS) broken_ = std::string(operation) + " failed";
+    check(code, operation);
+  }
+
+  void wait(std::string_view call) {
+    const clock::time_point end = clock::now() + deadline_;
+    patience p;
+    for (;;) {
+      // Notices first: what others gave up on must not end well here.
+      board_->read();
+      for (int r = 0; r < size_; ++r) {
+        const notice_board::standing& s = board_->of(r);
+        if (s.left && s.at < operations_)
+          give_up(call, std::errc::connection_aborted,
+                  "rank " + std::to_string(r) + " left: an exception ended its part of the program");
+        if (s.gave_up && s.at >= operations_) expire(call);
+      }
+      int done = 0;
+      start(MPI_Test(&request_, &done, MPI_STATUS_IGNORE), "MPI_Test");
+      if (done) return;
+      if (clock::now() > end) expire(call);
+      p.pause();
+    }
+  }
+
+  [[noreturn]] void give_up(std::string_view call, std::errc code, const std::string& why) {
+    broken_ = why;
+    throw io_error(std::make_error_code(code), std::string(call) + ": " + why);
+  }
+
+  /// The deadline has passed, here or on another rank.  Everybody who waits says so, which leaves
+  /// those that everybody waits for.
+  [[noreturn]] void expire(std::string_view call) {
+    board_->tell(notice_board::kind::gave_up, rank_, operations_, call);
+    const clock::time_point end = clock::now() + std::chrono::seconds(1);
+    std::vector<int> missing;
+    do {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      board_->read();
+      missing.clear();
+      for (int r = 0; r < size_; ++r)
+        if (r != rank_ && !(board_->of(r).gave_up && board_->of(r).at >= operations_))
+          missing.push_back(r);
+    } while (!missing.empty() && clock::now() < end);
+    const std::string waited =
+        " within " + std::to_string(deadline_.count()) + " ms: it has died, is busy, or waits elsewhere";
+    give_up(call, std::errc::timed_out,
+            missing.empty() ? "the ranks came too late: others had given up waiting"
+                            : "rank " + list_of_ranks(missing) + " did not come" + waited);
+  }
+
+  std::chrono::milliseconds deadline_;
+  int rank_ = 0;
+  int size_ = 1;
+  MPI_Comm data_ = MPI_COMM_NULL;
+  MPI_Comm notes_ = MPI_COMM_NULL;
+  MPI_Request request_ = MPI_REQUEST_NULL;
+  std::unique_ptr<transfer> kept_ = std::make_unique<transfer>();
+  std::unique_ptr<notice_board> board_;
+  std::uint64_t operations_ = 0;
+  std::string broken_;  ///< why the group is of no further use
+};
+
+}  // namespace
+}  // namespace ooc::mpi
+
+namespace ooc {
+
+std::shared_ptr<process_group> mpi_group(MPI_Comm comm, const mpi_options& options) {
+  return std::make_shared<mpi::group>(comm, options);
+}
+
+}  // namespace ooc

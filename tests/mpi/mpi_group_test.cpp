@@ -1,0 +1,129 @@
+// The ranks of a communicator as a process_group: what is exchanged, and what goes wrong.
+#include <catch2/catch.hpp>
+#include <thread>
+
+#include "mpi/ranks.hpp"
+#include "oocarray/error.hpp"
+#include "random_seed.hpp"
+
+using namespace ooc;
+using namespace std::chrono_literals;
+using ooc::testing::all_ranks;
+using bytes = process_group::bytes;
+
+namespace {
+
+bytes some_bytes(std::size_t n, int salt) {
+  bytes b(n);
+  for (std::size_t i = 0; i < n; ++i) b[i] = static_cast<std::byte>(i * 7 + static_cast<std::size_t>(salt));
+  return b;
+}
+
+}  // namespace
+
+TEST_CASE("every rank gets what each rank passed, of whatever length") {
+  const auto group = all_ranks();
+  std::mt19937_64 g = testing::common_source(1);
+  for (int round = 0; round < 50; ++round) {
+    std::vector<bytes> expected;
+    for (int r = 0; r < group->size(); ++r)
+      expected.push_back(some_bytes(testing::between(g, 0, round % 5 == 0 ? 100'000 : 30), r + round));
+    CHECK(group->all_gather("test", expected[static_cast<std::size_t>(group->rank())]) == expected);
+  }
+}
+
+TEST_CASE("a broadcast brings the root's bytes to all, and sums are over all ranks") {
+  const auto group = all_ranks();
+  for (int root = 0; root < group->size(); ++root) {
+    const bytes mine = group->rank() == root ? some_bytes(1000, root) : bytes(3);
+    CHECK(group->broadcast("test", mine, root) == some_bytes(1000, root));
+  }
+  const auto n = static_cast<std::uint64_t>(group->size());
+  std::vector<std::uint64_t> v{1, static_cast<std::uint64_t>(group->rank())};
+  group->all_reduce("test", v, reduction::sum);
+  CHECK(v == std::vector<std::uint64_t>{n, n * (n - 1) / 2});
+  v = {static_cast<std::uint64_t>(group->rank())};
+  group->all_reduce("test", v, reduction::max);
+  CHECK(v.front() == n - 1);
+}
+
+TEST_CASE("an exception on one rank is the same exception on all") {
+  const auto group = all_ranks();
+  const int thrower = group->size() - 1;
+  const std::string who = group->size() > 1 ? "rank " + std::to_string(thrower) + ": " : "";
+  const auto fails = [&](const auto& e) {
+    return [&group, e, thrower] {
+      group->together("test", [&] {
+        if (group->rank() == thrower) throw e;
+      });
+    };
+  };
+  const auto code = std::make_error_code(std::errc::file_exists);
+  try {
+    fails(usage_error(code, "'x' is there"))();
+    FAIL("nothing was thrown");
+  } catch (const usage_error& e) {
+    CHECK(e.code() == code);
+    CHECK(e.what() == who + usage_error(code, "'x' is there").what());
+  }
+  CHECK_THROWS_AS(fails(integrity_error(errc::corrupt, "bad"))(), integrity_error);
+  CHECK_THROWS_AS(fails(io_error(errc::closed, "gone"))(), io_error);
+  CHECK_THROWS_WITH(fails(std::runtime_error("else"))(), Catch::Contains("else"));
+  CHECK_NOTHROW(group->together("test", [] {}));
+}
+
+TEST_CASE("ranks that call different things are told who called what, and may go on") {
+  const auto group = all_ranks();
+  if (group->size() == 1) return;  // nobody to differ from
+  const bool other = group->rank() == 1;
+  try {
+    group->barrier(other ? "sync of 'b'" : "sync of 'a'");
+    FAIL("nothing was thrown");
+  } catch (const usage_error& e) {
+    CHECK(e.code() == errc::not_together);
+    CHECK_THAT(e.what(), Catch::Contains("rank 1: sync of 'b'") && Catch::Contains("sync of 'a'"));
+  }
+  std::uint64_t one = 1;
+  if (other)
+    CHECK_THROWS_AS(group->barrier("x"), usage_error);
+  else
+    CHECK_THROWS_AS(group->all_reduce("x", {&one, 1}, reduction::sum), usage_error);
+  CHECK_NOTHROW(group->barrier("together again"));
+}
+
+TEST_CASE("a rank that does not come is named at the deadline") {
+  const auto group = all_ranks(300ms);
+  if (group->size() == 1) return;
+  const int late = group->size() - 1;
+  if (group->rank() == late) {
+    MPI_Barrier(MPI_COMM_WORLD);  // waits elsewhere
+    CHECK_THROWS_WITH(group->barrier("work"), Catch::Contains("given up waiting"));
+  } else {
+    const auto start = std::chrono::steady_clock::now();
+    CHECK_THROWS_WITH(group->barrier("work"),
+                      Catch::Contains("work: rank " + std::to_string(late) + " did not come"));
+    CHECK(std::chrono::steady_clock::now() - start < 20s);
+    CHECK_THROWS_WITH(group->barrier("more"), Catch::Contains("the group failed before"));
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST_CASE("a rank whose part ends by an exception is reported at once, long before the deadline") {
+  if (all_ranks()->size() == 1) return;
+  const auto start = std::chrono::steady_clock::now();
+  const int thrower = 1;
+  try {
+    const auto group = all_ranks();
+    group->barrier("first");
+    if (group->rank() == thrower) throw std::runtime_error("bad data");
+    group->barrier("second");
+    FAIL("the barrier of a rank that has left ended well");
+  } catch (const io_error& e) {
+    CHECK_THAT(e.what(), Catch::Contains("second: rank 1 left"));
+  } catch (const std::runtime_error& e) {
+    CHECK(e.what() == std::string("bad data"));
+  }
+  CHECK(std::chrono::steady_clock::now() - start < 20s);
+  MPI_Barrier(MPI_COMM_WORLD);
+}

@@ -1,0 +1,30 @@
+// What tests on several ranks share: the group, the store, one seed for all ranks.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+
+#include "oocarray/mpi.hpp"
+#include "oocarray/store.hpp"
+
+namespace ooc::testing {
+
+/// A group of all ranks.  Short deadline: a test that waits longer has failed.
+std::shared_ptr<process_group> all_ranks(std::chrono::milliseconds deadline = std::chrono::seconds(60));
+
+/// OOC_TEST_SEED, or a number that rank 0 drew: the same on all ranks.
+std::uint64_t common_seed();
+
+/// The same numbers on all ranks.
+inline std::mt19937_64 common_source(std::uint64_t salt) {
+  return std::mt19937_64(common_seed() * 0x9e3779b97f4a7c15u + salt);
+}
+
+/// The store of all ranks, with two nodes.  Made by the first call of it, which is collective, and
+/// removed by rank 0 at the end.  OOC_TEST_STORE names another one (a cluster's), whose files stay.
+ooc::store common_store();
+
+}  // namespace ooc::testing
