@@ -61,6 +61,10 @@ void remote_tickets::stop() {
 
 ticket_ptr remote_tickets::keep(file_id file, std::uint32_t rights, granted_ticket granted) {
   const std::lock_guard lock(mutex_);
+  if (tickets_.size() >= prune_at_) {
+    std::erase_if(tickets_, [](const auto& t) { return t.second.expired(); });
+    prune_at_ = 2 * tickets_.size() + 64;
+  }
   auto& place = tickets_[{file, rights}];
   auto t = place.lock();
   if (t)
@@ -68,7 +72,7 @@ ticket_ptr remote_tickets::keep(file_id file, std::uint32_t rights, granted_tick
   else
     place = t = std::make_shared<ticket>(std::move(granted));
   if (!thread_.joinable() && !stopping_) thread_ = std::thread([this] { run(); });
-  wake_.notify_all();
+  if (t->renew_at() < next_) wake_.notify_all();
   return t;
 }
 
@@ -83,29 +87,23 @@ ticket_ptr remote_tickets::in_use(file_id file, std::uint32_t rights) const {
 void remote_tickets::run() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    clock::time_point next = clock::time_point::max();
+    next_ = clock::time_point::max();
     std::shared_ptr<ticket> due;
     std::pair<file_id, std::uint32_t> what;
-    for (auto i = tickets_.begin(); i != tickets_.end();) {
-      auto t = i->second.lock();
-      if (!t) {
-        i = tickets_.erase(i);
-        continue;
-      }
-      if (t->renew_at() < next) {
-        next = t->renew_at();
-        due = std::move(t);
-        what = i->first;
-      }
-      ++i;
+    for (const auto& [key, held] : tickets_) {
+      auto t = held.lock();
+      if (!t || t->renew_at() >= next_) continue;
+      next_ = t->renew_at();
+      due = std::move(t);
+      what = key;
     }
     if (!due) {
       wake_.wait(lock);
       continue;
     }
-    if (next > clock::now()) {
+    if (next_ > clock::now()) {
       due.reset();
-      wake_.wait_until(lock, next);
+      wake_.wait_until(lock, next_);
       continue;
     }
     lock.unlock();

@@ -53,6 +53,8 @@ class remote_tickets {
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::map<std::pair<file_id, std::uint32_t>, std::weak_ptr<ticket>> tickets_;
+  std::size_t prune_at_ = 64;  // so many, and those that nobody holds are taken out
+  clock::time_point next_ = clock::time_point::max();  // when the thread wakes by itself
   bool stopping_ = false;
   std::thread thread_;  // from the first ticket on
 };
