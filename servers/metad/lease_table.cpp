@@ -67,8 +67,8 @@ void lease_table::drop(const client_key& client, std::uint64_t number) {
   if (l == mine->second.end()) return;
   run(connection_, "DELETE FROM lease WHERE client = ? AND number = ?", blob_of(client), number);
   const auto [first, last] = held_.equal_range(l->second.file);
-  held_.erase(std::find_if(first, last,
-                           [&](const auto& held) { return held.second == l->second.kind; }));
+  held_.erase(
+      std::find_if(first, last, [&](const auto& held) { return held.second == l->second.kind; }));
   mine->second.erase(l);
   if (mine->second.empty()) leases_.erase(mine);
 }

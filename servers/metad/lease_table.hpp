@@ -1,7 +1,7 @@
 // Who holds the locks and claims of files: leases of clients, by file.
 //
-// They are kept in the database too, so that a server that was killed knows them again.  Used by one
-// thread.
+// They are kept in the database too, so that a server that was killed knows them again.  Used by
+// one thread.
 #pragma once
 
 #include <cstdint>

@@ -34,8 +34,9 @@ constexpr std::uint32_t max_nodes = 4096;
 metadata_folder::metadata_folder(fs::path folder, std::uint32_t nodes, storage::credentials owner)
     : folder_(std::move(folder)) {
   if (nodes > max_nodes)
-    throw usage_error(errc::invalid_request, std::to_string(nodes) + " nodes: a store has at most " +
-                                                 std::to_string(max_nodes));
+    throw usage_error(
+        errc::invalid_request,
+        std::to_string(nodes) + " nodes: a store has at most " + std::to_string(max_nodes));
   std::error_code ec;
   fs::create_directories(folder_, ec);
   if (ec) throw io_error(ec, "folder '" + folder_.string() + "' cannot be made");
@@ -104,13 +105,13 @@ void metadata_folder::read() {
   int version = 0;
   in >> magic >> version >> store >> uuid_ >> nodes >> nodes_;
   if (in && version != format_version)
-    refuse(folder_, "has format version " + std::to_string(version) + ", this server reads version " +
-                        std::to_string(format_version) +
+    refuse(folder_, "has format version " + std::to_string(version) +
+                        ", this server reads version " + std::to_string(format_version) +
                         ": use the release of oocarray that made the store");
   if (!in || magic != identity_name || store != "store" || nodes != "nodes" || nodes_ == 0 ||
       nodes_ > max_nodes)
-    refuse(folder_, std::string("has a damaged file '") + identity_name +
-                        "'; restore it from a copy");
+    refuse(folder_,
+           std::string("has a damaged file '") + identity_name + "'; restore it from a copy");
 }
 
 }  // namespace ooc::metad

@@ -1,9 +1,9 @@
 // The folder of a metadata server: the database of the name space, the key that signs capabilities,
 // and the file `oocarray-metadata` that says which store they are of.
 //
-// It is made in steps that can be cut off anywhere: as long as `oocarray-metadata` is not there under
-// its name, the next start clears away what a cut-off one left (told by `oocarray-metadata.new`) and
-// begins again.  One server at a time holds the folder.
+// It is made in steps that can be cut off anywhere: as long as `oocarray-metadata` is not there
+// under its name, the next start clears away what a cut-off one left (told by
+// `oocarray-metadata.new`) and begins again.  One server at a time holds the folder.
 #pragma once
 
 #include <cstdint>

@@ -68,15 +68,17 @@ bool node_table::enlist(const node_registration& r, std::uint64_t connection) {
   row& mine = rows_[r.node];
   if (!mine.known.uuid.empty() && mine.known.uuid != r.uuid)
     refuse(name + " has its shares in folder " + mine.known.uuid + "; the one that registers is " +
-           r.uuid + ": put the node's own folder back, or, if it is lost, start the metadata "
-           "server once with --forget-node " + std::to_string(r.node));
+           r.uuid +
+           ": put the node's own folder back, or, if it is lost, start the metadata "
+           "server once with --forget-node " +
+           std::to_string(r.node));
   for (const row& other : rows_)
     if (&other != &mine && other.known.uuid == r.uuid)
       refuse("folder " + r.uuid + " is that of node " + std::to_string(other.known.node) +
              ", not of " + name + "; check --node");
   const bool same_place = mine.known.addresses == r.addresses && mine.known.uuid == r.uuid;
-  const bool news = !same_place || mine.connection != connection ||
-                    mine.known.incarnation != r.incarnation;
+  const bool news =
+      !same_place || mine.connection != connection || mine.known.incarnation != r.incarnation;
   if (!same_place) keep(r);
   mine = {r, connection, clock::now()};
   return news;

@@ -107,28 +107,28 @@ std::vector<entry> read_folder(sqlite::connection& c, file_id folder, const std:
   return entries;
 }
 
-std::vector<entry> read_some_of_folder(sqlite::connection& c, file_id folder,
-                                       const std::string& path, std::string_view after,
-                                       std::size_t max_entries, std::size_t max_bytes) {
-  std::vector<entry> entries;
-  {
-    query q(c,
-            "SELECT " OOC_ENTRY_COLUMNS
-            " FROM entry e WHERE e.parent = ? AND e.name > ? AND e.made = 1 AND e.id != 1"
-            " ORDER BY e.name LIMIT ?",
-            folder, after, static_cast<std::uint64_t>(max_entries));
-    while (q.next()) entries.push_back(entry_from(q));
-  }
+folder_part read_folder_part(sqlite::connection& c, file_id folder, const std::string& path,
+                             std::string_view after, std::size_t max_entries,
+                             std::size_t max_bytes) {
+  folder_part part;
   std::size_t bytes = 0;
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    entry& e = entries[i];
+  query q(c,
+          "SELECT " OOC_ENTRY_COLUMNS
+          " FROM entry e WHERE e.parent = ? AND e.name > ? AND e.made = 1 AND e.id != 1"
+          " ORDER BY e.name",
+          folder, after);
+  while (q.next()) {
+    if (part.entries.size() == max_entries || bytes > max_bytes) {
+      part.more = true;
+      break;
+    }
+    entry& e = part.entries.emplace_back(entry_from(q));
     read_attributes(c, e);
     bytes += e.path.size() + e.fill.size() + 200;
     for (const auto& [key, value] : e.attributes) bytes += key.size() + value.size();
     if (!path.empty()) e.path.insert(0, path + '/');
-    if (bytes > max_bytes) entries.resize(i + 1);
   }
-  return entries;
+  return part;
 }
 
 }  // namespace ooc::storage

@@ -5,7 +5,6 @@
 #include <mutex>
 #include <utility>
 
-#include "storage/entry_rows.hpp"
 #include "storage/file_locks.hpp"
 #include "storage/metadata_schema.hpp"
 #include "storage/name_walk.hpp"
@@ -111,6 +110,12 @@ void local_metadata::require_maker(file_id id) const {
     refuse(EACCES, "file number " + std::to_string(id) + " is being made by another client");
 }
 
+bool local_metadata::is_maker(file_id id) const {
+  const std::lock_guard lock(db_->mutex);
+  query q(*db_->connection, "SELECT boot, pid_space FROM making WHERE id = ?", id);
+  return call_ && q.next() && client_of({0, 0, q.text(0), q.text(1)}) == call_->client;
+}
+
 // Reading.
 
 entry local_metadata::lookup(std::string_view path) {
@@ -145,8 +150,8 @@ entry local_metadata::find(file_id id) {
   return read_entry(*db_->connection, id, walk.path_of(id));
 }
 
-std::vector<entry> local_metadata::list_some(std::string_view path, std::string_view after,
-                                             std::size_t max_entries, std::size_t max_bytes) {
+folder_part local_metadata::list_part(std::string_view path, std::string_view after,
+                                      std::size_t max_entries, std::size_t max_bytes) {
   const std::lock_guard lock(db_->mutex);
   const transaction t(*db_->connection, transaction_kind::read);
   const name_walk walk(*db_->connection, who_);
@@ -154,10 +159,10 @@ std::vector<entry> local_metadata::list_some(std::string_view path, std::string_
   const std::string clean = join_path(split_path(path));
   if (n.kind == entry_kind::file) {
     if (!after.empty()) return {};
-    return {read_entry(*db_->connection, n.id, clean)};
+    return {{read_entry(*db_->connection, n.id, clean)}, false};
   }
   walk.require(n, may_read, path, "list it");
-  return read_some_of_folder(*db_->connection, n.id, clean, after, max_entries, max_bytes);
+  return read_folder_part(*db_->connection, n.id, clean, after, max_entries, max_bytes);
 }
 
 std::vector<entry> local_metadata::list(std::string_view path) {

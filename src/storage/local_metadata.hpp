@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "storage/call_log.hpp"
+#include "storage/entry_rows.hpp"
 #include "storage/metadata_service.hpp"
 
 namespace ooc::storage {
@@ -44,6 +45,8 @@ class local_metadata final : public metadata_service {
   local_metadata as(credentials who, const remote_call& call) const;
   /// What this call did, if it was done before; for create() and remove() the entry it was about.
   std::optional<entry> outcome() const;
+  /// True where the client is making this file.
+  bool is_maker(file_id id) const;
   /// For servers, once before the first call: makes the tables that they need, and says which of
   /// the clients that make files may still be there.  `alive` is called under the database's mutex.
   void serve(std::function<bool(const client_key&)> alive);
@@ -51,10 +54,10 @@ class local_metadata final : public metadata_service {
   std::vector<client_key> clients() const;
   /// The last call of this client need not be remembered any more.
   void forget_client(const client_key& client);
-  /// list() in pieces: the entries of a folder whose names are greater than `after`, until they are
+  /// list() in parts: the entries of a folder whose names are greater than `after`, until they are
   /// `max_entries` or their texts pass `max_bytes`.
-  std::vector<entry> list_some(std::string_view path, std::string_view after,
-                               std::size_t max_entries, std::size_t max_bytes);
+  folder_part list_part(std::string_view path, std::string_view after, std::size_t max_entries,
+                        std::size_t max_bytes);
 
   entry lookup(std::string_view path) override;
   entry open(std::string_view path, bool write) override;

@@ -126,8 +126,7 @@ void metadata_link::connect_once(deadline_point deadline) {
 }
 
 pb::Answer metadata_link::ask_now(const pb::Call& c, deadline_point deadline) {
-  const auto answer =
-      connection_.ask(wire::frame_kind::metadata, c.SerializeAsString(), deadline);
+  const auto answer = connection_.ask(wire::frame_kind::metadata, c.SerializeAsString(), deadline);
   if (answer.header.has(wire::frame_header::failed)) wire::throw_failure(answer.body);
   return wire::parse_body<pb::Answer>(answer.body);
 }

@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr auto lock_patience = 60s;     // as on local stores
+constexpr auto lock_patience = 60s;    // as on local stores
 constexpr auto renewal_patience = 5s;  // there is time to try again
 
 pb::Call about(pb::Operation op, std::string_view path) {
@@ -76,8 +76,8 @@ cluster_info remote_metadata::cluster() {
 }
 
 metadata_statistics remote_metadata::statistics() {
-  const auto m = wire::parse_body<pb::MetadataStatistics>(
-      link_->ask(wire::frame_kind::stats, "statistics"));
+  const auto m =
+      wire::parse_body<pb::MetadataStatistics>(link_->ask(wire::frame_kind::stats, "statistics"));
   metadata_statistics s;
   s.version = m.version();
   s.started_ns = m.started_ns();
@@ -168,8 +168,8 @@ ticket_ptr remote_metadata::removal_ticket(file_id id) {
 entry remote_metadata::create(std::string_view path, const new_file& f) {
   pb::Call c = about(pb::OP_CREATE, path);
   wire::write_new_file(f, *c.mutable_file());
-  return entry_of(link_->call(c), wire::right_read | wire::right_write | wire::right_make |
-                                      wire::right_remove);
+  return entry_of(link_->call(c),
+                  wire::right_read | wire::right_write | wire::right_make | wire::right_remove);
 }
 
 void remote_metadata::commit(file_id id) {

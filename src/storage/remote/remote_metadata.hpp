@@ -59,8 +59,8 @@ struct cluster_info {
 /// What a metadata server says of itself.
 struct metadata_statistics {
   std::string version;
-  std::uint64_t started_ns = 0;   ///< since 1970, UTC
-  std::uint64_t calls = 0;        ///< answered, failures included
+  std::uint64_t started_ns = 0;  ///< since 1970, UTC
+  std::uint64_t calls = 0;       ///< answered, failures included
   std::uint64_t failures = 0;
   std::uint64_t connections = 0;  ///< open now
   std::uint64_t clients = 0;      ///< with a connection, a lease or a file being made

@@ -28,8 +28,8 @@ constexpr wire::frame_limits answer_limits{.body = 16 << 20, .payload = 0};
 /// Waits until the socket can be read or written; false where the deadline has passed.
 bool wait_for(int fd, short events, deadline_point deadline) {
   for (;;) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(
-        deadline - std::chrono::steady_clock::now());
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
     if (left.count() <= 0) return false;
     pollfd p{fd, events, 0};
     const int n = ::poll(&p, 1, static_cast<int>(std::min<std::int64_t>(left.count(), 60'000)));
@@ -183,8 +183,7 @@ void server_connection::fill(std::size_t wanted, deadline_point deadline) {
   }
 }
 
-frame_header server_connection::receive(const wire::frame_limits& limits,
-                                        deadline_point deadline) {
+frame_header server_connection::receive(const wire::frame_limits& limits, deadline_point deadline) {
   frame_header h;
   fill(sizeof h, deadline);
   std::memcpy(&h, buffer_.data() + begin_, sizeof h);

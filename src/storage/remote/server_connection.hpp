@@ -63,7 +63,7 @@ class server_connection {
   file_descriptor socket_;
   wire::server_info server_;
   std::uint64_t last_id_ = 0;
-  std::string buffer_;      // received; grows to the longest frame
+  std::string buffer_;               // received; grows to the longest frame
   std::size_t begin_ = 0, end_ = 0;  // of what is not consumed
   std::string_view body_;
 };
