@@ -29,7 +29,7 @@ constexpr std::uint64_t max_holding = 4 * io_part::max_bytes;  // received, not 
 constexpr std::uint64_t max_unsent = 2 * io_part::max_bytes;   // read, not yet taken by the client
 constexpr auto handshake_limit = 10s;
 constexpr auto stuck_limit = 30s;
-constexpr auto still_busy = 2s;  // a client is told this often that its request is being served
+constexpr auto still_busy = 1s;  // a client is told this often that its request is being served
 
 [[noreturn]] void broken(const std::string& why) {
   throw wire::connection_error(std::make_error_code(std::errc::protocol_error), why);
