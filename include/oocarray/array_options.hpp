@@ -3,10 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "oocarray/access.hpp"
+#include "oocarray/process_group.hpp"
 #include "oocarray/striping.hpp"
 
 namespace ooc {
@@ -63,6 +65,17 @@ struct array_options {
   /// so; without it a second writing process is refused.  A block that is written to takes twice its
   /// memory, and overwrite() saves nothing.
   bool shared = false;
+
+  /// The ranks that use this array together (mpi_group() of oocarray/mpi.hpp): creating, opening,
+  /// sync() and close() are then collective, and `shared` goes without saying.  All ranks pass the
+  /// same arguments; the default block is that of rank 0.
+  std::shared_ptr<process_group> group = {};
+
+  /// Every rank writes to its own part only (ooc_array::local_box()): blocks within it are then
+  /// written whole, without a copy, and overwrite() works on them.  A write to a block outside the
+  /// part ends the process with a message; one that hits a neighbour's element in a block that parts
+  /// share is an error of the writeback() or sync() that follows.
+  bool owner_computes = false;
 
   access_pattern pattern = access_pattern::automatic;
 };

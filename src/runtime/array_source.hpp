@@ -13,6 +13,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "runtime/array_geometry.hpp"
@@ -40,6 +41,10 @@ class array_source : public block_source {
   void set(const array_geometry& g, file_ptr file);
   state_ptr current() const;
 
+  /// Only elements of `part` may be sent by store_changes(): another one is refused.  Before the first
+  /// transfer.
+  void set_part(const index_box& part) { part_ = part; }
+
   /// Remembers a box; the caller marks its blocks in the segment afterwards.
   void promise(const index_box& box);
   void clear_promises();
@@ -61,8 +66,10 @@ class array_source : public block_source {
   };
   class reader;
 
+  failure outside_part(const array_geometry& g, block_index b, const request& stray) const;
   void publish(std::unique_ptr<const snapshot> next);
 
+  std::optional<index_box> part_;
   mutable std::mutex mutex_;
   state_ptr state_;                                         ///< mutex_
   std::vector<std::unique_ptr<const snapshot>> snapshots_;  ///< mutex_; the last one is current

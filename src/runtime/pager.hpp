@@ -41,6 +41,7 @@ class pager {
   failure writeback(segment_state& s);
   segment::invalidated invalidate(segment_state& s, std::span<const block_range> which,
                                   bool discard);
+  void mark_dirty_as_written(segment_state& s);
   void prefetch(segment_state& s, std::span<const block_range> which);
   void advise(segment_state& s, access_pattern p);
   void promise(segment_state& s, std::span<const block_range> which);
@@ -118,6 +119,7 @@ class pager {
   failure pin_block(segment_state& s, block_index b, bool write);
   segment::invalidated drop(segment_state& s, block_index b, bool discard);
   void drop_partial(lock_type& l, frame* f) noexcept;
+  void count_invalidated(const segment_state& s) noexcept;
 
   failure described(const segment_state& s, block_index b, const char* what,
                     const failure& cause) const;

@@ -139,6 +139,8 @@ void pager::load(frame* f, load_part part) {
     const std::uint64_t bytes =
         s.source->load(b, part, f->memory, [this, f](const failure& r) { on_loaded(f, r); });
     counters::add(memory_.count().bytes_read, bytes);
+    if (s.at(b).known.exchange(1, std::memory_order_relaxed))
+      counters::add(memory_.count().bytes_reread, bytes);
   } catch (const std::exception& e) {
     on_loaded(f, {std::make_error_code(std::errc::not_enough_memory), e.what()});
   }
@@ -209,7 +211,9 @@ void pager::fetch_ahead(lock_type& l, const event& e) {
   if (limit == 0) return;
   wanted_.clear();
   s.streams.touched(e.block, s.blocks.load(std::memory_order_relaxed), limit, wanted_);
+  const bool near = s.options.near.contains(e.block);
   for (block_index b : wanted_) {
+    if (near && !s.options.near.contains(b)) continue;
     if (s.at(b).state() != block_state::out) continue;
     if (!fetch(l, s, b)) return;
   }

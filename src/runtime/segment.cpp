@@ -96,6 +96,27 @@ segment::invalidated segment::invalidate(std::span<const block_range> which, boo
   return pager_.invalidate(*state_, which, discard);
 }
 
+std::vector<block_range> segment::take_written() {
+  std::vector<block_range> written;
+  const block_index count = state_->blocks;
+  for (block_index b = 0; b < count; ++b) {
+    std::atomic<std::uint8_t>& mark = state_->at(b).written;
+    if (!mark.load(std::memory_order_relaxed)) continue;
+    mark.store(0, std::memory_order_relaxed);
+    if (!written.empty() && written.back().last == b)
+      ++written.back().last;
+    else
+      written.push_back({b, b + 1});
+  }
+  pager_.mark_dirty_as_written(*state_);
+  return written;
+}
+
+void segment::note_written(std::span<const block_range> which) {
+  for (const block_range& r : which)
+    for (block_index b = r.first; b < r.last; ++b) state_->at(b).written = 1;
+}
+
 void segment::prefetch(std::span<const block_range> which) {
   pager_.prefetch(*state_, which);
 }

@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "oocarray/access.hpp"
@@ -23,6 +24,7 @@
 
 namespace ooc::detail {
 
+class array_geometry;
 class array_source;
 class file_claim;
 class segment;
@@ -30,6 +32,7 @@ struct array_entry;
 struct array_plan;
 struct block_range;
 struct index_box;
+struct part_blocks;
 
 enum class memory_layout : std::uint8_t { right, tiled };
 
@@ -93,7 +96,14 @@ class array_core {
   striping stripes() const;
   ooc::buffering buffers() const noexcept;
 
+  /// Rows [first, second) of a rank's part; all rows without a group.  Throws usage_error
+  /// (errc::invalid_request) for a rank that the group does not have.
+  std::pair<std::size_t, std::size_t> rows_of(int rank) const;
+  int rank() const noexcept { return group_ ? group_->rank() : 0; }
+  int ranks() const noexcept { return group_ ? group_->size() : 1; }
+
   void writeback(durability d);
+  void sync();
   std::uint64_t dirty_blocks() const;
   void invalidate(bool discard);
   void prefetch(box_view b) const;
@@ -120,6 +130,12 @@ class array_core {
   array_source& source() const noexcept { return *source_; }
 
  private:
+  void make(runtime& rt, const array_request& r);
+  void open_existing(runtime& rt, const array_request& r);
+  void come_together(runtime& rt, const array_request& r);
+  part_blocks limit_to_part(const array_geometry& g);
+  void check_unpinned(const char* operation) const;
+  void check_in_part(const index_box& box) const;
   index_box checked(box_view b, const char* operation) const;
   void set_up(runtime& rt, const array_request& r, const array_plan& plan);
   void make_file(const array_request& r, const array_plan& plan);
@@ -132,6 +148,8 @@ class array_core {
   std::unique_ptr<file_claim> claim_;
   std::unique_ptr<array_source> source_;
   std::unique_ptr<detail::segment> segment_;  ///< empty: closed
+  std::shared_ptr<process_group> group_;      ///< empty: this process alone
+  bool owner_computes_ = false;
   std::uint64_t buffers_ = 0;
   mutable std::atomic<std::uint64_t> pins_{0};
 };
