@@ -210,9 +210,9 @@ void faulty_io_service::resize(shape_ptr file, std::uint32_t turn, std::uint64_t
          [=, this](completion d) { inner_->resize(file, turn, old_size, std::move(d)); });
 }
 
-void faulty_io_service::remove(file_id id, completion done) {
+void faulty_io_service::remove(shape_ptr file, completion done) {
   simple(io_call::remove, std::move(done),
-         [=, this](completion d) { inner_->remove(id, std::move(d)); });
+         [=, this](completion d) { inner_->remove(file, std::move(d)); });
 }
 
 void faulty_io_service::sync(shape_ptr file, std::uint32_t turn, completion done) {

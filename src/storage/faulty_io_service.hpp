@@ -71,7 +71,7 @@ class faulty_io_service final : public io_service {
              completion done) override;
   void create(shape_ptr file, std::uint32_t turn, completion done) override;
   void resize(shape_ptr file, std::uint32_t turn, std::uint64_t old_size, completion done) override;
-  void remove(file_id id, completion done) override;
+  void remove(shape_ptr file, completion done) override;
   void sync(shape_ptr file, std::uint32_t turn, completion done) override;
   void verify(shape_ptr file, std::uint32_t turn,
               std::function<void(const failure&, verify_report)> done) override;

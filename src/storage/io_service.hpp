@@ -31,6 +31,15 @@ namespace ooc::storage {
 
 using file_id = std::uint64_t;
 
+/// Proof of a right to a file, handed out by the metadata service of a served store and shown to its
+/// nodes.  Renewed behind the scenes while anybody holds it.  Thread-safe.
+class access_ticket {
+ public:
+  virtual ~access_ticket() = default;
+  virtual std::string bytes() const = 0;
+};
+using ticket_ptr = std::shared_ptr<const access_ticket>;
+
 /// What a node must know of a file to find its share of a request.  Filled from the metadata.
 /// Kept alive by shared_ptr until the last operation on it is done.
 struct file_shape {
@@ -40,6 +49,7 @@ struct file_shape {
   bool sparse = false;           ///< do not reserve space at creation
   std::vector<std::byte> fill;   ///< repeated from file offset 0 where nothing was written; empty: zeros
   std::string name;              ///< path in the store, for messages only
+  ticket_ptr ticket;             ///< empty on local stores, which ask for none
 };
 
 using shape_ptr = std::shared_ptr<const file_shape>;
@@ -66,12 +76,14 @@ class io_service {
                      completion done) = 0;
 
   /// Makes the share, reserving its space unless the file is sparse.  ENOSPC leaves nothing behind.
+  /// A file has shares only on the nodes that hold at least one of its bytes.
   virtual void create(shape_ptr file, std::uint32_t turn, completion done) = 0;
   /// Grows (reserving unless sparse) or shrinks the share from what it had at `old_size` to what
-  /// `file->size` gives it.
+  /// `file->size` gives it.  A share that held nothing is made where there is none.
   virtual void resize(shape_ptr file, std::uint32_t turn, std::uint64_t old_size,
                       completion done) = 0;
-  virtual void remove(file_id id, completion done) = 0;
+  /// Removes the share of the file with this id; only id, name and ticket of `file` count.
+  virtual void remove(shape_ptr file, completion done) = 0;
   /// All acknowledged writes of the share become durable.  A failed sync is final for those data.
   virtual void sync(shape_ptr file, std::uint32_t turn, completion done) = 0;
   /// Reads the whole share against its checksums.

@@ -124,13 +124,15 @@ entry local_metadata::create(std::string_view path, const new_file& f) {
   run(c,
       "INSERT INTO entry (parent, name, kind, made, owner, grp, mode, created_ns, changed_ns, size,"
       " sn, nn, sf, sparse, fill, element_type, element_size, extents, max_extent, tile)"
-      " VALUES (?, ?, 2, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-      p.parent.id, p.name, who_.uid, who_.gid, f.mode & 07777, now, now, f.size, f.striping.sn,
+      " VALUES (?, ?, 2, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      p.parent.id, p.name, f.finished, who_.uid, who_.gid, f.mode & 07777, now, now, f.size, f.striping.sn,
       f.striping.nn, f.striping.sf, f.sparse, f.fill, f.array.element_type, f.array.element_size,
       numbers_to_text(f.array.extents), f.array.max_extent, numbers_to_text(f.array.tile));
   const auto id = static_cast<file_id>(c.last_insert_id());
   const process_identity& me = db_->me;
-  run(c, "INSERT INTO making VALUES (?, ?, ?, ?, ?)", id, me.pid, me.start, me.boot, me.pid_space);
+  if (!f.finished)
+    run(c, "INSERT INTO making VALUES (?, ?, ?, ?, ?)", id, me.pid, me.start, me.boot,
+        me.pid_space);
   entry e = read_entry(c, id, join_path(split_path(path)));
   t.commit();
   return e;
@@ -251,6 +253,14 @@ entry local_metadata::remove(std::string_view path) {
 void local_metadata::forget(file_id id) {
   const std::lock_guard lock(db_->mutex);
   run(*db_->connection, "DELETE FROM removed WHERE id = ?", id);
+}
+
+ticket_ptr local_metadata::removal_ticket(file_id id) {
+  const std::lock_guard lock(db_->mutex);
+  query q(*db_->connection, "SELECT 1 FROM entry WHERE id = ?", id);
+  if (q.next())
+    refuse(EBUSY, "file number " + std::to_string(id) + " is in use; its shares cannot be removed");
+  return {};
 }
 
 namespace {

@@ -43,6 +43,7 @@ class local_metadata final : public metadata_service {
   void rename(std::string_view from, std::string_view to) override;
   entry remove(std::string_view path) override;
   void forget(file_id id) override;
+  ticket_ptr removal_ticket(file_id id) override;
   void set_size(file_id id, std::uint64_t size, const std::vector<std::uint64_t>& extents) override;
   void set_attribute(std::string_view path, std::string_view key, std::string_view value) override;
   void remove_attribute(std::string_view path, std::string_view key) override;

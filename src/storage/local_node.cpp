@@ -162,9 +162,8 @@ class local_io_service final : public io_service {
     pool_->submit(std::move(op));
   }
 
-  void remove(file_id id, completion done) override {
-    auto op = make(io_kind::remove, nullptr, 0, std::move(done));
-    op->id = id;
+  void remove(shape_ptr file, completion done) override {
+    auto op = make(io_kind::remove, std::move(file), 0, std::move(done));
     pool_->submit(std::move(op));
   }
 

@@ -56,6 +56,7 @@ struct entry {
   std::vector<std::byte> fill;     ///< one element's bytes; empty: zeros
   array_description array;
   std::map<std::string, std::string> attributes;  ///< free, set by users
+  ticket_ptr ticket;               ///< for the nodes: what the asker may do with a file; see io_service
 };
 
 struct new_file {
@@ -65,6 +66,7 @@ struct new_file {
   std::vector<std::byte> fill;
   array_description array;
   std::uint32_t mode = 0644;
+  bool finished = false;           ///< committed with its creation: an empty file needs no shares
 };
 
 class metadata_service {
@@ -87,6 +89,9 @@ class metadata_service {
   virtual entry remove(std::string_view path) = 0;
   /// The shares of a removed or abandoned file are gone from every node.
   virtual void forget(file_id id) = 0;
+  /// What the nodes want to see before they remove shares of a file that is gone: `id` must not be
+  /// that of a file that is there or being made (EBUSY).  Empty on local stores.
+  virtual ticket_ptr removal_ticket(file_id id) = 0;
   virtual void set_size(file_id id, std::uint64_t size, const std::vector<std::uint64_t>& extents) = 0;
   virtual void set_attribute(std::string_view path, std::string_view key, std::string_view value) = 0;
   virtual void remove_attribute(std::string_view path, std::string_view key) = 0;

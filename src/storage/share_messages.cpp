@@ -15,10 +15,9 @@ failure with_cause(std::error_code code, std::string what) {
 }
 
 std::string subject(const node_folder& folder, const operation& op, const char* what) {
-  const file_id id = op.file ? op.file->id : op.id;
   std::string t = "node " + folder.path().string() + ": " + what + " of ";
-  if (op.file) t += "'" + op.file->name + "' ";
-  return t + "(" + node_folder::relative(id) + ") failed";
+  if (!op.file->name.empty()) t += "'" + op.file->name + "' ";
+  return t + "(" + node_folder::relative(op.file->id) + ") failed";
 }
 
 const char* remedy(int error) {

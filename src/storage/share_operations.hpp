@@ -26,7 +26,6 @@ struct operation {
   request_ptr wanted;
   std::byte* memory = nullptr;  ///< of a write: only read
   std::uint64_t old_size = 0;   ///< resize
-  file_id id = 0;               ///< remove
 
   failure result;
   verify_report report;                    ///< verify

@@ -91,6 +91,16 @@ failure share_operations::create(operation& op) {
 
 bool share_operations::resize(operation& op, io_worker& w) {
   if (!op.claimed) {
+    const striping& s = op.file->striping;
+    const bool held_nothing = s.nn != 0 && s.sf != 0 && op.turn < s.nn &&
+                              s.share_size(op.turn, op.old_size) == 0;
+    if (held_nothing && cache_.get(op.file->id, op.target) == ENOENT) {
+      // What a creation that was cut short left behind is in the way.
+      ::unlink(folder_.sums(op.file->id).c_str());
+      ::unlink(folder_.data(op.file->id).c_str());
+      op.result = create(op);
+      return true;
+    }
     if (!begin(op, "resizing")) return true;
     if (!claim(op, {all_chunks}, true)) return false;
   }
@@ -148,7 +158,7 @@ failure share_operations::resize_claimed(operation& op, io_worker& w) {
 bool share_operations::remove(operation& op) {
   if (!op.claimed) {
     // A share that cannot be opened is removed all the same.
-    if (cache_.get(op.id, op.target) != 0) {
+    if (cache_.get(op.file->id, op.target) != 0) {
       op.result = remove_claimed(op);
       return true;
     }
@@ -164,10 +174,10 @@ bool share_operations::remove(operation& op) {
 }
 
 failure share_operations::remove_claimed(operation& op) {
-  cache_.drop(op.id);
+  cache_.drop(op.file->id);
   int error = 0;
   bool found = false;
-  for (const auto& path : {folder_.undo(op.id), folder_.data(op.id), folder_.sums(op.id)}) {
+  for (const auto& path : {folder_.undo(op.file->id), folder_.data(op.file->id), folder_.sums(op.file->id)}) {
     if (::unlink(path.c_str()) == 0)
       found = true;
     else if (errno != ENOENT)

@@ -66,6 +66,7 @@ void check_file(store_core& core, const entry& e, check_result& result,
   shape->sparse = e.sparse;
   shape->fill = e.fill;
   shape->name = e.path;
+  shape->ticket = e.ticket;
   const auto& nodes = core.nodes();
   if (e.striping.nn == 0 || e.striping.nn > nodes.size() || e.striping.sn >= nodes.size() ||
       e.striping.sf == 0) {
@@ -74,14 +75,15 @@ void check_file(store_core& core, const entry& e, check_result& result,
     return;
   }
   ++result.files;
-  std::vector<std::future<share_outcome>> running;
+  std::vector<std::pair<std::uint64_t, std::future<share_outcome>>> running;
   for (std::uint32_t t = 0; t < e.striping.nn; ++t)
-    running.push_back(
-        start_verify(*nodes[(e.striping.sn + std::size_t{t}) % nodes.size()], shape, t));
+    if (const std::uint64_t bytes = e.striping.share_size(t, e.size); bytes != 0)
+      running.emplace_back(
+          bytes, start_verify(*nodes[(e.striping.sn + std::size_t{t}) % nodes.size()], shape, t));
   std::vector<share_outcome> outcomes;
-  for (std::uint32_t t = 0; t < e.striping.nn; ++t) {
-    outcomes.push_back(running[t].get());
-    step(e.striping.share_size(t, e.size));
+  for (auto& [bytes, outcome] : running) {
+    outcomes.push_back(outcome.get());
+    step(bytes);
   }
   bool bad = false;
   for (const share_outcome& o : outcomes) bad = bad || o.f || o.report.corrupt != 0;
@@ -139,7 +141,10 @@ check_result check_store(store_core& core, std::string_view path,
 void remove_orphans(store_core& core, const std::vector<check_result::orphan>& orphans) {
   for (const auto& o : orphans) {
     std::promise<failure> removed;
-    core.nodes()[o.node]->remove(o.id, [&](const failure& f) { removed.set_value(f); });
+    auto gone = std::make_shared<file_shape>();
+    gone->id = o.id;
+    gone->ticket = core.metadata().removal_ticket(o.id);
+    core.nodes()[o.node]->remove(gone, [&](const failure& f) { removed.set_value(f); });
     const failure f = removed.get_future().get();
     if (f && f.code != std::errc::no_such_file_or_directory) throw_if(f);
   }

@@ -51,6 +51,7 @@ opened_file store_core::opened(entry e) const {
   shape->sparse = e.sparse;
   shape->fill = e.fill;
   shape->name = e.path;
+  shape->ticket = e.ticket;
   auto file = std::make_shared<const striped_file>(std::move(shape), nodes_);
   return {std::move(e), std::move(file)};
 }
@@ -65,7 +66,7 @@ opened_file store_core::open(std::string_view path, open_mode mode) {
   return opened(std::move(e));
 }
 
-opened_file store_core::make(std::string_view path, const new_file& f) {
+new_file store_core::checked(std::string_view path, const new_file& f, bool finished) const {
   const auto nodes = static_cast<std::uint32_t>(nodes_.size());
   const std::string name(path);
   new_file complete = f;
@@ -80,7 +81,12 @@ opened_file store_core::make(std::string_view path, const new_file& f) {
   if (s.sf > max_size / s.nn) refuse(name, "the stripe size times the nodes passes 2^63 - 1 bytes");
   if (f.size > max_size) refuse(name, "a file has at most 2^63 - 1 bytes");
 
-  opened_file made = opened(metadata_->create(path, complete));
+  complete.finished = finished;
+  return complete;
+}
+
+opened_file store_core::make(std::string_view path, const new_file& f) {
+  opened_file made = opened(metadata_->create(path, checked(path, f, false)));
   try {
     throw_if(made.file->create_shares());
   } catch (...) {
@@ -100,20 +106,22 @@ void store_core::commit(const opened_file& f) {
 }
 
 opened_file store_core::create(std::string_view path, const new_file& f) {
+  // An empty file has no shares: entry and commit are one step.
+  if (f.size == 0) return opened(metadata_->create(path, checked(path, f, true)));
   opened_file made = make(path, f);
   commit(made);
   return made;
 }
 
-void store_core::remove_shares_of(file_id id, const striped_file& file) {
+void store_core::remove_shares_of(const striped_file& file) {
   // If a node cannot be reached the entry stays among the dead and a later sweep tries again.
-  if (!file.remove_shares()) metadata_->forget(id);
+  if (!file.remove_shares()) metadata_->forget(file.shape().id);
 }
 
 void store_core::abandon(const opened_file& f) noexcept {
   try {
     metadata_->abandon(f.meta.id);
-    remove_shares_of(f.meta.id, *f.file);
+    remove_shares_of(*f.file);
   } catch (const std::exception&) {
     // The database cannot be reached: what is left is swept when this process has ended.
   }
@@ -122,8 +130,7 @@ void store_core::abandon(const opened_file& f) noexcept {
 void store_core::remove(std::string_view path) {
   entry e = metadata_->remove(path);
   if (e.kind == entry_kind::folder) return;
-  const file_id id = e.id;
-  remove_shares_of(id, *opened(std::move(e)).file);
+  remove_shares_of(*opened(std::move(e)).file);
 }
 
 opened_file store_core::resize_locked(const entry& now, std::uint64_t size,
@@ -172,7 +179,8 @@ void store_core::sweep() {
     e.path = "removed file " + std::to_string(id);
     e.striping = {0, static_cast<std::uint32_t>(nodes_.size()),
                   1};  // its shares may be on any node
-    remove_shares_of(id, *opened(std::move(e)).file);
+    e.ticket = metadata_->removal_ticket(id);
+    remove_shares_of(*opened(std::move(e)).file);
   }
 }
 

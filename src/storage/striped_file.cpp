@@ -60,6 +60,14 @@ std::vector<std::uint32_t> every_turn(const file_shape& shape) {
   return turns;
 }
 
+/// Those that hold at least one byte of the file: only they have a share.
+std::vector<std::uint32_t> turns_with_bytes(const file_shape& shape) {
+  std::vector<std::uint32_t> turns;
+  for (std::uint32_t t = 0; t < shape.striping.nn; ++t)
+    if (shape.striping.share_size(t, shape.size) != 0) turns.push_back(t);
+  return turns;
+}
+
 std::vector<std::uint32_t> turns_of(const request& r, const file_shape& shape) {
   const std::vector<bool> touched = turns_touched(r, shape.striping);
   std::vector<std::uint32_t> turns;
@@ -123,7 +131,7 @@ void striped_file::write(request_ptr r, const std::byte* memory, completion done
 
 void striped_file::sync(completion done) const {
   scatter(
-      all_, shape_, every_turn(*shape_), "syncing",
+      all_, shape_, turns_with_bytes(*shape_), "syncing",
       [&](io_service& n, std::uint32_t turn, completion answered) {
         n.sync(shape_, turn, std::move(answered));
       },
@@ -147,7 +155,7 @@ failure striped_file::sync() const {
 failure striped_file::create_shares() const {
   return wait([&](completion done) {
     scatter(
-        all_, shape_, every_turn(*shape_), "making",
+        all_, shape_, turns_with_bytes(*shape_), "making",
         [&](io_service& n, std::uint32_t turn, completion answered) {
           n.create(shape_, turn, std::move(answered));
         },
@@ -177,7 +185,7 @@ failure striped_file::remove_shares() const {
         [&](io_service& n, std::uint32_t, completion answered) {
           // A share that is not there (never made, or swept by another process) is as good as
           // removed.
-          n.remove(shape_->id, [answered = std::move(answered)](const failure& f) {
+          n.remove(shape_, [answered = std::move(answered)](const failure& f) {
             answered(f.code == std::errc::no_such_file_or_directory ? failure{} : f);
           });
         },

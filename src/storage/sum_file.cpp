@@ -1,7 +1,6 @@
 #include "storage/sum_file.hpp"
 
 #include <fcntl.h>
-#include <isa-l/crc.h>
 
 #include <cerrno>
 #include <cstring>
@@ -34,17 +33,6 @@ boot_id read_boot_id() {
 const boot_id& this_boot() {
   static const boot_id id = read_boot_id();
   return id;
-}
-
-std::uint32_t crc32c(const void* data, std::size_t bytes) noexcept {
-  // ISA-L's function neither inverts at the start nor at the end, and takes a non-const pointer.
-  auto* p = static_cast<unsigned char*>(const_cast<void*>(data));
-  return ~crc32_iscsi(p, static_cast<int>(bytes), 0xFFFFFFFFu);
-}
-
-std::uint32_t chunk_sum(const std::byte* chunk) noexcept {
-  const std::uint32_t crc = crc32c(chunk, chunk_size);
-  return crc == 0 ? 1 : crc;
 }
 
 int sum_file::read(std::uint64_t chunk, std::span<sum_entry> out) const noexcept {

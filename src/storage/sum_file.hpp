@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <span>
 
+#include "storage/crc32c.hpp"
 #include "storage/file_descriptor.hpp"
 #include "storage/io_service.hpp"
 
@@ -58,10 +59,6 @@ static_assert(sizeof(sum_header) == 4096 && offsetof(sum_header, unsynced) == 24
 /// The boot that this machine is in; all ones where the kernel does not say.
 const boot_id& this_boot();
 
-/// The CRC32C (Castagnoli) of bytes.
-std::uint32_t crc32c(const void* data, std::size_t bytes) noexcept;
-/// The value that an entry holds for a chunk with these bytes: its CRC32C, 1 where that is 0.
-std::uint32_t chunk_sum(const std::byte* chunk) noexcept;
 
 enum class verdict {
   good,     ///< the data are an acknowledged or at least a complete write

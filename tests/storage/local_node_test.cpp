@@ -8,10 +8,12 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <fstream>
 #include <thread>
 
-#include "storage/node_fixture.hpp"
 #include "random_seed.hpp"
+#include "storage/node_fixture.hpp"
+#include "storage/node_folder.hpp"
 
 using namespace ooc::testing;
 using namespace ooc;
@@ -253,6 +255,24 @@ TEST_CASE("shares are created once, listed and removed") {
   CHECK_FALSE(ooc::testing::remove(*node, 5));
   CHECK(list(*node).second == std::vector<file_id>{7, 261});
   CHECK_FALSE(create(*node, make_shape(5, {0, 1, 4096}, 10)));
+}
+
+TEST_CASE("a share that held nothing is made when it grows, whatever a crash left of it") {
+  temporary_folder folder;
+  auto node = open_local_node(folder.path());
+  REQUIRE_FALSE(resize(*node, make_shape(5, {0, 1, 4096}, 10), 0, 0));
+  CHECK(list(*node).second == std::vector<file_id>{5});
+  std::vector<std::byte> bytes(10, std::byte{7}), back(10);
+  const auto shape = make_shape(5, {0, 1, 4096}, 10);
+  REQUIRE_FALSE(write(*node, shape, 0, request::contiguous(0, 10), bytes.data()));
+  REQUIRE_FALSE(read(*node, shape, 0, request::contiguous(0, 10), back.data()));
+  CHECK(back == bytes);
+  // Half of a creation.
+  fs::create_directories(folder.path() / "shares" / "06");
+  std::ofstream(folder.path() / (node_folder::relative(6) + ".sum"));
+  REQUIRE_FALSE(resize(*node, make_shape(6, {0, 1, 4096}, 10), 0, 0));
+  REQUIRE_FALSE(
+      read(*node, make_shape(6, {0, 1, 4096}, 10), 0, request::contiguous(0, 10), back.data()));
 }
 
 TEST_CASE("creation reserves the space unless the file is sparse") {

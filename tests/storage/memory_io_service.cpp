@@ -122,7 +122,8 @@ void memory_io_service::resize(shape_ptr file, std::uint32_t turn, std::uint64_t
     f = failure_of(operation::resize);
     const std::uint64_t before = file->striping.share_size(turn, old_size);
     const std::uint64_t after = file->striping.share_size(turn, file->size);
-    const auto s = shares_.find(file->id);
+    auto s = shares_.find(file->id);
+    if (!f && s == shares_.end() && before == 0) s = shares_.emplace(file->id, share_data{}).first;
     if (!f && s == shares_.end()) f = missing(file->id);
     if (!f && !file->sparse && after > before && after - before > capacity_)
       f = {{ENOSPC, std::generic_category()}, "full"};
@@ -138,7 +139,8 @@ void memory_io_service::resize(shape_ptr file, std::uint32_t turn, std::uint64_t
   done(named(std::move(f), *file));
 }
 
-void memory_io_service::remove(file_id id, completion done) {
+void memory_io_service::remove(shape_ptr file, completion done) {
+  const file_id id = file->id;
   failure f;
   {
     const std::lock_guard lock(mutex_);

@@ -106,7 +106,9 @@ inline failure sync(io_service& n, const shape_ptr& f, std::uint32_t turn = 0) {
 }
 
 inline failure remove(io_service& n, file_id id) {
-  return wait_for([&](completion done) { n.remove(id, std::move(done)); });
+  auto gone = std::make_shared<file_shape>();
+  gone->id = id;
+  return wait_for([&](completion done) { n.remove(gone, std::move(done)); });
 }
 
 inline std::pair<failure, verify_report> verify(io_service& n, const shape_ptr& f,

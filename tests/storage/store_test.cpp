@@ -100,6 +100,29 @@ TEST_CASE("create makes shares on the nodes in use and remove takes them away") 
   CHECK(code_of([&] { s.core->open("a", open_mode::read); }, "a").value() == ENOENT);
 }
 
+TEST_CASE("nodes that hold no byte of a file have no share of it until it grows") {
+  memory_store s(3);
+  const auto holders = [&] {
+    std::string all;
+    for (const auto& node : s.nodes) all += node->shares().empty() ? '-' : 'x';
+    return all;
+  };
+  new_file n = plain(0);
+  n.striping = {1, 3, 4096};
+  opened_file f = s.core->create("a", n);
+  CHECK(holders() == "---");
+  CHECK(s.metadata->unfinished().empty());
+  CHECK(s.core->open("a", open_mode::read).meta.size == 0);
+  CHECK_NOTHROW(s.core->sync(f));
+  f = s.core->resize(f, 5000, {});
+  CHECK(holders() == "-xx");
+  f = s.core->grow(f, 9000);
+  CHECK(holders() == "xxx");
+  s.core->remove("a");
+  CHECK(holders() == "---");
+  CHECK(s.metadata->dead().empty());
+}
+
 TEST_CASE("a create that finds one disk full leaves nothing behind") {
   memory_store s(4);
   s.nodes[2]->set_capacity(1000);

@@ -1,0 +1,78 @@
+#include "storage/io_part.hpp"
+
+#include <algorithm>
+
+#include "storage/crc32c.hpp"
+
+namespace ooc::storage {
+
+io_part part_cutter::next() {
+  io_part part;
+  while (!at_end() && part.bytes < io_part::max_bytes && part.pieces.size() < io_part::max_pieces) {
+    const piece& whole = pieces_[next_];
+    piece p{whole.node_offset + taken_, whole.memory_offset + taken_, whole.length - taken_};
+    const std::uint64_t room = io_part::max_bytes - part.bytes;
+    if (p.length > room) {
+      const std::uint64_t end = (p.node_offset + room) / chunk_size * chunk_size;
+      if (end <= p.node_offset) break;  // less than a chunk is left: the next part begins with it
+      p.length = end - p.node_offset;
+    }
+    part.pieces.push_back(p);
+    part.bytes += p.length;
+    taken_ += p.length;
+    if (taken_ == whole.length) {
+      ++next_;
+      taken_ = 0;
+    }
+  }
+  for_each_chunk(
+      part, [&](std::uint64_t, std::uint64_t) { ++part.whole; },
+      [&](std::uint64_t, std::uint64_t) { part.rest = true; });
+  return part;
+}
+
+io_part packed(io_part p) {
+  std::uint64_t at = 0;
+  for (piece& one : p.pieces) {
+    one.memory_offset = at;
+    at += one.length;
+  }
+  return p;
+}
+
+void compute_sums(const io_part& p, const std::byte* memory, std::uint32_t* sums) noexcept {
+  std::uint32_t rest = 0;
+  for_each_chunk(
+      p, [&](std::uint64_t, std::uint64_t at) { *sums++ = chunk_sum(memory + at); },
+      [&](std::uint64_t at, std::uint64_t n) { rest = crc32c(memory + at, n, rest); });
+  if (p.rest) *sums = rest;
+}
+
+bool sums_match(const io_part& p, const std::byte* memory, const std::uint32_t* sums) noexcept {
+  std::uint32_t rest = 0;
+  bool match = true;
+  for_each_chunk(
+      p, [&](std::uint64_t, std::uint64_t at) { match &= *sums++ == chunk_sum(memory + at); },
+      [&](std::uint64_t at, std::uint64_t n) { rest = crc32c(memory + at, n, rest); });
+  return match && (!p.rest || *sums == rest);
+}
+
+std::uint32_t rest_sum(const io_part& p, const std::byte* memory) noexcept {
+  std::uint32_t rest = 0;
+  for_each_chunk(
+      p, [](std::uint64_t, std::uint64_t) {},
+      [&](std::uint64_t at, std::uint64_t n) { rest = crc32c(memory + at, n, rest); });
+  return rest;
+}
+
+void append_memory(const io_part& p, std::byte* memory, std::vector<iovec>& to) {
+  for (const piece& one : p.pieces) {
+    std::byte* const at = memory + one.memory_offset;
+    if (!to.empty() && static_cast<std::byte*>(to.back().iov_base) + to.back().iov_len == at)
+      to.back().iov_len += one.length;
+    else
+      to.push_back({at, one.length});
+  }
+}
+
+}  // namespace ooc::storage

@@ -1,0 +1,38 @@
+// An I/O node behind a server: the client of ooc-iod.
+//
+// One connection per address of the server; requests go to the one with the least to do.  A request
+// is answered or fails within the deadline: lost connections are made again, with growing pauses,
+// and what they left unanswered is sent again after the server has fenced the lost connection (it
+// will do nothing more for it), so that a repetition is harmless.  The memory of a request is out of
+// use when its completion is called: its connection has answered, or has been torn down.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "storage/metadata_service.hpp"
+
+namespace ooc::storage {
+
+/// The process as the servers know it.
+struct client_identity {
+  std::array<std::uint8_t, 16> id{};  ///< random, of this client
+  credentials who;
+  std::string key;                    ///< the cluster key's 32 bytes; empty: none
+};
+
+struct remote_node_options {
+  std::uint32_t index = 0;             ///< among the nodes of the store, for messages
+  std::vector<std::string> addresses;  ///< "host:port", "[v6]:port" or "unix:/path", at least one
+  std::string store_uuid;              ///< a server of another store is refused
+  client_identity client;
+  std::chrono::milliseconds deadline{30'000};
+};
+
+std::shared_ptr<io_service> open_remote_node(remote_node_options options);
+
+}  // namespace ooc::storage

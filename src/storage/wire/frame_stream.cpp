@@ -1,0 +1,250 @@
+#include "storage/wire/frame_stream.hpp"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <cerrno>
+#include <cstring>
+
+namespace ooc::wire {
+
+namespace asio = boost::asio;
+
+namespace {
+
+constexpr std::size_t buffer_bytes = 16 << 10;  // headers, bodies and small payloads in one call
+constexpr std::size_t max_parts = 1024;         // IOV_MAX
+
+[[noreturn]] void lost(int error) {
+  throw connection_error({error, std::generic_category()}, "the connection was lost");
+}
+
+[[noreturn]] void unreadable(const std::string& why) {
+  throw connection_error({EPROTO, std::generic_category()}, why);
+}
+
+}  // namespace
+
+void drop_front(std::span<iovec>& parts, std::size_t bytes) noexcept {
+  while (!parts.empty() && bytes >= parts.front().iov_len) {
+    bytes -= parts.front().iov_len;
+    parts = parts.subspan(1);
+  }
+  if (bytes == 0) return;
+  parts.front().iov_base = static_cast<char*>(parts.front().iov_base) + bytes;
+  parts.front().iov_len -= bytes;
+}
+
+// Reading.
+
+frame_reader::frame_reader(stream_socket& s, frame_limits limits)
+    : socket_(s), limits_(limits), buffer_(buffer_bytes) {}
+
+asio::awaitable<std::size_t> frame_reader::receive(std::span<iovec> to) {
+  for (;;) {
+    msghdr m{};
+    m.msg_iov = to.data();
+    m.msg_iovlen = std::min(to.size(), max_parts);
+    const ssize_t n = ::recvmsg(socket_.native_handle(), &m, MSG_DONTWAIT);
+    if (n > 0) {
+      received_ += static_cast<std::uint64_t>(n);
+      co_return static_cast<std::size_t>(n);
+    }
+    if (n == 0) lost(ECONNRESET);
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN && errno != EWOULDBLOCK) lost(errno);
+    boost::system::error_code ec;
+    co_await socket_.async_wait(stream_socket::wait_read,
+                                asio::redirect_error(asio::use_awaitable, ec));
+    if (ec) lost(ECONNRESET);
+  }
+}
+
+asio::awaitable<void> frame_reader::fill(std::size_t wanted) {
+  if (end_ - begin_ >= wanted) co_return;
+  if (begin_ == end_) begin_ = end_ = 0;
+  if (buffer_.size() - begin_ < wanted) {
+    std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+    end_ -= begin_;
+    begin_ = 0;
+  }
+  while (end_ - begin_ < wanted) {
+    iovec space{buffer_.data() + end_, buffer_.size() - end_};
+    end_ += co_await receive({&space, 1});
+  }
+}
+
+asio::awaitable<frame_header> frame_reader::next() {
+  co_await fill(sizeof(frame_header));
+  frame_header h;
+  std::memcpy(&h, buffer_.data() + begin_, sizeof h);
+  begin_ += sizeof h;
+  if (const std::string fault = header_fault(h, limits_); !fault.empty()) unreadable(fault);
+  body_.resize(h.body_bytes);
+  iovec whole{body_.data(), body_.size()};
+  co_await payload({&whole, 1});
+  if (const std::string fault = body_fault(h, body_); !fault.empty()) unreadable(fault);
+  co_return h;
+}
+
+asio::awaitable<void> frame_reader::payload(std::span<iovec> to) {
+  while (!to.empty() && begin_ != end_) {
+    const std::size_t n = std::min(to.front().iov_len, end_ - begin_);
+    std::memcpy(to.front().iov_base, buffer_.data() + begin_, n);
+    begin_ += n;
+    drop_front(to, n);
+  }
+  std::size_t wanted = 0;
+  for (const iovec& part : to) wanted += part.iov_len;
+  while (wanted != 0) {
+    const std::size_t n = co_await receive(to);
+    wanted -= n;
+    drop_front(to, n);
+  }
+}
+
+asio::awaitable<void> frame_reader::skip(std::uint64_t bytes) {
+  while (bytes != 0) {
+    co_await fill(1);
+    const std::uint64_t n = std::min<std::uint64_t>(bytes, end_ - begin_);
+    begin_ += n;
+    bytes -= n;
+  }
+}
+
+// Sending.
+
+void frame_sender::send(message m) {
+  std::unique_lock lock(mutex_);
+  if (closed_) {
+    lock.unlock();
+    if (m.released) m.released(false);
+    return;
+  }
+  if (queue_.empty()) progress_ = std::chrono::steady_clock::now();
+  queued_ += m.head.size();
+  for (const iovec& part : m.payload) queued_ += part.iov_len;
+  queue_.push_back(std::move(m));
+  if (!writing_) flush(std::move(lock));
+}
+
+// With the lock held; sends until nothing is left or the kernel takes no more.
+void frame_sender::flush(std::unique_lock<std::mutex> lock) {
+  writing_ = true;
+  std::vector<iovec> now;
+  std::vector<message> finished;
+  for (;;) {
+    now.clear();
+    for (const message& m : queue_) {
+      const bool first = &m == &queue_.front();
+      const std::size_t head = first ? head_sent_ : 0;
+      if (head < m.head.size())
+        now.push_back({const_cast<char*>(m.head.data()) + head, m.head.size() - head});
+      for (std::size_t i = first ? payload_done_ : 0; i < m.payload.size(); ++i) {
+        if (now.size() >= max_parts) break;
+        now.push_back(m.payload[i]);
+      }
+      if (now.size() + 1 >= max_parts) break;
+    }
+    if (now.empty()) break;
+    msghdr h{};
+    h.msg_iov = now.data();
+    h.msg_iovlen = std::min(now.size(), max_parts);
+    // The bytes that are looked at belong to messages that only flush() takes out.
+    lock.unlock();
+    ssize_t n = 0;
+    do n = ::sendmsg(socket_->native_handle(), &h, MSG_DONTWAIT | MSG_NOSIGNAL);
+    while (n < 0 && errno == EINTR);
+    const int error = n < 0 ? errno : 0;
+    lock.lock();
+    if (closed_ || (error != 0 && error != EAGAIN && error != EWOULDBLOCK))
+      return fail(std::move(lock));
+    if (error != 0) {
+      // The rest when the kernel has room.
+      asio::post(socket_->get_executor(), [self = shared_from_this()] {
+        self->socket_->async_wait(stream_socket::wait_write,
+                                  [self](const boost::system::error_code& ec) {
+                                    std::unique_lock again(self->mutex_);
+                                    if (ec) self->closed_ = true;
+                                    self->flush(std::move(again));
+                                  });
+      });
+      return;
+    }
+    progress_ = std::chrono::steady_clock::now();
+    auto sent = static_cast<std::size_t>(n);
+    queued_ -= sent;
+    while (!queue_.empty()) {
+      message& m = queue_.front();
+      const std::size_t head = std::min(sent, m.head.size() - head_sent_);
+      head_sent_ += head;
+      sent -= head;
+      while (payload_done_ < m.payload.size() && sent >= m.payload[payload_done_].iov_len)
+        sent -= m.payload[payload_done_++].iov_len;
+      if (head_sent_ < m.head.size() || payload_done_ < m.payload.size()) {
+        if (sent != 0) {
+          iovec& part = m.payload[payload_done_];
+          part.iov_base = static_cast<char*>(part.iov_base) + sent;
+          part.iov_len -= sent;
+        }
+        break;
+      }
+      if (m.released) finished.push_back(std::move(m));
+      queue_.pop_front();
+      head_sent_ = payload_done_ = 0;
+    }
+    if (!finished.empty()) {
+      lock.unlock();
+      for (message& m : finished) m.released(true);
+      finished.clear();
+      lock.lock();
+      if (closed_) return fail(std::move(lock));
+    }
+  }
+  if (closed_) return fail(std::move(lock));
+  writing_ = false;
+}
+
+// With the lock held, by the one that writes, or where nobody does.
+void frame_sender::fail(std::unique_lock<std::mutex> lock) {
+  closed_ = true;
+  ::shutdown(socket_->native_handle(), SHUT_RDWR);
+  std::deque<message> left = std::move(queue_);
+  queue_.clear();
+  queued_ = 0;
+  writing_ = false;
+  lock.unlock();
+  for (message& m : left)
+    if (m.released) m.released(false);
+}
+
+void frame_sender::close() {
+  std::unique_lock lock(mutex_);
+  if (closed_) return;
+  closed_ = true;
+  // Who writes sees it, also where it waits for room: both ends of the stream are shut.
+  if (writing_)
+    ::shutdown(socket_->native_handle(), SHUT_RDWR);
+  else
+    fail(std::move(lock));
+}
+
+bool frame_sender::closed() const {
+  const std::lock_guard lock(mutex_);
+  return closed_;
+}
+
+std::uint64_t frame_sender::queued_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return queued_;
+}
+
+std::chrono::steady_clock::time_point frame_sender::stuck_since() const {
+  const std::lock_guard lock(mutex_);
+  return queue_.empty() ? std::chrono::steady_clock::time_point::max() : progress_;
+}
+
+}  // namespace ooc::wire

@@ -1,0 +1,102 @@
+// The two halves of a connection: a reader, for one coroutine, and a sender, for any thread.
+//
+// A connection has one socket (TCP or Unix), non-blocking, whose executor runs one handler at a
+// time (a strand, or an io_context with one thread).
+#pragma once
+
+#include <sys/uio.h>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "oocarray/error.hpp"
+#include "storage/wire/frame.hpp"
+
+namespace ooc::wire {
+
+using stream_socket = boost::asio::generic::stream_protocol::socket;
+
+/// What is thrown where a connection can no longer be used: it ended, or what came cannot be read.
+class connection_error : public error {
+  using error::error;
+};
+
+class frame_reader {
+ public:
+  frame_reader(stream_socket& s, frame_limits limits);
+
+  /// The next header and its body, both checked.  Throws connection_error; an orderly end of the
+  /// stream between two frames has the code `connection_reset`.
+  boost::asio::awaitable<frame_header> next();
+  std::string_view body() const noexcept { return body_; }
+  /// The payload of the last header, or the next part of it, straight to its places.
+  boost::asio::awaitable<void> payload(std::span<iovec> to);
+  /// Reads `bytes` of payload that nobody wants.
+  boost::asio::awaitable<void> skip(std::uint64_t bytes);
+
+  void set_limits(const frame_limits& l) noexcept { limits_ = l; }
+  /// Grows with every byte received.
+  std::uint64_t received() const noexcept { return received_; }
+
+ private:
+  boost::asio::awaitable<void> fill(std::size_t wanted);
+  boost::asio::awaitable<std::size_t> receive(std::span<iovec> to);
+
+  stream_socket& socket_;
+  frame_limits limits_;
+  std::vector<char> buffer_;
+  std::size_t begin_ = 0, end_ = 0;  // of the bytes in the buffer that are not consumed
+  std::string body_;
+  std::uint64_t received_ = 0;
+};
+
+class frame_sender : public std::enable_shared_from_this<frame_sender> {
+ public:
+  struct message {
+    std::string head;            ///< header and body
+    std::vector<iovec> payload;  ///< must stay as it is until `released`
+    /// Called once, on any thread, when the payload's memory is no longer looked at: it has been
+    /// handed to the kernel (true), or the connection has ended (false).  Must not block.
+    std::function<void(bool sent)> released;
+  };
+
+  explicit frame_sender(std::shared_ptr<stream_socket> s) : socket_(std::move(s)) {}
+
+  /// Sends after what was given before, as far as possible in the calling thread.
+  void send(message m);
+  /// Ends the connection in both directions: what waits is released, the reader sees the end.
+  void close();
+  bool closed() const;
+
+  /// Bytes given and not yet taken by the kernel.
+  std::uint64_t queued_bytes() const;
+  /// Since when bytes wait that the peer does not take; the maximum if none wait.
+  std::chrono::steady_clock::time_point stuck_since() const;
+
+ private:
+  void flush(std::unique_lock<std::mutex> lock);
+  void fail(std::unique_lock<std::mutex> lock);
+
+  const std::shared_ptr<stream_socket> socket_;
+  mutable std::mutex mutex_;
+  std::deque<message> queue_;
+  std::size_t head_sent_ = 0;     // of the first message: bytes of its head
+  std::size_t payload_done_ = 0;  // of the first message: whole elements of its payload
+  std::uint64_t queued_ = 0;
+  bool writing_ = false;
+  bool closed_ = false;
+  std::chrono::steady_clock::time_point progress_;
+};
+
+/// Copies of `parts` without their first `bytes` bytes removed in place; used by both halves.
+void drop_front(std::span<iovec>& parts, std::size_t bytes) noexcept;
+
+}  // namespace ooc::wire

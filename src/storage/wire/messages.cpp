@@ -1,0 +1,214 @@
+#include "storage/wire/messages.hpp"
+
+#include <cstring>
+
+#include "wire/messages.pb.h"
+
+namespace ooc::wire {
+
+using storage::file_id;
+using storage::file_shape;
+
+namespace {
+
+constexpr std::uint64_t max_size = std::uint64_t{1} << 63;
+constexpr std::size_t max_entries = 1 << 17;  // nested requests in one message
+
+[[noreturn]] void refuse(const std::string& why) {
+  throw usage_error(errc::invalid_request, "a message that cannot be read: " + why);
+}
+
+template <class Message>
+Message parse(std::string_view body) {
+  Message m;
+  if (!m.ParseFromArray(body.data(), static_cast<int>(body.size())))
+    refuse("its body is not a " + std::string(m.GetTypeName()));
+  return m;
+}
+
+request read_entries(const google::protobuf::RepeatedField<std::uint64_t>& n) {
+  request r;
+  int at = 0;
+  std::size_t entries = 0;
+  while (at < n.size()) {
+    if (++entries > max_entries)
+      refuse("more than " + std::to_string(max_entries) + " nested requests");
+    if (n.size() - at < 4) refuse("a nested request is cut short");
+    nested_request one;
+    one.file_offset = n[at];
+    one.memory_offset = n[at + 1];
+    one.run = n[at + 2];
+    if (n[at + 3] > nested_request::max_levels) refuse("a nested request has too many levels");
+    one.depth = static_cast<std::uint32_t>(n[at + 3]);
+    at += 4;
+    if (n.size() - at < static_cast<int>(one.depth) * 3) refuse("a nested request is cut short");
+    for (std::uint32_t level = 0; level < one.depth; ++level, at += 3)
+      one.levels[level] = {n[at], n[at + 1], n[at + 2]};
+    r.add(one);
+  }
+  return r;
+}
+
+}  // namespace
+
+std::string encode(const io_request& r) {
+  pb::IoRequest m;
+  const file_shape& f = *r.file;
+  pb::File& file = *m.mutable_file();
+  file.set_id(f.id);
+  file.set_sn(f.striping.sn);
+  file.set_nn(f.striping.nn);
+  file.set_sf(f.striping.sf);
+  file.set_size(f.size);
+  file.set_sparse(f.sparse);
+  file.set_fill(f.fill.data(), f.fill.size());
+  file.set_name(f.name);
+  m.set_turn(r.turn);
+  if (r.wanted)
+    for (const nested_request& n : r.wanted->entries()) {
+      m.add_entries(n.file_offset);
+      m.add_entries(n.memory_offset);
+      m.add_entries(n.run);
+      m.add_entries(n.depth);
+      for (std::uint32_t level = 0; level < n.depth; ++level) {
+        m.add_entries(n.levels[level].count);
+        m.add_entries(n.levels[level].file_step);
+        m.add_entries(n.levels[level].memory_step);
+      }
+    }
+  m.set_old_size(r.old_size);
+  if (f.ticket) m.set_ticket(f.ticket->bytes());
+  return m.SerializeAsString();
+}
+
+io_request decode_io_request(std::string_view body) {
+  const auto m = parse<pb::IoRequest>(body);
+  const pb::File& file = m.file();
+  auto f = std::make_shared<file_shape>();
+  f->id = file.id();
+  f->striping = {file.sn(), file.nn(), file.sf()};
+  f->size = file.size();
+  f->sparse = file.sparse();
+  f->fill.resize(file.fill().size());
+  std::memcpy(f->fill.data(), file.fill().data(), f->fill.size());
+  f->name = file.name();
+  if (f->size >= max_size) refuse("a file of 2^63 bytes or more");
+  if (f->striping.nn != 0 && f->striping.sf > max_size / f->striping.nn)
+    refuse("a striping whose stripes pass 2^63 bytes");
+  if (m.old_size() >= max_size) refuse("a file that had 2^63 bytes or more");
+  io_request r;
+  r.turn = m.turn();
+  r.old_size = m.old_size();
+  r.ticket = m.ticket();
+  r.file = std::move(f);
+  r.wanted = std::make_shared<const request>(read_entries(m.entries()));
+  return r;
+}
+
+std::string encode(const failure& f) {
+  pb::Failure m;
+  const bool own = f.code.category() == error_category();
+  m.set_category(own ? 1 : 0);
+  m.set_code(own ? f.code.value() : f.code.default_error_condition().value());
+  m.set_text(f.what);
+  return m.SerializeAsString();
+}
+
+failure decode_failure(std::string_view body) {
+  const auto m = parse<pb::Failure>(body);
+  failure f;
+  f.what = m.text();
+  if (m.category() == 1)
+    f.code = {m.code(), error_category()};
+  else
+    f.code = {m.code(), std::generic_category()};
+  if (!f.code) f.code = std::make_error_code(std::errc::io_error);
+  return f;
+}
+
+std::string encode(const storage::verify_report& r) {
+  pb::VerifyReport m;
+  m.set_chunks(r.chunks);
+  m.set_torn(r.torn);
+  m.set_corrupt(r.corrupt);
+  for (const std::string& p : r.problems) m.add_problems(p);
+  return m.SerializeAsString();
+}
+
+storage::verify_report decode_verify_report(std::string_view body) {
+  const auto m = parse<pb::VerifyReport>(body);
+  storage::verify_report r;
+  r.chunks = m.chunks();
+  r.torn = m.torn();
+  r.corrupt = m.corrupt();
+  r.problems.assign(m.problems().begin(), m.problems().end());
+  return r;
+}
+
+std::string encode_ids(const std::vector<file_id>& ids) {
+  pb::FileIds m;
+  m.mutable_ids()->Add(ids.begin(), ids.end());
+  return m.SerializeAsString();
+}
+
+std::vector<file_id> decode_ids(std::string_view body) {
+  const auto m = parse<pb::FileIds>(body);
+  return {m.ids().begin(), m.ids().end()};
+}
+
+std::string encode_fence(const std::vector<std::uint64_t>& connections) {
+  pb::Fence m;
+  m.mutable_connections()->Add(connections.begin(), connections.end());
+  return m.SerializeAsString();
+}
+
+std::vector<std::uint64_t> decode_fence(std::string_view body) {
+  const auto m = parse<pb::Fence>(body);
+  return {m.connections().begin(), m.connections().end()};
+}
+
+namespace {
+
+constexpr std::uint64_t io_stats::*counters[] = {
+    &io_stats::read_requests,        &io_stats::write_requests, &io_stats::read_pieces,
+    &io_stats::write_pieces,         &io_stats::bytes_read,     &io_stats::bytes_written,
+    &io_stats::device_reads,         &io_stats::device_writes,  &io_stats::device_bytes_read,
+    &io_stats::device_bytes_written, &io_stats::syncs};
+constexpr std::size_t io_counters = sizeof(io_stats) / sizeof(std::uint64_t);
+static_assert(std::size(counters) == io_counters);
+
+}  // namespace
+
+std::string encode(const node_statistics& s) {
+  pb::Statistics m;
+  for (const auto counter : counters) m.add_io(s.io.*counter);
+  m.set_clients(s.clients);
+  m.set_waiting(s.waiting);
+  m.set_running(s.running);
+  m.set_buffer_bytes(s.buffer_bytes);
+  m.set_buffer_limit(s.buffer_limit);
+  m.set_disk_bytes(s.disk_bytes);
+  m.set_disk_free(s.disk_free);
+  m.set_started_ns(s.started_ns);
+  m.set_version(s.version);
+  return m.SerializeAsString();
+}
+
+node_statistics decode_statistics(std::string_view body) {
+  const auto m = parse<pb::Statistics>(body);
+  node_statistics s;
+  for (std::size_t i = 0; i < io_counters && i < static_cast<std::size_t>(m.io_size()); ++i)
+    s.io.*counters[i] = m.io(static_cast<int>(i));
+  s.clients = m.clients();
+  s.waiting = m.waiting();
+  s.running = m.running();
+  s.buffer_bytes = m.buffer_bytes();
+  s.buffer_limit = m.buffer_limit();
+  s.disk_bytes = m.disk_bytes();
+  s.disk_free = m.disk_free();
+  s.started_ns = m.started_ns();
+  s.version = m.version();
+  return s;
+}
+
+}  // namespace ooc::wire

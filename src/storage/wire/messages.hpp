@@ -1,0 +1,68 @@
+// The library's types as the bodies of frames, and back.
+//
+// Reading a body checks everything that the types promise; what cannot be is reported as a text,
+// never as a crash or a huge allocation.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "oocarray/error.hpp"
+#include "oocarray/stats.hpp"
+#include "storage/io_service.hpp"
+
+namespace ooc::wire {
+
+/// A ticket that is nothing but its bytes.
+class plain_ticket final : public storage::access_ticket {
+ public:
+  explicit plain_ticket(std::string bytes) : bytes_(std::move(bytes)) {}
+  std::string bytes() const override { return bytes_; }
+
+ private:
+  const std::string bytes_;
+};
+
+struct io_request {
+  storage::shape_ptr file;
+  std::uint32_t turn = 0;
+  storage::request_ptr wanted;  ///< read, write
+  std::uint64_t old_size = 0;   ///< resize
+  std::string ticket;
+};
+
+/// `r.ticket` is not looked at: the ticket is that of the file.
+std::string encode(const io_request& r);
+/// Throws usage_error (errc::invalid_request).
+io_request decode_io_request(std::string_view body);
+
+std::string encode(const failure& f);
+failure decode_failure(std::string_view body);
+
+std::string encode(const storage::verify_report& r);
+storage::verify_report decode_verify_report(std::string_view body);
+
+std::string encode_ids(const std::vector<storage::file_id>& ids);
+std::vector<storage::file_id> decode_ids(std::string_view body);
+
+std::string encode_fence(const std::vector<std::uint64_t>& connections);
+std::vector<std::uint64_t> decode_fence(std::string_view body);
+
+/// What an I/O server says of itself.
+struct node_statistics {
+  io_stats io;
+  std::uint64_t clients = 0;
+  std::uint64_t waiting = 0;
+  std::uint64_t running = 0;
+  std::uint64_t buffer_bytes = 0;
+  std::uint64_t buffer_limit = 0;
+  std::uint64_t disk_bytes = 0;
+  std::uint64_t disk_free = 0;
+  std::uint64_t started_ns = 0;
+  std::string version;
+};
+std::string encode(const node_statistics& s);
+node_statistics decode_statistics(std::string_view body);
+
+}  // namespace ooc::wire
