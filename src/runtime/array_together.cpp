@@ -1,8 +1,9 @@
 // Arrays that the ranks of a group use together: creating and opening, parts, sync().
 //
 // Rank 0 alone talks to the metadata service, holds the claim to write for all, and says what the
-// default block is; the others are told the file's entry.  So all ranks have the same geometry, and a
-// block's number means the same on each of them.
+// default block is; the others are told the file's entry (where nodes want to see tickets, each rank
+// fetches its own).  So all ranks have the same geometry, and a block's number means the same on each
+// of them.
 #include <string>
 
 #include "oocarray/error.hpp"
@@ -55,6 +56,7 @@ void array_core::come_together(runtime& rt, const array_request& r) {
   storage::store_core& core = *store_.core();
   const bool leads = g.rank() == 0;
   const bool creates = r.action == array_request::how::create;
+  const auto mode = writable_ ? storage::open_mode::read_write : storage::open_mode::read;
   const std::string call = call_text(path_, r);
   const std::vector<bytes> blocks = g.together(call, [&] {
     rt.pager().account_store(store_.core(), core.staging_bytes());
@@ -75,12 +77,17 @@ void array_core::come_together(runtime& rt, const array_request& r) {
     if (creates)
       make_file(r, plan);
     else
-      entry_->opened =
-          core.open(path_, writable_ ? storage::open_mode::read_write : storage::open_mode::read);
-    return storage::packed_entry(entry_->opened.meta);
+      entry_->opened = core.open(path_, mode);
+    const storage::entry& meta = entry_->opened.meta;
+    return storage::packer().number(meta.ticket ? 1 : 0).bytes(storage::packed_entry(meta)).take();
   });
   const auto set_up_file = [&] {
-    if (!leads) entry_->opened = core.adopt(storage::unpacked_entry(entries.front()));
+    if (!leads) {
+      storage::unpacker told(entries.front());
+      const bool has_ticket = told.number() != 0;  // which everybody must renew for himself
+      entry_->opened =
+          has_ticket ? core.open(path_, mode) : core.adopt(storage::unpacked_entry(told.bytes()));
+    }
     const storage::entry& meta = entry_->opened.meta;
     if (!creates) plan = plan_existing(path_, r, meta, block);
     if (!claim_)

@@ -1,5 +1,5 @@
 // An entry of the name space as bytes, for processes that are told of a file instead of asking the
-// metadata service for it.  All of it but the free attributes.
+// metadata service for it.  All of it but the free attributes and the ticket.
 #pragma once
 
 #include <cstddef>
