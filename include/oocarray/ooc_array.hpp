@@ -276,7 +276,7 @@ class ooc_array {
   /// that another rank has written to since the last sync(): afterwards every rank sees what all
   /// have written, and what nobody else has written stays in memory.  Acknowledged, not durable.
   /// Throws the same on all ranks: what writeback() throws, usage_error (errc::busy) where a region
-  /// is pinned or (errc::not_together) where a rank calls something else, io_error (ETIMEDOUT,
+  /// is pinned, (errc::conflict) with options.checking, or (errc::not_together) where a rank calls something else, io_error (ETIMEDOUT,
   /// ECONNABORTED) where one does not come; what was written is then told by the next sync().  No
   /// other thread may use the array meanwhile.  Without a group: writeback().
   void sync() { core().sync(); }
@@ -384,6 +384,7 @@ class ooc_array {
                  .shared = o.shared,
                  .group = o.group,
                  .owner_computes = o.owner_computes,
+                 .checking = o.checking,
                  .pattern = o.pattern};
     return r;
   }
@@ -415,7 +416,9 @@ class ooc_array {
     for (std::size_t k = 0; k < N; ++k)
       if (c[k] >= extents_[k]) core().out_of_range(k, c[k]);
     core().check_open();
-    return *place<U>(c);
+    U* const p = place<U>(c);
+    core().note_at(reinterpret_cast<const std::byte*>(p), sizeof(T));
+    return *p;
   }
   template <class Iterator, class U>
   Iterator iterator_at(std::size_t position) const noexcept {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "oocarray/error.hpp"
+#include "runtime/access_log.hpp"
 #include "runtime/array_entry.hpp"
 #include "runtime/array_geometry.hpp"
 #include "runtime/array_plan.hpp"
@@ -54,6 +55,7 @@ array_core::array_core(runtime& rt, const ooc::store& s, std::string_view path,
       entry_(std::make_unique<array_entry>()),
       group_(r.options.group),
       owner_computes_(r.options.owner_computes) {
+  if (r.options.checking == check_conflicts && ranks() > 1) log_ = std::make_unique<access_log>();
   if (owner_computes_ && !group_)
     refuse(errc::invalid_request, "array '" + path_ +
                                       "': options.owner_computes needs options.group, whose ranks "
@@ -96,6 +98,7 @@ void array_core::set_up(runtime& rt, const array_request& r, const array_plan& p
                " bytes; choose fewer or smaller buffers, or give the runtime more memory");
   buffers_ = plan.buffers;
   source_ = std::make_unique<array_source>(g);
+  source_->set_log(log_.get());
   segment_options o;
   o.name = path_;
   o.block_bytes = g.block_bytes();
@@ -108,9 +111,10 @@ void array_core::set_up(runtime& rt, const array_request& r, const array_plan& p
     const part_blocks part = limit_to_part(g);
     o.near = part.near;
     if (owner_computes_) {
-      o.own = part.own;
+      if (!log_) o.own = part.own;  // else the elements that are changed must be known
       o.may_write = part.touched;
     }
+    o.note_reads = log_ != nullptr;
   }
   segment_ = std::make_unique<detail::segment>(rt.pager(), std::move(o), *source_);
   if (r.options.pattern != access_pattern::automatic) segment_->advise(r.options.pattern);
@@ -277,6 +281,10 @@ void array_core::invalidate(bool discard) {
   check_open();
   switch (segment_->invalidate(discard)) {
     case segment::invalidated::done:
+      if (log_) {  // the papers' form: an epoch ends, and nobody has checked it
+        log_->take();
+        segment_->take_read();
+      }
       return;
     case segment::invalidated::dirty:
       refuse(errc::dirty, "array '" + path_ + "' has " + std::to_string(segment_->dirty_blocks()) +

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "runtime/access_log.hpp"
 #include "runtime/changes.hpp"
 
 namespace ooc::detail {
@@ -167,6 +168,10 @@ std::uint64_t array_source::store_changes(block_index b, const std::byte* frame,
     }
   }
   request r = changes(g.block_request(b), size, frame, twin);
+  if (log_)
+    r.for_each_run([&](std::uint64_t, std::uint64_t memory, std::uint64_t length) {
+      log_->note_written({b * g.block_bytes() + memory, length});
+    });
   const std::uint64_t bytes = r.bytes();
   now->file->write(std::make_shared<const request>(std::move(r)), frame,
                    [now, done = std::move(done)](const failure& f) { done(f); });

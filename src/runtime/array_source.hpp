@@ -22,6 +22,8 @@
 
 namespace ooc::detail {
 
+class access_log;
+
 class array_source : public block_source {
  public:
   using file_ptr = std::shared_ptr<const storage::striped_file>;
@@ -44,6 +46,9 @@ class array_source : public block_source {
   /// Only elements of `part` may be sent by store_changes(): another one is refused.  Before the first
   /// transfer.
   void set_part(const index_box& part) { part_ = part; }
+
+  /// Where to note what store_changes() sends; may be null.  It must outlive the source.
+  void set_log(access_log* log) { log_ = log; }
 
   /// Remembers a box; the caller marks its blocks in the segment afterwards.
   void promise(const index_box& box);
@@ -70,6 +75,7 @@ class array_source : public block_source {
   void publish(std::unique_ptr<const snapshot> next);
 
   std::optional<index_box> part_;
+  access_log* log_ = nullptr;
   mutable std::mutex mutex_;
   state_ptr state_;                                         ///< mutex_
   std::vector<std::unique_ptr<const snapshot>> snapshots_;  ///< mutex_; the last one is current

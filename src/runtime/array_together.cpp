@@ -7,10 +7,12 @@
 #include <string>
 
 #include "oocarray/error.hpp"
+#include "runtime/access_log.hpp"
 #include "runtime/array_entry.hpp"
 #include "runtime/array_geometry.hpp"
 #include "runtime/array_plan.hpp"
 #include "runtime/array_source.hpp"
+#include "runtime/conflicts.hpp"
 #include "runtime/pager.hpp"
 #include "runtime/partition.hpp"
 #include "runtime/write_notices.hpp"
@@ -46,6 +48,7 @@ std::string call_text(const std::string& path, const array_request& r) {
   add("max_extent", o.max_extent);
   add("shared", o.shared);
   add("owner_computes", o.owner_computes);
+  add("check_conflicts", o.checking == check_conflicts);
   return t;
 }
 
@@ -155,25 +158,66 @@ void array_core::sync() {
   try {
     notices = group_->together("sync of '" + path_ + "'", [&] {
       check_unpinned("sync()");
-      if (!writable_) return bytes{};
-      throw_if(segment_->writeback());
+      if (writable_) throw_if(segment_->writeback());
       mine = segment_->take_written();
-      return packed_notice(mine);
+      storage::packer p;
+      p.bytes(packed_notice(mine));
+      if (log_) {
+        accesses a = log_->take();
+        a.read_blocks = segment_->take_read();
+        p.bytes(a.packed());
+      }
+      return p.take();
     });
   } catch (...) {
     segment_->note_written(mine);
     throw;
   }
+  forget_others_writes(notices);
+  if (log_) report_conflicts(notices);
+}
+
+void array_core::forget_others_writes(const std::vector<bytes>& notices) {
   std::vector<block_range> others;
-  for (std::size_t r = 0; r < notices.size(); ++r) {
-    if (static_cast<int>(r) == rank()) continue;
-    const std::vector<block_range> theirs = unpacked_notice(notices[r]);
-    others.insert(others.end(), theirs.begin(), theirs.end());
+  if (log_) {
+    others.push_back({0, segment_->blocks()});  // so that the first read of a block is seen
+  } else {
+    for (std::size_t r = 0; r < notices.size(); ++r) {
+      if (static_cast<int>(r) == rank()) continue;
+      const std::vector<block_range> theirs = unpacked_notice(storage::unpacker(notices[r]).bytes());
+      others.insert(others.end(), theirs.begin(), theirs.end());
+    }
   }
   if (segment_->invalidate(merged(std::move(others)), false) != segment::invalidated::done)
-    throw usage_error(errc::busy, "array '" + path_ +
-                                      "': another thread of rank " + std::to_string(rank()) +
+    throw usage_error(errc::busy, "array '" + path_ + "': another thread of rank " +
+                                      std::to_string(rank()) +
                                       " wrote to it or pinned it during sync()");
+}
+
+// --- the checking mode
+
+void array_core::note_read(const std::byte* element, std::size_t size) const {
+  bool& exact = exact_access();
+  exact = true;
+  // The last byte may lie in the next block.
+  for (const std::byte* p : {element, element + size - 1})
+    static_cast<void>(*static_cast<const volatile std::byte*>(p));
+  exact = false;
+  log_->note_read({static_cast<std::uint64_t>(element - base()), size});
+}
+
+void array_core::report_conflicts(const std::vector<bytes>& notices) const {
+  std::vector<accesses> by_rank;
+  for (const bytes& n : notices) {
+    storage::unpacker u(n);
+    u.bytes();
+    by_rank.push_back(accesses::unpacked(u.bytes()));
+  }
+  const array_geometry& g = source_->current()->geometry;
+  const std::vector<conflict> found = find_conflicts(g, by_rank);
+  if (!found.empty())
+    throw usage_error(errc::conflict, "array '" + path_ + "': since the last sync " +
+                                          describe(found, g.rank()));
 }
 
 }  // namespace ooc::detail

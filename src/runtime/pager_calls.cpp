@@ -381,6 +381,7 @@ void pager::unpin(segment_state& s, std::span<const block_range> which, access_m
 // Brings a block in, maps it with the access asked for, and pins it; or says why its load failed.
 failure pager::pin_block(segment_state& s, block_index index, bool write) {
   block& b = s.at(index);
+  if (s.options.note_reads && !write) b.read.store(1, std::memory_order_relaxed);
   bool waited = false;
   for (;;) {
     const std::uint32_t word = b.word.load(std::memory_order_acquire);

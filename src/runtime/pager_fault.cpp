@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "runtime/access_log.hpp"
 #include "runtime/pager.hpp"
 #include "runtime/untracked.hpp"
 
@@ -37,6 +38,8 @@ bool pager::on_fault(segment_state& s, block_index index, touch t) noexcept {
   if (t == touch::write && !s.may_write(index)) return refuse_write(s, index);
   counters& n = memory_.count();
   block& b = s.at(index);
+  if (s.options.note_reads && t != touch::write && !exact_access())
+    b.read.store(1, std::memory_order_relaxed);
   bool waited = false;
   for (;;) {
     const std::uint32_t word = b.word.load(std::memory_order_acquire);

@@ -33,6 +33,7 @@ struct segment_options {
   bool writable = true;            ///< false: a write to the range is a fault of the program
   block_range own = {};            ///< shared: nobody else writes to these, they are sent whole
   block_range may_write = every_block;  ///< a write to another block is a fault of the program
+  bool note_reads = false;         ///< record which blocks are read: take_read()
   block_range near = every_block;  ///< reading ahead that begins in here ends in here
 };
 
@@ -69,7 +70,9 @@ class segment {
   /// The blocks that were written to since the last call, also those that have left memory since:
   /// ascending, merged.  Those that are dirty now stay on record for the next call.
   std::vector<block_range> take_written();
-  /// Puts blocks back on that record.
+  /// The same for blocks that were brought in by a read since, not within exact_access().
+  std::vector<block_range> take_read();
+  /// Puts blocks back on the record of those written to.
   void note_written(std::span<const block_range> which);
 
   /// Starts reading the blocks that are not in memory, as far as frames are to be had without

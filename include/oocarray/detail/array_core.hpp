@@ -24,6 +24,7 @@
 
 namespace ooc::detail {
 
+class access_log;
 class array_geometry;
 class array_source;
 class file_claim;
@@ -104,6 +105,10 @@ class array_core {
 
   void writeback(durability d);
   void sync();
+  /// An element is about to be accessed through at().
+  void note_at(const std::byte* element, std::size_t bytes) const {
+    if (log_) note_read(element, bytes);
+  }
   std::uint64_t dirty_blocks() const;
   void invalidate(bool discard);
   void prefetch(box_view b) const;
@@ -136,6 +141,9 @@ class array_core {
   part_blocks limit_to_part(const array_geometry& g);
   void check_unpinned(const char* operation) const;
   void check_in_part(const index_box& box) const;
+  void note_read(const std::byte* element, std::size_t bytes) const;
+  void forget_others_writes(const std::vector<std::vector<std::byte>>& notices);
+  void report_conflicts(const std::vector<std::vector<std::byte>>& notices) const;
   index_box checked(box_view b, const char* operation) const;
   void set_up(runtime& rt, const array_request& r, const array_plan& plan);
   void make_file(const array_request& r, const array_plan& plan);
@@ -146,10 +154,11 @@ class array_core {
   store store_;
   std::unique_ptr<array_entry> entry_;
   std::unique_ptr<file_claim> claim_;
-  std::unique_ptr<array_source> source_;
-  std::unique_ptr<detail::segment> segment_;  ///< empty: closed
   std::shared_ptr<process_group> group_;      ///< empty: this process alone
   bool owner_computes_ = false;
+  std::unique_ptr<access_log> log_;           ///< with check_conflicts
+  std::unique_ptr<array_source> source_;
+  std::unique_ptr<detail::segment> segment_;  ///< empty: closed
   std::uint64_t buffers_ = 0;
   mutable std::atomic<std::uint64_t> pins_{0};
 };
