@@ -31,7 +31,8 @@ struct command {
   int (*run)(const command& self, const std::vector<std::string>& arguments);
 };
 
-extern const command ls, stat, rm, mv, mkdir, import_array, export_array, verify, info, attr, init;
+extern const command ls, stat, rm, mv, mkdir, import_array, export_array, verify, info, attr, init,
+    keygen;
 
 /// The command line of one subcommand.  Every subcommand knows --store and --help.
 class command_line {

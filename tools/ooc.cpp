@@ -15,8 +15,8 @@ namespace ooc::tool {
 
 namespace {
 
-constexpr std::array commands{&init,         &ls,           &stat, &mkdir, &mv,    &rm,
-                              &import_array, &export_array, &attr, &info,  &verify};
+constexpr std::array commands{&init,         &ls,           &stat, &mkdir, &mv,     &rm,
+                              &import_array, &export_array, &attr, &info,  &verify, &keygen};
 
 void print_help() {
   std::cout

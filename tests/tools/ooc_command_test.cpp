@@ -109,7 +109,7 @@ TEST_CASE("help and version") {
   CHECK(sh.ok("--version").starts_with("ooc "));
   CHECK(sh.ok("--help").find("export") != std::string::npos);
   for (const char* c :
-       {"init", "ls", "stat", "mkdir", "mv", "rm", "import", "export", "attr", "info", "verify"}) {
+       {"init", "ls", "stat", "mkdir", "mv", "rm", "import", "export", "attr", "info", "verify", "keygen"}) {
     CHECK(sh.ok("--help").find(c) != std::string::npos);
     const std::string help = sh.ok(std::string(c) + " --help");
     CHECK(help.starts_with("Usage: ooc " + std::string(c)));

@@ -9,7 +9,7 @@ _ooc() {
     cword=$COMP_CWORD
   }
 
-  local commands="init ls stat mkdir mv rm import export attr info verify"
+  local commands="init ls stat mkdir mv rm import export attr info verify keygen"
   local command="" i store=()
   for ((i = 1; i < cword; i++)); do
     case ${words[i]} in

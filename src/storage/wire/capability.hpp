@@ -1,0 +1,77 @@
+// Capabilities: what a client may do with a file, signed by the metadata server of the store.
+//
+// I/O servers verify them alone, with the store's public key.  The secret half is the metadata
+// server's: a cluster key is of no use for making one.  The bytes (144, fixed; docs/wire-format.md,
+// "Capability") travel as the access_ticket of a file.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "oocarray/error.hpp"
+#include "storage/io_service.hpp"
+
+namespace ooc::wire {
+
+/// Bits of capability::rights.
+enum : std::uint32_t {
+  right_read = 1,    ///< read and verify
+  right_write = 2,   ///< write, resize, sync
+  right_make = 4,    ///< make the shares of a file that is being made
+  right_remove = 8,  ///< remove the shares of a file that is gone or being made
+};
+
+struct capability {
+  storage::file_id file = 0;
+  std::uint32_t rights = 0;
+  std::uint32_t uid = 0;     ///< who was given it; for logs
+  std::int64_t expiry = 0;   ///< seconds since 1970, UTC: refused from then on
+  std::uint64_t serial = 0;  ///< counts what a metadata server has signed; for logs
+  std::string store_uuid;    ///< at most 40 bytes
+
+  bool operator==(const capability&) const = default;
+};
+
+inline constexpr std::size_t capability_size = 144;        // bytes, the signature included
+inline constexpr std::size_t capability_public_size = 32;  // bytes
+
+using capability_public_key = std::array<std::uint8_t, capability_public_size>;
+
+/// Makes capabilities.  Thread-safe.
+class capability_signer {
+ public:
+  /// The key in `file`, which is made (mode 0600) where there is none.  Throws as
+  /// read_secret_file() does.
+  explicit capability_signer(const std::filesystem::path& file);
+  ~capability_signer();
+  capability_signer(const capability_signer&) = delete;
+  capability_signer& operator=(const capability_signer&) = delete;
+
+  const capability_public_key& public_key() const noexcept { return public_; }
+  /// Throws usage_error where store_uuid is too long.
+  std::string sign(const capability& c) const;
+
+ private:
+  std::array<std::uint8_t, 64> secret_{};
+  capability_public_key public_{};
+};
+
+enum class capability_fault { none, malformed, forged, other_store, expired };
+
+struct verified_capability {
+  capability_fault fault = capability_fault::none;
+  capability granted;  ///< valid where fault is none or expired
+  failure reason;  ///< EACCES, EPROTO, ESTALE or EKEYEXPIRED, and a text for the client and the log
+};
+
+/// Checks signature, store and expiry, in this order.  `now` in seconds since 1970.
+verified_capability verify_capability(const capability_public_key& key, std::string_view store_uuid,
+                                      std::string_view bytes, std::int64_t now);
+
+/// Seconds since 1970.
+std::int64_t seconds_now();
+
+}  // namespace ooc::wire
