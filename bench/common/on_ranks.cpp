@@ -11,20 +11,25 @@ namespace bench {
 
 namespace {
 
-std::string quoted(const std::string& text) {
-  std::string q = "'";
-  for (const char c : text) q += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return q + "'";
+void add_quoted(std::string& command, const std::string& word) {
+  command += '\'';
+  for (const char c : word)
+    if (c == '\'')
+      command.append("'\\''");
+    else
+      command += c;
+  command.append("' ");
 }
 
 }  // namespace
 
 json on_ranks(const options& o, const std::string& name) {
   const unsigned ranks = o.ranks_or(4);
-  std::string command = quoted(OOC_BENCH_MPIRUN) + " " + std::to_string(ranks);
-  for (const std::string& word : {std::string(OOC_BENCH_RANKS_PROGRAM), name, o.dir.string(),
-                                  std::to_string(o.memory), std::to_string(o.rounds)})
-    command += " " + quoted(word);
+  std::string command;
+  for (const std::string& word :
+       {std::string(OOC_BENCH_MPIRUN), std::to_string(ranks), std::string(OOC_BENCH_RANKS_PROGRAM),
+        name, o.dir.string(), std::to_string(o.memory), std::to_string(o.rounds)})
+    add_quoted(command, word);
   std::FILE* const out = ::popen(command.c_str(), "r");
   if (!out) throw std::runtime_error("cannot start " + command);
   std::string text;
