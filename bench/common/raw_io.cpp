@@ -91,11 +91,15 @@ std::uint64_t requests_in(const path& file) {
   return bytes / request_bytes;
 }
 
+std::vector<std::unique_ptr<open_file>> opened(const std::vector<path>& files, int flags) {
+  std::vector<std::unique_ptr<open_file>> all;
+  for (const path& f : files) all.push_back(std::make_unique<open_file>(f, flags, true));
+  return all;
+}
+
 /// All files have the size of the first; they are gone through side by side, as stripes are.
 double direct(const std::vector<path>& files, bool write) {
-  std::vector<std::unique_ptr<open_file>> open;
-  for (const path& f : files)
-    open.push_back(std::make_unique<open_file>(f, write ? O_WRONLY : O_RDONLY, true));
+  const auto open = opened(files, write ? O_WRONLY : O_RDONLY);
   return in_parallel(requests_in(files.front()) * files.size(), [&](char* p, std::uint64_t k) {
     const open_file& f = *open[k % files.size()];
     const std::uint64_t at = k / files.size() * request_bytes;
@@ -119,6 +123,16 @@ void make_file(const path& file, std::uint64_t bytes) {
 double direct_read(const std::vector<path>& files) {
   for (const path& f : files) drop_cache(f);
   return direct(files, false);
+}
+
+double direct_read_columns(const std::vector<path>& files, std::uint64_t piece, std::uint64_t columns) {
+  for (const path& f : files) drop_cache(f);
+  const auto open = opened(files, O_RDONLY);
+  const std::uint64_t rows = requests_in(files.front()) * request_bytes / piece / columns;
+  return in_parallel(rows * columns * files.size(), [&](char* p, std::uint64_t k) {
+    const std::uint64_t n = k / files.size();
+    open[k % files.size()]->read(p, piece, (n % rows * columns + n / rows) * piece);
+  });
 }
 
 double direct_write(const std::vector<path>& files) {

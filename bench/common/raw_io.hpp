@@ -1,7 +1,7 @@
 // The limit: what the disk gives a program that does nothing but transfers.
 //
-// All functions go through whole files once, in order, and return seconds.  Direct transfers are of
-// 2 MiB, `depth` at once; they go by threads, as these work everywhere.  Throw std::system_error.
+// All functions go through whole files once, in order unless they say otherwise, and return seconds.
+// Direct transfers are of 2 MiB unless they say otherwise, `depth` at once; they go by threads, as these work everywhere.  Throw std::system_error.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,9 @@ using path = std::filesystem::path;
 void make_file(const path& file, std::uint64_t bytes);
 
 double direct_read(const std::vector<path>& files);
+/// The same bytes in another order: each file is a matrix of pieces (of at most 2 MiB), `columns` to a
+/// row, and is read column by column.
+double direct_read_columns(const std::vector<path>& files, std::uint64_t piece, std::uint64_t columns);
 /// Rewrites files that exist.
 double direct_write(const std::vector<path>& files);
 /// Reads one file and rewrites another of the same size: a sweep that reads and writes.

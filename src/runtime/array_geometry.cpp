@@ -197,6 +197,21 @@ array_geometry::array_geometry(geometry_options options) : options_(std::move(op
   product(max_blocks_, block_bytes_, o);
 }
 
+std::uint64_t array_geometry::run_bytes() const noexcept {
+  if (!tiled_ && options_.file_tile.empty()) return block_bytes_;
+  if (tiled_ && options_.file_tile == options_.tile) return block_bytes_;
+  // Rows that a side has whole run on into the next.
+  std::uint64_t bytes = element_size_;
+  for (std::size_t k = rank_; k-- > 0;) {
+    const std::uint64_t in_memory = tiled_ ? std::min(tile_[k], extents_[k]) : extents_[k];
+    const std::uint64_t in_file =
+        options_.file_tile.empty() ? extents_[k] : options_.file_tile[k];
+    bytes *= std::min(in_memory, in_file);
+    if (in_memory != in_file) break;
+  }
+  return std::min(bytes, block_bytes_);
+}
+
 index_box array_geometry::whole() const noexcept {
   return {{}, extents_};
 }

@@ -115,6 +115,9 @@ class array_geometry {
   /// True if every element of block b, also one that lies in it in part, is in `box`.
   bool covers(block_index b, const index_box& box) const noexcept;
 
+  /// Bytes of a block that lie together in the file, in the middle of the array.
+  std::uint64_t run_bytes() const noexcept;
+
   /// The blocks that hold the elements of `box`: ascending, merged, each block once.
   std::vector<block_range> blocks_of(const index_box& box) const;
   /// The elements of `box` in row-major order as contiguous runs of memory, as long as can be.

@@ -1,5 +1,6 @@
 #include "runtime/array_source.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/access_log.hpp"
@@ -9,6 +10,18 @@ namespace ooc::detail {
 namespace {
 
 constexpr std::size_t most_boxes = 64;
+
+/// Below this length, pieces cost what a disk's transfers cost, and not what their bytes do.
+constexpr std::uint64_t short_run = 16 << 10;
+
+/// Tiles of an array in another order come in short pieces, of which those of neighbours in the
+/// last dimension join in the file.
+unsigned worth_fetching_together(const array_geometry& g) noexcept {
+  const std::uint64_t run = g.run_bytes();
+  return run < short_run && run < g.block_bytes()
+             ? static_cast<unsigned>(std::min<std::uint64_t>(4, short_run / run))
+             : 1;
+}
 
 }  // namespace
 
@@ -54,6 +67,7 @@ array_source::~array_source() = default;
 void array_source::set(const array_geometry& g, file_ptr file) {
   const std::lock_guard lock(mutex_);
   state_ = std::make_shared<const state>(state{g, std::move(file)});
+  together_.store(worth_fetching_together(g), std::memory_order_relaxed);
   publish(nullptr);
 }
 
@@ -127,6 +141,24 @@ std::uint64_t array_source::load(block_index b, load_part part, std::byte* frame
   if (whole) r = g.block_request(b);
   const std::uint64_t bytes = r.bytes();
   now->file->read(std::make_shared<const request>(std::move(r)), frame,
+                  [now, done = std::move(done)](const failure& f) { done(f); });
+  return bytes;
+}
+
+std::uint64_t array_source::load_together(std::span<const block_place> blocks, completion done) {
+  const state_ptr now = current();
+  std::byte* base = blocks.front().frame;
+  for (const block_place& b : blocks) base = std::min(base, b.frame);
+  request r;
+  for (const block_place& b : blocks) {
+    const request one = now->geometry.block_request(b.block);
+    for (nested_request n : one.entries()) {
+      n.memory_offset += static_cast<std::uint64_t>(b.frame - base);
+      r.add(n);
+    }
+  }
+  const std::uint64_t bytes = r.bytes();
+  now->file->read(std::make_shared<const request>(std::move(r)), base,
                   [now, done = std::move(done)](const failure& f) { done(f); });
   return bytes;
 }

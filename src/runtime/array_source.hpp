@@ -57,6 +57,10 @@ class array_source : public block_source {
   bool promised(block_index b) const noexcept;
 
   std::uint64_t load(block_index b, load_part part, std::byte* frame, completion done) override;
+  unsigned fetched_together() const noexcept override {
+    return together_.load(std::memory_order_relaxed);
+  }
+  std::uint64_t load_together(std::span<const block_place> blocks, completion done) override;
   std::uint64_t store(block_index b, const std::byte* frame, completion done) override;
   std::uint64_t store_changes(block_index b, const std::byte* frame, const std::byte* twin,
                               completion done) override;
@@ -81,6 +85,7 @@ class array_source : public block_source {
   std::vector<std::unique_ptr<const snapshot>> snapshots_;  ///< mutex_; the last one is current
   std::atomic<const snapshot*> current_{nullptr};
   mutable std::atomic<std::uint32_t> readers_{0};
+  std::atomic<unsigned> together_{1};
 };
 
 }  // namespace ooc::detail

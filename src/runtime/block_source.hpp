@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 
 #include "oocarray/error.hpp"
 
@@ -32,6 +33,12 @@ enum class load_part : std::uint8_t {
   outside_promise,
 };
 
+/// A block and where its bytes go.
+struct block_place {
+  block_index block = 0;
+  std::byte* frame = nullptr;
+};
+
 class block_source {
  public:
   using completion = std::function<void(const failure&)>;
@@ -42,6 +49,15 @@ class block_source {
   /// on any thread, also from within this call.  Called by threads of the runtime or by threads in
   /// library calls, never by a fault handler.  Returns the bytes asked of the store.
   virtual std::uint64_t load(block_index b, load_part part, std::byte* frame, completion done) = 0;
+
+  /// How many consecutive blocks one request fetches at little more than the cost of one, because
+  /// they lie side by side in pieces that are small for the store; 1: each may come by itself.
+  /// Must not block: may be called with the pager's lock held.
+  virtual unsigned fetched_together() const noexcept { return 1; }
+
+  /// The same as load() of several blocks, ascending and whole, with one answer for all: after a
+  /// failure each of them is undefined.
+  virtual std::uint64_t load_together(std::span<const block_place> blocks, completion done);
 
   /// Starts writing a block from `frame`, which does not change until `done`: acknowledged then.
   /// Returns the bytes given to the store.

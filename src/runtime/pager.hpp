@@ -89,9 +89,9 @@ class pager {
   void wake() noexcept;
   void handle(lock_type& l, const event& e);
   bool start_miss(lock_type& l, const event& e);
-  void fetch_ahead(lock_type& l, const event& e);
-  bool fetch(lock_type& l, segment_state& s, block_index b);
+  void begin_transfer(segment_state& s) noexcept;
   void start_load(lock_type& l, frame* f, load_part part);
+  void count_read(segment_state& s, block_index b, std::uint64_t bytes) noexcept;
   void load(frame* f, load_part part);
   void on_loaded(frame* f, const failure& result);
   static void begin_call(segment_state& s) noexcept;
@@ -100,6 +100,14 @@ class pager {
   void relieve_stall(lock_type& l);
   void transfer_ended(segment_state& s) noexcept;
   void end_process(lock_type& l);
+
+  // pager_ahead.cpp
+  unsigned ahead_limit(const segment_state& s) noexcept;
+  ahead_group group_for(const segment_state& s, unsigned limit) noexcept;
+  void fetch_ahead(lock_type& l, const event& e);
+  bool fetch(lock_type& l, segment_state& s, std::span<const block_index> which);
+  void start_joint_load(lock_type& l, segment_state& s, std::span<frame* const> frames);
+  void on_joint_load(std::span<frame* const> frames, const failure& result);
 
   // pager_write.cpp
   void write_behind(lock_type& l);
@@ -123,7 +131,8 @@ class pager {
 
   failure described(const segment_state& s, block_index b, const char* what,
                     const failure& cause) const;
-  unsigned ahead_limit(const segment_state& s) noexcept;
+
+  static constexpr unsigned most_together = 8;  ///< blocks that one request loads
 
   mutable resident_set memory_;
   std::function<void(const failure&)> on_fatal_;

@@ -306,11 +306,17 @@ void pager::drop_partial(lock_type& l, frame* f) noexcept {
 }
 
 void pager::prefetch(segment_state& s, std::span<const block_range> which) {
+  const unsigned together = std::min(s.source->fetched_together(), most_together);
   for (const block_range& r : which)
-    for (block_index b = r.first; b < r.last; ++b) {
-      if (s.at(b).state() != block_state::out) continue;
+    for (block_index b = r.first; b < r.last;) {
+      std::array<block_index, most_together> group;
+      std::size_t n = 0;
+      do {
+        if (s.at(b).state() == block_state::out) group[n++] = b;
+      } while (++b < r.last && b % together != 0);
+      if (n == 0) continue;
       guarded_lock g(memory_.mutex());
-      if (!fetch(g.lock, s, b)) return;
+      if (!fetch(g.lock, s, {group.data(), n})) return;
     }
 }
 

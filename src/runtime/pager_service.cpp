@@ -98,17 +98,22 @@ bool pager::start_miss(lock_type& l, const event& e) {
   }
   memory_.assign(f, *e.segment, e.block);
   const bool promised = e.kind == touch::write && b.promised.load(std::memory_order_relaxed);
+  begin_transfer(*e.segment);
   b.advance(block_state::loading);
   start_load(l, f, promised ? load_part::outside_promise : load_part::whole);
   return true;
 }
 
-// The block is `loading` and the frame is its own.
+// With the lock held, before others see that something is on its way.
+void pager::begin_transfer(segment_state& s) noexcept {
+  ++s.transfers;
+  ++transfers_;
+}
+
+// The block is `loading`, the frame is its own, and the transfer has been counted.
 void pager::start_load(lock_type& l, frame* f, load_part part) {
   f->partial = part == load_part::outside_promise;
   segment_state& s = *f->segment;
-  ++s.transfers;
-  ++transfers_;
   begin_call(s);
   l.unlock();
   load(f, part);
@@ -125,6 +130,12 @@ void pager::end_call(segment_state& s) noexcept {
   if (--s.calls == 0) changed_.notify_all();
 }
 
+void pager::count_read(segment_state& s, block_index b, std::uint64_t bytes) noexcept {
+  counters::add(memory_.count().bytes_read, bytes);
+  if (s.at(b).known.exchange(1, std::memory_order_relaxed))
+    counters::add(memory_.count().bytes_reread, bytes);
+}
+
 void pager::load(frame* f, load_part part) {
   segment_state& s = *f->segment;
   const block_index b = f->block;
@@ -138,9 +149,7 @@ void pager::load(frame* f, load_part part) {
   try {
     const std::uint64_t bytes =
         s.source->load(b, part, f->memory, [this, f](const failure& r) { on_loaded(f, r); });
-    counters::add(memory_.count().bytes_read, bytes);
-    if (s.at(b).known.exchange(1, std::memory_order_relaxed))
-      counters::add(memory_.count().bytes_reread, bytes);
+    count_read(s, b, bytes);
   } catch (const std::exception& e) {
     on_loaded(f, {std::make_error_code(std::errc::not_enough_memory), e.what()});
   }
@@ -189,55 +198,6 @@ void pager::transfer_ended(segment_state& s) noexcept {
   --transfers_;
   changed_.notify_all();
   if (!stalled_.empty() || has_fatal_ || stores_in_flight_) wake();
-}
-
-// --- read-ahead
-// ------------------------------------------------------------------------------------
-
-unsigned pager::ahead_limit(const segment_state& s) noexcept {
-  constexpr std::uint64_t most_bytes = std::uint64_t{32} << 20;
-  const std::uint64_t share = std::min(most_bytes, memory_.pool().budget() / 8);
-  std::uint64_t blocks = std::max<std::uint64_t>(1, share / s.block_bytes());
-  if (ahead_option_)
-    blocks =
-        std::min<std::uint64_t>(ahead_option_ - 1, memory_.pool().budget() / 4 / s.block_bytes());
-  if (s.options.max_resident) blocks = std::min(blocks, s.options.max_resident / 4);
-  return static_cast<unsigned>(blocks);
-}
-
-void pager::fetch_ahead(lock_type& l, const event& e) {
-  segment_state& s = *e.segment;
-  const unsigned limit = ahead_limit(s);
-  if (limit == 0) return;
-  wanted_.clear();
-  s.streams.touched(e.block, s.blocks.load(std::memory_order_relaxed), limit, wanted_);
-  const bool near = s.options.near.contains(e.block);
-  for (block_index b : wanted_) {
-    if (near && !s.options.near.contains(b)) continue;
-    if (s.at(b).state() != block_state::out) continue;
-    if (!fetch(l, s, b)) return;
-  }
-}
-
-// Starts to load a block that nobody waits for; false where no frame is to be had.
-bool pager::fetch(lock_type& l, segment_state& s, block_index index) {
-  block& b = s.at(index);
-  const load_part part =
-      b.promised.load(std::memory_order_relaxed) ? load_part::outside_promise : load_part::whole;
-  if (s.source->nothing_to_load(index, part)) return true;
-  if (!b.try_take(block_state::out)) return true;
-  frame* f = memory_.obtain(l, s);
-  if (!f) {
-    b.publish(block_state::out);
-    return false;
-  }
-  memory_.assign(f, s, index);
-  f->read_ahead = true;
-  counters::add(memory_.count().read_ahead_blocks);
-  b.advance(block_state::loading);
-  // obtain() released the lock: the promise may have been taken back meanwhile.
-  start_load(l, f, b.promised.load(std::memory_order_relaxed) ? part : load_part::whole);
-  return true;
 }
 
 // --- when nothing goes on any more

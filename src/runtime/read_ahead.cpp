@@ -70,7 +70,19 @@ read_ahead::stream* read_ahead::begin(std::int64_t b) noexcept {
   return slot;
 }
 
-void read_ahead::touched(block_index block, block_index count, unsigned limit,
+// How many lines of a strided sweep are fetched with one: what comes in stays until the last of
+// them.
+unsigned read_ahead::lines_together(const stream& s, block_index blocks, unsigned limit,
+                                    const ahead_group& g) noexcept {
+  if (s.stride <= 1 || s.outer != 1) return 1;
+  const auto stride = static_cast<std::uint64_t>(s.stride);
+  const std::uint64_t line = (blocks + stride - 1) / stride;
+  unsigned n = g.size;
+  while (n > 1 && n * (line + limit / n) > g.room) n /= 2;
+  return n;
+}
+
+void read_ahead::touched(block_index block, block_index count, unsigned limit, const ahead_group& g,
                          std::vector<block_index>& wanted) {
   if (pattern_ == access_pattern::random) return;
   ++clock_;
@@ -86,13 +98,20 @@ void read_ahead::touched(block_index block, block_index count, unsigned limit,
   s->used = clock_;
   s->window = std::min(limit, std::max(2u, s->window * 2));
 
+  const unsigned lines = lines_together(*s, count, limit, g);
+  const std::int64_t steps = std::max(1u, s->window / lines);
   std::int64_t at = s->last;
   std::int64_t line = s->line_start;
-  for (std::int64_t i = 1; i <= s->window; ++i) {
+  for (std::int64_t i = 1; i <= steps; ++i) {
     at = step(*s, at, blocks, line);
     if (at < 0) break;
     wanted.push_back(static_cast<block_index>(at));
+    // Its neighbours up to the end of the group, or of the row of blocks.
+    for (std::int64_t n = at + 1; n % lines != 0 && n % s->stride != 0 && n < blocks; ++n)
+      wanted.push_back(static_cast<block_index>(n));
   }
+  if (s->stride == 1 && at >= 0)
+    while (++at % g.size != 0 && at < blocks) wanted.push_back(static_cast<block_index>(at));
 }
 
 }  // namespace ooc::detail

@@ -6,6 +6,11 @@
 // began, one outer step further.  The distance read ahead doubles with every confirmation, up to a
 // limit.
 //
+// Where the store gives neighbouring blocks more cheaply together, they are asked for in aligned
+// groups: a sweep from block to block takes the rest of a group that it comes to, and one that has
+// been seen to step to the next block with each line takes the blocks that its next lines will
+// touch, as many as there is room for until then.
+//
 // Not thread-safe: the pager's lock guards every call.
 #pragma once
 
@@ -18,6 +23,13 @@
 
 namespace ooc::detail {
 
+/// Groups of `size` blocks, beginning at multiples of it, and the blocks that may be in memory
+/// before they are touched.
+struct ahead_group {
+  unsigned size = 1;
+  std::uint64_t room = 0;
+};
+
 class read_ahead {
  public:
   void advise(access_pattern p) noexcept { pattern_ = p; }
@@ -25,9 +37,10 @@ class read_ahead {
   void forget() noexcept;
 
   /// Block `b` of `blocks` was touched for the first time since it came in.  Appends to `wanted`
-  /// the blocks to fetch, nearest first; those already in memory may be among them.  At most
-  /// `limit` blocks stand between the touch and the furthest block asked for.
-  void touched(block_index b, block_index blocks, unsigned limit, std::vector<block_index>& wanted);
+  /// the blocks to fetch, nearest first; those already in memory may be among them.  The sweep is
+  /// followed for at most `limit` blocks, and groups are completed.
+  void touched(block_index b, block_index blocks, unsigned limit, const ahead_group& g,
+               std::vector<block_index>& wanted);
 
  private:
   struct stream {
@@ -41,6 +54,8 @@ class read_ahead {
 
   static std::int64_t step(const stream& s, std::int64_t from, std::int64_t blocks,
                            std::int64_t& line_start) noexcept;
+  static unsigned lines_together(const stream& s, block_index blocks, unsigned limit,
+                                 const ahead_group& g) noexcept;
   stream* match(std::int64_t b, std::int64_t blocks) noexcept;
   stream* begin(std::int64_t b) noexcept;
 

@@ -45,6 +45,7 @@ struct chunk_slot {
   std::uint32_t covered = 0;  ///< bounce buffer, writing: bytes that the request supplies
   std::byte* at = nullptr;
   bool bounced = false;
+  std::uint32_t* sums = nullptr;  ///< of `count` chunks: to be delivered (read), or as given (write)
 };
 
 class io_worker {

@@ -124,7 +124,7 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
   bool stopping_ = false;
 };
 
-class local_io_service final : public io_service {
+class local_io_service final : public local_node {
  public:
   local_io_service(const std::filesystem::path& folder, const local_node_options& options)
       : pool_(std::make_shared<thread_pool>(folder, options)) {}
@@ -148,6 +148,25 @@ class local_io_service final : public io_service {
     auto op = make(io_kind::write, std::move(file), turn, std::move(done));
     op->wanted = std::move(r);
     op->memory = const_cast<std::byte*>(memory);  // an operation that writes only reads it
+    pool_->submit(std::move(op));
+  }
+
+  void read_part(shape_ptr file, std::uint32_t turn, io_part part, std::byte* memory,
+                 std::uint32_t* sums, checking who, completion done) override {
+    auto op = make(io_kind::read, std::move(file), turn, std::move(done));
+    op->part = std::move(part);
+    op->memory = memory;
+    op->sums = sums;
+    op->who = who;
+    pool_->submit(std::move(op));
+  }
+
+  void write_part(shape_ptr file, std::uint32_t turn, io_part part, const std::byte* memory,
+                  const std::uint32_t* sums, completion done) override {
+    auto op = make(io_kind::write, std::move(file), turn, std::move(done));
+    op->part = std::move(part);
+    op->memory = const_cast<std::byte*>(memory);
+    op->sums = const_cast<std::uint32_t*>(sums);
     pool_->submit(std::move(op));
   }
 
@@ -206,7 +225,7 @@ class local_io_service final : public io_service {
 
 }  // namespace
 
-std::shared_ptr<io_service> open_local_node(const std::filesystem::path& folder,
+std::shared_ptr<local_node> open_local_node(const std::filesystem::path& folder,
                                             const local_node_options& options) {
   if (options.workers == 0 || options.staging == 0 || options.staging % (64 << 10) != 0)
     throw usage_error(

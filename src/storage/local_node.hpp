@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <memory>
 
+#include "storage/io_part.hpp"
 #include "storage/io_service.hpp"
+#include "storage/share_reader.hpp"
 
 namespace ooc::storage {
 
@@ -16,8 +18,21 @@ struct local_node_options {
   bool io_uring = true;            ///< use io_uring where the kernel allows it
 };
 
+/// A local node as its server uses it: reads and writes in parts, with their checksums.
+class local_node : public io_service {
+ public:
+  /// Reads a part to `memory`, and its checksums to `sums`.  Where `who` is by_caller, chunks that
+  /// no writer is busy with are not compared with their checksums: the receiver must.
+  virtual void read_part(shape_ptr file, std::uint32_t turn, io_part part, std::byte* memory,
+                         std::uint32_t* sums, checking who, completion done) = 0;
+  /// Writes a part whose checksums are `sums`; EBADMSG, with nothing written, where they do not
+  /// belong to the bytes.
+  virtual void write_part(shape_ptr file, std::uint32_t turn, io_part part, const std::byte* memory,
+                          const std::uint32_t* sums, completion done) = 0;
+};
+
 /// Opens the node in `folder` (which must exist and be writable).  Throws io_error.
-std::shared_ptr<io_service> open_local_node(const std::filesystem::path& folder,
+std::shared_ptr<local_node> open_local_node(const std::filesystem::path& folder,
                                             const local_node_options& options = {});
 
 }  // namespace ooc::storage

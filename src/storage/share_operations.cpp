@@ -111,6 +111,22 @@ bool share_operations::begin(operation& op, const char* what) {
   return true;
 }
 
+// The pieces of the operation, by node offset; on failure it has ended.
+bool share_operations::find_pieces(operation& op, const char* what) {
+  if (!op.part) {
+    share_pieces(*op.wanted, op.file->striping, op.turn, op.pieces);
+    return true;
+  }
+  op.pieces = op.part->pieces;
+  if (op.kind == io_kind::write && !sums_match(*op.part, op.memory, op.sums)) {
+    op.result = {{EBADMSG, std::generic_category()},
+                 "node " + folder_.path().string() + ": " + what + " of '" + op.file->name +
+                     "': the bytes were damaged on the way; nothing of this part was written"};
+    return false;
+  }
+  return true;
+}
+
 // False: parked, and `op` is no longer ours.
 bool share_operations::claim(operation& op, std::vector<chunk_range> ranges, bool exclusive) {
   op.claimed = true;  // when it is next looked at
@@ -124,27 +140,35 @@ bool share_operations::read(operation& op, io_worker& w) {
   if (!op.claimed) {
     counters.add(&io_stats::read_requests, 1);
     if (!begin(op, "read")) return true;
-    share_pieces(*op.wanted, op.file->striping, op.turn, op.pieces);
+    if (!find_pieces(op, "read")) return true;
     counters.add(&io_stats::read_pieces, node_runs(op.pieces));
     share_reader reader(w, *op.target, *op.file, op.turn);
-    if (const share_error e = reader.read(op.pieces, op.memory, false, op.bad)) {
+    if (const share_error e =
+            reader.read(op.pieces, op.memory, false, op.bad, op.sums, op.who)) {
       op.result = failed(op, "read", e);
       return true;
     }
     op.bytes = bytes_of(op.pieces);
     if (op.bad.empty()) {
-      counters.add(&io_stats::bytes_read, op.bytes);
+      delivered(op);
       return true;
     }
     // Perhaps a writer was in between: look again at those chunks with writers kept out.
     std::vector<chunk_range> suspects = chunks_of(op.bad);
     op.pieces = clipped(op.pieces, suspects);
     op.bad.clear();
+    // The suspects' own checksums would not be in order: all of them are made anew at the end.
     if (!claim(op, std::move(suspects), false)) return false;
   }
   op.result = read_claimed(op, w);
   op.target->chunks().unlock(op.claim);
   return true;
+}
+
+// A read has brought everything to its memory.
+void share_operations::delivered(operation& op) {
+  counters.add(&io_stats::bytes_read, op.bytes);
+  if (op.part && op.part->rest) op.sums[op.part->whole] = rest_sum(*op.part, op.memory);
 }
 
 failure share_operations::read_claimed(operation& op, io_worker& w) {
@@ -155,7 +179,8 @@ failure share_operations::read_claimed(operation& op, io_worker& w) {
   if (const share_error e = reader.read(op.pieces, op.memory, true, op.bad))
     return failed(op, "read", e);
   if (op.bad.empty()) {
-    counters.add(&io_stats::bytes_read, op.bytes);
+    if (op.sums != nullptr) compute_sums(*op.part, op.memory, op.sums);
+    delivered(op);
     return {};
   }
   const bad_chunk& first = op.bad.front();
@@ -166,7 +191,7 @@ bool share_operations::write(operation& op, io_worker& w) {
   if (!op.claimed) {
     counters.add(&io_stats::write_requests, 1);
     if (!begin(op, "write")) return true;
-    share_pieces(*op.wanted, op.file->striping, op.turn, op.pieces);
+    if (!find_pieces(op, "write")) return true;
     counters.add(&io_stats::write_pieces, node_runs(op.pieces));
     if (op.pieces.empty()) return true;
     if (overlap(op.pieces)) {
@@ -188,7 +213,7 @@ failure share_operations::write_claimed(operation& op, io_worker& w) {
   if (const int e = op.target->mark_unsynced(h))
     return failed(op, "write", e, "marking the share as written");
   share_writer writer(w, *op.target, *op.file, op.turn, h);
-  if (const share_error e = writer.write(op.pieces, op.memory)) return failed(op, "write", e);
+  if (const share_error e = writer.write(op.pieces, op.memory, op.sums)) return failed(op, "write", e);
   counters.add(&io_stats::bytes_written, bytes_of(op.pieces));
   return {};
 }

@@ -7,8 +7,10 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "storage/io_part.hpp"
 #include "storage/io_worker.hpp"
 #include "storage/node_folder.hpp"
 #include "storage/share_cache.hpp"
@@ -25,6 +27,9 @@ struct operation {
   std::uint32_t turn = 0;
   request_ptr wanted;
   std::byte* memory = nullptr;  ///< of a write: only read
+  std::optional<io_part> part;  ///< read, write: instead of `wanted`
+  std::uint32_t* sums = nullptr;       ///< of the part; of a write: only read
+  checking who = checking::here;       ///< read of a part
   std::uint64_t old_size = 0;   ///< resize
 
   failure result;
@@ -66,6 +71,7 @@ class share_operations {
   failure create(operation& op);
   failure list(operation& op);
 
+  void delivered(operation& op);
   failure read_claimed(operation& op, io_worker& w);
   failure write_claimed(operation& op, io_worker& w);
   failure sync_claimed(operation& op);
@@ -74,6 +80,7 @@ class share_operations {
   failure verify_claimed(operation& op, io_worker& w);
 
   bool begin(operation& op, const char* what);
+  bool find_pieces(operation& op, const char* what);
   bool claim(operation& op, std::vector<chunk_range> ranges, bool exclusive);
   failure reserve(const file_shape& f, const char* what, std::uint64_t bytes);
 

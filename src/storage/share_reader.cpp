@@ -18,7 +18,8 @@ bool aligned(const std::byte* p) noexcept {
 }  // namespace
 
 share_error share_reader::read(std::span<const piece> pieces, std::byte* memory, bool bounce_all,
-                               std::vector<bad_chunk>& bad) {
+                               std::vector<bad_chunk>& bad, std::uint32_t* sums, checking who) {
+  who_ = who;
   const bool any_memory = !s_.direct();
   for (const piece& p : pieces) {
     std::uint64_t at = p.node_offset;
@@ -29,18 +30,21 @@ share_error share_reader::read(std::span<const piece> pieces, std::byte* memory,
       const std::uint64_t chunk = at / chunk_size;
       if (planned_ >= batch_chunks || w_.plan.extents.size() >= batch_extents)
         if (const share_error e = flush(bad)) return e;
-      if (within == 0 && left >= chunk_size && !bounce_all && (any_memory || aligned(to))) {
+      const bool whole = within == 0 && left >= chunk_size;
+      if (whole && !bounce_all && (any_memory || aligned(to))) {
         const std::uint64_t n = std::min(left / chunk_size, batch_chunks - planned_);
-        plan_slot({chunk, static_cast<std::uint32_t>(n), 0, to, false});
+        plan_slot({chunk, static_cast<std::uint32_t>(n), 0, to, false, sums});
+        if (sums != nullptr) sums += n;
         at += n * chunk_size;
         continue;
       }
-      const bool same =
-          !w_.slots.empty() && w_.slots.back().bounced && w_.slots.back().chunk == chunk;
+      const bool same = !whole && !w_.slots.empty() && w_.slots.back().bounced &&
+                        w_.slots.back().chunk == chunk;
       if (!same) {
         if (bounced_ == w_.bounce_chunks())
           if (const share_error e = flush(bad)) return e;
-        plan_slot({chunk, 1, 0, w_.bounce_chunk(bounced_++), true});
+        plan_slot({chunk, 1, 0, w_.bounce_chunk(bounced_++), true, whole ? sums : nullptr});
+        if (whole && sums != nullptr) ++sums;
       }
       const std::uint64_t n = std::min(chunk_size - within, left);
       copies_.push_back({w_.slots.back().at + within, to, n});
@@ -53,7 +57,7 @@ share_error share_reader::read(std::span<const piece> pieces, std::byte* memory,
 share_error share_reader::check(std::uint64_t first, std::uint32_t count, std::uint64_t& written,
                                 std::vector<bad_chunk>& bad) {
   for (std::uint32_t i = 0; i < count; ++i)
-    plan_slot({first + i, 1, 0, w_.bounce_chunk(bounced_++), true});
+    plan_slot({first + i, 1, 0, w_.bounce_chunk(bounced_++), true, nullptr});
   const share_error e = flush(bad);
   if (!e)
     for (const sum_entry& s : w_.sums) written += s != sum_entry{};
@@ -100,11 +104,19 @@ void share_reader::judge_slots(std::vector<bad_chunk>& bad) {
       std::byte* const bytes = slot.at + i * chunk_size;
       const std::uint64_t chunk = slot.chunk + i;
       const bool never_written = *entry == sum_entry{};
-      switch (const verdict v = never_written ? verdict::fill : judge(*entry, chunk_sum(bytes))) {
+      std::uint32_t* const sum = slot.sums == nullptr ? nullptr : slot.sums + i;
+      if (who_ == checking::by_caller && sum != nullptr && !never_written && entry->settled()) {
+        *sum = entry->current;
+        continue;
+      }
+      const std::uint32_t found = never_written ? 0 : chunk_sum(bytes);
+      if (sum != nullptr) *sum = found;
+      switch (const verdict v = never_written ? verdict::fill : judge(*entry, found)) {
         case verdict::good:
           break;
         case verdict::fill:
           fill_share_bytes(f_, turn_, chunk * chunk_size, {bytes, chunk_size});
+          if (sum != nullptr) *sum = chunk_sum(bytes);
           break;
         case verdict::torn:
         case verdict::corrupt:

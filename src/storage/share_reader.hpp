@@ -12,6 +12,12 @@
 
 namespace ooc::storage {
 
+/// Who finds out whether the bytes are good.
+enum class checking {
+  here,       ///< every chunk is compared with its checksum
+  by_caller,  ///< whole chunks are delivered with their checksum, for the caller to compare
+};
+
 /// A chunk whose bytes match none of its checksums.
 struct bad_chunk {
   std::uint64_t chunk = 0;
@@ -25,9 +31,11 @@ class share_reader {
 
   /// Reads `pieces` (by node offset) to memory + memory_offset.  Chunks that fail their check are
   /// appended to `bad`; the bytes of pieces in them are undefined.  `bounce_all`: deliver nothing
-  /// that has not been checked in memory of our own.
+  /// that has not been checked in memory of our own.  `sums`, if given, receives the checksum of
+  /// each chunk that a piece covers whole, in order.
   share_error read(std::span<const piece> pieces, std::byte* memory, bool bounce_all,
-                   std::vector<bad_chunk>& bad);
+                   std::vector<bad_chunk>& bad, std::uint32_t* sums = nullptr,
+                   checking who = checking::here);
 
   /// Reads chunks [first, first + count) only to check them (count <= bounce_chunks()); adds the
   /// number of those that were ever written to `written`.
@@ -52,6 +60,7 @@ class share_reader {
   std::size_t bounced_ = 0;    // chunks of the bounce buffer in use
   std::uint64_t planned_ = 0;  // chunks in the batch
   std::vector<copy> copies_;
+  checking who_ = checking::here;
 };
 
 }  // namespace ooc::storage

@@ -22,7 +22,10 @@ bool needs_base(const chunk_slot& s) noexcept {
 
 }  // namespace
 
-share_error share_writer::write(std::span<const piece> pieces, const std::byte* memory) {
+share_error share_writer::write(std::span<const piece> pieces, const std::byte* memory,
+                                const std::uint32_t* given) {
+  // The engine's lists serve both directions; memory and sums are not written to in this one.
+  auto* sums = const_cast<std::uint32_t*>(given);
   const bool any_memory = !s_.direct();
   for (const piece& p : pieces) {
     std::uint64_t at = p.node_offset;
@@ -31,22 +34,25 @@ share_error share_writer::write(std::span<const piece> pieces, const std::byte* 
       const std::uint64_t within = at % chunk_size;
       const std::uint64_t left = p.node_end() - at;
       const std::uint64_t chunk = at / chunk_size;
+      const bool whole = within == 0 && left >= chunk_size;
       const bool same =
           !w_.slots.empty() && w_.slots.back().bounced && w_.slots.back().chunk == chunk;
       // A chunk that has been begun must be finished in its batch.
       if (!same && (planned_ >= batch_chunks || w_.slots.size() >= batch_slots))
         if (const share_error e = flush()) return e;
-      if (within == 0 && left >= chunk_size && (any_memory || aligned(from))) {
+      if (whole && (any_memory || aligned(from))) {
         const std::uint64_t n = std::min(left / chunk_size, batch_chunks - planned_);
-        // The engine's lists serve both directions; memory is not written to in this one.
-        plan_slot({chunk, static_cast<std::uint32_t>(n), 0, const_cast<std::byte*>(from), false});
+        plan_slot(
+            {chunk, static_cast<std::uint32_t>(n), 0, const_cast<std::byte*>(from), false, sums});
+        if (sums != nullptr) sums += n;
         at += n * chunk_size;
         continue;
       }
       if (!same) {
         if (bounced_ == w_.bounce_chunks())
           if (const share_error e = flush()) return e;
-        plan_slot({chunk, 1, 0, w_.bounce_chunk(bounced_++), true});
+        plan_slot({chunk, 1, 0, w_.bounce_chunk(bounced_++), true, whole ? sums : nullptr});
+        if (whole && sums != nullptr) ++sums;
       }
       const std::uint64_t n = std::min(chunk_size - within, left);
       chunk_slot& slot = w_.slots.back();
@@ -97,8 +103,9 @@ share_error share_writer::flush() {
   if (!error) {
     for (const patch& p : patches_) std::memcpy(p.to, p.from, p.bytes);
     // (a) what was, and what will be
-    each_chunk([](const chunk_slot&, sum_entry& e, std::uint64_t, const std::byte* bytes) {
-      e.next = chunk_sum(bytes);
+    each_chunk([](const chunk_slot& slot, sum_entry& e, std::uint64_t chunk,
+                  const std::byte* bytes) {
+      e.next = slot.sums != nullptr ? slot.sums[chunk - slot.chunk] : chunk_sum(bytes);
     });
     if (const int e = put_sums()) error = failed(e, "writing checksums");
   }

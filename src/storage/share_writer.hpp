@@ -23,8 +23,10 @@ class share_writer {
   share_writer(io_worker& w, share& s, const file_shape& f, std::uint32_t turn, const sum_header& h)
       : w_(w), s_(s), f_(f), turn_(turn), header_(h) {}
 
-  /// `pieces` by node offset, not overlapping.
-  share_error write(std::span<const piece> pieces, const std::byte* memory);
+  /// `pieces` by node offset, not overlapping.  `sums`, if given: the checksums of the chunks that a
+  /// piece covers whole, in order.
+  share_error write(std::span<const piece> pieces, const std::byte* memory,
+                    const std::uint32_t* sums = nullptr);
 
   /// Makes the bytes of one chunk from `from` on read as never written; for shrinking.
   share_error erase_tail(std::uint64_t chunk, std::uint64_t from);

@@ -306,3 +306,25 @@ TEST_CASE("sizes that cannot be are refused with the sizes, the limit and the re
   CHECK_THROWS_WITH(make({.extents = {8}, .max_extent = 4, .block_bytes = 4096}),
                     Contains("max_extent 4"));
 }
+
+TEST_CASE(
+    "the runs of a block in the file are as long as its rows, and as the block where orders "
+    "agree") {
+  const auto run = [](std::vector<std::uint64_t> tile, std::vector<std::uint64_t> file_tile) {
+    geometry_options o;
+    o.extents = {64, 32, 128};
+    o.element_size = 8;
+    o.block_bytes = 8192;
+    o.tile = std::move(tile);
+    o.file_tile = std::move(file_tile);
+    return array_geometry(std::move(o)).run_bytes();
+  };
+  CHECK(run({}, {}) == 8192);
+  CHECK(run({4, 4, 16}, {4, 4, 16}) == 4096);
+  CHECK(run({4, 4, 16}, {}) == 16 * 8);
+  CHECK(run({4, 4, 128}, {}) == 4 * 128 * 8);  // whole rows run on into the next
+  CHECK(run({4, 4, 256}, {}) == 4 * 128 * 8);
+  CHECK(run({4, 4, 16}, {4, 8, 8}) == 8 * 8);
+  CHECK(run({}, {4, 4, 32}) == 32 * 8);
+  CHECK(run({}, {4, 4, 128}) == 4 * 128 * 8);
+}

@@ -269,3 +269,35 @@ TEST_CASE("arrays move, and close when they go") {
   const ooc_array<int, 1> a{rt, nodes.handle(), "a", open_read_only};
   CHECK(a[5] == 55);
 }
+
+TEST_CASE(
+    "columns of tiles of a row-major file come together, edges included, and hold what was "
+    "written") {
+  const test_store nodes(store_kind::local);
+  const store s = nodes.handle();
+  constexpr std::size_t rows = 70, columns = 204, side = 16;
+  {
+    runtime rt(blocks(nodes, 64));
+    ooc_array<double, 2> a{rt, s, "plate", create, {rows, columns}};
+    for (std::size_t i = 0; i < rows; ++i)
+      for (std::size_t j = 0; j < columns; ++j) a[i][j] = value_of<double>(i * columns + j);
+    a.close();
+  }
+  runtime rt(blocks(nodes, 60));
+  const ooc_array<double, 2, layout_tiled> a{
+      rt, s, "plate", open_read_only, {.tile = {side, side}}};
+  const io_stats before = s.stats();
+  const std::size_t high = (rows + side - 1) / side, wide = (columns + side - 1) / side;
+  const auto tiles = a.tiles();
+  std::size_t wrong = 0;
+  for (std::size_t tj = 0; tj < wide; ++tj)
+    for (std::size_t ti = 0; ti < high; ++ti) {
+      const auto t = tiles[ti * wide + tj];
+      for (std::size_t i = 0; i < t.rows(); ++i)
+        for (std::size_t j = 0; j < t.cols(); ++j)
+          wrong += t(i, j) != value_of<double>((ti * side + i) * columns + tj * side + j);
+    }
+  CHECK(wrong == 0);
+  // Each tile lies on both nodes: by itself it takes two requests.
+  CHECK((s.stats() - before).read_requests < 2 * high * wide * 3 / 4);
+}

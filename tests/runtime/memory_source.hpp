@@ -46,6 +46,12 @@ class memory_source : public detail::block_source {
     });
     return block_bytes_;
   }
+  unsigned fetched_together() const noexcept override { return together; }
+  std::uint64_t load_together(std::span<const detail::block_place> blocks,
+                              completion done) override {
+    ++joint_loads;
+    return block_source::load_together(blocks, std::move(done));
+  }
   std::uint64_t store(detail::block_index b, const std::byte* frame, completion done) override {
     ++stores;
     run([=, this, done = std::move(done)] {
@@ -80,12 +86,15 @@ class memory_source : public detail::block_source {
   }
 
   std::atomic<std::size_t> loads{0};
+  std::atomic<std::size_t> joint_loads{0};
   std::atomic<std::size_t> stores{0};
   std::atomic<int> fail_loads{0};
   std::atomic<int> fail_stores{0};
+  unsigned together = 1;
   bool loads_nothing = false;
   bool promise_covers_blocks = false;
-  bool zeros_within_promise = false;  ///< promised blocks are asked for, and nothing of them is read
+  bool zeros_within_promise =
+      false;  ///< promised blocks are asked for, and nothing of them is read
 
  private:
   static failure injected() { return {std::make_error_code(std::errc::io_error), "injected"}; }

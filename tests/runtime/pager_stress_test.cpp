@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <thread>
@@ -32,6 +33,7 @@ struct shape {
   std::size_t block_bytes, blocks;
   std::uint64_t memory;
   unsigned threads;
+  unsigned together = 1;  ///< blocks that one request loads
 };
 
 // Every thread owns the words whose number is congruent to its own modulo the number of threads, so
@@ -39,6 +41,7 @@ struct shape {
 void run(const shape& sh, bool with_forks) {
   runtime rt({.memory = sh.memory, .block = sh.block_bytes});
   memory_source source(sh.blocks, sh.block_bytes, 3, 200);
+  source.together = sh.together;
   segment s(rt.pager(), {.name = "a", .block_bytes = sh.block_bytes, .blocks = sh.blocks}, source);
   auto* w = reinterpret_cast<std::uint64_t*>(s.base());
   const std::size_t n = sh.blocks * sh.block_bytes / 8;
@@ -62,7 +65,8 @@ void run(const shape& sh, bool with_forks) {
         std::this_thread::sleep_for(std::chrono::microseconds(random() % 500));
         s.unpin(one, m);
       }
-      s.prefetch(one);
+      const block_range some[] = {{b, std::min<block_index>(b + sh.together, sh.blocks)}};
+      s.prefetch(some);
     }
   });
   helpers.emplace_back([&] {
@@ -127,6 +131,9 @@ TEST_CASE("threads sharing every block lose nothing under flushes, pins and fore
   }
   SECTION("3 threads, blocks of no power of two") {
     run({12288, 100, 10 * 12288, 3}, false);
+  }
+  SECTION("4 threads, blocks that come four at a time") {
+    run({16384, 128, 32 * 16384, 4, 4}, false);
   }
 }
 

@@ -3,11 +3,10 @@
 // One connection per address of the server; requests go to the one with the least to do.  A request
 // is answered or fails within the deadline: lost connections are made again, with growing pauses,
 // and what they left unanswered is sent again after the server has fenced the lost connection (it
-// will do nothing more for it), so that a repetition is harmless.  The memory of a request is out of
-// use when its completion is called: its connection has answered, or has been torn down.
+// will do nothing more for it), so that a repetition is harmless.  The memory of a request is out
+// of use when its completion is called: its connection has answered, or has been torn down.
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -15,14 +14,16 @@
 #include <vector>
 
 #include "storage/metadata_service.hpp"
+#include "storage/wire/handshake.hpp"
 
 namespace ooc::storage {
 
 /// The process as the servers know it.
 struct client_identity {
-  std::array<std::uint8_t, 16> id{};  ///< random, of this client
+  wire::client_id id{};  ///< random, of this client
   credentials who;
-  std::string key;                    ///< the cluster key's 32 bytes; empty: none
+  wire::key_ptr key;  ///< empty: none
+  std::string name;   ///< program and process, for the servers' logs
 };
 
 struct remote_node_options {

@@ -23,9 +23,9 @@ std::string header_fault(const frame_header& h, const frame_limits& limits) {
   if (h.magic != frame_header{}.magic) return "not a frame of oocarray";
   if (h.header_crc != crc32c(&h, offsetof(frame_header, header_crc)))
     return "a header was damaged on the way";
-  if (h.version != protocol_version)
+  if (h.version != frame_version)
     return "the peer speaks version " + std::to_string(h.version) + " of the protocol, this is " +
-           std::to_string(protocol_version) + "; install the same release on both sides";
+           std::to_string(frame_version) + "; install the same release on both sides";
   if (h.body_bytes > limits.body)
     return "a body of " + std::to_string(h.body_bytes) + " bytes; the limit is " +
            std::to_string(limits.body);

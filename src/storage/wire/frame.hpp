@@ -18,7 +18,7 @@ namespace ooc::wire {
 static_assert(std::endian::native == std::endian::little,
               "frames are written as they lie in memory");
 
-inline constexpr std::uint8_t protocol_version = 1;
+inline constexpr std::uint8_t frame_version = 1;
 
 enum class frame_kind : std::uint8_t {
   hello = 1,
@@ -52,7 +52,7 @@ struct frame_header {
   static constexpr std::uint16_t checked = 4;  ///< read: the server is to check what it sends
 
   std::array<char, 4> magic = {'O', 'O', 'C', 'F'};
-  std::uint8_t version = protocol_version;
+  std::uint8_t version = frame_version;
   frame_kind kind = frame_kind::ping;
   std::uint16_t flags = 0;
   std::uint64_t id = 0;           ///< of the request, chosen by the client; the reply repeats it

@@ -1,0 +1,87 @@
+#include "iod/buffer_pool.hpp"
+
+#include <new>
+
+#include "storage/io_part.hpp"
+
+namespace ooc::iod {
+namespace {
+
+constexpr std::size_t small = 64 << 10;
+constexpr std::size_t large = storage::io_part::max_bytes;
+constexpr std::align_val_t page{4096};
+
+std::size_t rounded(std::size_t bytes) {
+  return bytes <= small ? small : large;
+}
+
+}  // namespace
+
+buffer_pool::buffer_pool(std::uint64_t limit) : limit_(limit < large ? large : limit) {}
+
+buffer_pool::~buffer_pool() {
+  for (std::byte* p : free_small_) ::operator delete(p, page);
+  for (std::byte* p : free_large_) ::operator delete(p, page);
+}
+
+// With the mutex held: memory for a buffer, or nothing.
+std::byte* buffer_pool::find(std::size_t bytes) {
+  if (in_use_ + bytes > limit_) return nullptr;
+  auto& free = bytes == small ? free_small_ : free_large_;
+  std::byte* p = nullptr;
+  if (free.empty()) {
+    p = static_cast<std::byte*>(::operator new(bytes, page));
+  } else {
+    p = free.back();
+    free.pop_back();
+  }
+  in_use_ += bytes;
+  return p;
+}
+
+void buffer_pool::take(std::size_t bytes, std::function<void(buffer)> ready) {
+  bytes = rounded(bytes);
+  std::byte* p = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (waiting_.empty()) p = find(bytes);
+    if (p == nullptr) {
+      waiting_.push_back({bytes, std::move(ready)});
+      return;
+    }
+  }
+  ready(buffer(shared_from_this(), p, bytes));
+}
+
+void buffer_pool::give_back(std::byte* data, std::size_t bytes) {
+  std::vector<std::pair<std::function<void(buffer)>, buffer>> served;
+  {
+    const std::lock_guard lock(mutex_);
+    in_use_ -= bytes;
+    // What lies about unused counts too: it is kept for the next, up to the limit.
+    (bytes == small ? free_small_ : free_large_).push_back(data);
+    while (free_small_.size() * small + free_large_.size() * large + in_use_ > limit_) {
+      auto& list = free_small_.size() * small > free_large_.size() * large || free_large_.empty()
+                       ? free_small_
+                       : free_large_;
+      if (list.empty()) break;
+      ::operator delete(list.back(), page);
+      list.pop_back();
+    }
+    while (!waiting_.empty()) {
+      waiter& w = waiting_.front();
+      std::byte* const p = find(w.bytes);
+      if (p == nullptr) break;
+      served.emplace_back(std::move(w.ready), buffer(shared_from_this(), p, w.bytes));
+      waiting_.pop_front();
+    }
+  }
+  for (auto& [ready, b] : served) ready(std::move(b));
+}
+
+std::uint64_t buffer_pool::in_use() const {
+  const std::lock_guard lock(mutex_);
+  return in_use_;
+}
+
+}  // namespace ooc::iod

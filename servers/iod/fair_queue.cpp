@@ -1,0 +1,81 @@
+#include "iod/fair_queue.hpp"
+
+namespace ooc::iod {
+
+namespace {
+
+constexpr std::uint64_t quantum = 1 << 20;  // bytes
+constexpr std::uint64_t least_cost = 4096;  // what a request costs beside its bytes
+
+}  // namespace
+
+void fair_queue::add(const std::string& client, place where, std::uint64_t cost, job j) {
+  std::unique_lock lock(mutex_);
+  auto known = by_name_.find(client);
+  if (known == by_name_.end()) {
+    ring_.push_back({client, {}, {}, 0});
+    known = by_name_.emplace(client, std::prev(ring_.end())).first;
+  }
+  known->second->jobs.emplace(where, waiting_job{cost + least_cost, std::move(j)});
+  ++waiting_;
+  dispatch(std::move(lock));
+}
+
+// With the mutex held: takes the job whose turn it is.
+bool fair_queue::next(job& out) {
+  while (!ring_.empty()) {
+    client_queue& c = ring_.front();
+    auto at = c.jobs.lower_bound(c.last);
+    if (at == c.jobs.end()) at = c.jobs.begin();
+    if (c.credit < at->second.cost) {
+      // The others first.  A client alone goes on at once.
+      c.credit += quantum;
+      if (ring_.size() > 1) {
+        ring_.splice(ring_.end(), ring_, ring_.begin());
+        continue;
+      }
+      if (c.credit < at->second.cost) continue;
+    }
+    c.credit -= at->second.cost;
+    c.last = {at->first.first, at->first.second + 1};
+    out = std::move(at->second.run);
+    c.jobs.erase(at);
+    --waiting_;
+    if (c.jobs.empty()) {
+      by_name_.erase(c.name);
+      ring_.pop_front();
+    }
+    return true;
+  }
+  return false;
+}
+
+void fair_queue::dispatch(std::unique_lock<std::mutex> lock) {
+  // One thread starts jobs at a time: what ends at once is seen by its loop, not by a recursion.
+  if (dispatching_) return;
+  dispatching_ = true;
+  job j;
+  while (running_ < slots_ && next(j)) {
+    ++running_;
+    lock.unlock();
+    j([this] {
+      std::unique_lock again(mutex_);
+      --running_;
+      dispatch(std::move(again));
+    });
+    lock.lock();
+  }
+  dispatching_ = false;
+}
+
+std::uint64_t fair_queue::waiting() const {
+  const std::lock_guard lock(mutex_);
+  return waiting_;
+}
+
+std::uint64_t fair_queue::running() const {
+  const std::lock_guard lock(mutex_);
+  return running_;
+}
+
+}  // namespace ooc::iod

@@ -1,0 +1,174 @@
+#include "iod/iod_server.hpp"
+
+#include <spdlog/spdlog.h>
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <atomic>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <chrono>
+
+namespace ooc::iod {
+
+namespace asio = boost::asio;
+using namespace std::chrono_literals;
+
+namespace {
+
+std::uint64_t now_ns() {
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                        std::chrono::system_clock::now().time_since_epoch())
+                                        .count());
+}
+
+storage::local_node_options node_options(const iod_options& o) {
+  storage::local_node_options n;
+  n.workers = o.workers;
+  n.direct_io = o.direct_io;
+  return n;
+}
+
+}  // namespace
+
+iod_server::iod_server(asio::io_context& context, iod_options options)
+    : context_(context),
+      options_(std::move(options)),
+      incarnation_(wire::random_incarnation()),
+      started_ns_(now_ns()),
+      node_(storage::open_local_node(options_.folder, node_options(options_))),
+      queue_(options_.workers),
+      buffers_(std::make_shared<buffer_pool>(options_.buffers)),
+      ticks_(context) {}
+
+void iod_server::start() {
+  for (const std::string& address : options_.listen)
+    for (auto& l : servers::listener::open(
+             context_, address, options_.key != nullptr,
+             [this](std::shared_ptr<wire::stream_socket> s) { accepted(std::move(s)); }))
+      listeners_.push_back(std::move(l));
+  for (const auto& l : listeners_) l->start();
+  asio::co_spawn(context_, watch(), asio::detached);
+}
+
+void iod_server::stop() {
+  std::vector<std::shared_ptr<session>> all;
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    all = sessions_;
+  }
+  for (const auto& l : listeners_) l->stop();
+  for (const auto& s : all) s->close();
+  ticks_.cancel();
+}
+
+std::vector<std::string> iod_server::addresses() const {
+  std::vector<std::string> all;
+  for (const auto& l : listeners_) all.push_back(l->address());
+  return all;
+}
+
+void iod_server::set_store(const std::string& uuid, const wire::capability_public_key& key) {
+  tickets_.set_store(uuid, key);
+  const std::lock_guard lock(mutex_);
+  store_uuid_ = uuid;
+}
+
+wire::server_info iod_server::who_am_i() const {
+  wire::server_info me;
+  me.role = wire::server_role::io;
+  me.incarnation = incarnation_;
+  me.node = options_.node;
+  const std::lock_guard lock(mutex_);
+  me.store_uuid = store_uuid_;
+  return me;
+}
+
+void iod_server::accepted(std::shared_ptr<wire::stream_socket> socket) {
+  const auto s = std::make_shared<session>(*this, socket);
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return;
+    if (sessions_.size() >= options_.max_connections) {
+      spdlog::warn("{}: refused, there are {} connections already (--max-connections)", s->peer(),
+                   sessions_.size());
+      return;
+    }
+    sessions_.push_back(s);
+  }
+  asio::co_spawn(socket->get_executor(), serve(s), asio::detached);
+}
+
+asio::awaitable<void> iod_server::serve(std::shared_ptr<session> s) {
+  const std::string why = co_await s->run();
+  if (!why.empty())
+    spdlog::warn("{} ({}): {}", s->peer(), s->welcomed() ? s->client().name : "not welcomed", why);
+  s->when_over([this, s] {
+    const std::lock_guard lock(mutex_);
+    std::erase(sessions_, s);
+  });
+}
+
+void iod_server::fence(const wire::client_id& client, const std::vector<std::uint64_t>& connections,
+                       std::function<void()> done) {
+  std::vector<std::shared_ptr<session>> lost;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& s : sessions_)
+      if (s->welcomed() && s->client().client == client &&
+          std::find(connections.begin(), connections.end(), s->client().connection) !=
+              connections.end())
+        lost.push_back(s);
+  }
+  if (lost.empty()) return done();
+  const auto missing = std::make_shared<std::atomic<std::size_t>>(lost.size());
+  for (const auto& s : lost) {
+    spdlog::info("{} ({}): fenced, its client has a new connection", s->peer(), s->client().name);
+    s->close();
+    s->when_over([missing, done] {
+      if (missing->fetch_sub(1) == 1) done();
+    });
+  }
+}
+
+asio::awaitable<void> iod_server::watch() {
+  boost::system::error_code ec;
+  for (;;) {
+    ticks_.expires_after(500ms);
+    co_await ticks_.async_wait(asio::redirect_error(asio::use_awaitable, ec));
+    std::vector<std::shared_ptr<session>> all;
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopping_) co_return;
+      all = sessions_;
+    }
+    for (const auto& s : all)
+      if (const std::string why = s->look_after(std::chrono::steady_clock::now()); !why.empty())
+        spdlog::warn("{}: dropped, {}", s->peer(), why);
+  }
+}
+
+wire::node_statistics iod_server::statistics() {
+  wire::node_statistics s;
+  s.io = node_->stats();
+  s.waiting = queue_.waiting();
+  s.running = queue_.running();
+  s.buffer_bytes = buffers_->in_use();
+  s.buffer_limit = buffers_->limit();
+  struct statvfs v {};
+  if (::statvfs(options_.folder.c_str(), &v) == 0) {
+    s.disk_bytes = std::uint64_t{v.f_blocks} * v.f_frsize;
+    s.disk_free = std::uint64_t{v.f_bavail} * v.f_frsize;
+  }
+  s.started_ns = started_ns_;
+  s.version = OOCARRAY_VERSION;
+  const std::lock_guard lock(mutex_);
+  s.clients = static_cast<std::uint64_t>(std::count_if(
+      sessions_.begin(), sessions_.end(), [](const auto& x) { return x->welcomed(); }));
+  return s;
+}
+
+}  // namespace ooc::iod

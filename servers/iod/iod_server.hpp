@@ -1,0 +1,85 @@
+// The I/O server: accepts connections, keeps their sessions, and fences those that a client lost.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "common/listener.hpp"
+#include "iod/session.hpp"
+#include "iod/ticket_check.hpp"
+
+namespace ooc::iod {
+
+struct iod_options {
+  std::filesystem::path folder;      ///< holds the shares
+  std::vector<std::string> listen;   ///< addresses
+  wire::key_ptr key;                 ///< empty: loopback and Unix sockets only
+  std::uint32_t node = 0;            ///< index in the store
+  std::uint64_t buffers = 64 << 20;  ///< bytes of memory for transfers
+  unsigned workers = 4;              ///< requests served at a time
+  unsigned max_connections = 1024;
+  bool direct_io = false;  ///< bypass the page cache
+};
+
+class iod_server final : public session_host {
+ public:
+  iod_server(boost::asio::io_context& context, iod_options options);
+
+  /// Listens on every address; throws io_error where one cannot be had.
+  void start();
+  /// No new connections; those that there are end when what they have begun is done.
+  void stop();
+  /// The addresses that it listens on, with the ports that the system gave for port 0.
+  std::vector<std::string> addresses() const;
+
+  /// What the metadata server says at registration.
+  void set_store(const std::string& uuid, const wire::capability_public_key& key);
+
+  std::uint64_t incarnation() const noexcept { return incarnation_; }
+
+  storage::local_node& node() override { return *node_; }
+  fair_queue& queue() override { return queue_; }
+  const std::shared_ptr<buffer_pool>& buffers() override { return buffers_; }
+  wire::server_info who_am_i() const override;
+  wire::key_ptr key() const override { return options_.key; }
+  failure check_ticket(const std::string& ticket, storage::file_id file,
+                       std::uint32_t rights) override {
+    return tickets_.check(ticket, file, rights);
+  }
+  void fence(const wire::client_id& client, const std::vector<std::uint64_t>& connections,
+             std::function<void()> done) override;
+  wire::node_statistics statistics() override;
+
+  ticket_check& tickets() noexcept { return tickets_; }
+
+ private:
+  void accepted(std::shared_ptr<wire::stream_socket> socket);
+  boost::asio::awaitable<void> serve(std::shared_ptr<session> s);
+  boost::asio::awaitable<void> watch();
+
+  boost::asio::io_context& context_;
+  const iod_options options_;
+  const std::uint64_t incarnation_;
+  const std::uint64_t started_ns_;
+  std::shared_ptr<storage::local_node> node_;
+  fair_queue queue_;
+  std::shared_ptr<buffer_pool> buffers_;
+  ticket_check tickets_;
+  boost::asio::steady_timer ticks_;
+  std::vector<std::shared_ptr<servers::listener>> listeners_;
+
+  mutable std::mutex mutex_;
+  std::vector<std::shared_ptr<session>> sessions_;
+  std::string store_uuid_;
+  bool stopping_ = false;
+};
+
+}  // namespace ooc::iod

@@ -1,0 +1,39 @@
+// Whether a request may be served: the capabilities that clients show, verified once and
+// remembered.
+//
+// A capability that was good when this server first saw it stays good, past its expiry, while the
+// metadata server is out of reach: a run that was admitted outlives it.
+//
+// Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "storage/wire/capability.hpp"
+
+namespace ooc::iod {
+
+class ticket_check {
+ public:
+  /// The store that tickets must be for, and the key that they must be signed with.
+  void set_store(const std::string& uuid, const wire::capability_public_key& key);
+  /// Says whether the metadata server can be reached (renewals are possible then).
+  void set_metadata_reachable(bool yes) noexcept { reachable_ = yes; }
+
+  /// Why `ticket` does not grant `rights` on the file; no failure if it does.
+  failure check(const std::string& ticket, storage::file_id file, std::uint32_t rights);
+
+ private:
+  std::atomic<bool> reachable_{false};
+  std::mutex mutex_;
+  std::string uuid_;
+  std::optional<wire::capability_public_key> key_;
+  std::unordered_map<std::string, wire::capability> known_;
+};
+
+}  // namespace ooc::iod

@@ -1,0 +1,56 @@
+#include "storage/remote/remote_call.hpp"
+
+#include <cstring>
+
+namespace ooc::storage {
+
+using wire::frame_header;
+using wire::frame_kind;
+
+std::vector<piece> pieces_of(const remote_call& c) {
+  std::vector<piece> pieces;
+  if (c.kind == frame_kind::read || c.kind == frame_kind::write)
+    share_pieces(*c.what.wanted, c.what.file->striping, c.what.turn, pieces);
+  return pieces;
+}
+
+call_frames frames_of(const remote_call& c, std::uint64_t id, std::vector<piece> pieces,
+                      const std::function<void(bool)>& released) {
+  call_frames frames;
+  frame_header h;
+  h.kind = c.kind;
+  h.id = id;
+  if (c.kind == frame_kind::read && c.damages != 0) h.flags |= frame_header::checked;
+  std::string body = c.what.file ? wire::encode(c.what) : c.body;
+  if (c.kind != frame_kind::write) {
+    h.flags |= frame_header::last;
+    frames.messages.push_back({wire::encode_frame(h, body), {}, {}});
+    return frames;
+  }
+  std::vector<std::uint32_t> sums;
+  for (part_cutter parts(std::move(pieces));;) {
+    const io_part part = parts.next();
+    if (parts.at_end()) h.flags |= frame_header::last;
+    h.sums = part.sums();
+    sums.resize(part.sums());
+    compute_sums(part, c.memory, sums.data());
+    wire::frame_sender::message m;
+    m.head = wire::encode_frame(h, body, static_cast<std::uint32_t>(part.wire_bytes()));
+    m.head.append(reinterpret_cast<const char*>(sums.data()), sums.size() * 4);
+    append_memory(part, c.memory, m.payload);
+    m.released = released;
+    frames.messages.push_back(std::move(m));
+    ++frames.holds;
+    if (parts.at_end()) return frames;
+    h.kind = frame_kind::more;
+    body.clear();
+  }
+}
+
+std::string describe(const remote_call& c) {
+  std::string text = "the " + wire::kind_name(c.kind);
+  if (c.what.file && !c.what.file->name.empty()) text += " of '" + c.what.file->name + "'";
+  return text;
+}
+
+}  // namespace ooc::storage

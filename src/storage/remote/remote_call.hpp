@@ -1,0 +1,62 @@
+// One request to an I/O server, from its submission to its completion.  Guarded by the mutex of the
+// remote_node it belongs to, but for what is said to be constant.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "storage/io_part.hpp"
+#include "storage/wire/frame_stream.hpp"
+#include "storage/wire/messages.hpp"
+
+namespace ooc::storage {
+
+struct remote_call {
+  using clock = std::chrono::steady_clock;
+
+  // Constant.
+  wire::frame_kind kind = wire::frame_kind::ping;
+  wire::io_request what;        ///< empty for calls that are not about a file
+  std::string body;             ///< of those
+  std::byte* memory = nullptr;  ///< read: to; write: from
+  std::function<void(const failure&, std::string reply)> finish;
+  bool repeat = true;  ///< send again if the connection is lost
+
+  std::uint64_t id = 0;
+  clock::time_point alive;       ///< submission, or the last sign of life from the server
+  std::uint64_t connection = 0;  ///< where it was sent, 0: not yet
+  std::uint32_t holds = 0;       ///< messages whose payload the sender still looks at
+  bool lost = false;             ///< its connection has ended: fence it before sending again
+  bool answered = false;
+  failure outcome;
+  std::string reply;
+
+  // Reading.
+  std::optional<part_cutter> parts;  ///< what has not arrived yet
+  std::vector<std::uint32_t> sums;
+  bool damaged = false;  ///< a part did not match its checksums
+  unsigned damages = 0;  ///< attempts that ended so
+};
+
+using call_ptr = std::shared_ptr<remote_call>;
+
+/// The pieces of the call on its node.  Empty where it is not about bytes.
+std::vector<piece> pieces_of(const remote_call& c);
+
+/// The frames of a call in order.  Those of a write carry payload, whose release is told to
+/// `released`; it is called as often as `holds` says.
+struct call_frames {
+  std::vector<wire::frame_sender::message> messages;
+  std::uint32_t holds = 0;
+};
+call_frames frames_of(const remote_call& c, std::uint64_t id, std::vector<piece> pieces,
+                      const std::function<void(bool)>& released);
+
+/// "the read of 'plate/a'", for messages.
+std::string describe(const remote_call& c);
+
+}  // namespace ooc::storage

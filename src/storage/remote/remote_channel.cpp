@@ -1,0 +1,140 @@
+#include "storage/remote/remote_channel.hpp"
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "storage/io_part.hpp"
+#include "storage/wire/address.hpp"
+#include "storage/wire/greeting.hpp"
+
+namespace ooc::storage {
+
+namespace asio = boost::asio;
+using namespace std::chrono_literals;
+using std::chrono::steady_clock;
+using wire::frame_header;
+
+namespace {
+
+constexpr auto connect_limit = 5s;
+
+}  // namespace
+
+remote_channel::remote_channel(asio::io_context& context, channel_owner& owner, std::size_t index,
+                               std::string address)
+    : context_(context),
+      owner_(owner),
+      index_(index),
+      address_(std::move(address)),
+      timer_(context, steady_clock::time_point::max()) {
+  asio::co_spawn(context_, run(), asio::detached);
+}
+
+void remote_channel::wake() {
+  asio::post(context_, [this] {
+    if (idle_) timer_.cancel();
+  });
+}
+
+void remote_channel::stop() {
+  stopping_ = true;
+  timer_.cancel();
+  if (sender_) sender_->close();
+  boost::system::error_code ec;
+  if (socket_) socket_->close(ec);
+}
+
+void remote_channel::check(steady_clock::time_point now) {
+  if (connecting_since_ == steady_clock::time_point::max()) return;
+  if (now - connecting_since_ <
+      std::min<steady_clock::duration>(connect_limit, owner_.options().deadline))
+    return;
+  boost::system::error_code ec;
+  if (socket_) socket_->close(ec);
+}
+
+asio::awaitable<void> remote_channel::pause(std::chrono::milliseconds time) {
+  timer_.expires_after(time);
+  boost::system::error_code ec;
+  co_await timer_.async_wait(asio::redirect_error(asio::use_awaitable, ec));
+}
+
+asio::awaitable<void> remote_channel::run() {
+  auto backoff = 10ms;
+  while (!stopping_) {
+    // Until somebody wants something.  A wake-up may come before the wait: look again now and then.
+    idle_ = true;
+    while (!stopping_ && !owner_.wants_connection()) co_await pause(100ms);
+    idle_ = false;
+    if (stopping_) break;
+    std::string why;
+    bool was_up = false;
+    try {
+      connecting_since_ = steady_clock::now();
+      co_await connect();
+      wire::frame_reader reader(*socket_, wire::handshake_limits);
+      sender_ = std::make_shared<wire::frame_sender>(socket_);
+      const std::uint32_t number = owner_.next_connection();
+      co_await shake_hands(reader, number);
+      connecting_since_ = steady_clock::time_point::max();
+      reader.set_limits({16 << 20, static_cast<std::uint32_t>(io_part::max_bytes + (1 << 16))});
+      was_up = true;
+      owner_.channel_up(index_, number, sender_);
+      for (;;) {
+        const frame_header h = co_await reader.next();
+        co_await owner_.frame_came(index_, reader, h);
+      }
+    } catch (const std::exception& e) {
+      why = e.what();
+    }
+    const bool slow = connecting_since_ != steady_clock::time_point::max() &&
+                      steady_clock::now() - connecting_since_ >= connect_limit;
+    connecting_since_ = steady_clock::time_point::max();
+    if (sender_) sender_->close();
+    boost::system::error_code ec;
+    if (socket_) socket_->close(ec);
+    sender_.reset();
+    socket_.reset();
+    if (slow) why = "it does not answer";
+    owner_.channel_down(index_, why);
+    if (stopping_) break;
+    backoff = was_up ? 10ms : std::min<std::chrono::milliseconds>(backoff * 2, 1000ms);
+    co_await pause(backoff);
+  }
+}
+
+asio::awaitable<void> remote_channel::connect() {
+  boost::system::error_code ec;
+  for (const auto& endpoint : co_await wire::resolve(wire::parse_address(address_))) {
+    socket_ = std::make_shared<wire::stream_socket>(context_, endpoint.protocol());
+    ec.clear();
+    co_await socket_->async_connect(endpoint, asio::redirect_error(asio::use_awaitable, ec));
+    if (!ec) {
+      socket_->non_blocking(true);
+      wire::tune(*socket_);
+      co_return;
+    }
+  }
+  throw wire::connection_error(ec, "no connection");
+}
+
+asio::awaitable<void> remote_channel::shake_hands(wire::frame_reader& reader,
+                                                  std::uint32_t number) {
+  const remote_node_options& o = owner_.options();
+  wire::hello_info me;
+  me.client = o.client.id;
+  me.connection = number;
+  me.role = wire::peer_role::client;
+  me.wanted = wire::server_role::io;
+  me.who = o.client.who;
+  me.store_uuid = o.store_uuid;
+  me.name = o.client.name;
+  wire::client_handshake hands(me, o.client.key, wire::same_machine(*socket_));
+  co_await wire::greet(hands, reader, *sender_);
+}
+
+}  // namespace ooc::storage

@@ -1,0 +1,84 @@
+// I/O servers in this process, and clients of them.
+#pragma once
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "iod/iod_server.hpp"
+#include "storage/node_fixture.hpp"
+#include "storage/remote/remote_node.hpp"
+#include "storage/wire/capability.hpp"
+#include "storage/wire/messages.hpp"
+
+namespace ooc::testing {
+
+inline constexpr const char* test_uuid = "6f1c4c1e-6b3f-4b8e-9d57-000000000001";
+
+/// Signs tickets as a metadata server would.
+class test_signer {
+ public:
+  test_signer() : signer_(folder_.path() / "key") {}
+
+  ticket_ptr ticket(file_id id, std::uint32_t rights = 15, std::int64_t lifetime = 3600,
+                    const std::string& uuid = test_uuid) const {
+    wire::capability c;
+    c.file = id;
+    c.rights = rights;
+    c.uid = 1;
+    c.expiry = wire::seconds_now() + lifetime;
+    c.store_uuid = uuid;
+    return std::make_shared<wire::plain_ticket>(signer_.sign(c));
+  }
+  const wire::capability_public_key& public_key() const { return signer_.public_key(); }
+
+ private:
+  temporary_folder folder_;
+  wire::capability_signer signer_;
+};
+
+/// One server with threads of its own.
+class running_iod {
+ public:
+  explicit running_iod(const test_signer& signer, const std::filesystem::path& folder,
+                       std::vector<std::string> listen = {"127.0.0.1:0"},
+                       iod::iod_options options = {}) {
+    options.folder = folder;
+    options.listen = std::move(listen);
+    server_ = std::make_unique<iod::iod_server>(context_, options);
+    server_->set_store(test_uuid, signer.public_key());
+    server_->start();
+    for (int i = 0; i < 2; ++i) threads_.emplace_back([this] { context_.run(); });
+  }
+  ~running_iod() {
+    boost::asio::post(context_, [this] { server_->stop(); });
+    for (std::thread& t : threads_) t.join();
+  }
+
+  std::vector<std::string> addresses() const { return server_->addresses(); }
+  iod::iod_server& server() { return *server_; }
+
+ private:
+  boost::asio::io_context context_;
+  std::unique_ptr<iod::iod_server> server_;
+  std::vector<std::thread> threads_;
+};
+
+inline remote_node_options client_options(
+    std::vector<std::string> addresses,
+    std::chrono::milliseconds deadline = std::chrono::seconds(20)) {
+  remote_node_options o;
+  o.addresses = std::move(addresses);
+  o.store_uuid = test_uuid;
+  o.client.id = wire::random_client_id();
+  o.client.who = {1, 1};
+  o.client.name = "test";
+  o.deadline = deadline;
+  return o;
+}
+
+}  // namespace ooc::testing

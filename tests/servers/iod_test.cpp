@@ -1,0 +1,174 @@
+// I/O servers and their clients over loopback, in one process.
+#include <catch2/catch.hpp>
+#include <map>
+
+#include "servers/iod_fixture.hpp"
+#include "storage/modelled_file.hpp"
+
+using namespace ooc::testing;
+using namespace ooc;
+
+namespace {
+
+shape_ptr with_ticket(const shape_ptr& shape, ticket_ptr t) {
+  auto s = std::make_shared<file_shape>(*shape);
+  s->ticket = std::move(t);
+  return s;
+}
+
+struct served_node {
+  explicit served_node(std::vector<std::string> listen = {"127.0.0.1:0"},
+                       std::chrono::milliseconds deadline = std::chrono::seconds(20))
+      : iod(signer, folder.path(), std::move(listen)),
+        node(open_remote_node(client_options(iod.addresses(), deadline))) {}
+
+  shape_ptr shape(file_id id, std::uint64_t size, striping s = {0, 1, 65536}) {
+    return with_ticket(make_shape(id, s, size), signer.ticket(id));
+  }
+
+  test_signer signer;
+  temporary_folder folder;
+  running_iod iod;
+  std::shared_ptr<io_service> node;
+};
+
+}  // namespace
+
+TEST_CASE("random operations through a server equal a plain array") {
+  const std::uint64_t seed = random_seed("served_random_life");
+  constexpr std::uint64_t size = 2'000'003;
+  const test_signer signer;
+  int n = 0;
+  for (const std::uint64_t sf : {512, 8000, 65536})
+    for (const std::uint32_t nn : {1, 3})
+      for (const bool direct : {true, false}) {
+        std::map<fs::path, std::unique_ptr<running_iod>> servers;
+        const std::size_t element = n % 2 == 0 ? 0 : 7;
+        CAPTURE(sf, nn, element, direct);
+        random_life(
+            with_ticket(make_shape(77, {0, nn, sf}, size, n % 3 == 0, pattern(element)),
+                        signer.ticket(77)),
+            [&](const fs::path& folder) {
+              auto& server = servers[folder];
+              if (!server || n % 2 == 0) {
+                server.reset();
+                iod::iod_options o;
+                o.direct_io = direct;
+                server = std::make_unique<running_iod>(signer, folder,
+                                                       std::vector<std::string>{"127.0.0.1:0"}, o);
+              }
+              return open_remote_node(client_options(server->addresses()));
+            },
+            60, seed + static_cast<std::uint64_t>(n));
+        ++n;
+      }
+}
+
+TEST_CASE("a request of many parts arrives whole, through several addresses too") {
+  temporary_folder place;
+  const std::string unix_address = "unix:" + (place.path() / "iod").string();
+  for (const auto& listen : std::vector<std::vector<std::string>>{
+           {"127.0.0.1:0"}, {unix_address}, {"127.0.0.1:0", "127.0.0.2:0", unix_address}}) {
+    served_node s(listen);
+    constexpr std::uint64_t size = 21'000'001;
+    const auto shape = s.shape(3, size, {0, 2, 8192});
+    REQUIRE_FALSE(create(*s.node, shape));
+    const bytes data = pattern(size);
+    REQUIRE_FALSE(write(*s.node, shape, 0, request::contiguous(0, size), data.data()));
+    bytes back(size);
+    REQUIRE_FALSE(read(*s.node, shape, 0, request::contiguous(0, size), back.data()));
+    std::uint64_t wrong = 0;
+    for (std::uint64_t i = 0; i < size; ++i)
+      wrong += back[i] != (shape->striping.turn_of(i) == 0 ? data[i] : std::byte{0});
+    CHECK(wrong == 0);
+    CHECK(s.node->stats().read_requests == 1);
+    CHECK(s.iod.server().statistics().io.bytes_written == shape->striping.share_size(0, size));
+  }
+}
+
+TEST_CASE("a server's refusal says what and why") {
+  served_node s;
+  const auto shape = s.shape(5, 100000);
+  REQUIRE_FALSE(create(*s.node, shape));
+  bytes memory(100000);
+  const auto reading = [&](const shape_ptr& f) {
+    return read(*s.node, f, 0, request::contiguous(0, 100000), memory.data());
+  };
+  CHECK_FALSE(reading(shape));
+  CHECK(create(*s.node, shape).code == std::errc::file_exists);
+
+  const failure none = reading(with_ticket(shape, nullptr));
+  CHECK(none.code == std::errc::permission_denied);
+  CHECK_THAT(none.what, Catch::Contains("node 0 (127.0.0.1:") && Catch::Contains("capability"));
+  const failure other = reading(with_ticket(shape, s.signer.ticket(6)));
+  CHECK(other.code == std::errc::permission_denied);
+  CHECK_THAT(other.what, Catch::Contains("file 6"));
+  const failure late = reading(with_ticket(shape, s.signer.ticket(5, 15, -1)));
+  CHECK(late.code.value() == EKEYEXPIRED);
+  const failure unequal = reading(with_ticket(shape, test_signer().ticket(5)));
+  CHECK(unequal.code == std::errc::permission_denied);
+  const auto read_only = with_ticket(shape, s.signer.ticket(5, wire::right_read));
+  CHECK_FALSE(reading(read_only));
+  CHECK(write(*s.node, read_only, 0, request::contiguous(0, 100000), memory.data()).code ==
+        std::errc::permission_denied);
+  // The connection goes on after all of that.
+  CHECK_FALSE(reading(shape));
+}
+
+TEST_CASE("corruption on the server's disk is an error at the client, and only there") {
+  served_node s;
+  const auto shape = s.shape(5, 400000);
+  REQUIRE_FALSE(create(*s.node, shape));
+  bytes data = pattern(400000), back(400000);
+  REQUIRE_FALSE(write(*s.node, shape, 0, request::contiguous(0, 400000), data.data()));
+  flip_byte(node_folder(s.folder.path()).data(5), 5 * 4096 + 17);
+  const failure f = read(*s.node, shape, 0, request::contiguous(0, 400000), back.data());
+  CHECK(f.code == errc::corrupt);
+  CHECK_THAT(f.what, Catch::Contains("node 0 (127.0.0.1:"));
+  CHECK_FALSE(read(*s.node, shape, 0, request::contiguous(0, 5 * 4096), back.data()));
+  const auto [failed, report] = verify(*s.node, shape);
+  CHECK_FALSE(failed);
+  CHECK(report.corrupt == 1);
+  CHECK(report.problems.size() == 1);
+}
+
+TEST_CASE("a server that is not there is named when the deadline has passed") {
+  auto node = open_remote_node(client_options({"127.0.0.1:1"}, std::chrono::milliseconds(300)));
+  bytes memory(100);
+  const failure f =
+      read(*node, make_shape(1, {0, 1, 4096}, 100), 0, request::contiguous(0, 100), memory.data());
+  CHECK(f.code == std::errc::timed_out);
+  CHECK_THAT(f.what, Catch::Contains("127.0.0.1:1") && Catch::Contains("0.3 s") &&
+                         Catch::Contains("ooc-iod"));
+}
+
+TEST_CASE("a server that comes back is used again, and what was under way is done") {
+  const test_signer signer;
+  temporary_folder folder, place;
+  const std::vector<std::string> listen{"unix:" + (place.path() / "iod").string()};
+  auto server = std::make_unique<running_iod>(signer, folder.path(), listen);
+  const auto node = open_remote_node(client_options(listen));
+  const auto shape = with_ticket(make_shape(1, {0, 1, 65536}, 8 << 20), signer.ticket(1));
+  REQUIRE_FALSE(create(*node, shape));
+  const bytes data = pattern(8 << 20);
+  std::atomic<bool> stop{false};
+  std::thread breaker([&] {
+    for (int i = 0; i < 8; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      server.reset();
+      server = std::make_unique<running_iod>(signer, folder.path(), listen);
+    }
+    stop = true;
+  });
+  int rounds = 0;
+  for (; !stop; ++rounds) {
+    const failure w = write(*node, shape, 0, request::contiguous(0, data.size()), data.data());
+    INFO(w.what);
+    CHECK_FALSE(w);
+    bytes back(data.size());
+    CHECK_FALSE(read(*node, shape, 0, request::contiguous(0, data.size()), back.data()));
+    CHECK(back == data);
+  }
+  breaker.join();
+  CHECK(rounds > 0);
+}
