@@ -94,7 +94,7 @@ void pager::start_joint_load(lock_type& l, segment_state& s, std::span<frame* co
                                 [this, all = std::vector<frame*>(frames.begin(), frames.end())](
                                     const failure& r) { on_joint_load(all, r); });
     for (std::size_t i = 0; i < frames.size(); ++i)
-      count_read(s, places[i].block, bytes / frames.size());
+      count_read(s, places[i].block, bytes / frames.size() + (i < bytes % frames.size()));
   } catch (const std::exception& e) {
     on_joint_load(frames, {std::make_error_code(std::errc::not_enough_memory), e.what()});
   }

@@ -1,0 +1,15 @@
+# Run with cmake -P: PROGRAM on RANKS ranks, one of which dies.
+file(REMOVE_RECURSE ${SCRATCH})
+file(MAKE_DIRECTORY ${SCRATCH})
+execute_process(COMMAND ${MPIRUN} ${RANKS} ${PROGRAM} ${SCRATCH}/store TIMEOUT 60
+  RESULT_VARIABLE status OUTPUT_VARIABLE out ERROR_VARIABLE out)
+file(REMOVE_RECURSE ${SCRATCH})
+if(status MATCHES "timeout")
+  message(FATAL_ERROR "the ranks that were left hang:\n${out}")
+endif()
+if(status STREQUAL "0" OR out MATCHES "sync ended well")
+  message(FATAL_ERROR "status ${status}, as if no rank had died:\n${out}")
+endif()
+if(NAMES AND NOT out MATCHES "${NAMES}")
+  message(FATAL_ERROR "nobody says '${NAMES}':\n${out}")
+endif()
