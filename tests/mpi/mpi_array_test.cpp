@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "array/test_arrays.hpp"
+#include "mpi/late_reads.hpp"
 #include "mpi/ranks.hpp"
 #include "oocarray/ooc_array.hpp"
 
@@ -218,6 +219,39 @@ TEST_CASE("read-ahead in flight does not bring back what another rank has writte
     REQUIRE(wrong == 0);
     a.sync();
   }
+}
+
+TEST_CASE("a load that ends after sync is dropped where another rank wrote meanwhile") {
+  const group_ptr g = all_ranks();
+  if (g->size() == 1) return;
+  runtime rt(small());
+  const store plain = common_store();
+  // This rank's view of the same store.
+  std::vector<std::shared_ptr<testing::late_reads>> late;
+  storage::striped_file::nodes nodes;
+  for (const auto& node : plain.core()->nodes())
+    nodes.push_back(late.emplace_back(std::make_shared<testing::late_reads>(node)));
+  const store s(std::make_shared<storage::store_core>(
+      plain.url(), plain.uuid(),
+      std::shared_ptr<storage::metadata_service>(plain.core(), &plain.core()->metadata()), nodes,
+      storage::credentials{::geteuid(), ::getegid()}));
+  vector_of_doubles a(rt, s, "late/a", create, {8 * page}, with(g));
+  const bool reader = g->rank() != 0;
+  if (reader) {
+    for (const auto& n : late) n->hold();
+    a.prefetch({{3 * page}, {4 * page}});
+    CHECK(eventually([&] {
+      std::size_t held = 0;
+      for (const auto& n : late) held += n->held();
+      return held > 0;
+    }));
+  }
+  MPI_Barrier(MPI_COMM_WORLD);  // everybody else has read the old element, and not yet been told
+  if (!reader) a[3 * page] = 1;
+  a.sync();
+  for (const auto& n : late) n->release();
+  CHECK(std::as_const(a)[3 * page] == 1);
+  a.close();
 }
 
 TEST_CASE("the papers' form: writeback, barrier, invalidate") {
