@@ -1,4 +1,5 @@
-// An I/O node whose reads are done at once and answered late: what a program sees of a slow network.
+// An I/O node whose reads are done at once and answered late: what a program sees of a slow
+// network.
 #pragma once
 
 #include <functional>
