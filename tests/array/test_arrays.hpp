@@ -7,6 +7,7 @@
 #include <string>
 
 #include "oocarray/ooc_array.hpp"
+#include "store_from_environment.hpp"
 #include "storage/memory_store.hpp"
 
 namespace ooc::testing {
@@ -47,10 +48,12 @@ inline runtime_options memory(std::uint64_t bytes, unsigned read_ahead = 0) {
 
 enum class store_kind { in_memory, local };
 
-/// A store with two nodes: in memory, or folders that are gone with the test.
+/// A store with two nodes: in memory, or folders that are gone with the test.  The store of
+/// OOC_TEST_STORE takes the place of both.
 class test_store {
  public:
-  explicit test_store(store_kind kind) {
+  explicit test_store(store_kind kind) : local_(store_from_environment()) {
+    if (local_) return;
     if (kind == store_kind::in_memory) {
       nodes_.emplace(2);
       return;

@@ -16,6 +16,7 @@
 #include "storage/faulty_io_service.hpp"
 #include "storage/memory_store.hpp"
 #include "storage/store_core.hpp"
+#include "store_from_environment.hpp"
 
 namespace {
 
@@ -26,6 +27,10 @@ using bytes = std::vector<std::byte>;
 class scratch_store {
  public:
   explicit scratch_store(unsigned nodes) {
+    if (auto given = ooc::testing::store_from_environment()) {
+      store_.push_back(*given);
+      return;
+    }
     std::string name = (std::filesystem::temp_directory_path() / "ooc_block_XXXXXX").string();
     if (!mkdtemp(name.data())) throw std::runtime_error("mkdtemp");
     root_ = name;
@@ -42,7 +47,7 @@ class scratch_store {
   }
   ~scratch_store() {
     store_.clear();
-    std::filesystem::remove_all(root_);
+    if (!root_.empty()) std::filesystem::remove_all(root_);
   }
   ooc::store& operator*() { return store_.front(); }
   ooc::store* operator->() { return &store_.front(); }
