@@ -175,7 +175,7 @@ TEST_CASE("permission is checked at open") {
   const auto as = [&](std::uint32_t uid, std::uint32_t gid) {
     const credentials who{uid, gid};
     return store_core("memory:", "test", dynamic_cast<local_metadata&>(*s.metadata).as(who),
-                      s.core->nodes(), who);
+                      s.core->nodes());
   };
   CHECK(code_of([&] { as(2000, 1000).open("a", open_mode::read); }) == std::error_code());
   CHECK(code_of([&] { as(2000, 1000).open("a", open_mode::read_write); }, "'a'").value() == EACCES);
