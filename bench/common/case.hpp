@@ -17,6 +17,7 @@ struct options {
   std::filesystem::path dir;  ///< scratch space, removed afterwards by main
   std::uint64_t memory = 0;   ///< budget of the runtime, bytes; 0: the case's own
   unsigned rounds = 0;        ///< pairs of runs; 0: the case's own
+  unsigned nodes = 0;         ///< I/O servers of a served store; 0: the case's own
 
   std::uint64_t memory_or(std::uint64_t d) const noexcept { return memory ? memory : d; }
   unsigned rounds_or(unsigned d) const noexcept { return rounds ? rounds : d; }
@@ -34,6 +35,7 @@ json run_stream(const options& o);
 json run_jacobi(const options& o);
 json run_tile(const options& o);
 json run_lru(const options& o);
+json run_store(const options& o);
 
 inline constexpr bench_case cases[] = {
     {"resident", "what does an element cost when everything is in memory?", run_resident},
@@ -41,6 +43,7 @@ inline constexpr bench_case cases[] = {
     {"stream", "how much of the disk's speed does a sweep get?", run_stream},
     {"jacobi", "is a stencil on arrays larger than memory faster than on mapped files?", run_jacobi},
     {"tile", "what do tiles of a large matrix cost?", run_tile},
+    {"store", "how much of what sockets carry does a served store deliver?", run_store},
     {"lru", "how close to exact LRU is the replacement?", run_lru},
 };
 
