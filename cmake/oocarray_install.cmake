@@ -6,9 +6,12 @@ install(TARGETS oocarray oocarray_storage EXPORT oocarray_targets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(OOCARRAY_BUILD_MPI)
-  install(TARGETS oocarray_mpi EXPORT oocarray_targets
+  # A set of its own: programs without MPI do not need MPI to be installed.
+  install(TARGETS oocarray_mpi EXPORT oocarray_mpi_targets
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(EXPORT oocarray_mpi_targets NAMESPACE oocarray:: FILE oocarrayMpiTargets.cmake
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/oocarray)
 else()
   # The header is of no use without the library.
   install(CODE "file(REMOVE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}/oocarray/mpi.hpp\")")

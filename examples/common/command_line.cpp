@@ -167,7 +167,7 @@ bool command_line::parse(int argc, const char* const* argv) {
 }
 
 void common_options::add_to(command_line& c) {
-  c.bytes("memory", memory, 1 << 20, "memory budget of the runtime: 512M, 2G, 512_MiB");
+  c.bytes("memory", memory, 1 << 20, "memory budget of the runtime, on every rank: 512M, 2G, 512_MiB");
   c.text("store", store, "the store: local:FOLDER[,FOLDER...] or ooc://HOST:PORT");
   c.choice("vm", vm, {"none", "mmap", "anonymous"},
            "run the same loop on plain memory instead: a mapped file beside the store's, or "
@@ -177,13 +177,16 @@ void common_options::add_to(command_line& c) {
   c.flag("quiet", quiet, "no progress bar");
 }
 
-ooc::store common_options::open_store() const {
+ooc::store common_options::open_store(const ranks& all) const {
   ooc::store_options options;
   if (memory < (64 << 20)) {
     options.workers = memory < (8 << 20) ? 1 : 2;
     options.staging = 64 << 10;
   }
-  return ooc::store::open(store, options);
+  if (!all.leads()) all.barrier();
+  ooc::store opened = ooc::store::open(store, options);
+  if (all.leads()) all.barrier();
+  return opened;
 }
 
 }  // namespace examples

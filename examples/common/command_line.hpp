@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "common/ranks.hpp"
 #include "oocarray/store.hpp"
 
 namespace examples {
@@ -63,8 +64,9 @@ struct common_options {
 
   /// Adds --memory, --store, --vm, --keep, --json and --quiet; the others are the program's own.
   void add_to(command_line& c);
-  /// The store, with transfer buffers that leave most of a small budget to the arrays.
-  ooc::store open_store() const;
+  /// The store, with transfer buffers that leave most of a small budget to the arrays.  Rank 0 opens
+  /// it first: it may have to be made.
+  ooc::store open_store(const ranks& all) const;
 };
 
 }  // namespace examples

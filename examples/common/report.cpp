@@ -9,10 +9,22 @@
 
 namespace examples {
 
-traffic traffic_now(const ooc::runtime* rt) {
+namespace {
+
+traffic of_all(const traffic& mine, const ranks& all) {
+  double t[3] = {static_cast<double>(mine.faults), static_cast<double>(mine.bytes_read),
+                 static_cast<double>(mine.bytes_written)};
+  all.sum(t);
+  return {static_cast<std::uint64_t>(t[0]), static_cast<std::uint64_t>(t[1]),
+          static_cast<std::uint64_t>(t[2])};
+}
+
+}  // namespace
+
+traffic traffic_now(const ooc::runtime* rt, const ranks& all) {
   traffic t;
   if (rt) {
-    const ooc::runtime_stats s = rt->stats();
+    const ooc::runtime_stats s = all.group() ? rt->stats(*all.group()) : rt->stats();
     t.faults = s.faults;
     t.bytes_read = s.bytes_read;
     t.bytes_written = s.bytes_written;
@@ -28,7 +40,7 @@ traffic traffic_now(const ooc::runtime* rt) {
     if (key == "read_bytes:") t.bytes_read = value;
     if (key == "write_bytes:") t.bytes_written = value;
   }
-  return t;
+  return of_all(t, all);
 }
 
 struct report::state {
@@ -37,9 +49,10 @@ struct report::state {
   nlohmann::ordered_json values;
 };
 
-report::report(std::string program, bool json, const ooc::runtime* rt)
-    : state_(new state{std::move(program), json, {}}), runtime_(rt) {
+report::report(std::string program, bool json, const ooc::runtime* rt, const ranks& all)
+    : state_(new state{std::move(program), json, {}}), runtime_(rt), ranks_(all) {
   state_->values["program"] = state_->program;
+  state_->values["ranks"] = all.size();
   state_->values["seconds"] = nlohmann::ordered_json::object();
   state_->values["MB_per_s"] = nlohmann::ordered_json::object();
 }
@@ -47,8 +60,8 @@ report::report(std::string program, bool json, const ooc::runtime* rt)
 report::~report() = default;
 
 void report::note_phase(const std::string& name, std::chrono::duration<double> seconds,
-                        const traffic& before) noexcept {
-  const traffic now = traffic_now(runtime_);
+                        const traffic& before) {
+  const traffic now = traffic_now(runtime_, ranks_);
   const double read = static_cast<double>(now.bytes_read - before.bytes_read) / 1e6;
   const double written = static_cast<double>(now.bytes_written - before.bytes_written) / 1e6;
   std::printf("%-10s %9.3f s   %10.1f MB read  %10.1f MB written  %8llu faults\n", name.c_str(),
@@ -68,7 +81,7 @@ void report::rate(const std::string& phase, double bytes) {
 }
 
 int report::finish(bool right) {
-  const traffic t = traffic_now(runtime_);
+  const traffic t = traffic_now(runtime_, ranks_);
   set("faults", t.faults);
   set("bytes_read", t.bytes_read);
   set("bytes_written", t.bytes_written);

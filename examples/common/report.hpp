@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 
+#include "common/ranks.hpp"
 #include "oocarray/runtime.hpp"
 
 namespace examples {
@@ -18,28 +20,33 @@ struct traffic {
   std::uint64_t bytes_read = 0;
   std::uint64_t bytes_written = 0;
 };
-traffic traffic_now(const ooc::runtime* rt);
+/// Summed over the ranks, which must all ask.
+traffic traffic_now(const ooc::runtime* rt, const ranks& all);
 
 class report {
  public:
-  /// `rt` may be null (rivals); otherwise it must live until finish().
-  report(std::string program, bool json, const ooc::runtime* rt);
+  /// `rt` may be null (rivals); otherwise it must live until finish(), as `all` must.
+  report(std::string program, bool json, const ooc::runtime* rt, const ranks& all);
   ~report();
 
-  /// Runs f and notes how long it took and what it moved.
+  /// Runs f and notes how long it took until all ranks had ended it, and what it moved on all.
   template <class F>
-  decltype(auto) phase(const std::string& name, F&& f) {
-    struct scope {
-      report& r;
-      const std::string& name;
-      std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
-      traffic before = traffic_now(r.runtime_);
-      ~scope() {
-        r.note_phase(name, std::chrono::duration<double>(std::chrono::steady_clock::now() - start),
-                     before);
-      }
-    } timed{*this, name};
-    return std::forward<F>(f)();
+  auto phase(const std::string& name, F&& f) {
+    const traffic before = traffic_now(runtime_, ranks_);
+    const auto start = std::chrono::steady_clock::now();
+    const auto note = [&] {
+      ranks_.barrier();
+      note_phase(name, std::chrono::duration<double>(std::chrono::steady_clock::now() - start),
+                 before);
+    };
+    if constexpr (std::is_void_v<std::invoke_result_t<F>>) {
+      std::forward<F>(f)();
+      note();
+    } else {
+      auto result = std::forward<F>(f)();
+      note();
+      return result;
+    }
   }
 
   void set(const std::string& key, double value);
@@ -54,11 +61,12 @@ class report {
 
  private:
   void note_phase(const std::string& name, std::chrono::duration<double> seconds,
-                  const traffic& before) noexcept;
+                  const traffic& before);
 
   struct state;
   std::unique_ptr<state> state_;
   const ooc::runtime* runtime_;
+  const ranks& ranks_;
 };
 
 }  // namespace examples

@@ -8,24 +8,29 @@
 #include <exception>
 
 #include "common/command_line.hpp"
+#include "common/ranks.hpp"
 #include "oocarray/error.hpp"
 
 namespace examples {
 
+/// f(argc, argv, ranks).  A failure on one rank ends all of them.
 template <class F>
-int run(const char* program, F&& f) {
+int run(const char* program, int argc, char** argv, F&& f) {
+  const ranks all(argc, argv);
+  int status = 1;
   try {
-    return f();
-  } catch (const bad_option& e) {
-    std::fprintf(stderr, "%s: %s\n", program, e.what());
+    return f(argc, argv, all);
+  } catch (const bad_option& e) {  // the same on all ranks
+    if (all.leads()) std::fprintf(stderr, "%s: %s\n", program, e.what());
     return 2;
   } catch (const ooc::usage_error& e) {
     std::fprintf(stderr, "%s: %s\n", program, e.what());
-    return 2;
+    status = 2;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s: %s\n", program, e.what());
-    return 1;
   }
+  all.abort(status);
+  return status;
 }
 
 }  // namespace examples

@@ -1,17 +1,21 @@
 #include "common/store_files.hpp"
 
+#include <exception>
+
 #include "oocarray/error.hpp"
 #include "storage/store_core.hpp"
 
 namespace examples {
 
 store_files::~store_files() {
-  if (!keep_)
+  if (std::uncaught_exceptions() == 0) ranks_.barrier();  // else the others may not come
+  if (!keep_ && ranks_.leads())
     for (const char* path : paths_) remove(path);
 }
 
 const char* store_files::fresh(const char* path) {
-  remove(path);
+  if (ranks_.leads()) remove(path);
+  ranks_.barrier();
   paths_.push_back(path);
   return path;
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "common/ranks.hpp"
 #include "oocarray/store.hpp"
 
 namespace examples {
@@ -12,7 +13,9 @@ namespace examples {
 /// the arrays, so that they are closed first.
 class store_files {
  public:
-  store_files(ooc::store s, bool keep) : store_(std::move(s)), keep_(keep) {}
+  /// On ranks, rank 0 does it when all have come so far.
+  store_files(ooc::store s, bool keep, const ranks& all)
+      : store_(std::move(s)), keep_(keep), ranks_(all) {}
   ~store_files();
   store_files(const store_files&) = delete;
   store_files& operator=(const store_files&) = delete;
@@ -25,6 +28,7 @@ class store_files {
 
   ooc::store store_;
   bool keep_;
+  const ranks& ranks_;
   std::vector<const char*> paths_;
 };
 

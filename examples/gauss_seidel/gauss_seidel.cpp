@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "common/checksum.hpp"
 #include "common/command_line.hpp"
 #include "common/plain_array.hpp"
 #include "common/progress_bar.hpp"
@@ -55,18 +56,20 @@ std::vector<std::uint64_t> factors(const char* option, const std::string& text) 
 std::uint64_t row_bytes(const partition& p) { return p.m * p.n * p.n * sizeof(complex); }
 
 struct created {
-  vector b;                ///< A x
+  vector b;                ///< A x; the rows of this rank
   double contraction = 0;  ///< what an iteration leaves of the largest error, at most
 };
 
 /// Fills A by rows of blocks; `rows` has one block a row.
 template <class Rows>
-created create_system(const linear_system& system, Rows& rows, const partition& p, bool quiet) {
-  examples::progress_bar bar("creating", p.m, row_bytes(p), quiet);
+created create_system(const linear_system& system, Rows& rows, const partition& p,
+                      const share_of_rows& share, bool quiet) {
+  examples::progress_bar bar("creating", share.count(), row_bytes(p), quiet);
   const vector x = system.known();
   created c;
   c.b.resize(x.size());
   for (std::uint64_t i = 0; i < p.m; ++i) {
+    if (!share.mine(i)) continue;
     auto row = rows.block_to_write(0, i);
     const double off_diagonal = system.fill(i * p.n, *row);
     c.contraction = std::max(c.contraction, off_diagonal / system.diagonal());
@@ -75,37 +78,38 @@ created create_system(const linear_system& system, Rows& rows, const partition& 
     bar.step();
   }
   rows.writeback();
+  c.contraction = share.ranks().max(c.contraction);
   return c;
 }
 
 template <class Matrix, class Inverses>
-void invert(Matrix& a, Inverses& inverses, const partition& p, const options& o,
-            examples::report& r) {
+void invert(Matrix& a, Inverses& inverses, const partition& p, const share_of_rows& rows,
+            const options& o, examples::report& r) {
   r.phase("invert", [&] {
-    examples::progress_bar bar("inverting", p.m, 2 * p.n * p.n * sizeof(complex), o.quiet);
-    invert_diagonal(a, inverses, p, bar);
+    examples::progress_bar bar("inverting", rows.count(), 2 * p.n * p.n * sizeof(complex), o.quiet);
+    invert_diagonal(a, inverses, p, rows, bar);
     inverses.writeback();
   });
 }
 
 template <class Matrix, class Inverses>
 int solve(Matrix& a, Inverses& inverses, const linear_system& system, const created& c,
-          const partition& p, const options& o, examples::report& r) {
+          const partition& p, const share_of_rows& rows, const options& o, examples::report& r) {
   const vector& b = c.b;
   vector x = vector::Zero(b.size());
   std::uint64_t done = 0;
   r.phase("compute", [&] {
-    examples::progress_bar bar("iterating", p.m * o.iterations, row_bytes(p), o.quiet);
+    examples::progress_bar bar("iterating", rows.count() * o.iterations, row_bytes(p), o.quiet);
     double rms = 0;
     do {
-      rms = sweep(a, inverses, b, x, p, bar);
+      rms = sweep(a, inverses, b, x, p, rows, bar);
       bar.make_way();
       std::printf("iteration %4llu   residual %.6e\n", static_cast<unsigned long long>(++done), rms);
     } while (done < o.iterations && rms > o.tolerance);
   });
   const double rms = r.phase("check", [&] {
-    examples::progress_bar bar("checking", p.m, row_bytes(p), o.quiet);
-    return rms_residual(a, b, x, p, bar);
+    examples::progress_bar bar("checking", rows.count(), row_bytes(p), o.quiet);
+    return rms_residual(a, b, x, p, rows, bar);
   });
   const vector known = system.known();
   const double largest = known.cwiseAbs().maxCoeff();
@@ -120,6 +124,8 @@ int solve(Matrix& a, Inverses& inverses, const linear_system& system, const crea
   r.set("group", p.group);
   r.set("residual", rms);
   r.set("error", error);
+  r.set("checksum", examples::row_checksum(0, reinterpret_cast<const double*>(x.data()),
+                                           2 * static_cast<std::size_t>(x.size())));
   std::printf("M = %llu: RMS of Ax - b %.3e, largest error %.3e of the answer (theory allows %.3e)\n",
               static_cast<unsigned long long>(system.order()), rms, error, bound);
   const bool converged = o.tolerance == 0 || rms <= o.tolerance;
@@ -129,15 +135,29 @@ int solve(Matrix& a, Inverses& inverses, const linear_system& system, const crea
   return r.finish(error <= bound && converged);
 }
 
-int out_of_core(const linear_system& system, const partition& p, const options& o) {
+/// A new file of blocks: made by rank 0, open on all.
+ooc::block_file make(ooc::runtime& rt, const ooc::store& store, const char* path,
+                     const ooc::blocking& shape, ooc::block_file_options o,
+                     const examples::ranks& all) {
+  o.shared = all.size() > 1;
+  if (!all.leads()) all.barrier();  // until it is there
+  ooc::block_file f = all.leads() ? ooc::block_file::create(rt, store, path, shape, o)
+                                  : ooc::block_file::open(rt, store, path, shape, o);
+  if (all.leads()) all.barrier();
+  return f;
+}
+
+int out_of_core(const linear_system& system, const partition& p, const options& o,
+                const examples::ranks& all) {
+  const share_of_rows share(p, all);
   const ooc::blocking blocks{.rs = sizeof(complex), .ne = {p.n, p.n}, .nb = {p.m, p.m},
                              .bf = factors("bf-a", o.bf_a)};
   const ooc::blocking inverse_blocks{.rs = sizeof(complex), .ne = {p.n, p.n}, .nb = {p.m, 1},
                                      .bf = factors("bf-inv", o.bf_inv)};
   ooc::runtime rt{{.memory = o.memory}};
-  examples::report r("gauss_seidel", o.json, &rt);
-  const ooc::store store = o.open_store();
-  examples::store_files files(store, o.keep);
+  examples::report r("gauss_seidel", o.json, &rt, all);
+  const ooc::store store = o.open_store(all);
+  examples::store_files files(store, o.keep, all);
   ooc::block_file_options complex_elements;
   complex_elements.element_type = "c16";
 
@@ -145,46 +165,48 @@ int out_of_core(const linear_system& system, const partition& p, const options& 
   // blocks, to read nothing but the diagonal; and superblocks, for the iterations.
   const char* const path = files.fresh("gauss_seidel.a");
   const created c = r.phase("create", [&] {
-    ooc_matrix rows(ooc::block_file::create(
+    ooc_matrix rows(make(
         rt, store, path, {.rs = sizeof(complex), .ne = {p.n * p.m, p.n}, .nb = {1, p.m}, .bf = {}},
-        complex_elements));
-    return create_system(system, rows, p, o.quiet);
+        complex_elements, all));
+    return create_system(system, rows, p, share, o.quiet);
   });
-  ooc_matrix inverses(ooc::block_file::create(rt, store, files.fresh("gauss_seidel.inverses"),
-                                              inverse_blocks, complex_elements));
+  ooc_matrix inverses(make(rt, store, files.fresh("gauss_seidel.inverses"), inverse_blocks,
+                           complex_elements, all));
   {
     ooc_matrix single(ooc::block_file::open_read_only(
         rt, store, path, {.rs = blocks.rs, .ne = blocks.ne, .nb = blocks.nb, .bf = {}}));
-    invert(single, inverses, p, o, r);
+    invert(single, inverses, p, share, o, r);
   }
   ooc_matrix a(ooc::block_file::open_read_only(rt, store, path, blocks));
-  return solve(a, inverses, system, c, p, o, r);
+  return solve(a, inverses, system, c, p, share, o, r);
 }
 
-int plain(const linear_system& system, const partition& p, const options& o) {
-  examples::report r("gauss_seidel", o.json, nullptr);
-  const examples::rival_folder folder(o.store);
+int plain(const linear_system& system, const partition& p, const options& o,
+          const examples::ranks& all) {
+  const share_of_rows share(p, all);
+  examples::report r("gauss_seidel", o.json, nullptr, all);
+  const examples::rival_folder folder(o.store, all);
   const std::uint64_t order = system.order();
-  auto memory = examples::plain_memory::create(folder / "a", order * order * sizeof(complex));
+  auto memory = examples::plain_memory::create(folder / "a", order * order * sizeof(complex), all);
   const created c = r.phase("create", [&] {
     plain_matrix rows(reinterpret_cast<complex*>(memory.data()), order, order, p.n);
-    created product = create_system(system, rows, p, o.quiet);
+    created product = create_system(system, rows, p, share, o.quiet);
     memory.writeback();
     return product;
   });
   if (o.vm == "anonymous")
-    r.phase("load", [&] { memory = examples::plain_memory::read_from(folder / "a"); });
+    r.phase("load", [&] { memory = examples::plain_memory::read_from(folder / "a", all); });
   plain_matrix a(reinterpret_cast<complex*>(memory.data()), order, p.n, p.n);
   std::vector<complex> inverse_memory(p.n * order);
   plain_matrix inverses(inverse_memory.data(), order, p.n, p.n);
-  invert(a, inverses, p, o, r);
-  return solve(a, inverses, system, c, p, o, r);
+  invert(a, inverses, p, share, o, r);
+  return solve(a, inverses, system, c, p, share, o, r);
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return examples::run("gauss_seidel", [&] {
+int main(int count, char** arguments) {
+  return examples::run("gauss_seidel", count, arguments, [](int argc, char** argv, const examples::ranks& all) {
     options o;
     o.size = 2048;
     o.iterations = 10;
@@ -208,6 +230,7 @@ int main(int argc, char** argv) {
     const partition p{o.blocks, o.size / o.blocks, o.group};
     factors("bf-a", o.bf_a);
     factors("bf-inv", o.bf_inv);
-    return o.vm == "none" ? out_of_core(system, p, o) : plain(system, p, o);
+    o.quiet = o.quiet || !all.leads();
+    return o.vm == "none" ? out_of_core(system, p, o, all) : plain(system, p, o, all);
   });
 }

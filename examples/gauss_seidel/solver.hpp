@@ -3,8 +3,10 @@
 //     x_i  <-  A_ii^-1 (b_i - sum_(j != i) A_ij x_j)   =   x_i + A_ii^-1 r_i ,   r_i = b_i - sum_j A_ij x_j
 //
 // for the block rows i in turn.  `group` block rows at a time are computed from the same x and then
-// put into it together: the paper's compute nodes, each with one row of the group.  The result
-// depends on the group, never on how many processes or threads share the work.
+// put into it together: the paper's compute nodes, each with one row of the group.  On ranks, block
+// row i is the work of rank i mod ranks, and after each group its ranks send the new values of x to all.
+// The result depends on the group, never on how many ranks share the work: every number is computed
+// by one rank, from the same numbers in the same order.
 //
 // The same templates run out of core and on plain memory (block_matrix.hpp).
 #pragma once
@@ -12,8 +14,12 @@
 #include <Eigen/LU>
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <span>
+#include <vector>
 
 #include "common/progress_bar.hpp"
+#include "common/ranks.hpp"
 #include "gauss_seidel/system.hpp"
 
 namespace gauss_seidel {
@@ -24,10 +30,47 @@ struct partition {
   std::uint64_t group;  ///< block rows that are updated together
 };
 
+/// Who does the work of a block row.
+class share_of_rows {
+ public:
+  share_of_rows(const partition& p, const examples::ranks& all) : m_(p.m), all_(all) {}
+
+  int owner(std::uint64_t i) const noexcept {
+    return static_cast<int>(i % static_cast<std::uint64_t>(all_.size()));
+  }
+  bool mine(std::uint64_t i) const noexcept { return owner(i) == all_.rank(); }
+  /// The row of this rank after row i, which may be its first one.
+  std::uint64_t next(std::uint64_t i) const noexcept {
+    const std::uint64_t n = i + static_cast<std::uint64_t>(all_.size());
+    return n < m_ ? n : static_cast<std::uint64_t>(all_.rank());
+  }
+  /// Number of rows of this rank.
+  std::uint64_t count() const noexcept {
+    const auto n = static_cast<std::uint64_t>(all_.size());
+    return m_ / n + (static_cast<std::uint64_t>(all_.rank()) < m_ % n);
+  }
+  const examples::ranks& ranks() const noexcept { return all_; }
+
+ private:
+  std::uint64_t m_;
+  const examples::ranks& all_;
+};
+
+/// The root mean square of numbers of which each rank has the squared norms of its rows; added in the
+/// order of rows, so that it does not depend on the number of ranks.
+inline double root_mean_square(std::vector<double>& squares, std::size_t elements,
+                               const examples::ranks& all) {
+  all.sum(squares);
+  return std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0) /
+                   static_cast<double>(elements));
+}
+
 /// Inverts the diagonal blocks of `a` into the row of blocks `inverses`.
 template <class Matrix, class Inverses>
-void invert_diagonal(Matrix& a, Inverses& inverses, const partition& p, examples::progress_bar& bar) {
+void invert_diagonal(Matrix& a, Inverses& inverses, const partition& p, const share_of_rows& rows,
+                     examples::progress_bar& bar) {
   for (std::uint64_t i = 0; i < p.m; ++i) {
+    if (!rows.mine(i)) continue;
     auto from = a.block(i, i);
     auto to = inverses.block_to_write(i, 0);
     *to = (*from).inverse();
@@ -49,37 +92,42 @@ vector row_residual(Matrix& a, const vector& b, const vector& x, const partition
 /// One iteration.  Returns the root mean square of the r_i, each taken when its row was due.
 template <class Matrix, class Inverses>
 double sweep(Matrix& a, Inverses& inverses, const vector& b, vector& x, const partition& p,
-             examples::progress_bar& bar) {
+             const share_of_rows& rows, examples::progress_bar& bar) {
   const auto n = static_cast<Eigen::Index>(p.n);
   vector next = x;
-  double sum = 0;
+  std::vector<double> squares(p.m);
   for (std::uint64_t first = 0; first < p.m; first += p.group) {
     const std::uint64_t last = std::min(p.m, first + p.group);
     for (std::uint64_t i = first; i < last; ++i) {
-      a.prefetch(0, (i + 1) % p.m);
+      if (!rows.mine(i)) continue;
+      a.prefetch(0, rows.next(i));
       const vector r = row_residual(a, b, x, p, i);
       next.segment(static_cast<Eigen::Index>(i) * n, n).noalias() += *inverses.block(i, 0) * r;
-      sum += r.squaredNorm();
+      squares[i] = r.squaredNorm();
       bar.step();
     }
+    for (std::uint64_t i = first; i < last; ++i)
+      rows.ranks().broadcast(std::span(reinterpret_cast<double*>(next.data() + i * p.n), 2 * p.n),
+                             rows.owner(i));
     const auto at = static_cast<Eigen::Index>(first) * n;
     const auto length = static_cast<Eigen::Index>(last - first) * n;
     x.segment(at, length) = next.segment(at, length);
   }
-  return std::sqrt(sum / static_cast<double>(x.size()));
+  return root_mean_square(squares, static_cast<std::size_t>(x.size()), rows.ranks());
 }
 
 /// The root mean square of A x - b: one more pass over A.
 template <class Matrix>
 double rms_residual(Matrix& a, const vector& b, const vector& x, const partition& p,
-                    examples::progress_bar& bar) {
-  double sum = 0;
+                    const share_of_rows& rows, examples::progress_bar& bar) {
+  std::vector<double> squares(p.m);
   for (std::uint64_t i = 0; i < p.m; ++i) {
-    a.prefetch(0, (i + 1) % p.m);
-    sum += row_residual(a, b, x, p, i).squaredNorm();
+    if (!rows.mine(i)) continue;
+    a.prefetch(0, rows.next(i));
+    squares[i] = row_residual(a, b, x, p, i).squaredNorm();
     bar.step();
   }
-  return std::sqrt(sum / static_cast<double>(x.size()));
+  return root_mean_square(squares, static_cast<std::size_t>(x.size()), rows.ranks());
 }
 
 }  // namespace gauss_seidel

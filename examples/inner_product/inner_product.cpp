@@ -6,6 +6,8 @@
 // x_i = i mod 64 and y_i = i mod 61.  64 and 61 have no common factor, so a period of 64 * 61
 // elements runs through every pair once, and its sum is (0 + ... + 63) * (0 + ... + 60): the answer
 // is known, and every partial sum is an integer below 2^53, so it is exact in any order.
+//
+// On ranks, each sums over its part, and MPI_Allreduce adds the parts.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -56,9 +58,10 @@ struct options : examples::common_options {
 constexpr std::size_t slice = std::size_t{1} << 22;
 
 template <class T, class Vector>
-void fill(Vector& x, Vector& y, std::size_t n, examples::progress_bar& bar) {
-  for (std::size_t first = 0; first < n; first += slice) {
-    const std::size_t last = std::min(n, first + slice);
+void fill(Vector& x, Vector& y, examples::progress_bar& bar) {
+  const auto [begin, end] = x.local_rows();
+  for (std::size_t first = begin; first < end; first += slice) {
+    const std::size_t last = std::min(end, first + slice);
     for (std::size_t i = first; i < last; ++i) x[i] = static_cast<T>(i % p);
     for (std::size_t i = first; i < last; ++i) y[i] = static_cast<T>(i % q);
     bar.step(last - first);
@@ -68,18 +71,19 @@ void fill(Vector& x, Vector& y, std::size_t n, examples::progress_bar& bar) {
 /// `off`: how far from the known answer rounding may be; 0 for the data made here.
 template <class T, class Vector>
 int compute(const Vector& x, const Vector& y, std::size_t n, double known, double off,
-            const options& o, examples::report& r) {
+            const options& o, examples::report& r, const examples::ranks& all) {
   double s = 0;
   r.phase("compute", [&] {
-    examples::progress_bar bar("inner product", n * o.iterations, 2 * sizeof(T), o.quiet);
+    const auto [begin, end] = x.local_rows();
+    examples::progress_bar bar("inner product", (end - begin) * o.iterations, 2 * sizeof(T), o.quiet);
     for (std::uint64_t k = 0; k < o.iterations; ++k) {
       typename sum_of<T>::type sum = 0;
-      for (std::size_t first = 0; first < n; first += slice) {
-        const std::size_t last = std::min(n, first + slice);
+      for (std::size_t first = begin; first < end; first += slice) {
+        const std::size_t last = std::min(end, first + slice);
         sum += inner_product<T>(x, y, first, last);
         bar.step(last - first);
       }
-      s = static_cast<double>(sum);
+      s = all.sum(static_cast<double>(sum));
     }
   });
   const double bytes = 2.0 * sizeof(T) * static_cast<double>(n);
@@ -94,69 +98,76 @@ int compute(const Vector& x, const Vector& y, std::size_t n, double known, doubl
 }
 
 template <class T>
-int out_of_core(const options& o) {
+int out_of_core(const options& o, const examples::ranks& all) {
   ooc::runtime rt{{.memory = o.memory}};
-  examples::report r("inner_product", o.json, &rt);
-  const ooc::store store = o.open_store();
-  examples::store_files files(store, o.keep);
+  examples::report r("inner_product", o.json, &rt, all);
+  const ooc::store store = o.open_store(all);
+  examples::store_files files(store, o.keep, all);
   const std::size_t n = o.size;
-  ooc::ooc_array<T, 1> x{rt, store, files.fresh("inner_product.x"), ooc::create, {n}};
-  ooc::ooc_array<T, 1> y{rt, store, files.fresh("inner_product.y"), ooc::create, {n}};
+  const ooc::array_options<T> options{.group = all.group(), .owner_computes = all.size() > 1};
+  ooc::ooc_array<T, 1> x{rt, store, files.fresh("inner_product.x"), ooc::create, {n}, options};
+  ooc::ooc_array<T, 1> y{rt, store, files.fresh("inner_product.y"), ooc::create, {n}, options};
   r.phase("create", [&] {
-    examples::progress_bar bar("creating", n, 2 * sizeof(T), o.quiet);
+    examples::progress_bar bar("creating", x.local_box().size(), 2 * sizeof(T), o.quiet);
     x.overwrite({{0}, {n}});
     y.overwrite({{0}, {n}});
-    fill<T>(x, y, n, bar);
-    x.writeback();
-    y.writeback();
+    fill<T>(x, y, bar);
+    x.sync();
+    y.sync();
   });
-  return compute<T>(std::as_const(x), std::as_const(y), n, known_answer(n), 0, o, r);
+  return compute<T>(std::as_const(x), std::as_const(y), n, known_answer(n), 0, o, r, all);
 }
 
 template <class T>
-int plain(const options& o) {
-  examples::report r("inner_product", o.json, nullptr);
-  const examples::rival_folder folder(o.store);
+int plain(const options& o, const examples::ranks& all) {
+  examples::report r("inner_product", o.json, nullptr, all);
+  const examples::rival_folder folder(o.store, all);
   const std::size_t n = o.size;
   using vector = examples::plain_array<T, 1>;
   std::optional<vector> x, y;
   r.phase("create", [&] {
-    x.emplace(examples::plain_memory::create(folder / "x", n * sizeof(T)), std::array{n});
-    y.emplace(examples::plain_memory::create(folder / "y", n * sizeof(T)), std::array{n});
-    examples::progress_bar bar("creating", n, 2 * sizeof(T), o.quiet);
-    fill<T>(*x, *y, n, bar);
+    x.emplace(examples::plain_memory::create(folder / "x", n * sizeof(T), all), std::array{n}, all);
+    y.emplace(examples::plain_memory::create(folder / "y", n * sizeof(T), all), std::array{n}, all);
+    examples::progress_bar bar("creating", n / static_cast<std::size_t>(all.size()), 2 * sizeof(T),
+                               o.quiet);
+    fill<T>(*x, *y, bar);
     x->writeback();
     y->writeback();
+    x->sync();
   });
   if (o.vm == "anonymous")
     r.phase("load", [&] {
       x.reset();
       y.reset();
-      x.emplace(examples::plain_memory::read_from(folder / "x"), std::array{n});
-      y.emplace(examples::plain_memory::read_from(folder / "y"), std::array{n});
+      x.emplace(examples::plain_memory::read_from(folder / "x", all), std::array{n}, all);
+      y.emplace(examples::plain_memory::read_from(folder / "y", all), std::array{n}, all);
     });
-  return compute<T>(*x, *y, n, known_answer(n), 0, o, r);
+  return compute<T>(*x, *y, n, known_answer(n), 0, o, r, all);
 }
 
 /// Vectors that exist: .npy files, imported first, or arrays of the store.  The answer is checked
 /// against a sum over the same bytes read as a stream.
 template <class T>
-int given(const options& o) {
+int given(const options& o, const examples::ranks& all) {
   const inner_product_example::source from_x(o.x), from_y(o.y);
   from_x.check<T>();
   from_y.check<T>();
   ooc::runtime rt{{.memory = o.memory}};
-  examples::report r("inner_product", o.json, &rt);
-  const ooc::store store = o.open_store();
-  examples::store_files files(store, o.keep);
+  examples::report r("inner_product", o.json, &rt, all);
+  const ooc::store store = o.open_store(all);
+  examples::store_files files(store, o.keep, all);
   const auto path = [&](const inner_product_example::source& from, const char* name) {
     if (!from.is_npy()) return from.path();
     files.fresh(name);
-    r.phase(std::string("import ") + name, [&] { from.import_to<T>(rt, store, name, o.quiet); });
+    r.phase(std::string("import ") + name, [&] {
+      if (all.leads()) from.import_to<T>(rt, store, name, o.quiet);
+    });
     return std::string(name);
   };
-  const ooc::ooc_array<T, 1> x{rt, store, path(from_x, "inner_product.imported.x"), ooc::open_read_only};
-  const ooc::ooc_array<T, 1> y{rt, store, path(from_y, "inner_product.imported.y"), ooc::open_read_only};
+  const ooc::ooc_array<T, 1> x{rt, store, path(from_x, "inner_product.imported.x"),
+                               ooc::open_read_only, {.group = all.group()}};
+  const ooc::ooc_array<T, 1> y{rt, store, path(from_y, "inner_product.imported.y"),
+                               ooc::open_read_only, {.group = all.group()}};
   const std::size_t n = x.extent(0);
   if (n != y.extent(0))
     throw examples::bad_option("--x has " + std::to_string(n) + " elements, --y " +
@@ -166,19 +177,19 @@ int given(const options& o) {
   });
   const double rounding =
       std::is_integral_v<T> ? 0.0 : known.moduli * 2.3e-16 * static_cast<double>(n);
-  return compute<T>(x, y, n, static_cast<double>(known.sum), rounding, o, r);
+  return compute<T>(x, y, n, static_cast<double>(known.sum), rounding, o, r, all);
 }
 
 template <class T>
-int run_with(const options& o) {
-  if (!o.x.empty()) return given<T>(o);
-  return o.vm == "none" ? out_of_core<T>(o) : plain<T>(o);
+int run_with(const options& o, const examples::ranks& all) {
+  if (!o.x.empty()) return given<T>(o, all);
+  return o.vm == "none" ? out_of_core<T>(o, all) : plain<T>(o, all);
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return examples::run("inner_product", [&] {
+int main(int count, char** arguments) {
+  return examples::run("inner_product", count, arguments, [](int argc, char** argv, const examples::ranks& all) {
     options o;
     o.size = 16 << 20;
     examples::command_line c("inner_product", "s = sum_i x_i y_i of two vectors out of core.");
@@ -193,6 +204,7 @@ int main(int argc, char** argv) {
       throw examples::bad_option("--x and --y belong together: give both, or neither");
     if (!o.x.empty() && o.vm != "none")
       throw examples::bad_option("--vm " + o.vm + ": works on data made here; leave out --x and --y");
-    return o.type == "f8" ? run_with<double>(o) : run_with<std::int32_t>(o);
+    o.quiet = o.quiet || !all.leads();
+    return o.type == "f8" ? run_with<double>(o, all) : run_with<std::int32_t>(o, all);
   });
 }

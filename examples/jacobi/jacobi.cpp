@@ -2,8 +2,10 @@
 //
 //     b_ij = (a_(i-1)j + a_(i+1)j + a_i(j-1) + a_i(j+1)) / 4 ,   then a and b change places
 //
-// on n x n points, twice as many as memory need hold.  plate.hpp says what the plate looks like
-// after any number of iterations; the largest deviation from that is checked over all points.
+// on n x n points, twice as many as memory need hold.  On ranks, each computes the rows of its part;
+// the rows beside it, which others compute, it finds in the array after sync().  plate.hpp says what
+// the plate looks like after any number of iterations; the largest deviation from that is checked over
+// all points.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -11,6 +13,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "common/checksum.hpp"
 #include "common/command_line.hpp"
 #include "common/plain_array.hpp"
 #include "common/progress_bar.hpp"
@@ -31,12 +34,17 @@ T quarter(T sum) {
     return sum * T(0.25);
 }
 
-/// The program: the same for arrays in memory, mapped files and arrays out of core.  Returns the
-/// residual: the largest change of a point.
+/// Rows first <= i < last of a rank's part.
+struct rows {
+  std::size_t first, last;
+};
+
+/// The program: the same for arrays in memory, mapped files and arrays out of core, on one rank or
+/// many.  Returns the residual: the largest change of a point.
 template <class T, class Plate>
-T sweep(const Plate& a, Plate& b, std::size_t n, examples::progress_bar& bar) {
+T sweep(const Plate& a, Plate& b, std::size_t n, rows mine, examples::progress_bar& bar) {
   T residual = 0;
-  for (std::size_t i = 1; i + 1 < n; ++i) {
+  for (std::size_t i = std::max<std::size_t>(mine.first, 1); i < std::min(mine.last, n - 1); ++i) {
 #pragma omp simd reduction(max : residual)
     for (std::size_t j = 1; j < n - 1; ++j) {
       const T u = quarter<T>(a[i - 1][j] + a[i + 1][j] + a[i][j - 1] + a[i][j + 1]);
@@ -55,56 +63,70 @@ struct options : examples::common_options {
 
 /// Both plates begin with the right edges, which no sweep touches.
 template <class Exact, class Plate>
-void start(const Exact& exact, Plate& a, Plate& b, std::size_t n, examples::progress_bar& bar) {
-  for (std::size_t i = 0; i < n; ++i) {
+void start(const Exact& exact, Plate& a, Plate& b, std::size_t n, rows mine,
+           examples::progress_bar& bar) {
+  for (std::size_t i = mine.first; i < mine.last; ++i) {
     for (std::size_t j = 0; j < n; ++j) b[i][j] = a[i][j] = exact(i, j);
     bar.step();
   }
 }
 
+struct checked {
+  double error = 0;     ///< largest
+  double checksum = 0;  ///< of all bits
+};
+
 template <class Exact, class Plate>
-double largest_error(const Exact& exact, const Plate& a, std::size_t n, examples::progress_bar& bar) {
-  double error = 0;
-  for (std::size_t i = 0; i < n; ++i) {
+checked check(const Exact& exact, const Plate& a, std::size_t n, rows mine,
+              examples::progress_bar& bar) {
+  checked c;
+  for (std::size_t i = mine.first; i < mine.last; ++i) {
     for (std::size_t j = 0; j < n; ++j)
-      error = std::max(error, std::abs(static_cast<double>(a[i][j]) - exact(i, j)));
+      c.error = std::max(c.error, std::abs(static_cast<double>(a[i][j]) - exact(i, j)));
+    c.checksum += examples::row_checksum(i, &a[i][0], n);
     bar.step();
   }
-  return error;
+  return c;
 }
 
 /// `load` is called between start and iterations (rivals), `promise` before every sweep.
 template <class Exact, class Plate, class Load, class Promise>
-int solve(Plate* a, Plate* b, const options& o, examples::report& r, Load load, Promise promise) {
+int solve(Plate* a, Plate* b, const options& o, examples::report& r, const examples::ranks& all,
+          Load load, Promise promise) {
   using T = typename Exact::value_type;
   const std::size_t n = o.size;
+  const auto [first, last] = a->local_rows();
+  const rows mine{first, last};
   Exact exact(n, o.iterations);
   r.phase("create", [&] {
-    examples::progress_bar bar("creating", n, 2 * n * sizeof(T), o.quiet);
-    start(exact, *a, *b, n, bar);
-    a->writeback();
-    b->writeback();
+    examples::progress_bar bar("creating", mine.last - mine.first, 2 * n * sizeof(T), o.quiet);
+    start(exact, *a, *b, n, mine, bar);
+    a->sync();
+    b->sync();
   });
   load();
   r.phase("compute", [&] {
-    examples::progress_bar bar("iterating", (n - 2) * o.iterations, 2 * n * sizeof(T), o.quiet);
+    examples::progress_bar bar("iterating", (mine.last - mine.first) * o.iterations,
+                               2 * n * sizeof(T), o.quiet);
     for (std::uint64_t k = 1; k <= o.iterations; ++k) {
       promise(*b);
-      const T residual = sweep<T>(std::as_const(*a), *b, n, bar);
+      const double residual =
+          all.max(static_cast<double>(sweep<T>(std::as_const(*a), *b, n, mine, bar)));
+      b->sync();
       std::swap(a, b);
       bar.make_way();
-      std::printf("iteration %4llu   residual %.6e\n", static_cast<unsigned long long>(k),
-                  static_cast<double>(residual));
-      r.set("residual", static_cast<double>(residual));
+      std::printf("iteration %4llu   residual %.6e\n", static_cast<unsigned long long>(k), residual);
+      r.set("residual", residual);
     }
-    a->writeback();
   });
   exact.set_iteration(o.iterations);
-  const double error = r.phase("check", [&] {
-    examples::progress_bar bar("checking", n, n * sizeof(T), o.quiet);
-    return largest_error(exact, std::as_const(*a), n, bar);
+  const checked found = r.phase("check", [&] {
+    examples::progress_bar bar("checking", mine.last - mine.first, n * sizeof(T), o.quiet);
+    const checked part = check(exact, std::as_const(*a), n, mine, bar);
+    return checked{all.max(part.error), all.sum(part.checksum)};
   });
-  if (!o.picture.empty()) jacobi::write_picture(o.picture, std::as_const(*a), n);
+  const double error = found.error;
+  if (!o.picture.empty() && all.leads()) jacobi::write_picture(o.picture, std::as_const(*a), n);
 
   const double bytes = 2.0 * sizeof(T) * static_cast<double>(n) * static_cast<double>(n);
   r.rate("compute", bytes * static_cast<double>(o.iterations));
@@ -113,57 +135,60 @@ int solve(Plate* a, Plate* b, const options& o, examples::report& r, Load load, 
   r.set("n", std::uint64_t{n});
   r.set("iterations", o.iterations);
   r.set("error", error);
+  r.set("checksum", found.checksum);
   std::printf("n = %zu, largest error %.3e (rounding allows %.3e)\n", n, error, exact.tolerance(o.iterations));
   return r.finish(error <= exact.tolerance(o.iterations));
 }
 
 template <class Exact>
-int out_of_core(const options& o) {
+int out_of_core(const options& o, const examples::ranks& all) {
   using T = typename Exact::value_type;
   ooc::runtime rt{{.memory = o.memory}};
-  examples::report r("jacobi", o.json, &rt);
-  const ooc::store store = o.open_store();
-  examples::store_files files(store, o.keep);
+  examples::report r("jacobi", o.json, &rt, all);
+  const ooc::store store = o.open_store(all);
+  examples::store_files files(store, o.keep, all);
   const std::size_t n = o.size;
-  ooc::ooc_array<T, 2> a{rt, store, files.fresh("jacobi.a"), ooc::create, {n, n}};
-  ooc::ooc_array<T, 2> b{rt, store, files.fresh("jacobi.b"), ooc::create, {n, n}};
+  const ooc::array_options<T> options{.group = all.group(), .owner_computes = all.size() > 1};
+  ooc::ooc_array<T, 2> a{rt, store, files.fresh("jacobi.a"), ooc::create, {n, n}, options};
+  ooc::ooc_array<T, 2> b{rt, store, files.fresh("jacobi.b"), ooc::create, {n, n}, options};
   a.overwrite({{0, 0}, {n, n}});
   b.overwrite({{0, 0}, {n, n}});
-  return solve<Exact>(&a, &b, o, r, [] {}, [&](auto& target) {
+  return solve<Exact>(&a, &b, o, r, all, [] {}, [&](auto& target) {
     if (!o.no_overwrite) target.overwrite({{1, 1}, {n - 1, n - 1}});
   });
 }
 
 template <class Exact>
-int plain(const options& o) {
+int plain(const options& o, const examples::ranks& all) {
   using T = typename Exact::value_type;
-  examples::report r("jacobi", o.json, nullptr);
-  const examples::rival_folder folder(o.store);
+  examples::report r("jacobi", o.json, nullptr, all);
+  const examples::rival_folder folder(o.store, all);
   const std::size_t n = o.size;
   using plate = examples::plain_array<T, 2>;
   const auto create = [&](const char* name) {
-    return plate(examples::plain_memory::create(folder / name, n * n * sizeof(T)), std::array{n, n});
+    return plate(examples::plain_memory::create(folder / name, n * n * sizeof(T), all),
+                 std::array{n, n}, all);
   };
   plate a = create("a"), b = create("b");
   const auto load = [&] {
     if (o.vm != "anonymous") return;
     r.phase("load", [&] {
-      a = plate(examples::plain_memory::read_from(folder / "a"), std::array{n, n});
-      b = plate(examples::plain_memory::read_from(folder / "b"), std::array{n, n});
+      a = plate(examples::plain_memory::read_from(folder / "a", all), std::array{n, n}, all);
+      b = plate(examples::plain_memory::read_from(folder / "b", all), std::array{n, n}, all);
     });
   };
-  return solve<Exact>(&a, &b, o, r, load, [](auto&) {});
+  return solve<Exact>(&a, &b, o, r, all, load, [](auto&) {});
 }
 
 template <class Exact>
-int run_with(const options& o) {
-  return o.vm == "none" ? out_of_core<Exact>(o) : plain<Exact>(o);
+int run_with(const options& o, const examples::ranks& all) {
+  return o.vm == "none" ? out_of_core<Exact>(o, all) : plain<Exact>(o, all);
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return examples::run("jacobi", [&] {
+int main(int count, char** arguments) {
+  return examples::run("jacobi", count, arguments, [](int argc, char** argv, const examples::ranks& all) {
     options o;
     o.size = 2048;
     o.iterations = 10;
@@ -175,13 +200,14 @@ int main(int argc, char** argv) {
     c.text("picture", o.picture, "write the plate at the end as a PNG, at most 1024 points wide");
     o.add_to(c);
     if (!c.parse(argc, argv)) return 0;
-    if (o.type == "f8") return run_with<jacobi::heated_plate>(o);
+    o.quiet = o.quiet || !all.leads();
+    if (o.type == "f8") return run_with<jacobi::heated_plate>(o, all);
     if (o.iterations > jacobi::integer_plate::max_iterations)
       throw examples::bad_option("--iterations " + std::to_string(o.iterations) +
                                  " with --type i4: the known answer is exact for at most " +
                                  std::to_string(jacobi::integer_plate::max_iterations) +
                                  "; use fewer, or --type f8");
     o.size = jacobi::integer_plate::size_for(o.size);
-    return run_with<jacobi::integer_plate>(o);
+    return run_with<jacobi::integer_plate>(o, all);
   });
 }

@@ -3,10 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "oocarray/access.hpp"
+#include "oocarray/process_group.hpp"
 #include "oocarray/striping.hpp"
 
 namespace ooc {
@@ -16,6 +18,11 @@ enum class file_order : std::uint8_t {
   row_major,  ///< as C writes an array: other programs can read it
   tiled,      ///< tiles one after the other, each contiguous: tiles cost no seeks
 };
+
+/// Whether sync() looks for accesses of two ranks that are not ordered by a sync(): `.checking =
+/// ooc::check_conflicts`.
+enum class conflict_checking : std::uint8_t { off, on };
+inline constexpr conflict_checking check_conflicts = conflict_checking::on;
 
 /// Every member may be left out: `{.fill = 1.0, .sparse = true}`.
 ///
@@ -63,6 +70,25 @@ struct array_options {
   /// so; without it a second writing process is refused.  A block that is written to takes twice its
   /// memory, and overwrite() saves nothing.
   bool shared = false;
+
+  /// The ranks that use this array together (mpi_group() of oocarray/mpi.hpp): creating, opening,
+  /// sync() and close() are then collective, and `shared` goes without saying.  All ranks pass the
+  /// same arguments; the default block is that of rank 0.
+  std::shared_ptr<process_group> group = {};
+
+  /// Every rank writes to its own part only (ooc_array::local_box()): blocks within it are then
+  /// written whole, without a copy, and overwrite() works on them.  A write to a block outside the
+  /// part ends the process with a message; one that hits a neighbour's element in a block that parts
+  /// share is an error of the writeback() or sync() that follows.
+  bool owner_computes = false;
+
+  /// check_conflicts: sync() throws usage_error (errc::conflict) on all ranks, naming array, box and
+  /// ranks, where since the last sync() two ranks changed the same element (one that is given the value
+  /// that it had is not seen), where a rank read through at() an element that another one changed, or
+  /// where it read in another way a block in which another one changed an element, maybe not the one it
+  /// read.  A block that a rank wrote to before it read is not seen as read.  For finding errors, not for
+  /// speed: every modified block keeps a copy, and sync() forgets all blocks.
+  conflict_checking checking = conflict_checking::off;
 
   access_pattern pattern = access_pattern::automatic;
 };

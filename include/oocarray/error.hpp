@@ -22,6 +22,7 @@ enum class errc {
   dirty,                ///< the operation would lose modified data that are not written back
   busy,                 ///< the thing is pinned, open elsewhere, or otherwise in use
   closed,               ///< the array, file or store has been closed
+  conflict,             ///< two ranks accessed the same in one epoch: see check_conflicts
   not_together,         ///< the ranks of a group did not make the same collective call
 };
 

@@ -39,6 +39,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -248,12 +249,37 @@ class ooc_array {
     take_shape();
   }
 
+  // --- The ranks of options.group; without one, a single rank that has everything
+
+  /// The part of this rank: whole rows (indices of the first dimension), about as many on every
+  /// rank, ending where blocks end if that leaves the parts even (to a quarter).  Parts of all ranks
+  /// are disjoint and make up the array; that of a rank may be empty.  A matter of shape, block and
+  /// number of ranks alone: arrays that agree in these have the same parts.
+  box_type local_box() const { return part(core().rank()); }
+  /// Its rows: `const auto [first, last] = a.local_rows();` for rows first <= i < last.
+  std::pair<std::size_t, std::size_t> local_rows() const { return core().rows_of(core().rank()); }
+  /// The part of any rank.
+  box_type part(int rank) const {
+    box_type b = whole();
+    std::tie(b.lower[0], b.upper[0]) = core().rows_of(rank);
+    return b;
+  }
+
   // --- Memory and the store
 
   /// Returns when every modified block has been acknowledged by its I/O nodes, or, with
   /// ooc::durable, is on stable storage.  Throws io_error naming array, block, node and cause; what
   /// failed stays modified, the rest is written all the same, and a later call tries again.
   void writeback(durability d = durability::acknowledged) { core().writeback(d); }
+
+  /// Collective over options.group: writes back on every rank, and then forgets exactly the blocks
+  /// that another rank has written to since the last sync(): afterwards every rank sees what all
+  /// have written, and what nobody else has written stays in memory.  Acknowledged, not durable.
+  /// Throws the same on all ranks: what writeback() throws, usage_error (errc::busy) where a region
+  /// is pinned, (errc::conflict) with options.checking, or (errc::not_together) where a rank calls something else, io_error (ETIMEDOUT,
+  /// ECONNABORTED) where one does not come; what was written is then told by the next sync().  No
+  /// other thread may use the array meanwhile.  Without a group: writeback().
+  void sync() { core().sync(); }
 
   /// Forgets the blocks in memory, so that the next touch reads the store: what another process
   /// wrote back is then seen.  Throws usage_error (errc::dirty) rather than lose modified blocks,
@@ -285,7 +311,7 @@ class ooc_array {
     return {core(), core().pin({b.lower, b.upper}, access_mode::read)};
   }
 
-  /// Writes back and lets go of file and addresses; afterwards an element access is a fault, and
+  /// Writes back and lets go of file and addresses, collectively over options.group; afterwards an element access is a fault, and
   /// calls throw usage_error (errc::closed).  Throws as writeback() does, and (errc::busy) while a
   /// region is pinned: the array then stays open.  A second call does nothing.
   void close() {
@@ -356,6 +382,9 @@ class ooc_array {
                  .replace = o.replace,
                  .mode = o.mode,
                  .shared = o.shared,
+                 .group = o.group,
+                 .owner_computes = o.owner_computes,
+                 .checking = o.checking,
                  .pattern = o.pattern};
     return r;
   }
@@ -387,7 +416,9 @@ class ooc_array {
     for (std::size_t k = 0; k < N; ++k)
       if (c[k] >= extents_[k]) core().out_of_range(k, c[k]);
     core().check_open();
-    return *place<U>(c);
+    U* const p = place<U>(c);
+    core().note_at(reinterpret_cast<const std::byte*>(p), sizeof(T));
+    return *p;
   }
   template <class Iterator, class U>
   Iterator iterator_at(std::size_t position) const noexcept {

@@ -46,9 +46,10 @@ class process_group {
   /// Replaces each value by the sum (largest, smallest) over the ranks; all pass equally many.
   virtual void all_reduce(std::string_view call, std::span<std::uint64_t> values, reduction how) = 0;
 
-  /// Runs `f` on this rank, and where it threw on any rank throws the same on all: that of the
-  /// lowest rank, which what() names.  Returns when every rank has run its own.
-  void together(std::string_view call, const std::function<void()>& f);
+  /// Runs `f` on this rank and returns what each rank's returned, by rank; returns when every rank
+  /// has run its own.  Where it threw on any rank, throws the same on all: what the lowest rank threw,
+  /// which what() names.
+  std::vector<bytes> together(std::string_view call, const std::function<bytes()>& f);
 };
 
 }  // namespace ooc

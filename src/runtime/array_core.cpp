@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "oocarray/error.hpp"
+#include "runtime/access_log.hpp"
+#include "runtime/array_entry.hpp"
 #include "runtime/array_geometry.hpp"
 #include "runtime/array_plan.hpp"
 #include "runtime/array_source.hpp"
@@ -15,6 +17,7 @@
 #include "runtime/log.hpp"
 #include "runtime/open_files.hpp"
 #include "runtime/pager.hpp"
+#include "runtime/partition.hpp"
 #include "storage/store_core.hpp"
 #include "storage/stripe_choice.hpp"
 
@@ -31,17 +34,13 @@ std::string parent_of(const std::string& path) {
   return last == std::string::npos || slash == std::string::npos ? "" : path.substr(0, slash);
 }
 
-writing writing_as(const array_request& r) {
-  if (r.action == array_request::how::open_read_only) return writing::no;
-  return r.options.shared ? writing::together : writing::alone;
-}
-
 }  // namespace
 
-/// The file behind an array, as it is now.
-struct array_entry {
-  storage::opened_file opened;
-};
+writing writing_as(const array_request& r) {
+  if (r.action == array_request::how::open_read_only) return writing::no;
+  if (r.options.owner_computes) return writing::alone;  // for all ranks, whose parts are apart
+  return r.options.shared || r.options.group ? writing::together : writing::alone;
+}
 
 pinned_region::pinned_region() = default;
 pinned_region::~pinned_region() = default;
@@ -53,24 +52,40 @@ array_core::array_core(runtime& rt, const ooc::store& s, std::string_view path,
     : path_(path),
       writable_(r.action != array_request::how::open_read_only),
       store_(s),
-      entry_(std::make_unique<array_entry>()) {
+      entry_(std::make_unique<array_entry>()),
+      group_(r.options.group),
+      owner_computes_(r.options.owner_computes) {
+  if (r.options.checking == check_conflicts && ranks() > 1) log_ = std::make_unique<access_log>();
+  if (owner_computes_ && !group_)
+    refuse(errc::invalid_request, "array '" + path_ +
+                                      "': options.owner_computes needs options.group, whose ranks "
+                                      "have parts of their own");
+  if (group_)
+    come_together(rt, r);
+  else if (r.action == array_request::how::create)
+    make(rt, r);
+  else
+    open_existing(rt, r);
+}
+
+void array_core::make(runtime& rt, const array_request& r) {
+  rt.pager().account_store(store_.core(), store_.core()->staging_bytes());
+  const array_plan plan = plan_new(path_, r, rt.pager().default_block_bytes());
+  // The segment comes first: a budget that is too small is refused before anything is made.
+  set_up(rt, r, plan);
+  make_file(r, plan);
+}
+
+void array_core::open_existing(runtime& rt, const array_request& r) {
   storage::store_core& core = *store_.core();
   rt.pager().account_store(store_.core(), core.staging_bytes());
-  const std::uint64_t block = rt.pager().default_block_bytes();
-  if (r.action == array_request::how::create) {
-    const array_plan plan = plan_new(path_, r, block);
-    // The segment comes first: a budget that is too small is refused before anything is made.
-    set_up(rt, r, plan);
-    make_file(r, plan);
-  } else {
-    storage::opened_file f =
-        core.open(path_, writable_ ? storage::open_mode::read_write : storage::open_mode::read);
-    const array_plan plan = plan_existing(path_, r, f.meta, block);
-    claim_ = std::make_unique<file_claim>(core, f.meta.id, path_, "an ooc_array", writing_as(r));
-    set_up(rt, r, plan);
-    entry_->opened = std::move(f);
-    source_->set(plan.geometry, entry_->opened.file);
-  }
+  storage::opened_file f =
+      core.open(path_, writable_ ? storage::open_mode::read_write : storage::open_mode::read);
+  const array_plan plan = plan_existing(path_, r, f.meta, rt.pager().default_block_bytes());
+  claim_ = std::make_unique<file_claim>(core, f.meta.id, path_, "an ooc_array", writing_as(r));
+  set_up(rt, r, plan);
+  entry_->opened = std::move(f);
+  source_->set(plan.geometry, entry_->opened.file);
 }
 
 void array_core::set_up(runtime& rt, const array_request& r, const array_plan& plan) {
@@ -83,6 +98,7 @@ void array_core::set_up(runtime& rt, const array_request& r, const array_plan& p
                " bytes; choose fewer or smaller buffers, or give the runtime more memory");
   buffers_ = plan.buffers;
   source_ = std::make_unique<array_source>(g);
+  source_->set_log(log_.get());
   segment_options o;
   o.name = path_;
   o.block_bytes = g.block_bytes();
@@ -90,7 +106,16 @@ void array_core::set_up(runtime& rt, const array_request& r, const array_plan& p
   o.max_blocks = g.max_blocks();
   o.max_resident = plan.buffers;
   o.writable = writable_;
-  o.shared = r.options.shared;
+  o.shared = r.options.shared || ranks() > 1;
+  if (ranks() > 1) {
+    const part_blocks part = limit_to_part(g);
+    o.near = part.near;
+    if (owner_computes_) {
+      if (!log_) o.own = part.own;  // else the elements that are changed must be known
+      o.may_write = part.touched;
+    }
+    o.note_reads = log_ != nullptr;
+  }
   segment_ = std::make_unique<detail::segment>(rt.pager(), std::move(o), *source_);
   if (r.options.pattern != access_pattern::automatic) segment_->advise(r.options.pattern);
 }
@@ -208,6 +233,12 @@ void array_core::check_writable(const char* operation) const {
                                       operation + "; open it with ooc::open");
 }
 
+void array_core::check_unpinned(const char* operation) const {
+  if (pins_ != 0)
+    refuse(errc::busy,
+           "array '" + path_ + "' has pinned regions; release them before " + operation);
+}
+
 index_box array_core::checked(box_view b, const char* operation) const {
   check_open();
   const std::span<const std::uint64_t> e = extents();
@@ -250,6 +281,10 @@ void array_core::invalidate(bool discard) {
   check_open();
   switch (segment_->invalidate(discard)) {
     case segment::invalidated::done:
+      if (log_) {  // the papers' form: an epoch ends, and nobody has checked it
+        log_->take();
+        segment_->take_read();
+      }
       return;
     case segment::invalidated::dirty:
       refuse(errc::dirty, "array '" + path_ + "' has " + std::to_string(segment_->dirty_blocks()) +
@@ -302,6 +337,7 @@ void array_core::clear_overwrite() {
 pinned_region array_core::pin(box_view b, access_mode mode) const {
   if (mode == access_mode::write) check_writable("be pinned for writing");
   const index_box box = checked(b, "pin()");
+  if (mode == access_mode::write) check_in_part(box);
   const array_source::state_ptr now = source_->current();
   pinned_region region;
   region.mode = mode;
@@ -331,6 +367,10 @@ void array_core::unpin(const pinned_region& r) const noexcept {
 // were to be cut off may be gone on those nodes that did it.
 void array_core::resize(std::size_t first_extent) {
   check_writable("be resized");
+  if (ranks() > 1)
+    refuse(errc::invalid_request, "array '" + path_ +
+                                      "' is open on several ranks and cannot be resized; close it, "
+                                      "and resize it from one process");
   const array_source::state_ptr old = source_->current();
   const array_geometry& was = old->geometry;
   if (first_extent == was.extents()[0]) return;
@@ -343,8 +383,7 @@ void array_core::resize(std::size_t first_extent) {
     refuse(
         errc::invalid_request,
         "array '" + path_ + "': the file is not recorded as an array and cannot be resized as one");
-  if (pins_ != 0)
-    refuse(errc::busy, "array '" + path_ + "' has pinned regions; release them before resize()");
+  check_unpinned("resize()");
 
   throw_if(segment_->writeback());
   clear_overwrite();
@@ -383,9 +422,14 @@ void array_core::fill_padding() {
 
 void array_core::close() {
   if (!is_open()) return;
-  if (pins_ != 0)
-    refuse(errc::busy, "array '" + path_ + "' has pinned regions; release them before close()");
-  if (writable_) throw_if(segment_->writeback());
+  const auto finish = [&] {
+    check_unpinned("close()");
+    if (writable_) throw_if(segment_->writeback());
+  };
+  if (group_)
+    group_->together("close of '" + path_ + "'", [&] { return finish(), process_group::bytes{}; });
+  else
+    finish();
   segment_.reset();
   claim_.reset();
 }

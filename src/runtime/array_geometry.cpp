@@ -252,6 +252,17 @@ index_box array_geometry::bounds(block_index b) const noexcept {
   return box;
 }
 
+coordinates array_geometry::element_at(block_index b, std::uint64_t offset) const noexcept {
+  if (!tiled_) return coordinates_of((b * block_bytes_ + offset) / element_size_);
+  coordinates c = bounds(b).lower;
+  std::uint64_t linear = offset / element_size_;
+  for (std::size_t k = rank_; k-- > 0;) {
+    c[k] = std::min(c[k] + linear % tile_[k], extents_[k] - 1);
+    linear /= tile_[k];
+  }
+  return c;
+}
+
 bool array_geometry::covers(block_index b, const index_box& box) const noexcept {
   return contains(box, bounds(b), rank_);
 }

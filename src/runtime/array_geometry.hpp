@@ -125,6 +125,9 @@ class array_geometry {
   /// The smallest box that holds every element of block b, clipped at the array's edge.
   index_box bounds(block_index b) const noexcept;
 
+  /// The element at a byte of block b's memory; one in the padding is moved to the array's edge.
+  coordinates element_at(block_index b, std::uint64_t offset) const noexcept;
+
   /// Tiled files: the runs of the *file* that lie past the array's edge in dimension 0, in its last
   /// row of tiles.
   std::vector<byte_run> file_padding() const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/access_log.hpp"
 #include "runtime/changes.hpp"
 
 namespace ooc::detail {
@@ -171,11 +172,38 @@ std::uint64_t array_source::store(block_index b, const std::byte* frame, complet
   return bytes;
 }
 
+/// What is said of the first element of `stray`, a request for elements outside the part.
+failure array_source::outside_part(const array_geometry& g, block_index b,
+                                   const request& stray) const {
+  std::uint64_t at = 0;
+  bool first = true;
+  stray.for_each_run([&](std::uint64_t, std::uint64_t memory, std::uint64_t) {
+    if (std::exchange(first, false)) at = memory;
+  });
+  const coordinates c = g.element_at(b, at);
+  return {make_error_code(errc::invalid_request),
+          "element " + to_string(std::span(c.data(), g.rank())) +
+              " was written by a rank whose part is rows " + std::to_string(part_->lower[0]) +
+              " to " + std::to_string(part_->upper[0]) + " (owner_computes)"};
+}
+
 std::uint64_t array_source::store_changes(block_index b, const std::byte* frame,
                                           const std::byte* twin, completion done) {
   const state_ptr now = current();
-  request r = changes(now->geometry.block_request(b),
-                      static_cast<std::uint32_t>(now->geometry.element_size()), frame, twin);
+  const array_geometry& g = now->geometry;
+  const auto size = static_cast<std::uint32_t>(g.element_size());
+  if (part_) {
+    const request stray = changes(g.outside_request(b, *part_), size, frame, twin);
+    if (stray.bytes() > 0) {
+      done(outside_part(g, b, stray));
+      return 0;
+    }
+  }
+  request r = changes(g.block_request(b), size, frame, twin);
+  if (log_)
+    r.for_each_run([&](std::uint64_t, std::uint64_t memory, std::uint64_t length) {
+      log_->note_written({b * g.block_bytes() + memory, length});
+    });
   const std::uint64_t bytes = r.bytes();
   now->file->write(std::make_shared<const request>(std::move(r)), frame,
                    [now, done = std::move(done)](const failure& f) { done(f); });

@@ -13,6 +13,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "runtime/array_geometry.hpp"
@@ -20,6 +21,8 @@
 #include "storage/striped_file.hpp"
 
 namespace ooc::detail {
+
+class access_log;
 
 class array_source : public block_source {
  public:
@@ -39,6 +42,13 @@ class array_source : public block_source {
   /// Forgets the promises.
   void set(const array_geometry& g, file_ptr file);
   state_ptr current() const;
+
+  /// Only elements of `part` may be sent by store_changes(): another one is refused.  Before the first
+  /// transfer.
+  void set_part(const index_box& part) { part_ = part; }
+
+  /// Where to note what store_changes() sends; may be null.  It must outlive the source.
+  void set_log(access_log* log) { log_ = log; }
 
   /// Remembers a box; the caller marks its blocks in the segment afterwards.
   void promise(const index_box& box);
@@ -65,8 +75,11 @@ class array_source : public block_source {
   };
   class reader;
 
+  failure outside_part(const array_geometry& g, block_index b, const request& stray) const;
   void publish(std::unique_ptr<const snapshot> next);
 
+  std::optional<index_box> part_;
+  access_log* log_ = nullptr;
   mutable std::mutex mutex_;
   state_ptr state_;                                         ///< mutex_
   std::vector<std::unique_ptr<const snapshot>> snapshots_;  ///< mutex_; the last one is current

@@ -14,6 +14,17 @@ namespace ooc::detail {
 
 using block_index = std::uint64_t;
 
+/// Blocks [first, last).
+struct block_range {
+  block_index first = 0;
+  block_index last = 0;
+
+  bool contains(block_index b) const noexcept { return b >= first && b < last; }
+  bool operator==(const block_range&) const = default;
+};
+
+inline constexpr block_range every_block{0, ~block_index{0}};
+
 /// What of a block has to be read.
 enum class load_part : std::uint8_t {
   whole,

@@ -41,6 +41,7 @@ class pager {
   failure writeback(segment_state& s);
   segment::invalidated invalidate(segment_state& s, std::span<const block_range> which,
                                   bool discard);
+  void mark_dirty_as_written(segment_state& s);
   void prefetch(segment_state& s, std::span<const block_range> which);
   void advise(segment_state& s, access_pattern p);
   void promise(segment_state& s, std::span<const block_range> which);
@@ -90,6 +91,7 @@ class pager {
   bool start_miss(lock_type& l, const event& e);
   void begin_transfer(segment_state& s) noexcept;
   void start_load(lock_type& l, frame* f, load_part part);
+  void count_read(segment_state& s, block_index b, std::uint64_t bytes) noexcept;
   void load(frame* f, load_part part);
   void on_loaded(frame* f, const failure& result);
   static void begin_call(segment_state& s) noexcept;
@@ -125,6 +127,7 @@ class pager {
   failure pin_block(segment_state& s, block_index b, bool write);
   segment::invalidated drop(segment_state& s, block_index b, bool discard);
   void drop_partial(lock_type& l, frame* f) noexcept;
+  void count_invalidated(const segment_state& s) noexcept;
 
   failure described(const segment_state& s, block_index b, const char* what,
                     const failure& cause) const;

@@ -35,6 +35,9 @@ void pager::fetch_ahead(lock_type& l, const event& e) {
   const ahead_group g = group_for(s, limit);
   wanted_.clear();
   s.streams.touched(e.block, s.blocks.load(std::memory_order_relaxed), limit, g, wanted_);
+  // What lies beyond the neighbours' next rows others will change before it is needed here.
+  if (const block_range& near = s.options.near; near.contains(e.block))
+    std::erase_if(wanted_, [&](block_index b) { return !near.contains(b); });
   for (auto first = wanted_.begin(); first != wanted_.end();) {
     auto last = first + 1;
     while (last != wanted_.end() && *last == last[-1] + 1 && *last % g.size != 0) ++last;
@@ -90,7 +93,8 @@ void pager::start_joint_load(lock_type& l, segment_state& s, std::span<frame* co
         s.source->load_together({places.data(), frames.size()},
                                 [this, all = std::vector<frame*>(frames.begin(), frames.end())](
                                     const failure& r) { on_joint_load(all, r); });
-    counters::add(memory_.count().bytes_read, bytes);
+    for (std::size_t i = 0; i < frames.size(); ++i)
+      count_read(s, places[i].block, bytes / frames.size() + (i < bytes % frames.size()));
   } catch (const std::exception& e) {
     on_joint_load(frames, {std::make_error_code(std::errc::not_enough_memory), e.what()});
   }

@@ -76,6 +76,9 @@ runtime_stats pager::stats() const {
   r.read_ahead_waste = get(c.read_ahead_waste);
   r.loads_avoided = get(c.loads_avoided);
   r.bytes_read = get(c.bytes_read);
+  r.bytes_reread = get(c.bytes_reread);
+  r.blocks_invalidated = get(c.blocks_invalidated);
+  r.bytes_invalidated = get(c.bytes_invalidated);
   r.bytes_written = get(c.bytes_written);
   r.read_wait_ns = get(c.read_wait_ns);
   r.write_wait_ns = get(c.write_wait_ns);
@@ -178,10 +181,10 @@ segment::invalidated pager::invalidate(segment_state& s, std::span<const block_r
   {
     guarded_lock g(memory_.mutex());
     for (frame* f = s.resident; f; f = f->segment_next) {
-      const auto in = [&](const block_range& r) {
-        return f->block >= r.first && f->block < r.last;
-      };
-      if (std::none_of(which.begin(), which.end(), in)) continue;
+      const auto after = std::upper_bound(
+          which.begin(), which.end(), f->block,
+          [](block_index b, const block_range& r) { return b < r.first; });
+      if (after == which.begin() || !std::prev(after)->contains(f->block)) continue;
       if (f->pins) return segment::invalidated::pinned;
       if (!discard && f->dirty.load(std::memory_order_relaxed)) return segment::invalidated::dirty;
       resident.push_back(f->block);
@@ -204,7 +207,7 @@ segment::invalidated pager::drop(segment_state& s, block_index index, bool disca
       if (state == block_state::out || state == block_state::queued)
         return segment::invalidated::done;
       if (state == block_state::loading) {
-        s.frame_of(b)->stale = true;
+        if (!s.frame_of(b)->stale.exchange(true)) count_invalidated(s);
         return segment::invalidated::done;
       }
       if (!is_transient(state)) {
@@ -227,12 +230,24 @@ segment::invalidated pager::drop(segment_state& s, block_index index, bool disca
           g.lock.lock();
         }
         memory_.release(g.lock, f);
+        count_invalidated(s);
         return segment::invalidated::done;
       }
     }
     const std::uint32_t word = b.word.load(std::memory_order_acquire);
     if (is_transient(state_of(word)) && state_of(word) != block_state::loading) b.wait(word, false);
   }
+}
+
+void pager::count_invalidated(const segment_state& s) noexcept {
+  counters::add(memory_.count().blocks_invalidated);
+  counters::add(memory_.count().bytes_invalidated, s.block_bytes());
+}
+
+void pager::mark_dirty_as_written(segment_state& s) {
+  guarded_lock g(memory_.mutex());
+  for (frame* f = s.resident; f; f = f->segment_next)
+    if (f->dirty.load(std::memory_order_relaxed)) s.at(f->block).written = 1;
 }
 
 void pager::advise(segment_state& s, access_pattern p) {
@@ -243,10 +258,11 @@ void pager::advise(segment_state& s, access_pattern p) {
 // A block in memory is marked where its next write will fault, so that the mark is used up by it;
 // it counts if the block is evicted before.
 void pager::promise(segment_state& s, std::span<const block_range> which) {
-  if (s.options.shared) return;  // what others wrote beside the box must be there to compare with
   signals_blocked no_signals;
   for (const block_range& r : which)
     for (block_index i = r.first; i < r.last; ++i) {
+      // What others wrote beside the box must be there to compare with.
+      if (s.twinned(i) || !s.may_write(i)) continue;
       block& b = s.at(i);
       const block_state state = b.state();
       if (state == block_state::loading) {
@@ -371,6 +387,7 @@ void pager::unpin(segment_state& s, std::span<const block_range> which, access_m
 // Brings a block in, maps it with the access asked for, and pins it; or says why its load failed.
 failure pager::pin_block(segment_state& s, block_index index, bool write) {
   block& b = s.at(index);
+  if (s.options.note_reads && !write) b.read.store(1, std::memory_order_relaxed);
   bool waited = false;
   for (;;) {
     const std::uint32_t word = b.word.load(std::memory_order_acquire);

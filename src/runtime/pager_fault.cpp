@@ -2,18 +2,44 @@
 //
 // Runs inside a signal handler: nothing here allocates, throws or logs, and the only waits are for
 // the pager's mutex, which no interrupted code can hold, and for blocks on their way.
+#include <algorithm>
+#include <cstdio>
 #include <cstring>
 
+#include "runtime/access_log.hpp"
 #include "runtime/pager.hpp"
 #include "runtime/untracked.hpp"
 
 namespace ooc::detail {
 
+namespace {
+
+// Says what the fault that follows is about, where the array as such may be written to.
+bool refuse_write(const segment_state& s, block_index b) noexcept {
+  if (!s.options.writable) return false;
+  char text[512];
+  const int n = std::snprintf(
+      text, sizeof text,
+      "oocarray: array '%s': a write to block %llu, outside this rank's part, which is in blocks %llu "
+      "to %llu (owner_computes)\n",
+      s.options.name.c_str(), static_cast<unsigned long long>(b),
+      static_cast<unsigned long long>(s.options.may_write.first),
+      static_cast<unsigned long long>(s.options.may_write.last));
+  if (n > 0 && ::write(2, text, std::min<std::size_t>(static_cast<std::size_t>(n), sizeof text - 1)) < 0) {
+    // nobody left to tell
+  }
+  return false;
+}
+
+}  // namespace
+
 bool pager::on_fault(segment_state& s, block_index index, touch t) noexcept {
   if (index >= s.blocks.load(std::memory_order_relaxed)) return false;
-  if (t == touch::write && !s.options.writable) return false;
+  if (t == touch::write && !s.may_write(index)) return refuse_write(s, index);
   counters& n = memory_.count();
   block& b = s.at(index);
+  if (s.options.note_reads && t != touch::write && !exact_access())
+    b.read.store(1, std::memory_order_relaxed);
   bool waited = false;
   for (;;) {
     const std::uint32_t word = b.word.load(std::memory_order_acquire);
@@ -45,7 +71,7 @@ bool pager::on_fault(segment_state& s, block_index index, touch t) noexcept {
         if (!b.try_take(block_state::old)) break;
         frame* f = s.frame_of(b);
         if (t == touch::write) {
-          if (s.options.shared) memory_.set_access(f, PROT_READ);
+          if (s.twinned(index)) memory_.set_access(f, PROT_READ);
           if (!begin_write(f, s.address(index))) {
             memory_.set_access(f, PROT_NONE);
             b.publish(block_state::old);
@@ -68,7 +94,7 @@ bool pager::on_fault(segment_state& s, block_index index, touch t) noexcept {
       case block_state::ro: {
         // A read fault here met the block on its way in: it only has to be tried again.
         if (t == touch::read) return true;
-        if (!s.options.writable) return false;
+        if (!s.may_write(index)) return refuse_write(s, index);
         if (!b.try_take(block_state::ro)) break;
         frame* f = s.frame_of(b);
         if (!begin_write(f, s.address(index))) {
@@ -108,7 +134,7 @@ bool pager::load_inline(segment_state& s, block_index index, touch t) noexcept {
   block& b = s.at(index);
   const bool promised = t == touch::write && b.promised.load(std::memory_order_relaxed);
   const load_part part = promised ? load_part::outside_promise : load_part::whole;
-  if (s.options.shared || !s.source->nothing_to_load(index, part)) return false;
+  if (s.twinned(index) || !s.source->nothing_to_load(index, part)) return false;
   if (!b.try_take(block_state::out)) return false;
   // Since the look above the block may have been in memory, and the promise been used up; another
   // one may have been made.
@@ -183,7 +209,7 @@ bool pager::map_ready(segment_state& s, block_index index, touch t) noexcept {
 // Marks a block dirty.  One of a shared segment first gets its twin, a copy of `bytes`; false where
 // no frame is to be had for it now.  The caller owns the block.
 bool pager::begin_write(frame* f, const std::byte* bytes) noexcept {
-  if (f->segment->options.shared && !f->dirty.load(std::memory_order_relaxed)) {
+  if (f->segment->twinned(f->block) && !f->dirty.load(std::memory_order_relaxed)) {
     lock_type l(memory_.mutex());
     frame* twin = memory_.obtain_spare(l, *f->segment);
     if (!twin) {

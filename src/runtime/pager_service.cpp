@@ -130,6 +130,12 @@ void pager::end_call(segment_state& s) noexcept {
   if (--s.calls == 0) changed_.notify_all();
 }
 
+void pager::count_read(segment_state& s, block_index b, std::uint64_t bytes) noexcept {
+  counters::add(memory_.count().bytes_read, bytes);
+  if (s.at(b).known.exchange(1, std::memory_order_relaxed))
+    counters::add(memory_.count().bytes_reread, bytes);
+}
+
 void pager::load(frame* f, load_part part) {
   segment_state& s = *f->segment;
   const block_index b = f->block;
@@ -143,7 +149,7 @@ void pager::load(frame* f, load_part part) {
   try {
     const std::uint64_t bytes =
         s.source->load(b, part, f->memory, [this, f](const failure& r) { on_loaded(f, r); });
-    counters::add(memory_.count().bytes_read, bytes);
+    count_read(s, b, bytes);
   } catch (const std::exception& e) {
     on_loaded(f, {std::make_error_code(std::errc::not_enough_memory), e.what()});
   }

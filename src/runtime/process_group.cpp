@@ -6,7 +6,7 @@
 #include <new>
 
 #include "oocarray/error.hpp"
-#include "runtime/packed.hpp"
+#include "storage/packed.hpp"
 
 namespace ooc {
 namespace {
@@ -19,7 +19,7 @@ process_group::bytes packed(thrown kind, const std::error_code& code, std::strin
   // std::system_error appends the code's message itself.
   if (const std::string tail = ": " + code.message(); text.ends_with(tail))
     text.resize(text.size() - tail.size());
-  detail::packer p;
+  storage::packer p;
   const bool ours = code.category() == error_category();
   p.number(static_cast<std::uint64_t>(kind))
       .number(static_cast<std::uint64_t>(ours ? category::library : category::generic))
@@ -28,11 +28,10 @@ process_group::bytes packed(thrown kind, const std::error_code& code, std::strin
   return p.take();
 }
 
-/// Runs f; what it threw as bytes, empty if nothing.
-process_group::bytes outcome_of(const std::function<void()>& f) {
+/// What f returned, or threw.
+process_group::bytes outcome_of(const std::function<process_group::bytes()>& f) {
   try {
-    f();
-    return {};
+    return storage::packer().number(static_cast<std::uint64_t>(thrown::nothing)).bytes(f()).take();
   } catch (const usage_error& e) {
     return packed(thrown::usage, e.code(), e.what());
   } catch (const integrity_error& e) {
@@ -46,9 +45,7 @@ process_group::bytes outcome_of(const std::function<void()>& f) {
   }
 }
 
-[[noreturn]] void rethrow(const process_group::bytes& from, const std::string& who) {
-  detail::unpacker u(from);
-  const auto kind = static_cast<thrown>(u.number());
+[[noreturn]] void rethrow(thrown kind, storage::unpacker u, const std::string& who) {
   const bool ours = static_cast<category>(u.number()) == category::library;
   const std::error_code code(static_cast<int>(u.number()),
                              ours ? error_category() : std::generic_category());
@@ -69,11 +66,18 @@ process_group::bytes outcome_of(const std::function<void()>& f) {
 
 }  // namespace
 
-void process_group::together(std::string_view call, const std::function<void()>& f) {
-  const std::vector<bytes> outcomes = all_gather(call, outcome_of(f));
-  for (std::size_t r = 0; r < outcomes.size(); ++r)
-    if (!outcomes[r].empty())
-      rethrow(outcomes[r], outcomes.size() == 1 ? "" : "rank " + std::to_string(r) + ": ");
+std::vector<process_group::bytes> process_group::together(std::string_view call,
+                                                          const std::function<bytes()>& f) {
+  std::vector<bytes> results;
+  for (const bytes& outcome : all_gather(call, outcome_of(f))) {
+    storage::unpacker u(outcome);
+    const auto kind = static_cast<thrown>(u.number());
+    if (kind != thrown::nothing)
+      rethrow(kind, u, size() == 1 ? "" : "rank " + std::to_string(results.size()) + ": ");
+    const std::span<const std::byte> result = u.bytes();
+    results.emplace_back(result.begin(), result.end());
+  }
+  return results;
 }
 
 }  // namespace ooc

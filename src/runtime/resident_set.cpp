@@ -88,8 +88,9 @@ void resident_set::release(lock_type&, frame* f) noexcept {
 }
 
 void resident_set::mark_dirty(frame* f) noexcept {
-  if (!f->dirty.exchange(true, std::memory_order_relaxed))
-    f->segment->dirty.fetch_add(1, std::memory_order_relaxed);
+  if (f->dirty.exchange(true, std::memory_order_relaxed)) return;
+  f->segment->dirty.fetch_add(1, std::memory_order_relaxed);
+  f->segment->at(f->block).written.store(1, std::memory_order_relaxed);
 }
 
 void resident_set::mark_clean(frame* f) noexcept {

@@ -21,6 +21,7 @@ struct counters {
   std::atomic<std::uint64_t> hits{0}, faults{0}, soft_faults{0}, write_faults{0}, evictions{0};
   std::atomic<std::uint64_t> read_ahead_blocks{0}, read_ahead_hits{0}, read_ahead_waste{0};
   std::atomic<std::uint64_t> loads_avoided{0}, bytes_read{0}, bytes_written{0};
+  std::atomic<std::uint64_t> bytes_reread{0}, blocks_invalidated{0}, bytes_invalidated{0};
   std::atomic<std::uint64_t> read_wait_ns{0}, write_wait_ns{0};
 
   static void add(std::atomic<std::uint64_t>& c, std::uint64_t n = 1) noexcept {

@@ -13,6 +13,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "oocarray/access.hpp"
 #include "runtime/block_source.hpp"
@@ -30,12 +31,10 @@ struct segment_options {
   std::uint64_t max_resident = 0;  ///< blocks of this segment in memory at most; 0: no limit
   bool shared = false;             ///< other processes write to its blocks: send changes only
   bool writable = true;            ///< false: a write to the range is a fault of the program
-};
-
-/// Blocks [first, last).
-struct block_range {
-  block_index first = 0;
-  block_index last = 0;
+  block_range own = {};            ///< shared: nobody else writes to these, they are sent whole
+  block_range may_write = every_block;  ///< a write to another block is a fault of the program
+  bool note_reads = false;         ///< record which blocks are read: take_read()
+  block_range near = every_block;  ///< reading ahead that begins in here ends in here
 };
 
 class segment {
@@ -65,8 +64,16 @@ class segment {
   /// `discard`, modifies stays and is reported.
   enum class invalidated { done, dirty, pinned };
   invalidated invalidate(bool discard);
-  /// The same for some blocks only (write notices); all or none.
+  /// The same for some blocks only (write notices), in ascending order; all or none.
   invalidated invalidate(std::span<const block_range> which, bool discard);
+
+  /// The blocks that were written to since the last call, also those that have left memory since:
+  /// ascending, merged.  Those that are dirty now stay on record for the next call.
+  std::vector<block_range> take_written();
+  /// The same for blocks that were brought in by a read since, not within exact_access().
+  std::vector<block_range> take_read();
+  /// Puts blocks back on the record of those written to.
+  void note_written(std::span<const block_range> which);
 
   /// Starts reading the blocks that are not in memory, as far as frames are to be had without
   /// waiting, in the order given.

@@ -34,6 +34,13 @@ struct segment_state {
   std::atomic<std::uint64_t> dirty{0};
 
   std::size_t block_bytes() const noexcept { return options.block_bytes; }
+  /// Others may write to block b: it needs a twin.
+  bool twinned(block_index b) const noexcept {
+    return options.shared && !options.own.contains(b);
+  }
+  bool may_write(block_index b) const noexcept {
+    return options.writable && options.may_write.contains(b);
+  }
   std::byte* address(block_index b) const noexcept { return base + b * options.block_bytes; }
   block& at(block_index b) const noexcept { return table[b]; }
   frame* frame_of(const block& b) const noexcept { return &cls->frames[b.frame]; }

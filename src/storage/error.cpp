@@ -28,6 +28,8 @@ class category final : public std::error_category {
         return "in use";
       case errc::closed:
         return "closed";
+      case errc::conflict:
+        return "conflicting accesses of two ranks";
       case errc::not_together:
         return "not the same call on all ranks";
     }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "oocarray/store.hpp"
@@ -30,6 +31,8 @@ class store_core {
 
   /// Checks the caller's permission; throws EACCES, ENOENT, EISDIR.
   opened_file open(std::string_view path, open_mode mode);
+  /// The file of an entry that another process of the same program has opened: asks nobody.
+  opened_file adopt(entry e) const { return opened(std::move(e)); }
   /// Makes the entry, then the shares, then commits: a failure leaves nothing behind.
   /// `f.striping` may have nn == 0 (all nodes); sf must be given.
   opened_file create(std::string_view path, const new_file& f);

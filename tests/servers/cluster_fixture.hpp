@@ -17,8 +17,8 @@ struct cluster_options {
   std::uint32_t nodes = 1;       ///< of the store
   std::uint32_t io_servers = 0;  ///< that are started
   bool keyed = false;
-  std::vector<std::string> metad;  ///< further arguments
-  std::vector<std::string> iod;
+  std::vector<std::string> metad{};  ///< further arguments
+  std::vector<std::string> iod{};
 };
 
 class cluster {

@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "oocarray/access.hpp"
@@ -23,6 +24,8 @@
 
 namespace ooc::detail {
 
+class access_log;
+class array_geometry;
 class array_source;
 class file_claim;
 class segment;
@@ -30,6 +33,7 @@ struct array_entry;
 struct array_plan;
 struct block_range;
 struct index_box;
+struct part_blocks;
 
 enum class memory_layout : std::uint8_t { right, tiled };
 
@@ -93,7 +97,18 @@ class array_core {
   striping stripes() const;
   ooc::buffering buffers() const noexcept;
 
+  /// Rows [first, second) of a rank's part; all rows without a group.  Throws usage_error
+  /// (errc::invalid_request) for a rank that the group does not have.
+  std::pair<std::size_t, std::size_t> rows_of(int rank) const;
+  int rank() const noexcept { return group_ ? group_->rank() : 0; }
+  int ranks() const noexcept { return group_ ? group_->size() : 1; }
+
   void writeback(durability d);
+  void sync();
+  /// An element is about to be accessed through at().
+  void note_at(const std::byte* element, std::size_t bytes) const {
+    if (log_) note_read(element, bytes);
+  }
   std::uint64_t dirty_blocks() const;
   void invalidate(bool discard);
   void prefetch(box_view b) const;
@@ -120,6 +135,15 @@ class array_core {
   array_source& source() const noexcept { return *source_; }
 
  private:
+  void make(runtime& rt, const array_request& r);
+  void open_existing(runtime& rt, const array_request& r);
+  void come_together(runtime& rt, const array_request& r);
+  part_blocks limit_to_part(const array_geometry& g);
+  void check_unpinned(const char* operation) const;
+  void check_in_part(const index_box& box) const;
+  void note_read(const std::byte* element, std::size_t bytes) const;
+  void forget_others_writes(const std::vector<std::vector<std::byte>>& notices);
+  void report_conflicts(const std::vector<std::vector<std::byte>>& notices) const;
   index_box checked(box_view b, const char* operation) const;
   void set_up(runtime& rt, const array_request& r, const array_plan& plan);
   void make_file(const array_request& r, const array_plan& plan);
@@ -130,6 +154,9 @@ class array_core {
   store store_;
   std::unique_ptr<array_entry> entry_;
   std::unique_ptr<file_claim> claim_;
+  std::shared_ptr<process_group> group_;      ///< empty: this process alone
+  bool owner_computes_ = false;
+  std::unique_ptr<access_log> log_;           ///< with check_conflicts
   std::unique_ptr<array_source> source_;
   std::unique_ptr<detail::segment> segment_;  ///< empty: closed
   std::uint64_t buffers_ = 0;

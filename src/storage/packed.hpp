@@ -10,11 +10,12 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "oocarray/error.hpp"
 
-namespace ooc::detail {
+namespace ooc::storage {
 
 class packer {
  public:
@@ -76,4 +77,4 @@ class unpacker {
   std::span<const std::byte> left_;
 };
 
-}  // namespace ooc::detail
+}  // namespace ooc::storage

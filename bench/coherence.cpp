@@ -1,0 +1,8 @@
+// What a rank must read again after the others have written; measured in ranks/coherence.cpp.
+#include "common/on_ranks.hpp"
+
+namespace bench {
+
+json run_coherence(const options& o) { return on_ranks(o, "coherence"); }
+
+}  // namespace bench

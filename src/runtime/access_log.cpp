@@ -1,0 +1,79 @@
+#include "runtime/access_log.hpp"
+
+#include <algorithm>
+
+#include "runtime/write_notices.hpp"
+#include "storage/packed.hpp"
+
+namespace ooc::detail {
+namespace {
+
+void pack(storage::packer& p, const run_set& set) {
+  p.number(set.runs().size());
+  for (const byte_run& r : set.runs()) p.number(r.offset).number(r.length);
+}
+
+run_set unpack(storage::unpacker& u) {
+  run_set set;
+  for (std::uint64_t n = u.number(); n > 0; --n) {
+    const std::uint64_t offset = u.number();
+    set.add({offset, u.number()});
+  }
+  return set;
+}
+
+}  // namespace
+
+void run_set::add(byte_run r) {
+  if (r.length == 0) return;
+  if (!runs_.empty() && runs_.back().offset + runs_.back().length == r.offset)
+    runs_.back().length += r.length;  // the usual case: one element after the other
+  else
+    runs_.push_back(r);
+  if (runs_.size() > 2 * sorted_ + 1024) compact();
+}
+
+const std::vector<byte_run>& run_set::runs() const {
+  compact();
+  return runs_;
+}
+
+void run_set::compact() const {
+  std::sort(runs_.begin(), runs_.end(),
+            [](const byte_run& a, const byte_run& b) { return a.offset < b.offset; });
+  std::size_t kept = 0;
+  for (const byte_run& r : runs_) {
+    byte_run* const last = kept ? &runs_[kept - 1] : nullptr;
+    if (last && r.offset <= last->offset + last->length)
+      last->length = std::max(last->offset + last->length, r.offset + r.length) - last->offset;
+    else
+      runs_[kept++] = r;
+  }
+  runs_.resize(kept);
+  sorted_ = kept;
+}
+
+std::vector<std::byte> accesses::packed() const {
+  storage::packer p;
+  pack(p, written);
+  pack(p, read);
+  p.bytes(packed_notice(read_blocks));
+  return p.take();
+}
+
+accesses accesses::unpacked(std::span<const std::byte> bytes) {
+  storage::unpacker u(bytes);
+  accesses a;
+  a.written = unpack(u);
+  a.read = unpack(u);
+  a.read_blocks = unpacked_notice(u.bytes());
+  return a;
+}
+
+bool& exact_access() noexcept {
+  // In place from the thread's start: read in fault handlers, which may not allocate.
+  __attribute__((tls_model("initial-exec"))) static thread_local bool exact = false;
+  return exact;
+}
+
+}  // namespace ooc::detail

@@ -1,0 +1,66 @@
+// What this process has written and read of an array since the last sync(), for the checking mode.
+//
+// Elements are told as bytes of the array's memory image (block b begins at b * block_bytes), which
+// is the same on all ranks; blocks that were read are told as blocks.  Thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "runtime/array_geometry.hpp"
+
+namespace ooc::detail {
+
+/// Runs of bytes, ascending and merged.
+class run_set {
+ public:
+  void add(byte_run r);
+  const std::vector<byte_run>& runs() const;
+
+ private:
+  void compact() const;
+
+  mutable std::vector<byte_run> runs_;
+  mutable std::size_t sorted_ = 0;  ///< so many of the first ones are ascending and merged
+};
+
+/// One rank's accesses in one epoch.
+struct accesses {
+  run_set written;                       ///< elements that were changed
+  run_set read;                          ///< elements that were read through at()
+  std::vector<block_range> read_blocks;  ///< blocks that were read in another way; ascending
+
+  std::vector<std::byte> packed() const;
+  static accesses unpacked(std::span<const std::byte> bytes);
+};
+
+class access_log {
+ public:
+  void note_written(byte_run r) {
+    const std::lock_guard lock(mutex_);
+    now_.written.add(r);
+  }
+  void note_read(byte_run r) {
+    const std::lock_guard lock(mutex_);
+    now_.read.add(r);
+  }
+  /// What was noted since the last call.
+  accesses take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(now_, {});
+  }
+
+ private:
+  std::mutex mutex_;
+  accesses now_;
+};
+
+/// Set while a thread reads an element through at(), which notes it itself: the fault, if there is
+/// one, then does not count as a read of the block.
+bool& exact_access() noexcept;
+
+}  // namespace ooc::detail

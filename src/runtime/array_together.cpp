@@ -1,0 +1,223 @@
+// Arrays that the ranks of a group use together: creating and opening, parts, sync().
+//
+// Rank 0 alone talks to the metadata service, holds the claim to write for all, and says what the
+// default block is; the others are told the file's entry (where nodes want to see tickets, each rank
+// fetches its own).  So all ranks have the same geometry, and a block's number means the same on each
+// of them.
+#include <string>
+
+#include "oocarray/error.hpp"
+#include "runtime/access_log.hpp"
+#include "runtime/array_entry.hpp"
+#include "runtime/array_geometry.hpp"
+#include "runtime/array_plan.hpp"
+#include "runtime/array_source.hpp"
+#include "runtime/conflicts.hpp"
+#include "runtime/pager.hpp"
+#include "runtime/partition.hpp"
+#include "runtime/write_notices.hpp"
+#include "storage/entry_bytes.hpp"
+#include "storage/packed.hpp"
+
+namespace ooc::detail {
+namespace {
+
+using bytes = process_group::bytes;
+
+std::string list_of(const auto& numbers) {
+  return to_string(std::vector<std::uint64_t>(numbers.begin(), numbers.end()));
+}
+
+/// Everything that must be the same on all ranks, what differs most often first.
+std::string call_text(const std::string& path, const array_request& r) {
+  const array_options<std::byte>& o = r.options;
+  const bool creates = r.action == array_request::how::create;
+  std::string t = creates                                                  ? "create"
+                  : r.action == array_request::how::open_read_only ? "open (read only)"
+                                                                            : "open";
+  t += " of '" + path + "' as " + r.element_type + ", rank " + std::to_string(r.rank);
+  if (!r.extents.empty()) t += ", extents " + list_of(r.extents);
+  const auto add = [&t](const char* name, std::uint64_t n) {
+    if (n != 0) t += std::string(", ") + name + " " + std::to_string(n);
+  };
+  if (r.layout == memory_layout::tiled) t += ", layout_tiled";
+  if (creates && o.order == file_order::tiled) t += ", tiled";
+  if (!o.tile.empty()) t += ", tile " + list_of(o.tile);
+  add("block", o.block);
+  add("elements_per_buffer", o.elements_per_buffer);
+  add("max_extent", o.max_extent);
+  add("shared", o.shared);
+  add("owner_computes", o.owner_computes);
+  add("check_conflicts", o.checking == check_conflicts);
+  return t;
+}
+
+}  // namespace
+
+void array_core::come_together(runtime& rt, const array_request& r) {
+  process_group& g = *group_;
+  storage::store_core& core = *store_.core();
+  const bool leads = g.rank() == 0;
+  const bool creates = r.action == array_request::how::create;
+  const auto mode = writable_ ? storage::open_mode::read_write : storage::open_mode::read;
+  const std::string call = call_text(path_, r);
+  const std::vector<bytes> blocks = g.together(call, [&] {
+    rt.pager().account_store(store_.core(), core.staging_bytes());
+    return storage::packer().number(rt.pager().default_block_bytes()).take();
+  });
+  const std::uint64_t block = storage::unpacker(blocks.front()).number();
+
+  // A rank whose budget is too small says so before anything is made.
+  array_plan plan{array_geometry({.extents = {1}, .block_bytes = 4096}), {}, 0};
+  if (creates)
+    g.together("memory for " + call, [&] {
+      plan = plan_new(path_, r, block);
+      set_up(rt, r, plan);
+      return bytes{};
+    });
+  const std::vector<bytes> entries = g.together(call, [&] {
+    if (!leads) return bytes{};
+    if (creates)
+      make_file(r, plan);
+    else
+      entry_->opened = core.open(path_, mode);
+    const storage::entry& meta = entry_->opened.meta;
+    return storage::packer().number(meta.ticket ? 1 : 0).bytes(storage::packed_entry(meta)).take();
+  });
+  const auto set_up_file = [&] {
+    if (!leads) {
+      storage::unpacker told(entries.front());
+      const bool has_ticket = told.number() != 0;  // which everybody must renew for himself
+      entry_->opened =
+          has_ticket ? core.open(path_, mode) : core.adopt(storage::unpacked_entry(told.bytes()));
+    }
+    const storage::entry& meta = entry_->opened.meta;
+    if (!creates) plan = plan_existing(path_, r, meta, block);
+    if (!claim_)
+      claim_ = std::make_unique<file_claim>(core, meta.id, path_, "an ooc_array",
+                                            leads ? writing_as(r) : writing::no);
+    if (!creates) set_up(rt, r, plan);
+    source_->set(plan.geometry, entry_->opened.file);
+    return bytes{};
+  };
+  try {
+    g.together("files for " + call, set_up_file);
+  } catch (...) {
+    if (leads && creates) core.remove(path_);  // a failure leaves no file behind
+    throw;
+  }
+}
+
+// --- parts
+
+std::pair<std::size_t, std::size_t> array_core::rows_of(int rank) const {
+  check_open();
+  if (rank < 0 || rank >= ranks())
+    throw usage_error(errc::invalid_request, "array '" + path_ + "': there is no rank " +
+                                                 std::to_string(rank) + " among " +
+                                                 std::to_string(ranks()));
+  const index_box part =
+      part_of(source_->current()->geometry, static_cast<std::uint64_t>(rank),
+              static_cast<std::uint64_t>(ranks()));
+  return {part.lower[0], part.upper[0]};
+}
+
+/// Tells the source what this rank may write to, and returns what that means for blocks.
+part_blocks array_core::limit_to_part(const array_geometry& g) {
+  const index_box part =
+      part_of(g, static_cast<std::uint64_t>(rank()), static_cast<std::uint64_t>(ranks()));
+  if (owner_computes_) source_->set_part(part);
+  return blocks_of_part(g, part);
+}
+
+void array_core::check_in_part(const index_box& box) const {
+  if (!owner_computes_) return;
+  const auto [first, last] = rows_of(rank());
+  if (box.lower[0] == box.upper[0] || (box.lower[0] >= first && box.upper[0] <= last)) return;
+  throw usage_error(errc::invalid_request,
+                    "array '" + path_ + "': rows " + std::to_string(box.lower[0]) + " to " +
+                        std::to_string(box.upper[0]) + " cannot be pinned for writing on rank " +
+                        std::to_string(rank()) + ", whose part is rows " + std::to_string(first) +
+                        " to " + std::to_string(last) + " (owner_computes)");
+}
+
+// --- sync
+
+// One exchange is barrier, notice and outcome in one: when it has ended, every rank has written
+// back, and everybody knows what the others wrote.  What is loaded from then on is current; what
+// was loaded before, or is on its way, is dropped where another rank has written.  If the exchange
+// fails, what was to be told stays on record for the next.
+void array_core::sync() {
+  check_open();
+  if (!group_) {
+    writeback(durability::acknowledged);
+    return;
+  }
+  std::vector<block_range> mine;
+  std::vector<bytes> notices;
+  try {
+    notices = group_->together("sync of '" + path_ + "'", [&] {
+      check_unpinned("sync()");
+      if (writable_) throw_if(segment_->writeback());
+      mine = segment_->take_written();
+      storage::packer p;
+      p.bytes(packed_notice(mine));
+      if (log_) {
+        accesses a = log_->take();
+        a.read_blocks = segment_->take_read();
+        p.bytes(a.packed());
+      }
+      return p.take();
+    });
+  } catch (...) {
+    segment_->note_written(mine);
+    throw;
+  }
+  forget_others_writes(notices);
+  if (log_) report_conflicts(notices);
+}
+
+void array_core::forget_others_writes(const std::vector<bytes>& notices) {
+  std::vector<block_range> others;
+  if (log_) {
+    others.push_back({0, segment_->blocks()});  // so that the first read of a block is seen
+  } else {
+    for (std::size_t r = 0; r < notices.size(); ++r) {
+      if (static_cast<int>(r) == rank()) continue;
+      const std::vector<block_range> theirs = unpacked_notice(storage::unpacker(notices[r]).bytes());
+      others.insert(others.end(), theirs.begin(), theirs.end());
+    }
+  }
+  if (segment_->invalidate(merged(std::move(others)), false) != segment::invalidated::done)
+    throw usage_error(errc::busy, "array '" + path_ + "': another thread of rank " +
+                                      std::to_string(rank()) +
+                                      " wrote to it or pinned it during sync()");
+}
+
+// --- the checking mode
+
+void array_core::note_read(const std::byte* element, std::size_t size) const {
+  bool& exact = exact_access();
+  exact = true;
+  // The last byte may lie in the next block.
+  for (const std::byte* p : {element, element + size - 1})
+    static_cast<void>(*static_cast<const volatile std::byte*>(p));
+  exact = false;
+  log_->note_read({static_cast<std::uint64_t>(element - base()), size});
+}
+
+void array_core::report_conflicts(const std::vector<bytes>& notices) const {
+  std::vector<accesses> by_rank;
+  for (const bytes& n : notices) {
+    storage::unpacker u(n);
+    u.bytes();
+    by_rank.push_back(accesses::unpacked(u.bytes()));
+  }
+  const array_geometry& g = source_->current()->geometry;
+  const std::vector<conflict> found = find_conflicts(g, by_rank);
+  if (!found.empty())
+    throw usage_error(errc::conflict, "array '" + path_ + "': since the last sync " +
+                                          describe(found, g.rank()));
+}
+
+}  // namespace ooc::detail

@@ -1,0 +1,348 @@
+// Arrays that the ranks use together: making and opening them, parts, sync(), shared blocks.
+#include <catch2/catch.hpp>
+#include <csetjmp>
+#include <csignal>
+#include <thread>
+
+#include "array/test_arrays.hpp"
+#include "mpi/ranks.hpp"
+#include "oocarray/ooc_array.hpp"
+
+using namespace ooc;
+using testing::all_ranks;
+using testing::common_store;
+using group_ptr = std::shared_ptr<process_group>;
+using vector_of_doubles = ooc_array<double, 1>;
+
+namespace {
+
+constexpr std::size_t page = 4096 / sizeof(double);  // elements in a block
+
+runtime_options small(unsigned read_ahead = 1) {
+  runtime_options o;
+  o.memory = common_store().core()->staging_bytes() + 64 * 4096;
+  o.read_ahead = read_ahead;
+  return o;
+}
+
+array_options<double> with(const group_ptr& g, bool owner_computes = false) {
+  return {.block = 4096, .replace = true, .group = g, .owner_computes = owner_computes};
+}
+
+/// Runs f, which must throw E, and returns its text.
+template <class E, class F>
+std::string message_of(F&& f) {
+  try {
+    f();
+  } catch (const E& e) {
+    return e.what();
+  }
+  FAIL("nothing was thrown");
+  return {};
+}
+
+/// Whether f() becomes true: bytes are counted when a load has been started, which may be a little
+/// after it has ended.
+template <class F>
+bool eventually(F&& f) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (!f()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("an array is made by all ranks together and opened by all") {
+  const group_ptr g = all_ranks();
+  runtime rt(small());
+  const store s = common_store();
+  {
+    ooc_array<double, 2> a(rt, s, "made/a", create, {40, 1000}, with(g));
+    const auto [first, last] = a.local_rows();
+    for (std::size_t i = first; i < last; ++i)
+      for (std::size_t j = 0; j < 1000; ++j) a[i][j] = static_cast<double>(i * 1000 + j);
+    a.close();
+  }
+  const ooc_array<double, 2> a(rt, s, "made/a", open_read_only, {.group = g});
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < 40; ++i)
+    for (std::size_t j = 0; j < 1000; ++j) wrong += a[i][j] != static_cast<double>(i * 1000 + j);
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("what one rank cannot do fails alike on all, and leaves nothing behind") {
+  const group_ptr g = all_ranks();
+  const int last = g->size() - 1;
+  const store s = common_store();
+  {
+    runtime rt(small());
+    const auto make = [&](bool replace) {
+      auto o = with(g);
+      o.replace = replace;
+      ooc_array<double, 1> a(rt, s, "failing/a", create, {5000}, o);
+      a.close();
+    };
+    make(true);
+    CHECK_THAT(message_of<usage_error>([&] { make(false); }), Catch::Contains("exists already"));
+    CHECK_THAT(message_of<error>([&] { vector_of_doubles(rt, s, "failing/none", open, with(g)); }),
+               Catch::Contains("failing/none"));
+  }
+  // Blocks that only one rank has no memory for.
+  runtime_options o = small();
+  if (g->rank() == last) o.memory = s.core()->staging_bytes() + 40 * 4096;
+  runtime rt(o);
+  auto large = with(g);
+  large.block = 12 * 4096;
+  large.replace = false;
+  CHECK_THAT(message_of<usage_error>([&] {
+               vector_of_doubles(rt, s, "failing/b", create, {1'000'000}, large);
+             }),
+             Catch::Contains(g->size() > 1 ? "rank " + std::to_string(last) + ":" : "49152"));
+  CHECK_NOTHROW(vector_of_doubles(rt, s, "failing/b", create, {1000}, {.block = 4096, .group = g}));
+}
+
+TEST_CASE("a rank that passes another shape is told which rank passed what") {
+  const group_ptr g = all_ranks();
+  if (g->size() == 1) return;
+  runtime rt(small());
+  const store s = common_store();
+  const std::size_t n = g->rank() == 1 ? 7000 : 5000;
+  const std::string text = message_of<usage_error>(
+      [&] { vector_of_doubles(rt, s, "shapes/a", create, {n}, with(g)); });
+  CHECK_THAT(text, Catch::Contains("rank 1: create of 'shapes/a'") && Catch::Contains("{7000}") &&
+                       Catch::Contains("{5000}"));
+
+  vector_of_doubles a(rt, s, "shapes/a", create, {5000}, with(g));
+  CHECK_THAT(message_of<usage_error>([&] {
+               if (g->rank() == 1)
+                 a.close();
+               else
+                 a.sync();
+             }),
+             Catch::Contains("rank 1: close of 'shapes/a'") &&
+                 Catch::Contains("sync of 'shapes/a'"));
+  CHECK_NOTHROW(a.sync());
+}
+
+TEST_CASE("parts are disjoint, make up the array, and end where blocks end if that is even") {
+  const group_ptr g = all_ranks();
+  runtime rt(small());
+  const store s = common_store();
+  for (const std::size_t rows : {1u, 3u, 5u, 64u, 1000u, 1001u}) {
+    for (const std::size_t columns : {1u, 37u, 128u, 512u, 1000u}) {
+      ooc_array<double, 2> a(rt, s, "parts/a", create, {rows, columns}, with(g));
+      std::size_t next = 0;
+      bool even = true;
+      for (int r = 0; r < g->size(); ++r) {
+        const box<2> part = a.part(r);
+        CHECK(part.lower[0] == next);
+        CHECK((part.lower[1] == 0 && part.upper[1] == columns));
+        even = even && part.extent(0) * static_cast<std::size_t>(g->size()) <=
+                           rows * 5 / 4 + static_cast<std::size_t>(g->size());
+        next = part.upper[0];
+      }
+      CHECK(next == rows);
+      CHECK(even);
+      CHECK(a.part(g->rank()) == a.local_box());
+      if (rows * columns / page >= 16 * static_cast<std::size_t>(g->size()) && page % columns == 0)
+        CHECK(a.local_box().lower[0] * columns % page == 0);
+    }
+  }
+}
+
+TEST_CASE("sync forgets what another rank wrote, and nothing else") {
+  const group_ptr g = all_ranks();
+  if (g->size() == 1) return;
+  runtime rt(small());
+  const store s = common_store();
+  const std::size_t blocks = 8;
+  vector_of_doubles a(rt, s, "sync/a", create, {blocks * page}, with(g));
+  const auto sum = [&] {
+    double x = 0;
+    for (std::size_t b = 0; b < blocks; ++b) x += std::as_const(a)[b * page];
+    return x;
+  };
+  CHECK(sum() == 0);
+  CHECK(eventually([&] { return rt.stats().bytes_read == blocks * 4096; }));
+  std::uint64_t before = blocks * 4096;
+  a.sync();
+  for (int round = 1; round <= 3; ++round) {
+    const int writer = round % g->size();
+    const std::size_t block = static_cast<std::size_t>(round) * 2;
+    if (g->rank() == writer) a[block * page] = 1;
+    a.sync();
+    CHECK(sum() == round);
+    const std::uint64_t expected = before + (g->rank() == writer ? 0 : 4096);
+    CHECK(eventually([&] { return rt.stats().bytes_read == expected; }));
+    before = expected;
+  }
+}
+
+TEST_CASE("what was evicted earlier in the epoch is told as well") {
+  const group_ptr g = all_ranks();
+  runtime rt(small());
+  const store s = common_store();
+  const std::size_t blocks = 400;  // six times the memory
+  vector_of_doubles a(rt, s, "evicted/a", create, {blocks * page}, with(g));
+  CHECK(std::as_const(a)[0] == 0);  // everybody has block 0
+  a.sync();
+  const int writer = g->size() - 1;
+  if (g->rank() == writer)
+    for (std::size_t b = 0; b < blocks; ++b) a[b * page + 7] = static_cast<double>(b + 1);
+  a.sync();
+  std::size_t wrong = 0;
+  for (std::size_t b = 0; b < blocks; ++b)
+    wrong += std::as_const(a)[b * page + 7] != static_cast<double>(b + 1);
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("read-ahead in flight does not bring back what another rank has written") {
+  const group_ptr g = all_ranks();
+  runtime rt(small(0));
+  const store s = common_store();
+  const std::size_t blocks = 40;
+  vector_of_doubles a(rt, s, "flight/a", create, {blocks * page}, with(g));
+  for (int round = 1; round <= 60; ++round) {
+    const int writer = round % g->size();
+    if (g->rank() == writer) {
+      for (std::size_t b = 0; b < blocks; ++b) a[b * page] = round;
+    } else {
+      a.prefetch(a.whole());  // arrives before or after the writer's blocks, or in the middle
+    }
+    a.sync();
+    std::size_t wrong = 0;
+    for (std::size_t b = 0; b < blocks; ++b) wrong += std::as_const(a)[b * page] != round;
+    REQUIRE(wrong == 0);
+    a.sync();
+  }
+}
+
+TEST_CASE("the papers' form: writeback, barrier, invalidate") {
+  const group_ptr g = all_ranks();
+  runtime rt(small());
+  const store s = common_store();
+  vector_of_doubles a(rt, s, "form/a", create, {16 * page}, with(g));
+  const auto n = static_cast<std::size_t>(g->size());
+  const auto me = static_cast<std::size_t>(g->rank());
+  for (int round = 1; round <= 5; ++round) {
+    for (std::size_t i = me; i < a.size(); i += n) a[i] = round * 1000.0 + static_cast<double>(i);
+    a.writeback();
+    MPI_Barrier(MPI_COMM_WORLD);
+    a.invalidate();
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < a.size(); ++i)
+      wrong += std::as_const(a)[i] != round * 1000.0 + static_cast<double>(i);
+    CHECK(wrong == 0);
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+}
+
+TEST_CASE("a pinned region makes sync an error on all ranks, and nothing is lost") {
+  const group_ptr g = all_ranks();
+  runtime rt(small());
+  const store s = common_store();
+  vector_of_doubles a(rt, s, "pinned/a", create, {8 * page}, with(g));
+  if (g->rank() == 0) a[3] = 5;
+  {
+    std::optional<pin_guard<const double>> pin;
+    if (g->rank() == g->size() - 1) pin.emplace(std::as_const(a).pin({{page}, {2 * page}}));
+    CHECK_THAT(message_of<usage_error>([&] { a.sync(); }), Catch::Contains("pinned"));
+  }
+  a.sync();
+  CHECK(std::as_const(a)[3] == 5);
+}
+
+TEST_CASE("under owner_computes a neighbour's element in a shared block is an error of sync") {
+  const group_ptr g = all_ranks();
+  if (g->size() == 1) return;
+  runtime rt(small());
+  const store s = common_store();
+  // Fewer blocks than ranks: parts end within blocks.
+  vector_of_doubles a(rt, s, "owner/a", create, {page}, with(g, true));
+  const auto [first, last] = a.local_rows();
+  for (std::size_t i = first; i < last; ++i) a[i] = static_cast<double>(i);
+  CHECK_NOTHROW(a.sync());
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < page; ++i) wrong += std::as_const(a)[i] != static_cast<double>(i);
+  CHECK(wrong == 0);
+  a.sync();
+
+  const std::size_t theirs = a.part(1).lower[0];
+  if (g->rank() == 0) a[theirs] = -1;
+  CHECK_THAT(message_of<usage_error>([&] { a.sync(); }),
+             Catch::Contains("{" + std::to_string(theirs) + "}") && Catch::Contains("rank 0"));
+  if (g->rank() == 0) a[theirs] = static_cast<double>(theirs);
+  CHECK_NOTHROW(a.sync());
+}
+
+namespace {
+
+std::jmp_buf after_fault;
+void on_fault(int) { siglongjmp(after_fault, 1); }
+
+}  // namespace
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_CASE("under owner_computes a write to a block of another rank's part is a fault") {
+  const group_ptr g = all_ranks();
+  if (g->size() == 1) return;
+  struct sigaction before {}, ours {};
+  ours.sa_handler = on_fault;
+  ::sigaction(SIGSEGV, &ours, &before);
+  {
+    runtime rt(small());
+    const store s = common_store();
+    vector_of_doubles a(rt, s, "foreign/a", create, {64 * page}, with(g, true));
+    const std::size_t theirs = a.part((g->rank() + 1) % g->size()).lower[0];
+    volatile bool refused = false;
+    CHECK(std::as_const(a)[theirs] == 0);  // reading is allowed
+    if (sigsetjmp(after_fault, 1) == 0)
+      a[theirs] = 1;
+    else
+      refused = true;
+    CHECK(refused);
+    CHECK_THROWS_WITH(a.pin({{theirs}, {theirs + 1}}), Catch::Contains("owner_computes"));
+    a.sync();
+    CHECK(std::as_const(a)[theirs] == 0);
+  }
+  ::sigaction(SIGSEGV, &before, nullptr);
+}
+#endif
+
+TEST_CASE("under owner_computes blocks within the part are sent whole, and need not be read first") {
+  const group_ptr g = all_ranks();
+  runtime rt(small());
+  const store s = common_store();
+  vector_of_doubles a(rt, s, "whole/a", create, {64 * page}, with(g, true));
+  const auto [first, last] = a.local_rows();
+  a.overwrite(a.whole());
+  const std::uint64_t read = rt.stats().bytes_read;
+  for (std::size_t i = first; i < last; ++i) a[i] = static_cast<double>(i);
+  a.sync();
+  // Only a block that two parts share is read.
+  CHECK(rt.stats().bytes_read - read <= (g->size() == 1 ? 0 : 2 * 4096));
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) wrong += std::as_const(a)[i] != static_cast<double>(i);
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("statistics are summed over the ranks, with what was invalidated and read again") {
+  const group_ptr g = all_ranks();
+  runtime rt(small());
+  const store s = common_store();
+  vector_of_doubles a(rt, s, "stats/a", create, {4 * page}, with(g));
+  CHECK(std::as_const(a)[0] == 0);
+  if (g->rank() == 0) a[1] = 1;
+  a.sync();
+  CHECK(std::as_const(a)[1] == 1);
+  CHECK(eventually([&] { return rt.stats().bytes_reread == (g->rank() == 0 ? 0u : 4096u); }));
+  const runtime_stats all = rt.stats(*g);
+  const auto others = static_cast<std::uint64_t>(g->size() - 1);
+  CHECK(all.blocks_invalidated == others);
+  CHECK(all.bytes_invalidated == others * 4096);
+  CHECK(all.bytes_reread == others * 4096);
+  CHECK(all.bytes_written == sizeof(double) * (g->size() > 1 ? 1 : 512));
+}

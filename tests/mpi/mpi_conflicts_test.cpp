@@ -1,0 +1,161 @@
+// The checking mode: what sync() reports of accesses that no sync() orders, and what it does not.
+#include <catch2/catch.hpp>
+
+#include "mpi/ranks.hpp"
+#include "oocarray/ooc_array.hpp"
+#include "random_seed.hpp"
+#include "storage/store_core.hpp"
+
+using namespace ooc;
+using testing::all_ranks;
+using testing::common_store;
+
+namespace {
+
+constexpr std::size_t page = 4096 / sizeof(double);
+
+runtime_options small() {
+  runtime_options o;
+  o.memory = common_store().core()->staging_bytes() + 64 * 4096;
+  return o;
+}
+
+/// Arrays with checking, and rank by rank what happens to them.
+struct setting {
+  std::shared_ptr<process_group> g = all_ranks();
+  runtime rt{small()};
+  store s = common_store();
+
+  bool alone() const { return g->size() == 1; }
+  bool first() const { return g->rank() == 0; }
+  bool last() const { return g->rank() == g->size() - 1; }
+  std::string last_rank() const { return std::to_string(g->size() - 1); }
+
+  template <std::size_t N, class Layout = layout_right>
+  ooc_array<double, N, Layout> make(const std::array<std::size_t, N>& extents,
+                                    array_options<double> o = {}) {
+    o.block = 4096;
+    o.replace = true;
+    o.group = g;
+    o.checking = check_conflicts;
+    return {rt, s, "checked/a", create, extents, o};
+  }
+};
+
+template <class Array>
+std::string conflict_of(Array& a) {
+  try {
+    a.sync();
+  } catch (const usage_error& e) {
+    CHECK(e.code() == errc::conflict);
+    return e.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("two ranks that write one element are reported with array, box and ranks") {
+  setting t;
+  if (t.alone()) return;
+  auto a = t.make<2>({20, 1000});
+  if (t.first()) a[3][5] = 1, a[4][7] = 1, a[9][9] = 1;
+  if (t.last()) a[3][5] = 2, a[4][7] = 2, a[10][10] = 1;
+  CHECK_THAT(conflict_of(a), Catch::Contains("'checked/a'") &&
+                                 Catch::Contains("ranks 0 and " + t.last_rank() + " both wrote") &&
+                                 Catch::Contains("{3, 5} to {5, 8}"));
+  CHECK(conflict_of(a).empty());  // the next epoch is another one
+}
+
+TEST_CASE("a conflict is found in blocks that left memory, and in tiles") {
+  setting t;
+  if (t.alone()) return;
+  {
+    auto a = t.make<1>({300 * page});
+    if (t.first() || t.last())
+      for (std::size_t i = 0; i < 300; ++i) a[i * page + (t.first() && i != 7 ? 1 : 0)] = 1.0 + t.g->rank();
+    CHECK_THAT(conflict_of(a), Catch::Contains("{3584} to {3585}"));
+  }
+  auto a = t.make<2, layout_tiled>({64, 64}, {.tile = {16, 32}});
+  if (t.first() || t.last()) a[17][40] = 1.0 + t.g->rank();
+  CHECK_THAT(conflict_of(a), Catch::Contains("{17, 40} to {18, 41}"));
+}
+
+TEST_CASE("different elements of one block are no conflict") {
+  setting t;
+  auto a = t.make<1>({4 * page});
+  const auto n = static_cast<std::size_t>(t.g->size());
+  for (int round = 0; round < 3; ++round) {
+    for (std::size_t i = static_cast<std::size_t>(t.g->rank()); i < a.size(); i += n) a[i] = round + 1;
+    CHECK(conflict_of(a).empty());
+  }
+}
+
+TEST_CASE("a read of a block that another rank writes is reported, also if it had been read before") {
+  setting t;
+  if (t.alone()) return;
+  auto a = t.make<1>({4 * page});
+  const auto sum = [&] { return std::as_const(a)[0] + std::as_const(a)[page]; };
+  CHECK(sum() == 0);
+  CHECK(conflict_of(a).empty());
+  CHECK(sum() == 0);
+  CHECK(conflict_of(a).empty());
+  if (t.last()) CHECK(sum() == 0);
+  if (t.first()) a[page + 3] = 1;
+  CHECK_THAT(conflict_of(a),
+             Catch::Contains("rank " + t.last_rank() + " read blocks in which rank 0 wrote") &&
+                 Catch::Contains("{515} to {516}"));
+}
+
+TEST_CASE("through at() reads are known by element") {
+  setting t;
+  if (t.alone()) return;
+  auto a = t.make<1>({4 * page});
+  if (t.last()) CHECK(std::as_const(a).at(page + 2) == 0);
+  if (t.first()) a[page + 3] = 1;
+  CHECK(conflict_of(a).empty());
+  if (t.last()) static_cast<void>(std::as_const(a).at(page + 2));
+  if (t.first()) a.at(page + 2) = 1;
+  CHECK_THAT(conflict_of(a), Catch::Contains("rank " + t.last_rank() + " read through at()") &&
+                                 Catch::Contains("{514} to {515}"));
+}
+
+TEST_CASE("a stencil on parts of its own has no conflicts") {
+  setting t;
+  const std::size_t n = 100;
+  auto a = t.make<2>({n, n}, {.owner_computes = true});
+  array_options<double> o{.block = 4096, .replace = true, .group = t.g, .owner_computes = true};
+  o.checking = check_conflicts;
+  ooc_array<double, 2> b(t.rt, t.s, "checked/b", create, {n, n}, o);
+  const auto [first, last] = a.local_rows();
+  for (int k = 0; k < 4; ++k) {
+    auto& from = k % 2 ? b : a;
+    auto& to = k % 2 ? a : b;
+    for (std::size_t i = std::max<std::size_t>(first, 1); i < std::min(last, n - 1); ++i)
+      for (std::size_t j = 1; j + 1 < n; ++j)
+        to[i][j] = 1 + std::as_const(from)[i - 1][j] + std::as_const(from)[i + 1][j];
+    CHECK(conflict_of(to).empty());
+    CHECK(conflict_of(from).empty());
+  }
+}
+
+TEST_CASE("random writes: conflicts are reported exactly where two ranks wrote") {
+  setting t;
+  if (t.alone()) return;
+  std::mt19937_64 g = testing::common_source(77);
+  auto a = t.make<1>({20 * page});
+  double value = 0;
+  for (int round = 0; round < 30; ++round) {
+    std::vector<int> writers(a.size(), -1);
+    bool conflict = false;
+    for (std::uint64_t n = testing::between(g, 1, 60); n > 0; --n) {
+      const std::size_t at = testing::between(g, 0, a.size() - 1);
+      const int who = static_cast<int>(testing::between(g, 0, static_cast<std::uint64_t>(t.g->size()) - 1));
+      value += 1;
+      conflict = conflict || (writers[at] >= 0 && writers[at] != who);
+      writers[at] = who;
+      if (t.g->rank() == who) a[at] = value;
+    }
+    CHECK(conflict_of(a).empty() == !conflict);
+  }
+}

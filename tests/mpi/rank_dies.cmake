@@ -1,0 +1,22 @@
+# Run with cmake -P: PROGRAM on RANKS ranks, one of which dies.
+file(REMOVE_RECURSE ${SCRATCH})
+file(MAKE_DIRECTORY ${SCRATCH})
+execute_process(COMMAND ${MPIRUN} ${RANKS} ${PROGRAM} ${SCRATCH}/store TIMEOUT 60
+  RESULT_VARIABLE status OUTPUT_VARIABLE out ERROR_VARIABLE out)
+file(REMOVE_RECURSE ${SCRATCH})
+if(status MATCHES "timeout")
+  message(FATAL_ERROR "the ranks that were left hang:\n${out}")
+endif()
+if(out MATCHES "sync ended well")
+  message(FATAL_ERROR "a sync without the dead rank ended well:\n${out}")
+endif()
+if(NAMES)  # every survivor must say it; mpirun, told not to mind, ends with status 0
+  string(REGEX MATCHALL "${NAMES}" said "${out}")
+  list(LENGTH said survivors)
+  math(EXPR expected "${RANKS} - 1")
+  if(NOT survivors EQUAL expected)
+    message(FATAL_ERROR "${survivors} ranks, not ${expected}, say '${NAMES}':\n${out}")
+  endif()
+elseif(status STREQUAL "0")
+  message(FATAL_ERROR "status 0, as if no rank had died:\n${out}")
+endif()
