@@ -181,9 +181,9 @@ segment::invalidated pager::invalidate(segment_state& s, std::span<const block_r
   {
     guarded_lock g(memory_.mutex());
     for (frame* f = s.resident; f; f = f->segment_next) {
-      const auto after = std::upper_bound(
-          which.begin(), which.end(), f->block,
-          [](block_index b, const block_range& r) { return b < r.first; });
+      const auto after =
+          std::upper_bound(which.begin(), which.end(), f->block,
+                           [](block_index b, const block_range& r) { return b < r.first; });
       if (after == which.begin() || !std::prev(after)->contains(f->block)) continue;
       if (f->pins) return segment::invalidated::pinned;
       if (!discard && f->dirty.load(std::memory_order_relaxed)) return segment::invalidated::dirty;
