@@ -47,7 +47,7 @@ std::uint32_t granted(storage::credentials who, const entry& e, std::uint32_t wa
 call_handler::call_handler(const metadata_folder& folder, std::chrono::seconds capability_life,
                            std::function<bool(const client_key&)> alive)
     : metadata_(folder.database(), folder.store_uuid(), {0, 0}),
-      leases_(folder.database()),
+      leases_(folder),
       signer_(folder.signing_key()),
       store_uuid_(folder.store_uuid()),
       capability_life_(capability_life) {
@@ -92,6 +92,7 @@ void call_handler::give_ticket(const caller& from, file_id file, std::uint32_t r
   cap.store_uuid = store_uuid_;
   a.set_ticket(signer_.sign(cap));
   a.set_ticket_seconds(capability_life_.count());
+  a.set_ticket_rights(rights);
 }
 
 void call_handler::look(local_metadata& as, const caller& from, const pb::Call& c, pb::Answer& a) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "storage/metadata_schema.hpp"
+
 namespace ooc::metad {
 
 using storage::sqlite::query;
@@ -18,13 +20,12 @@ std::vector<std::byte> blob_of(const client_key& client) {
 
 }  // namespace
 
-lease_table::lease_table(const std::filesystem::path& database)
-    : connection_(database, storage::sqlite::open_as::existing) {
-  connection_.execute("PRAGMA synchronous = NORMAL");
-  connection_.execute(
+lease_table::lease_table(const metadata_folder& folder)
+    : connection_(storage::open_metadata_database(folder.database(), folder.store_uuid())) {
+  connection_->execute(
       "CREATE TABLE IF NOT EXISTS lease (client BLOB NOT NULL, number INTEGER NOT NULL,"
       " file INTEGER NOT NULL, kind INTEGER NOT NULL, PRIMARY KEY (client, number)) WITHOUT ROWID");
-  query q(connection_, "SELECT client, number, file, kind FROM lease");
+  query q(*connection_, "SELECT client, number, file, kind FROM lease");
   while (q.next()) {
     client_key client{};
     const auto blob = q.blob(0);
@@ -54,7 +55,7 @@ bool lease_table::take(const client_key& client, std::uint64_t number, file_id f
     if (const auto l = mine->second.find(number); l != mine->second.end())
       return l->second.file == file && l->second.kind == kind;
   if (in_the_way(file, kind)) return false;
-  run(connection_, "INSERT INTO lease VALUES (?, ?, ?, ?)", blob_of(client), number, file,
+  run(*connection_, "INSERT INTO lease VALUES (?, ?, ?, ?)", blob_of(client), number, file,
       static_cast<int>(kind));
   remember(client, number, {file, kind});
   return true;
@@ -65,7 +66,7 @@ void lease_table::drop(const client_key& client, std::uint64_t number) {
   if (mine == leases_.end()) return;
   const auto l = mine->second.find(number);
   if (l == mine->second.end()) return;
-  run(connection_, "DELETE FROM lease WHERE client = ? AND number = ?", blob_of(client), number);
+  run(*connection_, "DELETE FROM lease WHERE client = ? AND number = ?", blob_of(client), number);
   const auto [first, last] = held_.equal_range(l->second.file);
   held_.erase(
       std::find_if(first, last, [&](const auto& held) { return held.second == l->second.kind; }));

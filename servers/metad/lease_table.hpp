@@ -5,10 +5,11 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <map>
+#include <memory>
 #include <vector>
 
+#include "metad/metadata_folder.hpp"
 #include "storage/call_log.hpp"
 #include "storage/io_service.hpp"
 #include "storage/sqlite.hpp"
@@ -24,7 +25,7 @@ enum class lease_kind : std::uint8_t { size = 1, writer_alone = 2, writer_togeth
 class lease_table {
  public:
   /// Opens the database of the name space, in which it has a table of its own.
-  explicit lease_table(const std::filesystem::path& database);
+  explicit lease_table(const metadata_folder& folder);
 
   /// True where the client now has the lease with this number of its own, or had it already; false
   /// where another lease is in the way.
@@ -44,7 +45,7 @@ class lease_table {
   bool in_the_way(file_id file, lease_kind kind) const;
   void remember(const client_key& client, std::uint64_t number, const lease& l);
 
-  storage::sqlite::connection connection_;
+  std::unique_ptr<storage::sqlite::connection> connection_;
   std::map<client_key, std::map<std::uint64_t, lease>> leases_;
   std::multimap<file_id, lease_kind> held_;
 };

@@ -37,7 +37,7 @@ metad_server::metad_server(asio::io_context& context, metad_options options)
       clients_(options_.grace),
       calls_(folder_, options_.capability_life,
              [this](const client_key& c) { return clients_.alive(c); }),
-      nodes_(folder_.database(), folder_.nodes()),
+      nodes_(folder_),
       ticks_(context) {
   if (options_.forget_node) {
     nodes_.forget(*options_.forget_node);

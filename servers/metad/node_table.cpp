@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "oocarray/error.hpp"
+#include "storage/metadata_schema.hpp"
 
 namespace ooc::metad {
 
@@ -35,15 +36,16 @@ std::vector<std::string> split(const std::string& text) {
 
 }  // namespace
 
-node_table::node_table(const std::filesystem::path& database, std::uint32_t nodes)
-    : connection_(database, storage::sqlite::open_as::existing), rows_(nodes) {
-  connection_.execute(
+node_table::node_table(const metadata_folder& folder)
+    : connection_(storage::open_metadata_database(folder.database(), folder.store_uuid())),
+      rows_(folder.nodes()) {
+  connection_->execute(
       "CREATE TABLE IF NOT EXISTS node (id INTEGER PRIMARY KEY, uuid TEXT NOT NULL,"
       " addresses TEXT NOT NULL)");
-  for (std::uint32_t i = 0; i < nodes; ++i) rows_[i].known.node = i;
-  query q(connection_, "SELECT id, uuid, addresses FROM node");
+  for (std::uint32_t i = 0; i < rows_.size(); ++i) rows_[i].known.node = i;
+  query q(*connection_, "SELECT id, uuid, addresses FROM node");
   while (q.next()) {
-    if (q.unsigned_integer(0) >= nodes) continue;
+    if (q.unsigned_integer(0) >= rows_.size()) continue;
     node_registration& known = rows_[q.unsigned_integer(0)].known;
     known.uuid = q.text(1);
     known.addresses = split(q.text(2));
@@ -51,7 +53,7 @@ node_table::node_table(const std::filesystem::path& database, std::uint32_t node
 }
 
 void node_table::keep(const node_registration& r) {
-  run(connection_, "INSERT OR REPLACE INTO node VALUES (?, ?, ?)", r.node, r.uuid,
+  run(*connection_, "INSERT OR REPLACE INTO node VALUES (?, ?, ?)", r.node, r.uuid,
       joined(r.addresses));
 }
 
@@ -91,7 +93,7 @@ void node_table::lost(std::uint64_t connection) {
 
 void node_table::forget(std::uint32_t node) {
   if (node >= rows_.size()) refuse("--forget-node " + std::to_string(node) + ": no such node");
-  run(connection_, "DELETE FROM node WHERE id = ?", node);
+  run(*connection_, "DELETE FROM node WHERE id = ?", node);
   rows_[node] = {};
   rows_[node].known.node = node;
 }

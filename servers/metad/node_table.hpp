@@ -6,10 +6,11 @@
 
 #include <chrono>
 #include <cstdint>
-#include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "metad/metadata_folder.hpp"
 #include "storage/sqlite.hpp"
 
 namespace ooc::metad {
@@ -29,7 +30,7 @@ class node_table {
   static constexpr std::chrono::seconds silence_limit{10};
   using clock = std::chrono::steady_clock;
 
-  node_table(const std::filesystem::path& database, std::uint32_t nodes);
+  explicit node_table(const metadata_folder& folder);
 
   /// Registers, or hears again, an I/O server whose connection is `connection` (any number that no
   /// other connection has).  True where it is news.  Throws usage_error for an index that the store
@@ -55,7 +56,7 @@ class node_table {
   };
   void keep(const node_registration& r);
 
-  storage::sqlite::connection connection_;
+  std::unique_ptr<storage::sqlite::connection> connection_;
   std::vector<row> rows_;
 };
 

@@ -245,6 +245,12 @@ TEST_CASE("rights are renewed at half their life while they are held, and only t
   CHECK(held->bytes() == second);
   servers.metad().start();
   CHECK(soon([&] { return held->bytes() != second; }, 15s));
+  // Who may only read keeps what it has, too.
+  const auto reader = servers.client({2000, 2000});
+  const ticket_ptr look = reader->find(m->lookup("f").id).ticket;
+  REQUIRE(look);
+  const std::string granted = look->bytes();
+  CHECK(soon([&] { return look->bytes() != granted; }, 5s));
 }
 
 TEST_CASE("a long folder is listed in parts") {

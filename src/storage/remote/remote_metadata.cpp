@@ -91,25 +91,22 @@ metadata_statistics remote_metadata::statistics() {
   return s;
 }
 
-/// The entry of an answer; with the ticket that came with it, or the one in use for these rights.
-entry remote_metadata::entry_of(const pb::Answer& a, std::uint32_t rights) {
+/// The entry of an answer, with the ticket that came with it.
+entry remote_metadata::entry_of(const pb::Answer& a) {
   entry e = wire::read_entry(a.entry());
-  if (!a.ticket().empty())
-    e.ticket = tickets_.keep(e.id, rights, ticket_of(a));
-  else if (rights != 0)
-    e.ticket = tickets_.in_use(e.id, rights);
+  if (!a.ticket().empty()) e.ticket = tickets_.keep(e.id, a.ticket_rights(), ticket_of(a));
   return e;
 }
 
 entry remote_metadata::lookup(std::string_view path) {
   pb::Call c = about(pb::OP_LOOKUP, path);
-  return entry_of(link_->call(c), 0);
+  return entry_of(link_->call(c));
 }
 
 entry remote_metadata::open(std::string_view path, bool write) {
   pb::Call c = about(pb::OP_OPEN, path);
   c.set_rights(write ? wire::right_read | wire::right_write : wire::right_read);
-  return entry_of(link_->call(c), c.rights());
+  return entry_of(link_->call(c));
 }
 
 entry remote_metadata::find(file_id id) {
@@ -118,8 +115,7 @@ entry remote_metadata::find(file_id id) {
   ticket_ptr held = tickets_.in_use(id, wire::right_read | wire::right_write);
   if (!held) held = tickets_.in_use(id, wire::right_read);
   if (!held) c.set_rights(wire::right_read | wire::right_write);
-  const pb::Answer a = link_->call(c);
-  entry e = entry_of(a, c.rights());
+  entry e = entry_of(link_->call(c));
   if (held) e.ticket = held;
   return e;
 }
@@ -168,8 +164,7 @@ ticket_ptr remote_metadata::removal_ticket(file_id id) {
 entry remote_metadata::create(std::string_view path, const new_file& f) {
   pb::Call c = about(pb::OP_CREATE, path);
   wire::write_new_file(f, *c.mutable_file());
-  return entry_of(link_->call(c),
-                  wire::right_read | wire::right_write | wire::right_make | wire::right_remove);
+  return entry_of(link_->call(c));
 }
 
 void remote_metadata::commit(file_id id) {
@@ -197,7 +192,7 @@ void remote_metadata::rename(std::string_view from, std::string_view to) {
 
 entry remote_metadata::remove(std::string_view path) {
   pb::Call c = about(pb::OP_REMOVE, path);
-  return entry_of(link_->call(c), wire::right_remove);
+  return entry_of(link_->call(c));
 }
 
 void remote_metadata::forget(file_id id) {

@@ -108,7 +108,7 @@ class remote_metadata final : public metadata_service {
   void sync() override;
 
  private:
-  entry entry_of(const wire::pb::Answer& a, std::uint32_t rights);
+  entry entry_of(const wire::pb::Answer& a);
   std::vector<file_id> ids(int operation);
 
   std::shared_ptr<metadata_link> link_;  // shared with the guards of leases

@@ -1,7 +1,6 @@
 #include "storage/wire/metadata_messages.hpp"
 
 #include <cerrno>
-#include <cstring>
 
 namespace ooc::wire {
 
@@ -17,9 +16,8 @@ namespace {
 }
 
 std::vector<std::byte> bytes_of(const std::string& s) {
-  std::vector<std::byte> v(s.size());
-  std::memcpy(v.data(), s.data(), s.size());
-  return v;
+  const auto* first = reinterpret_cast<const std::byte*>(s.data());
+  return {first, first + s.size()};
 }
 
 void write_array(const array_description& a, pb::ArrayDescription& m) {
