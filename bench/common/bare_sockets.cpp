@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -53,10 +54,72 @@ void receive_all(int fd, std::byte* p, std::size_t n) {
   }
 }
 
-/// Connections to a forked process that serves each with `work` in a thread of its own.
+/// The messages of one connection: `count`, message k to or from place(k).
+struct lane {
+  int fd = -1;
+  std::size_t count = 0;
+  std::function<std::byte*(std::size_t k)> place;
+};
+
+void move_blocking(const lane& l, way w) {
+  for (std::size_t k = 0; k < l.count; ++k) {
+    if (w == way::out)
+      send_all(l.fd, l.place(k), message);
+    else
+      receive_all(l.fd, l.place(k), message);
+  }
+}
+
+void move_polling(std::span<const lane> lanes, way w) {
+  std::vector<pollfd> ready;
+  std::vector<std::size_t> done(lanes.size());  // bytes
+  std::size_t left = 0;                         // lanes
+  for (const lane& l : lanes) {
+    ready.push_back({l.count ? l.fd : -1, static_cast<short>(w == way::out ? POLLOUT : POLLIN), 0});
+    left += l.count != 0;
+  }
+  while (left != 0) {
+    if (::poll(ready.data(), ready.size(), -1) < 0 && errno != EINTR) fail("poll");
+    for (std::size_t i = 0; i < lanes.size(); ++i) {
+      if (ready[i].fd < 0 || ready[i].revents == 0) continue;
+      const std::size_t at = done[i] % message;
+      std::byte* const p = lanes[i].place(done[i] / message) + at;
+      const ssize_t n = w == way::out
+                            ? ::send(ready[i].fd, p, message - at, MSG_NOSIGNAL | MSG_DONTWAIT)
+                            : ::recv(ready[i].fd, p, message - at, MSG_DONTWAIT);
+      if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN)) fail("a bare connection");
+      if (n < 0) continue;
+      done[i] += static_cast<std::size_t>(n);
+      if (done[i] != lanes[i].count * message) continue;
+      ready[i].fd = -1;
+      --left;
+    }
+  }
+}
+
+void move(std::span<const lane> lanes, way w, movers who) {
+  if (who == movers::one_thread) return move_polling(lanes, w);
+  std::vector<std::thread> threads;
+  std::vector<std::exception_ptr> failures(lanes.size());
+  for (std::size_t i = 0; i < lanes.size(); ++i)
+    threads.emplace_back([&, i] {
+      try {
+        move_blocking(lanes[i], w);
+      } catch (const std::exception&) {
+        failures[i] = std::current_exception();
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  for (const std::exception_ptr& f : failures)
+    if (f) std::rethrow_exception(f);
+}
+
+/// Connections to a forked process that runs `work` on its ends of them.
 class other_process {
  public:
-  other_process(unsigned connections, const std::function<void(int fd, unsigned index)>& work) {
+  using sockets = std::vector<file_descriptor>;
+
+  other_process(unsigned connections, const std::function<void(const sockets&)>& work) {
     const file_descriptor listening(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in a{};
     a.sin_family = AF_INET;
@@ -76,7 +139,6 @@ class other_process {
     }
   }
   ~other_process() {
-    connections_.clear();
     ::kill(pid_, SIGKILL);
     while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
     }
@@ -84,98 +146,95 @@ class other_process {
   other_process(const other_process&) = delete;
   other_process& operator=(const other_process&) = delete;
 
-  int connection(unsigned i) const { return connections_[i].get(); }
+  const sockets& connections() const noexcept { return connections_; }
 
  private:
   [[noreturn]] static void serve(int listening, unsigned connections,
-                                 const std::function<void(int, unsigned)>& work) {
+                                 const std::function<void(const sockets&)>& work) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     try {
-      std::vector<std::thread> threads;
+      sockets accepted;
       for (unsigned i = 0; i < connections; ++i) {
-        const int fd = ::accept(listening, nullptr, nullptr);
-        if (fd < 0) ::_exit(1);
-        no_delay(fd);
-        threads.emplace_back([fd, i, &work] {
-          try {
-            work(fd, i);
-          } catch (const std::system_error&) {
-            ::_exit(1);  // the measuring side sees the connection end
-          }
-        });
+        accepted.emplace_back(::accept(listening, nullptr, nullptr));
+        if (!accepted.back()) fail("accept");
+        no_delay(accepted.back().get());
       }
-      for (std::thread& t : threads) t.join();
+      work(accepted);
+      ::pause();  // the connections stay until this process is killed
     } catch (const std::exception&) {
-      ::_exit(1);
+      ::_exit(1);  // the measuring side sees the connections end
     }
     ::_exit(0);
   }
 
-  std::vector<file_descriptor> connections_;
+  sockets connections_;
   pid_t pid_ = -1;
 };
 
+/// A byte on every connection, from one side to the other.
+void signal_all(const other_process::sockets& all) {
+  const std::byte word{};
+  for (const file_descriptor& s : all) send_all(s.get(), &word, 1);
+}
+void await_all(const other_process::sockets& all) {
+  std::byte word{};
+  for (const file_descriptor& s : all) receive_all(s.get(), &word, 1);
+}
+
+/// The lanes of one side.
+std::vector<lane> lanes_of(const other_process::sockets& all, std::size_t messages, unsigned times,
+                           const std::function<std::byte*(std::size_t m)>& place) {
+  std::vector<lane> lanes;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::size_t each = (messages + all.size() - 1 - i) / all.size();
+    lanes.push_back({all[i].get(), each * times, [i, each, n = all.size(), &place](std::size_t k) {
+                       return place(i + k % each * n);
+                     }});
+  }
+  return lanes;
+}
+
 }  // namespace
 
-double carry_seconds(way w, unsigned connections, std::span<std::byte> memory, unsigned times) {
+double carry_seconds(way w, movers who, unsigned connections, std::span<std::byte> memory,
+                     unsigned times) {
   const std::size_t messages = memory.size() / message;
-  const auto count = [&](unsigned index) {  // messages of a connection, each time
-    return (messages + connections - 1 - index) / connections;
-  };
-  const other_process other(connections, [&](int fd, unsigned index) {
-    std::vector<std::byte> buffer(message);
-    std::byte word{};
-    receive_all(fd, &word, 1);
-    for (std::size_t left = count(index) * times; left != 0; --left) {
-      if (w == way::in)
-        send_all(fd, buffer.data(), message);
-      else
-        receive_all(fd, buffer.data(), message);
-    }
-    if (w == way::out) send_all(fd, &word, 1);
-    receive_all(fd, &word, 1);  // until the end
+  const other_process other(connections, [&](const other_process::sockets& all) {
+    std::vector<std::byte> buffers(connections * message);
+    const std::function<std::byte*(std::size_t)> place = [&](std::size_t m) {
+      return buffers.data() + m % connections * message;
+    };
+    const auto lanes = lanes_of(all, messages, times, place);
+    await_all(all);
+    move(lanes, w == way::in ? way::out : way::in, who);
+    if (w == way::out) signal_all(all);
   });
-  const stopwatch time;
-  std::vector<std::thread> threads;
-  std::vector<std::exception_ptr> failures(connections);
-  for (unsigned index = 0; index < connections; ++index)
-    threads.emplace_back([&, index] {
-      try {
-        const int fd = other.connection(index);
-        std::byte word{};
-        send_all(fd, &word, 1);
-        for (unsigned t = 0; t < times; ++t)
-          for (std::size_t m = index; m < messages; m += connections) {
-            if (w == way::in)
-              receive_all(fd, memory.data() + m * message, message);
-            else
-              send_all(fd, memory.data() + m * message, message);
-          }
-        if (w == way::out) receive_all(fd, &word, 1);
-      } catch (const std::exception&) {
-        failures[index] = std::current_exception();
-      }
-    });
-  for (std::thread& t : threads) t.join();
-  const double seconds = time.seconds();
-  for (const std::exception_ptr& f : failures)
-    if (f) std::rethrow_exception(f);
-  return seconds;
+  const std::function<std::byte*(std::size_t)> place = [&](std::size_t m) {
+    return memory.data() + m * message;
+  };
+  const auto lanes = lanes_of(other.connections(), messages, times, place);
+  return seconds_of([&] {
+    signal_all(other.connections());
+    move(lanes, w, who);
+    if (w == way::out) await_all(other.connections());
+  });
 }
 
 double ping_pong_seconds(std::size_t bytes, unsigned count) {
-  const other_process other(1, [&](int fd, unsigned) {
+  const other_process other(1, [&](const other_process::sockets& all) {
+    const int fd = all.front().get();
     std::vector<std::byte> buffer(bytes);
     for (;;) {
       receive_all(fd, buffer.data(), bytes);
       send_all(fd, buffer.data(), bytes);
     }
   });
+  const int fd = other.connections().front().get();
   std::vector<std::byte> buffer(bytes);
   const auto exchange = [&](unsigned n) {
     for (unsigned i = 0; i < n; ++i) {
-      send_all(other.connection(0), buffer.data(), bytes);
-      receive_all(other.connection(0), buffer.data(), bytes);
+      send_all(fd, buffer.data(), bytes);
+      receive_all(fd, buffer.data(), bytes);
     }
   };
   exchange(count / 10 + 1);
