@@ -61,6 +61,7 @@ struct command {
   std::string dir;
   std::string memory;
   unsigned rounds = 0;
+  unsigned nodes = 0;
   unsigned ranks = 0;
 };
 
@@ -68,13 +69,15 @@ struct command {
 bool parse(int argc, char** argv, command& c) {
   po::options_description shown(
       "oocbench CASE [options]\n\nCASE is `list`, `all`, or one of the cases that `list` shows.\n\nOptions");
-  int rounds = 0, ranks = 0;
+  int rounds = 0, nodes = 0, ranks = 0;
   shown.add_options()("help,h", "this text")("json", "one JSON object as the last line")(
       "dir,d", po::value(&c.dir)->value_name("DIR"),
       "scratch folder on the disk to measure (default: below /var/tmp)")(
       "memory,m", po::value(&c.memory)->value_name("SIZE"),
       "memory budget, e.g. 256M (default: the case's own)")(
       "rounds,r", po::value(&rounds)->value_name("N"), "pairs of runs (default: the case's own)")(
+      "nodes,n", po::value(&nodes)->value_name("N"),
+      "I/O servers of the served store (default: 4)")(
       "ranks", po::value(&ranks)->value_name("N"), "MPI ranks, for cases that use them (default: 4)");
   po::options_description all;
   all.add(shown).add_options()("case", po::value(&c.which));
@@ -93,6 +96,9 @@ bool parse(int argc, char** argv, command& c) {
   }
   if (given.count("rounds") && (rounds < 1 || rounds > 1000))
     throw bad_option("--rounds " + std::to_string(rounds) + ": expected 1 to 1000");
+  if (given.count("nodes") && (nodes < 1 || nodes > 64))
+    throw bad_option("--nodes " + std::to_string(nodes) + ": expected 1 to 64");
+  c.nodes = static_cast<unsigned>(nodes);
   c.rounds = static_cast<unsigned>(rounds);
   if (given.count("ranks") && (ranks < 1 || ranks > 1000))
     throw bad_option("--ranks " + std::to_string(ranks) + ": expected 1 to 1000");
@@ -112,6 +118,7 @@ int run(int argc, char** argv) {
   bench::options o;
   if (!c.memory.empty()) o.memory = bytes_of(c.memory);
   o.rounds = c.rounds;
+  o.nodes = c.nodes;
   o.ranks = c.ranks;
   const bench::bench_case* one = nullptr;
   for (const bench::bench_case& k : bench::cases)

@@ -16,7 +16,8 @@ namespace ooc::tool {
 namespace {
 
 constexpr std::array commands{&init,         &ls,           &stat, &mkdir, &mv,     &rm,    &cp,
-                              &import_array, &export_array, &attr, &info,  &verify, &keygen};
+                              &import_array, &export_array, &attr, &info,  &verify, &up,    &down,
+                              &ping,         &df,           &top,  &start, &stop,   &keygen};
 
 void print_help() {
   std::cout

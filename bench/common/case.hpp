@@ -17,6 +17,7 @@ struct options {
   std::filesystem::path dir;  ///< scratch space, removed afterwards by main
   std::uint64_t memory = 0;   ///< budget of the runtime, bytes; 0: the case's own
   unsigned rounds = 0;        ///< pairs of runs; 0: the case's own
+  unsigned nodes = 0;         ///< I/O servers of a served store; 0: the case's own
   unsigned ranks = 0;         ///< of cases that run on several; 0: the case's own
 
   std::uint64_t memory_or(std::uint64_t d) const noexcept { return memory ? memory : d; }
@@ -36,6 +37,7 @@ json run_stream(const options& o);
 json run_jacobi(const options& o);
 json run_tile(const options& o);
 json run_lru(const options& o);
+json run_store(const options& o);
 json run_coherence(const options& o);
 
 inline constexpr bench_case cases[] = {
@@ -44,6 +46,7 @@ inline constexpr bench_case cases[] = {
     {"stream", "how much of the disk's speed does a sweep get?", run_stream},
     {"jacobi", "is a stencil on arrays larger than memory faster than on mapped files?", run_jacobi},
     {"tile", "what do tiles of a large matrix cost?", run_tile},
+    {"store", "how much of what sockets carry does a served store deliver?", run_store},
     {"lru", "how close to exact LRU is the replacement?", run_lru},
     {"coherence", "what do ranks read again after others have written?", run_coherence},
 };

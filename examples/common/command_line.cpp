@@ -168,7 +168,7 @@ bool command_line::parse(int argc, const char* const* argv) {
 
 void common_options::add_to(command_line& c) {
   c.bytes("memory", memory, 1 << 20, "memory budget of the runtime, on every rank: 512M, 2G, 512_MiB");
-  c.text("store", store, "the store: local:FOLDER[,FOLDER...]");
+  c.text("store", store, "the store: local:FOLDER[,FOLDER...] or ooc://HOST:PORT");
   c.choice("vm", vm, {"none", "mmap", "anonymous"},
            "run the same loop on plain memory instead: a mapped file beside the store's, or "
            "anonymous memory that the data are first read into");

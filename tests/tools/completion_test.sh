@@ -30,6 +30,10 @@ expect() {
 
 expect ve = verify
 expect m = mkdir mv
+expect do = down
+expect up --ho = --hosts
+expect up --launcher s = ssh srun
+expect stop --dir /tmp me = metad
 expect ls pla = plane/ plate/
 expect ls plane/ = plane/deep/
 expect --store "$OOC_STORE" stat plat = plate/

@@ -240,14 +240,14 @@ TEST_CASE("bad command lines are one line and status 1") {
   CHECK_FALSE(fs::exists(sh.folder / "relative"));
 }
 
-TEST_CASE("info names the nodes") {
+TEST_CASE("info names the nodes", "[local]") {
   shell sh;
   CHECK(sh.ok("info").find((sh.folder / "n1").string()) != std::string::npos);
   CHECK(sh.ok("info --json").find("\"uuid\"") != std::string::npos);
   CHECK(sh.ok("--store " + sh.url() + " info").find("files  0") != std::string::npos);
 }
 
-TEST_CASE("verify finds damage, missing shares and orphans") {
+TEST_CASE("verify finds damage, missing shares and orphans", "[local]") {
   shell sh;
   write(sh.folder / "a", numbered(1'000'000));
   sh.ok("import a a --type u1 --shape 1000000");
@@ -297,7 +297,7 @@ TEST_CASE("verify finds damage, missing shares and orphans") {
   CHECK(sh.run("verify").status == 0);
 }
 
-TEST_CASE("an import that is killed leaves nothing once the store is opened again") {
+TEST_CASE("an import that is killed leaves nothing once the store is opened again", "[local]") {
   shell sh;
   write(sh.folder / "a", numbered(1000));
   {

@@ -1,51 +1,38 @@
 // A shell with a store in which tests call `ooc` as a user does.
 #pragma once
 
-#include <sys/wait.h>
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
+#include <memory>
 #include <string>
 
 #include "oocarray/store.hpp"
 #include "storage/temporary_folder.hpp"
+#include "tools/run_command.hpp"
+#include "tools/servers.hpp"
 
 namespace ooc::testing {
 
-namespace fs = std::filesystem;
-
-struct outcome {
-  int status = -1;
-  std::string out, err;
-};
-
-inline std::string contents(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-inline void write(const fs::path& file, const std::string& text) {
-  std::ofstream(file, std::ios::binary) << text;
-}
-
-/// A store and a folder to call `ooc` in.
+/// A store and a folder to call `ooc` in.  The store is embedded, with two nodes, or, where the
+/// environment variable OOC_TEST_SERVERS says so, served by as many I/O servers.
 struct shell {
-  shell() { REQUIRE(run("init").status == 0); }
+  shell() {
+    if (const char* n = std::getenv("OOC_TEST_SERVERS"))
+      servers_ = std::make_unique<servers>(folder / "servers", std::stoul(n));
+    else
+      REQUIRE(run("init").status == 0);
+  }
 
   std::string url() const {
+    if (servers_) return servers_->url();
     return "local:" + (folder / "n0").string() + "," + (folder / "n1").string();
   }
 
   outcome run(const std::string& arguments, const std::string& environment = "") {
-    const std::string out = folder / "stdout", err = folder / "stderr";
-    const std::string line = "cd " + folder.path().string() + " && env OOC_STORE=" + url() + " " +
-                             environment + " " OOC_COMMAND " " + arguments + " > " + out + " 2> " +
-                             err;
-    const int status = std::system(line.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(out), contents(err)};
+    return run_command("cd " + folder.path().string() + " && env OOC_STORE=" + url() + " " +
+                           environment + " " OOC_COMMAND " " + arguments,
+                       (folder / "output").string());
   }
 
   std::string ok(const std::string& arguments) {
@@ -73,6 +60,9 @@ struct shell {
   ooc::store store() const { return ooc::store::open(url(), {.create = false}); }
 
   temporary_folder folder;
+
+ private:
+  std::unique_ptr<servers> servers_;
 };
 
 inline std::string numbered(std::size_t n) {

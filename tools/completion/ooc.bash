@@ -9,7 +9,7 @@ _ooc() {
     cword=$COMP_CWORD
   }
 
-  local commands="init ls stat mkdir mv rm cp import export attr info verify keygen"
+  local commands="init ls stat mkdir mv rm cp import export attr info verify up down ping df top start stop keygen"
   local command="" i store=()
   for ((i = 1; i < cword; i++)); do
     case ${words[i]} in
@@ -20,10 +20,13 @@ _ooc() {
   done
 
   case $prev in
-    --store|--from|--to) COMPREPLY=($(compgen -W "local:" -- "$cur")); compopt -o nospace; return ;;
+    --store|--from|--to) COMPREPLY=($(compgen -W "local: ooc://" -- "$cur")); compopt -o nospace; return ;;
     --format) COMPREPLY=($(compgen -W "npy raw" -- "$cur")); return ;;
     --type) COMPREPLY=($(compgen -W "f4 f8 c8 c16 i1 i2 i4 i8 u1 u2 u4 u8 struct" -- "$cur")); return ;;
-    --shape|--tile|--sf|--nn|--sn|--buffer) return ;;
+    --dir) COMPREPLY=($(compgen -d -- "$cur")); compopt -o filenames; return ;;
+    --key|--hosts|--ooc) COMPREPLY=($(compgen -f -- "$cur")); compopt -o filenames; return ;;
+    --launcher) COMPREPLY=($(compgen -W "ssh srun" -- "$cur")); return ;;
+    --shape|--tile|--sf|--nn|--sn|--buffer|--nodes|--port|--addresses|--wait|--interval) return ;;
   esac
 
   if [[ -z $command ]]; then
@@ -41,6 +44,11 @@ _ooc() {
       mkdir) options+=" --parents" ;;
       import) options+=" --format --type --shape --transpose --tile --sf --nn --sn --sparse --buffer --quiet" ;;
       export) options+=" --format --force --buffer --quiet" ;;
+      up) options+=" --dir --nodes --port --key --addresses --wait --hosts --launcher --ooc" ;;
+      down) options+=" --dir --key --wait --hosts --launcher --ooc" ;;
+      start|stop) options+=" --dir --wait" ;;
+      ping|df) options+=" --key --json" ;;
+      top) options+=" --once --interval --key --json" ;;
       verify) options+=" --json --remove-orphans --quiet" ;;
     esac
     COMPREPLY=($(compgen -W "$options" -- "$cur"))
@@ -52,6 +60,7 @@ _ooc() {
   for ((i = 1; i < cword; i++)); do
     case ${words[i]} in
       --store|--from|--to|--format|--type|--shape|--tile|--sf|--nn|--sn|--buffer) ((i++)) ;;
+      --dir|--key|--wait|--interval|--nodes|--port|--addresses|--hosts|--launcher|--ooc) ((i++)) ;;
       -*) ;;
       *) ((seen++)) && ((position++)) ;;
     esac
@@ -59,7 +68,10 @@ _ooc() {
   case $command:$position in
     import:0|export:1) COMPREPLY=($(compgen -f -- "$cur")); compopt -o filenames; return ;;
     attr:0) COMPREPLY=($(compgen -W "get set rm" -- "$cur")); return ;;
-    init:*|info:*) return ;;
+    start:0|stop:0) COMPREPLY=($(compgen -W "metad iod-" -- "$cur")); return ;;
+    keygen:0) COMPREPLY=($(compgen -f -- "$cur")); compopt -o filenames; return ;;
+    ping:0|df:0|top:0) COMPREPLY=($(compgen -W "ooc://" -- "$cur")); compopt -o nospace; return ;;
+    init:*|info:*|up:*|down:*) return ;;
   esac
   # The paths of cp may be those of other stores.
   local other=""

@@ -1,0 +1,32 @@
+// What sockets alone carry between two processes of this machine: the limit of a served store.
+//
+// Tight loops over TCP on loopback, with TCP_NODELAY: nothing is looked at, copied or checked.
+//
+// The other process is forked: the caller must have one thread.  Failures throw std::system_error.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace bench::bare {
+
+inline constexpr std::size_t message = 1 << 20;  // bytes
+
+/// Which way the data go, seen from the process that measures.
+enum class way { in, out };
+
+/// Who moves the bytes on each side: a thread for each connection, in blocking calls, or one thread
+/// for all, which waits for whichever is ready.
+enum class movers { thread_each, one_thread };
+
+/// Seconds until `memory` has been filled by the other process, or has arrived there, `times`
+/// times: in messages of 1 MiB, message m by connection m mod `connections`.  The other side has
+/// one message's memory for each connection.  Outwards the other side says when it has everything.
+double carry_seconds(way w, movers who, unsigned connections, std::span<std::byte> memory,
+                     unsigned times);
+
+/// Seconds for one exchange of `bytes` each way, the mean of `count`, on one connection.
+double ping_pong_seconds(std::size_t bytes, unsigned count);
+
+}  // namespace bench::bare

@@ -1,0 +1,25 @@
+// A served store for the time of a benchmark: ooc-metad and its I/O servers, started by the code
+// behind `ooc up` and stopped by the destructor.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace bench {
+
+class served_store {
+ public:
+  /// Starts `nodes` I/O servers on free ports of this machine, in `dir`.  Throws ooc::error.
+  served_store(std::filesystem::path dir, unsigned nodes);
+  ~served_store();
+  served_store(const served_store&) = delete;
+  served_store& operator=(const served_store&) = delete;
+
+  const std::string& url() const noexcept { return url_; }
+
+ private:
+  std::filesystem::path dir_;
+  std::string url_;
+};
+
+}  // namespace bench

@@ -1,0 +1,220 @@
+// ooc up, down, ping, df, top: the servers of a store on this machine.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tools/shell.hpp"
+
+using namespace ooc::testing;
+
+namespace {
+
+/// A shell that also has a served store.
+struct cluster_shell : shell {
+  explicit cluster_shell(unsigned nodes, const std::string& options = "")
+      : served(folder / "cluster", nodes, options) {}
+
+  std::string on(const std::string& arguments) {
+    return ok("--store " + served.url() + " " + arguments);
+  }
+  nlohmann::json json(const std::string& arguments) {
+    return nlohmann::json::parse(run(arguments + " --json " + served.url()).out);
+  }
+
+  servers served;
+};
+
+/// A port of this machine that nobody had a moment ago.
+std::string free_port() {
+  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in a{};
+  a.sin_family = AF_INET;
+  a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t n = sizeof a;
+  REQUIRE(::bind(fd, reinterpret_cast<sockaddr*>(&a), n) == 0);
+  REQUIRE(::getsockname(fd, reinterpret_cast<sockaddr*>(&a), &n) == 0);
+  ::close(fd);
+  return std::to_string(ntohs(a.sin_port));
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("one command makes a store served by several servers, and all of them answer") {
+  cluster_shell sh(3);
+  CHECK(sh.served.url().starts_with("ooc://127.0.0.1:"));
+  const auto up = sh.json("ping");
+  CHECK(up.at("up") == true);
+  REQUIRE(up.at("servers").size() == 4);
+  CHECK(up.at("servers")[0].at("server") == "metad");
+  for (const auto& s : up.at("servers")) {
+    CHECK(s.at("up") == true);
+    CHECK(s.at("round_trip_us") > 0.0);
+    CHECK(s.at("incarnation") != 0);
+    CHECK(contains(sh.ok("--version"), s.at("version").get<std::string>()));
+  }
+  CHECK(contains(sh.ok("ping " + sh.served.url()), "iod 2"));
+
+  const auto df = sh.json("df");
+  REQUIRE(df.at("nodes").size() == 3);
+  CHECK(df.at("disk_bytes") > df.at("available_bytes"));
+  CHECK(contains(sh.on("df"), "total"));
+  CHECK(contains(sh.ok("df"), "total"));  // of the local store
+
+  const auto top = sh.json("top --once --interval 0.1");
+  REQUIRE(top.at("nodes").size() == 3);
+  CHECK(top.at("nodes")[1].at("buffer_limit") > 0);
+  CHECK(contains(sh.ok("top --once --interval 0.1 " + sh.served.url()), "requests/s"));
+}
+
+TEST_CASE("up again says that the servers are up, and starts only what is missing") {
+  cluster_shell sh(2);
+  const pid_t metad = sh.served.pid("metad"), killed = sh.served.pid("iod-1");
+  outcome o = sh.served.up();
+  CHECK(o.status == 0);
+  CHECK(o.out == "already up\n" + sh.served.url() + "\n");
+  REQUIRE(sh.served.send("iod-1", SIGKILL));
+  o = sh.run("ping " + sh.served.url());
+  CHECK(o.status == 1);
+  CHECK(contains(o.out, "down"));
+  CHECK(sh.run("df " + sh.served.url()).status == 1);
+  o = sh.served.up();
+  INFO(o.err);
+  CHECK(o.status == 0);
+  CHECK(o.out == "1 servers started\n" + sh.served.url() + "\n");
+  CHECK(sh.served.pid("metad") == metad);
+  CHECK(sh.served.pid("iod-1") != killed);
+  CHECK(sh.run("ping " + sh.served.url()).status == 0);
+}
+
+TEST_CASE("down stops every server and loses nothing") {
+  cluster_shell sh(2);
+  const std::string data = numbered(3'000'000);
+  write(sh.folder / "a", data);
+  sh.on("import --type u1 --shape 3000000 a a");
+  const std::string url = sh.served.url();
+  outcome o = sh.served.down();
+  CHECK(o.status == 0);
+  for (const char* name : {"metad", "iod-0", "iod-1"}) {
+    CHECK(contains(o.out, name));
+    CHECK(sh.served.pid(name) == 0);
+  }
+  CHECK(sh.run("ping " + url).status == 1);
+  o = sh.served.down();
+  CHECK(o.status == 0);
+  CHECK(contains(o.out, "was not running"));
+  o = sh.served.up();
+  INFO(o.err);
+  REQUIRE(o.status == 0);
+  CHECK(servers::last_line(o.out) == url);  // the same ports
+  sh.on("export --format raw a b");
+  CHECK(contents(sh.folder / "b") == data);
+}
+
+TEST_CASE("down says which server does not stop") {
+  cluster_shell sh(1);
+  REQUIRE(sh.served.send("iod-0", SIGSTOP));
+  const outcome o = sh.served.down("--wait 1");
+  CHECK(o.status == 1);
+  CHECK(contains(o.err, "iod-0"));
+  CHECK(contains(o.err, std::to_string(sh.served.pid("iod-0"))));
+}
+
+TEST_CASE("arrays are copied between a local and a served store") {
+  cluster_shell sh(3);
+  const std::string data = numbered(301 * 203 * 4);
+  write(sh.folder / "a", data);
+  sh.ok("mkdir d");
+  sh.ok("import --type f4 --shape 301x203 --tile 64x32 a d/a");
+  sh.ok("attr set d/a unit kelvin");
+  sh.ok("cp -r --to " + sh.served.url() + " d /");
+  CHECK(sh.on("attr get d/a unit") == "kelvin\n");
+  CHECK(contains(sh.on("stat d/a"), "nn 3"));
+  sh.ok("cp -r --from " + sh.served.url() + " d e");
+  sh.ok("export --format raw e/a b");
+  CHECK(contents(sh.folder / "b") == data);
+  CHECK(contains(sh.on("verify --json"), "\"clean\": true"));
+}
+
+TEST_CASE("several addresses and a key") {
+  shell sh;
+  sh.ok("keygen key");
+  servers s(sh.folder / "keyed", 2,
+            "--addresses 127.0.0.1,127.0.0.2 --key " + (sh.folder / "key").string());
+  const outcome with = sh.run("ping --key key --json " + s.url());
+  INFO(with.err << with.out);
+  CHECK(with.status == 0);
+  CHECK(nlohmann::json::parse(with.out).at("servers").size() == 5);
+  const outcome without = sh.run("ping " + s.url(), "HOME=/nonexistent");
+  CHECK(without.status == 1);
+  CHECK(contains(without.out, "key"));
+}
+
+TEST_CASE("what up and down cannot do is refused in one line") {
+  shell sh;
+  sh.refused("up", "--dir");
+  sh.refused("up --dir c", "--nodes");
+  sh.refused("up --dir c --nodes 0", "--nodes");
+  sh.refused("up --dir c --nodes 1 --port 70000", "--port");
+  sh.refused("up --dir c --nodes 1 --addresses 192.0.2.1", "192.0.2.1");  // not loopback, no key
+  sh.refused("down --dir nowhere", "nowhere");
+  CHECK_FALSE(fs::exists(sh.folder / "nowhere"));
+  sh.refused("down", "--dir");
+  sh.refused("ping local:/tmp", "local:/tmp");
+  sh.refused("top --once local:/tmp", "local:/tmp");
+  {
+    servers s(sh.folder / "s", 1);
+    s.down();
+    sh.refused("up --dir s --nodes 2", "1 nodes");
+  }
+  // A port that somebody has.
+  servers s(sh.folder / "t", 1);
+  const std::string port = s.url().substr(s.url().rfind(':') + 1);
+  sh.refused("up --dir u --nodes 1 --wait 5 --port " + port.substr(0, port.find('/')), "in use");
+}
+
+TEST_CASE("servers on several hosts are started and stopped through a launcher") {
+  shell sh;
+  // "Hosts" that are this machine, and a launcher that writes down where it was sent.
+  const fs::path launcher = sh.folder / "launcher";
+  write(launcher, "#!/bin/sh\necho \"$1\" >> " + (sh.folder / "visited").string() +
+                      "\nshift\nexec sh -c \"$*\"\n");
+  fs::permissions(launcher, fs::perms::owner_all);
+  const std::string address = "127.0.0.1:" + free_port();
+  write(sh.folder / "hosts", "# a cluster\nhead metad " + (sh.folder / "head").string() + " " +
+                                 address + "\nn1 iod " + (sh.folder / "n1").string() +
+                                 " 127.0.0.1:" + free_port() + "\nn2 iod " +
+                                 (sh.folder / "n2").string() + " 127.0.0.1:" + free_port() +
+                                 " 127.0.0.2:" + free_port() + "  # two channels\n");
+  const std::string options =
+      " --hosts hosts --launcher " + launcher.string() + " --ooc " OOC_COMMAND;
+  const std::string out = sh.ok("up" + options);
+  CHECK(servers::last_line(out) == "ooc://" + address + "/");
+  CHECK(contains(out, "n2: iod-1 started"));
+  CHECK(contents(sh.folder / "visited") == "head\nn1\nn2\n");
+  CHECK(sh.run("ping ooc://" + address).status == 0);
+  CHECK(contains(sh.ok("up" + options), "n1: iod-0 is running already"));
+  const std::string stopped = sh.ok("down" + options);
+  CHECK(contains(stopped, "head: metad stopped"));
+  CHECK(contains(stopped, "n2: iod-1 stopped"));
+  CHECK(contains(sh.ok("down" + options), "was not running"));
+
+  sh.refused("up --hosts nowhere", "nowhere");
+  write(sh.folder / "bad", "a metad /x\nb disk /y\n");
+  sh.refused("up --hosts bad", "line 2");
+  write(sh.folder / "bad", "a iod /x\n");
+  sh.refused("up --hosts bad", "metad");
+  write(sh.folder / "bad", "a metad /x\nb iod y\n");
+  sh.refused("up --hosts bad", "absolute");
+  write(sh.folder / "bad", "a metad /x\nb iod /y\n");
+  sh.refused("up --hosts bad --launcher false", "host a");
+  sh.refused("up --hosts bad --launcher srun", "--dir");
+}

@@ -1,0 +1,123 @@
+// Servers that are killed, stopped and started again while an example program runs on their store.
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "tools/shell.hpp"
+
+using namespace ooc::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Jacobi on a plate of four times its memory.
+constexpr const char* run_options = " --size 1201 --memory 6M --keep --json ";
+
+/// The program, running beside the test.
+class jacobi_run {
+ public:
+  jacobi_run(const std::string& store, unsigned iterations, const fs::path& files)
+      : thread_([this, store, iterations, files] {
+          result_ = run_command(JACOBI + std::string(run_options) + "--iterations " +
+                                    std::to_string(iterations) + " --store " + store,
+                                files.string());
+          ended_ = true;
+        }) {}
+  ~jacobi_run() {
+    if (thread_.joinable()) thread_.join();
+  }
+  bool ended() const { return ended_; }
+  outcome wait() {
+    thread_.join();
+    return result_;
+  }
+
+ private:
+  std::atomic<bool> ended_{false};
+  outcome result_;
+  std::thread thread_;
+};
+
+struct run_on_servers : shell {
+  std::string plate(const std::string& store, const std::string& name) {
+    ok("export -f --store " + store + " --format raw " + name + " bytes");
+    return contents(folder / "bytes");
+  }
+  /// Both plates, as they are after so many iterations on a local store.
+  std::string expected(unsigned iterations) {
+    jacobi_run local(url(), iterations, folder / "local");
+    const outcome o = local.wait();
+    INFO(o.out << o.err);
+    REQUIRE(o.status == 0);
+    return plate(url(), "jacobi.a") + plate(url(), "jacobi.b");
+  }
+};
+
+}  // namespace
+
+TEST_CASE("an I/O server killed in the middle of a run and started again: the same result") {
+  constexpr unsigned iterations = 150;
+  run_on_servers sh;
+  const std::string right = sh.expected(iterations);
+  servers s(sh.folder / "cluster", 3);
+  jacobi_run run(s.url(), iterations, sh.folder / "run");
+  unsigned kills = 0;
+  for (; !run.ended() && kills < 3; ++kills) {
+    std::this_thread::sleep_for(700ms);
+    REQUIRE(s.send("iod-" + std::to_string(kills), SIGKILL));
+    std::this_thread::sleep_for(200ms);
+    const outcome again = s.up();
+    INFO(again.err);
+    REQUIRE(again.status == 0);
+  }
+  CHECK(kills > 0);
+  const outcome o = run.wait();
+  INFO(o.out << o.err << s.logs());
+  REQUIRE(o.status == 0);
+  CHECK(sh.plate(s.url(), "jacobi.a") + sh.plate(s.url(), "jacobi.b") == right);
+  sh.ok("verify --store " + s.url());
+}
+
+TEST_CASE("the metadata server killed while arrays are open: the run goes on to its end") {
+  constexpr unsigned iterations = 100;
+  run_on_servers sh;
+  const std::string right = sh.expected(iterations);
+  servers s(sh.folder / "cluster", 2);
+  jacobi_run run(s.url(), iterations, sh.folder / "run");
+  std::this_thread::sleep_for(700ms);
+  REQUIRE_FALSE(run.ended());
+  REQUIRE(s.send("metad", SIGKILL));
+  const outcome o = run.wait();
+  INFO(o.out << o.err << s.logs());
+  CHECK(o.status == 0);
+  const outcome again = s.up();
+  INFO(again.err);
+  REQUIRE(again.status == 0);
+  CHECK(sh.plate(s.url(), "jacobi.a") + sh.plate(s.url(), "jacobi.b") == right);
+  sh.ok("verify --store " + s.url());
+}
+
+TEST_CASE(
+    "an I/O server silent beyond the deadline ends the program, which names it; a second run "
+    "works") {
+  run_on_servers sh;
+  servers s(sh.folder / "cluster", 2);
+  {
+    jacobi_run run(s.url(), 100'000, sh.folder / "run");
+    std::this_thread::sleep_for(1500ms);
+    REQUIRE_FALSE(run.ended());
+    REQUIRE(s.send("iod-1", SIGSTOP));
+    const outcome o = run.wait();
+    INFO(o.out << o.err);
+    CHECK(o.status == 74);
+    CHECK(o.err.find("node 1") != std::string::npos);
+    CHECK(o.err.find("jacobi") != std::string::npos);
+  }
+  REQUIRE(s.send("iod-1", SIGCONT));
+  jacobi_run second(s.url(), 5, sh.folder / "run");
+  const outcome o = second.wait();
+  INFO(o.out << o.err << s.logs());
+  CHECK(o.status == 0);
+}

@@ -1,0 +1,173 @@
+#include "cluster/background_server.hpp"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <deque>
+#include <fstream>
+#include <thread>
+
+#include "oocarray/error.hpp"
+#include "storage/file_descriptor.hpp"
+
+namespace ooc::cluster {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+using storage::file_descriptor;
+
+namespace {
+
+/// When a process was started, in ticks since the machine was; 0: there is none, or it has ended
+/// and waits for its parent.
+std::uint64_t start_time(pid_t pid) {
+  std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
+  std::string text;
+  std::getline(in, text);
+  const auto name_end = text.rfind(')');  // a program's name may hold anything
+  if (name_end == text.npos || name_end + 2 >= text.size()) return 0;
+  if (text[name_end + 2] == 'Z' || text[name_end + 2] == 'X') return 0;
+  std::size_t at = name_end + 1;
+  for (int field = 3; field <= 22; ++field) {
+    at = text.find(' ', at);
+    if (at == text.npos) return 0;
+    ++at;
+  }
+  return std::strtoull(text.c_str() + at, nullptr, 10);
+}
+
+/// In the child: becomes a session of its own and runs the program.  Only async-signal-safe calls.
+[[noreturn]] void become(const char* program, char* const* arguments, int log, int report) {
+  ::setsid();
+  const auto fail = [&]() {
+    const int error = errno;
+    (void)!::write(report, &error, sizeof error);
+    ::_exit(127);
+  };
+  const pid_t pid = ::fork();  // the session's leader ends: no terminal can become theirs
+  if (pid < 0) fail();
+  if (pid > 0) ::_exit(0);
+  if (::chdir("/") != 0) fail();  // no disk is kept from being unmounted
+  const int none = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (none < 0 || ::dup2(none, 0) < 0 || ::dup2(log, 1) < 0 || ::dup2(log, 2) < 0) fail();
+  // What the caller's caller had open is no business of the server's.
+  ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
+  sigset_t all;
+  ::sigemptyset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, nullptr);
+  const pid_t me = ::getpid();
+  const int no_error = 0;
+  if (::write(report, &no_error, sizeof no_error) != sizeof no_error ||
+      ::write(report, &me, sizeof me) != sizeof me)
+    ::_exit(127);
+  ::execv(program, arguments);
+  fail();
+  ::_exit(127);
+}
+
+}  // namespace
+
+background_server::background_server(fs::path dir, std::string name)
+    : dir_(std::move(dir)), name_(std::move(name)) {}
+
+std::optional<pid_t> background_server::running() const {
+  std::ifstream in(pid_file());
+  pid_t pid = 0;
+  std::uint64_t started = 0;
+  if (!(in >> pid >> started) || pid <= 0 || started == 0) return std::nullopt;
+  if (start_time(pid) != started) return std::nullopt;
+  return pid;
+}
+
+void background_server::start(const fs::path& program, const std::vector<std::string>& arguments) {
+  for (const fs::path& f : {folder(), log().parent_path(), pid_file().parent_path()})
+    fs::create_directories(f);
+  const auto fail = [&](int error, const std::string& what) {
+    throw io_error({error, std::generic_category()}, name_ + ": " + what);
+  };
+  const file_descriptor log_file(
+      ::open(log().c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!log_file) fail(errno, "its log '" + log().string() + "' cannot be written");
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) fail(errno, "no pipe");
+  const file_descriptor out(ends[0]);
+  file_descriptor in(ends[1]);
+
+  std::vector<std::string> words{program.string()};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> pointers;
+  for (std::string& w : words) pointers.push_back(w.data());
+  pointers.push_back(nullptr);
+  const pid_t child = ::fork();
+  if (child < 0) fail(errno, "no process can be made");
+  if (child == 0) become(words[0].c_str(), pointers.data(), log_file.get(), in.get());
+  in = {};
+  while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  // 0 and the process; then nothing more if the program could be run, else why not.
+  int error = 0;
+  pid_t pid = 0;
+  const auto take = [&](void* to, std::size_t n) {
+    ssize_t got = 0;
+    do got = ::read(out.get(), to, n);
+    while (got < 0 && errno == EINTR);
+    return got == static_cast<ssize_t>(n);
+  };
+  if (!take(&error, sizeof error) || error != 0 || !take(&pid, sizeof pid))
+    fail(error != 0 ? error : EIO, "no process can be made");
+  if (take(&error, sizeof error)) fail(error, "'" + program.string() + "' cannot be run");
+
+  const fs::path part = pid_file().string() + ".new";
+  std::ofstream(part) << pid << " " << start_time(pid) << "\n";
+  fs::rename(part, pid_file());
+}
+
+std::string background_server::log_end() const {
+  std::ifstream in(log());
+  std::deque<std::string> last;
+  for (std::string line; std::getline(in, line);) {
+    last.push_back(line);
+    if (last.size() > 3) last.pop_front();
+  }
+  std::string text;
+  for (const std::string& line : last) text += (text.empty() ? "" : " | ") + line;
+  return text.empty() ? "its log is empty" : "the end of its log: " + text;
+}
+
+void background_server::check_alive() const {
+  if (!running())
+    throw io_error({EIO, std::generic_category()},
+                   name_ + " has ended; " + log_end() + " (" + log().string() + ")");
+}
+
+bool background_server::ask_to_stop() const {
+  const auto pid = running();
+  if (!pid) {
+    std::error_code ec;
+    fs::remove(pid_file(), ec);  // of one that was killed
+    return false;
+  }
+  if (::kill(*pid, SIGTERM) != 0 && errno != ESRCH)
+    throw io_error({errno, std::generic_category()},
+                   name_ + ": process " + std::to_string(*pid) + " cannot be stopped");
+  return true;
+}
+
+void background_server::wait_stopped(std::chrono::steady_clock::time_point deadline) const {
+  while (const auto pid = running()) {
+    if (std::chrono::steady_clock::now() >= deadline)
+      throw io_error({ETIMEDOUT, std::generic_category()},
+                     name_ + ": process " + std::to_string(*pid) +
+                         " was asked to stop (SIGTERM) and has not ended; its log is '" +
+                         log().string() + "'.  `kill -9 " + std::to_string(*pid) +
+                         "` loses nothing that was acknowledged");
+    std::this_thread::sleep_for(10ms);
+  }
+  fs::remove(pid_file());
+}
+
+}  // namespace ooc::cluster

@@ -1,0 +1,102 @@
+#include "cluster/host_cluster.hpp"
+
+#include <thread>
+
+#include "cluster/background_server.hpp"
+#include "cluster/find_program.hpp"
+#include "cluster/server_queries.hpp"
+#include "oocarray/error.hpp"
+
+namespace ooc::cluster {
+
+using namespace std::chrono_literals;
+using std::chrono::steady_clock;
+
+namespace {
+
+const char* program_of(const host_server& s) {
+  return s.name == "metad" ? "ooc-metad" : "ooc-iod";
+}
+
+}  // namespace
+
+host_cluster::host_cluster(std::vector<host_server> servers, host_options options)
+    : servers_(std::move(servers)), options_(std::move(options)) {
+  if (options_.how.holds_servers() && options_.dir.empty())
+    throw usage_error(
+        errc::invalid_request,
+        "with srun, --dir must name a folder of this machine for logs and process ids");
+}
+
+std::string host_cluster::url() const {
+  return "ooc://" + servers_.front().addresses.front() + "/";
+}
+
+std::vector<std::string> host_cluster::arguments(const host_server& s) const {
+  std::vector<std::string> words{"--folder", s.folder + "/" + s.name};
+  if (s.name == "metad")
+    words.insert(words.end(), {"--nodes", std::to_string(servers_.size() - 1)});
+  else
+    words.insert(words.end(),
+                 {"--node", s.name.substr(4), "--metad", servers_.front().addresses.front()});
+  for (const std::string& a : s.addresses) words.insert(words.end(), {"--listen", a});
+  if (!options_.key.empty()) words.insert(words.end(), {"--key", options_.key});
+  return words;
+}
+
+std::string host_cluster::start(const host_server& s) const {
+  std::vector<std::string> words;
+  if (!options_.how.holds_servers()) {
+    words = {options_.ooc, "start", "--dir", s.folder, s.name, "--"};
+    const auto more = arguments(s);
+    words.insert(words.end(), more.begin(), more.end());
+    return options_.how.run(s.host, words);
+  }
+  background_server b(options_.dir, s.name);
+  if (b.running()) return s.name + " is running already";
+  words.push_back(program_of(s));
+  const auto more = arguments(s);
+  words.insert(words.end(), more.begin(), more.end());
+  words = options_.how.command(s.host, words);
+  const auto program = find_program(words.front());
+  words.erase(words.begin());
+  b.start(program, words);
+  return s.name + " started";
+}
+
+std::vector<std::string> host_cluster::up(std::chrono::seconds patience) {
+  const auto deadline = steady_clock::now() + patience;
+  std::vector<std::string> lines;
+  for (const host_server& s : servers_) lines.push_back(s.host + ": " + start(s));
+  asker who = asker::with_key(options_.key);
+  for (;;) {
+    std::string missing;
+    for (const pulse& p : ping_all(servers_.front().addresses.front(), who))
+      if (!p.up && missing.empty()) missing = p.name + " " + p.address + ": " + p.why;
+    if (missing.empty()) return lines;
+    if (steady_clock::now() >= deadline)
+      throw io_error({ETIMEDOUT, std::generic_category()},
+                     "the servers have not come up: " + missing +
+                         "; the logs are in the `log` folders beside their own");
+    std::this_thread::sleep_for(100ms);
+  }
+}
+
+std::vector<std::string> host_cluster::down(std::chrono::seconds patience) {
+  std::vector<std::string> lines;
+  for (auto s = servers_.rbegin(); s != servers_.rend(); ++s) {
+    if (options_.how.holds_servers()) {
+      const background_server b(options_.dir, s->name);
+      const bool ran = b.ask_to_stop();
+      if (ran) b.wait_stopped(steady_clock::now() + patience);
+      lines.push_back(s->host + ": " + s->name + (ran ? " stopped" : " was not running"));
+    } else {
+      lines.push_back(s->host + ": " +
+                      options_.how.run(s->host, {options_.ooc, "stop", "--dir", s->folder, "--wait",
+                                                 std::to_string(patience.count()), s->name}));
+    }
+  }
+  return lines;
+}
+
+}  // namespace ooc::cluster

@@ -1,0 +1,43 @@
+// A served store whose servers run on several hosts.
+//
+// With ssh every host starts its servers in the background (`ooc start`) and knows them by the
+// process ids below their folders.  With srun the processes of srun do, in `dir` on this machine.
+// Failures throw ooc::error that names host and server.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "cluster/host_file.hpp"
+#include "cluster/launcher.hpp"
+
+namespace ooc::cluster {
+
+struct host_options {
+  launcher how{"ssh"};
+  std::string ooc = "ooc";  ///< the ooc command on the hosts
+  std::string key;          ///< file with the cluster key, the same name on every host; empty: none
+  std::filesystem::path dir;  ///< srun: where logs and process ids lie
+};
+
+class host_cluster {
+ public:
+  host_cluster(std::vector<host_server> servers, host_options options);
+
+  /// Starts what does not run, a line for each server, and waits until all answer.
+  std::vector<std::string> up(std::chrono::seconds patience);
+  /// Stops the I/O servers, then the metadata server; a line for each.
+  std::vector<std::string> down(std::chrono::seconds patience);
+  std::string url() const;
+
+ private:
+  std::vector<std::string> arguments(const host_server& s) const;
+  std::string start(const host_server& s) const;
+
+  std::vector<host_server> servers_;
+  host_options options_;
+};
+
+}  // namespace ooc::cluster

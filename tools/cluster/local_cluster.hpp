@@ -1,0 +1,75 @@
+// A served store on this machine: one metadata server and its I/O servers, in the background.
+//
+// Everything lies in one folder: `metad` and `iod-0` ... hold the store, `log` the logs, `run` the
+// process ids, and `cluster.json` how it was started, so that it starts the same way again.  The
+// metadata server has the port P, I/O server i P + 1 + i, at each address: a server that is started
+// again is found where it was.
+//
+// One process at a time works on a folder; others wait.  Failures throw ooc::error.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cluster/background_server.hpp"
+#include "storage/file_descriptor.hpp"
+
+namespace ooc::cluster {
+
+inline constexpr std::uint16_t default_port = 7420;
+
+struct cluster_settings {
+  unsigned nodes = 1;
+  std::uint16_t port = default_port;  ///< of the metadata server; 0: free ones are looked for
+  std::vector<std::string> addresses{"127.0.0.1"};  ///< without ports; every server has them all
+  std::string key;                                  ///< file; empty: none
+};
+
+class local_cluster {
+ public:
+  /// `dir` is made if it is missing.
+  explicit local_cluster(const std::filesystem::path& dir);
+
+  /// Whether servers were ever started in `dir`.
+  static bool is_there(const std::filesystem::path& dir);
+
+  /// How it was started before.
+  const std::optional<cluster_settings>& recorded() const noexcept { return recorded_; }
+
+  struct started {
+    unsigned servers = 0;  ///< that did not run before
+    std::string url;       ///< of the store
+  };
+  /// Starts what does not run and waits until all servers have found each other and answer, at most
+  /// `patience`.  If it fails, the servers that this call has started are stopped.
+  started up(const cluster_settings& s, std::chrono::seconds patience);
+
+  /// Stops what runs and waits for it; a line for each server.  All are asked to stop before one
+  /// that does not makes it fail.
+  std::vector<std::string> down(std::chrono::seconds patience);
+
+ private:
+  std::vector<background_server> servers(unsigned nodes) const;
+  void record(const cluster_settings& s);
+  void wait_until_serving(const cluster_settings& s, const std::vector<background_server>& all,
+                          std::chrono::steady_clock::time_point deadline) const;
+
+  std::filesystem::path dir_;
+  storage::file_descriptor lock_;
+  std::optional<cluster_settings> recorded_;
+};
+
+/// Arguments of the metadata server, and of I/O server `node`, in `folder`.
+std::vector<std::string> metad_arguments(const cluster_settings& s,
+                                         const std::filesystem::path& folder);
+std::vector<std::string> iod_arguments(const cluster_settings& s, unsigned node,
+                                       const std::filesystem::path& folder);
+
+/// "ooc://127.0.0.1:7420/".
+std::string cluster_url(const cluster_settings& s);
+
+}  // namespace ooc::cluster

@@ -1,0 +1,161 @@
+#include "cluster/server_queries.hpp"
+
+#include <algorithm>
+#include <future>
+
+#include "oocarray/error.hpp"
+#include "storage/remote/remote_store.hpp"
+#include "storage/remote/server_connection.hpp"
+#include "storage/store_url.hpp"
+
+namespace ooc::cluster {
+
+using std::chrono::steady_clock;
+using storage::server_connection;
+using wire::frame_kind;
+
+namespace {
+
+steady_clock::time_point until(const asker& who) {
+  return steady_clock::now() + who.patience;
+}
+
+wire::hello_info hello(const asker& who, wire::server_role wanted, const std::string& uuid) {
+  wire::hello_info me;
+  me.client = who.client.id;
+  me.connection = 1;
+  me.wanted = wanted;
+  me.who = who.client.who;
+  me.store_uuid = uuid;
+  me.name = who.client.name;
+  return me;
+}
+
+/// The body of a good answer; a failure of the server is thrown.
+std::string_view good(const server_connection::answer& a) {
+  if (a.header.has(wire::frame_header::failed)) throw_if(wire::decode_failure(a.body));
+  return a.body;
+}
+
+/// A connection of a client of its own: it ends no other of this process.
+server_connection connected(const std::string& address, wire::server_role wanted,
+                            const std::string& uuid, asker who) {
+  who.client.id = wire::random_client_id();
+  server_connection c(address);
+  c.connect(hello(who, wanted, uuid), who.client.key, until(who));
+  return c;
+}
+
+/// Pings `p`, then asks `version` for what the server says of itself.
+template <class Version>
+pulse ping(pulse p, wire::server_role wanted, const std::string& uuid, const asker& who,
+           Version&& version) {
+  try {
+    server_connection c = connected(p.address, wanted, uuid, who);
+    for (int i = 0; i < 3; ++i) {
+      const auto start = steady_clock::now();
+      good(c.ask(frame_kind::ping, {}, until(who)));
+      const std::chrono::duration<double, std::micro> us = steady_clock::now() - start;
+      p.round_trip_us = i == 0 ? us.count() : std::min(us.count(), p.round_trip_us);
+    }
+    p.incarnation = c.server().incarnation;
+    p.version = version(c);
+    p.up = true;
+  } catch (const error& e) {
+    p.why = e.what();
+  }
+  return p;
+}
+
+wire::node_statistics statistics_of(server_connection& c, const asker& who) {
+  return wire::decode_statistics(good(c.ask(frame_kind::stats, {}, until(who))));
+}
+
+storage::remote_metadata metadata_client(const std::string& address, const asker& who) {
+  storage::remote_metadata_options o;
+  o.address = address;
+  o.client = who.client;
+  o.client.id = wire::random_client_id();
+  o.deadline = who.patience;
+  return storage::remote_metadata(o);
+}
+
+}  // namespace
+
+asker asker::with_key(const std::string& key_file) {
+  store_options o;
+  o.key = key_file;
+  asker a;
+  a.client = storage::this_client(o);
+  return a;
+}
+
+std::string metadata_address(const std::string& url) {
+  const storage::store_url parsed = storage::parse_store_url(url);
+  if (parsed.scheme != "ooc")
+    throw usage_error(errc::not_a_store,
+                      "store '" + url + "' has no servers to ask; write ooc://HOST:PORT");
+  return storage::server_address_of(parsed);
+}
+
+storage::cluster_info ask_cluster(const std::string& metadata, const asker& who) {
+  return metadata_client(metadata, who).cluster();
+}
+
+pulse ping_metadata(const std::string& metadata, const asker& who) {
+  pulse p;
+  p.name = "metad";
+  p.address = metadata;
+  return ping(std::move(p), wire::server_role::metadata, {}, who, [&](server_connection&) {
+    return metadata_client(metadata, who).statistics().version;
+  });
+}
+
+pulse ping_node(std::uint32_t node, const std::string& address, const std::string& store_uuid,
+                const asker& who) {
+  pulse p;
+  p.name = "iod " + std::to_string(node);
+  p.address = address;
+  return ping(std::move(p), wire::server_role::io, store_uuid, who,
+              [&](server_connection& c) { return statistics_of(c, who).version; });
+}
+
+std::vector<pulse> ping_all(const std::string& metadata, const asker& who) {
+  std::vector<pulse> all{ping_metadata(metadata, who)};
+  if (!all[0].up) return all;
+  const storage::cluster_info cluster = ask_cluster(metadata, who);
+  std::vector<std::future<pulse>> asked;
+  std::uint32_t index = 0;
+  for (const storage::node_info& n : cluster.nodes) {
+    const std::uint32_t node = index++;
+    for (const std::string& address : n.addresses)
+      asked.push_back(std::async(std::launch::async, [&cluster, &who, node, address] {
+        return ping_node(node, address, cluster.store_uuid, who);
+      }));
+    if (n.addresses.empty())
+      asked.push_back(std::async(std::launch::deferred, [node] {
+        pulse p;
+        p.name = "iod " + std::to_string(node);
+        p.why = "it has never registered with the metadata server";
+        return p;
+      }));
+  }
+  for (auto& one : asked) all.push_back(one.get());
+  return all;
+}
+
+wire::node_statistics ask_statistics(const storage::node_info& node, const std::string& store_uuid,
+                                     const asker& who) {
+  std::string why = "it has never registered with the metadata server";
+  for (const std::string& address : node.addresses) {
+    try {
+      server_connection c = connected(address, wire::server_role::io, store_uuid, who);
+      return statistics_of(c, who);
+    } catch (const error& e) {
+      why = address + ": " + e.what();
+    }
+  }
+  throw io_error({EHOSTUNREACH, std::generic_category()}, why);
+}
+
+}  // namespace ooc::cluster
