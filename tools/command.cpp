@@ -51,15 +51,27 @@ std::uint64_t command_line::bytes(const std::string& name, std::uint64_t otherwi
   return has(name) ? parse_bytes(text(name), "--" + name) : otherwise;
 }
 
-ooc::store command_line::open_store(bool create) const {
+std::string command_line::store_url(const std::string& name) const {
+  if (has(name)) return text(name);
   const char* environment = std::getenv("OOC_STORE");
   const std::string url = text_or("store", environment ? environment : "");
   if (url.empty())
     throw usage_mistake(
-        "no store is named; give --store local:FOLDER[,FOLDER...] or set OOC_STORE");
+        "no store is named; give --store local:FOLDER[,FOLDER...] or ooc://HOST:PORT, or set "
+        "OOC_STORE");
+  return url;
+}
+
+ooc::store command_line::open_store(bool create) const {
   store_options options;
   options.create = create;
-  return ooc::store::open(url, options);
+  return ooc::store::open(store_url("store"), options);
+}
+
+ooc::store command_line::open_store_of(const std::string& option) const {
+  store_options options;
+  options.create = false;
+  return ooc::store::open(store_url(option), options);
 }
 
 std::uint64_t parse_bytes(const std::string& text, const std::string& option) {

@@ -32,7 +32,7 @@ struct command {
 };
 
 extern const command ls, stat, rm, mv, mkdir, import_array, export_array, verify, info, attr, init,
-    keygen;
+    keygen, cp;
 
 /// The command line of one subcommand.  Every subcommand knows --store and --help.
 class command_line {
@@ -61,8 +61,16 @@ class command_line {
     return has(name) ? values_[name].as<std::uint32_t>() : otherwise;
   }
 
+  double real(const std::string& name, double otherwise) const {
+    return has(name) ? values_[name].as<double>() : otherwise;
+  }
+
+  /// The URL that the argument `name` gives, or --store, or OOC_STORE.
+  std::string store_url(const std::string& name) const;
   /// The store named by --store or OOC_STORE, which must exist.
   ooc::store open_store(bool create = false) const;
+  /// The store that `option` names, which must exist; otherwise open_store().
+  ooc::store open_store_of(const std::string& option) const;
 
  private:
   const command& command_;

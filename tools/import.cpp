@@ -10,7 +10,7 @@
 #include "storage/element_type.hpp"
 #include "storage/npy.hpp"
 #include "storage/store_core.hpp"
-#include "storage/stripe_choice.hpp"
+#include "target_striping.hpp"
 
 namespace ooc::tool {
 
@@ -76,10 +76,7 @@ int run(const command& self, const std::vector<std::string>& arguments) {
   line.option()("transpose", "take a Fortran-order .npy with its dimensions reversed");
   line.option()("tile", po::value<std::string>()->value_name("NxM"),
                 "store in tiles of this shape instead of row-major");
-  line.option()("sf", po::value<std::string>()->value_name("BYTES"),
-                "stripe size; otherwise chosen from the shape");
-  line.option()("nn", po::value<std::uint32_t>()->value_name("N"), "nodes to use; otherwise all");
-  line.option()("sn", po::value<std::uint32_t>()->value_name("N"), "first node; otherwise 0");
+  add_striping_options(line);
   line.option()("sparse", "reserve no space beforehand");
   line.option()("buffer", po::value<std::string>()->value_name("BYTES"),
                 "memory for each of the two buffers; otherwise 32MiB");
@@ -104,21 +101,7 @@ int run(const command& self, const std::vector<std::string>& arguments) {
   if (line.has("tile")) made.array.tile = parse_shape(line.text("tile"), "--tile");
   made.size = storage::array_file_bytes(made.array);
   made.sparse = line.has("sparse");
-  made.striping.sn = line.number("sn", 0);
-  made.striping.nn = line.number("nn", store.nodes());
-  made.striping.sf = line.bytes("sf", 0);
-  if (made.striping.sf == 0) {
-    const auto& e = from.array.extents;
-    const bool rows = e.size() > 1 && e.back() != 0 && made.array.tile.empty();
-    std::uint64_t block = 2_MiB;
-    if (!made.array.tile.empty()) {
-      block = from.array.element_size;
-      for (const std::uint64_t n : made.array.tile)
-        block = std::min<std::uint64_t>(block * n, 1_GiB);
-    }
-    made.striping.sf = storage::choose_stripe(
-        made.size, block, rows ? e.back() * from.array.element_size : 0, made.striping.nn);
-  }
+  made.striping = target_striping(line, made.array, made.size, store.nodes());
 
   auto& core = *store.core();
   const storage::opened_file target = core.make(path, made);

@@ -15,7 +15,7 @@ namespace ooc::tool {
 
 namespace {
 
-constexpr std::array commands{&init,         &ls,           &stat, &mkdir, &mv,     &rm,
+constexpr std::array commands{&init,         &ls,           &stat, &mkdir, &mv,     &rm,    &cp,
                               &import_array, &export_array, &attr, &info,  &verify, &keygen};
 
 void print_help() {
@@ -23,7 +23,7 @@ void print_help() {
       << "Usage: ooc [--store URL] COMMAND [ARGUMENTS]\n"
          "Works on a store of out-of-core arrays: --store URL, or the environment variable\n"
          "OOC_STORE.  A store on this machine is local:FOLDER[,FOLDER...], one folder for each\n"
-         "disk.\n\nCommands:\n";
+         "disk; one on servers is ooc://HOST:PORT.\n\nCommands:\n";
   for (const command* c : commands)
     std::cout << "  " << c->name << std::string(9 - std::string(c->name).size(), ' ') << c->summary
               << "\n";

@@ -78,7 +78,9 @@ class session : public std::enable_shared_from_this<session> {
   void wake();
 
   void start_read(const wire::frame_header& h);
+  bool send_quickly(read_job& r);
   void continue_read(std::shared_ptr<read_job> r);
+  void queue_read(std::shared_ptr<read_job> r);
   void send_part(std::shared_ptr<read_job> r, const failure& f);
   std::shared_ptr<write_job> start_write(const wire::frame_header& h);
   void write_part(const std::shared_ptr<write_job>& w, const storage::io_part& part,

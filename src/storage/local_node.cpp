@@ -53,7 +53,7 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
   }
 
   const local_node_options& options() const noexcept { return options_; }
-  const share_operations& operations() const noexcept { return operations_; }
+  share_operations& operations() noexcept { return operations_; }
 
  private:
   void enqueue_first(operation* op) {
@@ -159,6 +159,11 @@ class local_io_service final : public local_node {
     op->sums = sums;
     op->who = who;
     pool_->submit(std::move(op));
+  }
+
+  bool read_quickly(const file_shape& file, const io_part& part, std::byte* memory,
+                    std::uint32_t* sums) override {
+    return pool_->operations().read_quickly(file, part, memory, sums);
   }
 
   void write_part(shape_ptr file, std::uint32_t turn, io_part part, const std::byte* memory,

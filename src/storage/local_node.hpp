@@ -25,6 +25,10 @@ class local_node : public io_service {
   /// no writer is busy with are not compared with their checksums: the receiver must.
   virtual void read_part(shape_ptr file, std::uint32_t turn, io_part part, std::byte* memory,
                          std::uint32_t* sums, checking who, completion done) = 0;
+  /// The same at once, in the calling thread and without waiting, by_caller; false where that cannot
+  /// be (quick_read.hpp).
+  virtual bool read_quickly(const file_shape& file, const io_part& part, std::byte* memory,
+                            std::uint32_t* sums) = 0;
   /// Writes a part whose checksums are `sums`; EBADMSG, with nothing written, where they do not
   /// belong to the bytes.
   virtual void write_part(shape_ptr file, std::uint32_t turn, io_part part, const std::byte* memory,

@@ -26,6 +26,14 @@ int share_cache::get(file_id id, std::shared_ptr<share>& out) {
   return 0;
 }
 
+std::shared_ptr<share> share_cache::find(file_id id) {
+  std::lock_guard lock(mutex_);
+  const auto found = by_id_.find(id);
+  if (found == by_id_.end()) return {};
+  order_.splice(order_.begin(), order_, found->second);
+  return found->second->second;
+}
+
 void share_cache::drop(file_id id) {
   std::lock_guard lock(mutex_);
   const auto found = by_id_.find(id);

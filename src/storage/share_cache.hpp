@@ -21,6 +21,8 @@ class share_cache {
 
   /// The open share; kept open at least as long as the caller keeps the pointer.  Returns an errno.
   int get(file_id id, std::shared_ptr<share>& out);
+  /// The share if it is open already.
+  std::shared_ptr<share> find(file_id id);
   /// Forgets a share whose files are gone.
   void drop(file_id id);
 

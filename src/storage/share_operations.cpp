@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "storage/quick_read.hpp"
 #include "storage/share_writer.hpp"
 
 namespace ooc::storage {
@@ -169,6 +170,16 @@ bool share_operations::read(operation& op, io_worker& w) {
 void share_operations::delivered(operation& op) {
   counters.add(&io_stats::bytes_read, op.bytes);
   if (op.part && op.part->rest) op.sums[op.part->whole] = rest_sum(*op.part, op.memory);
+}
+
+bool share_operations::read_quickly(const file_shape& f, const io_part& part, std::byte* memory,
+                                    std::uint32_t* sums) {
+  const std::shared_ptr<share> s = cache_.find(f.id);
+  if (!s || !quick_read(*s, part, memory, sums)) return false;
+  counters.add(&io_stats::read_requests, 1);
+  counters.add(&io_stats::read_pieces, node_runs(part.pieces));
+  counters.add(&io_stats::bytes_read, part.bytes);
+  return true;
 }
 
 failure share_operations::read_claimed(operation& op, io_worker& w) {

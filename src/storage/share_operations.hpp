@@ -58,6 +58,10 @@ class share_operations {
   /// be running on another thread already).
   bool step(operation& op, io_worker& w);
 
+  /// See quick_read.hpp.
+  bool read_quickly(const file_shape& f, const io_part& part, std::byte* memory,
+                    std::uint32_t* sums);
+
   const node_folder& folder() const noexcept { return folder_; }
   node_counters counters;
 

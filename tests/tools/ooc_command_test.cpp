@@ -1,10 +1,6 @@
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <catch2/catch.hpp>
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -13,76 +9,12 @@
 #include "oocarray/file.hpp"
 #include "storage/npy.hpp"
 #include "storage/store_core.hpp"
-#include "storage/temporary_folder.hpp"
+#include "tools/shell.hpp"
 
-using ooc::testing::temporary_folder;
+using namespace ooc::testing;
 namespace fs = std::filesystem;
 
 namespace {
-
-struct outcome {
-  int status = -1;
-  std::string out, err;
-};
-
-std::string contents(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-void write(const fs::path& file, const std::string& text) {
-  std::ofstream(file, std::ios::binary) << text;
-}
-
-/// A store and a folder to call `ooc` in.
-struct shell {
-  shell() { REQUIRE(run("init").status == 0); }
-
-  std::string url() const {
-    return "local:" + (folder / "n0").string() + "," + (folder / "n1").string();
-  }
-
-  outcome run(const std::string& arguments, const std::string& environment = "") {
-    const std::string out = folder / "stdout", err = folder / "stderr";
-    const std::string line = "cd " + folder.path().string() + " && env OOC_STORE=" + url() + " " +
-                             environment + " " OOC_COMMAND " " + arguments + " > " + out + " 2> " +
-                             err;
-    const int status = std::system(line.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(out), contents(err)};
-  }
-
-  std::string ok(const std::string& arguments) {
-    const outcome o = run(arguments);
-    INFO("ooc " << arguments << ": " << o.err);
-    CHECK(o.status == 0);
-    CHECK(o.err.empty());
-    return o.out;
-  }
-
-  /// Fails with status 1 and one line that names `named`; the store lists as before.
-  void refused(const std::string& arguments, const std::string& named,
-               const std::string& environment = "") {
-    const std::string before = run("ls -r --json").out;
-    const outcome o = run(arguments, environment);
-    INFO("ooc " << arguments << ": " << o.err);
-    CHECK(o.status == 1);
-    CHECK(o.out.empty());
-    CHECK(o.err.starts_with("ooc: "));
-    CHECK(std::count(o.err.begin(), o.err.end(), '\n') == 1);
-    CHECK(o.err.find(named) != std::string::npos);
-    CHECK(run("ls -r --json").out == before);
-  }
-
-  ooc::store store() const { return ooc::store::open(url(), {.create = false}); }
-
-  temporary_folder folder;
-};
-
-std::string numbered(std::size_t n) {
-  std::string s(n, '\0');
-  for (std::size_t i = 0; i < n; ++i) s[i] = static_cast<char>(i * 2654435761u >> 13);
-  return s;
-}
 
 std::string npy(const std::string& type, const std::vector<std::uint64_t>& shape,
                 const std::string& data) {
@@ -108,8 +40,8 @@ TEST_CASE("help and version") {
   shell sh;
   CHECK(sh.ok("--version").starts_with("ooc "));
   CHECK(sh.ok("--help").find("export") != std::string::npos);
-  for (const char* c :
-       {"init", "ls", "stat", "mkdir", "mv", "rm", "import", "export", "attr", "info", "verify", "keygen"}) {
+  for (const char* c : {"init", "ls", "stat", "mkdir", "mv", "rm", "import", "export", "attr",
+                        "info", "verify", "keygen", "cp"}) {
     CHECK(sh.ok("--help").find(c) != std::string::npos);
     const std::string help = sh.ok(std::string(c) + " --help");
     CHECK(help.starts_with("Usage: ooc " + std::string(c)));

@@ -9,7 +9,7 @@ _ooc() {
     cword=$COMP_CWORD
   }
 
-  local commands="init ls stat mkdir mv rm import export attr info verify keygen"
+  local commands="init ls stat mkdir mv rm cp import export attr info verify keygen"
   local command="" i store=()
   for ((i = 1; i < cword; i++)); do
     case ${words[i]} in
@@ -20,7 +20,7 @@ _ooc() {
   done
 
   case $prev in
-    --store) COMPREPLY=($(compgen -W "local:" -- "$cur")); compopt -o nospace; return ;;
+    --store|--from|--to) COMPREPLY=($(compgen -W "local:" -- "$cur")); compopt -o nospace; return ;;
     --format) COMPREPLY=($(compgen -W "npy raw" -- "$cur")); return ;;
     --type) COMPREPLY=($(compgen -W "f4 f8 c8 c16 i1 i2 i4 i8 u1 u2 u4 u8 struct" -- "$cur")); return ;;
     --shape|--tile|--sf|--nn|--sn|--buffer) return ;;
@@ -37,6 +37,7 @@ _ooc() {
       ls) options+=" --long --recursive --json" ;;
       stat|info) options+=" --json" ;;
       rm) options+=" --recursive" ;;
+      cp) options+=" --from --to --recursive --skip-existing --sf --nn --sn --buffer --quiet" ;;
       mkdir) options+=" --parents" ;;
       import) options+=" --format --type --shape --transpose --tile --sf --nn --sn --sparse --buffer --quiet" ;;
       export) options+=" --format --force --buffer --quiet" ;;
@@ -50,7 +51,7 @@ _ooc() {
   local position=0 seen=0
   for ((i = 1; i < cword; i++)); do
     case ${words[i]} in
-      --store|--format|--type|--shape|--tile|--sf|--nn|--sn|--buffer) ((i++)) ;;
+      --store|--from|--to|--format|--type|--shape|--tile|--sf|--nn|--sn|--buffer) ((i++)) ;;
       -*) ;;
       *) ((seen++)) && ((position++)) ;;
     esac
@@ -60,6 +61,15 @@ _ooc() {
     attr:0) COMPREPLY=($(compgen -W "get set rm" -- "$cur")); return ;;
     init:*|info:*) return ;;
   esac
+  # The paths of cp may be those of other stores.
+  local other=""
+  [[ $command:$position == cp:0 ]] && other=--from
+  [[ $command:$position == cp:1 ]] && other=--to
+  if [[ -n $other ]]; then
+    for ((i = 1; i < cword; i++)); do
+      [[ ${words[i]} == "$other" ]] && store=(--store "${words[i+1]}")
+    done
+  fi
   local folder=""
   [[ $cur == */* ]] && folder=${cur%/*}
   local IFS=$'\n'

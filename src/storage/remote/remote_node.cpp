@@ -38,6 +38,8 @@ using wire::frame_kind;
 namespace {
 
 constexpr unsigned max_damages = 4;
+// A server says every second what it is busy with.
+constexpr auto shortest_silence = 3s, longest_silence = 10s;
 
 class client final : public channel_owner, public std::enable_shared_from_this<client> {
  public:
@@ -156,7 +158,13 @@ class client final : public channel_owner, public std::enable_shared_from_this<c
                                    "an answer to no request");
     if (h.has(frame_header::failed)) {
       co_await reader.skip(h.payload_bytes);
-      answered(c, wire::decode_failure(reader.body()), {});
+      failure f = wire::decode_failure(reader.body());
+      // A write whose bytes were damaged on the way is sent again, a few times.
+      if (f.code == std::errc::bad_message && c->kind == frame_kind::write &&
+          ++c->damages < max_damages)
+        send_again(c);
+      else
+        answered(c, std::move(f), {});
       co_return;
     }
     if (h.payload_bytes != 0) co_await receive(*c, reader, h);
@@ -300,13 +308,19 @@ class client final : public channel_owner, public std::enable_shared_from_this<c
                                           std::to_string(max_damages) +
                                           " times; look at the network and at `ooc verify`"},
                       {});
-    std::vector<piece> pieces = pieces_of(*c);
+    send_again(c);
+  }
+
+  /// The server is done with the call under its present id; it gets another one.
+  void send_again(const call_ptr& c) {
     std::unique_lock lock(mutex_);
     unload(*c);
     calls_.erase(c->id);
     c->id = next_id_++;
     calls_.emplace(c->id, c);
-    place(std::move(lock), c, std::move(pieces));
+    waiting_.push_back(c);
+    lock.unlock();
+    place_waiting();
   }
 
   /// Tells the server, by any connection, that it is to do nothing more for the lost ones.
@@ -371,20 +385,22 @@ class client final : public channel_owner, public std::enable_shared_from_this<c
     std::vector<std::shared_ptr<wire::frame_sender>> dead;
     {
       const std::lock_guard lock(mutex_);
-      const bool others = std::count_if(links_.begin(), links_.end(),
-                                        [](const link& l) { return l.number != 0; }) > 1;
+      // A server speaks of every request that it has begun, so silence means that it, or the way
+      // to it, is in trouble: another connection, perhaps to another address, may do better.
+      const auto limit = options_.deadline < 3 * shortest_silence
+                             ? clock::duration(options_.deadline)
+                             : std::min<clock::duration>(longest_silence, options_.deadline / 3);
       for (const auto& [id, c] : calls_) {
         if (c->answered) continue;
         const auto silent = now - c->alive;
-        // Where the server has another address, a silent connection is given up early.
-        const bool doubt = others && c->connection != 0 && silent > options_.deadline / 4;
-        if (silent < options_.deadline && !doubt) continue;
         if (c->connection != 0) {
           for (const link& l : links_)
-            if (l.number == c->connection && (!doubt || now - l.alive > options_.deadline / 4))
+            if (l.number == c->connection &&
+                ((silent > limit && now - l.alive > limit) || silent > options_.deadline))
               dead.push_back(l.sender);
           continue;
         }
+        if (silent < options_.deadline) continue;
         if (c->holds != 0) continue;
         c->answered = true;
         c->outcome = {std::make_error_code(std::errc::timed_out), late(*c)};

@@ -1,0 +1,174 @@
+// ooc cp: between stores, and within one.
+#include <sys/stat.h>
+
+#include <catch2/catch.hpp>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "oocarray/file.hpp"
+#include "storage/store_core.hpp"
+#include "tools/shell.hpp"
+
+using namespace ooc::testing;
+using namespace ooc::literals;
+
+namespace {
+
+/// A shell with a second store, of three nodes.
+struct two_stores : shell {
+  two_stores() { REQUIRE(run("--store " + other_url() + " init").status == 0); }
+
+  std::string other_url() const {
+    return "local:" + (folder / "o0").string() + "," + (folder / "o1").string() + "," +
+           (folder / "o2").string();
+  }
+  std::string in_other(const std::string& arguments) {
+    return ok("--store " + other_url() + " " + arguments);
+  }
+  std::string bytes_in_other(const std::string& path) {
+    in_other("export -f --format raw " + path + " bytes");
+    return contents(folder / "bytes");
+  }
+  std::string to_other() const { return "cp --to " + other_url() + " "; }
+  std::string from_other() const { return "cp --from " + other_url() + " "; }
+  ooc::storage::entry entry_in_other(const std::string& path) const {
+    return ooc::store::open(other_url(), {.create = false}).core()->metadata().lookup(path);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("an array copied to another store and back is the same, attributes and mode too") {
+  two_stores sh;
+  const std::string data = numbered(301 * 203 * 4);
+  write(sh.folder / "a", data);
+  sh.ok("import --type f4 --shape 301x203 --tile 64x32 --sf 4096 a a");
+  sh.ok("attr set a unit kelvin");
+  sh.ok("attr set a 'a b' 'c = d'");
+  {
+    auto store = sh.store();
+    store.core()->metadata().set_mode("a", 0640);
+  }
+  sh.ok(sh.to_other() + "a b");
+  const auto before = sh.store().core()->metadata().lookup("a");
+  const auto after = sh.entry_in_other("b");
+  CHECK(after.array == before.array);
+  CHECK(after.size == before.size);
+  CHECK(after.fill == before.fill);
+  CHECK(after.attributes == before.attributes);
+  CHECK(after.mode == 0640);
+  CHECK(after.striping.nn == 3);  // chosen for the new store
+  CHECK(sh.bytes_in_other("b") == data);
+
+  sh.ok(sh.from_other() + "--sf 8192 --nn 1 --sn 1 --buffer 10000 b c");
+  CHECK(sh.store().core()->metadata().lookup("c").striping == ooc::striping{1, 1, 8192});
+  sh.ok("export --format raw c c");
+  CHECK(contents(sh.folder / "c") == data);
+  CHECK(sh.ok("attr get c") == "a b=c = d\nunit=kelvin\n");
+  CHECK(sh.ok("verify --json").find("\"clean\": true") != std::string::npos);
+}
+
+TEST_CASE("a sparse file stays sparse, and its fill value shows where nothing was written") {
+  two_stores sh;
+  const std::vector<std::byte> fill{std::byte{1}, std::byte{2}, std::byte{3}};
+  {
+    auto f = ooc::file::create(sh.store(), "s",
+                               {.size = 64_MiB, .striping = {}, .sparse = true, .fill = fill});
+    const std::vector<std::byte> some(100'000, std::byte{7});
+    f.write_at(30'000'001, some);
+  }
+  sh.ok(sh.to_other() + "s s");
+  sh.ok("export --format raw s bytes");
+  CHECK(sh.bytes_in_other("s") == contents(sh.folder / "bytes"));
+  CHECK(sh.entry_in_other("s").fill == fill);
+  CHECK(sh.entry_in_other("s").sparse);
+  std::uint64_t blocks = 0;  // of 512 bytes
+  for (const char* node : {"o0", "o1", "o2"})
+    for (const auto& e : fs::recursive_directory_iterator(sh.folder / node)) {
+      struct ::stat s {};
+      if (e.path().extension() == ".data" && ::stat(e.path().c_str(), &s) == 0)
+        blocks += static_cast<std::uint64_t>(s.st_blocks);
+    }
+  CHECK(blocks * 512 < 4_MiB);
+  CHECK(blocks * 512 >= 100'000);
+}
+
+TEST_CASE(
+    "folders are copied with everything in them, into a folder that is there or under a name") {
+  two_stores sh;
+  write(sh.folder / "a", "12345678");
+  sh.ok("mkdir -p x/y/empty");
+  sh.ok("import a x/a --type u1 --shape 8");
+  sh.ok("import a x/y/b --type u1 --shape 2x4");
+  sh.ok("attr set x/y note deep");
+  sh.refused(sh.to_other() + "x x", "-r");
+  sh.ok(sh.to_other() + "-r x new");
+  CHECK(sh.in_other("ls -r") == "new/\nnew/a\nnew/y/\nnew/y/b\nnew/y/empty/\n");
+  CHECK(sh.in_other("attr get new/y note") == "deep\n");
+  sh.ok(sh.to_other() + "-r x new");
+  CHECK(sh.in_other("ls new/x") == "new/x/a\nnew/x/y/\n");
+  CHECK(sh.bytes_in_other("new/x/y/b") == "12345678");
+  sh.ok(sh.to_other() + "-r / /");
+  CHECK(sh.in_other("ls -r x") == "x/a\nx/y/\nx/y/b\nx/y/empty/\n");
+  // Within one store.
+  sh.ok("cp x/a x/y");
+  CHECK(sh.ok("ls x/y") == "x/y/a\nx/y/b\nx/y/empty/\n");
+  sh.ok("cp -r x z");
+  CHECK(sh.ok("ls z") == "z/a\nz/y/\n");
+  sh.refused("cp -r x x/y", "itself");
+  sh.refused("cp -r / x", "itself");
+}
+
+TEST_CASE("a copy overwrites nothing, and goes on where another ended") {
+  two_stores sh;
+  write(sh.folder / "a", "12345678");
+  write(sh.folder / "b", "87654321");
+  sh.ok("mkdir d");
+  for (const char* n : {"a", "b"})
+    sh.ok(std::string("import ") + n + " d/" + n + " --type u1 --shape 8");
+  sh.in_other("mkdir d");
+  sh.in_other("import b d/a --type u1 --shape 8");
+  sh.refused(sh.to_other() + "d/a d/a", "'d/a'");
+  sh.refused(sh.to_other() + "-r d /", "'d/a'");
+  CHECK(sh.in_other("ls d") == "d/a\n");
+  sh.ok(sh.to_other() + "-r --skip-existing d /");
+  CHECK(sh.bytes_in_other("d/a") == "87654321");
+  CHECK(sh.bytes_in_other("d/b") == "87654321");
+  sh.in_other("mkdir e");
+  sh.in_other("mkdir e/f");
+  sh.ok("import a f --type u1 --shape 8");
+  sh.refused(sh.to_other() + "f e", "'e/f'");  // e/f is a folder
+  sh.refused(sh.to_other() + "nothing x", "nothing");
+  sh.refused(sh.to_other() + "d/a no/such/folder", "no/such");
+  sh.refused("cp --to local:/nowhere/at/all d/a x", "/nowhere/at/all");
+  sh.refused("cp d/a", "DESTINATION");
+}
+
+TEST_CASE("a copy that is killed leaves nothing under any name") {
+  two_stores sh;
+  ooc::file::create(sh.store(), "big",
+                    {.size = std::uint64_t{8} << 30, .striping = {}, .sparse = true});
+  const outcome o = sh.run(sh.to_other() + "--buffer 65536 big big", "timeout -s KILL 0.3");
+  CHECK(o.status != 0);
+  CHECK(sh.in_other("ls").empty());
+  CHECK(sh.in_other("verify --json").find("\"files\": 0") != std::string::npos);
+}
+
+TEST_CASE("a copy of damaged data is refused and leaves nothing") {
+  two_stores sh;
+  write(sh.folder / "a", numbered(1'000'000));
+  sh.ok("import a a --type u1 --shape 1000000");
+  fs::path victim;
+  for (const auto& e : fs::recursive_directory_iterator(sh.folder / "n1"))
+    if (e.is_regular_file() && e.path().extension() == ".data") victim = e.path();
+  REQUIRE_FALSE(victim.empty());
+  {
+    std::fstream f(victim, std::ios::in | std::ios::out | std::ios::binary);
+    f.seekp(10000);
+    f.write("damaged?", 8);
+  }
+  sh.refused(sh.to_other() + "a a", "'a'");
+  CHECK(sh.in_other("ls").empty());
+  CHECK(sh.in_other("verify --json").find("\"clean\": true") != std::string::npos);
+}
