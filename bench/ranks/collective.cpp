@@ -1,5 +1,5 @@
-// Ranks that each read a box of columns of a row-major matrix: pieces of a few bytes to some MiB, one in a row,
-// between those of the other ranks.
+// Ranks that each read a box of columns of a row-major matrix: pieces of a few bytes to some MiB,
+// one in a row, between those of the other ranks.
 //
 //     independent   each rank sends its request for its columns to the nodes
 //     ours          read_all()
@@ -27,11 +27,12 @@ using namespace ooc::literals;
 using word = std::uint64_t;
 
 constexpr std::uint64_t wanted_bytes = 256_MiB;
-constexpr std::uint64_t pieces[] = {64,     256,    1_KiB,   4_KiB, 16_KiB,
-                                    64_KiB, 256_KiB, 1_MiB, 4_MiB};
+constexpr std::uint64_t pieces[] = {64, 256, 1_KiB, 4_KiB, 16_KiB, 64_KiB, 256_KiB, 1_MiB, 4_MiB};
 constexpr std::uint64_t small_piece = 4_KiB;  ///< and below: over_independent
 
-word word_at(std::uint64_t i) noexcept { return i * 0x9e3779b97f4a7c15u; }
+word word_at(std::uint64_t i) noexcept {
+  return i * 0x9e3779b97f4a7c15u;
+}
 
 class workload {
  public:
@@ -127,7 +128,8 @@ class columns {
 
 struct figures {
   explicit figures(const std::string& piece)
-      : over_independent("over_independent_" + piece), over_contiguous("over_contiguous_" + piece) {}
+      : over_independent("over_independent_" + piece),
+        over_contiguous("over_contiguous_" + piece) {}
   paired_ratio over_independent, over_contiguous;
 };
 

@@ -119,7 +119,8 @@ void array_core::transfer_all(access_kind kind, box_view b, std::byte* memory,
       check_writable("be written");
       check_unpinned("write_all()");
     }
-    const wish mine{checked(b, writes ? "write_all()" : "read_all()"), segment_->served_by().budget()};
+    const wish mine{checked(b, writes ? "write_all()" : "read_all()"),
+                    segment_->served_by().budget()};
     if (const std::uint64_t n = elements_of(mine.box, g.rank()); n != elements)
       throw usage_error(errc::invalid_request, call + ": the box has " + std::to_string(n) +
                                                    " elements, the memory room for " +

@@ -27,8 +27,9 @@ struct block_range {
 
 /// True if one of the ranges, which ascend and do not overlap, has block b.
 inline bool contains(std::span<const block_range> ranges, block_index b) noexcept {
-  const auto after = std::upper_bound(ranges.begin(), ranges.end(), b,
-                                      [](block_index i, const block_range& r) { return i < r.first; });
+  const auto after =
+      std::upper_bound(ranges.begin(), ranges.end(), b,
+                       [](block_index i, const block_range& r) { return i < r.first; });
   return after != ranges.begin() && std::prev(after)->contains(b);
 }
 

@@ -1,4 +1,5 @@
-// What an open ooc::file is; file.cpp has its calls, collective/file_together.cpp those of many ranks.
+// What an open ooc::file is; file.cpp has its calls, collective/file_together.cpp those of many
+// ranks.
 #pragma once
 
 #include <algorithm>

@@ -48,10 +48,22 @@ std::uint64_t place(const piece& p, side s) noexcept {
   return s == side::window ? p.node_offset : p.memory_offset;
 }
 
+/// memcpy() for lengths that are mostly short.
+void copy_bytes(std::byte* to, const std::byte* from, std::uint64_t n) noexcept {
+  constexpr std::size_t step = 32;
+  if (n > 16 * step) {
+    std::memcpy(to, from, n);
+    return;
+  }
+  for (; n >= step; n -= step, to += step, from += step) std::memcpy(to, from, step);
+  for (; n >= 8; n -= 8, to += 8, from += 8) std::memcpy(to, from, 8);
+  for (; n > 0; --n) *to++ = *from++;
+}
+
 /// Copies pieces one after another to `to`.
 void gather(std::span<const piece> pieces, const std::byte* from, side s, std::byte* to) noexcept {
   for (const piece& p : pieces) {
-    std::memcpy(to, from + place(p, s), p.length);
+    copy_bytes(to, from + place(p, s), p.length);
     to += p.length;
   }
 }
@@ -59,7 +71,7 @@ void gather(std::span<const piece> pieces, const std::byte* from, side s, std::b
 /// The opposite.
 void scatter(std::span<const piece> pieces, const std::byte* from, std::byte* to, side s) noexcept {
   for (const piece& p : pieces) {
-    std::memcpy(to + place(p, s), from, p.length);
+    copy_bytes(to + place(p, s), from, p.length);
     from += p.length;
   }
 }
@@ -153,7 +165,7 @@ class exchange {
     for (std::uint64_t r = 0; r < plan_.ranks; ++r)
       if (r != me_) gather(w.pieces()[r], w.bytes(), side::window, held_->out.parts()[r].data());
     for (const piece& p : mine_[me_])
-      std::memcpy(t_.memory + p.memory_offset, w.bytes() + p.node_offset, p.length);
+      copy_bytes(t_.memory + p.memory_offset, w.bytes() + p.node_offset, p.length);
     send_and_receive();
     for (std::uint64_t r = 0; r < plan_.ranks; ++r)
       if (r != me_) scatter(mine_[r], held_->in.parts()[r].data(), t_.memory, side::memory);
@@ -168,7 +180,7 @@ class exchange {
     for (std::uint64_t r = 0; r < plan_.ranks; ++r)
       if (r != me_) gather(mine_[r], t_.memory, side::memory, held_->out.parts()[r].data());
     for (const piece& p : mine_[me_])
-      std::memcpy(w.bytes() + p.node_offset, t_.memory + p.memory_offset, p.length);
+      copy_bytes(w.bytes() + p.node_offset, t_.memory + p.memory_offset, p.length);
     send_and_receive();
     for (std::uint64_t r = 0; r < plan_.ranks; ++r)
       if (r != me_) scatter(w.pieces()[r], held_->in.parts()[r].data(), w.bytes(), side::window);

@@ -28,9 +28,9 @@ std::uint64_t window_bytes(std::span<const request> wanted, const striping& s,
 
 }  // namespace
 
-// A window is what a node would hold of a file that is dealt out in stripes of one window, to so many
-// nodes that none gets a second one.  So the walks over requests that skip what lies on other nodes
-// serve here as well.
+// A window is what a node would hold of a file that is dealt out in stripes of one window, to so
+// many nodes that none gets a second one.  So the walks over requests that skip what lies on other
+// nodes serve here as well.
 void exchange_plan::pieces_in_window(const request& r, std::uint32_t round, std::uint64_t rank,
                                      std::vector<piece>& out) const {
   const striping windows{

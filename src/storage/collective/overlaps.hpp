@@ -14,7 +14,7 @@ namespace ooc::storage {
 struct shared_bytes {
   std::uint64_t offset = 0;  ///< in the file
   std::uint64_t length = 0;
-  std::uint64_t first = 0;   ///< the ranks, which may be one
+  std::uint64_t first = 0;  ///< the ranks, which may be one
   std::uint64_t second = 0;
 };
 

@@ -21,7 +21,8 @@ void transfer_together(const striped_file& file, const collective_transfer& t, r
     if (way == route::independent) {
       const request& mine = t.wanted[static_cast<std::size_t>(t.group.rank())];
       if (!mine.empty())
-        result = t.kind == access_kind::read ? file.read(mine, t.memory) : file.write(mine, t.memory);
+        result =
+            t.kind == access_kind::read ? file.read(mine, t.memory) : file.write(mine, t.memory);
     }
     throw_if(result);
     return process_group::bytes{};
@@ -42,14 +43,13 @@ void check_disjoint(const striped_file& file, const collective_transfer& t) {
     unpacker u(b);
     const std::uint64_t offset = u.number(), length = u.number();
     const std::uint64_t first = u.number(), second = u.number();
-    throw usage_error(
-        errc::conflict,
-        t.call + ": " +
-            (first == second
-                 ? "rank " + std::to_string(first) + " writes"
-                 : "ranks " + std::to_string(first) + " and " + std::to_string(second) + " write") +
-            " the same " + std::to_string(length) + " bytes at byte " + std::to_string(offset) +
-            (first == second ? " twice" : ""));
+    throw usage_error(errc::conflict,
+                      t.call + ": " +
+                          (first == second ? "rank " + std::to_string(first) + " writes"
+                                           : "ranks " + std::to_string(first) + " and " +
+                                                 std::to_string(second) + " write") +
+                          " the same " + std::to_string(length) + " bytes at byte " +
+                          std::to_string(offset) + (first == second ? " twice" : ""));
   }
 }
 

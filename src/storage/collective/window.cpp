@@ -10,7 +10,8 @@
 namespace ooc::storage {
 namespace {
 
-/// The union of the pieces, as runs in ascending order; a gap of at most `gap` bytes counts as wanted.
+/// The union of the pieces, as runs in ascending order; a gap of at most `gap` bytes counts as
+/// wanted.
 std::vector<piece> runs_of(const std::vector<std::vector<piece>>& by_rank, std::uint64_t gap) {
   std::vector<piece> all, joined;
   const auto before = [](const piece& a, const piece& b) { return a.node_offset < b.node_offset; };
@@ -38,8 +39,7 @@ request as_request(const std::vector<piece>& runs, std::uint64_t window_begin) {
   for (std::size_t i = 0; i < runs.size();) {
     const piece& first = runs[i];
     std::size_t next = i + 1;
-    const std::uint64_t step =
-        next < runs.size() ? runs[next].node_offset - first.node_offset : 0;
+    const std::uint64_t step = next < runs.size() ? runs[next].node_offset - first.node_offset : 0;
     while (next < runs.size() && runs[next].length == first.length &&
            runs[next].node_offset - runs[next - 1].node_offset == step)
       ++next;

@@ -14,8 +14,8 @@
 
 namespace ooc::storage {
 
-/// The pieces of all ranks as one request with memory offsets within the window: every byte of them,
-/// and nothing else.  Regular pieces take one entry, however many there are.
+/// The pieces of all ranks as one request with memory offsets within the window: every byte of
+/// them, and nothing else.  Regular pieces take one entry, however many there are.
 request request_of(const std::vector<std::vector<piece>>& by_rank, std::uint64_t window_begin);
 /// The same, with the gaps that a node would read anyway.
 request request_with_gaps(const std::vector<std::vector<piece>>& by_rank,
