@@ -3,6 +3,8 @@
 
 namespace bench {
 
-json run_coherence(const options& o) { return on_ranks(o, "coherence"); }
+json run_coherence(const options& o) {
+  return on_ranks(o, "coherence");
+}
 
 }  // namespace bench

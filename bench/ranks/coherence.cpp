@@ -35,7 +35,7 @@ enum class form { sync, invalidate };
 struct outcome {
   ooc::runtime_stats moved;  ///< by all ranks in the counted iterations
   double seconds = 0;
-  double sum = 0;            ///< of the plate
+  double sum = 0;  ///< of the plate
 };
 
 void make_visible(matrix& b, form f) {
@@ -54,8 +54,8 @@ void sweep(const matrix& from, matrix& to, std::size_t first, std::size_t last) 
       to[i][j] = 0.25 * (from[i - 1][j] + from[i + 1][j] + from[i][j - 1] + from[i][j + 1]);
 }
 
-outcome iterate(ooc::runtime& rt, const ooc::store& store, const std::shared_ptr<ooc::process_group>& all,
-                form f) {
+outcome iterate(ooc::runtime& rt, const ooc::store& store,
+                const std::shared_ptr<ooc::process_group>& all, form f) {
   const ooc::array_options<double> o{
       .block = block, .replace = true, .group = all, .owner_computes = true};
   matrix a(rt, store, "a", ooc::create, {n, n}, o);
@@ -140,7 +140,8 @@ json coherence(const options& o) {
           {"halo_bytes", halo_bytes},
           {"halo_block_bytes", halo_block_bytes},
           {"reread_over_halo_blocks",
-           static_cast<double>(per_iteration(sync.moved.bytes_read)) / static_cast<double>(std::max<std::uint64_t>(halo_block_bytes, 1))},
+           static_cast<double>(per_iteration(sync.moved.bytes_read)) /
+               static_cast<double>(std::max<std::uint64_t>(halo_block_bytes, 1))},
           {"invalidated_bytes_sync", per_iteration(sync.moved.bytes_invalidated)},
           {"written_bytes_sync", per_iteration(sync.moved.bytes_written)},
           {"seconds_sync", sync.seconds / counted},

@@ -1,5 +1,5 @@
-// One number for the bytes of a result, whatever the order in which its rows are looked at: runs with
-// other numbers of ranks can be compared bit by bit.
+// One number for the bytes of a result, whatever the order in which its rows are looked at: runs
+// with other numbers of ranks can be compared bit by bit.
 #pragma once
 
 #include <cstddef>

@@ -51,8 +51,7 @@ double ranks::max(double x) const {
 }
 
 void ranks::broadcast(std::span<double> x, int root) const {
-  if (size_ > 1)
-    MPI_Bcast(x.data(), static_cast<int>(x.size()), MPI_DOUBLE, root, MPI_COMM_WORLD);
+  if (size_ > 1) MPI_Bcast(x.data(), static_cast<int>(x.size()), MPI_DOUBLE, root, MPI_COMM_WORLD);
 }
 
 std::string ranks::broadcast(std::string text, int root) const {
@@ -77,9 +76,13 @@ void ranks::abort(int status) const {
 ranks::ranks(int&, char**&) {}
 ranks::~ranks() = default;
 void ranks::sum(std::span<double>) const {}
-double ranks::max(double x) const { return x; }
+double ranks::max(double x) const {
+  return x;
+}
 void ranks::broadcast(std::span<double>, int) const {}
-std::string ranks::broadcast(std::string text, int) const { return text; }
+std::string ranks::broadcast(std::string text, int) const {
+  return text;
+}
 void ranks::barrier() const {}
 void ranks::abort(int) const {}
 

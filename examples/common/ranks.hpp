@@ -1,7 +1,7 @@
 // The ranks of an example program: those that it was started on by mpirun, or one.
 //
-// Only rank 0 prints to stdout.  Built without MPI, or started without mpirun, there is one rank and
-// no group, and every operation is the identity.
+// Only rank 0 prints to stdout.  Built without MPI, or started without mpirun, there is one rank
+// and no group, and every operation is the identity.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +37,7 @@ class ranks {
   std::string broadcast(std::string text, int root) const;
   void barrier() const;
 
-  /// Ends the program on all ranks: one that fails alone must not leave the others waiting.  Returns
+  /// Ends the program on all ranks: one that fails alone must not leave the others waiting. Returns
   /// where there is only one.
   void abort(int status) const;
 

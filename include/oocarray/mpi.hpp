@@ -8,9 +8,9 @@
 //     a.sync();                                  // every rank now sees what every other one wrote
 //
 // The only header of the library that knows MPI; link oocarray::mpi.  A program that uses it must
-// have called MPI_Init_thread with at least MPI_THREAD_FUNNELED (MPI_Init does on most systems), and
-// make its collective calls from the thread that may call MPI.  No other thread of the library calls
-// MPI.
+// have called MPI_Init_thread with at least MPI_THREAD_FUNNELED (MPI_Init does on most systems),
+// and make its collective calls from the thread that may call MPI.  No other thread of the library
+// calls MPI.
 //
 // Memory of an array may be passed to MPI only while it is pinned: ooc_array::pin().
 #pragma once
@@ -30,7 +30,7 @@ struct mpi_options {
   std::chrono::milliseconds deadline = std::chrono::minutes(10);
 };
 
-/// The ranks of `comm`.  Collective over `comm`, which is duplicated: messages of the library and
+/// The ranks of `comm`, for array_options::group and runtime::stats().  Collective over `comm`, which is duplicated: messages of the library and
 /// of the program never meet.  Destroy it before MPI_Finalize, on all ranks; while an exception
 /// unwinds the stack it tells the other ranks, which then need not wait for the deadline.
 /// Throws io_error for an error of MPI.

@@ -242,7 +242,8 @@ class ooc_array {
   /// Changes the first extent, up to max_extent().  Rows that are cut off are lost; new rows have
   /// the fill value, also where the array had been longer before.  References into the rows that
   /// stay remain valid.  Writes back first; throws what writeback() throws, and usage_error
-  /// (invalid_request) beyond max_extent, (busy) while a region is pinned; the extents are then as
+  /// (invalid_request) beyond max_extent or on an array that several ranks have open, (busy) while a
+  /// region is pinned; the extents are then as
   /// they were, but rows that were to be cut off may be fill already.
   void resize(std::size_t first_extent) {
     core().resize(first_extent);

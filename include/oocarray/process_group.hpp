@@ -3,10 +3,10 @@
 // The core knows no MPI: an array that several ranks share is given an object of this kind
 // (array_options::group).  oocarray/mpi.hpp makes one from a communicator.
 //
-// Every operation is collective: all ranks of the group call the same ones in the same order.  `call`
-// says which one it is, with everything that must be the same on all ranks ("sync of 'plate/a'").
-// Where the calls differ, every rank throws usage_error (errc::not_together) that says which rank
-// called what, nothing is exchanged, and the group is as it was.
+// Every operation is collective: all ranks of the group call the same ones in the same order.
+// `call` says which one it is, with everything that must be the same on all ranks ("sync of
+// 'plate/a'"). Where the calls differ, every rank throws usage_error (errc::not_together) that says
+// which rank called what, nothing is exchanged, and the group is as it was.
 //
 // An operation ends within the group's deadline.  Where a rank does not come, because it has died,
 // threw between two operations or is busy elsewhere, the others throw io_error (ETIMEDOUT, or
@@ -45,7 +45,8 @@ class process_group {
   /// What each rank passed, by rank; lengths may differ.  At most 2^31 - 1 bytes in all.
   virtual std::vector<bytes> all_gather(std::string_view call, std::span<const std::byte> mine) = 0;
   /// Replaces each value by the sum (largest, smallest) over the ranks; all pass equally many.
-  virtual void all_reduce(std::string_view call, std::span<std::uint64_t> values, reduction how) = 0;
+  virtual void all_reduce(std::string_view call, std::span<std::uint64_t> values,
+                          reduction how) = 0;
 
   /// Sends out[r] to every other rank r and fills in[r] with what it sends to this one; both know the
   /// length, at most 2^31 - 1 bytes.  What stands at a rank's own place is not looked at.  The memory
@@ -56,8 +57,8 @@ class process_group {
                         std::shared_ptr<const void> owner) = 0;
 
   /// Runs `f` on this rank and returns what each rank's returned, by rank; returns when every rank
-  /// has run its own.  Where it threw on any rank, throws the same on all: what the lowest rank threw,
-  /// which what() names.
+  /// has run its own.  Where it threw on any rank, throws the same on all: what the lowest rank
+  /// threw, which what() names.
   std::vector<bytes> together(std::string_view call, const std::function<bytes()>& f);
 };
 

@@ -17,8 +17,8 @@ std::string list_of_ranks(const std::vector<int>& ranks);
 
 /// One rank's call: fixed size, sent as bytes between processes of one program.
 struct call_header {
-  std::uint64_t hash = 0;      ///< of the whole text
-  std::uint64_t payload = 0;   ///< bytes (all_gather) or values (all_reduce) that the rank brings
+  std::uint64_t hash = 0;        ///< of the whole text
+  std::uint64_t payload = 0;     ///< bytes (all_gather) or values (all_reduce) that the rank brings
   std::array<char, 240> text{};  ///< begin of the text, NUL-terminated
 
   call_header() = default;

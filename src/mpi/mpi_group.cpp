@@ -23,8 +23,8 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-/// Sleeps longer the longer one has waited: short operations are not slowed down, and long ones cost
-/// no processor time.
+/// Sleeps longer the longer one has waited: short operations are not slowed down, and long ones
+/// cost no processor time.
 class patience {
  public:
   explicit patience(std::chrono::nanoseconds longest) : longest_(longest) {}
@@ -227,8 +227,9 @@ class group final : public process_group {
       for (int r = 0; r < size_; ++r) {
         const notice_board::standing& s = board_->of(r);
         if (s.left && s.at < operations_)
-          give_up(call, std::errc::connection_aborted,
-                  "rank " + std::to_string(r) + " left: an exception ended its part of the program");
+          give_up(
+              call, std::errc::connection_aborted,
+              "rank " + std::to_string(r) + " left: an exception ended its part of the program");
         if (s.gave_up && s.at >= operations_) expire(call);
       }
       int done = 0;
@@ -260,8 +261,8 @@ class group final : public process_group {
         if (r != rank_ && !(board_->of(r).gave_up && board_->of(r).at >= operations_))
           missing.push_back(r);
     } while (!missing.empty() && clock::now() < end);
-    const std::string waited =
-        " within " + std::to_string(deadline_.count()) + " ms: it has died, is busy, or waits elsewhere";
+    const std::string waited = " within " + std::to_string(deadline_.count()) +
+                               " ms: it has died, is busy, or waits elsewhere";
     give_up(call, std::errc::timed_out,
             missing.empty() ? "the ranks came too late: others had given up waiting"
                             : "rank " + list_of_ranks(missing) + " did not come" + waited);

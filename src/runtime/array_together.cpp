@@ -1,9 +1,9 @@
 // Arrays that the ranks of a group use together: creating and opening, parts, sync().
 //
 // Rank 0 alone talks to the metadata service, holds the claim to write for all, and says what the
-// default block is; the others are told the file's entry (where nodes want to see tickets, each rank
-// fetches its own).  So all ranks have the same geometry, and a block's number means the same on each
-// of them.
+// default block is; the others are told the file's entry (where nodes want to see tickets, each
+// rank fetches its own).  So all ranks have the same geometry, and a block's number means the same
+// on each of them.
 #include <string>
 
 #include "oocarray/error.hpp"
@@ -32,9 +32,9 @@ std::string list_of(const auto& numbers) {
 std::string call_text(const std::string& path, const array_request& r) {
   const array_options<std::byte>& o = r.options;
   const bool creates = r.action == array_request::how::create;
-  std::string t = creates                                                  ? "create"
+  std::string t = creates                                          ? "create"
                   : r.action == array_request::how::open_read_only ? "open (read only)"
-                                                                            : "open";
+                                                                   : "open";
   t += " of '" + path + "' as " + r.element_type + ", rank " + std::to_string(r.rank);
   if (!r.extents.empty()) t += ", extents " + list_of(r.extents);
   const auto add = [&t](const char* name, std::uint64_t n) {
@@ -116,9 +116,8 @@ std::pair<std::size_t, std::size_t> array_core::rows_of(int rank) const {
     throw usage_error(errc::invalid_request, "array '" + path_ + "': there is no rank " +
                                                  std::to_string(rank) + " among " +
                                                  std::to_string(ranks()));
-  const index_box part =
-      part_of(source_->current()->geometry, static_cast<std::uint64_t>(rank),
-              static_cast<std::uint64_t>(ranks()));
+  const index_box part = part_of(source_->current()->geometry, static_cast<std::uint64_t>(rank),
+                                 static_cast<std::uint64_t>(ranks()));
   return {part.lower[0], part.upper[0]};
 }
 
@@ -184,7 +183,8 @@ void array_core::forget_others_writes(const std::vector<bytes>& notices) {
   } else {
     for (std::size_t r = 0; r < notices.size(); ++r) {
       if (static_cast<int>(r) == rank()) continue;
-      const std::vector<block_range> theirs = unpacked_notice(storage::unpacker(notices[r]).bytes());
+      const std::vector<block_range> theirs =
+          unpacked_notice(storage::unpacker(notices[r]).bytes());
       others.insert(others.end(), theirs.begin(), theirs.end());
     }
   }
@@ -216,8 +216,8 @@ void array_core::report_conflicts(const std::vector<bytes>& notices) const {
   const array_geometry& g = source_->current()->geometry;
   const std::vector<conflict> found = find_conflicts(g, by_rank);
   if (!found.empty())
-    throw usage_error(errc::conflict, "array '" + path_ + "': since the last sync " +
-                                          describe(found, g.rank()));
+    throw usage_error(errc::conflict,
+                      "array '" + path_ + "': since the last sync " + describe(found, g.rank()));
 }
 
 }  // namespace ooc::detail

@@ -48,12 +48,12 @@ constexpr std::uint32_t word_of(block_state s) noexcept {
 
 /// What the pager keeps for every block, in memory or not.
 struct block {
-  std::atomic<std::uint32_t> word;  ///< state and waiter bits
-  std::uint32_t frame;              ///< number in the segment's frame class; the owner's
+  std::atomic<std::uint32_t> word;     ///< state and waiter bits
+  std::uint32_t frame;                 ///< number in the segment's frame class; the owner's
   std::atomic<std::uint8_t> promised;  ///< the next load for a write may leave out the promised box
   std::atomic<std::uint8_t> written;   ///< changed here since segment::take_written()
   std::atomic<std::uint8_t> known;     ///< has been in memory before
-  std::atomic<std::uint8_t> read;      ///< read here since segment::take_read(), if that is recorded
+  std::atomic<std::uint8_t> read;  ///< read here since segment::take_read(), if that is recorded
 
   block_state state() const noexcept { return state_of(word.load(std::memory_order_acquire)); }
 

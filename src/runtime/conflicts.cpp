@@ -67,7 +67,8 @@ std::vector<byte_run> bytes_of(const std::vector<block_range>& blocks, std::uint
 
 }  // namespace
 
-std::vector<conflict> find_conflicts(const array_geometry& g, const std::vector<accesses>& by_rank) {
+std::vector<conflict> find_conflicts(const array_geometry& g,
+                                     const std::vector<accesses>& by_rank) {
   std::vector<conflict> found;
   const auto look = [&](conflict::kind what, std::size_t first, std::size_t second,
                         const std::vector<byte_run>& a) {

@@ -18,14 +18,15 @@ namespace {
 bool refuse_write(const segment_state& s, block_index b) noexcept {
   if (!s.options.writable) return false;
   char text[512];
-  const int n = std::snprintf(
-      text, sizeof text,
-      "oocarray: array '%s': a write to block %llu, outside this rank's part, which is in blocks %llu "
-      "to %llu (owner_computes)\n",
-      s.options.name.c_str(), static_cast<unsigned long long>(b),
-      static_cast<unsigned long long>(s.options.may_write.first),
-      static_cast<unsigned long long>(s.options.may_write.last));
-  if (n > 0 && ::write(2, text, std::min<std::size_t>(static_cast<std::size_t>(n), sizeof text - 1)) < 0) {
+  const int n = std::snprintf(text, sizeof text,
+                              "oocarray: array '%s': a write to block %llu, outside this rank's "
+                              "part, which is in blocks %llu "
+                              "to %llu (owner_computes)\n",
+                              s.options.name.c_str(), static_cast<unsigned long long>(b),
+                              static_cast<unsigned long long>(s.options.may_write.first),
+                              static_cast<unsigned long long>(s.options.may_write.last));
+  if (n > 0 &&
+      ::write(2, text, std::min<std::size_t>(static_cast<std::size_t>(n), sizeof text - 1)) < 0) {
     // nobody left to tell
   }
   return false;
@@ -138,8 +139,8 @@ bool pager::load_inline(segment_state& s, block_index index, touch t) noexcept {
   if (!b.try_take(block_state::out)) return false;
   // Since the look above the block may have been in memory, and the promise been used up; another
   // one may have been made.
-  if (promised && !(b.promised.load(std::memory_order_relaxed) &&
-                    s.source->nothing_to_load(index, part))) {
+  if (promised &&
+      !(b.promised.load(std::memory_order_relaxed) && s.source->nothing_to_load(index, part))) {
     b.publish(block_state::out);
     return false;
   }

@@ -8,7 +8,8 @@ std::vector<std::byte> packed_entry(const entry& e) {
   packer p;
   p.number(e.id).number(static_cast<std::uint64_t>(e.kind)).text(e.path);
   p.number(e.owner).number(e.group).number(e.mode);
-  p.number(static_cast<std::uint64_t>(e.created_ns)).number(static_cast<std::uint64_t>(e.changed_ns));
+  p.number(static_cast<std::uint64_t>(e.created_ns))
+      .number(static_cast<std::uint64_t>(e.changed_ns));
   p.number(e.size).number(e.striping.sn).number(e.striping.nn).number(e.striping.sf);
   p.number(e.sparse).bytes(e.fill);
   p.text(e.array.element_type).number(e.array.element_size).numbers(e.array.extents);

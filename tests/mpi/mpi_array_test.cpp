@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "array/test_arrays.hpp"
+#include "mpi/late_reads.hpp"
 #include "mpi/ranks.hpp"
 #include "oocarray/ooc_array.hpp"
 
@@ -97,9 +98,8 @@ TEST_CASE("what one rank cannot do fails alike on all, and leaves nothing behind
   auto large = with(g);
   large.block = 12 * 4096;
   large.replace = false;
-  CHECK_THAT(message_of<usage_error>([&] {
-               vector_of_doubles(rt, s, "failing/b", create, {1'000'000}, large);
-             }),
+  CHECK_THAT(message_of<usage_error>(
+                 [&] { vector_of_doubles(rt, s, "failing/b", create, {1'000'000}, large); }),
              Catch::Contains(g->size() > 1 ? "rank " + std::to_string(last) + ":" : "49152"));
   CHECK_NOTHROW(vector_of_doubles(rt, s, "failing/b", create, {1000}, {.block = 4096, .group = g}));
 }
@@ -110,20 +110,20 @@ TEST_CASE("a rank that passes another shape is told which rank passed what") {
   runtime rt(small());
   const store s = common_store();
   const std::size_t n = g->rank() == 1 ? 7000 : 5000;
-  const std::string text = message_of<usage_error>(
-      [&] { vector_of_doubles(rt, s, "shapes/a", create, {n}, with(g)); });
+  const std::string text =
+      message_of<usage_error>([&] { vector_of_doubles(rt, s, "shapes/a", create, {n}, with(g)); });
   CHECK_THAT(text, Catch::Contains("rank 1: create of 'shapes/a'") && Catch::Contains("{7000}") &&
                        Catch::Contains("{5000}"));
 
   vector_of_doubles a(rt, s, "shapes/a", create, {5000}, with(g));
-  CHECK_THAT(message_of<usage_error>([&] {
-               if (g->rank() == 1)
-                 a.close();
-               else
-                 a.sync();
-             }),
-             Catch::Contains("rank 1: close of 'shapes/a'") &&
-                 Catch::Contains("sync of 'shapes/a'"));
+  CHECK_THAT(
+      message_of<usage_error>([&] {
+        if (g->rank() == 1)
+          a.close();
+        else
+          a.sync();
+      }),
+      Catch::Contains("rank 1: close of 'shapes/a'") && Catch::Contains("sync of 'shapes/a'"));
   CHECK_NOTHROW(a.sync());
 }
 
@@ -220,6 +220,39 @@ TEST_CASE("read-ahead in flight does not bring back what another rank has writte
   }
 }
 
+TEST_CASE("a load that ends after sync is dropped where another rank wrote meanwhile") {
+  const group_ptr g = all_ranks();
+  if (g->size() == 1) return;
+  runtime rt(small());
+  const store plain = common_store();
+  // This rank's view of the same store.
+  std::vector<std::shared_ptr<testing::late_reads>> late;
+  storage::striped_file::nodes nodes;
+  for (const auto& node : plain.core()->nodes())
+    nodes.push_back(late.emplace_back(std::make_shared<testing::late_reads>(node)));
+  const store s(std::make_shared<storage::store_core>(
+      plain.url(), plain.uuid(),
+      std::shared_ptr<storage::metadata_service>(plain.core(), &plain.core()->metadata()), nodes,
+      storage::credentials{::geteuid(), ::getegid()}));
+  vector_of_doubles a(rt, s, "late/a", create, {8 * page}, with(g));
+  const bool reader = g->rank() != 0;
+  if (reader) {
+    for (const auto& n : late) n->hold();
+    a.prefetch({{3 * page}, {4 * page}});
+    CHECK(eventually([&] {
+      std::size_t held = 0;
+      for (const auto& n : late) held += n->held();
+      return held > 0;
+    }));
+  }
+  MPI_Barrier(MPI_COMM_WORLD);  // everybody else has read the old element, and not yet been told
+  if (!reader) a[3 * page] = 1;
+  a.sync();
+  for (const auto& n : late) n->release();
+  CHECK(std::as_const(a)[3 * page] == 1);
+  a.close();
+}
+
 TEST_CASE("the papers' form: writeback, barrier, invalidate") {
   const group_ptr g = all_ranks();
   runtime rt(small());
@@ -281,7 +314,9 @@ TEST_CASE("under owner_computes a neighbour's element in a shared block is an er
 namespace {
 
 std::jmp_buf after_fault;
-void on_fault(int) { siglongjmp(after_fault, 1); }
+void on_fault(int) {
+  siglongjmp(after_fault, 1);
+}
 
 }  // namespace
 
@@ -289,7 +324,8 @@ void on_fault(int) { siglongjmp(after_fault, 1); }
 TEST_CASE("under owner_computes a write to a block of another rank's part is a fault") {
   const group_ptr g = all_ranks();
   if (g->size() == 1) return;
-  struct sigaction before {}, ours {};
+  struct sigaction before {
+  }, ours{};
   ours.sa_handler = on_fault;
   ::sigaction(SIGSEGV, &ours, &before);
   {
@@ -312,7 +348,8 @@ TEST_CASE("under owner_computes a write to a block of another rank's part is a f
 }
 #endif
 
-TEST_CASE("under owner_computes blocks within the part are sent whole, and need not be read first") {
+TEST_CASE(
+    "under owner_computes blocks within the part are sent whole, and need not be read first") {
   const group_ptr g = all_ranks();
   runtime rt(small());
   const store s = common_store();

@@ -73,7 +73,8 @@ TEST_CASE("a conflict is found in blocks that left memory, and in tiles") {
   {
     auto a = t.make<1>({300 * page});
     if (t.first() || t.last())
-      for (std::size_t i = 0; i < 300; ++i) a[i * page + (t.first() && i != 7 ? 1 : 0)] = 1.0 + t.g->rank();
+      for (std::size_t i = 0; i < 300; ++i)
+        a[i * page + (t.first() && i != 7 ? 1 : 0)] = 1.0 + t.g->rank();
     CHECK_THAT(conflict_of(a), Catch::Contains("{3584} to {3585}"));
   }
   auto a = t.make<2, layout_tiled>({64, 64}, {.tile = {16, 32}});
@@ -86,12 +87,14 @@ TEST_CASE("different elements of one block are no conflict") {
   auto a = t.make<1>({4 * page});
   const auto n = static_cast<std::size_t>(t.g->size());
   for (int round = 0; round < 3; ++round) {
-    for (std::size_t i = static_cast<std::size_t>(t.g->rank()); i < a.size(); i += n) a[i] = round + 1;
+    for (std::size_t i = static_cast<std::size_t>(t.g->rank()); i < a.size(); i += n)
+      a[i] = round + 1;
     CHECK(conflict_of(a).empty());
   }
 }
 
-TEST_CASE("a read of a block that another rank writes is reported, also if it had been read before") {
+TEST_CASE(
+    "a read of a block that another rank writes is reported, also if it had been read before") {
   setting t;
   if (t.alone()) return;
   auto a = t.make<1>({4 * page});
@@ -150,7 +153,8 @@ TEST_CASE("random writes: conflicts are reported exactly where two ranks wrote")
     bool conflict = false;
     for (std::uint64_t n = testing::between(g, 1, 60); n > 0; --n) {
       const std::size_t at = testing::between(g, 0, a.size() - 1);
-      const int who = static_cast<int>(testing::between(g, 0, static_cast<std::uint64_t>(t.g->size()) - 1));
+      const int who =
+          static_cast<int>(testing::between(g, 0, static_cast<std::uint64_t>(t.g->size()) - 1));
       value += 1;
       conflict = conflict || (writers[at] >= 0 && writers[at] != who);
       writers[at] = who;

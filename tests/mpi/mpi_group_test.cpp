@@ -15,7 +15,8 @@ namespace {
 
 bytes some_bytes(std::size_t n, int salt) {
   bytes b(n);
-  for (std::size_t i = 0; i < n; ++i) b[i] = static_cast<std::byte>(i * 7 + static_cast<std::size_t>(salt));
+  for (std::size_t i = 0; i < n; ++i)
+    b[i] = static_cast<std::byte>(i * 7 + static_cast<std::size_t>(salt));
   return b;
 }
 
@@ -27,7 +28,8 @@ TEST_CASE("every rank gets what each rank passed, of whatever length") {
   for (int round = 0; round < 50; ++round) {
     std::vector<bytes> expected;
     for (int r = 0; r < group->size(); ++r)
-      expected.push_back(some_bytes(testing::between(g, 0, round % 5 == 0 ? 100'000 : 30), r + round));
+      expected.push_back(
+          some_bytes(testing::between(g, 0, round % 5 == 0 ? 100'000 : 30), r + round));
     CHECK(group->all_gather("test", expected[static_cast<std::size_t>(group->rank())]) == expected);
   }
 }

@@ -1,8 +1,8 @@
 // Random programs on several ranks against one plain array that every rank keeps.
 //
-// All ranks draw the same numbers, so each knows what every other does: which boxes each writes in an
-// epoch (elements are given to whoever asks first), and how the epoch ends.  A rank reads any element
-// that no other rank writes in the epoch, and compares.
+// All ranks draw the same numbers, so each knows what every other does: which boxes each writes in
+// an epoch (elements are given to whoever asks first), and how the epoch ends.  A rank reads any
+// element that no other rank writes in the epoch, and compares.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <sstream>
@@ -28,7 +28,8 @@ class program {
       : g_(g), group_(std::move(group)), store_(testing::common_store()) {
     std::size_t left = 60000 / sizeof(T);
     for (std::size_t k = 0; k < N; ++k) {
-      extents_[k] = between(g_, 1, std::max<std::size_t>(1, N == 1 ? left : std::min<std::size_t>(left, 90)));
+      extents_[k] =
+          between(g_, 1, std::max<std::size_t>(1, N == 1 ? left : std::min<std::size_t>(left, 90)));
       left = std::max<std::size_t>(1, left / extents_[k]);
     }
     options_.block = 4096 * between(g_, 1, 2);
@@ -124,7 +125,10 @@ class program {
       step s{static_cast<int>(between(g_, 0, static_cast<std::uint64_t>(size) - 1)), step::read,
              random_box(), g_()};
       const std::uint64_t kind = between(g_, 0, 9);
-      s.what = kind < 4 ? step::write : kind < 8 ? step::read : kind < 9 ? step::prefetch : step::writeback;
+      s.what = kind < 4   ? step::write
+               : kind < 8 ? step::read
+               : kind < 9 ? step::prefetch
+                          : step::writeback;
       if (s.what == step::write) {
         if (options_.owner_computes) {
           const box<N> part = a_->part(s.rank);

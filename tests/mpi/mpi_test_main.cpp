@@ -1,5 +1,5 @@
-// main() of tests on several ranks: starts MPI, checks that the ranks are there, and ends all of them
-// where one has failed, as the others would wait for it.
+// main() of tests on several ranks: starts MPI, checks that the ranks are there, and ends all of
+// them where one has failed, as the others would wait for it.
 #define CATCH_CONFIG_RUNNER
 #include <catch2/catch.hpp>
 #include <cstdlib>
@@ -35,7 +35,9 @@ std::shared_ptr<process_group> all_ranks(std::chrono::milliseconds deadline) {
   return mpi_group(MPI_COMM_WORLD, {.deadline = deadline});
 }
 
-std::uint64_t common_seed() { return here.seed; }
+std::uint64_t common_seed() {
+  return here.seed;
+}
 
 ooc::store common_store() {
   if (here.store) return *here.store;

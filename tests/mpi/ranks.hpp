@@ -13,7 +13,8 @@
 namespace ooc::testing {
 
 /// A group of all ranks.  Short deadline: a test that waits longer has failed.
-std::shared_ptr<process_group> all_ranks(std::chrono::milliseconds deadline = std::chrono::seconds(60));
+std::shared_ptr<process_group> all_ranks(
+    std::chrono::milliseconds deadline = std::chrono::seconds(60));
 
 /// OOC_TEST_SEED, or a number that rank 0 drew: the same on all ranks.
 std::uint64_t common_seed();

@@ -159,9 +159,9 @@ class array_core {
   store store_;
   std::unique_ptr<array_entry> entry_;
   std::unique_ptr<file_claim> claim_;
-  std::shared_ptr<process_group> group_;      ///< empty: this process alone
+  std::shared_ptr<process_group> group_;  ///< empty: this process alone
   bool owner_computes_ = false;
-  std::unique_ptr<access_log> log_;           ///< with check_conflicts
+  std::unique_ptr<access_log> log_;  ///< with check_conflicts
   std::unique_ptr<array_source> source_;
   std::unique_ptr<detail::segment> segment_;  ///< empty: closed
   std::uint64_t buffers_ = 0;

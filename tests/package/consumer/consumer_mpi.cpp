@@ -1,10 +1,9 @@
 // A program of a user on ranks: only installed headers, only oocarray::mpi.  The store is there.
 #include <cstdio>
 #include <numeric>
-#include <string>
-
 #include <oocarray/mpi.hpp>
 #include <oocarray/ooc_array.hpp>
+#include <string>
 
 int main(int argc, char** argv) {
   using namespace ooc::literals;
