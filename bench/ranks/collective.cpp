@@ -5,7 +5,7 @@
 //     ours          read_all()
 //     contiguous    each rank reads as many bytes from one place of the file
 //
-// In turns; the time is that of the last rank.
+// In turns, whose order changes from round to round; the time is that of the last rank.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -126,6 +126,26 @@ class columns {
   std::vector<word> memory_;
 };
 
+struct times {
+  double ours = 0, independent = 0, contiguous = 0;
+};
+
+/// Two runs of each, whose better one counts: a disk's own cache favours what was read a moment
+/// ago.
+times in_turns(columns& c, bool ours_first) {
+  times best;
+  const auto note = [](double& time, double seconds) {
+    time = time == 0 ? seconds : std::min(time, seconds);
+  };
+  for (int run = 0; run < 2; ++run) {
+    if (ours_first) note(best.ours, c.ours());
+    note(best.independent, c.independent());
+    if (!ours_first) note(best.ours, c.ours());
+    note(best.contiguous, c.contiguous());
+  }
+  return best;
+}
+
 struct figures {
   explicit figures(const std::string& piece)
       : over_independent("over_independent_" + piece),
@@ -168,10 +188,10 @@ json collective(const options& o) {
     for (const std::uint64_t piece : pieces) {
       columns c(work, rt, all, piece);
       figures& f = by_piece.at(piece);
-      const double ours = c.ours(), independent = c.independent(), contiguous = c.contiguous();
+      const times t = in_turns(c, round % 2 == 0);
       if (all->rank() != 0) continue;
-      f.over_independent.add(independent, ours);
-      f.over_contiguous.add(contiguous, ours);
+      f.over_independent.add(t.independent, t.ours);
+      f.over_contiguous.add(t.contiguous, t.ours);
     }
   if (all->rank() != 0) return {};
   json result{{"bytes", work.bytes()}, {"memory_per_rank", rt.memory()}};
