@@ -1,10 +1,12 @@
 // A store: a name space of files striped over I/O nodes.
 //
 //     local:/disk1,/disk2       embedded; one folder per I/O node, no server
+//     ooc://host:7420           served: a metadata server there, I/O servers wherever it says
 //
 // A store is a cheap handle; copies share one connection.  Any thread may use it.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -21,18 +23,23 @@ class store_core;
 }
 
 struct store_options {
-  bool create = true;                ///< make a store where the folders are missing or empty
-  unsigned workers = 0;              ///< I/O threads per node; 0: chosen from the number of nodes
-  std::uint64_t staging = 256_KiB;   ///< bytes of bounce buffer per I/O thread, multiple of 64 KiB
-  bool direct_io = true;             ///< bypass the page cache where the file system can
-  bool io_uring = true;              ///< use io_uring where the kernel allows it
+  bool create = true;               ///< make a store where the folders are missing or empty
+  unsigned workers = 0;             ///< I/O threads per node; 0: chosen from the number of nodes
+  std::uint64_t staging = 256_KiB;  ///< bytes of bounce buffer per I/O thread, multiple of 64 KiB
+  bool direct_io = true;            ///< bypass the page cache where the file system can
+  bool io_uring = true;             ///< use io_uring where the kernel allows it
+  /// Served stores: how long a call may take, reconnections included, before it fails.
+  std::chrono::milliseconds deadline{30'000};
+  /// Served stores: file with the cluster key; empty: $OOC_KEY, else ~/.config/oocarray/key.
+  std::string key{};
 };
 
 class store {
  public:
   /// Opens (or makes) the store at `url`.  Throws usage_error (errc::not_a_store) for a folder that
   /// holds something else, for folders of another store or in another order, and for a URL that
-  /// cannot be read; io_error where a folder cannot be used.
+  /// cannot be read; io_error where a folder cannot be used.  A served store waits until all of its
+  /// I/O servers are there; after the deadline io_error (ETIMEDOUT) says which are not.
   static store open(std::string_view url, const store_options& options = {});
 
   std::string url() const;

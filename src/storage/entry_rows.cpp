@@ -55,6 +55,11 @@ entry entry_from(const query& q) {
   return e;
 }
 
+void read_attributes(sqlite::connection& c, entry& e) {
+  query q(c, "SELECT key, value FROM attribute WHERE entry = ?", e.id);
+  while (q.next()) e.attributes.emplace(q.text(0), q.text(1));
+}
+
 }  // namespace
 
 std::string numbers_to_text(const std::vector<std::uint64_t>& v) {
@@ -72,8 +77,7 @@ entry read_entry(sqlite::connection& c, file_id id, std::string path) {
     e = entry_from(q);
   }
   e.path = std::move(path);
-  query q(c, "SELECT key, value FROM attribute WHERE entry = ?", id);
-  while (q.next()) e.attributes.emplace(q.text(0), q.text(1));
+  read_attributes(c, e);
   return e;
 }
 
@@ -101,6 +105,30 @@ std::vector<entry> read_folder(sqlite::connection& c, file_id folder, const std:
   if (!path.empty())
     for (entry& e : entries) e.path.insert(0, path + '/');
   return entries;
+}
+
+folder_part read_folder_part(sqlite::connection& c, file_id folder, const std::string& path,
+                             std::string_view after, std::size_t max_entries,
+                             std::size_t max_bytes) {
+  folder_part part;
+  std::size_t bytes = 0;
+  query q(c,
+          "SELECT " OOC_ENTRY_COLUMNS
+          " FROM entry e WHERE e.parent = ? AND e.name > ? AND e.made = 1 AND e.id != 1"
+          " ORDER BY e.name",
+          folder, after);
+  while (q.next()) {
+    if (part.entries.size() == max_entries || bytes > max_bytes) {
+      part.more = true;
+      break;
+    }
+    entry& e = part.entries.emplace_back(entry_from(q));
+    read_attributes(c, e);
+    bytes += e.path.size() + e.fill.size() + 200;
+    for (const auto& [key, value] : e.attributes) bytes += key.size() + value.size();
+    if (!path.empty()) e.path.insert(0, path + '/');
+  }
+  return part;
 }
 
 }  // namespace ooc::storage

@@ -5,11 +5,10 @@
 #include <mutex>
 #include <utility>
 
-#include "storage/entry_rows.hpp"
+#include "storage/file_locks.hpp"
 #include "storage/metadata_schema.hpp"
 #include "storage/name_walk.hpp"
 #include "storage/process_identity.hpp"
-#include "storage/file_locks.hpp"
 #include "storage/sqlite.hpp"
 #include "storage/store_path.hpp"
 
@@ -25,6 +24,7 @@ namespace {
 constexpr std::uint64_t max_size = std::numeric_limits<std::int64_t>::max();
 constexpr std::size_t max_fill = 1 << 16;  // bytes in one element
 constexpr std::size_t max_attribute = std::size_t{1} << 20;
+constexpr std::size_t max_attributes = std::size_t{4} << 20;  // of one entry, names included
 constexpr std::size_t max_dimensions = 32;
 
 void check_new_file(std::string_view path, const new_file& f) {
@@ -49,6 +49,13 @@ struct local_metadata::database {
   std::unique_ptr<sqlite::connection> connection;
   std::filesystem::path locks;  // the file whose byte ranges are the locks of file_locks.hpp
   process_identity me = this_process();
+  std::function<bool(const client_key&)> client_alive;  // set by servers
+
+  bool may_be_alive(const process_identity& maker) const {
+    if (client_alive)
+      if (const auto client = client_of(maker)) return client_alive(*client);
+    return storage::may_be_alive(maker);
+  }
 };
 
 local_metadata::local_metadata(const std::filesystem::path& file, std::string_view store_uuid,
@@ -58,13 +65,55 @@ local_metadata::local_metadata(const std::filesystem::path& file, std::string_vi
   db_->locks = file.parent_path() / "metadata.locks";
 }
 
-local_metadata::local_metadata(std::shared_ptr<database> db, credentials who)
-    : db_(std::move(db)), who_(who) {}
+local_metadata::local_metadata(std::shared_ptr<database> db, credentials who,
+                               std::optional<remote_call> call)
+    : db_(std::move(db)), who_(who), call_(call) {}
 
 local_metadata::~local_metadata() = default;
 
 std::shared_ptr<metadata_service> local_metadata::as(credentials who) const {
   return std::shared_ptr<metadata_service>(new local_metadata(db_, who));
+}
+
+// For servers.
+
+local_metadata local_metadata::as(credentials who, const remote_call& call) const {
+  return {db_, who, call};
+}
+
+void local_metadata::serve(std::function<bool(const client_key&)> alive) {
+  const std::lock_guard lock(db_->mutex);
+  make_call_log(*db_->connection);
+  db_->client_alive = std::move(alive);
+}
+
+void local_metadata::record(const entry& about) const {
+  if (call_ && call_->sequence != 0) log_call(*db_->connection, *call_, about);
+}
+
+std::optional<entry> local_metadata::outcome() const {
+  const std::lock_guard lock(db_->mutex);
+  return call_ ? logged_call(*db_->connection, *call_) : std::nullopt;
+}
+
+void local_metadata::forget_client(const client_key& client) {
+  const std::lock_guard lock(db_->mutex);
+  forget_calls(*db_->connection, client);
+}
+
+void local_metadata::require_maker(file_id id) const {
+  if (!call_) return;
+  query q(*db_->connection, "SELECT boot, pid_space FROM making WHERE id = ?", id);
+  if (!q.next()) return;
+  const process_identity maker{0, 0, q.text(0), q.text(1)};
+  if (client_of(maker) != call_->client)
+    refuse(EACCES, "file number " + std::to_string(id) + " is being made by another client");
+}
+
+bool local_metadata::is_maker(file_id id) const {
+  const std::lock_guard lock(db_->mutex);
+  query q(*db_->connection, "SELECT boot, pid_space FROM making WHERE id = ?", id);
+  return call_ && q.next() && client_of({0, 0, q.text(0), q.text(1)}) == call_->client;
 }
 
 // Reading.
@@ -76,6 +125,18 @@ entry local_metadata::lookup(std::string_view path) {
                     join_path(split_path(path)));
 }
 
+entry local_metadata::open(std::string_view path, bool write) {
+  const entry e = lookup(path);
+  if (e.kind == entry_kind::folder)
+    refuse(EISDIR, e.path.empty() ? "the root folder is not a file"
+                                  : quoted(path) + " is a folder, not a file");
+  if (!permits(who_, e, write ? may_read | may_write : may_read))
+    refuse(EACCES, quoted(path) + ": user " + std::to_string(who_.uid) + " may not " +
+                       (write ? "write" : "read") + " it; its owner (user " +
+                       std::to_string(e.owner) + ") can change the mode");
+  return e;
+}
+
 entry local_metadata::find(file_id id) {
   const std::lock_guard lock(db_->mutex);
   const transaction t(*db_->connection, transaction_kind::read);
@@ -84,7 +145,24 @@ entry local_metadata::find(file_id id) {
     if (!q.next())
       refuse(ENOENT, "file number " + std::to_string(id) + " has been removed from the store");
   }
-  return read_entry(*db_->connection, id, name_walk(*db_->connection, who_).path_of(id));
+  const name_walk walk(*db_->connection, who_);
+  if (call_) walk.require_way_to(id);
+  return read_entry(*db_->connection, id, walk.path_of(id));
+}
+
+folder_part local_metadata::list_part(std::string_view path, std::string_view after,
+                                      std::size_t max_entries, std::size_t max_bytes) {
+  const std::lock_guard lock(db_->mutex);
+  const transaction t(*db_->connection, transaction_kind::read);
+  const name_walk walk(*db_->connection, who_);
+  const name_walk::node n = walk.resolve(path);
+  const std::string clean = join_path(split_path(path));
+  if (n.kind == entry_kind::file) {
+    if (!after.empty()) return {};
+    return {{read_entry(*db_->connection, n.id, clean)}, false};
+  }
+  walk.require(n, may_read, path, "list it");
+  return read_folder_part(*db_->connection, n.id, clean, after, max_entries, max_bytes);
 }
 
 std::vector<entry> local_metadata::list(std::string_view path) {
@@ -125,15 +203,17 @@ entry local_metadata::create(std::string_view path, const new_file& f) {
       "INSERT INTO entry (parent, name, kind, made, owner, grp, mode, created_ns, changed_ns, size,"
       " sn, nn, sf, sparse, fill, element_type, element_size, extents, max_extent, tile)"
       " VALUES (?, ?, 2, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-      p.parent.id, p.name, f.finished, who_.uid, who_.gid, f.mode & 07777, now, now, f.size, f.striping.sn,
-      f.striping.nn, f.striping.sf, f.sparse, f.fill, f.array.element_type, f.array.element_size,
-      numbers_to_text(f.array.extents), f.array.max_extent, numbers_to_text(f.array.tile));
+      p.parent.id, p.name, f.finished, who_.uid, who_.gid, f.mode & 07777, now, now, f.size,
+      f.striping.sn, f.striping.nn, f.striping.sf, f.sparse, f.fill, f.array.element_type,
+      f.array.element_size, numbers_to_text(f.array.extents), f.array.max_extent,
+      numbers_to_text(f.array.tile));
   const auto id = static_cast<file_id>(c.last_insert_id());
-  const process_identity& me = db_->me;
+  const process_identity me = call_ ? maker_identity(call_->client) : db_->me;
   if (!f.finished)
     run(c, "INSERT INTO making VALUES (?, ?, ?, ?, ?)", id, me.pid, me.start, me.boot,
         me.pid_space);
   entry e = read_entry(c, id, join_path(split_path(path)));
+  record(e);
   t.commit();
   return e;
 }
@@ -142,12 +222,14 @@ void local_metadata::commit(file_id id) {
   const std::lock_guard lock(db_->mutex);
   auto& c = *db_->connection;
   transaction t(c, transaction_kind::write);
+  require_maker(id);
   run(c, "DELETE FROM making WHERE id = ?", id);
   if (c.changes() == 0)
     refuse(ENOENT, "file number " + std::to_string(id) +
                        " is not being made: committed already, "
                        "or swept as left by a dead process");
   run(c, "UPDATE entry SET made = 1, changed_ns = ? WHERE id = ?", now_ns(), id);
+  record();
   t.commit();
 }
 
@@ -155,6 +237,7 @@ void local_metadata::abandon(file_id id) {
   const std::lock_guard lock(db_->mutex);
   auto& c = *db_->connection;
   transaction t(c, transaction_kind::write);
+  require_maker(id);
   run(c, "DELETE FROM making WHERE id = ?", id);
   if (c.changes() == 0) return;
   run(c, "DELETE FROM entry WHERE id = ?", id);
@@ -192,6 +275,7 @@ void local_metadata::mkdir(std::string_view path, std::uint32_t mode, bool paren
     walk.require(folder, may_write | may_enter, path, "make folders there");
     folder = walk.insert_folder(folder, parts[i], mode);
   }
+  record();
   t.commit();
 }
 
@@ -225,6 +309,7 @@ void local_metadata::rename(std::string_view from, std::string_view to) {
   }
   run(c, "UPDATE entry SET parent = ?, name = ?, changed_ns = ? WHERE id = ?", target.parent.id,
       target.name, now_ns(), source.present->id);
+  record();
   t.commit();
 }
 
@@ -246,6 +331,7 @@ entry local_metadata::remove(std::string_view path) {
   run(c, "DELETE FROM attribute WHERE entry = ?", id);
   run(c, "DELETE FROM entry WHERE id = ?", id);
   if (e.kind == entry_kind::file) run(c, "INSERT INTO removed VALUES (?)", id);
+  record(e);
   t.commit();
   return e;
 }
@@ -260,6 +346,10 @@ ticket_ptr local_metadata::removal_ticket(file_id id) {
   query q(*db_->connection, "SELECT 1 FROM entry WHERE id = ?", id);
   if (q.next())
     refuse(EBUSY, "file number " + std::to_string(id) + " is in use; its shares cannot be removed");
+  // A right to remove a file that is yet to come is none to give away.
+  query last(*db_->connection, "SELECT seq FROM sqlite_sequence WHERE name = 'entry'");
+  if (call_ && (!last.next() || id > last.unsigned_integer(0)))
+    refuse(EINVAL, "file number " + std::to_string(id) + " was never in use");
   return {};
 }
 
@@ -281,11 +371,19 @@ std::vector<unfinished_file> read_unfinished(sqlite::connection& c) {
 
 }  // namespace
 
+std::vector<client_key> local_metadata::clients() const {
+  const std::lock_guard lock(db_->mutex);
+  std::vector<client_key> all = logged_clients(*db_->connection);
+  for (const auto& u : read_unfinished(*db_->connection))
+    if (const auto client = client_of(u.maker)) all.push_back(*client);
+  return all;
+}
+
 std::vector<file_id> local_metadata::unfinished() {
   const std::lock_guard lock(db_->mutex);
   std::vector<file_id> ids;
   for (const auto& u : read_unfinished(*db_->connection))
-    if (may_be_alive(u.maker)) ids.push_back(u.id);
+    if (db_->may_be_alive(u.maker)) ids.push_back(u.id);
   return ids;
 }
 
@@ -293,7 +391,7 @@ std::vector<file_id> local_metadata::dead() {
   const std::lock_guard lock(db_->mutex);
   auto& c = *db_->connection;
   for (const auto& u : read_unfinished(c)) {
-    if (may_be_alive(u.maker)) continue;
+    if (db_->may_be_alive(u.maker)) continue;
     transaction t(c, transaction_kind::write);
     run(c, "DELETE FROM making WHERE id = ?", u.id);
     if (c.changes() == 0) continue;  // another process swept it first
@@ -314,12 +412,24 @@ void local_metadata::set_size(file_id id, std::uint64_t size,
   if (size > max_size) refuse(EINVAL, "a file has at most 2^63 - 1 bytes");
   const std::lock_guard lock(db_->mutex);
   auto& c = *db_->connection;
+  transaction t(c, transaction_kind::write);
   run(c,
       "UPDATE entry SET size = ?, extents = ?, changed_ns = ? WHERE id = ? AND kind = 2 AND made = "
       "1",
       size, numbers_to_text(extents), now_ns(), id);
   if (c.changes() == 0)
     refuse(ENOENT, "file number " + std::to_string(id) + " has been removed from the store");
+  if (call_) {
+    const name_walk walk(c, who_);
+    walk.require_way_to(id);
+    const entry e = read_entry(c, id, walk.path_of(id));
+    if (!permits(who_, e, may_write) && who_.uid != e.owner)
+      refuse(EACCES, storage::quoted(e.path) + ": user " + std::to_string(who_.uid) +
+                         " may not change its size; its owner (user " + std::to_string(e.owner) +
+                         ") can change the mode");
+  }
+  record();
+  t.commit();
 }
 
 void local_metadata::set_attribute(std::string_view path, std::string_view key,
@@ -336,7 +446,13 @@ void local_metadata::set_attribute(std::string_view path, std::string_view key,
   walk.require(n, may_write, path, "change its attributes");
   run(c, "INSERT INTO attribute VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
       n.id, key, value);
+  {
+    query q(c, "SELECT sum(length(value) + length(key)) FROM attribute WHERE entry = ?", n.id);
+    if (q.next() && q.unsigned_integer(0) > max_attributes)
+      refuse(EINVAL, quoted(path) + ": the attributes of an entry have at most 4 MiB together");
+  }
   run(c, "UPDATE entry SET changed_ns = ? WHERE id = ?", now_ns(), n.id);
+  record();
   t.commit();
 }
 
@@ -351,6 +467,7 @@ void local_metadata::remove_attribute(std::string_view path, std::string_view ke
   if (c.changes() == 0)
     refuse(ENOENT, quoted(path) + " has no attribute '" + std::string(key) + "'");
   run(c, "UPDATE entry SET changed_ns = ? WHERE id = ?", now_ns(), n.id);
+  record();
   t.commit();
 }
 
@@ -362,6 +479,7 @@ void local_metadata::set_mode(std::string_view path, std::uint32_t mode) {
   const name_walk::node n = walk.resolve(path);
   walk.require_owner(n, path, "change its mode");
   run(c, "UPDATE entry SET mode = ?, changed_ns = ? WHERE id = ?", mode & 07777, now_ns(), n.id);
+  record();
   t.commit();
 }
 
@@ -374,6 +492,7 @@ void local_metadata::set_owner(std::string_view path, std::uint32_t uid, std::ui
   walk.require_owner(n, path, "give it away");
   run(c, "UPDATE entry SET owner = ?, grp = ?, changed_ns = ? WHERE id = ?", uid, gid, now_ns(),
       n.id);
+  record();
   t.commit();
 }
 

@@ -16,11 +16,15 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "storage/call_log.hpp"
+#include "storage/entry_rows.hpp"
 #include "storage/metadata_service.hpp"
 
 namespace ooc::storage {
@@ -31,10 +35,32 @@ class local_metadata final : public metadata_service {
   local_metadata(const std::filesystem::path& file, std::string_view store_uuid, credentials who);
   ~local_metadata() override;
 
-  /// The same open database for another caller; this is how a server serves its clients.
+  /// The same open database for another caller.
   std::shared_ptr<metadata_service> as(credentials who) const;
 
+  /// For servers: the same open database for one call of a client.  What it changes is recorded
+  /// with the change (call_log.hpp), files that it makes belong to the client, and calls that name
+  /// a file by its id are checked: set_size() and find() need the caller's permission, commit() and
+  /// abandon() must come from the maker, removal_ticket() is for ids that were in use.
+  local_metadata as(credentials who, const remote_call& call) const;
+  /// What this call did, if it was done before; for create() and remove() the entry it was about.
+  std::optional<entry> outcome() const;
+  /// True where the client is making this file.
+  bool is_maker(file_id id) const;
+  /// For servers, once before the first call: makes the tables that they need, and says which of
+  /// the clients that make files may still be there.  `alive` is called under the database's mutex.
+  void serve(std::function<bool(const client_key&)> alive);
+  /// The clients that the database knows: by their last call or by a file that they are making.
+  std::vector<client_key> clients() const;
+  /// The last call of this client need not be remembered any more.
+  void forget_client(const client_key& client);
+  /// list() in parts: the entries of a folder whose names are greater than `after`, until they are
+  /// `max_entries` or their texts pass `max_bytes`.
+  folder_part list_part(std::string_view path, std::string_view after, std::size_t max_entries,
+                        std::size_t max_bytes);
+
   entry lookup(std::string_view path) override;
+  entry open(std::string_view path, bool write) override;
   entry create(std::string_view path, const new_file& f) override;
   void commit(file_id id) override;
   void abandon(file_id id) override;
@@ -60,10 +86,14 @@ class local_metadata final : public metadata_service {
  private:
   struct database;  // the connection and its mutex, shared by all callers of the process
 
-  local_metadata(std::shared_ptr<database> db, credentials who);
+  local_metadata(std::shared_ptr<database> db, credentials who,
+                 std::optional<remote_call> call = std::nullopt);
+  void record(const entry& about = {}) const;  // inside the transaction
+  void require_maker(file_id id) const;
 
   std::shared_ptr<database> db_;
   credentials who_;
+  std::optional<remote_call> call_;
 };
 
 }  // namespace ooc::storage

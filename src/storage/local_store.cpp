@@ -43,8 +43,8 @@ std::shared_ptr<store_core> open_local_store(const store_url& url, const store_o
   striped_file::nodes nodes;
   for (const auto& f : folders) nodes.push_back(open_local_node(f, node));
 
-  auto core = std::make_shared<store_core>(local_url(folders), uuid, std::move(metadata),
-                                           std::move(nodes), who);
+  auto core =
+      std::make_shared<store_core>(local_url(folders), uuid, std::move(metadata), std::move(nodes));
   core->sweep();
   return core;
 }

@@ -73,7 +73,11 @@ class metadata_service {
  public:
   virtual ~metadata_service() = default;
 
+  /// What is at `path`, to look at.  On served stores it carries no ticket.
   virtual entry lookup(std::string_view path) = 0;
+  /// A file for use: its entry carries a ticket for reading, and for writing if that is asked for.
+  /// Throws EISDIR for a folder and EACCES where the caller may not.
+  virtual entry open(std::string_view path, bool write) = 0;
   /// Makes a file (its parent folders must exist) in state "being made": invisible to lookup and
   /// list until commit().  What was not committed when its maker died is swept at a later open.
   virtual entry create(std::string_view path, const new_file& f) = 0;
@@ -81,7 +85,7 @@ class metadata_service {
   /// Gives up a file that was not committed: it counts as removed, its shares are to be removed.
   virtual void abandon(file_id id) = 0;
   virtual void mkdir(std::string_view path, std::uint32_t mode, bool parents) = 0;
-  /// The entries of a folder by name, or the one entry of a file.
+  /// The entries of a folder by name, or the one entry of a file; without tickets.
   virtual std::vector<entry> list(std::string_view path) = 0;
   virtual void rename(std::string_view from, std::string_view to) = 0;
   /// Removes a file or an empty folder and returns what it was; the caller removes the shares and
@@ -107,7 +111,8 @@ class metadata_service {
   /// not yet forgotten: their shares may be removed at any time by anybody.
   virtual std::vector<file_id> dead() = 0;
 
-  /// The entry of a committed file, wherever it is now in the name space (attributes included).
+  /// The entry of a committed file, wherever it is now in the name space (attributes included), for
+  /// use as after open().
   virtual entry find(file_id id) = 0;
   /// While the guard lives, no other holder of one (of any process) can be changing the size of this
   /// file.  It goes by itself when its process dies.  Throws ETIMEDOUT after 60 s.

@@ -102,17 +102,19 @@ std::string name_walk::path_of(file_id id) const {
   return join_path(parts);
 }
 
-bool name_walk::permits(const node& n, std::uint32_t bits) const noexcept {
-  if (who_.uid == 0) return true;
-  const std::uint32_t mine = who_.uid == n.owner   ? n.mode >> 6
-                             : who_.gid == n.group ? n.mode >> 3
-                                                   : n.mode;
-  return (mine & bits) == bits;
+void name_walk::require_way_to(file_id id) const {
+  const std::string path = path_of(id);
+  auto parts = split_path(path);
+  if (parts.empty()) return;
+  parts.pop_back();
+  node n = root();
+  for (const std::string& name : parts) n = enter(n, name, path);
+  require(n, may_enter, path, "pass its folder");
 }
 
 void name_walk::require(const node& n, std::uint32_t bits, std::string_view path,
                         const char* to_do) const {
-  if (!permits(n, bits))
+  if (!permits(who_, n.owner, n.group, n.mode, bits))
     refuse(EACCES, quoted(path) + ": user " + std::to_string(who_.uid) + " may not " + to_do +
                        "; its owner (user " + std::to_string(n.owner) + ") can change the mode");
 }

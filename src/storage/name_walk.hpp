@@ -12,11 +12,10 @@
 
 #include "storage/metadata_schema.hpp"
 #include "storage/metadata_service.hpp"
+#include "storage/permission.hpp"
 #include "storage/sqlite.hpp"
 
 namespace ooc::storage {
-
-inline constexpr std::uint32_t may_read = 4, may_write = 2, may_enter = 1;
 
 /// Throws usage_error with this errno.
 [[noreturn]] void refuse(int err, const std::string& what);
@@ -53,6 +52,8 @@ class name_walk {
   /// Where `path` is or would be; its folders must exist.
   place place_for(std::string_view path) const;
   std::string path_of(file_id id) const;
+  /// Throws EACCES where the caller may not pass one of the folders on the way to `id`.
+  void require_way_to(file_id id) const;
 
   void require(const node& n, std::uint32_t bits, std::string_view path, const char* to_do) const;
   void require_owner(const node& n, std::string_view path, const char* to_do) const;
@@ -62,7 +63,6 @@ class name_walk {
 
  private:
   node enter(const node& folder, const std::string& name, std::string_view path) const;
-  bool permits(const node& n, std::uint32_t bits) const noexcept;
 
   sqlite::connection& c_;
   credentials who_;

@@ -4,6 +4,7 @@
 
 #include "oocarray/error.hpp"
 #include "storage/local_store.hpp"
+#include "storage/remote/remote_store.hpp"
 #include "storage/store_core.hpp"
 #include "storage/store_url.hpp"
 
@@ -12,13 +13,10 @@ namespace ooc {
 store store::open(std::string_view url, const store_options& options) {
   const storage::store_url parsed = storage::parse_store_url(url);
   if (parsed.scheme == "local") return store(storage::open_local_store(parsed, options));
-  if (parsed.scheme == "ooc")
-    throw usage_error(errc::not_a_store, "store '" + std::string(url) +
-                                             "': this build has no network client; use a store on "
-                                             "this machine, local:FOLDER[,FOLDER...]");
-  throw usage_error(errc::not_a_store, "store '" + std::string(url) + "': scheme '" +
-                                           parsed.scheme +
-                                           "' is unknown; write local:FOLDER[,FOLDER...]");
+  if (parsed.scheme == "ooc") return store(storage::open_remote_store(parsed, options));
+  throw usage_error(errc::not_a_store,
+                    "store '" + std::string(url) + "': scheme '" + parsed.scheme +
+                        "' is unknown; write local:FOLDER[,FOLDER...] or ooc://HOST[:PORT]");
 }
 
 std::string store::url() const {

@@ -66,7 +66,13 @@ void check_file(store_core& core, const entry& e, check_result& result,
   shape->sparse = e.sparse;
   shape->fill = e.fill;
   shape->name = e.path;
-  shape->ticket = e.ticket;
+  try {
+    shape->ticket = core.metadata().find(e.id).ticket;
+  } catch (const error& gone) {
+    if (gone.code() == std::errc::no_such_file_or_directory) return;
+    result.problems.push_back(gone.what());
+    return;
+  }
   const auto& nodes = core.nodes();
   if (e.striping.nn == 0 || e.striping.nn > nodes.size() || e.striping.sn >= nodes.size() ||
       e.striping.sf == 0) {

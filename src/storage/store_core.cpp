@@ -14,29 +14,14 @@ constexpr std::uint64_t max_size = std::numeric_limits<std::int64_t>::max();
   throw usage_error(errc::invalid_request, "'" + path + "': " + why);
 }
 
-void check_permission(const entry& e, open_mode mode, credentials who) {
-  if (who.uid == 0) return;
-  const std::uint32_t wanted = mode == open_mode::read ? 4 : 6;
-  const std::uint32_t granted = who.uid == e.owner   ? e.mode >> 6
-                                : who.gid == e.group ? e.mode >> 3
-                                                     : e.mode;
-  if ((granted & wanted) == wanted) return;
-  throw usage_error({EACCES, std::generic_category()},
-                    "'" + e.path + "': user " + std::to_string(who.uid) + " may not " +
-                        (mode == open_mode::read ? "read" : "write") + " it; its owner (user " +
-                        std::to_string(e.owner) + ") can change the mode");
-}
-
 }  // namespace
 
 store_core::store_core(std::string url, std::string uuid,
-                       std::shared_ptr<metadata_service> metadata, striped_file::nodes nodes,
-                       credentials who)
+                       std::shared_ptr<metadata_service> metadata, striped_file::nodes nodes)
     : url_(std::move(url)),
       uuid_(std::move(uuid)),
       metadata_(std::move(metadata)),
-      nodes_(std::move(nodes)),
-      who_(who) {}
+      nodes_(std::move(nodes)) {}
 
 opened_file store_core::opened(entry e) const {
   const striping& s = e.striping;
@@ -57,13 +42,7 @@ opened_file store_core::opened(entry e) const {
 }
 
 opened_file store_core::open(std::string_view path, open_mode mode) {
-  entry e = metadata_->lookup(path);
-  if (e.kind == entry_kind::folder)
-    throw usage_error({EISDIR, std::generic_category()},
-                      e.path.empty() ? "the root folder is not a file"
-                                     : "'" + e.path + "' is a folder, not a file");
-  check_permission(e, mode, who_);
-  return opened(std::move(e));
+  return opened(metadata_->open(path, mode == open_mode::read_write));
 }
 
 new_file store_core::checked(std::string_view path, const new_file& f, bool finished) const {

@@ -27,7 +27,7 @@ enum class open_mode { read, read_write };
 class store_core {
  public:
   store_core(std::string url, std::string uuid, std::shared_ptr<metadata_service> metadata,
-             striped_file::nodes nodes, credentials who);
+             striped_file::nodes nodes);
 
   /// Checks the caller's permission; throws EACCES, ENOENT, EISDIR.
   opened_file open(std::string_view path, open_mode mode);
@@ -77,7 +77,6 @@ class store_core {
   std::string uuid_;
   std::shared_ptr<metadata_service> metadata_;
   striped_file::nodes nodes_;
-  credentials who_;
 };
 
 }  // namespace ooc::storage

@@ -2,11 +2,9 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <fstream>
@@ -15,6 +13,7 @@
 #include <thread>
 
 #include "oocarray/error.hpp"
+#include "storage/durable_file.hpp"
 #include "storage/metadata_schema.hpp"
 
 namespace ooc::storage {
@@ -196,39 +195,6 @@ class folder_locks {
  private:
   std::vector<int> fds_;
 };
-
-std::string new_uuid() {
-  std::array<unsigned char, 16> b{};
-  if (::getrandom(b.data(), b.size(), 0) != static_cast<ssize_t>(b.size()))
-    fail(last_error(), "no random numbers for the identity of a new store");
-  b[6] = static_cast<unsigned char>((b[6] & 0x0f) | 0x40);
-  b[8] = static_cast<unsigned char>((b[8] & 0x3f) | 0x80);
-  std::string s;
-  for (std::size_t i = 0; i < b.size(); ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) s += '-';
-    s += "0123456789abcdef"[b[i] >> 4];
-    s += "0123456789abcdef"[b[i] & 15];
-  }
-  return s;
-}
-
-void sync_folder(const fs::path& folder) {
-  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  const bool ok = fd >= 0 && ::fsync(fd) == 0;
-  const auto why = last_error();
-  if (fd >= 0) ::close(fd);
-  if (!ok) fail(why, "folder " + in_quotes(folder) + " cannot be synced");
-}
-
-void write_durably(const fs::path& file, const std::string& text) {
-  const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (fd < 0) fail(last_error(), in_quotes(file) + " cannot be made");
-  const bool ok = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-                  ::fsync(fd) == 0;
-  const auto why = last_error();
-  ::close(fd);
-  if (!ok) fail(why, in_quotes(file) + " cannot be written");
-}
 
 void finish(const fs::path& folder) {
   if (::rename((folder / unfinished_node_file_name).c_str(), (folder / node_file_name).c_str()) !=

@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "oocarray/error.hpp"
+#include "storage/wire/address.hpp"
 
 namespace ooc::storage {
 
@@ -91,6 +92,23 @@ std::vector<fs::path> local_folders(const store_url& url) {
                           "'; give each I/O node a folder of its own");
     }
   return folders;
+}
+
+std::string server_address_of(const store_url& url) {
+  const std::string whole = url.scheme + ":" + url.rest;
+  std::string_view rest = url.rest;
+  try {
+    if (rest.starts_with("unix:")) return wire::parse_address(rest).text();
+    if (!rest.starts_with("//")) refuse(whole, "write ooc://HOST[:PORT]");
+    rest.remove_prefix(2);
+    if (rest.ends_with('/')) rest.remove_suffix(1);
+    if (rest.empty() || rest.find_first_of("/@?#") != rest.npos)
+      refuse(whole, "write ooc://HOST[:PORT], without anything after it");
+    return wire::parse_address(rest, "7420").text();
+  } catch (const usage_error& e) {
+    if (e.code() == errc::not_a_store) throw;
+    refuse(whole, e.what());
+  }
 }
 
 std::string local_url(const std::vector<fs::path>& folders) {

@@ -21,6 +21,10 @@ store_url parse_store_url(std::string_view url);
 /// malformed escape and for the same folder twice, io_error where a folder cannot be reached.
 std::vector<std::filesystem::path> local_folders(const store_url& url);
 
+/// The address of the metadata server in an "ooc:" URL: "host:port", "[v6]:port" (port 7420 where
+/// none is given) or, from "ooc:unix:/path", "unix:/path".  Throws usage_error (errc::not_a_store).
+std::string server_address_of(const store_url& url);
+
 /// The URL of a store in these folders; local_folders() reads it back.
 std::string local_url(const std::vector<std::filesystem::path>& folders);
 

@@ -346,8 +346,7 @@ TEST_CASE("a dirty block survives a failed write, and a failed read is an error,
   ooc::testing::memory_store inner(2);
   auto faulty = std::make_shared<ooc::storage::faulty_io_service>(inner.nodes[1]);
   const ooc::store s(std::make_shared<ooc::storage::store_core>(
-      "memory:", "test", inner.metadata, ooc::storage::striped_file::nodes{inner.nodes[0], faulty},
-      ooc::storage::credentials{}));
+      "memory:", "test", inner.metadata, ooc::storage::striped_file::nodes{inner.nodes[0], faulty}));
   ooc::runtime rt(plain(8_MiB));
   const std::error_code broken(EIO, std::generic_category());
   auto f = ooc::block_file::create(rt, s, "m", paper);

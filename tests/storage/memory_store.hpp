@@ -25,7 +25,7 @@ struct memory_store {
       nodes.push_back(std::make_shared<memory_io_service>("memory" + std::to_string(i)));
       all.push_back(nodes.back());
     }
-    core = std::make_shared<store_core>("memory:", "test", metadata, all, who);
+    core = std::make_shared<store_core>("memory:", "test", metadata, all);
   }
 
   std::filesystem::path database() const { return folder / "metadata.sqlite"; }

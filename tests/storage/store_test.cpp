@@ -175,7 +175,7 @@ TEST_CASE("permission is checked at open") {
   const auto as = [&](std::uint32_t uid, std::uint32_t gid) {
     const credentials who{uid, gid};
     return store_core("memory:", "test", dynamic_cast<local_metadata&>(*s.metadata).as(who),
-                      s.core->nodes(), who);
+                      s.core->nodes());
   };
   CHECK(code_of([&] { as(2000, 1000).open("a", open_mode::read); }) == std::error_code());
   CHECK(code_of([&] { as(2000, 1000).open("a", open_mode::read_write); }, "'a'").value() == EACCES);
@@ -227,7 +227,9 @@ TEST_CASE("URLs name folders, with escapes for commas and percent signs") {
 }
 
 TEST_CASE("unknown schemes and network stores are refused with a remedy") {
-  CHECK(code_of([] { store::open("ooc://head:7420"); }, "no network client") == errc::not_a_store);
+  CHECK(code_of([] { store::open("ooc:head"); }, "ooc://HOST") == errc::not_a_store);
+  CHECK(code_of([] { store::open("ooc://head/a"); }, "ooc://HOST") == errc::not_a_store);
+  CHECK(code_of([] { store::open("ooc://:0:1"); }, "ooc:") == errc::not_a_store);
   CHECK(code_of([] { store::open("http://x"); }, "local:") == errc::not_a_store);
 }
 

@@ -232,7 +232,7 @@ TEST_CASE("bad command lines are one line and status 1") {
   sh.refused("stat", "PATH");
   sh.refused("ls", "no store", "OOC_STORE=");
   sh.refused("ls --store local:/nowhere/at/all", "/nowhere/at/all");
-  sh.refused("ls --store ooc://head:7420", "network");
+  sh.refused("ls --store ooc://127.0.0.1:1", "start the server");
   sh.refused("--store local:relative/missing ls", "relative/missing");
   sh.refused("export x y --buffer 1Q", "1Q");
   sh.refused("import nothing x --type u1 --shape 1", "nothing");

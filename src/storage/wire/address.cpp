@@ -22,6 +22,8 @@ namespace {
                                                "; write HOST:PORT, [IPv6]:PORT or unix:/PATH");
 }
 
+}  // namespace
+
 bool is_loopback(const sockaddr* a) noexcept {
   if (a->sa_family == AF_UNIX) return true;
   if (a->sa_family == AF_INET)
@@ -31,8 +33,6 @@ bool is_loopback(const sockaddr* a) noexcept {
   if (IN6_IS_ADDR_V4MAPPED(&v6)) return v6.s6_addr[12] == 127;
   return IN6_IS_ADDR_LOOPBACK(&v6);
 }
-
-}  // namespace
 
 std::string server_address::text() const {
   if (host.empty()) return "unix:" + path;

@@ -1,6 +1,8 @@
 // Where a server listens: "host:port", "[v6]:port" or "unix:/path".
 #pragma once
 
+#include <sys/socket.h>
+
 #include <boost/asio/awaitable.hpp>
 #include <cstdint>
 #include <string>
@@ -30,6 +32,9 @@ boost::asio::awaitable<std::vector<boost::asio::generic::stream_protocol::endpoi
 /// What a connection of ours wants of its socket: no delay for small frames, and an end to peers
 /// that have vanished.
 void tune(stream_socket& s) noexcept;
+
+/// True for Unix sockets and for addresses that only this machine reaches.
+bool is_loopback(const sockaddr* address) noexcept;
 
 /// True where the other end is on this machine: a Unix socket or a loopback address.
 bool same_machine(const stream_socket& s) noexcept;

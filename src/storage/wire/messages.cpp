@@ -1,7 +1,5 @@
 #include "storage/wire/messages.hpp"
 
-#include <cstring>
-
 #include "wire/messages.pb.h"
 
 namespace ooc::wire {
@@ -89,8 +87,8 @@ io_request decode_io_request(std::string_view body) {
   f->striping = {file.sn(), file.nn(), file.sf()};
   f->size = file.size();
   f->sparse = file.sparse();
-  f->fill.resize(file.fill().size());
-  std::memcpy(f->fill.data(), file.fill().data(), f->fill.size());
+  const auto* fill = reinterpret_cast<const std::byte*>(file.fill().data());
+  f->fill.assign(fill, fill + file.fill().size());
   f->name = file.name();
   if (f->size >= max_size) refuse("a file of 2^63 bytes or more");
   if (f->striping.nn != 0 && f->striping.sf > max_size / f->striping.nn)

@@ -1,0 +1,85 @@
+// How an I/O server makes itself known to the metadata server: it connects, registers, sends a sign
+// of life every 2 s, and connects again, with growing pauses, whenever that fails.
+//
+// A thread of its own does this.  Nothing here stops the I/O server from serving while the metadata
+// server is away.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "storage/remote/server_connection.hpp"
+#include "storage/wire/capability.hpp"
+#include "storage/wire/cluster_key.hpp"
+
+namespace ooc::servers {
+
+struct registration_options {
+  std::string metadata_server;         ///< its address
+  wire::key_ptr key;                   ///< empty: none
+  std::uint32_t node = 0;              ///< index in the store
+  std::string node_uuid;               ///< of the folder with the shares
+  std::string store_uuid;              ///< that the folder belongs to; empty: to none yet
+  std::vector<std::string> addresses;  ///< where clients find the server
+  std::uint64_t incarnation = 0;
+  std::string name;  ///< program and process, for the log over there
+};
+
+/// What the metadata server says of the store.
+struct registered_store {
+  std::string uuid;
+  wire::capability_public_key capability_key{};
+  std::uint32_t nodes = 0;
+};
+
+struct disk_space {
+  std::uint64_t bytes = 0;
+  std::uint64_t free = 0;
+};
+
+/// All are called on the registration's thread.
+struct registration_events {
+  std::function<void(const registered_store&)>
+      registered;                       ///< at first, and after each reconnection
+  std::function<void(bool)> reachable;  ///< whether the metadata server answers; at each change
+  std::function<void(const std::string& why)>
+      refused;                        ///< it does not want this server; tried again
+  std::function<disk_space()> space;  ///< of the disk with the shares
+};
+
+class registration {
+ public:
+  registration(registration_options options, registration_events events);
+  ~registration();
+  registration(const registration&) = delete;
+  registration& operator=(const registration&) = delete;
+
+  void start();
+  /// Returns when the thread has ended.
+  void stop();
+
+ private:
+  void run();
+  void live();
+  bool pause(std::chrono::milliseconds t);
+  void set_reachable(bool yes);
+
+  const registration_options options_;
+  const registration_events events_;
+  storage::server_connection connection_;
+  std::uint32_t connections_ = 0;
+  std::string store_uuid_;
+  bool reachable_ = false;
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace ooc::servers

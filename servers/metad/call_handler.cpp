@@ -1,0 +1,245 @@
+#include "metad/call_handler.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "storage/permission.hpp"
+#include "storage/wire/metadata_messages.hpp"
+
+namespace ooc::metad {
+
+namespace pb = wire::pb;
+using storage::entry;
+using storage::local_metadata;
+
+namespace {
+
+constexpr std::size_t max_listed = 1000;           // entries in one answer
+constexpr std::size_t max_listed_bytes = 1 << 20;  // about, of their texts
+constexpr std::size_t max_ids = 100'000;           // in one answer
+constexpr std::uint32_t maker_rights =
+    wire::right_read | wire::right_write | wire::right_make | wire::right_remove;
+
+[[noreturn]] void refuse(int error, const std::string& why) {
+  throw usage_error({error, std::generic_category()}, why);
+}
+
+/// A part of `ids` in ascending order, those above `after`.
+void write_ids(std::vector<file_id> ids, file_id after, pb::Answer& a) {
+  std::sort(ids.begin(), ids.end());
+  const auto first = std::upper_bound(ids.begin(), ids.end(), after);
+  const auto n = std::min<std::size_t>(max_ids, static_cast<std::size_t>(ids.end() - first));
+  a.mutable_ids()->Add(first, first + static_cast<std::ptrdiff_t>(n));
+  a.set_more(first + static_cast<std::ptrdiff_t>(n) != ids.end());
+}
+
+/// Of `wanted`, what `who` may do with the file.
+std::uint32_t granted(storage::credentials who, const entry& e, std::uint32_t wanted) {
+  std::uint32_t rights = 0;
+  if (storage::permits(who, e, storage::may_read)) rights |= wire::right_read;
+  if (storage::permits(who, e, storage::may_write)) rights |= wire::right_write;
+  return rights & wanted;
+}
+
+}  // namespace
+
+call_handler::call_handler(const metadata_folder& folder, std::chrono::seconds capability_life,
+                           std::function<bool(const client_key&)> alive)
+    : metadata_(folder.database(), folder.store_uuid(), {0, 0}),
+      leases_(folder),
+      signer_(folder.signing_key()),
+      store_uuid_(folder.store_uuid()),
+      capability_life_(capability_life) {
+  metadata_.serve(std::move(alive));
+}
+
+std::vector<client_key> call_handler::remembered() const {
+  std::vector<client_key> all = metadata_.clients();
+  for (const client_key& c : leases_.clients()) all.push_back(c);
+  return all;
+}
+
+void call_handler::end(const client_key& client) {
+  leases_.drop_all(client);
+  metadata_.forget_client(client);
+  (void)metadata_.dead();  // moves there what its makers have left behind
+}
+
+pb::Answer call_handler::answer(const caller& from, const pb::Call& c) {
+  ++calls_;
+  if (pb::Operation_IsValid(c.op())) ++by_operation_[c.op()];
+  const bool changes = c.op() >= pb::OP_CREATE;
+  if (changes != (c.sequence() != 0))
+    refuse(EINVAL, "calls that change something carry a sequence number, and only they");
+  local_metadata as = metadata_.as(from.who, {from.client, c.sequence()});
+  pb::Answer a;
+  if (!changes)
+    look(as, from, c, a);
+  else if (!c.again() || !answer_again(as, from, c, a))
+    change(as, from, c, a);
+  return a;
+}
+
+void call_handler::give_ticket(const caller& from, file_id file, std::uint32_t rights,
+                               pb::Answer& a) {
+  wire::capability cap;
+  cap.file = file;
+  cap.rights = rights;
+  cap.uid = from.who.uid;
+  cap.expiry = wire::seconds_now() + capability_life_.count();
+  cap.serial = ++serial_;
+  cap.store_uuid = store_uuid_;
+  a.set_ticket(signer_.sign(cap));
+  a.set_ticket_seconds(capability_life_.count());
+  a.set_ticket_rights(rights);
+}
+
+void call_handler::look(local_metadata& as, const caller& from, const pb::Call& c, pb::Answer& a) {
+  switch (c.op()) {
+    case pb::OP_LOOKUP:
+      wire::write_entry(as.lookup(c.path()), *a.mutable_entry());
+      return;
+    case pb::OP_OPEN: {
+      const entry e = as.open(c.path(), (c.rights() & wire::right_write) != 0);
+      wire::write_entry(e, *a.mutable_entry());
+      return give_ticket(from, e.id, granted(from.who, e, c.rights()), a);
+    }
+    case pb::OP_FIND: {
+      const entry e = as.find(c.id());
+      wire::write_entry(e, *a.mutable_entry());
+      const std::uint32_t rights = granted(from.who, e, c.rights());
+      if (rights != 0) give_ticket(from, e.id, rights, a);
+      return;
+    }
+    case pb::OP_LIST:
+      return list(as, c, a);
+    case pb::OP_FILES:
+      return write_ids(as.files(), c.id(), a);
+    case pb::OP_UNFINISHED:
+      return write_ids(as.unfinished(), c.id(), a);
+    case pb::OP_DEAD:
+      return write_ids(as.dead(), c.id(), a);
+    case pb::OP_TICKET:
+      return renew_ticket(as, from, c, a);
+    case pb::OP_REMOVAL_TICKET:
+      as.removal_ticket(c.id());
+      return give_ticket(from, c.id(), wire::right_remove, a);
+    case pb::OP_SYNC:
+      return as.sync();
+    case pb::OP_TAKE_LEASE:
+      return take_lease(as, from, c, a);
+    case pb::OP_DROP_LEASE:
+      return leases_.drop(from.client, c.lease());
+    default:
+      refuse(ENOSYS, "call " + std::to_string(c.op()) + " is not known to this server");
+  }
+}
+
+void call_handler::change(local_metadata& as, const caller& from, const pb::Call& c,
+                          pb::Answer& a) {
+  switch (c.op()) {
+    case pb::OP_CREATE: {
+      const storage::new_file f = wire::read_new_file(c.file());
+      const entry e = as.create(c.path(), f);
+      wire::write_entry(e, *a.mutable_entry());
+      if (!f.finished) give_ticket(from, e.id, maker_rights, a);
+      return;
+    }
+    case pb::OP_COMMIT:
+      return as.commit(c.id());
+    case pb::OP_ABANDON:
+      return as.abandon(c.id());
+    case pb::OP_MKDIR:
+      return as.mkdir(c.path(), c.mode(), c.parents());
+    case pb::OP_RENAME:
+      return as.rename(c.path(), c.to());
+    case pb::OP_REMOVE: {
+      const entry e = as.remove(c.path());
+      wire::write_entry(e, *a.mutable_entry());
+      if (e.kind == storage::entry_kind::file) give_ticket(from, e.id, wire::right_remove, a);
+      return;
+    }
+    case pb::OP_FORGET:
+      return as.forget(c.id());
+    case pb::OP_SET_SIZE:
+      return as.set_size(c.id(), c.size(), {c.extents().begin(), c.extents().end()});
+    case pb::OP_SET_ATTRIBUTE:
+      return as.set_attribute(c.path(), c.key(), c.value());
+    case pb::OP_REMOVE_ATTRIBUTE:
+      return as.remove_attribute(c.path(), c.key());
+    case pb::OP_SET_MODE:
+      return as.set_mode(c.path(), c.mode());
+    case pb::OP_SET_OWNER:
+      return as.set_owner(c.path(), c.uid(), c.gid());
+    default:
+      refuse(ENOSYS, "call " + std::to_string(c.op()) + " is not known to this server");
+  }
+}
+
+/// The answer to a call that was made before, if it was carried out then.
+bool call_handler::answer_again(local_metadata& as, const caller& from, const pb::Call& c,
+                                pb::Answer& a) {
+  const auto done = as.outcome();
+  if (!done) return false;
+  if (c.op() == pb::OP_REMOVE) {
+    entry e = *done;
+    e.path = c.path();
+    wire::write_entry(e, *a.mutable_entry());
+    if (e.kind == storage::entry_kind::file) give_ticket(from, e.id, wire::right_remove, a);
+  }
+  if (c.op() == pb::OP_CREATE) {
+    entry e = *done;
+    e.path = c.path();
+    e.owner = from.who.uid;
+    e.group = from.who.gid;
+    const storage::new_file f = wire::read_new_file(c.file());
+    e.mode = f.mode & 07777;
+    e.sparse = f.sparse;
+    e.fill = f.fill;
+    e.array = f.array;
+    wire::write_entry(e, *a.mutable_entry());
+    if (!f.finished) give_ticket(from, e.id, maker_rights, a);
+  }
+  return true;
+}
+
+void call_handler::list(local_metadata& as, const pb::Call& c, pb::Answer& a) {
+  const auto part = as.list_part(c.path(), c.after(), max_listed, max_listed_bytes);
+  for (const entry& e : part.entries) wire::write_entry(e, *a.add_entries());
+  a.set_more(part.more);
+}
+
+void call_handler::take_lease(local_metadata& as, const caller& from, const pb::Call& c,
+                              pb::Answer& a) {
+  if (c.lease_kind() < pb::LEASE_SIZE || c.lease_kind() > pb::LEASE_WRITER_TOGETHER)
+    refuse(EINVAL, "a lease of kind " + std::to_string(c.lease_kind()));
+  const entry e = as.find(c.id());
+  if (!storage::permits(from.who, e, storage::may_write) && from.who.uid != e.owner)
+    refuse(EACCES, "'" + e.path + "': user " + std::to_string(from.who.uid) +
+                       " may not write it; its owner (user " + std::to_string(e.owner) +
+                       ") can change the mode");
+  a.set_granted(
+      leases_.take(from.client, c.lease(), c.id(), static_cast<lease_kind>(c.lease_kind())));
+}
+
+/// A new capability for one that a client holds.  The owner may keep what it has, whatever the
+/// mode.
+void call_handler::renew_ticket(local_metadata& as, const caller& from, const pb::Call& c,
+                                pb::Answer& a) {
+  if (as.is_maker(c.id())) return give_ticket(from, c.id(), c.rights() & maker_rights, a);
+  if (c.rights() == wire::right_remove) {
+    as.removal_ticket(c.id());
+    return give_ticket(from, c.id(), wire::right_remove, a);
+  }
+  const entry e = as.find(c.id());
+  const std::uint32_t wanted = c.rights() & (wire::right_read | wire::right_write);
+  const std::uint32_t rights = from.who.uid == e.owner ? wanted : granted(from.who, e, wanted);
+  if (rights != wanted)
+    refuse(EACCES, "'" + e.path + "': user " + std::to_string(from.who.uid) +
+                       " may not use it as before; its owner (user " + std::to_string(e.owner) +
+                       ") has changed the mode");
+  give_ticket(from, c.id(), rights, a);
+}
+
+}  // namespace ooc::metad

@@ -1,0 +1,71 @@
+// Runs the calls of clients on the name space: from the message of a call to the message of its
+// answer.
+//
+// Used by one thread: calls take their turns, and a call that changes something is complete before
+// the next one begins.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "metad/lease_table.hpp"
+#include "metad/metadata_folder.hpp"
+#include "storage/local_metadata.hpp"
+#include "storage/wire/capability.hpp"
+#include "wire/metadata.pb.h"
+
+namespace ooc::metad {
+
+/// Whose call it is.
+struct caller {
+  client_key client{};
+  storage::credentials who;
+};
+
+class call_handler {
+ public:
+  call_handler(const metadata_folder& folder, std::chrono::seconds capability_life,
+               std::function<bool(const client_key&)> alive);
+
+  /// Throws what the metadata service throws, and usage_error for a call that cannot be meant.
+  wire::pb::Answer answer(const caller& from, const wire::pb::Call& c);
+  /// The client is gone for good: its leases end, and what it was making is abandoned.
+  void end(const client_key& client);
+
+  /// Clients of an earlier incarnation that may come back: they hold something.
+  std::vector<client_key> remembered() const;
+
+  const wire::capability_public_key& public_key() const noexcept { return signer_.public_key(); }
+  std::uint64_t calls() const noexcept { return calls_; }
+  const std::map<int, std::uint64_t>& calls_by_operation() const noexcept { return by_operation_; }
+  const lease_table& leases() const noexcept { return leases_; }
+
+ private:
+  void look(storage::local_metadata& as, const caller& from, const wire::pb::Call& c,
+            wire::pb::Answer& a);
+  void change(storage::local_metadata& as, const caller& from, const wire::pb::Call& c,
+              wire::pb::Answer& a);
+  bool answer_again(storage::local_metadata& as, const caller& from, const wire::pb::Call& c,
+                    wire::pb::Answer& a);
+  void list(storage::local_metadata& as, const wire::pb::Call& c, wire::pb::Answer& a);
+  void take_lease(storage::local_metadata& as, const caller& from, const wire::pb::Call& c,
+                  wire::pb::Answer& a);
+  void give_ticket(const caller& from, file_id file, std::uint32_t rights, wire::pb::Answer& a);
+  void renew_ticket(storage::local_metadata& as, const caller& from, const wire::pb::Call& c,
+                    wire::pb::Answer& a);
+
+  storage::local_metadata metadata_;
+  lease_table leases_;
+  wire::capability_signer signer_;
+  const std::string store_uuid_;
+  const std::chrono::seconds capability_life_;
+  std::uint64_t serial_ = 0;
+  std::uint64_t calls_ = 0;
+  std::map<int, std::uint64_t> by_operation_;
+};
+
+}  // namespace ooc::metad

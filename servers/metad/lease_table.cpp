@@ -1,0 +1,91 @@
+#include "metad/lease_table.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "storage/metadata_schema.hpp"
+
+namespace ooc::metad {
+
+using storage::sqlite::query;
+using storage::sqlite::run;
+
+namespace {
+
+std::vector<std::byte> blob_of(const client_key& client) {
+  std::vector<std::byte> b(client.size());
+  std::memcpy(b.data(), client.data(), b.size());
+  return b;
+}
+
+}  // namespace
+
+lease_table::lease_table(const metadata_folder& folder)
+    : connection_(storage::open_metadata_database(folder.database(), folder.store_uuid())) {
+  connection_->execute(
+      "CREATE TABLE IF NOT EXISTS lease (client BLOB NOT NULL, number INTEGER NOT NULL,"
+      " file INTEGER NOT NULL, kind INTEGER NOT NULL, PRIMARY KEY (client, number)) WITHOUT ROWID");
+  query q(*connection_, "SELECT client, number, file, kind FROM lease");
+  while (q.next()) {
+    client_key client{};
+    const auto blob = q.blob(0);
+    std::memcpy(client.data(), blob.data(), std::min(blob.size(), client.size()));
+    remember(client, q.unsigned_integer(1),
+             {q.unsigned_integer(2), static_cast<lease_kind>(q.integer(3))});
+  }
+}
+
+void lease_table::remember(const client_key& client, std::uint64_t number, const lease& l) {
+  leases_[client][number] = l;
+  held_.emplace(l.file, l.kind);
+}
+
+bool lease_table::in_the_way(file_id file, lease_kind kind) const {
+  const auto [first, last] = held_.equal_range(file);
+  return std::any_of(first, last, [&](const auto& held) {
+    const lease_kind other = held.second;
+    if (kind == lease_kind::size || other == lease_kind::size) return kind == other;
+    return kind == lease_kind::writer_alone || other == lease_kind::writer_alone;
+  });
+}
+
+bool lease_table::take(const client_key& client, std::uint64_t number, file_id file,
+                       lease_kind kind) {
+  if (const auto mine = leases_.find(client); mine != leases_.end())
+    if (const auto l = mine->second.find(number); l != mine->second.end())
+      return l->second.file == file && l->second.kind == kind;
+  if (in_the_way(file, kind)) return false;
+  run(*connection_, "INSERT INTO lease VALUES (?, ?, ?, ?)", blob_of(client), number, file,
+      static_cast<int>(kind));
+  remember(client, number, {file, kind});
+  return true;
+}
+
+void lease_table::drop(const client_key& client, std::uint64_t number) {
+  const auto mine = leases_.find(client);
+  if (mine == leases_.end()) return;
+  const auto l = mine->second.find(number);
+  if (l == mine->second.end()) return;
+  run(*connection_, "DELETE FROM lease WHERE client = ? AND number = ?", blob_of(client), number);
+  const auto [first, last] = held_.equal_range(l->second.file);
+  held_.erase(
+      std::find_if(first, last, [&](const auto& held) { return held.second == l->second.kind; }));
+  mine->second.erase(l);
+  if (mine->second.empty()) leases_.erase(mine);
+}
+
+void lease_table::drop_all(const client_key& client) {
+  while (holds_any(client)) drop(client, leases_.at(client).begin()->first);
+}
+
+std::vector<client_key> lease_table::clients() const {
+  std::vector<client_key> all;
+  for (const auto& [client, leases] : leases_) all.push_back(client);
+  return all;
+}
+
+std::size_t lease_table::size() const {
+  return held_.size();
+}
+
+}  // namespace ooc::metad

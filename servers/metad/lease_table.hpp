@@ -1,0 +1,53 @@
+// Who holds the locks and claims of files: leases of clients, by file.
+//
+// They are kept in the database too, so that a server that was killed knows them again.  Used by
+// one thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "metad/metadata_folder.hpp"
+#include "storage/call_log.hpp"
+#include "storage/io_service.hpp"
+#include "storage/sqlite.hpp"
+
+namespace ooc::metad {
+
+using storage::client_key;
+using storage::file_id;
+
+/// Leases of the same file that exclude each other: all of `size`; `writer_alone` every writer.
+enum class lease_kind : std::uint8_t { size = 1, writer_alone = 2, writer_together = 3 };
+
+class lease_table {
+ public:
+  /// Opens the database of the name space, in which it has a table of its own.
+  explicit lease_table(const metadata_folder& folder);
+
+  /// True where the client now has the lease with this number of its own, or had it already; false
+  /// where another lease is in the way.
+  bool take(const client_key& client, std::uint64_t number, file_id file, lease_kind kind);
+  void drop(const client_key& client, std::uint64_t number);
+  void drop_all(const client_key& client);
+
+  bool holds_any(const client_key& client) const { return leases_.count(client) != 0; }
+  std::vector<client_key> clients() const;
+  std::size_t size() const;
+
+ private:
+  struct lease {
+    file_id file = 0;
+    lease_kind kind{};
+  };
+  bool in_the_way(file_id file, lease_kind kind) const;
+  void remember(const client_key& client, std::uint64_t number, const lease& l);
+
+  std::unique_ptr<storage::sqlite::connection> connection_;
+  std::map<client_key, std::map<std::uint64_t, lease>> leases_;
+  std::multimap<file_id, lease_kind> held_;
+};
+
+}  // namespace ooc::metad

@@ -1,0 +1,71 @@
+// ooc-metad: the metadata server of a store.
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <iostream>
+
+#include "common/command_line.hpp"
+#include "common/run.hpp"
+#include "metad/metad_server.hpp"
+#include "oocarray/error.hpp"
+
+namespace {
+
+using namespace ooc;
+namespace po = boost::program_options;
+
+std::chrono::seconds seconds(const servers::server_command_line& line, const char* name) {
+  const auto n = line.get<unsigned>(name);
+  if (n == 0)
+    throw usage_error(errc::invalid_request, std::string("--") + name + " 0: give seconds");
+  return std::chrono::seconds(n);
+}
+
+int run(int argc, char** argv) {
+  servers::server_command_line line(
+      "ooc-metad", "Keeps the name space of a store; its data are on I/O servers (ooc-iod).");
+  line.option()("folder", po::value<std::string>()->required(),
+                "where the metadata are kept; made into a store if missing or empty")(
+      "listen", po::value<std::vector<std::string>>()->composing(),
+      "ADDRESS:PORT, [IPv6]:PORT or unix:/PATH; several may be given (default 127.0.0.1:7420)")(
+      "nodes", po::value<std::uint32_t>()->default_value(0),
+      "number of I/O servers; needed when the store is made")(
+      "key", po::value<std::string>()->default_value(""),
+      "file with the cluster key (default $OOC_KEY, ~/.config/oocarray/key); without a key only "
+      "this machine is served")("max-connections", po::value<unsigned>()->default_value(1024),
+                                "at once")(
+      "grace", po::value<unsigned>()->default_value(30),
+      "seconds a client that lost its connection may take to come back")(
+      "capability-life", po::value<unsigned>()->default_value(3600),
+      "seconds that the right to a file holds before it must be renewed")(
+      "forget-node", po::value<std::uint32_t>(),
+      "forget which folder this node had: another, empty one may take its place");
+  if (!line.parse(argc, argv)) return 0;
+
+  metad::metad_options o;
+  o.folder = line.get<std::string>("folder");
+  o.nodes = line.get<std::uint32_t>("nodes");
+  o.owner = {::geteuid(), ::getegid()};
+  o.listen = line.has("listen") ? line.get<std::vector<std::string>>("listen")
+                                : std::vector<std::string>{"127.0.0.1:7420"};
+  o.key = wire::find_cluster_key(line.get<std::string>("key"));
+  o.max_connections = line.get<unsigned>("max-connections");
+  o.grace = seconds(line, "grace");
+  o.capability_life = seconds(line, "capability-life");
+  if (line.has("forget-node")) o.forget_node = line.get<std::uint32_t>("forget-node");
+
+  boost::asio::io_context context(1);
+  metad::metad_server server(context, o);
+  server.start();
+  for (const std::string& a : server.addresses()) spdlog::info("listening on {}", a);
+  spdlog::info("serving store {} from {}", server.store_uuid(), o.folder.string());
+  servers::run_until_signal(context, 1, [&] { server.stop(); });
+  spdlog::info("stopped");
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return ooc::servers::run_main("ooc-metad", [&] { return run(argc, argv); });
+}

@@ -1,0 +1,244 @@
+#include "metad/metad_server.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <cerrno>
+#include <utility>
+
+#include "storage/wire/metadata_messages.hpp"
+
+namespace ooc::metad {
+
+namespace asio = boost::asio;
+namespace pb = wire::pb;
+using namespace std::chrono_literals;
+
+namespace {
+
+std::uint64_t now_ns() {
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                        std::chrono::system_clock::now().time_since_epoch())
+                                        .count());
+}
+
+}  // namespace
+
+metad_server::metad_server(asio::io_context& context, metad_options options)
+    : context_(context),
+      options_(std::move(options)),
+      incarnation_(wire::random_incarnation()),
+      started_ns_(now_ns()),
+      folder_(options_.folder, options_.nodes, options_.owner),
+      clients_(options_.grace),
+      calls_(folder_, options_.capability_life,
+             [this](const client_key& c) { return clients_.alive(c); }),
+      nodes_(folder_),
+      ticks_(context) {
+  if (options_.forget_node) {
+    nodes_.forget(*options_.forget_node);
+    spdlog::warn("node {}: forgotten, another folder may register", *options_.forget_node);
+  }
+  for (const client_key& c : calls_.remembered()) clients_.expect(c);
+}
+
+void metad_server::start() {
+  for (const std::string& address : options_.listen)
+    for (auto& l : servers::listener::open(
+             context_, address, options_.key != nullptr,
+             [this](std::shared_ptr<wire::stream_socket> s) { accepted(std::move(s)); }))
+      listeners_.push_back(std::move(l));
+  for (const auto& l : listeners_) l->start();
+  asio::co_spawn(context_, watch(), asio::detached);
+}
+
+void metad_server::stop() {
+  stopping_ = true;
+  for (const auto& l : listeners_) l->stop();
+  for (const auto& s : sessions_) s->close();
+  ticks_.cancel();
+}
+
+std::vector<std::string> metad_server::addresses() const {
+  std::vector<std::string> all;
+  for (const auto& l : listeners_) all.push_back(l->address());
+  return all;
+}
+
+wire::server_info metad_server::who_am_i() const {
+  wire::server_info me;
+  me.role = wire::server_role::metadata;
+  me.incarnation = incarnation_;
+  me.store_uuid = folder_.store_uuid();
+  return me;
+}
+
+void metad_server::accepted(std::shared_ptr<wire::stream_socket> socket) {
+  const auto s = std::make_shared<session>(*this, socket, ++last_session_);
+  if (stopping_) return;
+  if (sessions_.size() >= options_.max_connections && !drop_a_stranger()) {
+    spdlog::warn("{}: refused, there are {} connections already (--max-connections)", s->peer(),
+                 sessions_.size());
+    return;
+  }
+  sessions_.push_back(s);
+  asio::co_spawn(socket->get_executor(), serve(s), asio::detached);
+}
+
+/// Makes room: peers that have not said who they are keep nobody out.
+bool metad_server::drop_a_stranger() {
+  const auto oldest = std::find_if(sessions_.begin(), sessions_.end(),
+                                   [](const auto& s) { return !s->welcomed(); });
+  if (oldest == sessions_.end()) return false;
+  (*oldest)->close();
+  sessions_.erase(oldest);
+  return true;
+}
+
+asio::awaitable<void> metad_server::serve(std::shared_ptr<session> s) {
+  const std::string why = co_await s->run();
+  if (!why.empty())
+    spdlog::warn("{} ({}): {}", s->peer(), s->welcomed() ? s->client().name : "not welcomed", why);
+  std::erase(sessions_, s);
+  if (!s->welcomed()) co_return;
+  if (s->client().role == wire::peer_role::client) clients_.disconnected(s->client().client);
+  nodes_.lost(s->number());
+}
+
+void metad_server::welcome(session& s) {
+  const wire::hello_info& c = s.client();
+  spdlog::debug("{} ({}): connected as user {}", s.peer(), c.name, c.who.uid);
+  if (c.role != wire::peer_role::client) return;
+  // A client uses its newest connection only: what it sent on older ones is not run any more.
+  for (const auto& other : sessions_) {
+    if (other.get() == &s || !other->welcomed() || other->client().client != c.client) continue;
+    if (other->client().connection >= c.connection)
+      throw wire::connection_error({EEXIST, std::generic_category()},
+                                   "this client has a newer connection");
+    other->close();
+  }
+  clients_.connected(c.client);
+}
+
+std::string metad_server::answer(session& s, wire::frame_kind kind, std::string_view body) {
+  try {
+    switch (kind) {
+      case wire::frame_kind::metadata:
+        return call(s, body);
+      case wire::frame_kind::enlist:
+        return enlist(s, body);
+      case wire::frame_kind::cluster:
+        return cluster();
+      case wire::frame_kind::stats:
+        return statistics();
+      case wire::frame_kind::ping:
+        return {};
+      default:
+        throw usage_error({ENOSYS, std::generic_category()},
+                          "a metadata server does not answer a " + wire::kind_name(kind));
+    }
+  } catch (const std::exception&) {
+    ++failures_;
+    throw;
+  }
+}
+
+std::string metad_server::call(session& s, std::string_view body) {
+  if (s.client().role != wire::peer_role::client)
+    throw usage_error({EACCES, std::generic_category()}, "only clients call the metadata service");
+  const auto c = wire::parse_body<pb::Call>(body);
+  if (c.op() == pb::OP_GOODBYE) {
+    clients_.goodbye(s.client().client);
+    calls_.end(s.client().client);
+    return {};
+  }
+  return calls_.answer({s.client().client, s.client().who}, c).SerializeAsString();
+}
+
+std::string metad_server::enlist(session& s, std::string_view body) {
+  if (s.client().role != wire::peer_role::io_server)
+    throw usage_error({EACCES, std::generic_category()}, "only I/O servers register");
+  const auto m = wire::parse_body<pb::Enlist>(body);
+  node_registration r;
+  r.node = m.node();
+  r.uuid = m.node_uuid();
+  r.addresses.assign(m.addresses().begin(), m.addresses().end());
+  r.incarnation = m.incarnation();
+  r.disk_bytes = m.disk_bytes();
+  r.disk_free = m.disk_free();
+  try {
+    if (nodes_.enlist(r, s.number()))
+      spdlog::info("node {} registered from {}: {}, folder {}", r.node, s.peer(), r.addresses[0],
+                   r.uuid);
+  } catch (const error& e) {
+    spdlog::warn("{} ({}): registration refused: {}", s.peer(), s.client().name, e.what());
+    throw;
+  }
+  pb::Enlisted reply;
+  reply.set_store_uuid(folder_.store_uuid());
+  reply.set_capability_key(calls_.public_key().data(), calls_.public_key().size());
+  reply.set_nodes(folder_.nodes());
+  return reply.SerializeAsString();
+}
+
+std::string metad_server::cluster() const {
+  pb::Cluster reply;
+  reply.set_store_uuid(folder_.store_uuid());
+  for (const node_table::state& s : nodes_.states()) {
+    pb::NodeState& n = *reply.add_nodes();
+    n.set_node(s.known.node);
+    n.set_node_uuid(s.known.uuid);
+    for (const std::string& a : s.known.addresses) n.add_addresses(a);
+    n.set_up(s.up);
+    n.set_incarnation(s.known.incarnation);
+    n.set_disk_bytes(s.known.disk_bytes);
+    n.set_disk_free(s.known.disk_free);
+  }
+  return reply.SerializeAsString();
+}
+
+std::string metad_server::statistics() const {
+  pb::MetadataStatistics reply;
+  reply.set_version(OOCARRAY_VERSION);
+  reply.set_started_ns(started_ns_);
+  reply.set_calls(calls_.calls());
+  reply.set_failures(failures_);
+  reply.set_connections(sessions_.size());
+  reply.set_clients(clients_.size());
+  reply.set_leases(calls_.leases().size());
+  for (const auto& [op, calls] : calls_.calls_by_operation()) {
+    pb::OperationCount& o = *reply.add_operations();
+    o.set_op(static_cast<pb::Operation>(op));
+    o.set_calls(calls);
+  }
+  return reply.SerializeAsString();
+}
+
+asio::awaitable<void> metad_server::watch() {
+  boost::system::error_code ec;
+  while (!stopping_) {
+    ticks_.expires_after(500ms);
+    co_await ticks_.async_wait(asio::redirect_error(asio::use_awaitable, ec));
+    const auto now = std::chrono::steady_clock::now();
+    for (const auto& s : std::vector(sessions_))
+      if (const std::string why = s->fault(now); !why.empty()) {
+        spdlog::warn("{} ({}): dropped, it {}", s->peer(),
+                     s->welcomed() ? s->client().name : "not welcomed", why);
+        s->close();
+      }
+    for (const client_key& c : clients_.take_expired()) {
+      try {
+        calls_.end(c);
+      } catch (const error& e) {
+        spdlog::error("ending what a lost client held: {}; tried again", e.what());
+        clients_.expect(c);
+      }
+    }
+  }
+}
+
+}  // namespace ooc::metad

@@ -1,0 +1,82 @@
+// The metadata server: accepts connections, keeps their sessions, and answers them.
+//
+// Everything runs on the one thread of its io_context: a call is a few reads and writes of a local
+// database, and handing it to another thread would cost more than the call.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/listener.hpp"
+#include "metad/call_handler.hpp"
+#include "metad/client_table.hpp"
+#include "metad/metadata_folder.hpp"
+#include "metad/node_table.hpp"
+#include "metad/session.hpp"
+
+namespace ooc::metad {
+
+struct metad_options {
+  std::filesystem::path folder;
+  std::uint32_t nodes = 0;          ///< 0: the folder must hold a store already
+  storage::credentials owner;       ///< of the root folder of a new store
+  std::vector<std::string> listen;  ///< addresses
+  wire::key_ptr key;                ///< empty: loopback and Unix sockets only
+  unsigned max_connections = 1024;
+  std::chrono::seconds grace{30};  ///< for clients to come back
+  std::chrono::seconds capability_life{3600};
+  std::optional<std::uint32_t> forget_node;  ///< another folder may take its place
+};
+
+class metad_server final : public session_host {
+ public:
+  /// Opens the store.  Throws as metadata_folder does.
+  metad_server(boost::asio::io_context& context, metad_options options);
+
+  /// Listens on every address; throws io_error where one cannot be had.
+  void start();
+  void stop();
+  /// The addresses that it listens on, with the ports that the system gave for port 0.
+  std::vector<std::string> addresses() const;
+  const std::string& store_uuid() const noexcept { return folder_.store_uuid(); }
+
+  wire::server_info who_am_i() const override;
+  const wire::key_ptr& key() const override { return options_.key; }
+  void welcome(session& s) override;
+  std::string answer(session& s, wire::frame_kind kind, std::string_view body) override;
+
+ private:
+  void accepted(std::shared_ptr<wire::stream_socket> socket);
+  boost::asio::awaitable<void> serve(std::shared_ptr<session> s);
+  boost::asio::awaitable<void> watch();
+  bool drop_a_stranger();
+  std::string call(session& s, std::string_view body);
+  std::string enlist(session& s, std::string_view body);
+  std::string cluster() const;
+  std::string statistics() const;
+
+  boost::asio::io_context& context_;
+  const metad_options options_;
+  const std::uint64_t incarnation_;
+  const std::uint64_t started_ns_;
+  metadata_folder folder_;
+  client_table clients_;
+  call_handler calls_;
+  node_table nodes_;
+  boost::asio::steady_timer ticks_;
+  std::vector<std::shared_ptr<servers::listener>> listeners_;
+  std::vector<std::shared_ptr<session>> sessions_;
+  std::uint64_t last_session_ = 0;
+  std::uint64_t failures_ = 0;
+  bool stopping_ = false;
+};
+
+}  // namespace ooc::metad

@@ -1,0 +1,117 @@
+#include "metad/metadata_folder.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <cerrno>
+#include <fstream>
+#include <utility>
+
+#include "oocarray/error.hpp"
+#include "storage/durable_file.hpp"
+#include "storage/metadata_schema.hpp"
+#include "storage/store_folders.hpp"
+#include "storage/wire/capability.hpp"
+
+namespace ooc::metad {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* identity_name = "oocarray-metadata";
+constexpr const char* unfinished_name = "oocarray-metadata.new";
+constexpr const char* key_name = "capability.key";
+constexpr int format_version = 1;
+constexpr std::uint32_t max_nodes = 4096;
+
+[[noreturn]] void refuse(const fs::path& folder, const std::string& why) {
+  throw usage_error(errc::not_a_store, "folder '" + folder.string() + "' " + why);
+}
+
+}  // namespace
+
+metadata_folder::metadata_folder(fs::path folder, std::uint32_t nodes, storage::credentials owner)
+    : folder_(std::move(folder)) {
+  if (nodes > max_nodes)
+    throw usage_error(
+        errc::invalid_request,
+        std::to_string(nodes) + " nodes: a store has at most " + std::to_string(max_nodes));
+  std::error_code ec;
+  fs::create_directories(folder_, ec);
+  if (ec) throw io_error(ec, "folder '" + folder_.string() + "' cannot be made");
+  lock();
+  if (!fs::exists(folder_ / identity_name)) make(nodes, owner);
+  read();
+  if (nodes != 0 && nodes != nodes_)
+    refuse(folder_, "is that of a store with " + std::to_string(nodes_) + " nodes, not " +
+                        std::to_string(nodes) + "; the number is chosen when a store is made");
+}
+
+fs::path metadata_folder::database() const {
+  return folder_ / storage::metadata_file_name;
+}
+
+fs::path metadata_folder::signing_key() const {
+  return folder_ / key_name;
+}
+
+void metadata_folder::lock() {
+  lock_ = storage::file_descriptor(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!lock_)
+    throw io_error({errno, std::generic_category()},
+                   "folder '" + folder_.string() + "' cannot be opened");
+  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0) return;
+  if (errno != EWOULDBLOCK)
+    throw io_error({errno, std::generic_category()},
+                   "folder '" + folder_.string() + "' cannot be locked");
+  throw usage_error(errc::busy, "folder '" + folder_.string() +
+                                    "' is in use by another metadata server; stop that first");
+}
+
+void metadata_folder::make(std::uint32_t nodes, storage::credentials owner) {
+  if (fs::exists(folder_ / unfinished_name)) {
+    // A start that was cut off: nothing in the folder has been used yet.
+    fs::remove(signing_key());
+    for (const char* tail : {"", "-wal", "-shm", "-journal"})
+      fs::remove(folder_ / (std::string(storage::metadata_file_name) + tail));
+    fs::remove(folder_ / unfinished_name);
+  }
+  for (const auto& stranger : fs::directory_iterator(folder_))
+    if (stranger.path().filename() != "lost+found")
+      refuse(folder_, "is not that of a metadata server and not empty (it holds '" +
+                          stranger.path().filename().string() +
+                          "'); name such a folder, or a new or empty one");
+  if (nodes == 0)
+    refuse(folder_, "holds no store yet: say how many I/O servers it shall have (--nodes)");
+  const std::string uuid = storage::new_uuid();
+  storage::write_durably(folder_ / unfinished_name,
+                         std::string(identity_name) + " " + std::to_string(format_version) +
+                             "\nstore " + uuid + "\nnodes " + std::to_string(nodes) + "\n");
+  storage::sync_folder(folder_);
+  storage::make_metadata_database(database(), uuid, owner);
+  const wire::capability_signer makes_the_key(signing_key());
+  storage::sync_folder(folder_);
+  fs::rename(folder_ / unfinished_name, folder_ / identity_name);
+  storage::sync_folder(folder_);
+}
+
+void metadata_folder::read() {
+  std::ifstream in(folder_ / identity_name);
+  if (!in)
+    throw io_error({errno, std::generic_category()},
+                   "'" + (folder_ / identity_name).string() + "' cannot be read");
+  std::string magic, store, nodes;
+  int version = 0;
+  in >> magic >> version >> store >> uuid_ >> nodes >> nodes_;
+  if (in && version != format_version)
+    refuse(folder_, "has format version " + std::to_string(version) +
+                        ", this server reads version " + std::to_string(format_version) +
+                        ": use the release of oocarray that made the store");
+  if (!in || magic != identity_name || store != "store" || nodes != "nodes" || nodes_ == 0 ||
+      nodes_ > max_nodes)
+    refuse(folder_,
+           std::string("has a damaged file '") + identity_name + "'; restore it from a copy");
+}
+
+}  // namespace ooc::metad

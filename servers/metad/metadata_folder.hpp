@@ -1,0 +1,43 @@
+// The folder of a metadata server: the database of the name space, the key that signs capabilities,
+// and the file `oocarray-metadata` that says which store they are of.
+//
+// It is made in steps that can be cut off anywhere: as long as `oocarray-metadata` is not there
+// under its name, the next start clears away what a cut-off one left (told by
+// `oocarray-metadata.new`) and begins again.  One server at a time holds the folder.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "storage/file_descriptor.hpp"
+#include "storage/metadata_service.hpp"
+
+namespace ooc::metad {
+
+class metadata_folder {
+ public:
+  /// Opens the folder, or makes it into that of a new store with `nodes` I/O servers and a root
+  /// folder of `owner`, if it is missing or empty.  `nodes` 0: the folder must be there already.
+  /// Throws usage_error where it is something else, has another number of nodes, or is in use;
+  /// io_error where it cannot be used.
+  metadata_folder(std::filesystem::path folder, std::uint32_t nodes, storage::credentials owner);
+
+  const std::string& store_uuid() const noexcept { return uuid_; }
+  std::uint32_t nodes() const noexcept { return nodes_; }
+  std::filesystem::path database() const;
+  /// The file with the secret half of the capabilities' key.
+  std::filesystem::path signing_key() const;
+
+ private:
+  void lock();
+  void make(std::uint32_t nodes, storage::credentials owner);
+  void read();
+
+  std::filesystem::path folder_;
+  storage::file_descriptor lock_;
+  std::string uuid_;
+  std::uint32_t nodes_ = 0;
+};
+
+}  // namespace ooc::metad

@@ -1,0 +1,108 @@
+#include "metad/node_table.hpp"
+
+#include <sstream>
+#include <utility>
+
+#include "oocarray/error.hpp"
+#include "storage/metadata_schema.hpp"
+
+namespace ooc::metad {
+
+using storage::sqlite::query;
+using storage::sqlite::run;
+
+namespace {
+
+constexpr std::size_t max_addresses = 64;
+constexpr std::size_t max_address = 300;  // bytes
+
+[[noreturn]] void refuse(const std::string& why) {
+  throw usage_error(errc::invalid_request, why);
+}
+
+/// Addresses hold no spaces.
+std::string joined(const std::vector<std::string>& addresses) {
+  std::string text;
+  for (const std::string& a : addresses) text += (text.empty() ? "" : " ") + a;
+  return text;
+}
+
+std::vector<std::string> split(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> all;
+  for (std::string a; in >> a;) all.push_back(a);
+  return all;
+}
+
+}  // namespace
+
+node_table::node_table(const metadata_folder& folder)
+    : connection_(storage::open_metadata_database(folder.database(), folder.store_uuid())),
+      rows_(folder.nodes()) {
+  connection_->execute(
+      "CREATE TABLE IF NOT EXISTS node (id INTEGER PRIMARY KEY, uuid TEXT NOT NULL,"
+      " addresses TEXT NOT NULL)");
+  for (std::uint32_t i = 0; i < rows_.size(); ++i) rows_[i].known.node = i;
+  query q(*connection_, "SELECT id, uuid, addresses FROM node");
+  while (q.next()) {
+    if (q.unsigned_integer(0) >= rows_.size()) continue;
+    node_registration& known = rows_[q.unsigned_integer(0)].known;
+    known.uuid = q.text(1);
+    known.addresses = split(q.text(2));
+  }
+}
+
+void node_table::keep(const node_registration& r) {
+  run(*connection_, "INSERT OR REPLACE INTO node VALUES (?, ?, ?)", r.node, r.uuid,
+      joined(r.addresses));
+}
+
+bool node_table::enlist(const node_registration& r, std::uint64_t connection) {
+  const std::string name = "node " + std::to_string(r.node);
+  if (r.node >= rows_.size())
+    refuse(name + ": the store has nodes 0 to " + std::to_string(rows_.size() - 1));
+  if (r.uuid.empty() || r.uuid.size() > 64 || r.addresses.empty() ||
+      r.addresses.size() > max_addresses)
+    refuse(name + ": a registration needs the folder's identity and 1 to 64 addresses");
+  for (const std::string& a : r.addresses)
+    if (a.empty() || a.size() > max_address || a.find_first_of(" \t\n") != a.npos)
+      refuse(name + ": '" + a.substr(0, 50) + "' is not an address");
+  row& mine = rows_[r.node];
+  if (!mine.known.uuid.empty() && mine.known.uuid != r.uuid)
+    refuse(name + " has its shares in folder " + mine.known.uuid + "; the one that registers is " +
+           r.uuid +
+           ": put the node's own folder back, or, if it is lost, start the metadata "
+           "server once with --forget-node " +
+           std::to_string(r.node));
+  for (const row& other : rows_)
+    if (&other != &mine && other.known.uuid == r.uuid)
+      refuse("folder " + r.uuid + " is that of node " + std::to_string(other.known.node) +
+             ", not of " + name + "; check --node");
+  const bool same_place = mine.known.addresses == r.addresses && mine.known.uuid == r.uuid;
+  const bool news =
+      !same_place || mine.connection != connection || mine.known.incarnation != r.incarnation;
+  if (!same_place) keep(r);
+  mine = {r, connection, clock::now()};
+  return news;
+}
+
+void node_table::lost(std::uint64_t connection) {
+  for (row& r : rows_)
+    if (r.connection == connection) r.connection = 0;
+}
+
+void node_table::forget(std::uint32_t node) {
+  if (node >= rows_.size()) refuse("--forget-node " + std::to_string(node) + ": no such node");
+  run(*connection_, "DELETE FROM node WHERE id = ?", node);
+  rows_[node] = {};
+  rows_[node].known.node = node;
+}
+
+std::vector<node_table::state> node_table::states() const {
+  std::vector<state> all;
+  for (const row& r : rows_)
+    all.push_back({r.known, r.connection != 0 && clock::now() - r.heard < silence_limit});
+  return all;
+}
+
+}  // namespace ooc::metad

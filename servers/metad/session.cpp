@@ -1,0 +1,129 @@
+#include "metad/session.hpp"
+
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <cerrno>
+#include <utility>
+
+#include "storage/wire/address.hpp"
+#include "storage/wire/greeting.hpp"
+#include "storage/wire/metadata_messages.hpp"
+
+namespace ooc::metad {
+
+namespace asio = boost::asio;
+using namespace std::chrono_literals;
+using wire::frame_header;
+using wire::frame_kind;
+
+namespace {
+
+constexpr wire::frame_limits call_limits{.body = 2 << 20, .payload = 0};
+constexpr auto handshake_limit = 10s;
+constexpr auto stuck_limit = 30s;
+
+/// Over a Unix socket the kernel knows who is there: only root may act for others.
+void check_user(const wire::stream_socket& s, storage::credentials claimed) {
+  ucred known{};
+  socklen_t size = sizeof known;
+  if (::getsockopt(const_cast<wire::stream_socket&>(s).native_handle(), SOL_SOCKET, SO_PEERCRED,
+                   &known, &size) != 0 ||
+      known.pid == 0 || known.uid == 0)
+    return;
+  if (known.uid != claimed.uid)
+    throw wire::connection_error(
+        {EACCES, std::generic_category()},
+        "user " + std::to_string(known.uid) + " claims to be user " + std::to_string(claimed.uid));
+}
+
+/// Refusals for want of a right are worth a line, names that do not exist are not.
+spdlog::level::level_enum level_of(const std::exception& e) {
+  const auto* usage = dynamic_cast<const usage_error*>(&e);
+  if (usage == nullptr) return spdlog::level::err;
+  return usage->code() == std::errc::permission_denied ? spdlog::level::warn : spdlog::level::debug;
+}
+
+}  // namespace
+
+session::session(session_host& host, std::shared_ptr<wire::stream_socket> socket,
+                 std::uint64_t number)
+    : host_(host),
+      socket_(std::move(socket)),
+      sender_(std::make_shared<wire::frame_sender>(socket_)),
+      reader_(*socket_, wire::handshake_limits),
+      number_(number),
+      peer_(wire::peer_text(*socket_)),
+      taken_(socket_->get_executor(), std::chrono::steady_clock::time_point::max()) {}
+
+void session::close() {
+  closed_ = true;
+  sender_->close();
+  taken_.cancel();
+}
+
+std::string session::fault(std::chrono::steady_clock::time_point now) const {
+  if (closed_) return {};
+  if (!welcomed_ && now - accepted_ > handshake_limit) return "has not said who it is for 10 s";
+  const auto since = sender_->stuck_since();
+  if (since < now && now - since > stuck_limit) return "has not taken its answer for 30 s";
+  return {};
+}
+
+asio::awaitable<std::string> session::run() {
+  const auto self = shared_from_this();
+  std::string why;
+  try {
+    co_await shake_hands();
+    reader_.set_limits(call_limits);
+    while (!closed_) {
+      const frame_header h = co_await reader_.next();
+      if (!closed_) co_await serve(h);
+    }
+  } catch (const wire::connection_error& e) {
+    if (e.code() != std::errc::connection_reset) why = e.what();
+  } catch (const std::exception& e) {
+    why = e.what();
+  }
+  close();
+  co_return why;
+}
+
+asio::awaitable<void> session::shake_hands() {
+  wire::server_handshake hands(host_.who_am_i(), host_.key(), wire::same_machine(*socket_));
+  co_await wire::greet(hands, reader_, *sender_);
+  client_ = hands.peer();
+  check_user(*socket_, client_.who);
+  host_.welcome(*this);
+  welcomed_ = true;
+}
+
+asio::awaitable<void> session::serve(const frame_header& h) {
+  frame_header reply;
+  reply.kind = frame_kind::reply;
+  reply.flags = frame_header::last;
+  reply.id = h.id;
+  reply.incarnation = host_.who_am_i().incarnation;
+  std::string body;
+  try {
+    body = host_.answer(*this, h.kind, reader_.body());
+  } catch (const std::exception& e) {
+    reply.flags |= frame_header::failed;
+    body = wire::encode_failure(e);
+    spdlog::log(level_of(e), "{} ({}), {}: {}", peer_, client_.name, wire::kind_name(h.kind),
+                e.what());
+  }
+  const auto self = shared_from_this();
+  sender_->send({wire::encode_frame(reply, body), {}, [self](bool) {
+                   asio::post(self->socket_->get_executor(), [self] { self->taken_.cancel(); });
+                 }});
+  while (!closed_ && sender_->queued_bytes() != 0) {
+    boost::system::error_code ignored;
+    co_await taken_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+  }
+}
+
+}  // namespace ooc::metad

@@ -1,0 +1,219 @@
+#include "storage/remote/metadata_link.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <thread>
+#include <utility>
+
+#include "storage/wire/metadata_messages.hpp"
+
+namespace ooc::storage {
+
+namespace pb = wire::pb;
+using namespace std::chrono_literals;
+using clock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr auto first_patience = 3s;  // with a server that has never been there
+constexpr auto quick = 2s;           // for calls that nobody should wait for long
+
+bool changes(pb::Operation op) {
+  return op >= pb::OP_CREATE;
+}
+
+std::string spoken(std::chrono::milliseconds t) {
+  return t % 1s == 0ms ? std::to_string(t / 1s) + " s" : std::to_string(t.count()) + " ms";
+}
+
+}  // namespace
+
+std::string operation_name(int op) {
+  std::string name = pb::Operation_Name(static_cast<pb::Operation>(op));
+  if (name.starts_with("OP_")) name.erase(0, 3);
+  for (char& c : name) c = c == '_' ? ' ' : static_cast<char>(c | 0x20);
+  return name;
+}
+
+/// What is asked until it is answered or the time is up.
+struct metadata_link::question {
+  wire::frame_kind kind;
+  std::string doing;
+  std::chrono::milliseconds within;
+  pb::Call* call = nullptr;  // empty: the body is empty
+};
+
+metadata_link::metadata_link(remote_metadata_options options)
+    : options_(std::move(options)),
+      connection_(options_.address),
+      store_uuid_(options_.store_uuid) {}
+
+void metadata_link::connect() {
+  question q{wire::frame_kind::ping, "connecting",
+             std::min<std::chrono::milliseconds>(options_.deadline, first_patience)};
+  exchange(q);
+}
+
+pb::Answer metadata_link::call(pb::Call& c) {
+  return call(c, options_.deadline);
+}
+
+pb::Answer metadata_link::call(pb::Call& c, std::chrono::milliseconds within) {
+  question q{wire::frame_kind::metadata, operation_name(c.op()), within, &c};
+  return wire::parse_body<pb::Answer>(exchange(q));
+}
+
+std::string metadata_link::ask(wire::frame_kind kind, const std::string& doing) {
+  question q{kind, doing, options_.deadline};
+  return exchange(q);
+}
+
+std::string metadata_link::exchange(question& q) {
+  const auto deadline = clock::now() + q.within;
+  const auto start = name() + ": " + q.doing + ": ";
+  std::unique_lock lock(mutex_, deadline);
+  if (!lock)
+    throw io_error({ETIMEDOUT, std::generic_category()},
+                   start + "other calls of this program have kept it waiting for " +
+                       spoken(q.within) + "; see whether the server answers (`ooc ping`)");
+  const bool changing = q.call != nullptr && changes(q.call->op());
+  if (changing) q.call->set_sequence(++sequence_);
+  bool sent = false;
+  for (std::chrono::milliseconds pause = 20ms;; pause = std::min(2 * pause, 1000ms)) {
+    // A part of the time for each attempt, so that a connection that has gone dead is noticed.
+    const auto attempt = std::min(deadline, clock::now() + std::max(q.within / 3, 1000ms));
+    try {
+      if (!connection_.open()) connect_once(attempt);
+      tell_dropped(attempt);
+      if (q.call != nullptr) q.call->set_again(sent);
+      const std::string body = q.call != nullptr ? q.call->SerializeAsString() : std::string();
+      sent = true;
+      const auto answer = connection_.ask(q.kind, body, attempt);
+      if (answer.header.has(wire::frame_header::failed)) wire::throw_failure(answer.body);
+      return std::string(answer.body);
+    } catch (const connection_refused& e) {
+      throw usage_error(e.code(), start + e.what());
+    } catch (const connection_lost& e) {
+      if (clock::now() + pause < deadline) {
+        std::this_thread::sleep_for(pause);
+        continue;
+      }
+      throw io_error(
+          {ETIMEDOUT, std::generic_category()},
+          start + "no answer within " + spoken(q.within) + " (" + e.what() +
+              "); start the server, or check its address and the network" +
+              (sent && changing
+                   ? "; whether the change was made is not known: look before you repeat it"
+                   : ""));
+    }
+  }
+}
+
+void metadata_link::connect_once(deadline_point deadline) {
+  wire::hello_info me;
+  me.client = options_.client.id;
+  me.connection = ++connections_;
+  me.role = wire::peer_role::client;
+  me.wanted = wire::server_role::metadata;
+  me.who = options_.client.who;
+  me.store_uuid = store_uuid_;
+  me.name = options_.client.name;
+  connection_.connect(me, options_.client.key, deadline);
+  store_uuid_ = connection_.server().store_uuid;
+  restore_leases(deadline);
+}
+
+pb::Answer metadata_link::ask_now(const pb::Call& c, deadline_point deadline) {
+  const auto answer = connection_.ask(wire::frame_kind::metadata, c.SerializeAsString(), deadline);
+  if (answer.header.has(wire::frame_header::failed)) wire::throw_failure(answer.body);
+  return wire::parse_body<pb::Answer>(answer.body);
+}
+
+// Leases.
+
+void metadata_link::restore_leases(deadline_point deadline) {
+  std::map<std::uint64_t, lease> held;
+  {
+    const std::lock_guard lock(leases_mutex_);
+    held = leases_;
+  }
+  for (const auto& [number, l] : held) {
+    pb::Call c;
+    c.set_op(pb::OP_TAKE_LEASE);
+    c.set_lease(number);
+    c.set_id(l.file);
+    c.set_lease_kind(l.kind);
+    bool granted = false;
+    try {
+      granted = ask_now(c, deadline).granted();
+    } catch (const usage_error& gone) {
+      // The file has been removed: there is nothing left to guard.
+    }
+    if (!granted)
+      spdlog::error("{}: the lock of file number {} was lost while the server could not be reached",
+                    name(), l.file);
+  }
+}
+
+std::shared_ptr<void> metadata_link::take(file_id file, pb::LeaseKind kind) {
+  pb::Call c;
+  c.set_op(pb::OP_TAKE_LEASE);
+  c.set_id(file);
+  c.set_lease_kind(kind);
+  {
+    const std::lock_guard lock(leases_mutex_);
+    c.set_lease(++last_lease_);
+  }
+  if (!call(c).granted()) return nullptr;
+  const std::uint64_t number = c.lease();
+  const std::lock_guard lock(leases_mutex_);
+  leases_[number] = {file, kind};
+  return {this, [self = shared_from_this(), number](void*) { self->drop(number); }};
+}
+
+void metadata_link::drop(std::uint64_t number) noexcept {
+  try {
+    {
+      const std::lock_guard lock(leases_mutex_);
+      leases_.erase(number);
+      dropped_.push_back(number);
+    }
+    std::unique_lock lock(mutex_, clock::now() + quick);
+    if (lock && connection_.open()) tell_dropped(clock::now() + quick);
+  } catch (const std::exception& e) {
+    // Told with the next call; if there is none the server's grace period ends the lease.
+    spdlog::debug("{}: dropping a lock: {}", name(), e.what());
+  }
+}
+
+void metadata_link::tell_dropped(deadline_point deadline) {
+  for (;;) {
+    pb::Call c;
+    {
+      const std::lock_guard lock(leases_mutex_);
+      if (dropped_.empty()) return;
+      c.set_lease(dropped_.back());
+    }
+    c.set_op(pb::OP_DROP_LEASE);
+    ask_now(c, deadline);
+    const std::lock_guard lock(leases_mutex_);
+    std::erase(dropped_, c.lease());
+  }
+}
+
+void metadata_link::goodbye() noexcept {
+  try {
+    std::unique_lock lock(mutex_, clock::now() + quick);
+    if (!lock || !connection_.open()) return;
+    pb::Call c;
+    c.set_op(pb::OP_GOODBYE);
+    ask_now(c, clock::now() + quick);
+    connection_.close();
+  } catch (const std::exception& e) {
+    spdlog::debug("{}: saying goodbye: {}", name(), e.what());
+  }
+}
+
+}  // namespace ooc::storage

@@ -1,0 +1,67 @@
+// The connection of a client to its metadata server, the calls on it and the leases tied to it.
+//
+// Thread-safe: calls take turns.  See remote_metadata.hpp for what is promised.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "storage/remote/remote_metadata.hpp"
+#include "storage/remote/server_connection.hpp"
+#include "wire/metadata.pb.h"
+
+namespace ooc::storage {
+
+class metadata_link : public std::enable_shared_from_this<metadata_link> {
+ public:
+  explicit metadata_link(remote_metadata_options options);
+
+  /// Connects; gives up after a few seconds if nobody listens there.
+  void connect();
+  /// A call of the metadata service; numbers it if it changes something.
+  wire::pb::Answer call(wire::pb::Call& c);
+  wire::pb::Answer call(wire::pb::Call& c, std::chrono::milliseconds within);
+  /// Another question, which may be asked twice; returns the body of the answer.
+  std::string ask(wire::frame_kind kind, const std::string& doing);
+
+  /// A lease for as long as the guard lives; empty where another is in the way.
+  std::shared_ptr<void> take(file_id file, wire::pb::LeaseKind kind);
+  /// Ends everything that the server keeps for this client, if it can be reached at once.
+  void goodbye() noexcept;
+
+ private:
+  struct lease {
+    file_id file = 0;
+    wire::pb::LeaseKind kind{};
+  };
+  struct question;
+
+  std::string exchange(question& q);
+  void connect_once(deadline_point deadline);
+  wire::pb::Answer ask_now(const wire::pb::Call& c, deadline_point deadline);
+  void restore_leases(deadline_point deadline);
+  void tell_dropped(deadline_point deadline);
+  void drop(std::uint64_t lease) noexcept;
+  std::string name() const { return "metadata server " + options_.address; }
+
+  const remote_metadata_options options_;
+
+  std::timed_mutex mutex_;  // held through a call; guards what follows
+  server_connection connection_;
+  std::string store_uuid_;
+  std::uint32_t connections_ = 0;
+  std::uint64_t sequence_ = 0;
+
+  std::mutex leases_mutex_;
+  std::map<std::uint64_t, lease> leases_;
+  std::vector<std::uint64_t> dropped_;  // the server has not been told yet
+  std::uint64_t last_lease_ = 0;
+};
+
+}  // namespace ooc::storage

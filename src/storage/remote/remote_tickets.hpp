@@ -1,0 +1,62 @@
+// The capabilities that a client holds, renewed at half their lives while anybody uses them.
+//
+// A thread of its own does the renewing.  Where the metadata server cannot be reached the old
+// capability stays, the I/O servers go on accepting it while they cannot reach the metadata server
+// either, and renewing is tried again every few seconds.  Thread-safe.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "storage/io_service.hpp"
+
+namespace ooc::storage {
+
+/// A capability as it came from the metadata server.
+struct granted_ticket {
+  std::string bytes;
+  std::chrono::seconds life{0};  ///< until it expires
+};
+
+class remote_tickets {
+ public:
+  /// Asks for a new capability; throws ooc::error.
+  using renewal = std::function<granted_ticket(file_id file, std::uint32_t rights)>;
+
+  explicit remote_tickets(renewal renew);
+  ~remote_tickets();
+  remote_tickets(const remote_tickets&) = delete;
+  remote_tickets& operator=(const remote_tickets&) = delete;
+
+  /// The ticket for these rights, holding what was granted now; one object for all who hold it.
+  ticket_ptr keep(file_id file, std::uint32_t rights, granted_ticket granted);
+  /// The one in use for these rights or more; empty where there is none.
+  ticket_ptr in_use(file_id file, std::uint32_t rights) const;
+  /// No renewing any more; before what renew() needs goes.
+  void stop();
+
+ private:
+  class ticket;
+  using clock = std::chrono::steady_clock;
+
+  void run();
+
+  const renewal renew_;
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::map<std::pair<file_id, std::uint32_t>, std::weak_ptr<ticket>> tickets_;
+  std::size_t prune_at_ = 64;  // so many, and those that nobody holds are taken out
+  clock::time_point next_ = clock::time_point::max();  // when the thread wakes by itself
+  bool stopping_ = false;
+  std::thread thread_;  // from the first ticket on
+};
+
+}  // namespace ooc::storage

@@ -1,0 +1,143 @@
+#include "storage/wire/metadata_messages.hpp"
+
+#include <cerrno>
+
+namespace ooc::wire {
+
+using storage::array_description;
+using storage::entry;
+using storage::entry_kind;
+using storage::new_file;
+
+namespace {
+
+[[noreturn]] void refuse(const char* why) {
+  throw usage_error(errc::invalid_request, std::string("a message that cannot be meant: ") + why);
+}
+
+std::vector<std::byte> bytes_of(const std::string& s) {
+  const auto* first = reinterpret_cast<const std::byte*>(s.data());
+  return {first, first + s.size()};
+}
+
+void write_array(const array_description& a, pb::ArrayDescription& m) {
+  m.set_element_type(a.element_type);
+  m.set_element_size(a.element_size);
+  m.mutable_extents()->Add(a.extents.begin(), a.extents.end());
+  m.set_max_extent(a.max_extent);
+  m.mutable_tile()->Add(a.tile.begin(), a.tile.end());
+}
+
+array_description read_array(const pb::ArrayDescription& m) {
+  array_description a;
+  a.element_type = m.element_type();
+  a.element_size = m.element_size();
+  a.extents.assign(m.extents().begin(), m.extents().end());
+  a.max_extent = m.max_extent();
+  a.tile.assign(m.tile().begin(), m.tile().end());
+  return a;
+}
+
+/// what() without the message of the code, which std::system_error has appended.
+std::string own_text(const error& e) {
+  std::string text = e.what();
+  const std::string tail = ": " + e.code().message();
+  if (text.ends_with(tail)) text.resize(text.size() - tail.size());
+  return text;
+}
+
+}  // namespace
+
+void write_entry(const entry& e, pb::Entry& m) {
+  m.set_id(e.id);
+  m.set_kind(static_cast<std::uint32_t>(e.kind));
+  m.set_path(e.path);
+  m.set_owner(e.owner);
+  m.set_group(e.group);
+  m.set_mode(e.mode);
+  m.set_created_ns(e.created_ns);
+  m.set_changed_ns(e.changed_ns);
+  for (const auto& [key, value] : e.attributes) {
+    pb::Attribute& a = *m.add_attributes();
+    a.set_key(key);
+    a.set_value(value);
+  }
+  if (e.kind == entry_kind::folder) return;
+  m.set_size(e.size);
+  m.set_sn(e.striping.sn);
+  m.set_nn(e.striping.nn);
+  m.set_sf(e.striping.sf);
+  m.set_sparse(e.sparse);
+  m.set_fill(e.fill.data(), e.fill.size());
+  write_array(e.array, *m.mutable_array());
+}
+
+entry read_entry(const pb::Entry& m) {
+  if (m.kind() != 1 && m.kind() != 2) refuse("an entry is neither folder nor file");
+  entry e;
+  e.id = m.id();
+  e.kind = static_cast<entry_kind>(m.kind());
+  e.path = m.path();
+  e.owner = m.owner();
+  e.group = m.group();
+  e.mode = m.mode();
+  e.created_ns = m.created_ns();
+  e.changed_ns = m.changed_ns();
+  e.size = m.size();
+  e.striping = {m.sn(), m.nn(), m.sf()};
+  e.sparse = m.sparse();
+  e.fill = bytes_of(m.fill());
+  if (m.has_array()) e.array = read_array(m.array());
+  for (const pb::Attribute& a : m.attributes()) e.attributes.emplace(a.key(), a.value());
+  return e;
+}
+
+void write_new_file(const new_file& f, pb::NewFile& m) {
+  m.set_size(f.size);
+  m.set_sn(f.striping.sn);
+  m.set_nn(f.striping.nn);
+  m.set_sf(f.striping.sf);
+  m.set_sparse(f.sparse);
+  m.set_fill(f.fill.data(), f.fill.size());
+  write_array(f.array, *m.mutable_array());
+  m.set_mode(f.mode);
+  m.set_finished(f.finished);
+}
+
+new_file read_new_file(const pb::NewFile& m) {
+  new_file f;
+  f.size = m.size();
+  f.striping = {m.sn(), m.nn(), m.sf()};
+  f.sparse = m.sparse();
+  f.fill = bytes_of(m.fill());
+  f.array = read_array(m.array());
+  f.mode = m.mode();
+  f.finished = m.finished();
+  return f;
+}
+
+std::string encode_failure(const std::exception& e) {
+  pb::CallFailure m;
+  if (const auto* known = dynamic_cast<const error*>(&e)) {
+    const bool own = known->code().category() == error_category();
+    m.set_category(own ? 1 : 0);
+    m.set_code(own ? known->code().value() : known->code().default_error_condition().value());
+    m.set_text(own_text(*known));
+    m.set_usage(dynamic_cast<const usage_error*>(&e) != nullptr);
+  } else {
+    m.set_code(dynamic_cast<const std::bad_alloc*>(&e) != nullptr ? ENOMEM : EIO);
+    m.set_text(std::string("the metadata server failed: ") + e.what());
+  }
+  return m.SerializeAsString();
+}
+
+void throw_failure(std::string_view body) {
+  const auto m = parse_body<pb::CallFailure>(body);
+  std::error_code code(m.code(), m.category() == 1 ? error_category() : std::generic_category());
+  if (!code) code = std::make_error_code(std::errc::io_error);
+  if (m.usage()) throw usage_error(code, m.text());
+  if (code == errc::corrupt || code == errc::torn) throw integrity_error(code, m.text());
+  throw io_error(code, m.text());
+}
+
+}  // namespace ooc::wire

@@ -1,0 +1,38 @@
+// Entries, new files and failures of the metadata service as messages, and back.
+//
+// Reading checks what the types promise and throws usage_error (errc::invalid_request) otherwise.
+// Any thread may call.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "oocarray/error.hpp"
+#include "storage/metadata_service.hpp"
+#include "wire/metadata.pb.h"
+
+namespace ooc::wire {
+
+void write_entry(const storage::entry& e, pb::Entry& m);
+/// Without a ticket.
+storage::entry read_entry(const pb::Entry& m);
+
+void write_new_file(const storage::new_file& f, pb::NewFile& m);
+storage::new_file read_new_file(const pb::NewFile& m);
+
+/// Body of a failed reply.
+std::string encode_failure(const std::exception& e);
+/// The same as an exception of the same kind, code and text.
+[[noreturn]] void throw_failure(std::string_view body);
+
+/// Parses a body; throws io_error (EPROTO) where it is no such message.
+template <class Message>
+Message parse_body(std::string_view body) {
+  Message m;
+  if (!m.ParseFromArray(body.data(), static_cast<int>(body.size())))
+    throw io_error({EPROTO, std::generic_category()},
+                   "a message that cannot be read: it is no " + std::string(m.GetTypeName()));
+  return m;
+}
+
+}  // namespace ooc::wire

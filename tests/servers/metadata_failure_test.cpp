@@ -1,0 +1,274 @@
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <set>
+#include <thread>
+
+#include "random_seed.hpp"
+#include "servers/cluster_fixture.hpp"
+#include "servers/faulty_proxy.hpp"
+#include "storage/name_space.hpp"
+
+using namespace ooc;
+using namespace ooc::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Runs `body` in a child process that ends without a goodbye.
+void in_lost_process(const std::function<void()>& body) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    int status = 99;
+    try {
+      body();
+      status = 0;
+    } catch (const std::exception& e) {
+      std::cerr << "child: " << e.what() << std::endl;
+    }
+    ::_exit(status);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  REQUIRE(status == 0);
+}
+
+template <class Condition>
+bool soon(Condition c, std::chrono::milliseconds patience = 10s) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (!c()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(20ms);
+  }
+  return true;
+}
+
+/// Creates, renames and removes files of its own; every call must succeed, and once.
+void work(metadata_service& m, const std::string& name, int files, std::atomic<int>& failures) {
+  try {
+    m.mkdir(name, 0755, false);
+    for (int i = 0; i < files; ++i) {
+      const std::string path = name + "/" + std::to_string(i);
+      const entry e = m.create(path, plain());
+      m.commit(e.id);
+      m.rename(path, path + "x");
+      if (i % 3 == 0) {
+        if (m.remove(path + "x").id != e.id) ++failures;
+        m.forget(e.id);
+      }
+    }
+  } catch (const std::exception& e) {
+    std::cout << name << ": " << e.what() << std::endl;
+    ++failures;
+  }
+}
+
+/// What work() must have left.
+void check_work(metadata_service& m, const std::string& name, int files) {
+  std::set<std::string> expected;
+  for (int i = 0; i < files; ++i)
+    if (i % 3 != 0) expected.insert(name + "/" + std::to_string(i) + "x");
+  std::set<std::string> there;
+  for (const entry& e : m.list(name)) there.insert(e.path);
+  CHECK(there == expected);
+}
+
+}  // namespace
+
+TEST_CASE("a call whose reply is lost is answered again and never run twice") {
+  cluster servers;
+  const std::uint64_t seed = random_seed("lost replies");
+  faulty_proxy proxy(servers.metad().address(),
+                     {.flip = 0.01, .drop = 0.0005, .cut = 0.03, .delay = 0.02}, seed);
+  std::atomic<int> failures{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      auto o = servers.client_options(me, 20s);
+      o.client.who = {0, 0};
+      o.address = proxy.address();
+      std::shared_ptr<remote_metadata> m;
+      while (!m) try {
+          m = std::make_shared<remote_metadata>(o);
+        } catch (const io_error&) {  // the first connection is not tried for long
+        }
+      work(*m, "t" + std::to_string(t), 100, failures);
+    });
+  for (auto& t : threads) t.join();
+  CHECK(proxy.faults() > 20);
+  CHECK(failures == 0);
+  const auto m = servers.client({0, 0});
+  for (int t = 0; t < 4; ++t) check_work(*m, "t" + std::to_string(t), 100);
+  CHECK(m->dead().empty());
+  CHECK(m->unfinished().empty());
+}
+
+TEST_CASE(
+    "a server killed in the middle of creates and renames loses nothing that it acknowledged") {
+  cluster servers;
+  std::atomic<int> failures{0}, running{4};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      work(*servers.client({0, 0}), "t" + std::to_string(t), 250, failures);
+      --running;
+    });
+  for (int i = 0; i < 4; ++i) {
+    std::this_thread::sleep_for(100ms);
+    servers.metad().restart();
+  }
+  for (auto& t : threads) t.join();
+  CHECK(failures == 0);
+  servers.metad().restart();
+  const auto m = servers.client({0, 0});
+  for (int t = 0; t < 4; ++t) check_work(*m, "t" + std::to_string(t), 250);
+  CHECK(m->dead().empty());
+}
+
+TEST_CASE("what a lost client was making is abandoned, and its locks end, after the grace period") {
+  cluster servers({.metad = {"--grace", "2"}});
+  const auto m = servers.client({0, 0});
+  m->commit(m->create("f", plain()).id);
+  const file_id id = m->lookup("f").id;
+  in_lost_process([&] {
+    static auto lost = servers.client({0, 0});
+    lost->create("half", plain());
+    static auto size = lost->lock_size(id);
+    static auto claim = lost->claim_writer(id, false);
+    if (!claim) throw std::runtime_error("no claim");
+  });
+  CHECK(m->claim_writer(id, true) == nullptr);
+  CHECK(m->unfinished().size() == 1);
+  CHECK(m->dead().empty());
+  CHECK(soon([&] { return m->claim_writer(id, true) != nullptr; }));
+  CHECK(m->unfinished().empty());
+  CHECK(m->dead().size() == 1);
+  CHECK(m->lock_size(id));
+  m->commit(m->create("half", plain()).id);
+}
+
+TEST_CASE("a client that leaves takes its locks and unfinished files with it at once") {
+  cluster servers;
+  const auto m = servers.client({0, 0});
+  m->commit(m->create("f", plain()).id);
+  const file_id id = m->lookup("f").id;
+  {
+    const auto other = servers.client({0, 0});
+    other->create("half", plain());
+    const auto claim = other->claim_writer(id, false);
+    CHECK(m->claim_writer(id, false) == nullptr);
+  }
+  CHECK(m->claim_writer(id, false));
+  CHECK(m->dead().size() == 1);
+}
+
+TEST_CASE("locks and files being made outlive a killed server") {
+  cluster servers;
+  const auto m = servers.client({0, 0}), other = servers.client({0, 0});
+  m->commit(m->create("f", plain()).id);
+  const file_id id = m->lookup("f").id;
+  const entry half = m->create("half", plain());
+  auto size = m->lock_size(id);
+  auto claim = m->claim_writer(id, false);
+  servers.metad().restart();
+  CHECK(other->claim_writer(id, false) == nullptr);
+  CHECK(other->unfinished() == std::vector<file_id>{half.id});
+  CHECK(other->dead().empty());
+  m->commit(half.id);
+  CHECK(other->lookup("half").id == half.id);
+  size.reset();
+  claim.reset();
+  CHECK(other->claim_writer(id, false));
+  CHECK(other->lock_size(id));
+}
+
+TEST_CASE("writers together share a file, a writer alone does not, and a size has one changer") {
+  cluster servers;
+  const auto a = servers.client({0, 0}), b = servers.client({0, 0});
+  a->commit(a->create("f", plain()).id);
+  const file_id id = a->lookup("f").id;
+  auto one = a->claim_writer(id, true), two = b->claim_writer(id, true);
+  CHECK(one);
+  CHECK(two);
+  CHECK_FALSE(b->claim_writer(id, false));
+  one.reset();
+  CHECK_FALSE(a->claim_writer(id, false));
+  two.reset();
+  CHECK(a->claim_writer(id, false));
+
+  auto guard = a->lock_size(id);
+  std::atomic<bool> got{false};
+  std::thread t([&] {
+    const auto mine = b->lock_size(id);
+    got = true;
+  });
+  std::this_thread::sleep_for(100ms);
+  CHECK_FALSE(got);
+  CHECK(a->lookup("f").id == id);  // the server goes on
+  guard.reset();
+  t.join();
+  CHECK(got);
+}
+
+TEST_CASE("a stopped server makes a call fail in time, with its name and a remedy") {
+  cluster servers;
+  const auto m = servers.client({0, 0}, 1500ms);
+  servers.metad().pause();
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    m->mkdir("a", 0755, false);
+    FAIL("answered");
+  } catch (const io_error& e) {
+    const std::string what = e.what();
+    INFO(what);
+    CHECK(e.code() == std::errc::timed_out);
+    CHECK(what.find(servers.metad().address()) != what.npos);
+    CHECK(what.find("mkdir") != what.npos);
+    CHECK(what.find("start the server") != what.npos);
+    CHECK(what.find("not known") != what.npos);
+  }
+  CHECK(std::chrono::steady_clock::now() - start < 5s);
+  servers.metad().resume();
+  CHECK(m->lookup("").kind == entry_kind::folder);
+}
+
+TEST_CASE("rights are renewed at half their life while they are held, and only then") {
+  cluster servers({.metad = {"--capability-life", "2"}});
+  const auto m = servers.client({0, 0});
+  m->commit(m->create("f", plain()).id);
+  ticket_ptr held = m->open("f", true).ticket;
+  REQUIRE(held);
+  const std::string first = held->bytes();
+  CHECK(soon([&] { return held->bytes() != first; }, 5s));
+  const std::string second = held->bytes();
+  servers.metad().kill();
+  std::this_thread::sleep_for(1500ms);
+  CHECK(held->bytes() == second);
+  servers.metad().start();
+  CHECK(soon([&] { return held->bytes() != second; }, 15s));
+  // Who may only read keeps what it has, too.
+  const auto reader = servers.client({2000, 2000});
+  const ticket_ptr look = reader->find(m->lookup("f").id).ticket;
+  REQUIRE(look);
+  const std::string granted = look->bytes();
+  CHECK(soon([&] { return look->bytes() != granted; }, 5s));
+}
+
+TEST_CASE("a long folder is listed in parts") {
+  cluster servers;
+  const auto m = servers.client({0, 0});
+  m->mkdir("d", 0755, false);
+  new_file f = plain(0);
+  f.finished = true;
+  for (int i = 0; i < 2500; ++i) m->create("d/" + std::to_string(i), f);
+  m->set_attribute("d/7", "big", std::string(1 << 20, 'x'));
+  m->set_attribute("d/8", "big", std::string(1 << 20, 'y'));
+  const auto all = m->list("d");
+  CHECK(all.size() == 2500);
+  CHECK(std::is_sorted(all.begin(), all.end(),
+                       [](const entry& a, const entry& b) { return a.path < b.path; }));
+  CHECK(m->lookup("d/8").attributes.at("big").size() == 1 << 20);
+  for (const char* key : {"a", "b"}) m->set_attribute("d/7", key, std::string(1 << 20, 'x'));
+  CHECK(failure_code([&] { m->set_attribute("d/7", "c", std::string(1 << 20, 'x')); }, "4 MiB") ==
+        EINVAL);
+  CHECK(m->files().size() == 2500);
+}

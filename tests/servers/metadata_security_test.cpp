@@ -1,0 +1,286 @@
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <catch2/catch.hpp>
+#include <cstring>
+
+#include "random_seed.hpp"
+#include "servers/cluster_fixture.hpp"
+#include "storage/file_descriptor.hpp"
+#include "storage/name_space.hpp"
+#include "storage/remote/server_connection.hpp"
+#include "storage/wire/capability.hpp"
+#include "storage/wire/metadata_messages.hpp"
+
+using namespace ooc;
+using namespace ooc::testing;
+using namespace std::chrono_literals;
+namespace pb = ooc::wire::pb;
+
+namespace {
+
+std::string refusal(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const usage_error& e) {
+    return e.what();
+  }
+  return {};
+}
+
+bool says(const std::string& text, const std::string& what) {
+  INFO(text);
+  return text.find(what) != std::string::npos;
+}
+
+/// A connection that knows nothing of frames.
+file_descriptor raw_connection(const std::string& address) {
+  file_descriptor fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in a{};
+  a.sin_family = AF_INET;
+  a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  a.sin_port = htons(static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
+  REQUIRE(::connect(fd.get(), reinterpret_cast<sockaddr*>(&a), sizeof a) == 0);
+  return fd;
+}
+
+bool send_all(const file_descriptor& fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (n <= 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return true;
+}
+
+std::string receive_frame(const file_descriptor& fd) {
+  wire::frame_header h;
+  if (::recv(fd.get(), &h, sizeof h, MSG_WAITALL) != sizeof h) return {};
+  std::string all(sizeof h + h.body_bytes, '\0');
+  std::memcpy(all.data(), &h, sizeof h);
+  if (h.body_bytes != 0) ::recv(fd.get(), all.data() + sizeof h, h.body_bytes, MSG_WAITALL);
+  return all;
+}
+
+/// A welcomed connection whose bytes the test writes itself.
+file_descriptor welcomed(const cluster& servers) {
+  file_descriptor fd = raw_connection(servers.client_options().address);
+  wire::hello_info me;
+  me.client = wire::random_client_id();
+  me.name = "raw";
+  wire::client_handshake hands(me, servers.key(), true);
+  send_all(fd, hands.hello());
+  const auto split = [&](const std::string& frame) {
+    REQUIRE(frame.size() >= sizeof(wire::frame_header));
+    wire::frame_header h;
+    std::memcpy(&h, frame.data(), sizeof h);
+    return std::pair(h, frame.substr(sizeof h));
+  };
+  const auto [h, body] = split(receive_frame(fd));
+  send_all(fd, hands.answer(h, body).send);
+  const auto [h2, body2] = split(receive_frame(fd));
+  REQUIRE_FALSE(hands.finish(h2, body2));
+  return fd;
+}
+
+std::string call_frame(const std::string& body,
+                       wire::frame_kind kind = wire::frame_kind::metadata) {
+  wire::frame_header h;
+  h.kind = kind;
+  h.id = 1;
+  return wire::encode_frame(h, body);
+}
+
+int run_and_wait(const std::string& command) {
+  const int status = std::system(command.c_str());
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 255;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a keyed server serves holders of its key only, and its log says whom it refused and why") {
+  cluster servers({.keyed = true});
+  CHECK(servers.client()->lookup("").kind == entry_kind::folder);
+  auto o = servers.client_options();
+  o.client.key = wire::cluster_key::random();
+  CHECK(says(refusal([&] { remote_metadata m(o); }), "wrong cluster key"));
+  o.client.key = nullptr;
+  CHECK(says(refusal([&] { remote_metadata m(o); }), "OOC_KEY"));
+  CHECK(servers.metad().logged("wrong cluster key"));
+}
+
+TEST_CASE("without a key a server does not listen to other machines") {
+  temporary_folder folder;
+  const std::string command = std::string("HOME=/nonexistent OOC_KEY= ") + OOC_METAD +
+                              " --nodes 1 --folder " + (folder / "m").string() +
+                              " --listen 0.0.0.0:0 2> " + (folder / "err").string();
+  CHECK(run_and_wait(command) == 1);
+  std::ifstream in(folder / "err");
+  std::string line;
+  std::getline(in, line);
+  CHECK(says(line, "ooc keygen"));
+}
+
+TEST_CASE("a file of another user is refused, with the reason on both sides") {
+  cluster servers;
+  const auto root = servers.client({0, 0}), other = servers.client({2000, 2000});
+  new_file f = plain();
+  f.mode = 0600;
+  const entry made = root->create("mine", f);
+  CHECK(failure_code([&] { other->commit(made.id); }, "another client") == EACCES);
+  CHECK(failure_code([&] { other->abandon(made.id); }, "another client") == EACCES);
+  root->commit(made.id);
+  CHECK(failure_code([&] { other->open("mine", false); }, "user 2000 may not read") == EACCES);
+  CHECK(servers.metad().logged("user 2000 may not read"));
+  CHECK(failure_code([&] { other->set_size(made.id, 5, {}); }, "may not change its size") ==
+        EACCES);
+  CHECK(failure_code([&] { other->lock_size(made.id); }, "may not write") == EACCES);
+  CHECK(failure_code([&] { other->claim_writer(made.id, true); }, "may not write") == EACCES);
+  CHECK(failure_code([&] { other->removal_ticket(made.id); }, "in use") == EBUSY);
+  CHECK(failure_code([&] { other->removal_ticket(made.id + 1000); }, "never in use") == EINVAL);
+  CHECK(other->find(made.id).ticket == nullptr);
+  root->mkdir("closed", 0700, false);
+  root->rename("mine", "closed/mine");
+  CHECK(failure_code([&] { other->find(made.id); }, "closed") == EACCES);
+  CHECK(root->lookup("closed/mine").size == plain().size);
+}
+
+TEST_CASE("an opened file carries the rights that its mode grants, and no more") {
+  cluster servers;
+  const auto root = servers.client({0, 0}), other = servers.client({2000, 2000});
+  root->commit(root->create("f", plain()).id);  // 0644
+  const std::string uuid = root->cluster().store_uuid;
+  const wire::capability_signer signer(servers.folder() / "meta/capability.key");
+  const auto rights = [&](const ticket_ptr& t) {
+    REQUIRE(t);
+    const auto v =
+        wire::verify_capability(signer.public_key(), uuid, t->bytes(), wire::seconds_now());
+    REQUIRE(v.fault == wire::capability_fault::none);
+    CHECK(v.granted.expiry > wire::seconds_now() + 3500);
+    return v.granted.rights;
+  };
+  CHECK(rights(root->open("f", true).ticket) == (wire::right_read | wire::right_write));
+  CHECK(rights(other->open("f", false).ticket) == wire::right_read);
+  CHECK(failure_code([&] { other->open("f", true); }) == EACCES);
+  CHECK(rights(other->find(root->lookup("f").id).ticket) == wire::right_read);
+  CHECK(root->lookup("f").ticket == nullptr);
+  CHECK(rights(root->create("g", plain()).ticket) == 15);
+  CHECK(rights(root->remove("f").ticket) == wire::right_remove);
+}
+
+TEST_CASE("random messages crash nothing and fill nothing") {
+  cluster servers;
+  std::mt19937_64 random(random_seed("malformed"));
+  const auto client = servers.client({0, 0});
+  client->mkdir("a", 0755, false);
+  const std::uint64_t before = servers.metad().memory();
+  pb::Call good;
+  good.set_op(pb::OP_CREATE);
+  good.set_sequence(1);
+  good.set_path("a/b");
+  good.mutable_file()->set_size(5);
+  good.mutable_file()->set_nn(1);
+  good.mutable_file()->set_sf(4096);
+  const std::string body = good.SerializeAsString();
+  file_descriptor fd = welcomed(servers);
+  for (int i = 0; i < 10'000; ++i) {
+    std::string frame;
+    const auto what = random() % 4;
+    if (what == 0) {  // a call with some bytes changed
+      std::string b = body;
+      for (auto n = between(random, 1, 5); n > 0; --n)
+        b[random() % b.size()] = static_cast<char>(random());
+      frame = call_frame(b);
+    } else if (what == 1) {  // bytes that are no message, under any kind
+      std::string b(random() % 100, '\0');
+      for (char& c : b) c = static_cast<char>(random());
+      frame = call_frame(b, static_cast<wire::frame_kind>(random() % 256));
+    } else if (what == 2) {  // a damaged header, lengths included
+      frame = call_frame(body);
+      frame[random() % sizeof(wire::frame_header)] ^= static_cast<char>(1 + random() % 255);
+    } else {  // noise
+      frame.resize(between(random, 1, 200));
+      for (char& c : frame) c = static_cast<char>(random());
+    }
+    const bool framed = what <= 1;
+    const bool sent = send_all(fd, frame);
+    if (framed && sent && !receive_frame(fd).empty()) continue;
+    CHECK_FALSE(framed);
+    fd = i % 2 == 0 ? welcomed(servers) : raw_connection(servers.metad().address());
+    if (i % 2 != 0) {
+      send_all(fd, frame);
+      fd = welcomed(servers);
+    }
+  }
+  CHECK(client->lookup("a").kind == entry_kind::folder);
+  CHECK(servers.metad().memory() < before + (64 << 20));
+}
+
+TEST_CASE("a body that is too long is refused before memory is taken for it") {
+  cluster servers;
+  const auto client = servers.client({0, 0});
+  const std::uint64_t before = servers.metad().memory();
+  const file_descriptor fd = welcomed(servers);
+  wire::frame_header h;
+  h.kind = wire::frame_kind::metadata;
+  const std::string frame = wire::encode_frame(h, std::string(100 << 20, 'x'));
+  send_all(fd, frame);
+  CHECK(client->lookup("").kind == entry_kind::folder);
+  CHECK(servers.metad().memory() < before + (16 << 20));
+  CHECK(servers.metad().logged("the limit is"));
+}
+
+TEST_CASE("peers that say nothing keep nobody out") {
+  cluster servers({.metad = {"--max-connections", "50"}});
+  std::vector<file_descriptor> silent;
+  for (int i = 0; i < 200; ++i) silent.push_back(raw_connection(servers.metad().address()));
+  CHECK(servers.client()->lookup("").kind == entry_kind::folder);
+  CHECK(servers.client()->statistics().connections <= 50);
+}
+
+TEST_CASE("a client that takes no answers holds one of them, and others are served") {
+  cluster servers;
+  const auto client = servers.client({0, 0});
+  client->mkdir("d", 0755, false);
+  client->set_attribute("d", "big", std::string(1 << 20, 'x'));
+  const std::uint64_t before = servers.metad().memory();
+  pb::Call look;
+  look.set_op(pb::OP_LOOKUP);
+  look.set_path("d");
+  const std::string frame = call_frame(look.SerializeAsString());
+  std::vector<file_descriptor> deaf;
+  for (int i = 0; i < 8; ++i) {
+    deaf.push_back(welcomed(servers));
+    timeval little{0, 20'000};
+    ::setsockopt(deaf.back().get(), SOL_SOCKET, SO_SNDTIMEO, &little, sizeof little);
+    for (int k = 0; k < 2000; ++k)
+      if (!send_all(deaf.back(), frame)) break;
+  }
+  for (int i = 0; i < 100; ++i) CHECK(client->lookup("d").attributes.size() == 1);
+  CHECK(servers.metad().memory() < before + (64 << 20));
+}
+
+TEST_CASE(
+    "a metadata server's command line: version, a folder in use, a configuration file, an end") {
+  temporary_folder folder;
+  CHECK(run_and_wait(std::string(OOC_METAD) + " --version > /dev/null") == 0);
+  CHECK(run_and_wait(std::string(OOC_METAD) + " --no-such-option 2> /dev/null") == 1);
+  CHECK(run_and_wait(std::string(OOC_METAD) + " --folder " + (folder / "x").string() +
+                     " 2> /dev/null") == 1);  // without --nodes there is no new store
+  std::ofstream(folder / "conf") << "folder = " << (folder / "m").string()
+                                 << "\nnodes = 3\ncapability-life = 60\n";
+  server_process metad(OOC_METAD, {"--config", (folder / "conf").string()}, folder / "log");
+  CHECK(run_and_wait(std::string(OOC_METAD) + " --listen 127.0.0.1:0 --folder " +
+                     (folder / "m").string() + " 2> " + (folder / "err").string()) == 1);
+  std::ifstream in(folder / "err");
+  std::string line;
+  std::getline(in, line);
+  CHECK(says(line, "another metadata server"));
+  remote_metadata_options o;
+  o.address = metad.address();
+  o.client.id = wire::random_client_id();
+  CHECK(remote_metadata(o).cluster().nodes.size() == 3);
+  CHECK(metad.stop() == 0);
+}

@@ -1,0 +1,142 @@
+#include "common/registration.hpp"
+
+#include <atomic>
+#include <catch2/catch.hpp>
+
+#include "oocarray/store.hpp"
+#include "servers/cluster_fixture.hpp"
+
+using namespace ooc;
+using namespace ooc::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+template <class Condition>
+bool soon(Condition c, std::chrono::milliseconds patience = 10s) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (!c()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(20ms);
+  }
+  return true;
+}
+
+/// An I/O server as far as the metadata server sees one.
+struct announced {
+  announced(const cluster& servers, std::uint32_t node, const std::string& folder,
+            std::vector<std::string> addresses = {"127.0.0.1:1"})
+      : r(options(servers, node, folder, std::move(addresses)),
+          {[this](const servers::registered_store& s) {
+             const std::lock_guard lock(mutex);
+             store = s;
+             ++times;
+           },
+           [this](bool yes) { reachable = yes; },
+           [this](const std::string& why) {
+             const std::lock_guard lock(mutex);
+             refused = why;
+           },
+           [] {
+             return servers::disk_space{1000, 400};
+           }}) {
+    r.start();
+  }
+  static servers::registration_options options(const cluster& servers, std::uint32_t node,
+                                               const std::string& folder,
+                                               std::vector<std::string> addresses) {
+    servers::registration_options o;
+    o.metadata_server = servers.client_options().address;
+    o.key = servers.key();
+    o.node = node;
+    o.node_uuid = folder;
+    o.addresses = std::move(addresses);
+    o.incarnation = 42;
+    o.name = "test";
+    return o;
+  }
+  std::string why() {
+    const std::lock_guard lock(mutex);
+    return refused;
+  }
+
+  std::mutex mutex;
+  servers::registered_store store;
+  std::string refused;
+  std::atomic<int> times{0};
+  std::atomic<bool> reachable{false};
+  servers::registration r;  // last: its thread ends first
+};
+
+}  // namespace
+
+TEST_CASE("an I/O server registers, and clients learn where it is") {
+  cluster servers({.nodes = 2, .keyed = true});
+  const auto client = servers.client();
+  announced one(servers, 1, "folder-1", {"127.0.0.1:5001", "[::1]:5002"});
+  REQUIRE(soon([&] { return one.reachable.load(); }));
+  const auto info = client->cluster();
+  REQUIRE(info.nodes.size() == 2);
+  CHECK_FALSE(info.nodes[0].up);
+  CHECK(info.nodes[1].up);
+  CHECK(info.nodes[1].addresses == std::vector<std::string>{"127.0.0.1:5001", "[::1]:5002"});
+  CHECK(info.nodes[1].uuid == "folder-1");
+  CHECK(info.nodes[1].incarnation == 42);
+  CHECK(info.nodes[1].disk_bytes == 1000);
+  CHECK(info.nodes[1].disk_free == 400);
+  CHECK(one.store.uuid == info.store_uuid);
+  CHECK(one.store.nodes == 2);
+  const wire::capability_signer signer(servers.folder() / "meta/capability.key");
+  CHECK(one.store.capability_key == signer.public_key());
+  one.r.stop();
+  CHECK(soon([&] { return !client->cluster().nodes[1].up; }));
+}
+
+TEST_CASE("a registered server comes back by itself after the metadata server was killed") {
+  cluster servers;
+  announced one(servers, 0, "folder-0");
+  REQUIRE(soon([&] { return one.reachable.load(); }));
+  servers.metad().kill();
+  CHECK(soon([&] { return !one.reachable.load(); }));
+  servers.metad().start();
+  CHECK(servers.client()->cluster().nodes[0].uuid == "folder-0");
+  CHECK(soon([&] { return one.reachable.load(); }));
+  CHECK(one.times == 2);
+  CHECK(servers.client()->cluster().nodes[0].up);
+}
+
+TEST_CASE("another folder in place of a known node is refused until the node is forgotten") {
+  cluster servers({.nodes = 2});
+  {
+    announced one(servers, 0, "folder-0");
+    REQUIRE(soon([&] { return one.reachable.load(); }));
+  }
+  servers.metad().restart();
+  announced wrong(servers, 0, "folder-9");
+  REQUIRE(soon([&] { return !wrong.why().empty(); }));
+  CHECK(wrong.why().find("--forget-node 0") != std::string::npos);
+  CHECK(servers.metad().logged("registration refused"));
+  announced twice(servers, 1, "folder-0");
+  REQUIRE(soon([&] { return !twice.why().empty(); }));
+  CHECK(twice.why().find("that of node 0") != std::string::npos);
+  announced beyond(servers, 2, "folder-2");
+  REQUIRE(soon([&] { return !beyond.why().empty(); }));
+  CHECK(beyond.why().find("nodes 0 to 1") != std::string::npos);
+  CHECK_FALSE(wrong.reachable);
+}
+
+TEST_CASE("opening a store waits for its nodes, then names those that are missing") {
+  cluster servers({.nodes = 3});
+  announced one(servers, 1, "folder-1");
+  REQUIRE(soon([&] { return one.reachable.load(); }));
+  store_options o;
+  o.deadline = 500ms;
+  try {
+    store::open(servers.url(), o);
+    FAIL("opened");
+  } catch (const io_error& e) {
+    INFO(e.what());
+    CHECK(e.code() == std::errc::timed_out);
+    CHECK(std::string(e.what()).find("nodes 0, 2") != std::string::npos);
+  }
+}
