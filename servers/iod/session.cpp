@@ -121,10 +121,15 @@ void session::when_over(std::function<void()> done) {
   done();
 }
 
-void session::begin(std::uint64_t id) {
+void session::begin(std::uint64_t id, bool coming) {
   const std::lock_guard lock(mutex_);
-  if (!active_.emplace(id, clock::now()).second)
+  if (!active_.emplace(id, active_request{clock::now(), coming}).second)
     broken("request " + std::to_string(id) + " was made twice");
+}
+
+// With the mutex held: the client hears of the request some other way.
+void session::touch(std::uint64_t id) {
+  if (const auto a = active_.find(id); a != active_.end()) a->second.spoken = clock::now();
 }
 
 void session::end(std::uint64_t id) {
@@ -149,13 +154,23 @@ std::string session::look_after(clock::time_point now) {
     return "it has not taken what it asked for within 30 s";
   }
   std::vector<std::uint64_t> busy;
+  bool coming = reader_.inside();
   {
     const std::lock_guard lock(mutex_);
-    for (auto& [id, spoken] : active_)
-      if (now - spoken > still_busy) {
-        spoken = now;
-        busy.push_back(id);
-      }
+    const std::uint64_t received = reader_.received();
+    // Where its bytes wait for room here, the client is not to blame.
+    if (received != received_ || waiting_) receiving_ = now;
+    received_ = received;
+    for (auto& [id, r] : active_) {
+      coming = coming || r.coming;
+      if (now - r.spoken < still_busy || (r.coming && now - receiving_ > still_busy)) continue;
+      r.spoken = now;
+      busy.push_back(id);
+    }
+  }
+  if (coming && now - receiving_ > stuck_limit) {
+    sender_->close();
+    return "it stopped in the middle of a request for 30 s";
   }
   for (const std::uint64_t id : busy)
     sender_->send({wire::encode_frame(reply_header(id), {}), {}, {}});
@@ -325,7 +340,7 @@ void session::send_part(std::shared_ptr<read_job> r, const failure& f) {
   };
   {
     const std::lock_guard lock(mutex_);
-    if (const auto a = active_.find(r->id); a != active_.end()) a->second = clock::now();
+    touch(r->id);
   }
   sender_->send(std::move(m));
   if (go_on) continue_read(std::move(r));
@@ -334,7 +349,7 @@ void session::send_part(std::shared_ptr<read_job> r, const failure& f) {
 // Writing.
 
 std::shared_ptr<session::write_job> session::start_write(const frame_header& h) {
-  begin(h.id);
+  begin(h.id, true);
   const auto w = std::make_shared<write_job>();
   w->id = h.id;
   std::vector<storage::piece> pieces;
@@ -370,6 +385,7 @@ asio::awaitable<void> session::wait_for(Condition condition) {
 
 // A buffer, once this client has not too many already.
 asio::awaitable<std::shared_ptr<buffer_pool::buffer>> session::take_buffer(std::size_t bytes) {
+  waiting_ = true;
   co_await wait_for([&] {
     const std::lock_guard lock(mutex_);
     return holding_ < max_holding;
@@ -390,6 +406,7 @@ asio::awaitable<std::shared_ptr<buffer_pool::buffer>> session::take_buffer(std::
     const std::lock_guard lock(p->mutex);
     return p->buffer != nullptr;
   });
+  waiting_ = false;
   const std::lock_guard lock(mutex_);
   holding_ += bytes;
   co_return p->buffer;
@@ -417,6 +434,7 @@ asio::awaitable<void> session::receive_part(const frame_header& h, std::shared_p
   {
     const std::lock_guard lock(mutex_);
     w->complete = true;
+    active_[h.id].coming = false;
   }
   end_write(w);
 }
@@ -441,8 +459,6 @@ void session::write_part(const std::shared_ptr<write_job>& w, const io_part& par
                 self->holding_ -= n;
                 --w->running;
                 if (f && !w->outcome) w->outcome = f;
-                if (const auto a = self->active_.find(w->id); a != self->active_.end())
-                  a->second = clock::now();
               }
               self->wake();
               self->end_write(w);

@@ -92,7 +92,8 @@ class session : public std::enable_shared_from_this<session> {
   failure check(const wire::io_request& r, std::uint32_t rights) const;
   wire::frame_header reply_header(std::uint64_t id) const;
   void reply(std::uint64_t id, const failure& f, const std::string& body = {});
-  void begin(std::uint64_t id);
+  void begin(std::uint64_t id, bool coming = false);
+  void touch(std::uint64_t id);
   void end(std::uint64_t id);
 
   session_host& host_;
@@ -104,11 +105,18 @@ class session : public std::enable_shared_from_this<session> {
   std::string queue_name_;  // the client, for the fair queue
   std::atomic<bool> welcomed_{false};
   const clock::time_point accepted_ = clock::now();
+  std::atomic<bool> waiting_{false};  // for a buffer
   boost::asio::steady_timer room_;  // cancelled when bytes of this session have been written
   std::map<std::uint64_t, std::shared_ptr<write_job>> writes_;  // whose parts are still coming
 
   std::mutex mutex_;
-  std::map<std::uint64_t, clock::time_point> active_;  // requests begun, and when last spoken of
+  struct active_request {
+    clock::time_point spoken;  // of it, last
+    bool coming = false;       // a write of which parts are missing
+  };
+  std::map<std::uint64_t, active_request> active_;
+  std::uint64_t received_ = 0;  // by the reader, at the last look
+  clock::time_point receiving_ = clock::now();  // when that was last more than before
   std::uint64_t holding_ = 0;                          // bytes received that are not written yet
   bool ended_ = false;
   std::vector<std::function<void()>> over_;

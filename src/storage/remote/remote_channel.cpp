@@ -43,9 +43,16 @@ void remote_channel::wake() {
 void remote_channel::stop() {
   stopping_ = true;
   timer_.cancel();
-  if (sender_) sender_->close();
+  cut();
+}
+
+// Other threads may be sending: they end first, the socket goes with its last user.
+void remote_channel::cut() {
   boost::system::error_code ec;
-  if (socket_) socket_->close(ec);
+  if (sender_)
+    sender_->close();
+  else if (socket_)
+    socket_->close(ec);
 }
 
 void remote_channel::check(steady_clock::time_point now) {
@@ -53,8 +60,7 @@ void remote_channel::check(steady_clock::time_point now) {
   if (now - connecting_since_ <
       std::min<steady_clock::duration>(connect_limit, owner_.options().deadline))
     return;
-  boost::system::error_code ec;
-  if (socket_) socket_->close(ec);
+  cut();
 }
 
 asio::awaitable<void> remote_channel::pause(std::chrono::milliseconds time) {
@@ -94,9 +100,7 @@ asio::awaitable<void> remote_channel::run() {
     const bool slow = connecting_since_ != steady_clock::time_point::max() &&
                       steady_clock::now() - connecting_since_ >= connect_limit;
     connecting_since_ = steady_clock::time_point::max();
-    if (sender_) sender_->close();
-    boost::system::error_code ec;
-    if (socket_) socket_->close(ec);
+    cut();
     sender_.reset();
     socket_.reset();
     if (slow) why = "it does not answer";

@@ -52,6 +52,7 @@ class remote_channel {
   const std::string& address() const noexcept { return address_; }
 
  private:
+  void cut();
   boost::asio::awaitable<void> run();
   boost::asio::awaitable<void> connect();
   boost::asio::awaitable<void> shake_hands(wire::frame_reader& reader, std::uint32_t number);

@@ -78,6 +78,9 @@ asio::awaitable<void> frame_reader::fill(std::size_t wanted) {
 }
 
 asio::awaitable<frame_header> frame_reader::next() {
+  inside_ = begin_ != end_;
+  co_await fill(1);
+  inside_ = true;
   co_await fill(sizeof(frame_header));
   frame_header h;
   std::memcpy(&h, buffer_.data() + begin_, sizeof h);
@@ -87,6 +90,7 @@ asio::awaitable<frame_header> frame_reader::next() {
   iovec whole{body_.data(), body_.size()};
   co_await payload({&whole, 1});
   if (const std::string fault = body_fault(h, body_); !fault.empty()) unreadable(fault);
+  inside_ = h.payload_bytes != 0;
   co_return h;
 }
 

@@ -6,6 +6,7 @@
 
 #include <sys/uio.h>
 
+#include <atomic>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <chrono>
@@ -43,8 +44,10 @@ class frame_reader {
   boost::asio::awaitable<void> skip(std::uint64_t bytes);
 
   void set_limits(const frame_limits& l) noexcept { limits_ = l; }
-  /// Grows with every byte received.
+  /// Grows with every byte received.  From any thread.
   std::uint64_t received() const noexcept { return received_; }
+  /// True while a frame has begun to come and is not complete.  From any thread.
+  bool inside() const noexcept { return inside_; }
 
  private:
   boost::asio::awaitable<void> fill(std::size_t wanted);
@@ -55,7 +58,8 @@ class frame_reader {
   std::vector<char> buffer_;
   std::size_t begin_ = 0, end_ = 0;  // of the bytes in the buffer that are not consumed
   std::string body_;
-  std::uint64_t received_ = 0;
+  std::atomic<std::uint64_t> received_{0};
+  std::atomic<bool> inside_{false};
 };
 
 class frame_sender : public std::enable_shared_from_this<frame_sender> {

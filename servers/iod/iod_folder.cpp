@@ -1,0 +1,125 @@
+#include "iod/iod_folder.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <cerrno>
+#include <fstream>
+#include <sstream>
+
+#include "oocarray/error.hpp"
+#include "storage/durable_file.hpp"
+
+namespace ooc::iod {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* identity_name = "oocarray-iod";
+constexpr const char* unfinished_name = "oocarray-iod.new";
+
+[[noreturn]] void refuse(errc code, const fs::path& folder, const std::string& why) {
+  throw usage_error(code, "folder '" + folder.string() + "' " + why);
+}
+
+std::string hex(const wire::capability_public_key& key) {
+  constexpr char digits[] = "0123456789abcdef";
+  std::string text;
+  for (const std::uint8_t b : key) {
+    text += digits[b >> 4];
+    text += digits[b & 15];
+  }
+  return text;
+}
+
+bool from_hex(const std::string& text, wire::capability_public_key& key) {
+  if (text.size() != 2 * key.size()) return false;
+  for (std::size_t i = 0; i < key.size(); ++i) {
+    int value = 0;
+    for (const char c : {text[2 * i], text[2 * i + 1]}) {
+      if (!(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'f')) return false;
+      value = value * 16 + (c <= '9' ? c - '0' : c - 'a' + 10);
+    }
+    key[i] = static_cast<std::uint8_t>(value);
+  }
+  return true;
+}
+
+}  // namespace
+
+iod_folder::iod_folder(fs::path folder, std::uint32_t node)
+    : folder_(std::move(folder)), node_(node) {
+  std::error_code ec;
+  fs::create_directories(folder_, ec);
+  if (ec) throw io_error(ec, "folder '" + folder_.string() + "' cannot be made");
+  lock();
+  if (fs::exists(folder_ / identity_name)) {
+    read();
+    return;
+  }
+  for (const auto& stranger : fs::directory_iterator(folder_))
+    if (stranger.path().filename() != "lost+found" && stranger.path().filename() != unfinished_name)
+      refuse(errc::not_a_store, folder_,
+             "is not that of an I/O server and not empty (it holds '" +
+                 stranger.path().filename().string() +
+                 "'); name such a folder, or a new or empty one");
+  uuid_ = storage::new_uuid();
+  write();
+}
+
+void iod_folder::lock() {
+  lock_ = storage::file_descriptor(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!lock_)
+    throw io_error({errno, std::generic_category()},
+                   "folder '" + folder_.string() + "' cannot be opened");
+  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0) return;
+  if (errno != EWOULDBLOCK)
+    throw io_error({errno, std::generic_category()},
+                   "folder '" + folder_.string() + "' cannot be locked");
+  refuse(errc::busy, folder_, "is in use by another I/O server; stop that first");
+}
+
+void iod_folder::read() {
+  std::ifstream in(folder_ / identity_name);
+  std::string magic, word, digits;
+  int version = 0;
+  std::uint32_t node = 0;
+  in >> magic >> version >> word >> uuid_ >> word >> node;
+  if (!in || magic != identity_name)
+    refuse(errc::not_a_store, folder_,
+           std::string("has a damaged file '") + identity_name + "'; restore it from a copy");
+  if (version != 1)
+    refuse(errc::not_a_store, folder_,
+           "has format version " + std::to_string(version) +
+               ", this server reads version 1: use the release of oocarray that made it");
+  if (node != node_)
+    refuse(errc::not_a_store, folder_,
+           "is that of node " + std::to_string(node) + ", not of node " + std::to_string(node_) +
+               "; name the right folder, or the right number with --node");
+  if (!(in >> word)) return;
+  if (!(in >> store_uuid_ >> digits) || word != "store" || !from_hex(digits, key_))
+    refuse(errc::not_a_store, folder_,
+           std::string("has a damaged file '") + identity_name + "'; restore it from a copy");
+}
+
+void iod_folder::write() {
+  std::ostringstream text;
+  text << identity_name << " 1\nfolder " << uuid_ << "\nnode " << node_ << "\n";
+  if (!store_uuid_.empty()) text << "store " << store_uuid_ << " " << hex(key_) << "\n";
+  storage::write_durably(folder_ / unfinished_name, text.str());
+  fs::rename(folder_ / unfinished_name, folder_ / identity_name);
+  storage::sync_folder(folder_);
+}
+
+void iod_folder::join(const std::string& store_uuid, const wire::capability_public_key& key) {
+  if (!store_uuid_.empty() && store_uuid_ != store_uuid)
+    refuse(errc::not_a_store, folder_,
+           "belongs to store " + store_uuid_ + ", the metadata server has store " + store_uuid);
+  if (store_uuid_ == store_uuid && key_ == key) return;
+  store_uuid_ = store_uuid;
+  key_ = key;
+  write();
+}
+
+}  // namespace ooc::iod

@@ -1,0 +1,47 @@
+// The folder of an I/O server: the shares, and a file that says whose it is.
+//
+// "oocarray-iod" holds four lines: "oocarray-iod 1", "folder UUID" (made with the folder), "node N",
+// and, once the server has registered, "store UUID KEY", KEY being the public key of the store's
+// capabilities in hexadecimal digits.  With it the server serves those who were admitted before a
+// restart, whether the metadata server is there or not.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "storage/file_descriptor.hpp"
+#include "storage/wire/capability.hpp"
+
+namespace ooc::iod {
+
+class iod_folder {
+ public:
+  /// Makes the folder if it is missing or empty.  It is locked: throws usage_error (errc::busy)
+  /// where another server uses it, (errc::not_a_store) where it is another node's or holds
+  /// something else, io_error where it cannot be used.
+  iod_folder(std::filesystem::path folder, std::uint32_t node);
+
+  const std::filesystem::path& path() const noexcept { return folder_; }
+  const std::string& uuid() const noexcept { return uuid_; }
+  /// Empty: it does not belong to a store yet.
+  const std::string& store_uuid() const noexcept { return store_uuid_; }
+  const wire::capability_public_key& capability_key() const noexcept { return key_; }
+
+  /// Remembers the store, durably.  Throws usage_error (errc::not_a_store) where it is another.
+  void join(const std::string& store_uuid, const wire::capability_public_key& key);
+
+ private:
+  void lock();
+  void read();
+  void write();
+
+  const std::filesystem::path folder_;
+  const std::uint32_t node_;
+  storage::file_descriptor lock_;
+  std::string uuid_;
+  std::string store_uuid_;
+  wire::capability_public_key key_{};
+};
+
+}  // namespace ooc::iod

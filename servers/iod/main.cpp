@@ -1,0 +1,119 @@
+// ooc-iod: an I/O server of a store, with one folder of its data.
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <climits>
+#include <thread>
+
+#include "common/command_line.hpp"
+#include "common/registration.hpp"
+#include "common/run.hpp"
+#include "iod/iod_folder.hpp"
+#include "iod/iod_server.hpp"
+#include "oocarray/error.hpp"
+#include "storage/wire/address.hpp"
+
+namespace {
+
+using namespace ooc;
+namespace po = boost::program_options;
+using strings = std::vector<std::string>;
+
+/// Where clients find the server: what it was told to announce, or where it listens.
+strings announced(const strings& given, const strings& listening) {
+  if (!given.empty()) {
+    for (const std::string& a : given) (void)wire::parse_address(a);
+    return given;
+  }
+  strings all;
+  for (const std::string& text : listening) {
+    wire::server_address a = wire::parse_address(text);
+    if (a.host == "0.0.0.0" || a.host == "::") {
+      char name[HOST_NAME_MAX + 1] = {};
+      ::gethostname(name, sizeof name - 1);
+      a.host = name;
+    }
+    all.push_back(a.text());
+  }
+  return all;
+}
+
+int run(int argc, char** argv) {
+  servers::server_command_line line("ooc-iod",
+                                    "Holds one node's share of the files of a store (ooc-metad).");
+  line.option()("folder", po::value<std::string>()->required(),
+                "where the data are kept; made if missing or empty")(
+      "node", po::value<std::uint32_t>()->required(), "number of this node in the store, from 0")(
+      "metad", po::value<std::string>()->default_value("127.0.0.1:7420"),
+      "address of the metadata server")(
+      "listen", po::value<strings>()->composing(),
+      "ADDRESS:PORT, [IPv6]:PORT or unix:/PATH; several may be given, and clients spread over them "
+      "(default 127.0.0.1:0, any free port)")(
+      "announce", po::value<strings>()->composing(),
+      "addresses that clients are told, if they differ from --listen")(
+      "key", po::value<std::string>()->default_value(""),
+      "file with the cluster key (default $OOC_KEY, ~/.config/oocarray/key); without a key only "
+      "this machine is served")("memory", po::value<std::uint64_t>()->default_value(64),
+                                "MiB for transfers, whatever clients do")(
+      "workers", po::value<unsigned>()->default_value(4), "requests served at a time")(
+      "threads", po::value<unsigned>()->default_value(1), "threads for the network")(
+      "direct-io", po::bool_switch(), "bypass the page cache of this machine")(
+      "max-connections", po::value<unsigned>()->default_value(1024), "at once");
+  if (!line.parse(argc, argv)) return 0;
+
+  iod::iod_options o;
+  o.folder = line.get<std::string>("folder");
+  o.node = line.get<std::uint32_t>("node");
+  o.listen = line.has("listen") ? line.get<strings>("listen") : strings{"127.0.0.1:0"};
+  o.key = wire::find_cluster_key(line.get<std::string>("key"));
+  o.buffers = line.get<std::uint64_t>("memory") << 20;
+  o.workers = line.get<unsigned>("workers");
+  o.direct_io = line.get<bool>("direct-io");
+  o.max_connections = line.get<unsigned>("max-connections");
+  const unsigned threads = line.get<unsigned>("threads");
+  if (o.workers == 0 || o.workers > 256 || threads == 0 || threads > 64)
+    throw usage_error(errc::invalid_request, "--workers is 1 to 256, --threads is 1 to 64");
+  if (o.buffers < 4 << 20 || o.buffers > std::uint64_t{1} << 40)
+    throw usage_error(errc::invalid_request, "--memory is 4 MiB to 1 TiB");
+
+  iod::iod_folder folder(o.folder, o.node);
+  boost::asio::io_context context(static_cast<int>(threads));
+  iod::iod_server server(context, o);
+  if (!folder.store_uuid().empty()) server.set_store(folder.store_uuid(), folder.capability_key());
+  server.start();
+  for (const std::string& a : server.addresses()) spdlog::info("listening on {}", a);
+
+  servers::registration_options r;
+  r.metadata_server = line.get<std::string>("metad");
+  r.key = o.key;
+  r.node = o.node;
+  r.node_uuid = folder.uuid();
+  r.store_uuid = folder.store_uuid();
+  r.addresses = announced(line.has("announce") ? line.get<strings>("announce") : strings{},
+                          server.addresses());
+  r.incarnation = server.incarnation();
+  r.name = "ooc-iod " + std::to_string(::getpid());
+  servers::registration_events events;
+  events.registered = [&](const servers::registered_store& store) {
+    folder.join(store.uuid, store.capability_key);
+    server.set_store(store.uuid, store.capability_key);
+  };
+  events.reachable = [&](bool yes) { server.tickets().set_metadata_reachable(yes); };
+  events.refused = [](const std::string&) {};  // the registration has logged it
+  events.space = [&] {
+    const auto s = server.statistics();
+    return servers::disk_space{s.disk_bytes, s.disk_free};
+  };
+  servers::registration registration(r, events);
+  registration.start();
+  servers::run_until_signal(context, threads, [&] { server.stop(); });
+  registration.stop();
+  spdlog::info("stopped");
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return ooc::servers::run_main("ooc-iod", [&] { return run(argc, argv); });
+}
