@@ -232,8 +232,7 @@ TEST_CASE("a load that ends after sync is dropped where another rank wrote meanw
     nodes.push_back(late.emplace_back(std::make_shared<testing::late_reads>(node)));
   const store s(std::make_shared<storage::store_core>(
       plain.url(), plain.uuid(),
-      std::shared_ptr<storage::metadata_service>(plain.core(), &plain.core()->metadata()), nodes,
-      storage::credentials{::geteuid(), ::getegid()}));
+      std::shared_ptr<storage::metadata_service>(plain.core(), &plain.core()->metadata()), nodes));
   vector_of_doubles a(rt, s, "late/a", create, {8 * page}, with(g));
   const bool reader = g->rank() != 0;
   if (reader) {
