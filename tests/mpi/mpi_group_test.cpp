@@ -131,33 +131,3 @@ TEST_CASE("a rank whose part ends by an exception is reported at once, long befo
   CHECK(std::chrono::steady_clock::now() - start < 20s);
   MPI_Barrier(MPI_COMM_WORLD);
 }
-
-TEST_CASE("an exchange brings each rank what every other one sent to it, of any length") {
-  const auto g = all_ranks();
-  const auto size = static_cast<std::size_t>(g->size());
-  const auto me = static_cast<std::size_t>(g->rank());
-  // Rank s sends r some bytes that both know; nothing where (s + r) % 3 == 0.
-  const auto length = [](std::size_t s, std::size_t r) {
-    return (s + r) % 3 == 0 ? std::size_t{0} : 1 + s * 70000 + r * 1000;
-  };
-  const auto byte_of = [](std::size_t s, std::size_t r) { return static_cast<std::byte>(s * 16 + r); };
-  struct memory {
-    std::vector<std::vector<std::byte>> out, in;
-  };
-  for (int round = 0; round < 3; ++round) {
-    const auto m = std::make_shared<memory>();
-    std::vector<std::span<const std::byte>> out;
-    std::vector<std::span<std::byte>> in;
-    for (std::size_t r = 0; r < size; ++r) {
-      m->out.emplace_back(length(me, r), byte_of(me, r));
-      m->in.emplace_back(length(r, me));
-    }
-    for (std::size_t r = 0; r < size; ++r) {
-      out.emplace_back(m->out[r]);
-      in.emplace_back(m->in[r]);
-    }
-    g->exchange("parcels", out, in, m);
-    for (std::size_t r = 0; r < size; ++r)
-      if (r != me) CHECK(m->in[r] == std::vector<std::byte>(length(r, me), byte_of(r, me)));
-  }
-}
