@@ -39,6 +39,7 @@ json run_tile(const options& o);
 json run_lru(const options& o);
 json run_store(const options& o);
 json run_coherence(const options& o);
+json run_collective(const options& o);
 
 inline constexpr bench_case cases[] = {
     {"resident", "what does an element cost when everything is in memory?", run_resident},
@@ -49,6 +50,7 @@ inline constexpr bench_case cases[] = {
     {"store", "how much of what sockets carry does a served store deliver?", run_store},
     {"lru", "how close to exact LRU is the replacement?", run_lru},
     {"coherence", "what do ranks read again after others have written?", run_coherence},
+    {"collective", "what do ranks gain that read interleaved columns together?", run_collective},
 };
 
 }  // namespace bench

@@ -7,5 +7,6 @@ namespace bench::ranks {
 
 /// What rank 0 returns is reported.
 json coherence(const options& o);
+json collective(const options& o);
 
 }  // namespace bench::ranks

@@ -18,8 +18,13 @@ int main(int argc, char** argv) {
     o.dir = argv[2];
     o.memory = std::stoull(argv[3]);
     o.rounds = static_cast<unsigned>(std::stoul(argv[4]));
-    if (name != "coherence") throw std::runtime_error("there is no case '" + name + "'");
-    const bench::json result = bench::ranks::coherence(o);
+    bench::json result;
+    if (name == "coherence")
+      result = bench::ranks::coherence(o);
+    else if (name == "collective")
+      result = bench::ranks::collective(o);
+    else
+      throw std::runtime_error("there is no case '" + name + "'");
     if (rank == 0) std::printf("%s\n", result.dump().c_str());
   } catch (const std::exception& e) {
     std::fprintf(stderr, "oocbench_ranks, rank %d: %s\n", rank, e.what());

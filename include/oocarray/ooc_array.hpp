@@ -282,6 +282,33 @@ class ooc_array {
   /// other thread may use the array meanwhile.  Without a group: writeback().
   void sync() { core().sync(); }
 
+  /// Collective over options.group: each rank reads (writes) a box of its own, or an empty one, from
+  /// (to) b.size() elements of ordinary or pinned memory, row-major.  For boxes of the ranks that
+  /// interleave: columns, cyclic rows, sub-cubes.  These go through ranks that transfer long contiguous
+  /// parts of the file and pass on what belongs to others; other boxes go straight to the nodes.
+  ///
+  /// read_all() reads what every rank has written to the boxes until its own call, written back or
+  /// not; boxes may overlap.  Blocks in memory stay as they are: element accesses see what others
+  /// wrote only after sync().  After write_all() every rank sees all that was written, in element
+  /// accesses too: it writes back the blocks that any of the boxes touches, and forgets them on all ranks.
+  /// Acknowledged, not durable.  With owner_computes the boxes may lie anywhere; options.checking does not
+  /// look at them.
+  ///
+  /// Throws the same on all ranks: usage_error where a box does not fit into the array or the memory
+  /// (errc::invalid_request), boxes that are written overlap (errc::conflict: names ranks and box), a
+  /// region is pinned during write_all (errc::busy), or the budget has no room for the exchange
+  /// (errc::budget_too_small; an eighth of it, at most 32 MiB), before anything is transferred; and what
+  /// sync() throws.  After a failed write_all the elements of the boxes are old or new.  No other
+  /// thread may use the array meanwhile.  Without a group: this process alone.
+  void read_all(const box_type& b, std::span<T> destination) const {
+    core().read_all({b.lower, b.upper}, reinterpret_cast<std::byte*>(destination.data()),
+                    destination.size());
+  }
+  void write_all(const box_type& b, std::span<const T> source) {
+    core().write_all({b.lower, b.upper}, reinterpret_cast<const std::byte*>(source.data()),
+                     source.size());
+  }
+
   /// Forgets the blocks in memory, so that the next touch reads the store: what another process
   /// wrote back is then seen.  Throws usage_error (errc::dirty) rather than lose modified blocks,
   /// (errc::busy) while a region is pinned.  No other thread may touch the array meanwhile.

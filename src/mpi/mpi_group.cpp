@@ -27,16 +27,19 @@ using clock = std::chrono::steady_clock;
 /// cost no processor time.
 class patience {
  public:
+  explicit patience(std::chrono::nanoseconds longest) : longest_(longest) {}
+
   void pause() {
     if (++rounds_ < 64) {
       std::this_thread::yield();
       return;
     }
     std::this_thread::sleep_for(nap_);
-    nap_ = std::min(nap_ + nap_ / 4, std::chrono::nanoseconds(std::chrono::milliseconds(1)));
+    nap_ = std::min(nap_ + nap_ / 4, longest_);
   }
 
  private:
+  std::chrono::nanoseconds longest_;
   unsigned rounds_ = 0;
   std::chrono::nanoseconds nap_ = std::chrono::microseconds(10);
 };
@@ -89,7 +92,7 @@ class group final : public process_group {
     else
       all.resize(length);
     if (length > 0) {
-      start(MPI_Ibcast(all.data(), counted(length, call), MPI_BYTE, root, data_, &request_),
+      start(MPI_Ibcast(all.data(), counted(length, call), MPI_BYTE, root, data_, new_request()),
             "MPI_Ibcast");
       wait(call);
     }
@@ -113,7 +116,7 @@ class group final : public process_group {
     if (total > 0) {
       start(MPI_Iallgatherv(t.own.data(), t.counts[static_cast<std::size_t>(rank_)], MPI_BYTE,
                             t.data.data(), t.counts.data(), t.places.data(), MPI_BYTE, data_,
-                            &request_),
+                            new_request()),
             "MPI_Iallgatherv");
       wait(call);
     }
@@ -134,10 +137,35 @@ class group final : public process_group {
     std::vector<std::uint64_t>& v = kept_->values;
     v.assign(values.begin(), values.end());
     start(MPI_Iallreduce(MPI_IN_PLACE, v.data(), counted(v.size(), call), MPI_UINT64_T, op, data_,
-                         &request_),
+                         new_request()),
           "MPI_Iallreduce");
     wait(call);
     std::copy(v.begin(), v.end(), values.begin());
+  }
+
+  void exchange(std::string_view call, std::span<const std::span<const std::byte>> out,
+                std::span<const std::span<std::byte>> in,
+                std::shared_ptr<const void> owner) override {
+    for (const auto& to : in) counted(to.size(), call);
+    for (const auto& from : out) counted(from.size(), call);
+    meet("exchange", call, 0);
+    kept_->owner = std::move(owner);
+    for (int r = 0; r < size_; ++r) {
+      const std::span<std::byte> to = in[static_cast<std::size_t>(r)];
+      if (r == rank_ || to.empty()) continue;
+      start(MPI_Irecv(to.data(), static_cast<int>(to.size()), MPI_BYTE, r, exchange_tag, data_,
+                      new_request()),
+            "MPI_Irecv");
+    }
+    for (int r = 0; r < size_; ++r) {
+      const std::span<const std::byte> from = out[static_cast<std::size_t>(r)];
+      if (r == rank_ || from.empty()) continue;
+      start(MPI_Isend(from.data(), static_cast<int>(from.size()), MPI_BYTE, r, exchange_tag, data_,
+                      new_request()),
+            "MPI_Isend");
+    }
+    wait(call, std::chrono::microseconds(100));
+    kept_->owner.reset();
   }
 
  private:
@@ -149,7 +177,10 @@ class group final : public process_group {
     bytes data;
     std::vector<int> counts, places;
     std::vector<std::uint64_t> values;
+    std::shared_ptr<const void> owner;  ///< of what an exchange() sends and receives
   };
+
+  static constexpr int exchange_tag = 1;
 
   static int counted(std::uint64_t n, std::string_view call) {
     if (n > std::numeric_limits<int>::max())
@@ -170,7 +201,7 @@ class group final : public process_group {
     t.own_call = call_header(operation, call, payload);
     t.calls.assign(static_cast<std::size_t>(size_), {});
     start(MPI_Iallgather(&t.own_call, sizeof(call_header), MPI_BYTE, t.calls.data(),
-                         sizeof(call_header), MPI_BYTE, data_, &request_),
+                         sizeof(call_header), MPI_BYTE, data_, new_request()),
           "MPI_Iallgather");
     wait(call);
     if (const std::string differ = difference(t.calls); !differ.empty())
@@ -183,9 +214,13 @@ class group final : public process_group {
     check(code, operation);
   }
 
-  void wait(std::string_view call) {
+  MPI_Request* new_request() { return &requests_.emplace_back(MPI_REQUEST_NULL); }
+
+  /// Large messages advance only when they are tested: then naps must be short.
+  void wait(std::string_view call,
+            std::chrono::nanoseconds longest_nap = std::chrono::milliseconds(1)) {
     const clock::time_point end = clock::now() + deadline_;
-    patience p;
+    patience p(longest_nap);
     for (;;) {
       // Notices first: what others gave up on must not end well here.
       board_->read();
@@ -198,8 +233,10 @@ class group final : public process_group {
         if (s.gave_up && s.at >= operations_) expire(call);
       }
       int done = 0;
-      start(MPI_Test(&request_, &done, MPI_STATUS_IGNORE), "MPI_Test");
-      if (done) return;
+      start(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done,
+                        MPI_STATUSES_IGNORE),
+            "MPI_Testall");
+      if (done) return requests_.clear();
       if (clock::now() > end) expire(call);
       p.pause();
     }
@@ -236,7 +273,7 @@ class group final : public process_group {
   int size_ = 1;
   MPI_Comm data_ = MPI_COMM_NULL;
   MPI_Comm notes_ = MPI_COMM_NULL;
-  MPI_Request request_ = MPI_REQUEST_NULL;
+  std::vector<MPI_Request> requests_;  ///< of the operation in progress
   std::unique_ptr<transfer> kept_ = std::make_unique<transfer>();
   std::unique_ptr<notice_board> board_;
   std::uint64_t operations_ = 0;

@@ -3,9 +3,11 @@
 // The pager knows blocks and frames only; a source turns a block number into a request to a file.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <span>
 
 #include "oocarray/error.hpp"
@@ -22,6 +24,14 @@ struct block_range {
   bool contains(block_index b) const noexcept { return b >= first && b < last; }
   bool operator==(const block_range&) const = default;
 };
+
+/// True if one of the ranges, which ascend and do not overlap, has block b.
+inline bool contains(std::span<const block_range> ranges, block_index b) noexcept {
+  const auto after =
+      std::upper_bound(ranges.begin(), ranges.end(), b,
+                       [](block_index i, const block_range& r) { return i < r.first; });
+  return after != ranges.begin() && std::prev(after)->contains(b);
+}
 
 inline constexpr block_range every_block{0, ~block_index{0}};
 

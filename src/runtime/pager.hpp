@@ -17,7 +17,9 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "oocarray/runtime.hpp"
@@ -38,7 +40,7 @@ class pager {
   // --- for segments (segment.cpp); see segment.hpp for what they promise
   void add(segment_state& s);
   void remove(segment_state& s);
-  failure writeback(segment_state& s);
+  failure writeback(segment_state& s, std::span<const block_range> which);
   segment::invalidated invalidate(segment_state& s, std::span<const block_range> which,
                                   bool discard);
   void mark_dirty_as_written(segment_state& s);
@@ -57,6 +59,10 @@ class pager {
   /// Takes the transfer buffers of a store off the budget, once per `store` and until it is gone;
   /// blocks in memory make room.  Throws usage_error (errc::budget_too_small).
   void account_store(const std::shared_ptr<const void>& store, std::uint64_t staging_bytes);
+  /// Takes `bytes` off the budget until the result is destroyed, which must be before the pager is;
+  /// blocks in memory make room.  Throws usage_error (errc::budget_too_small) naming `what`.
+  class loan;
+  loan lend(std::uint64_t bytes, const std::string& what);
   /// The block size of arrays that name none.
   std::uint64_t default_block_bytes() const noexcept { return default_block_; }
   std::uint64_t budget() const noexcept;
@@ -118,7 +124,7 @@ class pager {
                  const failure& result);
   failure write_pinned(segment_state& s, block_index b);
   bool flush(segment_state& s, block_index b, const std::shared_ptr<store_group>& group);
-  failure writeback_unlocked(segment_state& s);
+  failure writeback_unlocked(segment_state& s, std::span<const block_range> which);
 
   // pager_calls.cpp
   bool reserve_for_store(lock_type& l, std::uint64_t bytes);
@@ -127,6 +133,7 @@ class pager {
   failure pin_block(segment_state& s, block_index b, bool write);
   segment::invalidated drop(segment_state& s, block_index b, bool discard);
   void drop_partial(lock_type& l, frame* f) noexcept;
+  void take_back(std::uint64_t bytes) noexcept;
   void count_invalidated(const segment_state& s) noexcept;
 
   failure described(const segment_state& s, block_index b, const char* what,
@@ -167,6 +174,26 @@ class pager {
   failure fatal_;  ///< lock; set once
   std::atomic<bool> has_fatal_{false};
   std::thread service_;
+};
+
+/// Memory of the budget that serves for something else.
+class pager::loan {
+ public:
+  loan() = default;
+  loan(pager& p, std::uint64_t bytes) noexcept : pager_(&p), bytes_(bytes) {}
+  ~loan() {
+    if (pager_) pager_->take_back(bytes_);
+  }
+  loan(loan&& o) noexcept : pager_(std::exchange(o.pager_, nullptr)), bytes_(o.bytes_) {}
+  loan& operator=(loan&& o) noexcept {
+    std::swap(pager_, o.pager_);
+    std::swap(bytes_, o.bytes_);
+    return *this;
+  }
+
+ private:
+  pager* pager_ = nullptr;
+  std::uint64_t bytes_ = 0;
 };
 
 }  // namespace ooc::detail

@@ -107,6 +107,21 @@ void pager::account_store(const std::shared_ptr<const void>& store, std::uint64_
   stores_.push_back({store, staging_bytes});
 }
 
+pager::loan pager::lend(std::uint64_t bytes, const std::string& what) {
+  guarded_lock g(memory_.mutex());
+  if (!reserve_for_store(g.lock, bytes))
+    throw usage_error(errc::budget_too_small,
+                      what + " needs " + std::to_string(bytes) + " bytes, and the budget has only " +
+                          std::to_string(memory_.pool().budget()) +
+                          " left, pinned blocks included: give the runtime more memory");
+  return {*this, bytes};
+}
+
+void pager::take_back(std::uint64_t bytes) noexcept {
+  guarded_lock g(memory_.mutex());
+  memory_.pool().unreserve(bytes);
+}
+
 bool pager::reserve_for_store(lock_type& l, std::uint64_t bytes) {
   for (;;) {
     const std::uint64_t budget = memory_.pool().budget();
@@ -181,10 +196,7 @@ segment::invalidated pager::invalidate(segment_state& s, std::span<const block_r
   {
     guarded_lock g(memory_.mutex());
     for (frame* f = s.resident; f; f = f->segment_next) {
-      const auto after =
-          std::upper_bound(which.begin(), which.end(), f->block,
-                           [](block_index b, const block_range& r) { return b < r.first; });
-      if (after == which.begin() || !std::prev(after)->contains(f->block)) continue;
+      if (!contains(which, f->block)) continue;
       if (f->pins) return segment::invalidated::pinned;
       if (!discard && f->dirty.load(std::memory_order_relaxed)) return segment::invalidated::dirty;
       resident.push_back(f->block);

@@ -269,7 +269,8 @@ void pager::end_process(lock_type& l) {
   l.unlock();
   std::uint64_t lost = 0;
   for (segment_state* s : all) {
-    writeback_unlocked(*s);
+    const block_range whole[] = {every_block};
+    writeback_unlocked(*s, whole);
     lost += s->dirty.load();
   }
   text = lost ? "oocarray: " + std::to_string(lost) + " modified blocks could not be written back\n"

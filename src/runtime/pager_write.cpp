@@ -135,20 +135,21 @@ void pager::write_behind(lock_type& l) {
 // --- writeback
 // -------------------------------------------------------------------------------------
 
-failure pager::writeback(segment_state& s) {
+failure pager::writeback(segment_state& s, std::span<const block_range> which) {
   const std::uint64_t start = sys::now_ns();
-  failure f = writeback_unlocked(s);
+  failure f = writeback_unlocked(s, which);
   counters::add(memory_.count().write_wait_ns, sys::now_ns() - start);
   return f;
 }
 
-failure pager::writeback_unlocked(segment_state& s) {
+failure pager::writeback_unlocked(segment_state& s, std::span<const block_range> which) {
   std::vector<block_index> dirty;
   {
     guarded_lock g(memory_.mutex());
     s.background_write_error = {};  // what failed is dirty still and tried again now
     for (frame* f = s.resident; f; f = f->segment_next)
-      if (f->dirty.load(std::memory_order_relaxed)) dirty.push_back(f->block);
+      if (f->dirty.load(std::memory_order_relaxed) && contains(which, f->block))
+        dirty.push_back(f->block);
   }
   std::sort(dirty.begin(), dirty.end());
   const auto group = std::make_shared<store_group>();

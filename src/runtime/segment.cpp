@@ -100,7 +100,12 @@ std::uint64_t segment::dirty_blocks() const {
 }
 
 failure segment::writeback() {
-  return pager_.writeback(*state_);
+  const block_range all[] = {every_block};
+  return pager_.writeback(*state_, all);
+}
+
+failure segment::writeback(std::span<const block_range> which) {
+  return pager_.writeback(*state_, which);
 }
 
 segment::invalidated segment::invalidate(bool discard) {

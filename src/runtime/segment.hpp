@@ -50,11 +50,14 @@ class segment {
   std::byte* base() const noexcept;
   std::uint64_t block_bytes() const noexcept;
   std::uint64_t blocks() const noexcept;
+  detail::pager& served_by() const noexcept { return pager_; }
 
   /// Writes every dirty block and waits until each is acknowledged.  Blocks that other threads
   /// write meanwhile may or may not be included.  Returns the first failure; what failed stays
   /// dirty, the rest is written all the same.
   failure writeback();
+  /// The same for some blocks only, in ascending order.
+  failure writeback(std::span<const block_range> which);
   std::uint64_t dirty_blocks() const;
 
   /// Forgets every block that is in memory, so that the next touch reads the store.  Returns false,

@@ -41,6 +41,18 @@ class walker {
     for (std::uint64_t i = 0; i < l.count;) {
       const std::uint64_t at = file + i * l.file_step;
       const std::uint64_t here = next_here(at);
+      if (here == at && level + 1 == n.depth) {
+        // Short runs: as many as the stripe holds whole, without looking for the stripe of each.
+        const std::uint64_t begin = i;
+        std::uint64_t node = s_.node_offset(at), to = memory + i * l.memory_step;
+        const std::uint64_t end = node + s_.sf - at % s_.sf;
+        for (; i < l.count && node + n.run <= end; ++i) {
+          found(node, to, n.run);
+          node += l.file_step;
+          to += l.memory_step;
+        }
+        if (i != begin) continue;
+      }
       if (here < at + reach_[level + 1]) {
         nest(n, level + 1, at, memory + i * l.memory_step);
         ++i;

@@ -19,6 +19,7 @@
 
 #include "oocarray/access.hpp"
 #include "oocarray/array_options.hpp"
+#include "oocarray/request.hpp"
 #include "oocarray/runtime.hpp"
 #include "oocarray/store.hpp"
 
@@ -105,6 +106,9 @@ class array_core {
 
   void writeback(durability d);
   void sync();
+  /// The elements of the box, row-major and packed; `elements` is the room in memory.
+  void read_all(box_view b, std::byte* to, std::size_t elements) const;
+  void write_all(box_view b, const std::byte* from, std::size_t elements);
   /// An element is about to be accessed through at().
   void note_at(const std::byte* element, std::size_t bytes) const {
     if (log_) note_read(element, bytes);
@@ -144,6 +148,7 @@ class array_core {
   void note_read(const std::byte* element, std::size_t bytes) const;
   void forget_others_writes(const std::vector<std::vector<std::byte>>& notices);
   void report_conflicts(const std::vector<std::vector<std::byte>>& notices) const;
+  void transfer_all(access_kind kind, box_view b, std::byte* memory, std::size_t elements) const;
   index_box checked(box_view b, const char* operation) const;
   void set_up(runtime& rt, const array_request& r, const array_plan& plan);
   void make_file(const array_request& r, const array_plan& plan);

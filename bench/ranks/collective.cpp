@@ -1,0 +1,208 @@
+// Ranks that each read a box of columns of a row-major matrix: pieces of a few bytes to some MiB,
+// one in a row, between those of the other ranks.
+//
+//     independent   each rank sends its request for its columns to the nodes
+//     ours          read_all()
+//     contiguous    each rank reads as many bytes from one place of the file
+//
+// In turns, whose order changes from round to round; the time is that of the last rank.
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <stdexcept>
+#include <vector>
+
+#include "common/paired_ratio.hpp"
+#include "common/scratch.hpp"
+#include "common/stopwatch.hpp"
+#include "oocarray/file.hpp"
+#include "oocarray/mpi.hpp"
+#include "oocarray/ooc_array.hpp"
+#include "ranks/case.hpp"
+
+namespace bench::ranks {
+namespace {
+
+using namespace ooc::literals;
+using word = std::uint64_t;
+
+constexpr std::uint64_t wanted_bytes = 256_MiB;
+constexpr std::uint64_t pieces[] = {64, 256, 1_KiB, 4_KiB, 16_KiB, 64_KiB, 256_KiB, 1_MiB, 4_MiB};
+constexpr std::uint64_t small_piece = 4_KiB;  ///< and below: over_independent
+
+word word_at(std::uint64_t i) noexcept {
+  return i * 0x9e3779b97f4a7c15u;
+}
+
+class workload {
+ public:
+  workload(const options& o, ooc::process_group& all, std::uint64_t bytes)
+      : store_(open_store(o, all)), bytes_(bytes), all_(all) {
+    if (all.rank() == 0) {
+      ooc::file f = ooc::file::create(store_, "matrix", {.size = bytes});
+      std::vector<word> part(4_MiB / sizeof(word));
+      for (std::uint64_t at = 0; at < bytes; at += 4_MiB) {
+        for (std::size_t i = 0; i < part.size(); ++i) part[i] = word_at(at / sizeof(word) + i);
+        f.write_at(at, std::as_bytes(std::span(part)));
+      }
+      f.sync();
+    }
+    all.barrier("filled");
+  }
+
+  const ooc::store& store() const noexcept { return store_; }
+  std::uint64_t bytes() const noexcept { return bytes_; }
+
+  /// The seconds that the slowest rank needs.
+  template <class F>
+  double timed(F&& f) {
+    all_.barrier("begin");
+    return seconds_of([&] {
+      f();
+      all_.barrier("end");
+    });
+  }
+
+ private:
+  static ooc::store open_store(const options& o, ooc::process_group& all) {
+    const std::string url = "local:" + (o.dir / "collective").string();
+    if (all.rank() != 0) all.barrier("store");  // until it is made
+    ooc::store s = ooc::store::open(url);
+    if (all.rank() == 0) all.barrier("store");
+    return s;
+  }
+
+  ooc::store store_;
+  std::uint64_t bytes_;
+  ooc::process_group& all_;
+};
+
+/// A matrix over the same bytes in whose rows each rank has one piece.
+class columns {
+ public:
+  columns(workload& w, ooc::runtime& rt, const std::shared_ptr<ooc::process_group>& all,
+          std::uint64_t piece)
+      : work_(w),
+        file_(ooc::file::open(w.store(), "matrix")),
+        width_(piece / sizeof(word)),
+        row_(width_ * static_cast<std::size_t>(all->size())),
+        rows_(w.bytes() / (row_ * sizeof(word))),
+        first_(width_ * static_cast<std::size_t>(all->rank())),
+        matrix_(rt, w.store(), "matrix", ooc::open_read_only, {rows_, row_}, {.group = all}),
+        memory_(rows_ * width_) {}
+
+  double independent() {
+    ooc::nested_request r{.file_offset = first_ * sizeof(word),
+                          .run = width_ * sizeof(word),
+                          .depth = 1,
+                          .levels = {{{rows_, row_ * sizeof(word), width_ * sizeof(word)}}}};
+    return checked([&] { file_.read(r, std::as_writable_bytes(std::span(memory_))); });
+  }
+  double ours() {
+    return checked([&] { matrix_.read_all({{0, first_}, {rows_, first_ + width_}}, memory_); });
+  }
+  double contiguous() {
+    return work_.timed([&] {
+      file_.read_at(first_ * rows_ * sizeof(word), std::as_writable_bytes(std::span(memory_)));
+    });
+  }
+
+ private:
+  template <class F>
+  double checked(F&& f) {
+    std::fill(memory_.begin(), memory_.end(), 0);
+    const double seconds = work_.timed(f);
+    for (std::size_t i = 0; i < rows_; ++i)
+      for (std::size_t j = 0; j < width_; ++j)
+        if (memory_[i * width_ + j] != word_at(i * row_ + first_ + j))
+          throw std::runtime_error("a rank was given other bytes than its own");
+    return seconds;
+  }
+
+  workload& work_;
+  ooc::file file_;
+  std::size_t width_, row_, rows_, first_;  // in elements
+  ooc::ooc_array<word, 2> matrix_;
+  std::vector<word> memory_;
+};
+
+struct times {
+  double ours = 0, independent = 0, contiguous = 0;
+};
+
+/// Two runs of each, whose better one counts: a disk's own cache favours what was read a moment
+/// ago.
+times in_turns(columns& c, bool ours_first) {
+  times best;
+  const auto note = [](double& time, double seconds) {
+    time = time == 0 ? seconds : std::min(time, seconds);
+  };
+  for (int run = 0; run < 2; ++run) {
+    if (ours_first) note(best.ours, c.ours());
+    note(best.independent, c.independent());
+    if (!ours_first) note(best.ours, c.ours());
+    note(best.contiguous, c.contiguous());
+  }
+  return best;
+}
+
+struct figures {
+  explicit figures(const std::string& piece)
+      : over_independent("over_independent_" + piece),
+        over_contiguous("over_contiguous_" + piece) {}
+  paired_ratio over_independent, over_contiguous;
+};
+
+std::string text_of(std::uint64_t bytes) {
+  if (bytes >= 1_MiB) return std::to_string(bytes / 1_MiB) + "MiB";
+  if (bytes >= 1_KiB) return std::to_string(bytes / 1_KiB) + "KiB";
+  return std::to_string(bytes) + "B";
+}
+
+/// The figure whose median is the smallest, under another name.
+json least(const std::string& name, const std::map<std::uint64_t, figures>& all,
+           paired_ratio figures::*which, std::uint64_t largest_piece) {
+  const figures* found = nullptr;
+  for (const auto& [piece, f] : all)
+    if (piece <= largest_piece && (!found || (f.*which).middle() < (found->*which).middle()))
+      found = &f;
+  json one;
+  (found->*which).put(one);
+  json renamed;
+  const char* suffix[] = {"", "_min", "_max"};
+  std::size_t i = 0;
+  for (const auto& item : one.items()) renamed[name + suffix[i++]] = item.value();
+  return renamed;
+}
+
+}  // namespace
+
+json collective(const options& o) {
+  const auto all = ooc::mpi_group(MPI_COMM_WORLD);
+  const std::uint64_t row = 4_MiB * static_cast<std::uint64_t>(all->size());
+  workload work(o, *all, std::max<std::uint64_t>(1, wanted_bytes / row) * row);
+  ooc::runtime rt({.memory = o.memory_or(512_MiB)});
+  std::map<std::uint64_t, figures> by_piece;
+  for (const std::uint64_t piece : pieces) by_piece.emplace(piece, text_of(piece));
+  for (unsigned round = 0; round < o.rounds_or(7); ++round)
+    for (const std::uint64_t piece : pieces) {
+      columns c(work, rt, all, piece);
+      figures& f = by_piece.at(piece);
+      const times t = in_turns(c, round % 2 == 0);
+      if (all->rank() != 0) continue;
+      f.over_independent.add(t.independent, t.ours);
+      f.over_contiguous.add(t.contiguous, t.ours);
+    }
+  if (all->rank() != 0) return {};
+  json result{{"bytes", work.bytes()}, {"memory_per_rank", rt.memory()}};
+  result.update(least("over_independent", by_piece, &figures::over_independent, small_piece));
+  result.update(least("worst_over_independent", by_piece, &figures::over_independent, row));
+  result.update(least("over_contiguous", by_piece, &figures::over_contiguous, small_piece));
+  for (const auto& [piece, f] : by_piece) {
+    f.over_independent.put(result);
+    f.over_contiguous.put(result);
+  }
+  return result;
+}
+
+}  // namespace bench::ranks

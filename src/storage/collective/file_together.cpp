@@ -1,0 +1,91 @@
+// The calls of ooc::file that all ranks of a group make together.
+#include <algorithm>
+
+#include "storage/collective/request_bytes.hpp"
+#include "storage/collective/transfer_together.hpp"
+#include "storage/file_impl.hpp"
+
+namespace ooc {
+
+std::vector<request> file::impl::gather(process_group& group, const std::string& call,
+                                        const std::function<request()>& mine) const {
+  const std::vector<process_group::bytes> told = group.together(call, [&] {
+    storage::packer p;
+    storage::pack(p, mine());
+    return p.take();
+  });
+  std::vector<request> all;
+  for (const process_group::bytes& b : told) {
+    storage::unpacker u(b);
+    all.push_back(storage::unpack_request(u));
+  }
+  return all;
+}
+
+void file::impl::transfer_all(process_group& group, const std::string& call, access_kind kind,
+                              std::span<const request> wanted, std::byte* memory) {
+  const storage::collective_transfer t{.group = group,
+                                       .call = call,
+                                       .kind = kind,
+                                       .wanted = wanted,
+                                       .memory = memory,
+                                       .round_bytes = storage::default_round_bytes};
+  if (kind == access_kind::write) storage::check_disjoint(*current()->file, t);
+  std::uint64_t end = 0;
+  for (const request& r : wanted) end = std::max(end, r.file_end());
+  std::shared_ptr<const storage::opened_file> f;
+  group.together("size for " + call, [&] {
+    f = kind == access_kind::write ? grown_to(end) : reaching(end);
+    if (f->meta.size < end)
+      refuse("a rank reads up to byte " + std::to_string(end) + ", the file ends at byte " +
+             std::to_string(f->meta.size));
+    return process_group::bytes{};
+  });
+  storage::transfer_together(*f->file, t);
+}
+
+std::size_t file::read_all(process_group& group, std::span<std::byte> out) {
+  impl& i = open_impl();
+  const std::string call = "read_all of '" + i.path + "'";
+  const std::lock_guard lock(i.position_mutex);
+  const std::vector<request> all = i.gather(group, call, [&] { return i.readable(out.size()); });
+  i.transfer_all(group, call, access_kind::read, all, out.data());
+  const std::uint64_t n = all[static_cast<std::size_t>(group.rank())].bytes();
+  i.position += n;
+  return n;
+}
+
+void file::write_all(process_group& group, std::span<const std::byte> in) {
+  impl& i = open_impl();
+  const std::string call = "write_all of '" + i.path + "'";
+  const std::lock_guard lock(i.position_mutex);
+  const std::vector<request> all = i.gather(group, call, [&] {
+    i.require_writable();
+    return i.writable(in.size());
+  });
+  i.transfer_all(group, call, access_kind::write, all, const_cast<std::byte*>(in.data()));
+  i.position += in.size();
+}
+
+void file::read_all(process_group& group, const request& r, std::span<std::byte> out) const {
+  impl& i = open_impl();
+  const std::string call = "read_all of '" + i.path + "'";
+  const std::vector<request> all = i.gather(group, call, [&] {
+    i.require_buffer(r, out.size());
+    return r;
+  });
+  i.transfer_all(group, call, access_kind::read, all, out.data());
+}
+
+void file::write_all(process_group& group, const request& r, std::span<const std::byte> in) {
+  impl& i = open_impl();
+  const std::string call = "write_all of '" + i.path + "'";
+  const std::vector<request> all = i.gather(group, call, [&] {
+    i.require_writable();
+    i.require_buffer(r, in.size());
+    return r;
+  });
+  i.transfer_all(group, call, access_kind::write, all, const_cast<std::byte*>(in.data()));
+}
+
+}  // namespace ooc
