@@ -118,17 +118,18 @@ class file {
   void read(const request& r, std::span<std::byte> out) const;
   void write(const request& r, std::span<const std::byte> in);
 
-  // --- Collectively: every rank of `group` has opened the file and makes the same call with bytes of
-  // its own, none included.  Where the ranks' pieces interleave, each of them is transferred by one
-  // rank in long contiguous transfers and passed on; up to 32 MiB of memory serve for that.  An error on
-  // one rank is thrown on all.
+  // --- Collectively: every rank of `group` has opened the file and makes the same call with bytes
+  // of its own, none included.  Where the ranks' pieces interleave, each of them is transferred by
+  // one rank in long contiguous transfers and passed on; up to 32 MiB of memory serve for that.  An
+  // error on one rank is thrown on all.
 
   /// As read() and write() at this rank's position and through its view: the papers' partitioned
   /// view, in which rank r of n has offset r * gsize and stride n * gsize.
   std::size_t read_all(process_group& group, std::span<std::byte> out);
   void write_all(process_group& group, std::span<const std::byte> in);
-  /// As read() and write() of a request.  Pieces that are read may overlap.  Pieces that are written
-  /// may not: throws usage_error (errc::conflict) that names ranks and bytes, and nothing is written.
+  /// As read() and write() of a request.  Pieces that are read may overlap.  Pieces that are
+  /// written may not: throws usage_error (errc::conflict) that names ranks and bytes, and nothing
+  /// is written.
   void read_all(process_group& group, const request& r, std::span<std::byte> out) const;
   void write_all(process_group& group, const request& r, std::span<const std::byte> in);
 

@@ -48,10 +48,10 @@ class process_group {
   virtual void all_reduce(std::string_view call, std::span<std::uint64_t> values,
                           reduction how) = 0;
 
-  /// Sends out[r] to every other rank r and fills in[r] with what it sends to this one; both know the
-  /// length, at most 2^31 - 1 bytes.  What stands at a rank's own place is not looked at.  The memory
-  /// must be ordinary or pinned; `owner` is held as long as messages may be on their way to or from
-  /// it, which is for good where the wait is given up.
+  /// Sends out[r] to every other rank r and fills in[r] with what it sends to this one; both know
+  /// the length, at most 2^31 - 1 bytes.  What stands at a rank's own place is not looked at.  The
+  /// memory must be ordinary or pinned; `owner` is held as long as messages may be on their way to
+  /// or from it, which is for good where the wait is given up.
   virtual void exchange(std::string_view call, std::span<const std::span<const std::byte>> out,
                         std::span<const std::span<std::byte>> in,
                         std::shared_ptr<const void> owner) = 0;

@@ -272,7 +272,8 @@ TEST_CASE("arrays move, and close when they go") {
 
 TEST_CASE(
     "columns of tiles of a row-major file come together, edges included, and hold what was "
-    "written") {
+    "written",
+    "[nodes]") {
   const test_store nodes(store_kind::local);
   const store s = nodes.handle();
   constexpr std::size_t rows = 70, columns = 204, side = 16;

@@ -13,7 +13,6 @@
 #include "oocarray/ooc_array.hpp"
 #include "random_seed.hpp"
 #include "storage/collective/transfer_together.hpp"
-#include "storage/faulty_io_service.hpp"
 
 using namespace ooc;
 using testing::between;
@@ -269,65 +268,4 @@ TEST_CASE("both routes move the same bytes, in windows of any size") {
     }
     group->barrier("removed");
   }
-}
-
-TEST_CASE("a transfer that fails on one rank fails alike on all, and the group goes on") {
-  const auto group = testing::all_ranks();
-  const auto ranks = static_cast<std::uint64_t>(group->size());
-  const auto me = static_cast<std::uint64_t>(group->rank());
-  const store s = testing::common_store();
-  constexpr std::uint64_t width = 100, rows = 1000;
-  storage::new_file shape;
-  shape.size = ranks * width * rows;
-  shape.striping = {.sn = 0, .nn = 2, .sf = 4096};
-  if (me == 0) s.core()->create("failing", shape);
-  group->barrier("made");
-  const storage::opened_file f = s.core()->open("failing", storage::open_mode::read_write);
-  std::vector<request> wanted(ranks);
-  for (std::uint64_t r = 0; r < ranks; ++r)
-    wanted[r].add(
-        {.file_offset = r * width,
-         .run = width,
-         .depth = 1,
-         .levels = {{{.count = rows, .file_step = ranks * width, .memory_step = width}}}});
-  std::vector<std::byte> memory(width * rows, static_cast<std::byte>(me + 1));
-  const auto transfer = [&](const storage::striped_file& file, access_kind kind,
-                            storage::route way) {
-    storage::transfer_together(file,
-                               {.group = *group,
-                                .call = "failing transfer",
-                                .kind = kind,
-                                .wanted = wanted,
-                                .memory = memory.data(),
-                                .round_bytes = ranks * 8192},
-                               way);
-  };
-  for (const storage::route way : {storage::route::independent, storage::route::exchanged})
-    for (const access_kind kind : {access_kind::write, access_kind::read}) {
-      storage::striped_file::nodes nodes;
-      for (const auto& node : s.core()->nodes()) {
-        auto faulty = std::make_shared<storage::faulty_io_service>(node);
-        if (me == ranks - 1)
-          faulty->add(
-              {.call = kind == access_kind::read ? storage::io_call::read : storage::io_call::write,
-               .nth = way == storage::route::exchanged ? 3u : 1u,  // in a later round
-               .error = std::make_error_code(std::errc::no_space_on_device)});
-        nodes.push_back(faulty);
-      }
-      const storage::striped_file broken(f.file->shape_handle(), nodes);
-      std::string text;
-      try {
-        transfer(broken, kind, way);
-      } catch (const io_error& e) {
-        CHECK(e.code() == std::errc::no_space_on_device);
-        text = e.what();
-      }
-      CHECK_THAT(text, Catch::Contains("failing"));
-      if (ranks > 1) CHECK_THAT(text, Catch::StartsWith("rank " + std::to_string(ranks - 1)));
-      transfer(*f.file, kind, way);
-    }
-  CHECK(std::count(memory.begin(), memory.end(), static_cast<std::byte>(me + 1)) ==
-        static_cast<std::ptrdiff_t>(memory.size()));
-  group->barrier("read");
-  if (me == 0) s.core()->remove("failing");
 }

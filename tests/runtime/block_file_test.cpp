@@ -104,7 +104,7 @@ void expect(std::error_code code, F&& f) {
 
 }  // namespace
 
-TEST_CASE("blocks of one superblock cost one access to the store") {
+TEST_CASE("blocks of one superblock cost one access to the store", "[nodes]") {
   for (const ooc::striping striping : {ooc::striping{0, 4, 4096}, ooc::striping{1, 2, 8000}}) {
     scratch_store s(4);
     make_file(*s, "matrix", 54000, striping);
@@ -146,7 +146,7 @@ TEST_CASE("blocks of one superblock cost one access to the store") {
   }
 }
 
-TEST_CASE("a superblock that had to leave is read again") {
+TEST_CASE("a superblock that had to leave is read again", "[nodes]") {
   scratch_store s(1);
   make_file(*s, "matrix", 54000);
   ooc::runtime rt(plain(8_MiB));
@@ -165,7 +165,7 @@ TEST_CASE("a superblock that had to leave is read again") {
   CHECK(reads() == 10);
 }
 
-TEST_CASE("a row of blocks is one access") {
+TEST_CASE("a row of blocks is one access", "[nodes]") {
   scratch_store s(1);
   ooc::runtime rt(plain(8_MiB));
   const ooc::blocking b{.rs = 16, .ne = {8, 8}, .nb = {16, 16}, .bf = {16, 1}};

@@ -44,8 +44,21 @@ bool is_free(const std::string& address, std::uint16_t port) {
   const file_descriptor s(::socket(is_v4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int on = 1;
   ::setsockopt(s.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  return is_v4 ? ::bind(s.get(), reinterpret_cast<sockaddr*>(&v4), sizeof v4) == 0
-               : ::bind(s.get(), reinterpret_cast<sockaddr*>(&v6), sizeof v6) == 0;
+  const int bound = is_v4 ? ::bind(s.get(), reinterpret_cast<sockaddr*>(&v4), sizeof v4)
+                          : ::bind(s.get(), reinterpret_cast<sockaddr*>(&v6), sizeof v6);
+  return bound == 0 || errno != EADDRINUSE;
+}
+
+/// Throws where another program has the port of a server, which would answer in its stead.
+void require_free(const cluster_settings& s, const std::string& name, std::uint16_t port) {
+  const auto patience = steady_clock::now() + 2s;  // with one that is just ending
+  for (const std::string& a : s.addresses)
+    while (!is_free(a, port)) {
+      if (steady_clock::now() >= patience)
+        throw io_error({EADDRINUSE, std::generic_category()},
+                       name + " cannot have " + at_port(a, port) + "; give another --port");
+      std::this_thread::sleep_for(10ms);
+    }
 }
 
 /// The first of as many neighbouring free ports as the servers need, below those that the system
@@ -172,6 +185,7 @@ local_cluster::started local_cluster::up(const cluster_settings& wanted,
     for (unsigned i = 0; i <= s.nodes; ++i) {
       background_server& b = all[i];
       if (b.running()) continue;
+      require_free(s, b.name(), static_cast<std::uint16_t>(s.port + i));
       b.start(i == 0 ? metad : iod,
               i == 0 ? metad_arguments(s, b.folder()) : iod_arguments(s, i - 1, b.folder()));
       mine.push_back(b);
