@@ -1,7 +1,5 @@
 #include "storage/wire/frame.hpp"
 
-#include <cstring>
-
 #include "storage/crc32c.hpp"
 
 namespace ooc::wire {
@@ -13,9 +11,10 @@ std::string encode_frame(frame_header h, std::string_view body, std::uint32_t pa
   h.payload_bytes = payload_bytes;
   h.body_crc = crc32c(body.data(), body.size());
   h.header_crc = crc32c(&h, offsetof(frame_header, header_crc));
-  std::string bytes(sizeof h + body.size(), '\0');
-  std::memcpy(bytes.data(), &h, sizeof h);
-  std::memcpy(bytes.data() + sizeof h, body.data(), body.size());
+  std::string bytes;
+  bytes.reserve(sizeof h + body.size());
+  bytes.append(reinterpret_cast<const char*>(&h), sizeof h);
+  bytes.append(body);
   return bytes;
 }
 
