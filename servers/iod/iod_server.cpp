@@ -43,6 +43,14 @@ iod_server::iod_server(asio::io_context& context, iod_options options)
       buffers_(std::make_shared<buffer_pool>(options_.buffers)),
       ticks_(context) {}
 
+iod_server::~iod_server() {
+  {
+    std::unique_lock lock(mutex_);
+    over_.wait(lock, [&] { return sessions_.empty(); });
+  }
+  node_.reset();  // its threads use all the rest
+}
+
 void iod_server::start() {
   for (const std::string& address : options_.listen)
     for (auto& l : servers::listener::open(
@@ -109,6 +117,7 @@ asio::awaitable<void> iod_server::serve(std::shared_ptr<session> s) {
   s->when_over([this, s] {
     const std::lock_guard lock(mutex_);
     std::erase(sessions_, s);
+    over_.notify_all();
   });
 }
 

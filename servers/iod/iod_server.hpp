@@ -4,6 +4,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <condition_variable>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -32,6 +33,8 @@ struct iod_options {
 class iod_server final : public session_host {
  public:
   iod_server(boost::asio::io_context& context, iod_options options);
+  /// After stop(), when the context has run out of work: waits for what is still being done.
+  ~iod_server() override;
 
   /// Listens on every address; throws io_error where one cannot be had.
   void start();
@@ -77,6 +80,7 @@ class iod_server final : public session_host {
   std::vector<std::shared_ptr<servers::listener>> listeners_;
 
   mutable std::mutex mutex_;
+  std::condition_variable over_;  // a session is
   std::vector<std::shared_ptr<session>> sessions_;
   std::string store_uuid_;
   bool stopping_ = false;
