@@ -57,6 +57,8 @@ class faulty_proxy {
 
   const std::string& address() const { return address_; }
   std::uint64_t faults() const { return count_; }
+  /// Bytes that came to it so far, from both sides.
+  std::uint64_t bytes() const { return bytes_; }
   /// From now on every block passes as it is.
   void heal() { healed_ = true; }
 
@@ -103,6 +105,7 @@ class faulty_proxy {
     const ssize_t n = ::recv(from, block.data(), block.size(), 0);
     if (n <= 0) return false;
     auto bytes = static_cast<std::size_t>(n);
+    bytes_ += bytes;
     if (happens(faults_.delay))
       std::this_thread::sleep_for(std::chrono::milliseconds(1 + number(20)));
     if (happens(faults_.drop)) return true;
@@ -137,7 +140,7 @@ class faulty_proxy {
   std::atomic<bool> healed_{false};
   std::mutex mutex_;
   std::mt19937_64 random_;
-  std::atomic<std::uint64_t> count_{0};
+  std::atomic<std::uint64_t> count_{0}, bytes_{0};
 };
 
 }  // namespace ooc::testing

@@ -47,7 +47,7 @@ class client final : public channel_owner, public std::enable_shared_from_this<c
     std::size_t index = 0;
     for (const std::string& address : options_.addresses) {
       channels_.push_back(std::make_unique<remote_channel>(context_, *this, index++, address));
-      links_.emplace_back();
+      links_.emplace_back().shortest = address.starts_with("unix:");
     }
     name_ = "node " + std::to_string(options_.index) + " (" + options_.addresses.front() + ")";
     asio::co_spawn(context_, watch(), asio::detached);
@@ -83,6 +83,8 @@ class client final : public channel_owner, public std::enable_shared_from_this<c
   }
 
   const std::string& name() const noexcept { return name_; }
+  /// Known as soon as a call has been answered.
+  bool near() const noexcept { return near_; }
   node_counters counters;
 
   // What the channels say.
@@ -92,9 +94,10 @@ class client final : public channel_owner, public std::enable_shared_from_this<c
   std::uint32_t next_connection() override { return ++connections_; }
 
   void channel_up(std::size_t channel, std::uint32_t number,
-                  std::shared_ptr<wire::frame_sender> sender) override {
+                  std::shared_ptr<wire::frame_sender> sender, bool near) override {
     std::unique_lock lock(mutex_);
-    links_[channel] = {number, std::move(sender), 0, clock::now()};
+    links_[channel].begin(number, std::move(sender));
+    near_ = near_ || near;
     last_trouble_.clear();
     std::deque<call_ptr> now = std::exchange(waiting_, {});
     const bool fence = !lost_.empty() && !fencing_;
@@ -129,7 +132,7 @@ class client final : public channel_owner, public std::enable_shared_from_this<c
       std::sort(unfenced_.begin(), unfenced_.end());
       unfenced_.erase(std::unique(unfenced_.begin(), unfenced_.end()), unfenced_.end());
     }
-    l = {};
+    l.begin(0, nullptr);
     const bool fence = !lost_.empty() && !fencing_ && best_link() != nullptr;
     fencing_ = fencing_ || fence;
     lock.unlock();
@@ -184,6 +187,17 @@ class client final : public channel_owner, public std::enable_shared_from_this<c
     std::shared_ptr<wire::frame_sender> sender;
     std::uint64_t outstanding = 0;  // bytes of requests without an answer
     clock::time_point alive;        // when something last came
+    bool shortest = false;          // a Unix socket
+
+    void begin(std::uint32_t connection, std::shared_ptr<wire::frame_sender> s) {
+      number = connection;
+      sender = std::move(s);
+      outstanding = 0;
+      alive = clock::now();
+    }
+    bool better_than(const link& other) const noexcept {
+      return shortest != other.shortest ? shortest : outstanding < other.outstanding;
+    }
   };
 
   static std::uint64_t weight(const remote_call& c) {
@@ -206,7 +220,7 @@ class client final : public channel_owner, public std::enable_shared_from_this<c
   link* best_link() {
     link* best = nullptr;
     for (link& l : links_)
-      if (l.number != 0 && (best == nullptr || l.outstanding < best->outstanding)) best = &l;
+      if (l.number != 0 && (best == nullptr || l.better_than(*best))) best = &l;
     return best;
   }
 
@@ -220,7 +234,7 @@ class client final : public channel_owner, public std::enable_shared_from_this<c
       return;
     }
     for (std::size_t i = 0; i < links_.size(); ++i)
-      if (links_[i].number == 0) channels_[i]->wake();
+      if (links_[i].number == 0 && !l->shortest) channels_[i]->wake();
     c->connection = l->number;
     l->outstanding += weight(*c);
     const auto sender = l->sender;
@@ -475,6 +489,7 @@ class client final : public channel_owner, public std::enable_shared_from_this<c
   std::vector<call_ptr> ended_;
   std::uint64_t next_id_ = 1;
   std::string last_trouble_;
+  std::atomic<bool> near_{false};  // a connection has shown that the server is on this host
   bool fencing_ = false;
   bool stopping_ = false;
 };
@@ -534,6 +549,12 @@ class remote_node final : public io_service {
                          [done = std::move(done)](const failure& f, std::string reply) {
                            done(f, f ? std::vector<file_id>{} : wire::decode_ids(reply));
                          }));
+  }
+
+  void is_near(std::function<void(const failure&, bool)> done) override {
+    client_->submit(make(frame_kind::ping, nullptr, 0,
+                         [client = client_.get(), done = std::move(done)](
+                             const failure& f, const std::string&) { done(f, client->near()); }));
   }
 
   std::string name() const override { return client_->name(); }
