@@ -32,7 +32,7 @@ struct two_ways {
   void all(Start&& start, const std::function<void()>& meanwhile) {
     std::array<std::promise<failure>, at_once> answers;
     for (std::size_t i = 0; i < at_once; ++i)
-      start(std::make_shared<const request>(request::contiguous(i * each, each)),
+      start(i * each, std::make_shared<const request>(request::contiguous(i * each, each)),
             [&p = answers[i]](const failure& f) { p.set_value(f); });
     meanwhile();
     for (auto& p : answers) {
@@ -47,11 +47,17 @@ struct two_ways {
              const std::function<void()>& while_reading = [] {}) {
     bytes data = pattern(size), back(size);
     data[0] = static_cast<std::byte>(++rounds);
-    all([&](request_ptr r, completion done) { node->write(shape, 0, r, data.data(), done); },
+    all(
+        [&](std::size_t at, request_ptr r, completion done) {
+          node->write(shape, 0, r, data.data() + at, done);
+        },
         while_writing);
-    all([&](request_ptr r, completion done) { node->read(shape, 0, r, back.data(), done); },
+    all(
+        [&](std::size_t at, request_ptr r, completion done) {
+          node->read(shape, 0, r, back.data() + at, done);
+        },
         while_reading);
-    CHECK(back == data);
+    CHECK((back == data));
   }
 
   /// True when both ways have carried some rounds more.

@@ -60,7 +60,8 @@ TEST_CASE("an answer that cannot be read fails its call, and the connection goes
   auto verified = started([&](auto done) { node->verify(shape, 0, done); });
   auto listed = started([&](auto done) { node->list(done); });
   auto resized = started([&](auto done) { node->resize(shape, 0, 50, done); });
-  for (auto [call, name] : {std::pair(&verified, "verify"), {&listed, "list"}, {&resized, "resize"}}) {
+  for (auto [call, name] :
+       {std::pair(&verified, "verification"), {&listed, "list"}, {&resized, "resizing"}}) {
     const failure f = ended(*call);
     CHECK(f.code == std::errc::protocol_error);
     CHECK_THAT(f.what, Catch::Contains("node 0 (" + server.address()) && Catch::Contains(name));

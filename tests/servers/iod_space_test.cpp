@@ -11,10 +11,10 @@ using namespace ooc;
 
 namespace {
 
-constexpr std::uint64_t piece = 2 << 20;  // of a file on two nodes: 1 MiB on each
+constexpr std::uint64_t slab = 2 << 20;  // of a file on two nodes: 1 MiB on each
 
-failure write_piece(const striped_file& file, std::uint64_t n, const bytes& data) {
-  return file.write(request::contiguous(n * piece, piece), data.data() + n * piece);
+failure write_slab(const striped_file& file, std::uint64_t n, const bytes& data) {
+  return file.write(request::contiguous(n * slab, slab), data.data() + n * slab);
 }
 
 failure remove_share(io_service& node, const shape_ptr& f) {
@@ -35,7 +35,7 @@ TEST_CASE(
           second.index = 1;
           const striped_file::nodes nodes{open_remote_node(client_options(full.addresses())),
                                           open_remote_node(second)};
-          const bytes data = pattern(16 * piece);
+          const bytes data = pattern(16 * slab);
 
           const shape_ptr filler = granted(signer, 1, 1 << 20);
           EXPECT(!create(*nodes[0], filler));
@@ -46,7 +46,7 @@ TEST_CASE(
           failure stopped;
           std::uint64_t acknowledged = 0;
           while (!stopped && acknowledged < 16) {
-            stopped = write_piece(file, acknowledged, data);
+            stopped = write_slab(file, acknowledged, data);
             acknowledged += !stopped;
           }
           EXPECT(is_full(stopped));
@@ -54,7 +54,7 @@ TEST_CASE(
           EXPECT(stopped.what.find("node 0 (" + full.addresses()[0] + ")") != std::string::npos);
           EXPECT(stopped.what.find("plate/a") != std::string::npos);
 
-          bytes back(acknowledged * piece);
+          bytes back(acknowledged * slab);
           EXPECT(!file.read(request::contiguous(0, back.size()), back.data()));
           EXPECT(std::equal(back.begin(), back.end(), data.begin()));
           for (std::uint32_t turn = 0; turn < 2; ++turn) {
@@ -69,8 +69,8 @@ TEST_CASE(
 
           if (!mounted) return 0;  // a limit on file sizes does not go away with another file
           EXPECT(!remove_share(*nodes[0], filler));
-          EXPECT(!write_piece(file, acknowledged, data));
-          back.resize((acknowledged + 1) * piece);
+          EXPECT(!write_slab(file, acknowledged, data));
+          back.resize((acknowledged + 1) * slab);
           EXPECT(!file.read(request::contiguous(0, back.size()), back.data()));
           EXPECT(std::equal(back.begin(), back.end(), data.begin()));
           return 0;
