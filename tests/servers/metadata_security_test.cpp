@@ -31,7 +31,8 @@ bool says(const std::string& text, const std::string& what) {
 
 /// A welcomed connection whose bytes the test writes itself.
 file_descriptor welcomed(const cluster& servers) {
-  return welcomed(servers.client_options().address, wire::server_role::metadata, servers.key());
+  return testing::welcomed(servers.client_options().address, wire::server_role::metadata,
+                           servers.key());
 }
 
 std::string call_frame(const std::string& body,
