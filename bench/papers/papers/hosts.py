@@ -8,11 +8,9 @@ import os
 import shlex
 import signal
 import subprocess
-import sys
-import time
 from pathlib import Path
 
-from papers import memory
+from papers.groups import Groups
 
 IN_HOST = Path(__file__).resolve().parent.parent / "in_host"
 NETNS = Path("/var/run/netns")
@@ -66,13 +64,15 @@ class Host:
 class Hosts:
     """`names` hosts with `channels` links each; use as a context manager.
 
-    `unshaped` names hosts whose links are as fast as the machine: a head node that only controls.
-    `cap`: bytes of memory for each host that is not in `unshaped`, page cache included.
+    `unshaped` names hosts without limits, such as a head node that only controls.
+    cap: bytes of memory for each of the others, page cache included; swap: bytes of swap beyond that,
+    None for what there is.  disk: (folder, bytes a second) to and from the disk with that folder.
     """
 
     _made = 0
 
-    def __init__(self, names, channels=1, link=None, unshaped=(), cap=None):
+    def __init__(self, names, channels=1, link=None, unshaped=(), cap=None, swap=None,
+                 disk=None):
         Hosts._made += 1
         self.prefix = f"ooc{os.getpid()}x{Hosts._made}"
         self.link = link or Link(None)
@@ -82,10 +82,8 @@ class Hosts:
         self.environment = {**os.environ, "OOC_PAPERS_HOSTS": self.prefix}
         self._unshaped = set(unshaped)
         self._names = list(names)
-        self._groups = memory.Groups(self.prefix) if cap else None
-        if self._groups:
-            self.environment["OOC_PAPERS_CGROUP"] = str(self._groups.folder)
-        self._cap = cap
+        self.groups = Groups(self.prefix)
+        self._cap, self._swap, self._disk = cap, swap, disk
         self.by_name = {}
 
     def __getitem__(self, name):
@@ -100,9 +98,14 @@ class Hosts:
         return self
 
     def _make(self):
-        for i, name in enumerate(self._names):
-            if self._groups and name not in self._unshaped:
-                self._groups.add(name, self._cap)
+        for name in self._names:
+            if name in self._unshaped:
+                continue
+            if self._cap:
+                self.groups.cap_memory(name, self._cap, self._swap)
+            if self._disk:
+                self.groups.limit_disk(name, *self._disk)
+        self.environment["OOC_PAPERS_CGROUPS"] = ":".join(self.groups.folders)
         why = self._namespaces()
         self.why_unshaped = why
         for i, name in enumerate(self._names):
@@ -168,8 +171,7 @@ class Hosts:
             except ProcessLookupError:
                 pass
         self._remove_namespaces()
-        if self._groups:
-            self._groups.remove()
+        self.groups.remove()
         return False
 
 

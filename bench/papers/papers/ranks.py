@@ -20,7 +20,7 @@ def mpirun(hosts, head, names, argv, timeout, **more):
                   "--mca", "plm_rsh_agent", str(IN_HOST), "--mca", "plm_rsh_no_tree_spawn", "1",
                   "--mca", "oob_tcp_if_include", "10.77.0.0/16",
                   "--mca", "btl", "self,vader,tcp", "--mca", "btl_tcp_if_include", networks]
-    for name in ("OOC_KEY", "OOC_PAPERS_HOSTS", "OOC_PAPERS_CGROUP"):
+    for name in ("OOC_KEY", "OOC_PAPERS_HOSTS", "OOC_PAPERS_CGROUPS"):
         if name in hosts.environment:
             order += ["-x", name]
     process = hosts[head].popen([*order, *argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)

@@ -15,11 +15,12 @@ class Served:
     several).  Every server listens at all addresses of its host.
     """
 
-    def __init__(self, ctx, hosts, metad, iods):
+    def __init__(self, ctx, hosts, metad, iods, direct_io=False):
         self._ctx, self._hosts = ctx, hosts
         self._folder = ctx.scratch("store")
         self._key = self._folder / "key"
         self.nodes = len(iods)
+        self._options = ["--direct-io"] if direct_io else []
         lines = [self._line(hosts[metad], "metad", self._folder, METAD_PORT)]
         for i, name in enumerate(iods):
             lines.append(self._line(hosts[name], "iod", self._folder, IOD_PORT + i))
@@ -42,7 +43,7 @@ class Served:
         subprocess.run([self._ctx.program("tools/ooc"), "keygen", self._key], check=True,
                        stdout=subprocess.DEVNULL)
         try:
-            self._ooc("up", "--key", self._key)
+            self._ooc("up", "--key", self._key, *self._options)
         except BaseException:
             self.__exit__(None, None, None)
             raise

@@ -3,9 +3,10 @@
 Each is a module with TITLE and run(context) -> Outcome.
 """
 
-from papers.experiments import channels, pvfs
+from papers.experiments import channels, pvfs, scaling
 
 EXPERIMENTS = {
     "pvfs": pvfs,
     "channels": channels,
+    "scaling": scaling,
 }
