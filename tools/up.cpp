@@ -26,6 +26,7 @@ cluster::cluster_settings settings(const command_line& line, const cluster::loca
   if (port > 65535) throw usage_mistake("--port: give 0 to 65535");
   s.port = static_cast<std::uint16_t>(port);
   if (line.has("key")) s.key = std::filesystem::absolute(line.text("key")).string();
+  if (line.has("direct-io")) s.direct_io = true;
   if (line.has("addresses")) s.addresses = split(line.text("addresses"));
   if (s.addresses.empty()) throw usage_mistake("--addresses: none is given");
   for (const std::string& a : s.addresses)
@@ -43,13 +44,13 @@ void add_host_options(command_line& line) {
                 "the ooc command on the hosts, otherwise ooc");
 }
 
-cluster::host_cluster hosts(const command_line& line) {
+cluster::host_options host_options(const command_line& line) {
   cluster::host_options o;
   o.how = cluster::launcher(line.text_or("launcher", "ssh"));
   o.ooc = line.text_or("ooc", "ooc");
   if (line.has("key")) o.key = std::filesystem::absolute(line.text("key")).string();
   o.dir = line.text_or("dir", "");
-  return {cluster::read_host_file(line.text("hosts")), o};
+  return o;
 }
 
 int run_up(const command& self, const std::vector<std::string>& arguments) {
@@ -65,13 +66,17 @@ int run_up(const command& self, const std::vector<std::string>& arguments) {
                 "cluster key (ooc keygen); without one the servers are for this machine only");
   line.option()("addresses", po::value<std::string>()->value_name("A,B"),
                 "to listen at, otherwise 127.0.0.1; with several, clients use all at once");
+  line.option()("direct-io",
+                "the I/O servers bypass the page cache: for nodes whose memory the programs need");
   line.option()("wait", po::value<std::uint32_t>()->value_name("SECONDS"),
                 "how long to wait until all servers answer, otherwise 30");
   add_host_options(line);
   if (!line.parse(arguments)) return success;
   const std::chrono::seconds patience(line.number("wait", 30));
   if (line.has("hosts")) {
-    cluster::host_cluster c = hosts(line);
+    cluster::host_options o = host_options(line);
+    o.direct_io = line.has("direct-io");
+    cluster::host_cluster c(cluster::read_host_file(line.text("hosts")), o);
     for (const std::string& what : c.up(patience)) std::cout << what << "\n";
     std::cout << c.url() << "\n";
     return success;
@@ -97,7 +102,7 @@ int run_down(const command& self, const std::vector<std::string>& arguments) {
   if (!line.parse(arguments)) return success;
   const std::chrono::seconds patience(line.number("wait", 60));
   if (line.has("hosts")) {
-    cluster::host_cluster c = hosts(line);
+    cluster::host_cluster c(cluster::read_host_file(line.text("hosts")), host_options(line));
     for (const std::string& what : c.down(patience)) std::cout << what << "\n";
     return success;
   }

@@ -38,8 +38,9 @@ class store {
  public:
   /// Opens (or makes) the store at `url`.  Throws usage_error (errc::not_a_store) for a folder that
   /// holds something else, for folders of another store or in another order, and for a URL that
-  /// cannot be read; io_error where a folder cannot be used.  A served store waits until all of its
-  /// I/O servers are there; after the deadline io_error (ETIMEDOUT) says which are not.
+  /// cannot be read; io_error where a folder cannot be used.  A served store needs its metadata server
+  /// only: what needs data waits for the I/O servers that are not there, and fails after the deadline
+  /// with an error that names them.
   static store open(std::string_view url, const store_options& options = {});
 
   std::string url() const;

@@ -11,18 +11,15 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
 
+#include "common/admission.hpp"
+#include "common/clock.hpp"
+
 namespace ooc::iod {
 
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
 
 namespace {
-
-std::uint64_t now_ns() {
-  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                        std::chrono::system_clock::now().time_since_epoch())
-                                        .count());
-}
 
 storage::local_node_options node_options(const iod_options& o) {
   storage::local_node_options n;
@@ -37,11 +34,13 @@ iod_server::iod_server(asio::io_context& context, iod_options options)
     : context_(context),
       options_(std::move(options)),
       incarnation_(wire::random_incarnation()),
-      started_ns_(now_ns()),
+      started_ns_(servers::unix_time_ns()),
       node_(storage::open_local_node(options_.folder, node_options(options_))),
       queue_(options_.workers),
       buffers_(std::make_shared<buffer_pool>(options_.buffers)),
-      ticks_(context) {}
+      ticks_(context),
+      listeners_(context,
+                 [this](std::shared_ptr<wire::stream_socket> s) { accepted(std::move(s)); }) {}
 
 iod_server::~iod_server() {
   {
@@ -52,12 +51,7 @@ iod_server::~iod_server() {
 }
 
 void iod_server::start() {
-  for (const std::string& address : options_.listen)
-    for (auto& l : servers::listener::open(
-             context_, address, options_.key != nullptr,
-             [this](std::shared_ptr<wire::stream_socket> s) { accepted(std::move(s)); }))
-      listeners_.push_back(std::move(l));
-  for (const auto& l : listeners_) l->start();
+  listeners_.start(options_.listen, options_.key != nullptr);
   asio::co_spawn(context_, watch(), asio::detached);
 }
 
@@ -68,15 +62,9 @@ void iod_server::stop() {
     stopping_ = true;
     all = sessions_;
   }
-  for (const auto& l : listeners_) l->stop();
+  listeners_.stop();
   for (const auto& s : all) s->close();
   ticks_.cancel();
-}
-
-std::vector<std::string> iod_server::addresses() const {
-  std::vector<std::string> all;
-  for (const auto& l : listeners_) all.push_back(l->address());
-  return all;
 }
 
 void iod_server::set_store(const std::string& uuid, const wire::capability_public_key& key) {
@@ -100,9 +88,9 @@ void iod_server::accepted(std::shared_ptr<wire::stream_socket> socket) {
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) return;
-    if (sessions_.size() >= options_.max_connections) {
-      spdlog::warn("{}: refused, there are {} connections already (--max-connections)", s->peer(),
-                   sessions_.size());
+    if (!servers::make_room(sessions_, options_.max_connections)) {
+      spdlog::warn("{}: refused, there are {} clients already (--max-connections)", s->peer(),
+                   options_.max_connections);
       return;
     }
     sessions_.push_back(s);

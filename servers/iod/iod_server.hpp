@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "common/listener.hpp"
+#include "common/listener_group.hpp"
 #include "iod/session.hpp"
 #include "iod/ticket_check.hpp"
 
@@ -41,7 +41,7 @@ class iod_server final : public session_host {
   /// No new connections; those that there are end when what they have begun is done.
   void stop();
   /// The addresses that it listens on, with the ports that the system gave for port 0.
-  std::vector<std::string> addresses() const;
+  std::vector<std::string> addresses() const { return listeners_.addresses(); }
 
   /// What the metadata server says at registration.
   void set_store(const std::string& uuid, const wire::capability_public_key& key);
@@ -77,7 +77,7 @@ class iod_server final : public session_host {
   std::shared_ptr<buffer_pool> buffers_;
   ticket_check tickets_;
   boost::asio::steady_timer ticks_;
-  std::vector<std::shared_ptr<servers::listener>> listeners_;
+  servers::listener_group listeners_;
 
   mutable std::mutex mutex_;
   std::condition_variable over_;  // a session is

@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "common/admission.hpp"
+#include "common/clock.hpp"
 #include "storage/wire/metadata_messages.hpp"
 
 namespace ooc::metad {
@@ -18,27 +20,19 @@ namespace asio = boost::asio;
 namespace pb = wire::pb;
 using namespace std::chrono_literals;
 
-namespace {
-
-std::uint64_t now_ns() {
-  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                        std::chrono::system_clock::now().time_since_epoch())
-                                        .count());
-}
-
-}  // namespace
-
 metad_server::metad_server(asio::io_context& context, metad_options options)
     : context_(context),
       options_(std::move(options)),
       incarnation_(wire::random_incarnation()),
-      started_ns_(now_ns()),
+      started_ns_(servers::unix_time_ns()),
       folder_(options_.folder, options_.nodes, options_.owner),
       clients_(options_.grace),
       calls_(folder_, options_.capability_life,
              [this](const client_key& c) { return clients_.alive(c); }),
       nodes_(folder_),
-      ticks_(context) {
+      ticks_(context),
+      listeners_(context,
+                 [this](std::shared_ptr<wire::stream_socket> s) { accepted(std::move(s)); }) {
   if (options_.forget_node) {
     nodes_.forget(*options_.forget_node);
     spdlog::warn("node {}: forgotten, another folder may register", *options_.forget_node);
@@ -47,26 +41,15 @@ metad_server::metad_server(asio::io_context& context, metad_options options)
 }
 
 void metad_server::start() {
-  for (const std::string& address : options_.listen)
-    for (auto& l : servers::listener::open(
-             context_, address, options_.key != nullptr,
-             [this](std::shared_ptr<wire::stream_socket> s) { accepted(std::move(s)); }))
-      listeners_.push_back(std::move(l));
-  for (const auto& l : listeners_) l->start();
+  listeners_.start(options_.listen, options_.key != nullptr);
   asio::co_spawn(context_, watch(), asio::detached);
 }
 
 void metad_server::stop() {
   stopping_ = true;
-  for (const auto& l : listeners_) l->stop();
+  listeners_.stop();
   for (const auto& s : sessions_) s->close();
   ticks_.cancel();
-}
-
-std::vector<std::string> metad_server::addresses() const {
-  std::vector<std::string> all;
-  for (const auto& l : listeners_) all.push_back(l->address());
-  return all;
 }
 
 wire::server_info metad_server::who_am_i() const {
@@ -80,23 +63,13 @@ wire::server_info metad_server::who_am_i() const {
 void metad_server::accepted(std::shared_ptr<wire::stream_socket> socket) {
   const auto s = std::make_shared<session>(*this, socket, ++last_session_);
   if (stopping_) return;
-  if (sessions_.size() >= options_.max_connections && !drop_a_stranger()) {
-    spdlog::warn("{}: refused, there are {} connections already (--max-connections)", s->peer(),
-                 sessions_.size());
+  if (!servers::make_room(sessions_, options_.max_connections)) {
+    spdlog::warn("{}: refused, there are {} clients already (--max-connections)", s->peer(),
+                 options_.max_connections);
     return;
   }
   sessions_.push_back(s);
   asio::co_spawn(socket->get_executor(), serve(s), asio::detached);
-}
-
-/// Makes room: peers that have not said who they are keep nobody out.
-bool metad_server::drop_a_stranger() {
-  const auto oldest = std::find_if(sessions_.begin(), sessions_.end(),
-                                   [](const auto& s) { return !s->welcomed(); });
-  if (oldest == sessions_.end()) return false;
-  (*oldest)->close();
-  sessions_.erase(oldest);
-  return true;
 }
 
 asio::awaitable<void> metad_server::serve(std::shared_ptr<session> s) {
@@ -207,7 +180,7 @@ std::string metad_server::statistics() const {
   reply.set_started_ns(started_ns_);
   reply.set_calls(calls_.calls());
   reply.set_failures(failures_);
-  reply.set_connections(sessions_.size());
+  reply.set_connections(servers::open_sessions(sessions_));
   reply.set_clients(clients_.size());
   reply.set_leases(calls_.leases().size());
   for (const auto& [op, calls] : calls_.calls_by_operation()) {

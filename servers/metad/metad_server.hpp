@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "common/listener.hpp"
+#include "common/listener_group.hpp"
 #include "metad/call_handler.hpp"
 #include "metad/client_table.hpp"
 #include "metad/metadata_folder.hpp"
@@ -45,7 +45,7 @@ class metad_server final : public session_host {
   void start();
   void stop();
   /// The addresses that it listens on, with the ports that the system gave for port 0.
-  std::vector<std::string> addresses() const;
+  std::vector<std::string> addresses() const { return listeners_.addresses(); }
   const std::string& store_uuid() const noexcept { return folder_.store_uuid(); }
 
   wire::server_info who_am_i() const override;
@@ -57,7 +57,6 @@ class metad_server final : public session_host {
   void accepted(std::shared_ptr<wire::stream_socket> socket);
   boost::asio::awaitable<void> serve(std::shared_ptr<session> s);
   boost::asio::awaitable<void> watch();
-  bool drop_a_stranger();
   std::string call(session& s, std::string_view body);
   std::string enlist(session& s, std::string_view body);
   std::string cluster() const;
@@ -72,7 +71,7 @@ class metad_server final : public session_host {
   call_handler calls_;
   node_table nodes_;
   boost::asio::steady_timer ticks_;
-  std::vector<std::shared_ptr<servers::listener>> listeners_;
+  servers::listener_group listeners_;
   std::vector<std::shared_ptr<session>> sessions_;
   std::uint64_t last_session_ = 0;
   std::uint64_t failures_ = 0;

@@ -41,6 +41,7 @@ class session : public std::enable_shared_from_this<session> {
   boost::asio::awaitable<std::string> run();
   /// Nothing more is read or answered, not even what has been received already.
   void close();
+  bool closed() const noexcept { return closed_; }
   /// Why the connection must be dropped: the peer does not say who it is, or does not take its
   /// answers.  Empty: it need not.
   std::string fault(std::chrono::steady_clock::time_point now) const;

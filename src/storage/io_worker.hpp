@@ -2,29 +2,18 @@
 // again from request to request.  Belongs to that thread alone; the counters are the node's.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "storage/node_counters.hpp"
 #include "storage/pieces.hpp"
 #include "storage/share.hpp"
 #include "storage/transfer.hpp"
 
 namespace ooc::storage {
-
-/// io_stats, counted by many threads.
-class node_counters {
- public:
-  void add(std::uint64_t io_stats::*counter, std::uint64_t n) noexcept;
-  io_stats snapshot() const noexcept;
-
- private:
-  static constexpr std::size_t count = sizeof(io_stats) / sizeof(std::uint64_t);
-  std::atomic<std::uint64_t> values_[count] = {};
-};
 
 /// Why a transfer did not succeed, and where.
 struct share_error {

@@ -1,10 +1,7 @@
 // A TCP proxy between a client and a server that does what bad networks do.
 #pragma once
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <poll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -17,6 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "servers/raw_connection.hpp"
+
 namespace ooc::testing {
 
 struct proxy_faults {
@@ -27,18 +26,14 @@ struct proxy_faults {
   double delay = 0;  ///< the block is late by 1 to 20 ms
 };
 
-/// Relays from a port of its own to `target` ("127.0.0.1:port"); both directions suffer.
+/// Relays from a port of its own to `target` ("127.0.0.x:port"); both directions suffer.
 class faulty_proxy {
  public:
-  faulty_proxy(const std::string& target, proxy_faults faults, std::uint64_t seed)
-      : faults_(faults), random_(seed) {
-    target_.sin_family = AF_INET;
-    target_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    target_.sin_port =
-        htons(static_cast<std::uint16_t>(std::stoi(target.substr(target.rfind(':') + 1))));
+  explicit faulty_proxy(const std::string& target, proxy_faults faults = {},
+                        std::uint64_t seed = 0)
+      : faults_(faults), target_(loopback(target)), random_(seed) {
     listen_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in a = target_;
-    a.sin_port = 0;
+    sockaddr_in a = loopback("127.0.0.1:0");
     socklen_t n = sizeof a;
     if (::bind(listen_, reinterpret_cast<sockaddr*>(&a), sizeof a) != 0 ||
         ::listen(listen_, 64) != 0 ||
@@ -57,20 +52,32 @@ class faulty_proxy {
 
   const std::string& address() const { return address_; }
   std::uint64_t faults() const { return count_; }
-  /// Bytes that came to it so far, from both sides.
+  /// That have passed, in both directions.
   std::uint64_t bytes() const { return bytes_; }
   /// From now on every block passes as it is.
   void heal() { healed_ = true; }
+  /// The way is lost: connections end, and new ones are refused.
+  void cut_off() { way_ = way::closed; }
+  /// The way is lost and nobody is told: whatever is sent vanishes.
+  void swallow() { way_ = way::silent; }
+  /// The way is there again, for new connections.
+  void restore() { way_ = way::open; }
 
  private:
+  enum class way { open, closed, silent };
+
   void accept() {
     while (!stop_) {
       pollfd p{listen_, POLLIN, 0};
       if (::poll(&p, 1, 20) != 1) continue;
       const int client = ::accept4(listen_, nullptr, nullptr, SOCK_CLOEXEC);
       if (client < 0) continue;
+      if (way_ == way::closed) {
+        ::close(client);
+        continue;
+      }
       const int server = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-      if (::connect(server, reinterpret_cast<sockaddr*>(&target_), sizeof target_) != 0) {
+      if (::connect(server, reinterpret_cast<const sockaddr*>(&target_), sizeof target_) != 0) {
         ::close(client);
         ::close(server);
         continue;
@@ -104,14 +111,15 @@ class faulty_proxy {
   bool pass(int from, int to, std::vector<char>& block) {
     const ssize_t n = ::recv(from, block.data(), block.size(), 0);
     if (n <= 0) return false;
+    if (way_ == way::silent) return true;
     auto bytes = static_cast<std::size_t>(n);
-    bytes_ += bytes;
     if (happens(faults_.delay))
       std::this_thread::sleep_for(std::chrono::milliseconds(1 + number(20)));
     if (happens(faults_.drop)) return true;
     if (happens(faults_.flip)) block[number(bytes)] ^= static_cast<char>(1 << number(8));
     const bool cut = happens(faults_.cut);
     if (cut) bytes = number(bytes);
+    bytes_ += bytes;
     return send_all(to, block.data(), bytes) && !cut;
   }
 
@@ -120,7 +128,10 @@ class faulty_proxy {
     ::setsockopt(client, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
     ::setsockopt(server, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
     std::vector<char> block(64 << 10);
+    bool swallowed = false;  // nothing good can follow on this connection
     for (bool open = true; open && !stop_;) {
+      if (way_ == way::closed || (swallowed && way_ == way::open)) break;
+      swallowed = way_ == way::silent;
       pollfd p[2] = {{client, POLLIN, 0}, {server, POLLIN, 0}};
       if (::poll(p, 2, 20) <= 0) continue;
       if (p[0].revents != 0) open = pass(client, server, block);
@@ -131,16 +142,18 @@ class faulty_proxy {
   }
 
   const proxy_faults faults_;
-  sockaddr_in target_{};
+  const sockaddr_in target_;
   int listen_ = -1;
   std::string address_;
   std::thread accepting_;
   std::vector<std::thread> relays_;
   std::atomic<bool> stop_{false};
   std::atomic<bool> healed_{false};
+  std::atomic<way> way_{way::open};
   std::mutex mutex_;
   std::mt19937_64 random_;
-  std::atomic<std::uint64_t> count_{0}, bytes_{0};
+  std::atomic<std::uint64_t> count_{0};
+  std::atomic<std::uint64_t> bytes_{0};
 };
 
 }  // namespace ooc::testing

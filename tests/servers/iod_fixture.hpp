@@ -41,6 +41,14 @@ class test_signer {
   wire::capability_signer signer_;
 };
 
+/// A file for which `signer` has given every right.
+inline shape_ptr granted(const test_signer& signer, file_id id, std::uint64_t size,
+                         striping s = {0, 1, 65536}, bool sparse = false) {
+  auto f = std::make_shared<file_shape>(*make_shape(id, s, size, sparse));
+  f->ticket = signer.ticket(id);
+  return f;
+}
+
 /// One server with threads of its own.
 class running_iod {
  public:

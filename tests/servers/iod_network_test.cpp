@@ -4,6 +4,7 @@
 
 #include "servers/faulty_proxy.hpp"
 #include "servers/iod_fixture.hpp"
+#include "servers/raw_connection.hpp"
 #include "storage/modelled_file.hpp"
 
 using namespace ooc::testing;
@@ -11,22 +12,6 @@ using namespace ooc;
 using namespace std::chrono_literals;
 
 namespace {
-
-shape_ptr granted(const test_signer& signer, file_id id, std::uint64_t size) {
-  auto s = std::make_shared<file_shape>(*make_shape(id, {0, 1, 65536}, size));
-  s->ticket = signer.ticket(id);
-  return s;
-}
-
-int connect_to(const std::string& address) {
-  sockaddr_in a{};
-  a.sin_family = AF_INET;
-  a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  a.sin_port = htons(static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
-  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  REQUIRE(::connect(fd, reinterpret_cast<sockaddr*>(&a), sizeof a) == 0);
-  return fd;
-}
 
 std::uint64_t resident_bytes() {
   std::uint64_t total = 0, resident = 0;
@@ -125,7 +110,7 @@ TEST_CASE("malformed messages end their connection and nothing else") {
   bytes memory(100000);
   const std::uint64_t before = resident_bytes();
   for (int i = 0; i < 10000; ++i) {
-    const int fd = connect_to(server.addresses()[0]);
+    const file_descriptor fd = raw_connection(server.addresses()[0]);
     wire::frame_header h;
     h.kind = static_cast<wire::frame_kind>(random() % 256);
     h.flags = static_cast<std::uint16_t>(random());
@@ -135,8 +120,7 @@ TEST_CASE("malformed messages end their connection and nothing else") {
     std::string frame = wire::encode_frame(h, body, static_cast<std::uint32_t>(random()));
     if (i % 3 == 0) frame[random() % frame.size()] ^= 0x10;
     if (i % 5 == 0) frame.resize(random() % frame.size());
-    (void)!::send(fd, frame.data(), frame.size(), MSG_NOSIGNAL);
-    ::close(fd);
+    send_all(fd, frame);
     if (i % 1000 == 0)
       REQUIRE_FALSE(read(*node, shape, 0, request::contiguous(0, 100000), memory.data()));
   }
@@ -157,30 +141,9 @@ TEST_CASE("clients that stop reading hold a bounded amount of memory, and others
   bytes memory(size, std::byte{5});
   REQUIRE_FALSE(write(*node, shape, 0, request::contiguous(0, size), memory.data()));
   const std::uint64_t before = resident_bytes();
-  std::vector<int> deaf;
+  std::vector<file_descriptor> deaf;
   for (int i = 0; i < 20; ++i) {
-    const int fd = connect_to(server.addresses()[0]);
-    wire::hello_info me;
-    me.client = wire::random_client_id();
-    me.wanted = wire::server_role::io;
-    me.store_uuid = test_uuid;
-    wire::client_handshake hands(me, nullptr, true);
-    const auto receive = [&] {
-      wire::frame_header h;
-      REQUIRE(::recv(fd, &h, sizeof h, MSG_WAITALL) == sizeof h);
-      std::string body(h.body_bytes, '\0');
-      REQUIRE(::recv(fd, body.data(), body.size(), MSG_WAITALL) ==
-              static_cast<ssize_t>(body.size()));
-      return std::pair(h, body);
-    };
-    const auto say = [&](const std::string& s) {
-      REQUIRE(::send(fd, s.data(), s.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(s.size()));
-    };
-    say(hands.hello());
-    const auto [challenge, asked] = receive();
-    say(hands.answer(challenge, asked).send);
-    const auto [welcome, said] = receive();
-    REQUIRE_FALSE(hands.finish(welcome, said));
+    file_descriptor fd = welcomed(server.addresses()[0], wire::server_role::io, nullptr, test_uuid);
     wire::io_request r;
     r.file = shape;
     r.wanted = std::make_shared<const request>(request::contiguous(0, size));
@@ -188,13 +151,43 @@ TEST_CASE("clients that stop reading hold a bounded amount of memory, and others
       wire::frame_header h;
       h.kind = wire::frame_kind::read;
       h.id = id;
-      say(wire::encode_frame(h, wire::encode(r)));
+      REQUIRE(send_all(fd, wire::encode_frame(h, wire::encode(r))));
     }
-    deaf.push_back(fd);
+    deaf.push_back(std::move(fd));
   }
   // 64,000 MiB were asked for, and nobody takes them.
   for (int i = 0; i < 20; ++i)
     REQUIRE_FALSE(read(*node, shape, 0, request::contiguous(0, 4 << 20), memory.data()));
   CHECK(resident_bytes() < before + (120 << 20));
-  for (const int fd : deaf) ::close(fd);
+}
+
+TEST_CASE("peers that say nothing keep no client of an I/O server out") {
+  const test_signer signer;
+  temporary_folder folder;
+  iod::iod_options o;
+  o.max_connections = 8;
+  running_iod server(signer, folder.path(), {"127.0.0.1:0"}, o);
+  std::vector<file_descriptor> silent;
+  for (int i = 0; i < 30; ++i) silent.push_back(raw_connection(server.addresses()[0]));
+  // Within less than a stranger may stay silent.
+  auto node = open_remote_node(client_options(server.addresses(), 3s));
+  const failure f = create(*node, granted(signer, 1, 100000));
+  INFO(f.what);
+  CHECK_FALSE(f);
+}
+
+TEST_CASE("an I/O server that is full of clients refuses more, and drops none of them") {
+  const test_signer signer;
+  temporary_folder folder;
+  iod::iod_options o;
+  o.max_connections = 2;
+  running_iod server(signer, folder.path(), {"127.0.0.1:0"}, o);
+  std::vector<std::shared_ptr<io_service>> nodes;
+  for (int i = 0; i < 3; ++i) {
+    nodes.push_back(open_remote_node(client_options(server.addresses(), 1s)));
+    const failure f = create(*nodes.back(), granted(signer, 1 + static_cast<file_id>(i), 100000));
+    INFO(f.what);
+    CHECK(static_cast<bool>(f) == (i == 2));
+  }
+  CHECK_FALSE(sync(*nodes[0], granted(signer, 1, 100000)));
 }

@@ -1,13 +1,8 @@
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include <catch2/catch.hpp>
-#include <cstring>
 
 #include "random_seed.hpp"
 #include "servers/cluster_fixture.hpp"
-#include "storage/file_descriptor.hpp"
+#include "servers/raw_connection.hpp"
 #include "storage/name_space.hpp"
 #include "storage/remote/server_connection.hpp"
 #include "storage/wire/capability.hpp"
@@ -34,54 +29,10 @@ bool says(const std::string& text, const std::string& what) {
   return text.find(what) != std::string::npos;
 }
 
-/// A connection that knows nothing of frames.
-file_descriptor raw_connection(const std::string& address) {
-  file_descriptor fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in a{};
-  a.sin_family = AF_INET;
-  a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  a.sin_port = htons(static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
-  REQUIRE(::connect(fd.get(), reinterpret_cast<sockaddr*>(&a), sizeof a) == 0);
-  return fd;
-}
-
-bool send_all(const file_descriptor& fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (n <= 0) return false;
-    bytes.remove_prefix(static_cast<std::size_t>(n));
-  }
-  return true;
-}
-
-std::string receive_frame(const file_descriptor& fd) {
-  wire::frame_header h;
-  if (::recv(fd.get(), &h, sizeof h, MSG_WAITALL) != sizeof h) return {};
-  std::string all(sizeof h + h.body_bytes, '\0');
-  std::memcpy(all.data(), &h, sizeof h);
-  if (h.body_bytes != 0) ::recv(fd.get(), all.data() + sizeof h, h.body_bytes, MSG_WAITALL);
-  return all;
-}
-
 /// A welcomed connection whose bytes the test writes itself.
 file_descriptor welcomed(const cluster& servers) {
-  file_descriptor fd = raw_connection(servers.client_options().address);
-  wire::hello_info me;
-  me.client = wire::random_client_id();
-  me.name = "raw";
-  wire::client_handshake hands(me, servers.key(), true);
-  send_all(fd, hands.hello());
-  const auto split = [&](const std::string& frame) {
-    REQUIRE(frame.size() >= sizeof(wire::frame_header));
-    wire::frame_header h;
-    std::memcpy(&h, frame.data(), sizeof h);
-    return std::pair(h, frame.substr(sizeof h));
-  };
-  const auto [h, body] = split(receive_frame(fd));
-  send_all(fd, hands.answer(h, body).send);
-  const auto [h2, body2] = split(receive_frame(fd));
-  REQUIRE_FALSE(hands.finish(h2, body2));
-  return fd;
+  return testing::welcomed(servers.client_options().address, wire::server_role::metadata,
+                           servers.key());
 }
 
 std::string call_frame(const std::string& body,
@@ -206,7 +157,8 @@ TEST_CASE("random messages crash nothing and fill nothing") {
     }
     const bool framed = what <= 1;
     const bool sent = send_all(fd, frame);
-    if (framed && sent && !receive_frame(fd).empty()) continue;
+    received_frame answer;
+    if (framed && sent && receive(fd, answer)) continue;
     CHECK_FALSE(framed);
     fd = i % 2 == 0 ? welcomed(servers) : raw_connection(servers.metad().address());
     if (i % 2 != 0) {

@@ -5,6 +5,7 @@
 
 #include "oocarray/store.hpp"
 #include "servers/cluster_fixture.hpp"
+#include "storage/store_core.hpp"
 
 using namespace ooc;
 using namespace ooc::testing;
@@ -125,18 +126,27 @@ TEST_CASE("another folder in place of a known node is refused until the node is 
   CHECK_FALSE(wrong.reachable);
 }
 
-TEST_CASE("opening a store waits for its nodes, then names those that are missing") {
+TEST_CASE("a store can be looked at without its I/O servers; who needs one of them is told which") {
   cluster servers({.nodes = 3});
   announced one(servers, 1, "folder-1");
   REQUIRE(soon([&] { return one.reachable.load(); }));
   store_options o;
   o.deadline = 500ms;
+  const store s = store::open(servers.url(), o);
+  CHECK(s.nodes() == 3);
+  auto& names = s.core()->metadata();
+  names.mkdir("d", 0755, false);
+  CHECK(names.list("").size() == 1);
+  storage::new_file f;
+  f.size = 100;
+  f.striping = {2, 1, 4096};
   try {
-    store::open(servers.url(), o);
-    FAIL("opened");
+    s.core()->create("d/a", f);
+    FAIL("made");
   } catch (const io_error& e) {
     INFO(e.what());
     CHECK(e.code() == std::errc::timed_out);
-    CHECK(std::string(e.what()).find("nodes 0, 2") != std::string::npos);
+    CHECK(std::string(e.what()).find("node 2: its I/O server") != std::string::npos);
   }
+  CHECK(names.list("d").empty());
 }

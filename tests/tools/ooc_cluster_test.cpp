@@ -5,6 +5,9 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <chrono>
+#include <csignal>
+#include <future>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -95,6 +98,31 @@ TEST_CASE("up again says that the servers are up, and starts only what is missin
   CHECK(sh.run("ping " + sh.served.url()).status == 0);
 }
 
+TEST_CASE("names are served while an I/O server is down; its data come when it is back") {
+  cluster_shell sh(2);
+  const std::string data = numbered(3'000'000);
+  write(sh.folder / "a", data);
+  sh.on("import --type u1 --shape 3000000 a a");
+  REQUIRE(sh.served.send("iod-1", SIGKILL));
+  const auto start = std::chrono::steady_clock::now();
+  CHECK(contains(sh.on("ls"), "a"));
+  sh.on("mkdir d");
+  sh.on("mv a d/b");
+  sh.on("attr set d/b unit kelvin");
+  CHECK(contains(sh.on("stat d/b"), "kelvin"));
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(20));  // of 30 that calls have
+
+  std::future<outcome> exported = std::async(std::launch::async, [&] {
+    return sh.run("--store " + sh.served.url() + " export --format raw d/b c");
+  });
+  CHECK(exported.wait_for(std::chrono::seconds(1)) == std::future_status::timeout);
+  REQUIRE(sh.served.up().status == 0);
+  const outcome o = exported.get();
+  INFO(o.err);
+  CHECK(o.status == 0);
+  CHECK(contents(sh.folder / "c") == data);
+}
+
 TEST_CASE("down stops every server and loses nothing") {
   cluster_shell sh(2);
   const std::string data = numbered(3'000'000);
@@ -148,7 +176,8 @@ TEST_CASE("several addresses and a key") {
   shell sh;
   sh.ok("keygen key");
   servers s(sh.folder / "keyed", 2,
-            "--addresses 127.0.0.1,127.0.0.2 --key " + (sh.folder / "key").string());
+            "--direct-io --addresses 127.0.0.1,127.0.0.2 --key " + (sh.folder / "key").string());
+  CHECK(contains(contents(sh.folder / "keyed" / "cluster.json"), "\"direct_io\": true"));
   const outcome with = sh.run("ping --key key --json " + s.url());
   INFO(with.err << with.out);
   CHECK(with.status == 0);

@@ -19,6 +19,7 @@ struct host_options {
   launcher how{"ssh"};
   std::string ooc = "ooc";  ///< the ooc command on the hosts
   std::string key;          ///< file with the cluster key, the same name on every host; empty: none
+  bool direct_io = false;     ///< the I/O servers bypass the page cache
   std::filesystem::path dir;  ///< srun: where logs and process ids lie
 };
 

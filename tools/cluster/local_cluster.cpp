@@ -101,6 +101,7 @@ std::vector<std::string> iod_arguments(const cluster_settings& s, unsigned node,
                                  "--node",   std::to_string(node),
                                  "--metad",  at_port(s.addresses.front(), s.port)};
   add_common(s, s.port + 1 + node, words);
+  if (s.direct_io) words.push_back("--direct-io");
   return words;
 }
 
@@ -127,6 +128,7 @@ local_cluster::local_cluster(const fs::path& dir) : dir_(fs::absolute(dir)) {
     s.port = j.at("port");
     s.addresses = j.at("addresses");
     s.key = j.at("key");
+    s.direct_io = j.value("direct_io", false);
     if (s.nodes == 0 || s.addresses.empty()) throw std::runtime_error("no nodes or no addresses");
     recorded_ = std::move(s);
   } catch (const std::exception& e) {
@@ -146,7 +148,8 @@ void local_cluster::record(const cluster_settings& s) {
   out << nlohmann::json{{"nodes", s.nodes},
                         {"port", s.port},
                         {"addresses", s.addresses},
-                        {"key", s.key}}
+                        {"key", s.key},
+                        {"direct_io", s.direct_io}}
              .dump(2)
       << "\n";
   out.close();

@@ -65,8 +65,9 @@ pb::Answer metadata_link::call(pb::Call& c, std::chrono::milliseconds within) {
   return wire::parse_body<pb::Answer>(exchange(q));
 }
 
-std::string metadata_link::ask(wire::frame_kind kind, const std::string& doing) {
-  question q{kind, doing, options_.deadline};
+std::string metadata_link::ask(wire::frame_kind kind, const std::string& doing,
+                               std::chrono::milliseconds within) {
+  question q{kind, doing, within};
   return exchange(q);
 }
 

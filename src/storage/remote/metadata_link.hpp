@@ -28,7 +28,8 @@ class metadata_link : public std::enable_shared_from_this<metadata_link> {
   wire::pb::Answer call(wire::pb::Call& c);
   wire::pb::Answer call(wire::pb::Call& c, std::chrono::milliseconds within);
   /// Another question, which may be asked twice; returns the body of the answer.
-  std::string ask(wire::frame_kind kind, const std::string& doing);
+  std::string ask(wire::frame_kind kind, const std::string& doing,
+                  std::chrono::milliseconds within);
 
   /// A lease for as long as the guard lives; empty where another is in the way.
   std::shared_ptr<void> take(file_id file, wire::pb::LeaseKind kind);

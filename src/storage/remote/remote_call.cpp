@@ -47,6 +47,26 @@ call_frames frames_of(const remote_call& c, std::uint64_t id, std::vector<piece>
   }
 }
 
+boost::asio::awaitable<void> receive_part(remote_call& c, wire::frame_reader& reader,
+                                          const frame_header& h) {
+  const auto broken = std::make_error_code(std::errc::protocol_error);
+  if (!c.parts || c.parts->at_end())
+    throw wire::connection_error(broken, "bytes that nobody asked for");
+  const io_part part = c.parts->next();
+  if (part.sums() != h.sums || part.wire_bytes() != h.payload_bytes)
+    throw wire::connection_error(broken, "a part of another size than was asked for");
+  c.sums.resize(part.sums());
+  std::vector<iovec> places{{c.sums.data(), c.sums.size() * 4}};
+  append_memory(part, c.memory, places);
+  co_await reader.payload(places);
+  if (!sums_match(part, c.memory, c.sums.data())) c.damaged = true;
+}
+
+failure unreadable(const std::string& call, const error& why) {
+  return {std::make_error_code(std::errc::protocol_error),
+          "the answer to " + call + " cannot be read: " + why.what()};
+}
+
 std::string describe(const remote_call& c) {
   std::string text = "the " + wire::kind_name(c.kind);
   if (c.what.file && !c.what.file->name.empty()) text += " of '" + c.what.file->name + "'";

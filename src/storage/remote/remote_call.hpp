@@ -1,7 +1,8 @@
 // One request to an I/O server, from its submission to its completion.  Guarded by the mutex of the
-// remote_node it belongs to, but for what is said to be constant.
+// node_client it belongs to, but for what is said to be constant.
 #pragma once
 
+#include <boost/asio/awaitable.hpp>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -30,7 +31,6 @@ struct remote_call {
   clock::time_point alive;       ///< submission, or the last sign of life from the server
   std::uint64_t connection = 0;  ///< where it was sent, 0: not yet
   std::uint32_t holds = 0;       ///< messages whose payload the sender still looks at
-  bool lost = false;             ///< its connection has ended: fence it before sending again
   bool answered = false;
   failure outcome;
   std::string reply;
@@ -55,6 +55,14 @@ struct call_frames {
 };
 call_frames frames_of(const remote_call& c, std::uint64_t id, std::vector<piece> pieces,
                       const std::function<void(bool)>& released);
+
+/// Takes a part of a read from the reader to its place.  Throws connection_error where it is not the
+/// part that must come next.  Runs on the thread of the connection.
+boost::asio::awaitable<void> receive_part(remote_call& c, wire::frame_reader& reader,
+                                          const wire::frame_header& h);
+
+/// Of a call whose answer makes no sense; `call` as of describe().
+failure unreadable(const std::string& call, const error& why);
 
 /// "the read of 'plate/a'", for messages.
 std::string describe(const remote_call& c);

@@ -44,7 +44,8 @@ std::string last_component(const std::string& path) {
 }  // namespace
 
 remote_metadata::remote_metadata(remote_metadata_options options)
-    : link_(std::make_shared<metadata_link>(std::move(options))),
+    : deadline_(options.deadline),
+      link_(std::make_shared<metadata_link>(std::move(options))),
       tickets_([link = link_](file_id id, std::uint32_t rights) {
         pb::Call c = about(pb::OP_TICKET, id);
         c.set_rights(rights);
@@ -59,8 +60,12 @@ remote_metadata::~remote_metadata() {
 }
 
 cluster_info remote_metadata::cluster() {
-  const auto m =
-      wire::parse_body<pb::Cluster>(link_->ask(wire::frame_kind::cluster, "cluster information"));
+  return cluster(deadline_);
+}
+
+cluster_info remote_metadata::cluster(std::chrono::milliseconds within) {
+  const auto m = wire::parse_body<pb::Cluster>(
+      link_->ask(wire::frame_kind::cluster, "cluster information", within));
   cluster_info info;
   info.store_uuid = m.store_uuid();
   for (const pb::NodeState& n : m.nodes()) {
@@ -76,8 +81,8 @@ cluster_info remote_metadata::cluster() {
 }
 
 metadata_statistics remote_metadata::statistics() {
-  const auto m =
-      wire::parse_body<pb::MetadataStatistics>(link_->ask(wire::frame_kind::stats, "statistics"));
+  const auto m = wire::parse_body<pb::MetadataStatistics>(
+      link_->ask(wire::frame_kind::stats, "statistics", deadline_));
   metadata_statistics s;
   s.version = m.version();
   s.started_ns = m.started_ns();

@@ -81,6 +81,8 @@ class remote_metadata final : public metadata_service {
   ~remote_metadata() override;
 
   cluster_info cluster();
+  /// With an answer within this time.
+  cluster_info cluster(std::chrono::milliseconds within);
   metadata_statistics statistics();
 
   entry lookup(std::string_view path) override;
@@ -111,6 +113,7 @@ class remote_metadata final : public metadata_service {
   entry entry_of(const wire::pb::Answer& a);
   std::vector<file_id> ids(int operation);
 
+  const std::chrono::milliseconds deadline_;
   std::shared_ptr<metadata_link> link_;  // shared with the guards of leases
   remote_tickets tickets_;
 };

@@ -3,11 +3,11 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
-#include <thread>
+#include <optional>
 #include <utility>
 
+#include "storage/remote/awaited_node.hpp"
 #include "storage/remote/remote_node.hpp"
 
 namespace ooc::storage {
@@ -23,28 +23,22 @@ void check(const store_options& o) {
                                                  " ms; give 100 ms to 24 h");
 }
 
-/// "nodes 1, 3" as far as they are not up; empty: all are.
-std::string missing(const cluster_info& info) {
-  std::string list;
-  for (std::size_t i = 0; i < info.nodes.size(); ++i)
-    if (!info.nodes[i].up) list += (list.empty() ? "" : ", ") + std::to_string(i);
-  return list.empty() ? list : (list.find(',') == list.npos ? "node " : "nodes ") + list;
-}
+constexpr auto lookup_patience = 1s;
 
-cluster_info whole_cluster(remote_metadata& metadata, const std::string& url,
-                           std::chrono::milliseconds patience) {
-  const auto deadline = std::chrono::steady_clock::now() + patience;
-  for (auto pause = 20ms;; pause = std::min(2 * pause, 500ms)) {
-    cluster_info info = metadata.cluster();
-    const std::string absent = missing(info);
-    if (absent.empty()) return info;
-    if (std::chrono::steady_clock::now() + pause > deadline)
-      throw io_error({ETIMEDOUT, std::generic_category()},
-                     "store '" + url + "': the I/O server of " + absent +
-                         " has not been there for " + std::to_string(patience / 1ms) +
-                         " ms; start it (ooc-iod), or see its log for why it cannot register");
-    std::this_thread::sleep_for(pause);
-  }
+/// The node as it is once its server is up.
+std::shared_ptr<io_service> awaited(std::shared_ptr<remote_metadata> metadata,
+                                    remote_node_options options) {
+  const std::uint32_t i = options.index;
+  const auto deadline = options.deadline;
+  auto lookup = [metadata = std::move(metadata),
+                 options = std::move(options)]() -> std::optional<remote_node_options> {
+    const node_info now = metadata->cluster(lookup_patience).nodes.at(options.index);
+    if (!now.up) return std::nullopt;
+    remote_node_options found = options;
+    found.addresses = now.addresses;
+    return found;
+  };
+  return await_remote_node("node " + std::to_string(i), std::move(lookup), deadline);
 }
 
 }  // namespace
@@ -66,9 +60,10 @@ std::shared_ptr<store_core> open_remote_store(const store_url& url, const store_
   m.deadline = options.deadline;
   const std::string name = url.scheme + ":" + url.rest;
   auto metadata = std::make_shared<remote_metadata>(m);
-  const cluster_info info = whole_cluster(*metadata, name, options.deadline);
+  const cluster_info info = metadata->cluster();
 
   striped_file::nodes nodes;
+  bool complete = true;
   for (std::size_t i = 0; i < info.nodes.size(); ++i) {
     remote_node_options n;
     n.index = static_cast<std::uint32_t>(i);
@@ -76,11 +71,14 @@ std::shared_ptr<store_core> open_remote_store(const store_url& url, const store_
     n.store_uuid = info.store_uuid;
     n.client = m.client;
     n.deadline = options.deadline;
-    nodes.push_back(open_remote_node(std::move(n)));
+    complete = complete && info.nodes[i].up;
+    nodes.push_back(info.nodes[i].up ? open_remote_node(std::move(n))
+                                     : awaited(metadata, std::move(n)));
   }
   auto core =
       std::make_shared<store_core>(name, info.store_uuid, std::move(metadata), std::move(nodes));
-  core->sweep();
+  // What was left behind can wait for a node that is not there; who opens the store should not.
+  if (complete) core->sweep();
   return core;
 }
 

@@ -1,0 +1,1 @@
+"""The papers' experiments on this system: see ../README.md."""

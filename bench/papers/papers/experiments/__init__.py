@@ -1,0 +1,12 @@
+"""The experiments by name, in the order in which they run.
+
+Each is a module with TITLE and run(context) -> Outcome.
+"""
+
+from papers.experiments import channels, pvfs, scaling
+
+EXPERIMENTS = {
+    "pvfs": pvfs,
+    "channels": channels,
+    "scaling": scaling,
+}

@@ -1,0 +1,150 @@
+// One client of the concurrent read and write experiment: moves its own region of a file of the
+// store, or as many bytes over bare sockets to the same hosts.
+//
+//     regions store URL FILE            client of the store
+//     regions bare ADDRESS:PORT...      client of bare servers
+//     regions serve ADDRESS:PORT...     a bare server; runs until its standard input ends
+//
+// A client prints "ready", then does what the lines of its standard input say, one after the other:
+//
+//     create BYTES SF          the file, all nodes, stripes of SF bytes ("store" only)
+//     prepare OFFSET BYTES     all that comes before a transfer: opens the file, makes the data
+//     write OFFSET BYTES       read OFFSET BYTES
+//
+// and answers each with "BEGIN END", times of CLOCK_MONOTONIC in seconds, which all processes of a
+// machine share.  What is read is compared with what a writer of these bytes would have written.
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "bare_regions.hpp"
+#include "oocarray/error.hpp"
+#include "oocarray/file.hpp"
+
+namespace {
+
+using papers::region;
+
+/// The 8 bytes at file offset 8 * i.
+std::uint64_t word(std::uint64_t i) { return i * 0x9E3779B97F4A7C15u ^ i >> 7; }
+
+void fill(const region& r, std::vector<std::uint64_t>& memory) {
+  memory.resize(r.bytes / 8);
+  for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = word(r.offset / 8 + i);
+}
+
+void check(const region& r, const std::vector<std::uint64_t>& memory) {
+  for (std::size_t i = 0; i < memory.size(); ++i)
+    if (memory[i] != word(r.offset / 8 + i))
+      throw std::runtime_error("wrong data at byte " + std::to_string(r.offset + 8 * i));
+}
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+class store_client {
+ public:
+  store_client(const std::string& url, std::string name)
+      : store_(ooc::store::open(url)), name_(std::move(name)) {}
+
+  void create(std::uint64_t bytes, std::uint64_t sf) {
+    ooc::file_options o;
+    o.size = bytes;
+    o.striping.sf = sf;
+    file_ = ooc::file::create(store_, name_, o);
+  }
+  void write(const region& r, std::span<const std::byte> data) { open().write_at(r.offset, data); }
+  void read(const region& r, std::span<std::byte> data) {
+    if (open().read_at(r.offset, data) != r.bytes) throw std::runtime_error("the file is too short");
+  }
+  void prepare() { open(); }
+
+ private:
+  ooc::file& open() {
+    if (!file_) file_ = ooc::file::open(store_, name_, ooc::file_access::read_write);
+    return *file_;
+  }
+
+  ooc::store store_;
+  std::string name_;
+  std::optional<ooc::file> file_;
+};
+
+region parse_region(std::istringstream& in) {
+  region r;
+  if (!(in >> r.offset >> r.bytes) || r.offset % 8 || r.bytes % 8 || r.bytes == 0)
+    throw std::runtime_error("give OFFSET and BYTES, multiples of 8");
+  return r;
+}
+
+/// Serves the lines of standard input; `checked` where what is read was written before.
+template <class Client>
+void serve(Client& client, bool checked) {
+  std::cout << "ready" << std::endl;
+  std::vector<std::uint64_t> memory;
+  for (std::string line; std::getline(std::cin, line);) {
+    std::istringstream in(line);
+    std::string what;
+    in >> what;
+    double begin = 0;
+    double end = 0;
+    if (what == "create") {
+      std::uint64_t bytes = 0;
+      std::uint64_t sf = 0;
+      in >> bytes >> sf;
+      begin = now();
+      client.create(bytes, sf);
+      end = now();
+    } else if (what == "prepare") {
+      fill(parse_region(in), memory);
+      client.prepare();
+    } else if (what == "write") {
+      const region r = parse_region(in);
+      if (memory.size() * 8 != r.bytes) throw std::runtime_error("prepare comes before write");
+      begin = now();
+      client.write(r, std::as_bytes(std::span(memory)));
+      end = now();
+    } else if (what == "read") {
+      const region r = parse_region(in);
+      memory.assign(r.bytes / 8, 0);
+      begin = now();
+      client.read(r, std::as_writable_bytes(std::span(memory)));
+      end = now();
+      if (checked) check(r, memory);
+    } else {
+      throw std::runtime_error("no such order: " + line);
+    }
+    std::printf("%.6f %.6f\n", begin, end);
+    std::fflush(stdout);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  try {
+    if (words.size() == 3 && words[0] == "store") {
+      store_client client(words[1], words[2]);
+      serve(client, true);
+    } else if (words.size() >= 2 && words[0] == "bare") {
+      papers::bare_client client({words.begin() + 1, words.end()});
+      serve(client, false);
+    } else if (words.size() >= 2 && words[0] == "serve") {
+      papers::bare_serve({words.begin() + 1, words.end()});
+    } else {
+      std::fprintf(stderr, "regions: see the head of regions.cpp for its arguments\n");
+      return 2;
+    }
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "regions: %s\n", e.what());
+    return 1;
+  }
+}

@@ -1,0 +1,82 @@
+#include "iod/active_requests.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "storage/wire/frame_stream.hpp"
+
+namespace ooc::iod {
+
+namespace {
+
+constexpr auto still_busy = std::chrono::seconds(1);  // a client is told this often
+
+}  // namespace
+
+void active_requests::begin(std::uint64_t id, bool coming) {
+  const std::lock_guard lock(mutex_);
+  if (!active_.emplace(id, request{clock::now(), coming}).second)
+    throw wire::connection_error(std::make_error_code(std::errc::protocol_error),
+                                 "request " + std::to_string(id) + " was made twice");
+}
+
+void active_requests::all_came(std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  if (const auto r = active_.find(id); r != active_.end()) r->second.coming = false;
+}
+
+void active_requests::touch(std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  if (const auto r = active_.find(id); r != active_.end()) r->second.spoken = clock::now();
+}
+
+void active_requests::end(std::uint64_t id) {
+  std::vector<std::function<void()>> over;
+  {
+    const std::lock_guard lock(mutex_);
+    active_.erase(id);
+    if (ended_ && active_.empty()) over = std::exchange(over_, {});
+  }
+  for (const auto& f : over) f();
+}
+
+void active_requests::no_more() {
+  std::vector<std::function<void()>> over;
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    if (active_.empty()) over = std::exchange(over_, {});
+  }
+  for (const auto& f : over) f();
+}
+
+void active_requests::when_over(std::function<void()> done) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!ended_ || !active_.empty()) {
+      over_.push_back(std::move(done));
+      return;
+    }
+  }
+  done();
+}
+
+std::vector<std::uint64_t> active_requests::busy(clock::time_point now,
+                                                 clock::time_point receiving) {
+  std::vector<std::uint64_t> ids;
+  const std::lock_guard lock(mutex_);
+  for (auto& [id, r] : active_) {
+    if (now - r.spoken < still_busy || (r.coming && now - receiving > still_busy)) continue;
+    r.spoken = now;
+    ids.push_back(id);
+  }
+  return ids;
+}
+
+bool active_requests::coming() const {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(active_.begin(), active_.end(), [](const auto& r) { return r.second.coming; });
+}
+
+}  // namespace ooc::iod

@@ -1,0 +1,43 @@
+#include "iod/conversation.hpp"
+
+namespace ooc::iod {
+
+using wire::frame_header;
+
+void conversation::set_who(const wire::hello_info& client) {
+  client_ = client;
+  queue_name_.assign(client.client.begin(), client.client.end());
+}
+
+failure conversation::check(const wire::io_request& r, std::uint32_t rights) const {
+  const auto& f = *r.file;
+  if (f.striping.nn == 0 || f.striping.sf == 0 || r.turn >= f.striping.nn)
+    return {errc::invalid_request, "'" + f.name + "': no such turn, or a striping without nodes"};
+  if (r.wanted->file_end() > f.size)
+    return {errc::invalid_request, "'" + f.name + "': the request ends at byte " +
+                                       std::to_string(r.wanted->file_end()) +
+                                       ", the file at byte " + std::to_string(f.size)};
+  if (failure refused = host_.check_ticket(r.ticket, f.id, rights)) {
+    refused.what = "'" + f.name + "': " + refused.what;
+    return refused;
+  }
+  return {};
+}
+
+frame_header conversation::reply_header(std::uint64_t id) const {
+  frame_header h;
+  h.kind = wire::frame_kind::reply;
+  h.id = id;
+  h.incarnation = host_.who_am_i().incarnation;
+  return h;
+}
+
+void conversation::reply(std::uint64_t id, const failure& f, const std::string& body) {
+  frame_header h = reply_header(id);
+  h.flags = frame_header::last;
+  if (f) h.flags |= frame_header::failed;
+  sender_->send({wire::encode_frame(h, f ? wire::encode(f) : body), {}, {}});
+  active_.end(id);
+}
+
+}  // namespace ooc::iod

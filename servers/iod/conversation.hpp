@@ -1,0 +1,77 @@
+// One client's connection as its requests see it: who asks, what the server has to offer, and the
+// way back for answers.
+//
+// Lives as long as a request of the connection does.  Thread-safe, but for who(), which is set
+// before the first request.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "iod/active_requests.hpp"
+#include "iod/buffer_pool.hpp"
+#include "iod/fair_queue.hpp"
+#include "storage/local_node.hpp"
+#include "storage/wire/frame_stream.hpp"
+#include "storage/wire/handshake.hpp"
+#include "storage/wire/messages.hpp"
+
+namespace ooc::iod {
+
+/// What all sessions of a server share.
+class session_host {
+ public:
+  virtual ~session_host() = default;
+
+  virtual storage::local_node& node() = 0;
+  virtual fair_queue& queue() = 0;
+  virtual const std::shared_ptr<buffer_pool>& buffers() = 0;
+
+  virtual wire::server_info who_am_i() const = 0;
+  virtual wire::key_ptr key() const = 0;
+  /// Why the ticket does not grant `rights` on the file; no failure if it does.
+  virtual failure check_ticket(const std::string& ticket, storage::file_id file,
+                               std::uint32_t rights) = 0;
+  /// Closes these connections of the client and calls `done` when they are over.
+  virtual void fence(const wire::client_id& client, const std::vector<std::uint64_t>& connections,
+                     std::function<void()> done) = 0;
+  virtual wire::node_statistics statistics() = 0;
+};
+
+class conversation {
+ public:
+  conversation(session_host& host, std::shared_ptr<wire::stream_socket> socket)
+      : host_(host), sender_(std::make_shared<wire::frame_sender>(std::move(socket))) {}
+
+  session_host& host() noexcept { return host_; }
+  wire::frame_sender& sender() noexcept { return *sender_; }
+  active_requests& active() noexcept { return active_; }
+
+  const wire::hello_info& who() const noexcept { return client_; }
+  void set_who(const wire::hello_info& client);
+  /// Puts work of the client into the server's fair queue.
+  void queue(fair_queue::place where, std::uint64_t cost, fair_queue::job j) {
+    host_.queue().add(queue_name_, where, cost, std::move(j));
+  }
+
+  /// Why the request cannot be served; no failure if it can.
+  failure check(const wire::io_request& r, std::uint32_t rights) const;
+  /// Of a reply that is not the last one.
+  wire::frame_header reply_header(std::uint64_t id) const;
+  /// Answers and ends the request.
+  void reply(std::uint64_t id, const failure& f, const std::string& body = {});
+
+ private:
+  session_host& host_;
+  const std::shared_ptr<wire::frame_sender> sender_;
+  active_requests active_;
+  wire::hello_info client_;
+  std::string queue_name_;
+};
+
+using conversation_ptr = std::shared_ptr<conversation>;
+
+}  // namespace ooc::iod

@@ -1,0 +1,374 @@
+#include "storage/remote/node_client.hpp"
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <cstdio>
+#include <utility>
+
+namespace ooc::storage {
+
+namespace asio = boost::asio;
+using namespace std::chrono_literals;
+using wire::frame_header;
+using wire::frame_kind;
+
+namespace {
+
+constexpr unsigned max_damages = 4;
+// A server says every second what it is busy with.
+constexpr auto shortest_silence = 3s, longest_silence = 10s;
+
+std::uint64_t weight(const remote_call& c) {
+  return 4096 + (c.what.wanted ? c.what.wanted->bytes() : 0);
+}
+
+failure failure_of(const remote_call& c, std::string_view body) {
+  try {
+    return wire::decode_failure(body);
+  } catch (const error& e) {
+    return unreadable(describe(c), e);
+  }
+}
+
+}  // namespace
+
+node_client::node_client(remote_node_options o) : options_(std::move(o)), ticks_(context_) {
+  std::size_t index = 0;
+  for (const std::string& address : options_.addresses) {
+    channels_.push_back(std::make_unique<remote_channel>(context_, *this, index++, address));
+    links_.emplace_back();
+  }
+  name_ = "node " + std::to_string(options_.index) + " (" + options_.addresses.front() + ")";
+  asio::co_spawn(context_, watch(), asio::detached);
+}
+
+void node_client::start() {
+  thread_ = std::thread([self = shared_from_this()] { self->context_.run(); });
+}
+
+void node_client::stop() {
+  const bool own = std::this_thread::get_id() == thread_.get_id();
+  bool idle = false;
+  {
+    lock held(mutex_);
+    stopping_ = true;
+    if (!own) idle_.wait(held, [&] { return calls_.empty(); });
+    idle = calls_.empty();
+  }
+  if (idle) asio::post(context_, [this] { close(); });
+  if (own)
+    thread_.detach();
+  else
+    thread_.join();
+}
+
+void node_client::close() {
+  closed_ = true;
+  ticks_.cancel();
+  for (const auto& channel : channels_) channel->stop();
+}
+
+void node_client::submit(const call_ptr& c, std::vector<piece> pieces) {
+  lock held(mutex_);
+  c->id = next_id_++;
+  c->alive = clock::now();
+  calls_.emplace(c->id, c);
+  place(std::move(held), c, std::move(pieces));
+}
+
+// What the channels say.
+
+void node_client::channel_up(std::size_t channel, std::uint32_t number,
+                             std::shared_ptr<wire::frame_sender> sender, bool near) {
+  if (near) near_ = true;
+  {
+    const std::lock_guard held(mutex_);
+    const bool shortest = channels_[channel]->address().starts_with("unix:");
+    links_[channel] = {number, std::move(sender), 0, clock::now(), shortest};
+    last_trouble_.clear();
+  }
+  fence_lost();
+  place_waiting();
+}
+
+void node_client::channel_down(std::size_t channel, const std::string& why) {
+  {
+    const std::lock_guard held(mutex_);
+    last_trouble_ = channels_[channel]->address() + ": " + why;
+    const link gone = std::exchange(links_[channel], {});
+    for (auto& [id, c] : calls_) {
+      if (gone.number == 0 || c->connection != gone.number || c->answered) continue;
+      c->connection = 0;
+      if (c->repeat) {
+        lost_.add(c, gone.number);
+      } else {
+        c->answered = true;
+        c->outcome = {std::make_error_code(std::errc::connection_reset), why};
+        ended_.push_back(c);
+      }
+    }
+  }
+  fence_lost();
+  finish_ended();
+}
+
+bool node_client::wants_connection() const {
+  const std::lock_guard held(mutex_);
+  return !calls_.empty();
+}
+
+asio::awaitable<void> node_client::frame_came(std::size_t channel, wire::frame_reader& reader,
+                                              const frame_header& h) {
+  call_ptr c;
+  {
+    const std::lock_guard held(mutex_);
+    links_[channel].alive = clock::now();
+    const auto found = calls_.find(h.id);
+    if (found != calls_.end() && found->second->connection == links_[channel].number)
+      c = found->second;
+    if (c) c->alive = clock::now();
+  }
+  if (h.kind != frame_kind::reply || !c || c->answered)
+    throw wire::connection_error(std::make_error_code(std::errc::protocol_error),
+                                 "an answer to no request");
+  if (h.has(frame_header::failed)) {
+    co_await reader.skip(h.payload_bytes);
+    refused(c, failure_of(*c, reader.body()));
+    co_return;
+  }
+  if (h.payload_bytes != 0) co_await receive_part(*c, reader, h);
+  if (!h.has(frame_header::last)) co_return;
+  if (c->parts && !c->parts->at_end())
+    throw wire::connection_error(std::make_error_code(std::errc::protocol_error),
+                                 "a read that ends too early");
+  if (c->damaged)
+    damaged(c);
+  else
+    answered(c, {}, std::string(reader.body()));
+}
+
+// Sending.
+
+node_client::link* node_client::best_link() {
+  link* best = nullptr;
+  for (link& l : links_)
+    if (l.number != 0 && (best == nullptr || l.better_than(*best))) best = &l;
+  return best;
+}
+
+/// Sends the call, or lets it wait for a connection.
+void node_client::place(lock held, const call_ptr& c, std::vector<piece> pieces) {
+  link* const l = best_link();
+  if (l == nullptr) {
+    waiting_.push_back(c);
+    held.unlock();
+    for (const auto& channel : channels_) channel->wake();
+    return;
+  }
+  for (std::size_t i = 0; i < links_.size(); ++i)
+    if (links_[i].number == 0 && !l->shortest) channels_[i]->wake();
+  c->connection = l->number;
+  l->outstanding += weight(*c);
+  const auto sender = l->sender;
+  if (c->kind == frame_kind::read) {
+    c->parts.emplace(std::move(pieces));
+    c->damaged = false;
+    pieces.clear();
+  }
+  // A write is held from here on, so that an early loss of the connection cannot end it.
+  if (c->kind == frame_kind::write) c->holds = 1;
+  held.unlock();
+  call_frames frames = frames_of(*c, c->id, std::move(pieces),
+                                 [self = shared_from_this(), c](bool) { self->release(c); });
+  if (c->kind == frame_kind::write) {
+    held.lock();
+    c->holds += frames.holds;
+    held.unlock();
+  }
+  for (auto& m : frames.messages) sender->send(std::move(m));
+  if (c->kind == frame_kind::write) release(c);
+}
+
+/// Those whose old sender has not let go yet stay until the next tick.
+void node_client::place_waiting() {
+  std::vector<call_ptr> now;
+  {
+    const std::lock_guard held(mutex_);
+    if (best_link() == nullptr) return;
+    std::erase_if(waiting_, [&](const call_ptr& c) {
+      if (c->holds != 0) return false;
+      now.push_back(c);
+      return true;
+    });
+  }
+  for (const call_ptr& c : now) {
+    std::vector<piece> pieces = pieces_of(*c);
+    place(lock(mutex_), c, std::move(pieces));
+  }
+}
+
+void node_client::release(const call_ptr& c) {
+  {
+    const std::lock_guard held(mutex_);
+    if (--c->holds != 0) return;
+    if (!c->answered) return;
+    ended_.push_back(c);
+  }
+  finish_ended();
+}
+
+// Answers.
+
+/// A write whose bytes were damaged on the way is sent again, a few times.
+void node_client::refused(const call_ptr& c, failure f) {
+  if (f.code == std::errc::bad_message && c->kind == frame_kind::write &&
+      ++c->damages < max_damages)
+    send_again(c);
+  else
+    answered(c, std::move(f), {});
+}
+
+/// A read brought bytes that are not what was stored: once more, checked by the server too.
+void node_client::damaged(const call_ptr& c) {
+  if (++c->damages < max_damages) return send_again(c);
+  answered(c,
+           {errc::corrupt, describe(*c) +
+                               ": the bytes were damaged between its disk and here, each of " +
+                               std::to_string(max_damages) +
+                               " times; look at the network and at `ooc verify`"},
+           {});
+}
+
+/// The server is done with the call under its present id; it gets another one.
+void node_client::send_again(const call_ptr& c) {
+  {
+    const std::lock_guard held(mutex_);
+    unload(*c);
+    calls_.erase(c->id);
+    c->id = next_id_++;
+    calls_.emplace(c->id, c);
+    waiting_.push_back(c);
+  }
+  place_waiting();
+}
+
+void node_client::answered(const call_ptr& c, failure f, std::string reply) {
+  {
+    const std::lock_guard held(mutex_);
+    if (f) f.what = name_ + ": " + f.what;
+    c->outcome = std::move(f);
+    c->reply = std::move(reply);
+    c->answered = true;
+    unload(*c);
+    if (c->holds == 0) ended_.push_back(c);
+  }
+  finish_ended();
+}
+
+void node_client::unload(remote_call& c) {
+  for (link& l : links_)
+    if (l.number == c.connection && l.number != 0) l.outstanding -= weight(c);
+  c.connection = 0;
+}
+
+void node_client::finish_ended() {
+  std::vector<call_ptr> ended;
+  bool last = false;
+  {
+    const std::lock_guard held(mutex_);
+    ended = std::exchange(ended_, {});
+    for (const call_ptr& c : ended) calls_.erase(c->id);
+    if (calls_.empty()) idle_.notify_all();
+    last = stopping_ && calls_.empty() && !ended.empty();
+  }
+  for (const call_ptr& c : ended) c->finish(c->outcome, std::move(c->reply));
+  if (last) asio::post(context_, [this] { close(); });
+}
+
+// Fences.
+
+/// Tells the server, by any connection, that it is to do nothing more for the lost ones.
+void node_client::fence_lost() {
+  lost_calls::connections numbers;
+  {
+    const std::lock_guard held(mutex_);
+    if (best_link() != nullptr) numbers = lost_.begin_fence();
+  }
+  if (numbers.empty()) return;
+  const auto fence = std::make_shared<remote_call>();
+  fence->kind = frame_kind::fence;
+  fence->repeat = false;
+  fence->body = wire::encode_fence(numbers);
+  fence->finish = [this, numbers](const failure& f, const std::string&) { fenced(numbers, f); };
+  submit(fence, {});
+}
+
+void node_client::fenced(const lost_calls::connections& numbers, const failure& f) {
+  {
+    const std::lock_guard held(mutex_);
+    for (call_ptr& c : lost_.end_fence(numbers, !f)) waiting_.push_back(std::move(c));
+  }
+  // Others may have been lost meanwhile, or the fence itself.
+  fence_lost();
+  place_waiting();
+}
+
+// Deadlines.
+
+asio::awaitable<void> node_client::watch() {
+  boost::system::error_code ec;
+  while (!closed_) {
+    ticks_.expires_after(50ms);
+    co_await ticks_.async_wait(asio::redirect_error(asio::use_awaitable, ec));
+    const auto now = clock::now();
+    for (const auto& channel : channels_) channel->check(now);
+    expire(now);
+    place_waiting();
+  }
+}
+
+void node_client::expire(clock::time_point now) {
+  std::vector<std::shared_ptr<wire::frame_sender>> dead;
+  {
+    const std::lock_guard held(mutex_);
+    // A server speaks of every request that it has begun, so silence means that it, or the way to
+    // it, is in trouble: another connection, perhaps to another address, may do better.
+    const auto limit = options_.deadline < 3 * shortest_silence
+                           ? clock::duration(options_.deadline)
+                           : std::min<clock::duration>(longest_silence, options_.deadline / 3);
+    for (const auto& [id, c] : calls_) {
+      if (c->answered) continue;
+      const auto silent = now - c->alive;
+      if (c->connection != 0) {
+        for (const link& l : links_)
+          if (l.number == c->connection &&
+              ((silent > limit && now - l.alive > limit) || silent > options_.deadline))
+            dead.push_back(l.sender);
+        continue;
+      }
+      if (silent < options_.deadline || c->holds != 0) continue;
+      c->answered = true;
+      c->outcome = {std::make_error_code(std::errc::timed_out), late(*c)};
+      ended_.push_back(c);
+    }
+    std::erase_if(waiting_, [](const call_ptr& c) { return c->answered; });
+    lost_.forget_answered();
+  }
+  for (const auto& sender : dead) sender->close();
+  finish_ended();
+}
+
+std::string node_client::late(const remote_call& c) const {
+  const double seconds = std::chrono::duration<double>(options_.deadline).count();
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", seconds);
+  std::string what = name_ + ": no answer to " + describe(c) + " within " + text + " s";
+  if (!last_trouble_.empty()) what += " (" + last_trouble_ + ")";
+  return what + "; is ooc-iod running there? `ooc ping` shows which servers answer";
+}
+
+}  // namespace ooc::storage

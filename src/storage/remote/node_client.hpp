@@ -1,0 +1,117 @@
+// The calls to one I/O server: which connection each goes to, what is sent again, deadlines.
+//
+// What happens to a call:
+//
+//     submitted -> waiting -> on a connection -> answered -> finished
+//                     ^            | lost
+//                     +-- fenced --+
+//
+// Every call that is not finished is in `calls_`; `waiting_` holds those that no connection has and
+// that need no fence.  A call is finished when it was answered, or when its time is up and no
+// connection has it, and no sender looks at its payload any more.
+//
+// A thread of its own runs the connections and calls most completions.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "storage/remote/lost_calls.hpp"
+#include "storage/remote/remote_call.hpp"
+#include "storage/remote/remote_channel.hpp"
+#include "storage/remote/remote_node.hpp"
+
+namespace ooc::storage {
+
+class node_client final : public channel_owner, public std::enable_shared_from_this<node_client> {
+ public:
+  explicit node_client(remote_node_options o);
+
+  void start();
+  /// Waits for every call, then for the thread.  Called by the thread itself (in a completion) it
+  /// returns at once, and the thread ends with the last call.
+  void stop();
+  /// `pieces` of the call, see pieces_of().  From any thread.
+  void submit(const call_ptr& c, std::vector<piece> pieces);
+
+  /// Whether the server is on this host; known as soon as a call has been answered.
+  bool near() const noexcept { return near_; }
+  /// "node 3 (host:port)"
+  const std::string& name() const noexcept { return name_; }
+
+  const remote_node_options& options() const noexcept override { return options_; }
+  std::uint32_t next_connection() override { return ++connections_; }
+  void channel_up(std::size_t channel, std::uint32_t number,
+                  std::shared_ptr<wire::frame_sender> sender, bool near) override;
+  void channel_down(std::size_t channel, const std::string& why) override;
+  bool wants_connection() const override;
+  boost::asio::awaitable<void> frame_came(std::size_t channel, wire::frame_reader& reader,
+                                          const wire::frame_header& h) override;
+
+ private:
+  using clock = remote_call::clock;
+  using lock = std::unique_lock<std::mutex>;
+
+  struct link {
+    std::uint32_t number = 0;  // of the connection; 0: down
+    std::shared_ptr<wire::frame_sender> sender;
+    std::uint64_t outstanding = 0;  // bytes of requests without an answer
+    clock::time_point alive;        // when something last came
+    bool shortest = false;          // a Unix socket
+
+    bool better_than(const link& other) const noexcept {
+      return shortest != other.shortest ? shortest : outstanding < other.outstanding;
+    }
+  };
+
+  link* best_link();
+  void place(lock held, const call_ptr& c, std::vector<piece> pieces);
+  void place_waiting();
+  void release(const call_ptr& c);
+  void refused(const call_ptr& c, failure f);
+  void damaged(const call_ptr& c);
+  void send_again(const call_ptr& c);
+  void answered(const call_ptr& c, failure f, std::string reply);
+  void unload(remote_call& c);
+  void finish_ended();
+  void fence_lost();
+  void fenced(const lost_calls::connections& numbers, const failure& f);
+
+  boost::asio::awaitable<void> watch();
+  void expire(clock::time_point now);
+  std::string late(const remote_call& c) const;
+  void close();
+
+  const remote_node_options options_;
+  std::string name_;
+  boost::asio::io_context context_{1};
+  boost::asio::steady_timer ticks_;
+  std::vector<std::unique_ptr<remote_channel>> channels_;
+  std::thread thread_;
+  bool closed_ = false;  // the thread's own
+  std::uint32_t connections_ = 0;
+
+  mutable std::mutex mutex_;
+  std::condition_variable idle_;
+  std::vector<link> links_;  // by channel
+  std::map<std::uint64_t, call_ptr> calls_;
+  std::deque<call_ptr> waiting_;
+  lost_calls lost_;
+  std::vector<call_ptr> ended_;
+  std::uint64_t next_id_ = 1;
+  std::string last_trouble_;
+  std::atomic<bool> near_{false};
+  bool stopping_ = false;
+};
+
+}  // namespace ooc::storage

@@ -1,0 +1,104 @@
+// Nodes whose servers come late, or not at all.
+#include "storage/remote/awaited_node.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "servers/iod_fixture.hpp"
+#include "storage/modelled_file.hpp"
+
+using namespace ooc::testing;
+using namespace ooc;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// What a metadata server would know of a node.
+struct registry {
+  std::optional<remote_node_options> look() {
+    const std::lock_guard lock(mutex);
+    ++looks;
+    if (!trouble.empty()) throw io_error({ETIMEDOUT, std::generic_category()}, trouble);
+    if (addresses.empty()) return std::nullopt;
+    return client_options(addresses);
+  }
+  void set(std::vector<std::string> a) {
+    const std::lock_guard lock(mutex);
+    addresses = std::move(a);
+    trouble.clear();
+  }
+
+  std::mutex mutex;
+  std::vector<std::string> addresses;
+  std::string trouble;
+  std::atomic<int> looks{0};
+};
+
+std::shared_ptr<io_service> node_in(registry& r, std::chrono::milliseconds deadline = 20s) {
+  return await_remote_node("node 4", [&r] { return r.look(); }, deadline);
+}
+
+}  // namespace
+
+TEST_CASE("requests wait for a server that comes late, and it is not asked for before the first") {
+  const test_signer signer;
+  temporary_folder folder;
+  registry r;
+  const auto node = node_in(r);
+  CHECK(node->name() == "node 4");
+  CHECK(node->stats().read_requests == 0);
+  std::this_thread::sleep_for(100ms);
+  CHECK(r.looks == 0);
+
+  const auto shape = granted(signer, 1, 1 << 20);
+  auto made = std::async(std::launch::async, [&] { return create(*node, shape); });
+  CHECK(made.wait_for(300ms) == std::future_status::timeout);
+  CHECK(r.looks > 0);
+  running_iod server(signer, folder.path());
+  r.set(server.addresses());
+  CHECK_FALSE(made.get());
+  CHECK_THAT(node->name(), Catch::Contains(server.addresses()[0]));
+
+  const bytes data = pattern(1 << 20);
+  bytes back(data.size());
+  CHECK_FALSE(write(*node, shape, 0, request::contiguous(0, data.size()), data.data()));
+  CHECK_FALSE(sync(*node, shape));
+  CHECK_FALSE(read(*node, shape, 0, request::contiguous(0, data.size()), back.data()));
+  CHECK((back == data));
+  CHECK_FALSE(resize(*node, granted(signer, 1, 2 << 20), 0, 1 << 20));
+  CHECK(verify(*node, granted(signer, 1, 2 << 20)).second.chunks == 256);
+  CHECK(list(*node).second == std::vector<file_id>{1});
+  CHECK(node->stats().read_requests == 1);
+  CHECK_FALSE(wait_for([&](completion done) { node->remove(shape, std::move(done)); }));
+}
+
+TEST_CASE("requests for a server that does not come fail at their deadline, and say which it is") {
+  const test_signer signer;
+  temporary_folder folder;
+  registry r;
+  r.trouble = "the metadata server is away";
+  const auto node = node_in(r, 300ms);
+  const auto shape = granted(signer, 1, 1 << 20);
+  const auto [failed, report] = verify(*node, shape);
+  CHECK(failed.code == std::errc::timed_out);
+  CHECK_THAT(failed.what, Catch::Contains("node 4: ") && Catch::Contains("300 ms") &&
+                              Catch::Contains("the metadata server is away"));
+  CHECK(list(*node).first.code == std::errc::timed_out);
+  // What comes later than that is used all the same.
+  running_iod server(signer, folder.path());
+  r.set(server.addresses());
+  CHECK_FALSE(create(*node, shape));
+}
+
+TEST_CASE("a node that never came can be let go, also by the completion of a failed request") {
+  registry r;
+  node_in(r).reset();
+  auto node = node_in(r, 200ms);
+  std::promise<failure> p;
+  io_service& n = *node;
+  n.sync(make_shape(1, {0, 1, 65536}, 100), 0,
+         [&p, held = std::move(node)](const failure& f) mutable {
+           held.reset();
+           p.set_value(f);
+         });
+  CHECK(p.get_future().get().code == std::errc::timed_out);
+}

@@ -1,0 +1,140 @@
+// What a client makes of an I/O server that misbehaves: every call ends, within its deadline, with
+// an answer or with an error that says what went wrong.
+#include <catch2/catch.hpp>
+#include <ctime>
+
+#include "servers/scripted_iod.hpp"
+
+using namespace ooc::testing;
+using namespace ooc;
+using namespace std::chrono_literals;
+using wire::frame_header;
+using wire::frame_kind;
+
+namespace {
+
+using clock_type = std::chrono::steady_clock;
+
+const std::string nonsense = "\xff\xff\xff\xff";  // no message of Protocol Buffers
+
+/// Starts a call; its outcome is a future, so that one that never ends fails its test.
+template <class Start>
+std::future<failure> started(Start&& start) {
+  auto p = std::make_shared<std::promise<failure>>();
+  auto future = p->get_future();
+  start([p](const failure& f, const auto&...) { p->set_value(f); });
+  return future;
+}
+
+std::future<failure> start_sync(io_service& node) {
+  return started([&](auto done) { node.sync(make_shape(1, {0, 1, 65536}, 100), 0, done); });
+}
+
+failure ended(std::future<failure>& f) {
+  REQUIRE(f.wait_for(20s) == std::future_status::ready);
+  return f.get();
+}
+
+std::chrono::duration<double> processor_time() {
+  timespec t{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec);
+}
+
+}  // namespace
+
+TEST_CASE("an answer that cannot be read fails its call, and the connection goes on") {
+  scripted_iod server([](std::uint32_t, const frame_header& h, const auto& say) {
+    switch (h.kind) {
+      case frame_kind::verify:
+      case frame_kind::list:
+        return say(scripted_iod::reply(h, nonsense));
+      case frame_kind::resize:
+        return say(scripted_iod::reply(h, nonsense, frame_header::last | frame_header::failed));
+      default:
+        return say(scripted_iod::reply(h));
+    }
+  });
+  const auto node = open_remote_node(client_options({server.address()}));
+  const auto shape = make_shape(1, {0, 1, 65536}, 100);
+  auto verified = started([&](auto done) { node->verify(shape, 0, done); });
+  auto listed = started([&](auto done) { node->list(done); });
+  auto resized = started([&](auto done) { node->resize(shape, 0, 50, done); });
+  for (auto [call, name] :
+       {std::pair(&verified, "verification"), {&listed, "list"}, {&resized, "resizing"}}) {
+    const failure f = ended(*call);
+    CHECK(f.code == std::errc::protocol_error);
+    CHECK_THAT(f.what, Catch::Contains("node 0 (" + server.address()) && Catch::Contains(name));
+  }
+  auto synced = start_sync(*node);
+  CHECK_FALSE(ended(synced));
+  CHECK(server.connections() == 1);
+}
+
+TEST_CASE("a fence whose connection is lost is sent again, and then the call that waits for it") {
+  std::atomic<int> fences{0}, syncs{0};
+  std::atomic<std::uint32_t> synced_on{0};
+  scripted_iod server([&](std::uint32_t number, const frame_header& h, const auto& say) {
+    if (h.kind == frame_kind::fence && ++fences <= 2) return false;
+    if (h.kind == frame_kind::sync && ++syncs == 1) return false;
+    if (h.kind == frame_kind::sync) synced_on = number;
+    return say(scripted_iod::reply(h));
+  });
+  const auto node = open_remote_node(client_options({server.address()}));
+  auto synced = start_sync(*node);
+  CHECK_FALSE(ended(synced));
+  CHECK(syncs == 2);
+  CHECK(fences == 3);
+  CHECK(synced_on == 4);
+}
+
+TEST_CASE("calls that wait for a fence which never succeeds end at their deadline") {
+  // What becomes of each fence.
+  const std::string how = GENERATE("lost", "not answered", "busy for ever");
+  CAPTURE(how);
+  std::atomic<bool> healthy{false};
+  scripted_iod server([&](std::uint32_t, const frame_header& h, const auto& say) {
+    if (healthy) return say(scripted_iod::reply(h));
+    if (h.kind != frame_kind::fence || how == "lost") return false;
+    while (how == "busy for ever" && !healthy) {
+      if (!say(scripted_iod::reply(h, {}, 0))) return false;
+      std::this_thread::sleep_for(100ms);
+    }
+    return true;
+  });
+  const auto node = open_remote_node(client_options({server.address()}, 1s));
+  const auto start = clock_type::now();
+  auto first = start_sync(*node);
+  std::this_thread::sleep_for(500ms);
+  auto second = start_sync(*node);
+  for (auto* call : {&first, &second}) {
+    const failure f = ended(*call);
+    CHECK(f.code == std::errc::timed_out);
+    CHECK_THAT(f.what, Catch::Contains(server.address()) && Catch::Contains("sync"));
+  }
+  CHECK(clock_type::now() - start < 5s);
+  healthy = true;
+  auto third = start_sync(*node);
+  const failure f = ended(third);
+  INFO(f.what);
+  CHECK_FALSE(f);
+}
+
+TEST_CASE("a node that is let go in a completion waits for its other calls without spinning") {
+  scripted_iod server([](std::uint32_t, const frame_header& h, const auto& say) {
+    return h.kind != frame_kind::list || say(scripted_iod::reply(h));
+  });
+  auto node = open_remote_node(client_options({server.address()}, 1s));
+  auto unanswered = start_sync(*node);
+  io_service& n = *node;
+  auto listed = started([&, held = std::move(node)](auto done) mutable {
+    n.list([done, held = std::move(held)](const failure& f, const auto& ids) mutable {
+      held.reset();
+      done(f, ids);
+    });
+  });
+  CHECK_FALSE(ended(listed));
+  const auto before = processor_time();
+  CHECK(ended(unanswered).code == std::errc::timed_out);
+  CHECK(processor_time() - before < 300ms);
+}

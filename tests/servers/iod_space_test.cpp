@@ -1,0 +1,78 @@
+// A full disk on one of several I/O servers.
+#include <catch2/catch.hpp>
+
+#include "servers/iod_fixture.hpp"
+#include "storage/modelled_file.hpp"
+#include "storage/small_space.hpp"
+#include "storage/striped_file.hpp"
+
+using namespace ooc::testing;
+using namespace ooc;
+
+namespace {
+
+constexpr std::uint64_t slab = 2 << 20;  // of a file on two nodes: 1 MiB on each
+
+failure write_slab(const striped_file& file, std::uint64_t n, const bytes& data) {
+  return file.write(request::contiguous(n * slab, slab), data.data() + n * slab);
+}
+
+failure remove_share(io_service& node, const shape_ptr& f) {
+  return wait_for([&](completion done) { node.remove(f, std::move(done)); });
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a full disk on one I/O server: the writer is told which, nothing acknowledged is lost, the "
+    "others serve, and with room again writing goes on") {
+  temporary_folder folder;
+  CHECK(in_small_space(folder.path(), [&](bool mounted) {
+          const test_signer signer;
+          const temporary_folder roomy;
+          running_iod full(signer, folder.path()), fine(signer, roomy.path());
+          remote_node_options second = client_options(fine.addresses());
+          second.index = 1;
+          const striped_file::nodes nodes{open_remote_node(client_options(full.addresses())),
+                                          open_remote_node(second)};
+          const bytes data = pattern(16 * slab);
+
+          const shape_ptr filler = granted(signer, 1, 1 << 20);
+          EXPECT(!create(*nodes[0], filler));
+          EXPECT(!write(*nodes[0], filler, 0, request::contiguous(0, 1 << 20), data.data()));
+
+          const striped_file file(granted(signer, 2, data.size(), {0, 2, 65536}, true), nodes);
+          EXPECT(!file.create_shares());
+          failure stopped;
+          std::uint64_t acknowledged = 0;
+          while (!stopped && acknowledged < 16) {
+            stopped = write_slab(file, acknowledged, data);
+            acknowledged += !stopped;
+          }
+          EXPECT(is_full(stopped));
+          EXPECT(acknowledged > 0);
+          EXPECT(stopped.what.find("node 0 (" + full.addresses()[0] + ")") != std::string::npos);
+          EXPECT(stopped.what.find("plate/a") != std::string::npos);
+
+          bytes back(acknowledged * slab);
+          EXPECT(!file.read(request::contiguous(0, back.size()), back.data()));
+          EXPECT(std::equal(back.begin(), back.end(), data.begin()));
+          for (std::uint32_t turn = 0; turn < 2; ++turn) {
+            const auto [failed, report] = verify(*nodes[turn], file.shape_handle(), turn);
+            EXPECT(!failed);
+            EXPECT(report.corrupt == 0);
+          }
+
+          const shape_ptr beside = granted(signer, 3, 1 << 20);
+          EXPECT(!create(*nodes[1], beside));
+          EXPECT(!write(*nodes[1], beside, 0, request::contiguous(0, 1 << 20), data.data()));
+
+          if (!mounted) return 0;  // a limit on file sizes does not go away with another file
+          EXPECT(!remove_share(*nodes[0], filler));
+          EXPECT(!write_slab(file, acknowledged, data));
+          back.resize((acknowledged + 1) * slab);
+          EXPECT(!file.read(request::contiguous(0, back.size()), back.data()));
+          EXPECT(std::equal(back.begin(), back.end(), data.begin()));
+          return 0;
+        }) == 0);
+}

@@ -1,0 +1,65 @@
+// A cluster with a key, from `ooc keygen` to a program that runs on it.
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "tools/shell.hpp"
+
+using namespace ooc::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct keyed_shell : shell {
+  keyed_shell() {
+    ok("keygen key");
+    ok("keygen other");
+  }
+
+  /// Jacobi on a plate of four times its memory; without a `key` it finds none.
+  outcome jacobi(const std::string& store, const std::string& key = "") {
+    return run_command("cd " + folder.path().string() + " && env " +
+                           (key.empty() ? "-u OOC_KEY" : "OOC_KEY=" + key) + " HOME=/nonexistent " JACOBI
+                           " --size 1201 --memory 6M --iterations 20 --keep --json --store " +
+                           store,
+                       (folder / "jacobi").string());
+  }
+
+  std::string plate(const std::string& store, const std::string& environment = "") {
+    const outcome o =
+        run("export -f --format raw --store " + store + " jacobi.a bytes", environment);
+    INFO(o.err);
+    CHECK(o.status == 0);
+    return contents(folder / "bytes");
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a program with the key runs on a keyed cluster; without it, or with another, it does not") {
+  keyed_shell sh;
+  REQUIRE(sh.jacobi(sh.url()).status == 0);
+  const std::string right = sh.plate(sh.url());
+  servers s(sh.folder / "cluster", 3, "--key " + (sh.folder / "key").string());
+
+  const outcome without = sh.jacobi(s.url());
+  CHECK(without.status != 0);
+  INFO(without.err);
+  CHECK(without.err.find("OOC_KEY") != std::string::npos);
+  const outcome with_another = sh.jacobi(s.url(), "other");
+  CHECK(with_another.status != 0);
+  INFO(with_another.err);
+  CHECK(with_another.err.find("wrong cluster key") != std::string::npos);
+  // The server hears of it from the client, which does not wait for that.
+  for (int i = 0; i < 100 && s.logs().find("wrong cluster key") == std::string::npos; ++i)
+    std::this_thread::sleep_for(100ms);
+  CHECK(s.logs().find("wrong cluster key") != std::string::npos);
+  sh.refused("ls --store " + s.url(), "OOC_KEY", "HOME=/nonexistent");
+
+  const outcome with = sh.jacobi(s.url(), "key");
+  INFO(with.err << s.logs());
+  REQUIRE(with.status == 0);
+  CHECK(sh.plate(s.url(), "OOC_KEY=key") == right);
+  CHECK(sh.run("verify --store " + s.url(), "OOC_KEY=key").status == 0);
+}
