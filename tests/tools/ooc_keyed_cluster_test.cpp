@@ -1,10 +1,13 @@
 // A cluster with a key, from `ooc keygen` to a program that runs on it.
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <string>
+#include <thread>
 
 #include "tools/shell.hpp"
 
 using namespace ooc::testing;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -48,6 +51,9 @@ TEST_CASE("a program with the key runs on a keyed cluster; without it, or with a
   CHECK(with_another.status != 0);
   INFO(with_another.err);
   CHECK(with_another.err.find("wrong cluster key") != std::string::npos);
+  // The server hears of it from the client, which does not wait for that.
+  for (int i = 0; i < 100 && s.logs().find("wrong cluster key") == std::string::npos; ++i)
+    std::this_thread::sleep_for(100ms);
   CHECK(s.logs().find("wrong cluster key") != std::string::npos);
   sh.refused("ls --store " + s.url(), "OOC_KEY", "HOME=/nonexistent");
 
