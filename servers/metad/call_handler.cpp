@@ -114,8 +114,11 @@ void call_handler::look(local_metadata& as, const caller& from, const pb::Call& 
     }
     case pb::OP_LIST:
       return list(as, c, a);
-    case pb::OP_FILES:
-      return write_ids(as.files(), c.id(), a);
+    case pb::OP_FILES: {
+      const auto ids = as.files_above(c.id(), max_ids);
+      a.mutable_ids()->Add(ids.begin(), ids.end());
+      return a.set_more(ids.size() == max_ids);
+    }
     case pb::OP_UNFINISHED:
       return write_ids(as.unfinished(), c.id(), a);
     case pb::OP_DEAD:

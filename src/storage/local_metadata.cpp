@@ -1,5 +1,6 @@
 #include "storage/local_metadata.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <limits>
 #include <mutex>
@@ -22,6 +23,7 @@ using sqlite::transaction_kind;
 namespace {
 
 constexpr std::uint64_t max_size = std::numeric_limits<std::int64_t>::max();
+constexpr file_id max_id = max_size;  // that a row can have
 constexpr std::size_t max_fill = 1 << 16;  // bytes in one element
 constexpr std::size_t max_attribute = std::size_t{1} << 20;
 constexpr std::size_t max_attributes = std::size_t{4} << 20;  // of one entry, names included
@@ -177,8 +179,14 @@ std::vector<entry> local_metadata::list(std::string_view path) {
 }
 
 std::vector<file_id> local_metadata::files() {
+  return files_above(0, max_id);
+}
+
+std::vector<file_id> local_metadata::files_above(file_id after, std::uint64_t max) {
   const std::lock_guard lock(db_->mutex);
-  query q(*db_->connection, "SELECT id FROM entry WHERE kind = 2 AND made = 1");
+  query q(*db_->connection,
+          "SELECT id FROM entry WHERE id > ? AND kind = 2 AND made = 1 ORDER BY id LIMIT ?",
+          std::min(after, max_id), std::min(max, max_id));
   std::vector<file_id> ids;
   while (q.next()) ids.push_back(q.unsigned_integer(0));
   return ids;

@@ -58,6 +58,8 @@ class local_metadata final : public metadata_service {
   /// `max_entries` or their texts pass `max_bytes`.
   folder_part list_part(std::string_view path, std::string_view after, std::size_t max_entries,
                         std::size_t max_bytes);
+  /// files() in parts: at most `max` ids above `after`, ascending.
+  std::vector<file_id> files_above(file_id after, std::uint64_t max);
 
   entry lookup(std::string_view path) override;
   entry open(std::string_view path, bool write) override;

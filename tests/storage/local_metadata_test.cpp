@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cerrno>
@@ -57,6 +58,27 @@ int in_child(const std::function<int()>& body) {
 
 std::unique_ptr<name_space> ooc::testing::make_name_space() {
   return std::make_unique<local_name_space>();
+}
+
+TEST_CASE("the ids of files in parts are those of all files, in ascending order") {
+  local_name_space m;
+  auto& local = dynamic_cast<local_metadata&>(*m.service);
+  CHECK(local.files_above(0, 10).empty());
+  local.mkdir("d", 0755, false);
+  for (int i = 0; i < 25; ++i) m.make((i % 2 == 0 ? "d/f" : "f") + std::to_string(i));
+  const file_id unfinished = local.create("unfinished", plain()).id;
+  std::vector<file_id> all;
+  for (;;) {
+    const auto part = local.files_above(all.empty() ? 0 : all.back(), 10);
+    CHECK(part.size() <= 10);
+    if (part.empty()) break;
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  CHECK(all.size() == 25);
+  CHECK(std::is_sorted(all.begin(), all.end()));
+  CHECK(all == local.files());
+  CHECK(std::find(all.begin(), all.end(), unfinished) == all.end());
+  CHECK(local.files_above(~file_id{0}, 10).empty());
 }
 
 TEST_CASE("of two processes that create one path, one wins") {

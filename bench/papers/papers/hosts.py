@@ -1,4 +1,4 @@
-"""Hosts that are network namespaces of this machine, each with shaped links to one switch.
+"""Hosts that are network namespaces of this machine, joined by shaped channels (links.py).
 
 Where the machine allows no namespaces the hosts are addresses of the loopback: nothing is shaped then,
 and `Hosts.why_unshaped` says so.
@@ -11,30 +11,10 @@ import subprocess
 from pathlib import Path
 
 from papers.groups import Groups
+from papers.links import Link
 
 IN_HOST = Path(__file__).resolve().parent.parent / "in_host"
 NETNS = Path("/var/run/netns")
-
-
-class Link:
-    """A full duplex link: `mbit` Mbit/s each way, None for as fast as the machine is.
-
-    `burst` bytes may pass at once: with less than 128 kB at 100 Mbit/s the shaper, not the link, is
-    what one measures.
-    """
-
-    def __init__(self, mbit=100, burst=128 * 1024):
-        self.mbit = mbit
-        self.burst = burst
-
-    @property
-    def bytes_per_second(self):
-        return self.mbit * 1e6 / 8
-
-    def shape(self, device):
-        """The tc command that shapes what leaves by `device`; 50 ms of queue, as a switch has."""
-        return (f"qdisc add dev {device} root tbf rate {self.mbit}mbit burst {self.burst} "
-                f"latency 50ms")
 
 
 class Host:
@@ -62,9 +42,10 @@ class Host:
 
 
 class Hosts:
-    """`names` hosts with `channels` links each; use as a context manager.
+    """`names` hosts on `channels` channels each; use as a context manager.
 
-    `unshaped` names hosts without limits, such as a head node that only controls.
+    link: a Link, or a Hub that all share.  `unshaped` names hosts without limits, such as a head node that
+    only controls; a hub's medium they share like the others.
     cap: bytes of memory for each of the others, page cache included; swap: bytes of swap beyond that,
     None for what there is.  disk: (folder, bytes a second) to and from the disk with that folder.
     """
@@ -109,8 +90,7 @@ class Hosts:
         why = self._namespaces()
         self.why_unshaped = why
         for i, name in enumerate(self._names):
-            addresses = [f"127.0.{c}.{i + 1}" if why else f"10.{77 + c}.{i // 250}.{i % 250 + 1}"
-                         for c in range(self.channels)]
+            addresses = [f"127.0.{c}.{i + 1}" if why else _ip(c, i) for c in range(self.channels)]
             self.by_name[name] = Host(self, name, addresses)
 
     def _namespaces(self):
@@ -123,20 +103,22 @@ class Hosts:
         root, inside, shaped = [], {switch: []}, {switch: []}
         inside[switch] += ["link set lo up"]
         for c in range(self.channels):
-            inside[switch] += [f"link add br{c} type bridge", f"link set br{c} up"]
+            inside[switch] += self.link.channel(c)
+            shaped[switch] += self.link.shape_channel(c)
         for i, name in enumerate(self._names):
             host = f"{self.prefix}-{name}"
             root.append(f"netns add {host}")
             inside[host], shaped[host] = ["link set lo up"], []
             for c in range(self.channels):
-                root.append(f"link add eth{c} netns {host} type veth peer name p{i}c{c} netns {switch}")
-                inside[switch] += [f"link set p{i}c{c} master br{c}", f"link set p{i}c{c} up"]
+                root.append(f"link add eth{c} netns {host} address {_mac(c, i)} type veth "
+                            f"peer name p{i}c{c} netns {switch}")
+                inside[switch] += self.link.port(c, f"p{i}c{c}")
                 inside[host] += [
-                    f"address add 10.{77 + c}.{i // 250}.{i % 250 + 1}/16 dev eth{c}",
-                    f"link set eth{c} up"]
-                if self.link.mbit and name not in self._unshaped:
-                    shaped[host].append(self.link.shape(f"eth{c}"))
-                    shaped[switch].append(self.link.shape(f"p{i}c{c}"))
+                    f"address add {_ip(c, i)}/16 dev eth{c}", f"link set eth{c} up",
+                    *self._neighbours(c, i)]
+                if name not in self._unshaped:
+                    shaped[host] += self.link.shape_host(f"eth{c}")
+                    shaped[switch] += self.link.shape_host(f"p{i}c{c}")
         try:
             _batch(["ip"], root)
             for namespace, commands in inside.items():
@@ -147,6 +129,12 @@ class Hosts:
             self._remove_namespaces()
             return "no shaped links here: " + e.stderr.strip()
         return None
+
+    def _neighbours(self, c, i):
+        """Tells host i where the others are: all namespaces share one table of what hosts find out
+        themselves, and from some 35 hosts on that is full."""
+        return [f"neigh add {_ip(c, other)} lladdr {_mac(c, other)} dev eth{c} nud permanent"
+                for other in range(len(self._names)) if other != i]
 
     def _remove_namespaces(self):
         if NETNS.exists():
@@ -173,6 +161,15 @@ class Hosts:
         self._remove_namespaces()
         self.groups.remove()
         return False
+
+
+def _ip(c, i):
+    """The address of host i on channel c."""
+    return f"10.{77 + c}.{i // 250}.{i % 250 + 1}"
+
+
+def _mac(c, i):
+    return f"02:00:00:{c:02x}:{i // 256:02x}:{i % 256:02x}"
 
 
 def _batch(command, lines):

@@ -10,6 +10,11 @@ PAPER = {"color": "0.55", "linestyle": ":", "marker": "x"}
 LIMIT = {"color": "black", "linestyle": "--", "linewidth": 1}
 
 
+def band(rows, middle="mb_per_s", low="min", high="max"):
+    """(medians, lows, highs) of the rows of a table, for lines()."""
+    return tuple([row[key] for row in rows] for key in (middle, low, high))
+
+
 def lines(path, series, xlabel, ylabel, title, log=(), xticks=None):
     """series: list of (label, xs, ys or (medians, lows, highs), style)."""
     fig, axes = plt.subplots(figsize=(6.4, 4))
