@@ -27,6 +27,10 @@ std::uint64_t weight(const remote_call& c) {
   return 4096 + (c.what.range.count ? c.what.range.count : c.what.wanted->bytes());
 }
 
+bool is_unix(std::string_view address) {
+  return address.starts_with("unix:");
+}
+
 failure failure_of(const remote_call& c, std::string_view body) {
   try {
     return wire::decode_failure(body);
@@ -81,6 +85,16 @@ void node_client::submit(const call_ptr& c, std::vector<piece> pieces) {
   place(std::move(held), c, std::move(pieces));
 }
 
+std::size_t node_client::ways() const {
+  const std::lock_guard held(mutex_);
+  std::size_t by_network = 0;
+  for (std::size_t i = 0; i < links_.size(); ++i) {
+    if (links_[i].shortest) return 1;
+    by_network += !is_unix(channels_[i]->address());
+  }
+  return std::max<std::size_t>(by_network, 1);
+}
+
 // What the channels say.
 
 void node_client::channel_up(std::size_t channel, std::uint32_t number,
@@ -88,8 +102,8 @@ void node_client::channel_up(std::size_t channel, std::uint32_t number,
   if (near) near_ = true;
   {
     const std::lock_guard held(mutex_);
-    const bool shortest = channels_[channel]->address().starts_with("unix:");
-    links_[channel] = {number, std::move(sender), 0, clock::now(), shortest};
+    links_[channel] = {number, std::move(sender), 0, clock::now(),
+                       is_unix(channels_[channel]->address())};
     last_trouble_.clear();
   }
   fence_lost();

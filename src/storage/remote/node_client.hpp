@@ -46,6 +46,8 @@ class node_client final : public channel_owner, public std::enable_shared_from_t
 
   /// Whether the server is on this host; known as soon as a call has been answered.
   bool near() const noexcept { return near_; }
+  /// Connections that a long transfer is to be spread over.
+  std::size_t ways() const;
   /// "node 3 (host:port)"
   const std::string& name() const noexcept { return name_; }
 

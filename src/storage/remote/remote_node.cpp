@@ -123,7 +123,7 @@ class remote_node final : public io_service {
     c->what.wanted = std::move(r);
     c->memory = memory;
     std::vector<piece> pieces = pieces_of(*c);
-    const std::size_t connections = client_->options().addresses.size();
+    const std::size_t connections = client_->ways();
     // Pieces that overlap in the file are for the server to refuse, who must see them together.
     const bool whole = connections == 1 || (kind == frame_kind::write && overlap(pieces));
     const auto ranges = even_ranges(pieces, whole ? 1 : connections, least_range);
