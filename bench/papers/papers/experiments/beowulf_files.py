@@ -112,8 +112,8 @@ def _report(context, outcome):
         f"{TRANSFERS} transfers at once on {CHANNELS} channels, so many of them from another host's disk, the "
         "others copies on a host's own; no host takes part in two. From another host: from the store, whose "
         "file lies on that host's I/O server, and by bare sockets. Sources are taken out of the page cache "
-        "before, and have no more bytes than are transferred; copies are compared afterwards. All hosts' disks are this machine's one, from which each host "
-        "may read " + " and ".join(f"{n.disk / 1e6:.2f} MB/s ({n.mbit} Mbit/s)" for n in NETWORKS) +
+        "before, and have no more bytes than are transferred; copies are compared afterwards. All hosts' disks "
+        "are this machine's one, from which each host may read " + " and ".join(f"{n.disk / 1e6:.2f} MB/s ({n.mbit} Mbit/s)" for n in NETWORKS) +
         ": a seventh of the papers' all local rate, so that it is a setting here and not a result. "
         "What the copies write goes through the page cache.")
     for network in NETWORKS:
