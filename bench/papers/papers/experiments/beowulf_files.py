@@ -115,7 +115,9 @@ def _report(context, outcome):
         "before, and have no more bytes than are transferred; copies are compared afterwards. All hosts' disks "
         "are this machine's one, from which each host may read " + " and ".join(f"{n.disk / 1e6:.2f} MB/s ({n.mbit} Mbit/s)" for n in NETWORKS) +
         ": a seventh of the papers' all local rate, so that it is a setting here and not a result. "
-        "What the copies write goes through the page cache.")
+        "What the copies write goes through the page cache. Where the kernel reads ahead by more than a file's "
+        "size, a small file leaves the disk in one piece before it travels: then disk and network take turns, "
+        "for the store and for bare sockets alike.")
     for network in NETWORKS:
         rows = _rows(outcome, "files", network)
         outcome.say(f"At {network.mbit} Mbit/s, MB/s of all transfers; published {network.published[0]} with none "
