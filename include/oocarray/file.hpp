@@ -7,7 +7,8 @@
 //     out); f.sync();
 //
 // Offsets, lengths and sizes are bytes, 64 bits wide; the largest file has 2^63 - 1.  However many
-// pieces a call names, each I/O node that holds any of them gets one message.
+// pieces a call names, each I/O node that holds any of them gets one message (a long transfer one
+// for each address of the node, which are then used at once).
 //
 // Errors are thrown (error.hpp): usage_error where the call cannot be meant and nothing was done,
 // io_error or integrity_error where the store failed; what() names file, node and cause.  After a

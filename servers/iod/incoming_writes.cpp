@@ -74,7 +74,7 @@ std::shared_ptr<incoming_writes::write_job> incoming_writes::begin(const frame_h
   try {
     w->what = wire::decode_io_request(reader_.body());
     w->outcome = with_->check(w->what, wire::right_write);
-    if (!w->outcome) share_pieces(*w->what.wanted, w->what.file->striping, w->what.turn, pieces);
+    if (!w->outcome) pieces = pieces_of(w->what);
     if (overlap(pieces))
       w->outcome = {errc::invalid_request,
                     "'" + w->what.file->name + "': pieces of the request overlap in the file"};

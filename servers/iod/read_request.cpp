@@ -24,7 +24,7 @@ void read_request::start(conversation_ptr with, const frame_header& h, std::stri
   try {
     r->what_ = wire::decode_io_request(body);
     if (const failure f = with->check(r->what_, wire::right_read)) return with->reply(h.id, f);
-    share_pieces(*r->what_.wanted, r->what_.file->striping, r->what_.turn, pieces);
+    pieces = pieces_of(r->what_);
   } catch (const error& e) {
     return with->reply(h.id, {e.code(), e.what()});
   }

@@ -31,6 +31,28 @@ io_part part_cutter::next() {
   return part;
 }
 
+std::vector<byte_range> even_ranges(std::span<const piece> pieces, std::size_t n,
+                                    std::uint64_t least) {
+  std::uint64_t total = 0;
+  for (const piece& p : pieces) total += p.length;
+  n = std::clamp<std::uint64_t>(total / least, 1, n);
+  std::vector<byte_range> ranges{{}};
+  std::uint64_t before = 0;  // bytes of earlier pieces
+  std::size_t i = 1;
+  for (const piece& p : pieces) {
+    for (; i < n && total / n * i < before + p.length; ++i) {
+      const std::uint64_t chunk = (p.node_offset + total / n * i - before) / chunk_size * chunk_size;
+      const std::uint64_t at = before + (chunk > p.node_offset ? chunk - p.node_offset : 0);
+      if (at == ranges.back().first) continue;
+      ranges.back().count = at - ranges.back().first;
+      ranges.push_back({at, 0});
+    }
+    before += p.length;
+  }
+  if (ranges.size() > 1) ranges.back().count = total - ranges.back().first;
+  return ranges;
+}
+
 io_part packed(io_part p) {
   std::uint64_t at = 0;
   for (piece& one : p.pieces) {

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "storage/io_service.hpp"
@@ -47,6 +48,12 @@ class part_cutter {
   std::size_t next_ = 0;
   std::uint64_t taken_ = 0;  // bytes of pieces_[next_] that earlier parts have
 };
+
+/// At most `n` ranges of about the same size that together are all of the pieces, none shorter than
+/// `least` bytes but where there is one only.  They begin at ends of chunks of the share where a piece
+/// must be cut, so that a chunk that was whole stays whole.
+std::vector<byte_range> even_ranges(std::span<const piece> pieces, std::size_t n,
+                                    std::uint64_t least);
 
 /// The same part for a buffer that holds its bytes packed, and nothing else.
 io_part packed(io_part p);

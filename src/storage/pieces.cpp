@@ -120,6 +120,20 @@ void share_pieces(const request& r, const striping& s, std::uint32_t turn,
   out.resize(kept + 1);
 }
 
+void cut(std::vector<piece>& pieces, byte_range r) {
+  std::uint64_t skip = r.first;
+  std::uint64_t left = r.count ? r.count : ~std::uint64_t{0};
+  std::size_t kept = 0;
+  for (piece p : pieces) {
+    const std::uint64_t off = std::min(skip, p.length);
+    skip -= off;
+    p = {p.node_offset + off, p.memory_offset + off, std::min(p.length - off, left)};
+    left -= p.length;
+    if (p.length != 0) pieces[kept++] = p;
+  }
+  pieces.resize(kept);
+}
+
 bool overlap(std::span<const piece> sorted) noexcept {
   for (std::size_t i = 1; i < sorted.size(); ++i)
     if (sorted[i].node_offset < sorted[i - 1].node_end()) return true;

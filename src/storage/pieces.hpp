@@ -27,6 +27,17 @@ struct piece {
 /// nodes are stepped over, not walked through.
 void share_pieces(const request& r, const striping& s, std::uint32_t turn, std::vector<piece>& out);
 
+/// Bytes of some pieces, in their order: `count` from byte `first` on, 0 for all that follow.
+struct byte_range {
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+
+  bool operator==(const byte_range&) const = default;
+};
+
+/// Cuts off what lies outside the range; where it reaches beyond the pieces, they end earlier.
+void cut(std::vector<piece>& pieces, byte_range r);
+
 /// True if two of the pieces (sorted) share a byte of the node.
 bool overlap(std::span<const piece> sorted) noexcept;
 

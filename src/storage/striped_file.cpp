@@ -1,11 +1,10 @@
 #include "storage/striped_file.hpp"
 
-#include <atomic>
 #include <functional>
-#include <mutex>
 #include <semaphore>
 #include <utility>
 
+#include "storage/gathering.hpp"
 #include "storage/turns_touched.hpp"
 
 namespace ooc::storage {
@@ -13,27 +12,6 @@ namespace ooc::storage {
 namespace {
 
 using node_operation = std::function<void(io_service&, std::uint32_t turn, completion)>;
-
-/// Joins the answers of several nodes: the first failure (whose text names node and file) wins,
-/// `done` comes after the last answer.
-class gathering {
- public:
-  gathering(std::size_t nodes, completion done) : missing_(nodes), done_(std::move(done)) {}
-
-  void answer(const failure& f) {
-    if (f) {
-      const std::lock_guard lock(mutex_);
-      if (!first_) first_ = f;
-    }
-    if (missing_.fetch_sub(1, std::memory_order_acq_rel) == 1) done_(first_);
-  }
-
- private:
-  std::atomic<std::size_t> missing_;
-  std::mutex mutex_;
-  failure first_;
-  completion done_;
-};
 
 /// Sends to the nodes of `turns`, all at once; `done` once when all have answered.
 void scatter(const striped_file::nodes& all, const shape_ptr& shape,

@@ -1,3 +1,4 @@
+#include "storage/io_part.hpp"
 #include "storage/pieces.hpp"
 
 #include <algorithm>
@@ -11,6 +12,9 @@
 using ooc::nested_request;
 using ooc::request;
 using ooc::striping;
+using ooc::storage::byte_range;
+using ooc::storage::chunk_size;
+using ooc::storage::even_ranges;
 using ooc::storage::piece;
 using ooc::testing::between;
 
@@ -171,4 +175,70 @@ TEST_CASE("pieces that overlap are found") {
   CHECK_FALSE(ooc::storage::overlap(p));
   p.push_back({14, 30, 1});
   CHECK(ooc::storage::overlap(p));
+}
+
+TEST_CASE("a range of some pieces, byte by byte") {
+  const std::vector<piece> all{{0, 70, 10}, {10, 0, 3}, {40, 5, 20}};
+  // Node offset and memory offset of every byte.
+  const auto bytes_of = [](const std::vector<piece>& pieces) {
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> bytes;
+    for (const piece& p : pieces) {
+      CHECK(p.length > 0);
+      for (std::uint64_t i = 0; i < p.length; ++i)
+        bytes.emplace_back(p.node_offset + i, p.memory_offset + i);
+    }
+    return bytes;
+  };
+  const auto every = bytes_of(all);
+  for (std::uint64_t first = 0; first <= every.size() + 1; ++first)
+    for (std::uint64_t count = 0; count <= every.size() + 1; ++count) {
+      std::vector<piece> some = all;
+      cut(some, {first, count});
+      const auto begin = std::min<std::size_t>(first, every.size());
+      const auto end =
+          count == 0 ? every.size() : std::min<std::size_t>(first + count, every.size());
+      CHECK(bytes_of(some) == std::vector(every.begin() + static_cast<std::ptrdiff_t>(begin),
+                                          every.begin() + static_cast<std::ptrdiff_t>(end)));
+    }
+  std::vector<piece> none = all;
+  cut(none, {~std::uint64_t{0}, ~std::uint64_t{0}});
+  CHECK(none.empty());
+}
+
+TEST_CASE("even ranges are all of the pieces, and cut no chunk") {
+  std::mt19937_64 random(ooc::testing::random_seed("even ranges"));
+  for (int round = 0; round < 500; ++round) {
+    std::vector<piece> pieces;
+    std::uint64_t node = between(random, 0, 9000), memory = 0, total = 0;
+    for (std::uint64_t left = between(random, 1, 6); left > 0; --left) {
+      pieces.push_back({node, memory, between(random, 1, 40000)});
+      total += pieces.back().length;
+      node = pieces.back().node_end() + between(random, 0, 2) * between(random, 1, 9000);
+      memory += pieces.back().length + 1;
+    }
+    const std::size_t n = between(random, 1, 4);
+    const std::uint64_t least = between(random, 1, 20000);
+    CAPTURE(round, n, least, total);
+    const auto ranges = even_ranges(pieces, n, least);
+    CHECK(ranges.size() <= std::max<std::uint64_t>(1, std::min<std::uint64_t>(n, total / least)));
+    std::vector<piece> together;
+    std::uint64_t at = 0;
+    for (const byte_range& r : ranges) {
+      CHECK(r.first == at);
+      std::vector<piece> own = pieces;
+      cut(own, r);
+      REQUIRE_FALSE(own.empty());
+      for (const piece& p : own) {
+        at += p.length;
+        if (!together.empty() && p.memory_offset == together.back().memory_offset +
+                                                        together.back().length) {
+          CHECK(p.node_offset % chunk_size == 0);  // a piece was cut here
+          together.back().length += p.length;
+        } else {
+          together.push_back(p);
+        }
+      }
+    }
+    CHECK(together == pieces);
+  }
 }

@@ -40,3 +40,19 @@ def drop_caches():
     except OSError:
         return False
     return True
+
+
+def forget(folder):
+    """Takes the files below `folder` out of the page cache, after writing back what is dirty of them."""
+    for path in Path(folder).rglob("*"):
+        if not path.is_file():
+            continue
+        try:
+            fd = os.open(path, os.O_RDONLY)
+        except FileNotFoundError:  # a server's temporary file, removed meanwhile
+            continue
+        try:
+            os.fsync(fd)
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(fd)

@@ -4,10 +4,16 @@ import matplotlib
 
 matplotlib.use("svg")
 matplotlib.rcParams["svg.hashsalt"] = "oocarray"  # the same data make the same file
+matplotlib.rcParams["svg.fonttype"] = "none"  # text stays text: smaller, and searchable
 import matplotlib.pyplot as plt
 
 PAPER = {"color": "0.55", "linestyle": ":", "marker": "x"}
 LIMIT = {"color": "black", "linestyle": "--", "linewidth": 1}
+
+
+def band(rows, middle="mb_per_s", low="min", high="max"):
+    """(medians, lows, highs) of the rows of a table, for lines()."""
+    return tuple([row[key] for row in rows] for key in (middle, low, high))
 
 
 def lines(path, series, xlabel, ylabel, title, log=(), xticks=None):

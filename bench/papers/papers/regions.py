@@ -3,8 +3,7 @@
 The program behind them is programs/regions.cpp.
 """
 
-import subprocess
-
+from papers.orders import Workers
 from papers.outcome import Spread, paired
 from papers.served import Served
 
@@ -26,24 +25,14 @@ class Striped(Served):
         self._files += 1
 
 
-class Bare:
-    """Bare servers on the same hosts, at all their addresses."""
+class Bare(Workers):
+    """Bare servers on the hosts `names`, at all their addresses."""
 
     def __init__(self, context, hosts, names):
-        self._context, self._hosts, self._names = context, hosts, names
-        self._servers = []
-        self._addresses = []
-
-    def __enter__(self):
-        for i, name in enumerate(self._names):
-            addresses = [f"{a}:{BARE_PORT + i}" for a in self._hosts[name].addresses]
-            self._addresses += addresses
-            self._servers.append(self._hosts[name].popen(
-                [self._context.program("bench/papers/regions"), "serve", *addresses],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE))
-        for server in self._servers:
-            _expect(server, "ready")
-        return self
+        at = {name: [f"{a}:{BARE_PORT + i}" for a in hosts[name].addresses] for i, name in enumerate(names)}
+        self._addresses = sum(at.values(), [])
+        super().__init__([(hosts[name], [context.program("bench/papers/regions"), "serve", *addresses])
+                          for name, addresses in at.items()])
 
     def arguments(self):
         return ["bare", *self._addresses]
@@ -51,72 +40,29 @@ class Bare:
     def next_file(self):
         pass
 
-    def __exit__(self, *_):
-        for server in self._servers:
-            server.stdin.close()
-        for server in self._servers:
-            server.wait(timeout=10)
-        return False
 
-
-class Clients:
+class Clients(Workers):
     """A client on each of the hosts `names`; `target` is a Striped or a Bare."""
 
     def __init__(self, context, hosts, target, names):
-        self._context, self._hosts, self._target, self._names = context, hosts, target, names
-        self._clients = []
-
-    def __enter__(self):
-        self._target.next_file()
-        arguments = [self._context.program("bench/papers/regions"), *self._target.arguments()]
-        for name in self._names:
-            self._clients.append(self._hosts[name].popen(arguments, stdin=subprocess.PIPE,
-                                                         stdout=subprocess.PIPE))
-        for client in self._clients:
-            _expect(client, "ready")
-        return self
-
-    def __exit__(self, *_):
-        for client in self._clients:
-            client.stdin.close()
-        for client in self._clients:
-            client.wait(timeout=60)
-        return False
+        target.next_file()
+        argv = [context.program("bench/papers/regions"), *target.arguments()]
+        super().__init__([(hosts[name], argv) for name in names])
 
     def create(self, bytes_each):
         """The file, by the first client, with a region for each."""
-        _order(self._clients[0], f"create {bytes_each * len(self._clients)} {STRIPE}")
-        _answer(self._clients[0])
+        self.order([f"create {bytes_each * len(self)} {STRIPE}"])
 
     def prepare(self, bytes_each):
-        self._all("prepare", bytes_each)
+        self._all_regions("prepare", bytes_each)
 
     def transfer(self, way, bytes_each):
         """All regions at once; bytes per second from the first client's start to the last one's end."""
-        times = self._all(way, bytes_each)
+        times = self._all_regions(way, bytes_each)
         return bytes_each * len(times) / (max(end for _, end in times) - min(begin for begin, _ in times))
 
-    def _all(self, what, bytes_each):
-        for i, client in enumerate(self._clients):
-            _order(client, f"{what} {i * bytes_each} {bytes_each}")
-        return [_answer(client) for client in self._clients]
-
-
-def _order(client, line):
-    client.stdin.write(line + "\n")
-    client.stdin.flush()
-
-
-def _answer(client):
-    line = client.stdout.readline().split()
-    if len(line) != 2:
-        raise RuntimeError(f"a client ended with status {client.wait(timeout=60)}; it says why above")
-    return float(line[0]), float(line[1])
-
-
-def _expect(process, word):
-    if process.stdout.readline().strip() != word:
-        raise RuntimeError(f"{process.args[-1]} did not start: status {process.wait(timeout=60)}")
+    def _all_regions(self, what, bytes_each):
+        return self.order([f"{what} {i * bytes_each} {bytes_each}" for i in range(len(self))])
 
 
 def measure(context, hosts, store, bare, names, bytes_each):

@@ -28,6 +28,11 @@ class Served:
         self.url = f"ooc://{hosts[metad].address}:{METAD_PORT}"
         hosts.environment["OOC_KEY"] = str(self._key)
 
+    @property
+    def folder(self):
+        """Everything that the servers keep is below it."""
+        return self._folder
+
     @staticmethod
     def _line(host, role, folder, port):
         return " ".join([host.name, role, str(folder), *(f"{a}:{port}" for a in host.addresses)])

@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <thread>
 
+#include "endpoint.hpp"
+
 namespace papers {
 
 namespace asio = boost::asio;
@@ -18,13 +20,6 @@ struct order {
   std::uint64_t to_server = 0;  ///< 1: the bytes go to the server, else to the client
   std::uint64_t bytes = 0;
 };
-
-tcp::endpoint endpoint(const std::string& address) {
-  const std::size_t colon = address.rfind(':');
-  if (colon == std::string::npos) throw std::runtime_error(address + ": give ADDRESS:PORT");
-  return {asio::ip::make_address(address.substr(0, colon)),
-          static_cast<std::uint16_t>(std::stoul(address.substr(colon + 1)))};
-}
 
 constexpr std::size_t chunk = 1 << 20;
 
@@ -71,7 +66,7 @@ bare_client::bare_client(const std::vector<std::string>& servers)
     : state_(std::make_unique<state>()) {
   for (const std::string& address : servers) {
     tcp::socket s(state_->context);
-    s.connect(endpoint(address));
+    s.connect(endpoint<tcp>(address));
     s.set_option(tcp::no_delay(true));
     state_->sockets.push_back(std::move(s));
   }
@@ -122,7 +117,7 @@ void take_clients(tcp::acceptor& acceptor) {
 void bare_serve(const std::vector<std::string>& addresses) {
   asio::io_context context;
   std::vector<tcp::acceptor> acceptors;
-  for (const std::string& a : addresses) acceptors.emplace_back(context, endpoint(a));
+  for (const std::string& a : addresses) acceptors.emplace_back(context, endpoint<tcp>(a));
   for (tcp::acceptor& a : acceptors) std::thread(take_clients, std::ref(a)).detach();
   std::cout << "ready" << std::endl;
   for (std::string line; std::getline(std::cin, line);) {

@@ -13,9 +13,7 @@
 //
 // and answers each with "BEGIN END", times of CLOCK_MONOTONIC in seconds, which all processes of a
 // machine share.  What is read is compared with what a writer of these bytes would have written.
-#include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -24,30 +22,15 @@
 #include <vector>
 
 #include "bare_regions.hpp"
+#include "clock.hpp"
 #include "oocarray/error.hpp"
 #include "oocarray/file.hpp"
+#include "words.hpp"
 
 namespace {
 
+using papers::now;
 using papers::region;
-
-/// The 8 bytes at file offset 8 * i.
-std::uint64_t word(std::uint64_t i) { return i * 0x9E3779B97F4A7C15u ^ i >> 7; }
-
-void fill(const region& r, std::vector<std::uint64_t>& memory) {
-  memory.resize(r.bytes / 8);
-  for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = word(r.offset / 8 + i);
-}
-
-void check(const region& r, const std::vector<std::uint64_t>& memory) {
-  for (std::size_t i = 0; i < memory.size(); ++i)
-    if (memory[i] != word(r.offset / 8 + i))
-      throw std::runtime_error("wrong data at byte " + std::to_string(r.offset + 8 * i));
-}
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 class store_client {
  public:
@@ -103,7 +86,9 @@ void serve(Client& client, bool checked) {
       client.create(bytes, sf);
       end = now();
     } else if (what == "prepare") {
-      fill(parse_region(in), memory);
+      const region r = parse_region(in);
+      memory.resize(r.bytes / 8);
+      papers::fill(r.offset, memory);
       client.prepare();
     } else if (what == "write") {
       const region r = parse_region(in);
@@ -117,7 +102,7 @@ void serve(Client& client, bool checked) {
       begin = now();
       client.read(r, std::as_writable_bytes(std::span(memory)));
       end = now();
-      if (checked) check(r, memory);
+      if (checked) papers::check(r.offset, memory);
     } else {
       throw std::runtime_error("no such order: " + line);
     }

@@ -23,7 +23,8 @@ constexpr unsigned max_damages = 4;
 constexpr auto shortest_silence = 3s, longest_silence = 10s;
 
 std::uint64_t weight(const remote_call& c) {
-  return 4096 + (c.what.wanted ? c.what.wanted->bytes() : 0);
+  if (!c.what.wanted) return 4096;
+  return 4096 + (c.what.range.count ? c.what.range.count : c.what.wanted->bytes());
 }
 
 failure failure_of(const remote_call& c, std::string_view body) {

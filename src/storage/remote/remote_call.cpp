@@ -8,10 +8,7 @@ using wire::frame_header;
 using wire::frame_kind;
 
 std::vector<piece> pieces_of(const remote_call& c) {
-  std::vector<piece> pieces;
-  if (c.kind == frame_kind::read || c.kind == frame_kind::write)
-    share_pieces(*c.what.wanted, c.what.file->striping, c.what.turn, pieces);
-  return pieces;
+  return c.what.wanted ? wire::pieces_of(c.what) : std::vector<piece>{};
 }
 
 call_frames frames_of(const remote_call& c, std::uint64_t id, std::vector<piece> pieces,

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "storage/gathering.hpp"
 #include "storage/node_counters.hpp"
 #include "storage/remote/node_client.hpp"
 
@@ -10,6 +11,9 @@ namespace ooc::storage {
 using wire::frame_kind;
 
 namespace {
+
+/// Bytes: a transfer is sent in several messages where each gets as many as this.
+constexpr std::uint64_t least_range = 256 << 10;
 
 /// From requests to calls, and from replies to results.
 class remote_node final : public io_service {
@@ -22,18 +26,14 @@ class remote_node final : public io_service {
 
   void read(shape_ptr file, std::uint32_t turn, request_ptr r, std::byte* memory,
             completion done) override {
-    auto c = make(frame_kind::read, std::move(file), turn, plain(std::move(done)));
-    c->what.wanted = std::move(r);
-    c->memory = memory;
-    submit(std::move(c));
+    transfer(frame_kind::read, std::move(file), turn, std::move(r), memory, std::move(done));
   }
 
   void write(shape_ptr file, std::uint32_t turn, request_ptr r, const std::byte* memory,
              completion done) override {
-    auto c = make(frame_kind::write, std::move(file), turn, plain(std::move(done)));
-    c->what.wanted = std::move(r);
-    c->memory = const_cast<std::byte*>(memory);  // of a write: only read
-    submit(std::move(c));
+    transfer(frame_kind::write, std::move(file), turn, std::move(r),
+             const_cast<std::byte*>(memory),  // of a write: only read
+             std::move(done));
   }
 
   void create(shape_ptr file, std::uint32_t turn, completion done) override {
@@ -107,17 +107,42 @@ class remote_node final : public io_service {
     return c;
   }
 
-  void submit(call_ptr c) {
+  void submit(const call_ptr& c) { client_->submit(c, {}); }
+
+  /// One message, or, where the server has several addresses, one for each and as many bytes in
+  /// each: every connection then carries its part of a long transfer.
+  void transfer(frame_kind kind, shape_ptr file, std::uint32_t turn, request_ptr r,
+                std::byte* memory, completion done) {
+    auto c = make(kind, std::move(file), turn, {});
+    c->what.wanted = std::move(r);
+    c->memory = memory;
     std::vector<piece> pieces = pieces_of(*c);
-    if (c->what.wanted) count(*c, pieces);
-    client_->submit(c, std::move(pieces));
+    const std::size_t connections = client_->options().addresses.size();
+    // Pieces that overlap in the file are for the server to refuse, who must see them together.
+    const bool whole = connections == 1 || (kind == frame_kind::write && overlap(pieces));
+    const auto ranges = even_ranges(pieces, whole ? 1 : connections, least_range);
+    count(kind, pieces, ranges.size());
+    if (ranges.size() == 1) {
+      c->finish = plain(std::move(done));
+      return client_->submit(c, std::move(pieces));
+    }
+    const auto all = std::make_shared<gathering>(ranges.size(), std::move(done));
+    for (const byte_range& range : ranges) {
+      auto part = make(kind, c->what.file, turn, plain([all](const failure& f) { all->answer(f); }));
+      part->what.wanted = c->what.wanted;
+      part->what.range = range;
+      part->memory = memory;
+      std::vector<piece> own = pieces;
+      cut(own, range);
+      client_->submit(part, std::move(own));
+    }
   }
 
-  void count(const remote_call& c, const std::vector<piece>& pieces) {
+  void count(frame_kind kind, const std::vector<piece>& pieces, std::uint64_t messages) {
     std::uint64_t bytes = 0;
     for (const piece& p : pieces) bytes += p.length;
-    const bool reading = c.kind == frame_kind::read;
-    counters_.add(reading ? &io_stats::read_requests : &io_stats::write_requests, 1);
+    const bool reading = kind == frame_kind::read;
+    counters_.add(reading ? &io_stats::read_requests : &io_stats::write_requests, messages);
     counters_.add(reading ? &io_stats::read_pieces : &io_stats::write_pieces, node_runs(pieces));
     counters_.add(reading ? &io_stats::bytes_read : &io_stats::bytes_written, bytes);
   }

@@ -74,9 +74,18 @@ std::string encode(const io_request& r) {
         m.add_entries(n.levels[level].memory_step);
       }
     }
+  m.set_first_byte(r.range.first);
+  m.set_bytes(r.range.count);
   m.set_old_size(r.old_size);
   if (f.ticket) m.set_ticket(f.ticket->bytes());
   return m.SerializeAsString();
+}
+
+std::vector<storage::piece> pieces_of(const io_request& r) {
+  std::vector<storage::piece> pieces;
+  share_pieces(*r.wanted, r.file->striping, r.turn, pieces);
+  if (r.range != storage::byte_range{}) cut(pieces, r.range);
+  return pieces;
 }
 
 io_request decode_io_request(std::string_view body) {
@@ -96,6 +105,7 @@ io_request decode_io_request(std::string_view body) {
   if (m.old_size() >= max_size) refuse("a file that had 2^63 bytes or more");
   io_request r;
   r.turn = m.turn();
+  r.range = {m.first_byte(), m.bytes()};
   r.old_size = m.old_size();
   r.ticket = m.ticket();
   r.file = std::move(f);

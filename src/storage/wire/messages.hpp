@@ -11,6 +11,7 @@
 #include "oocarray/error.hpp"
 #include "oocarray/stats.hpp"
 #include "storage/io_service.hpp"
+#include "storage/pieces.hpp"
 
 namespace ooc::wire {
 
@@ -28,9 +29,13 @@ struct io_request {
   storage::shape_ptr file;
   std::uint32_t turn = 0;
   storage::request_ptr wanted;  ///< read, write
+  storage::byte_range range;    ///< read, write: of the bytes of its pieces
   std::uint64_t old_size = 0;   ///< resize
   std::string ticket;
 };
+
+/// The pieces that a read or write is about.
+std::vector<storage::piece> pieces_of(const io_request& r);
 
 /// `r.ticket` is not looked at: the ticket is that of the file.
 std::string encode(const io_request& r);

@@ -3,10 +3,12 @@
 Each is a module with TITLE and run(context) -> Outcome.
 """
 
-from papers.experiments import channels, pvfs, scaling
+from papers.experiments import beowulf, btio, channels, pvfs, scaling
 
 EXPERIMENTS = {
     "pvfs": pvfs,
     "channels": channels,
     "scaling": scaling,
+    "btio": btio,
+    "beowulf": beowulf,
 }
