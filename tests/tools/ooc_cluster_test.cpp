@@ -110,7 +110,8 @@ TEST_CASE("names are served while an I/O server is down; its data come when it i
   sh.on("mv a d/b");
   sh.on("attr set d/b unit kelvin");
   CHECK(contains(sh.on("stat d/b"), "kelvin"));
-  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(20));  // of 30 that calls have
+  // Calls that wait for a server have 30 s.
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(20));
 
   std::future<outcome> exported = std::async(std::launch::async, [&] {
     return sh.run("--store " + sh.served.url() + " export --format raw d/b c");

@@ -4,6 +4,7 @@ import matplotlib
 
 matplotlib.use("svg")
 matplotlib.rcParams["svg.hashsalt"] = "oocarray"  # the same data make the same file
+matplotlib.rcParams["svg.fonttype"] = "none"  # text stays text: smaller, and searchable
 import matplotlib.pyplot as plt
 
 PAPER = {"color": "0.55", "linestyle": ":", "marker": "x"}

@@ -9,7 +9,7 @@ TITLE = "PVFS: concurrent reads and writes on shaped links"
 
 FAST_ETHERNET, FASTER = Link(100), Link(200, burst=256 * 1024)
 NODES = {FAST_ETHERNET: [4, 8, 16, 24, 32], FASTER: [8, 16, 32]}
-REGION = 16 * MIB
+REGION = 32 * MIB
 # Peaks of the talk in MB/s: link, way, nodes.  Its faster network was Myrinet.
 PUBLISHED = {FAST_ETHERNET: {"read": {24: 222.0}, "write": {24: 226.0}},
              FASTER: {"read": {32: 687.0}, "write": {32: 670.0}}}
@@ -31,7 +31,7 @@ def _plan(context, link, nodes):
     sizes."""
     plan = [(nodes, REGION)]
     if link is FAST_ETHERNET and (not context.small or nodes == 8):
-        plan += [(n, REGION) for n in (1, 2, 4, 8, 16, 24, 32) if n != nodes]
+        plan += [(n, REGION // 2) for n in (1, 2, 4, 8, 16, 24, 32) if n != nodes]
         plan += [(nodes, 2 * MIB), (nodes, 64 * MIB)]
     return plan
 
