@@ -4,7 +4,7 @@
 namespace bench {
 
 json run_coherence(const options& o) {
-  return on_ranks(o, "coherence");
+  return on_ranks(o, "coherence", "local:" + (o.dir / "coherence").string());
 }
 
 }  // namespace bench

@@ -1,9 +1,16 @@
 // Ranks that read interleaved columns, together and each for itself; measured in
-// ranks/collective.cpp.
+// ranks/collective.cpp.  With --nodes on a served store, otherwise on an embedded one.
 #include "common/on_ranks.hpp"
+#include "common/served_store.hpp"
 
 namespace bench {
 
-json run_collective(const options& o) { return on_ranks(o, "collective"); }
+json run_collective(const options& o) {
+  if (o.nodes == 0) return on_ranks(o, "collective", "local:" + (o.dir / "collective").string());
+  const served_store store(o.dir / "collective", o.nodes);
+  json result{{"nodes", o.nodes}};
+  result.update(on_ranks(o, "collective", store.url()));
+  return result;
+}
 
 }  // namespace bench

@@ -77,7 +77,7 @@ bool parse(int argc, char** argv, command& c) {
       "memory budget, e.g. 256M (default: the case's own)")(
       "rounds,r", po::value(&rounds)->value_name("N"), "pairs of runs (default: the case's own)")(
       "nodes,n", po::value(&nodes)->value_name("N"),
-      "I/O servers of the served store (default: 4)")(
+      "I/O servers of the served store: for `store` (default: 4), and for `collective` to run on one")(
       "ranks", po::value(&ranks)->value_name("N"), "MPI ranks, for cases that use them (default: 4)");
   po::options_description all;
   all.add(shown).add_options()("case", po::value(&c.which));

@@ -18,6 +18,7 @@ struct options {
   std::uint64_t memory = 0;   ///< budget of the runtime, bytes; 0: the case's own
   unsigned rounds = 0;        ///< pairs of runs; 0: the case's own
   unsigned nodes = 0;         ///< I/O servers of a served store; 0: the case's own
+  std::string url{};          ///< of the store, for cases on ranks
   unsigned ranks = 0;         ///< of cases that run on several; 0: the case's own
 
   std::uint64_t memory_or(std::uint64_t d) const noexcept { return memory ? memory : d; }

@@ -23,12 +23,12 @@ void add_quoted(std::string& command, const std::string& word) {
 
 }  // namespace
 
-json on_ranks(const options& o, const std::string& name) {
+json on_ranks(const options& o, const std::string& name, const std::string& url) {
   const unsigned ranks = o.ranks_or(4);
   std::string command;
   for (const std::string& word :
        {std::string(OOC_BENCH_MPIRUN), std::to_string(ranks), std::string(OOC_BENCH_RANKS_PROGRAM),
-        name, o.dir.string(), std::to_string(o.memory), std::to_string(o.rounds)})
+        name, url, std::to_string(o.memory), std::to_string(o.rounds)})
     add_quoted(command, word);
   std::FILE* const out = ::popen(command.c_str(), "r");
   if (!out) throw std::runtime_error("cannot start " + command);
@@ -46,7 +46,7 @@ json on_ranks(const options& o, const std::string& name) {
 
 #else
 
-json on_ranks(const options&, const std::string& name) {
+json on_ranks(const options&, const std::string& name, const std::string&) {
   throw std::runtime_error("oocbench " + name +
                            " needs MPI: install libopenmpi-dev and openmpi-bin, and build again");
 }

@@ -114,10 +114,9 @@ json coherence(const options& o) {
   const auto all = ooc::mpi_group(MPI_COMM_WORLD);
   const std::uint64_t part = 2 * n * n * sizeof(double) / static_cast<std::uint64_t>(all->size());
   ooc::runtime rt({.memory = o.memory_or(part + part / 4 + 8_MiB)});
-  const std::string url = "local:" + (o.dir / "coherence").string();
   const ooc::store_options small{.workers = 1};
   if (all->rank() != 0) MPI_Barrier(MPI_COMM_WORLD);  // until the store is made
-  const ooc::store store = ooc::store::open(url, small);
+  const ooc::store store = ooc::store::open(o.url, small);
   if (all->rank() == 0) MPI_Barrier(MPI_COMM_WORLD);
 
   const outcome sync = iterate(rt, store, all, form::sync);

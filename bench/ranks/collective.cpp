@@ -71,9 +71,8 @@ class workload {
 
  private:
   static ooc::store open_store(const options& o, ooc::process_group& all) {
-    const std::string url = "local:" + (o.dir / "collective").string();
     if (all.rank() != 0) all.barrier("store");  // until it is made
-    ooc::store s = ooc::store::open(url);
+    ooc::store s = ooc::store::open(o.url);
     if (all.rank() == 0) all.barrier("store");
     return s;
   }

@@ -1,4 +1,4 @@
-// oocbench_ranks CASE DIR MEMORY ROUNDS: started by oocbench on several ranks; prints what rank 0
+// oocbench_ranks CASE STORE MEMORY ROUNDS: started by oocbench on several ranks; prints what rank 0
 // measured as one JSON object.
 #include <cstdio>
 #include <exception>
@@ -12,10 +12,10 @@ int main(int argc, char** argv) {
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   try {
-    if (argc != 5) throw std::runtime_error("usage: oocbench_ranks CASE DIR MEMORY ROUNDS");
+    if (argc != 5) throw std::runtime_error("usage: oocbench_ranks CASE STORE MEMORY ROUNDS");
     const std::string name = argv[1];
     bench::options o;
-    o.dir = argv[2];
+    o.url = argv[2];
     o.memory = std::stoull(argv[3]);
     o.rounds = static_cast<unsigned>(std::stoul(argv[4]));
     bench::json result;
