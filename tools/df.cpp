@@ -26,10 +26,11 @@ std::vector<disk> served_disks(const std::string& url, const std::string& key) {
   const auto store = cluster::ask_cluster(cluster::metadata_address(url), who);
   std::vector<disk> all;
   for (const auto& n : store.nodes) {
+    const auto node = static_cast<std::uint32_t>(all.size());
     disk d;
     d.name = n.addresses.empty() ? "?" : n.addresses.front();
     try {
-      const auto s = cluster::ask_statistics(n, store.store_uuid, who);
+      const auto s = cluster::ask_statistics(node, n, store.store_uuid, who);
       d.bytes = s.disk_bytes;
       d.free = s.disk_free;
     } catch (const error& e) {

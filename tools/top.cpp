@@ -42,9 +42,10 @@ rates between(const look& a, const look& b) {
 std::vector<look> look_at(const storage::cluster_info& cluster, const cluster::asker& who) {
   std::vector<look> all;
   for (const auto& n : cluster.nodes) {
+    const auto node = static_cast<std::uint32_t>(all.size());
     look l;
     try {
-      l.said = cluster::ask_statistics(n, cluster.store_uuid, who);
+      l.said = cluster::ask_statistics(node, n, cluster.store_uuid, who);
     } catch (const error& e) {
       l.why = e.what();
     }

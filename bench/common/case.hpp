@@ -50,7 +50,7 @@ inline constexpr bench_case cases[] = {
     {"store", "how much of what sockets carry does a served store deliver?", run_store},
     {"lru", "how close to exact LRU is the replacement?", run_lru},
     {"coherence", "what do ranks read again after others have written?", run_coherence},
-    {"collective", "what do ranks gain that read interleaved columns together?", run_collective},
+    {"collective", "what do ranks gain that read and write interleaved columns together?", run_collective},
 };
 
 }  // namespace bench

@@ -1,11 +1,12 @@
-// Ranks that each read a box of columns of a row-major matrix: pieces of a few bytes to some MiB,
-// one in a row, between those of the other ranks.
+// Ranks that each read or write a box of columns of a row-major matrix: pieces of a few bytes to some
+// MiB, one in a row, between those of the other ranks.
 //
 //     independent   each rank sends its request for its columns to the nodes
-//     ours          read_all()
-//     contiguous    each rank reads as many bytes from one place of the file
+//     ours          read_all(), write_all()
+//     contiguous    each rank transfers as many bytes at one place of the file
 //
-// In turns, whose order changes from round to round; the time is that of the last rank.
+// In turns, whose order changes from round to round; the time is that of the last rank.  Writes count
+// until they are acknowledged; each changes every byte, and is read back afterwards.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -30,9 +31,7 @@ constexpr std::uint64_t wanted_bytes = 256_MiB;
 constexpr std::uint64_t pieces[] = {64, 256, 1_KiB, 4_KiB, 16_KiB, 64_KiB, 256_KiB, 1_MiB, 4_MiB};
 constexpr std::uint64_t small_piece = 4_KiB;  ///< and below: over_independent
 
-word word_at(std::uint64_t i) noexcept {
-  return i * 0x9e3779b97f4a7c15u;
-}
+using ooc::access_kind;
 
 class workload {
  public:
@@ -42,13 +41,20 @@ class workload {
       ooc::file f = ooc::file::create(store_, "matrix", {.size = bytes});
       std::vector<word> part(4_MiB / sizeof(word));
       for (std::uint64_t at = 0; at < bytes; at += 4_MiB) {
-        for (std::size_t i = 0; i < part.size(); ++i) part[i] = word_at(at / sizeof(word) + i);
+        fill(part, at / sizeof(word));
         f.write_at(at, std::as_bytes(std::span(part)));
       }
       f.sync();
     }
     all.barrier("filled");
   }
+
+  /// What the matrix holds; all of it is written anew after renew().
+  word at(std::uint64_t i) const noexcept { return i * 0x9e3779b97f4a7c15u ^ writes_; }
+  void fill(std::span<word> part, std::uint64_t first) const noexcept {
+    for (std::size_t i = 0; i < part.size(); ++i) part[i] = at(first + i);
+  }
+  void renew() noexcept { ++writes_; }
 
   const ooc::store& store() const noexcept { return store_; }
   std::uint64_t bytes() const noexcept { return bytes_; }
@@ -74,6 +80,7 @@ class workload {
 
   ooc::store store_;
   std::uint64_t bytes_;
+  std::uint64_t writes_ = 0;
   ooc::process_group& all_;
 };
 
@@ -83,41 +90,71 @@ class columns {
   columns(workload& w, ooc::runtime& rt, const std::shared_ptr<ooc::process_group>& all,
           std::uint64_t piece)
       : work_(w),
-        file_(ooc::file::open(w.store(), "matrix")),
+        file_(ooc::file::open(w.store(), "matrix", ooc::file_access::read_write)),
         width_(piece / sizeof(word)),
         row_(width_ * static_cast<std::size_t>(all->size())),
         rows_(w.bytes() / (row_ * sizeof(word))),
         first_(width_ * static_cast<std::size_t>(all->rank())),
-        matrix_(rt, w.store(), "matrix", ooc::open_read_only, {rows_, row_}, {.group = all}),
+        matrix_(rt, w.store(), "matrix", ooc::open, {rows_, row_}, {.group = all}),
         memory_(rows_ * width_) {}
 
-  double independent() {
-    ooc::nested_request r{.file_offset = first_ * sizeof(word),
-                          .run = width_ * sizeof(word),
-                          .depth = 1,
-                          .levels = {{{rows_, row_ * sizeof(word), width_ * sizeof(word)}}}};
-    return checked([&] { file_.read(r, std::as_writable_bytes(std::span(memory_))); });
+  double independent(access_kind kind) {
+    return checked(kind, [&] { transfer_alone(kind); });
   }
-  double ours() {
-    return checked([&] { matrix_.read_all({{0, first_}, {rows_, first_ + width_}}, memory_); });
-  }
-  double contiguous() {
-    return work_.timed([&] {
-      file_.read_at(first_ * rows_ * sizeof(word), std::as_writable_bytes(std::span(memory_)));
+  double ours(access_kind kind) {
+    const ooc::box<2> mine{{0, first_}, {rows_, first_ + width_}};
+    return checked(kind, [&] {
+      if (kind == access_kind::read)
+        matrix_.read_all(mine, memory_);
+      else
+        matrix_.write_all(mine, memory_);
     });
+  }
+  double contiguous(access_kind kind) {
+    const std::uint64_t begin = first_ * rows_;
+    if (kind == access_kind::read)
+      return work_.timed([&] { file_.read_at(begin * sizeof(word), bytes()); });
+    work_.renew();
+    work_.fill(memory_, begin);
+    return work_.timed([&] { file_.write_at(begin * sizeof(word), bytes()); });
   }
 
  private:
+  std::span<std::byte> bytes() { return std::as_writable_bytes(std::span(memory_)); }
+
+  void transfer_alone(access_kind kind) {
+    const ooc::nested_request r{
+        .file_offset = first_ * sizeof(word),
+        .run = width_ * sizeof(word),
+        .depth = 1,
+        .levels = {{{rows_, row_ * sizeof(word), width_ * sizeof(word)}}}};
+    if (kind == access_kind::read)
+      file_.read(r, bytes());
+    else
+      file_.write(r, bytes());
+  }
+
   template <class F>
-  double checked(F&& f) {
-    std::fill(memory_.begin(), memory_.end(), 0);
+  double checked(access_kind kind, F&& f) {
+    if (kind == access_kind::write) {
+      work_.renew();
+      for (std::size_t i = 0; i < rows_; ++i)
+        work_.fill(std::span(memory_).subspan(i * width_, width_), i * row_ + first_);
+    } else {
+      forget();
+    }
     const double seconds = work_.timed(f);
+    if (kind == access_kind::write) {
+      forget();
+      transfer_alone(access_kind::read);
+    }
     for (std::size_t i = 0; i < rows_; ++i)
       for (std::size_t j = 0; j < width_; ++j)
-        if (memory_[i * width_ + j] != word_at(i * row_ + first_ + j))
+        if (memory_[i * width_ + j] != work_.at(i * row_ + first_ + j))
           throw std::runtime_error("a rank was given other bytes than its own");
     return seconds;
   }
+  void forget() { std::fill(memory_.begin(), memory_.end(), 0); }
 
   workload& work_;
   ooc::file file_;
@@ -132,24 +169,24 @@ struct times {
 
 /// Two runs of each, whose better one counts: a disk's own cache favours what was read a moment
 /// ago.
-times in_turns(columns& c, bool ours_first) {
+times in_turns(columns& c, access_kind kind, bool ours_first) {
   times best;
   const auto note = [](double& time, double seconds) {
     time = time == 0 ? seconds : std::min(time, seconds);
   };
   for (int run = 0; run < 2; ++run) {
-    if (ours_first) note(best.ours, c.ours());
-    note(best.independent, c.independent());
-    if (!ours_first) note(best.ours, c.ours());
-    note(best.contiguous, c.contiguous());
+    if (ours_first) note(best.ours, c.ours(kind));
+    note(best.independent, c.independent(kind));
+    if (!ours_first) note(best.ours, c.ours(kind));
+    note(best.contiguous, c.contiguous(kind));
   }
   return best;
 }
 
 struct figures {
-  explicit figures(const std::string& piece)
-      : over_independent("over_independent_" + piece),
-        over_contiguous("over_contiguous_" + piece) {}
+  figures(const std::string& kind, const std::string& piece)
+      : over_independent(kind + "over_independent_" + piece),
+        over_contiguous(kind + "over_contiguous_" + piece) {}
   paired_ratio over_independent, over_contiguous;
 };
 
@@ -182,25 +219,39 @@ json collective(const options& o) {
   const std::uint64_t row = 4_MiB * static_cast<std::uint64_t>(all->size());
   workload work(o, *all, std::max<std::uint64_t>(1, wanted_bytes / row) * row);
   ooc::runtime rt({.memory = o.memory_or(512_MiB)});
-  std::map<std::uint64_t, figures> by_piece;
-  for (const std::uint64_t piece : pieces) by_piece.emplace(piece, text_of(piece));
+  struct kind_of_transfer {
+    access_kind kind;
+    std::string prefix;
+    std::map<std::uint64_t, figures> by_piece;
+  };
+  kind_of_transfer kinds[] = {{access_kind::read, "", {}}, {access_kind::write, "write_", {}}};
+  for (kind_of_transfer& k : kinds)
+    for (const std::uint64_t piece : pieces)
+      k.by_piece.emplace(piece, figures(k.prefix, text_of(piece)));
   for (unsigned round = 0; round < o.rounds_or(7); ++round)
     for (const std::uint64_t piece : pieces) {
       columns c(work, rt, all, piece);
-      figures& f = by_piece.at(piece);
-      const times t = in_turns(c, round % 2 == 0);
-      if (all->rank() != 0) continue;
-      f.over_independent.add(t.independent, t.ours);
-      f.over_contiguous.add(t.contiguous, t.ours);
+      for (kind_of_transfer& k : kinds) {
+        const times t = in_turns(c, k.kind, round % 2 == 0);
+        if (all->rank() != 0) continue;
+        figures& f = k.by_piece.at(piece);
+        f.over_independent.add(t.independent, t.ours);
+        f.over_contiguous.add(t.contiguous, t.ours);
+      }
     }
   if (all->rank() != 0) return {};
   json result{{"bytes", work.bytes()}, {"memory_per_rank", rt.memory()}};
-  result.update(least("over_independent", by_piece, &figures::over_independent, small_piece));
-  result.update(least("worst_over_independent", by_piece, &figures::over_independent, row));
-  result.update(least("over_contiguous", by_piece, &figures::over_contiguous, small_piece));
-  for (const auto& [piece, f] : by_piece) {
-    f.over_independent.put(result);
-    f.over_contiguous.put(result);
+  for (const kind_of_transfer& k : kinds) {
+    result.update(
+        least(k.prefix + "over_independent", k.by_piece, &figures::over_independent, small_piece));
+    result.update(
+        least(k.prefix + "worst_over_independent", k.by_piece, &figures::over_independent, row));
+    result.update(
+        least(k.prefix + "over_contiguous", k.by_piece, &figures::over_contiguous, small_piece));
+    for (const auto& [piece, f] : k.by_piece) {
+      f.over_independent.put(result);
+      f.over_contiguous.put(result);
+    }
   }
   return result;
 }

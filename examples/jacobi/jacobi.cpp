@@ -57,6 +57,7 @@ T sweep(const Plate& a, Plate& b, std::size_t n, rows mine, examples::progress_b
 
 struct options : examples::common_options {
   bool no_overwrite = false;
+  std::string placement = "striped";
   std::string picture;
 };
 
@@ -150,7 +151,11 @@ int out_of_core(const options& o, const examples::ranks& all) {
   const ooc::store store = o.open_store(all);
   examples::store_files files(store, o, all);
   const std::size_t n = o.size;
-  const ooc::array_options<T> options{.group = all.group(), .owner_computes = all.size() > 1};
+  const bool by_rank = o.placement == "rank" && all.size() > 1;
+  const ooc::array_options<T> options{
+      .placement = by_rank ? ooc::placement::by_rank : ooc::placement::striped,
+      .group = all.group(),
+      .owner_computes = all.size() > 1};
   using plate = ooc::ooc_array<T, 2>;
   plate a = files.array<T, 2>(rt, "jacobi.a", {n, n}, options);
   plate b = files.array<T, 2>(rt, "jacobi.b", {n, n}, options);
@@ -204,6 +209,8 @@ int main(int count, char** arguments) {
     c.count("iterations", o.iterations, 1, 1'000'000, "iterations");
     c.choice("type", o.type, {"f8", "i4"}, "doubles, or the papers' integers");
     c.flag("no-overwrite", o.no_overwrite, "do not promise that a sweep overwrites its target");
+    c.choice("placement", o.placement, {"striped", "rank"},
+             "on ranks: every part over all nodes, or on a node of the rank's host");
     c.text("picture", o.picture, "write the plate at the end as a PNG, at most 1024 points wide");
     o.add_to(c);
     if (!c.parse(argc, argv)) return 0;

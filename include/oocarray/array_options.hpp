@@ -19,6 +19,12 @@ enum class file_order : std::uint8_t {
   tiled,      ///< tiles one after the other, each contiguous: tiles cost no seeks
 };
 
+/// Where the ranks' parts of a file lie: `.placement = ooc::placement::by_rank`.
+enum class placement : std::uint8_t {
+  striped,  ///< every part over all nodes
+  by_rank,  ///< each rank's part on a node of the rank's own host
+};
+
 /// Whether sync() looks for accesses of two ranks that are not ordered by a sync(): `.checking =
 /// ooc::check_conflicts`.
 enum class conflict_checking : std::uint8_t { off, on };
@@ -26,8 +32,8 @@ inline constexpr conflict_checking check_conflicts = conflict_checking::on;
 
 /// Every member may be left out: `{.fill = 1.0, .sparse = true}`.
 ///
-/// Chosen at creation and recorded with the file: order, tile (for file_order::tiled), stripes,
-/// fill, sparse, max_extent, permissions.  The others hold for this object only.
+/// Chosen at creation and recorded with the file: order, tile (for file_order::tiled), stripes (and
+/// with them the placement), fill, sparse, max_extent, permissions.  The others hold for this object only.
 template <class T>
 struct array_options {
   file_order order = file_order::row_major;
@@ -49,6 +55,15 @@ struct array_options {
 
   /// How the file is dealt out over I/O nodes; sf = 0: picked from shape and block.
   striping stripes = {};
+
+  /// On create, by_rank: stripes are as large as a part (ooc_array::local_box()) and lie so that each
+  /// rank's whole part is on a node of its own host, for one I/O server and one rank on each host of a
+  /// cluster.  Needs `group` and no `stripes`.  Stripes go round robin, so the nodes beside ranks 0, 1,
+  /// 2, ... must follow each other in the store, and begin again where there are more ranks than nodes;
+  /// where they do not, or where parts would end within tiles of the file, that is a usage_error
+  /// (errc::invalid_request) that says why, and nothing is made.  A resize() deals the parts out anew,
+  /// not the stripes, and so does opening by another number of ranks.
+  ooc::placement placement = ooc::placement::striped;
 
   /// The value of elements that were never written.  Default: all bytes zero.
   std::optional<T> fill = std::nullopt;

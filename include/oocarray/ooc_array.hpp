@@ -239,12 +239,12 @@ class ooc_array {
   /// The limit of resize().
   std::size_t max_extent() const { return core().max_extent(); }
 
-  /// Changes the first extent, up to max_extent().  Rows that are cut off are lost; new rows have
-  /// the fill value, also where the array had been longer before.  References into the rows that
-  /// stay remain valid.  Writes back first; throws what writeback() throws, and usage_error
-  /// (invalid_request) beyond max_extent or on an array that several ranks have open, (busy) while a
-  /// region is pinned; the extents are then as
-  /// they were, but rows that were to be cut off may be fill already.
+  /// Changes the first extent, up to max_extent(), collectively over options.group.  Rows that are
+  /// cut off are lost; new rows have the fill value, also where the array had been longer before.
+  /// References into the rows that stay remain valid.  Does what sync() does first, and the parts of
+  /// the ranks are dealt out anew.  Throws the same on all ranks: what sync() throws, and usage_error
+  /// (invalid_request) beyond max_extent, (busy) while a region is pinned, io_error (ENOSPC); the
+  /// extents are then as they were, but rows that were to be cut off may be fill already.
   void resize(std::size_t first_extent) {
     core().resize(first_extent);
     take_shape();
@@ -253,9 +253,10 @@ class ooc_array {
   // --- The ranks of options.group; without one, a single rank that has everything
 
   /// The part of this rank: whole rows (indices of the first dimension), about as many on every
-  /// rank, ending where blocks end if that leaves the parts even (to a quarter).  Parts of all ranks
-  /// are disjoint and make up the array; that of a rank may be empty.  A matter of shape, block and
-  /// number of ranks alone: arrays that agree in these have the same parts.
+  /// rank, ending where blocks end if that leaves the parts even (to a quarter); or, where the file's
+  /// stripes are whole rows and as even, one stripe on each rank (options.placement).  Parts of all ranks
+  /// are disjoint and make up the array; that of a rank may be empty.  A matter of shape, block, stripes
+  /// and number of ranks alone: arrays that agree in these have the same parts.
   box_type local_box() const { return part(core().rank()); }
   /// Its rows: `const auto [first, last] = a.local_rows();` for rows first <= i < last.
   std::pair<std::size_t, std::size_t> local_rows() const { return core().rows_of(core().rank()); }
@@ -404,6 +405,7 @@ class ooc_array {
                  .buffers = o.buffers,
                  .elements_per_buffer = o.elements_per_buffer,
                  .stripes = o.stripes,
+                 .placement = o.placement,
                  .fill = {},
                  .sparse = o.sparse,
                  .max_extent = o.max_extent,

@@ -48,6 +48,8 @@ class store {
   std::string uuid() const;
   /// Number of I/O nodes.
   std::uint32_t nodes() const noexcept;
+  /// The nodes on this host: all of a local store.  Throws io_error where one does not answer.
+  std::vector<std::uint32_t> near_nodes() const;
   /// Sum over the nodes.
   io_stats stats() const;
   /// One per node, in order.

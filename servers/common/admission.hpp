@@ -15,8 +15,8 @@ std::size_t open_sessions(const std::vector<std::shared_ptr<Session>>& sessions)
   return n;
 }
 
-/// True where another session may be added to fewer than `limit` open ones.  The first peer that has
-/// not said who it is gives way, so that strangers keep nobody out.
+/// True where another session may be added to fewer than `limit` open ones.  The first peer that
+/// has not said who it is gives way, so that strangers keep nobody out.
 template <class Session>
 bool make_room(const std::vector<std::shared_ptr<Session>>& sessions, std::size_t limit) {
   if (open_sessions(sessions) < limit) return true;

@@ -12,7 +12,8 @@ using wire::frame_header;
 
 namespace {
 
-constexpr std::uint64_t max_unsent = 2 * storage::io_part::max_bytes;  // not yet taken by the client
+// Bytes read and not yet taken by the client.
+constexpr std::uint64_t max_unsent = 2 * storage::io_part::max_bytes;
 
 }  // namespace
 

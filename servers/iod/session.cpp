@@ -166,10 +166,11 @@ void session::start_on_share(const frame_header& h, const wire::io_request& r) {
     case frame_kind::sync:
       return node.sync(r.file, r.turn, answer);
     default:
-      return node.verify(r.file, r.turn,
-                         [with = with_, id = h.id](const failure& f, storage::verify_report report) {
-                           with->reply(id, f, wire::encode(report));
-                         });
+      return node.verify(
+          r.file, r.turn,
+          [with = with_, id = h.id](const failure& f, const storage::verify_report& report) {
+            with->reply(id, f, wire::encode(report));
+          });
   }
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "oocarray/error.hpp"
+#include "runtime/alone.hpp"
 #include "runtime/array_entry.hpp"
 #include "runtime/array_geometry.hpp"
 #include "runtime/array_source.hpp"
@@ -19,23 +20,6 @@ namespace ooc::detail {
 namespace {
 
 using bytes = process_group::bytes;
-
-/// The group of an array that has none.
-class alone final : public process_group {
- public:
-  int rank() const noexcept override { return 0; }
-  int size() const noexcept override { return 1; }
-  void barrier(std::string_view) override {}
-  bytes broadcast(std::string_view, std::span<const std::byte> mine, int) override {
-    return {mine.begin(), mine.end()};
-  }
-  std::vector<bytes> all_gather(std::string_view, std::span<const std::byte> mine) override {
-    return {{mine.begin(), mine.end()}};
-  }
-  void all_reduce(std::string_view, std::span<std::uint64_t>, reduction) override {}
-  void exchange(std::string_view, std::span<const std::span<const std::byte>>,
-                std::span<const std::span<std::byte>>, std::shared_ptr<const void>) override {}
-};
 
 /// What a rank tells of its call.
 struct wish {

@@ -19,7 +19,6 @@
 #include "runtime/pager.hpp"
 #include "runtime/partition.hpp"
 #include "storage/store_core.hpp"
-#include "storage/stripe_choice.hpp"
 
 namespace ooc::detail {
 namespace {
@@ -60,6 +59,7 @@ array_core::array_core(runtime& rt, const ooc::store& s, std::string_view path,
     refuse(errc::invalid_request, "array '" + path_ +
                                       "': options.owner_computes needs options.group, whose ranks "
                                       "have parts of their own");
+  check_placement(r);
   if (group_)
     come_together(rt, r);
   else if (r.action == array_request::how::create)
@@ -68,9 +68,21 @@ array_core::array_core(runtime& rt, const ooc::store& s, std::string_view path,
     open_existing(rt, r);
 }
 
+void array_core::check_placement(const array_request& r) const {
+  if (r.action != array_request::how::create || r.options.placement != placement::by_rank) return;
+  if (!group_)
+    refuse(errc::invalid_request, "array '" + path_ +
+                                      "': placement::by_rank needs options.group, whose ranks have "
+                                      "parts to be placed");
+  if (r.options.stripes != striping{})
+    refuse(errc::invalid_request, "array '" + path_ +
+                                      "': options.stripes and placement::by_rank both say how the "
+                                      "file is dealt out; give one");
+}
+
 void array_core::make(runtime& rt, const array_request& r) {
   rt.pager().account_store(store_.core(), store_.core()->staging_bytes());
-  const array_plan plan = plan_new(path_, r, rt.pager().default_block_bytes());
+  const array_plan plan = plan_new(path_, r, rt.pager().default_block_bytes(), store_.nodes());
   // The segment comes first: a budget that is too small is refused before anything is made.
   set_up(rt, r, plan);
   make_file(r, plan);
@@ -108,12 +120,7 @@ void array_core::set_up(runtime& rt, const array_request& r, const array_plan& p
   o.writable = writable_;
   o.shared = r.options.shared || ranks() > 1;
   if (ranks() > 1) {
-    const part_blocks part = limit_to_part(g);
-    o.near = part.near;
-    if (owner_computes_) {
-      if (!log_) o.own = part.own;  // else the elements that are changed must be known
-      o.may_write = part.touched;
-    }
+    o.part = limit_to_part(g, plan.stripes);
     o.note_reads = log_ != nullptr;
   }
   segment_ = std::make_unique<detail::segment>(rt.pager(), std::move(o), *source_);
@@ -125,14 +132,7 @@ void array_core::make_file(const array_request& r, const array_plan& plan) {
   const array_geometry& g = plan.geometry;
   storage::new_file f;
   f.size = g.file_bytes();
-  f.striping = r.options.stripes;
-  if (f.striping.sf == 0) {
-    const auto nodes = static_cast<std::uint32_t>(core.nodes().size());
-    const bool rows = plan.description.tile.empty() && g.rank() > 1;
-    f.striping.sf = storage::choose_stripe(f.size, g.block_bytes(),
-                                           rows ? g.extents().back() * g.element_size() : 0,
-                                           f.striping.nn ? f.striping.nn : nodes);
-  }
+  f.striping = plan.stripes;
   f.sparse = r.options.sparse;
   f.fill = r.fill;
   f.array = plan.description;
@@ -357,67 +357,6 @@ pinned_region array_core::pin(box_view b, access_mode mode) const {
 void array_core::unpin(const pinned_region& r) const noexcept {
   segment_->unpin(r.blocks, r.mode);
   --pins_;
-}
-
-// --- size
-
-// A block at the array's edge holds less than it could, so what is in memory of the blocks at the
-// old and at the new edge must be read again once the edge has moved: the part that appears is
-// fill. Everything is written first, so a failure changes nothing of what is to stay; rows that
-// were to be cut off may be gone on those nodes that did it.
-void array_core::resize(std::size_t first_extent) {
-  check_writable("be resized");
-  if (ranks() > 1)
-    refuse(errc::invalid_request, "array '" + path_ +
-                                      "' is open on several ranks and cannot be resized; close it, "
-                                      "and resize it from one process");
-  const array_source::state_ptr old = source_->current();
-  const array_geometry& was = old->geometry;
-  if (first_extent == was.extents()[0]) return;
-  if (first_extent == 0 || first_extent > was.max_extent())
-    refuse(errc::invalid_request, "array '" + path_ + "': the first extent can be 1 to " +
-                                      std::to_string(was.max_extent()) + ", not " +
-                                      std::to_string(first_extent) +
-                                      "; the limit is options.max_extent at creation");
-  if (entry_->opened.meta.array.element_type.empty())
-    refuse(
-        errc::invalid_request,
-        "array '" + path_ + "': the file is not recorded as an array and cannot be resized as one");
-  check_unpinned("resize()");
-
-  throw_if(segment_->writeback());
-  clear_overwrite();
-  const array_geometry now = was.resized(first_extent);
-  const bool grows = now.extents()[0] > was.extents()[0];
-  if (grows) fill_padding();
-  std::vector<std::uint64_t> extents(now.extents().begin(), now.extents().end());
-  if (!grows) segment_->shrink(now.blocks());
-  try {
-    entry_->opened = store_.core()->resize(entry_->opened, now.file_bytes(), extents);
-  } catch (...) {
-    if (!grows) segment_->grow(was.blocks());
-    throw;
-  }
-  source_->set(now, entry_->opened.file);
-  if (grows) segment_->grow(now.blocks());
-
-  index_box edge = now.whole();
-  edge.lower[0] = std::min(was.extents()[0], now.extents()[0]) - 1;
-  segment_->invalidate(now.blocks_of(edge), true);
-}
-
-// A tiled file keeps whole tiles: rows that were cut off, or never existed, lie in the padding of
-// its last row of tiles and become visible as it grows.
-void array_core::fill_padding() {
-  const array_source::state_ptr now = source_->current();
-  const std::vector<byte_run> padding = now->geometry.file_padding();
-  if (padding.empty()) return;
-  std::vector<std::byte> bytes(padding.front().length);  // all are of one length
-  const std::vector<std::byte>& fill = entry_->opened.meta.fill;
-  if (!fill.empty())
-    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = fill[i % fill.size()];
-  for (const byte_run& run : padding)
-    throw_if(now->file->write(request::contiguous(run.offset, run.length), bytes.data()));
 }
 
 void array_core::close() {

@@ -115,6 +115,15 @@ class array_geometry {
   /// True if every element of block b, also one that lies in it in part, is in `box`.
   bool covers(block_index b, const index_box& box) const noexcept;
 
+  /// The fewest rows that lie together in the file, nothing else between them (1, or those of a
+  /// tile), and their bytes.
+  std::uint64_t rows_together() const noexcept {
+    return options_.file_tile.empty() ? 1 : file_.tile[0];
+  }
+  std::uint64_t bytes_together() const noexcept {
+    return options_.file_tile.empty() ? file_.stride[0] : file_.grid_stride[0];
+  }
+
   /// Bytes of a block that lie together in the file, in the middle of the array.
   std::uint64_t run_bytes() const noexcept;
 

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "oocarray/error.hpp"
+#include "storage/stripe_choice.hpp"
 
 namespace ooc::detail {
 namespace {
@@ -102,9 +103,21 @@ array_plan plan(const std::string& path, const array_request& r, storage::array_
   return {array_geometry(std::move(g)), std::move(d), asked ? std::max(asked, least_buffers) : 0};
 }
 
+/// As asked for; what was left out is chosen from shape and block.
+striping stripes_of(const array_plan& p, striping asked, std::uint32_t nodes) {
+  if (asked.sf != 0) return asked;
+  const array_geometry& g = p.geometry;
+  const bool rows = p.description.tile.empty() && g.rank() > 1;
+  asked.sf = storage::choose_stripe(g.file_bytes(), g.block_bytes(),
+                                    rows ? g.extents().back() * g.element_size() : 0,
+                                    asked.nn ? asked.nn : nodes);
+  return asked;
+}
+
 }  // namespace
 
-array_plan plan_new(const std::string& path, const array_request& r, std::uint64_t default_block) {
+array_plan plan_new(const std::string& path, const array_request& r, std::uint64_t default_block,
+                    std::uint32_t nodes) {
   storage::array_description d;
   d.element_type = r.element_type;
   d.element_size = r.element_size;
@@ -119,7 +132,9 @@ array_plan plan_new(const std::string& path, const array_request& r, std::uint64
     if (d.tile.empty())
       d.tile = default_tile(d.extents, d.element_size, wanted_block(path, r, default_block));
   }
-  return plan(path, r, std::move(d), default_block);
+  array_plan p = plan(path, r, std::move(d), default_block);
+  p.stripes = stripes_of(p, r.options.stripes, nodes);
+  return p;
 }
 
 array_plan plan_existing(const std::string& path, const array_request& r,
@@ -140,6 +155,7 @@ array_plan plan_existing(const std::string& path, const array_request& r,
                  std::to_string(r.element_size) + " bytes need " +
                  std::to_string(p.geometry.file_bytes()) + " bytes, and the file has " +
                  std::to_string(file.size));
+    p.stripes = file.striping;
     return p;
   }
   const std::string holds = "the file holds " + d.element_type + " elements of " +
@@ -155,7 +171,9 @@ array_plan plan_existing(const std::string& path, const array_request& r,
                std::to_string(r.rank));
   if (!r.extents.empty() && r.extents != d.extents)
     refuse(errc::type_mismatch, path, holds + "; asked for were extents " + to_string(r.extents));
-  return plan(path, r, std::move(d), default_block);
+  array_plan p = plan(path, r, std::move(d), default_block);
+  p.stripes = file.striping;
+  return p;
 }
 
 }  // namespace ooc::detail

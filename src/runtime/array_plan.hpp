@@ -16,10 +16,12 @@ struct array_plan {
   array_geometry geometry;
   storage::array_description description;  ///< of the file
   std::uint64_t buffers = 0;               ///< blocks in memory at most; 0: no limit
+  striping stripes = {};                   ///< of the file; nn == 0: all nodes
 };
 
-/// `default_block`: the runtime's, bytes.
-array_plan plan_new(const std::string& path, const array_request& r, std::uint64_t default_block);
+/// `default_block`: the runtime's, bytes; `nodes`: of the store.
+array_plan plan_new(const std::string& path, const array_request& r, std::uint64_t default_block,
+                    std::uint32_t nodes);
 
 /// Checks element type, rank and extents against those recorded (errc::type_mismatch).
 array_plan plan_existing(const std::string& path, const array_request& r,

@@ -43,8 +43,8 @@ class array_source : public block_source {
   void set(const array_geometry& g, file_ptr file);
   state_ptr current() const;
 
-  /// Only elements of `part` may be sent by store_changes(): another one is refused.  Before the first
-  /// transfer.
+  /// Only elements of `part` may be sent by store_changes(): another one is refused.  While nothing
+  /// is being stored.
   void set_part(const index_box& part) { part_ = part; }
 
   /// Where to note what store_changes() sends; may be null.  It must outlive the source.

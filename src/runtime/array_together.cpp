@@ -15,6 +15,7 @@
 #include "runtime/conflicts.hpp"
 #include "runtime/pager.hpp"
 #include "runtime/partition.hpp"
+#include "runtime/stripes_by_rank.hpp"
 #include "runtime/write_notices.hpp"
 #include "storage/entry_bytes.hpp"
 #include "storage/packed.hpp"
@@ -47,9 +48,28 @@ std::string call_text(const std::string& path, const array_request& r) {
   add("elements_per_buffer", o.elements_per_buffer);
   add("max_extent", o.max_extent);
   add("shared", o.shared);
+  if (creates) add("placement by_rank", o.placement == placement::by_rank);
   add("owner_computes", o.owner_computes);
   add("check_conflicts", o.checking == check_conflicts);
   return t;
+}
+
+using node_list = std::vector<std::uint64_t>;
+
+node_list near_nodes(const storage::store_core& core) {
+  const std::vector<std::uint32_t> all = core.near_nodes();
+  return {all.begin(), all.end()};
+}
+
+/// Of each rank, from what it told when it came.
+std::vector<node_list> near_ranks(const std::vector<bytes>& told) {
+  std::vector<node_list> all;
+  for (const bytes& b : told) {
+    storage::unpacker u(b);
+    u.number();
+    all.push_back(u.numbers());
+  }
+  return all;
 }
 
 }  // namespace
@@ -61,17 +81,23 @@ void array_core::come_together(runtime& rt, const array_request& r) {
   const bool creates = r.action == array_request::how::create;
   const auto mode = writable_ ? storage::open_mode::read_write : storage::open_mode::read;
   const std::string call = call_text(path_, r);
-  const std::vector<bytes> blocks = g.together(call, [&] {
+  const bool by_rank = creates && r.options.placement == placement::by_rank;
+  const std::vector<bytes> facts = g.together(call, [&] {
     rt.pager().account_store(store_.core(), core.staging_bytes());
-    return storage::packer().number(rt.pager().default_block_bytes()).take();
+    return storage::packer()
+        .number(rt.pager().default_block_bytes())
+        .numbers(by_rank ? near_nodes(core) : node_list{})
+        .take();
   });
-  const std::uint64_t block = storage::unpacker(blocks.front()).number();
+  const std::uint64_t block = storage::unpacker(facts.front()).number();
 
   // A rank whose budget is too small says so before anything is made.
   array_plan plan{array_geometry({.extents = {1}, .block_bytes = 4096}), {}, 0};
   if (creates)
     g.together("memory for " + call, [&] {
-      plan = plan_new(path_, r, block);
+      plan = plan_new(path_, r, block, store_.nodes());
+      if (by_rank)
+        plan.stripes = stripes_by_rank(path_, plan.geometry, near_ranks(facts), store_.nodes());
       set_up(rt, r, plan);
       return bytes{};
     });
@@ -116,17 +142,25 @@ std::pair<std::size_t, std::size_t> array_core::rows_of(int rank) const {
     throw usage_error(errc::invalid_request, "array '" + path_ + "': there is no rank " +
                                                  std::to_string(rank) + " among " +
                                                  std::to_string(ranks()));
-  const index_box part = part_of(source_->current()->geometry, static_cast<std::uint64_t>(rank),
-                                 static_cast<std::uint64_t>(ranks()));
+  const index_box part =
+      part_of(source_->current()->geometry, stripes(), static_cast<std::uint64_t>(rank),
+              static_cast<std::uint64_t>(ranks()));
   return {part.lower[0], part.upper[0]};
 }
 
 /// Tells the source what this rank may write to, and returns what that means for blocks.
-part_blocks array_core::limit_to_part(const array_geometry& g) {
+segment_part array_core::limit_to_part(const array_geometry& g, const striping& s) {
   const index_box part =
-      part_of(g, static_cast<std::uint64_t>(rank()), static_cast<std::uint64_t>(ranks()));
-  if (owner_computes_) source_->set_part(part);
-  return blocks_of_part(g, part);
+      part_of(g, s, static_cast<std::uint64_t>(rank()), static_cast<std::uint64_t>(ranks()));
+  const part_blocks blocks = blocks_of_part(g, part);
+  segment_part p;
+  p.near = blocks.near;
+  if (owner_computes_) {
+    source_->set_part(part);
+    if (!log_) p.own = blocks.own;  // else the elements that are changed must be known
+    p.may_write = blocks.touched;
+  }
+  return p;
 }
 
 void array_core::check_in_part(const index_box& box) const {

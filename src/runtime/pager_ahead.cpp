@@ -36,7 +36,7 @@ void pager::fetch_ahead(lock_type& l, const event& e) {
   wanted_.clear();
   s.streams.touched(e.block, s.blocks.load(std::memory_order_relaxed), limit, g, wanted_);
   // What lies beyond the neighbours' next rows others will change before it is needed here.
-  if (const block_range& near = s.options.near; near.contains(e.block))
+  if (const block_range& near = s.options.part.near; near.contains(e.block))
     std::erase_if(wanted_, [&](block_index b) { return !near.contains(b); });
   for (auto first = wanted_.begin(); first != wanted_.end();) {
     auto last = first + 1;

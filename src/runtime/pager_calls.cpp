@@ -267,6 +267,11 @@ void pager::advise(segment_state& s, access_pattern p) {
   s.streams.advise(p);
 }
 
+void pager::set_part(segment_state& s, const segment_part& part) {
+  guarded_lock g(memory_.mutex());
+  s.options.part = part;
+}
+
 // A block in memory is marked where its next write will fault, so that the mark is used up by it;
 // it counts if the block is evicted before.
 void pager::promise(segment_state& s, std::span<const block_range> which) {

@@ -23,8 +23,8 @@ bool refuse_write(const segment_state& s, block_index b) noexcept {
                               "part, which is in blocks %llu "
                               "to %llu (owner_computes)\n",
                               s.options.name.c_str(), static_cast<unsigned long long>(b),
-                              static_cast<unsigned long long>(s.options.may_write.first),
-                              static_cast<unsigned long long>(s.options.may_write.last));
+                              static_cast<unsigned long long>(s.options.part.may_write.first),
+                              static_cast<unsigned long long>(s.options.part.may_write.last));
   if (n > 0 &&
       ::write(2, text, std::min<std::size_t>(static_cast<std::size_t>(n), sizeof text - 1)) < 0) {
     // nobody left to tell

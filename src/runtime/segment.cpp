@@ -166,4 +166,9 @@ void segment::shrink(std::uint64_t blocks) {
   state_->blocks = blocks;
 }
 
+void segment::set_part(const segment_part& part) {
+  assert(state_->dirty == 0);
+  pager_.set_part(*state_, part);
+}
+
 }  // namespace ooc::detail

@@ -23,6 +23,13 @@ namespace ooc::detail {
 class pager;
 struct segment_state;
 
+/// Which blocks are whose, where several processes use a segment.
+struct segment_part {
+  block_range own = {};                 ///< nobody else writes to these, they are sent whole
+  block_range may_write = every_block;  ///< a write to another block is a fault of the program
+  block_range near = every_block;       ///< reading ahead that begins in here ends in here
+};
+
 struct segment_options {
   std::string name;                ///< for messages: the path of the file
   std::uint64_t block_bytes = 0;   ///< multiple of 4 KiB
@@ -31,10 +38,8 @@ struct segment_options {
   std::uint64_t max_resident = 0;  ///< blocks of this segment in memory at most; 0: no limit
   bool shared = false;             ///< other processes write to its blocks: send changes only
   bool writable = true;            ///< false: a write to the range is a fault of the program
-  block_range own = {};            ///< shared: nobody else writes to these, they are sent whole
-  block_range may_write = every_block;  ///< a write to another block is a fault of the program
+  segment_part part = {};
   bool note_reads = false;         ///< record which blocks are read: take_read()
-  block_range near = every_block;  ///< reading ahead that begins in here ends in here
 };
 
 class segment {
@@ -104,6 +109,8 @@ class segment {
   void grow(std::uint64_t blocks);
   /// Drops blocks at the end, dirty or not; the caller excludes other threads.
   void shrink(std::uint64_t blocks);
+  /// No block may be dirty; the caller excludes other threads.
+  void set_part(const segment_part& part);
 
  private:
   pager& pager_;

@@ -36,10 +36,10 @@ struct segment_state {
   std::size_t block_bytes() const noexcept { return options.block_bytes; }
   /// Others may write to block b: it needs a twin.
   bool twinned(block_index b) const noexcept {
-    return options.shared && !options.own.contains(b);
+    return options.shared && !options.part.own.contains(b);
   }
   bool may_write(block_index b) const noexcept {
-    return options.writable && options.may_write.contains(b);
+    return options.writable && options.part.may_write.contains(b);
   }
   std::byte* address(block_index b) const noexcept { return base + b * options.block_bytes; }
   block& at(block_index b) const noexcept { return table[b]; }

@@ -77,6 +77,9 @@ class faulty_io_service final : public io_service {
               std::function<void(const failure&, verify_report)> done) override;
   void list(std::function<void(const failure&, std::vector<file_id>)> done) override;
 
+  void is_near(std::function<void(const failure&, bool)> done) override {
+    inner_->is_near(std::move(done));
+  }
   std::string name() const override { return inner_->name(); }
   io_stats stats() const override { return inner_->stats(); }
   std::uint64_t staging_bytes() const override { return inner_->staging_bytes(); }

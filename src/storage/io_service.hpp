@@ -92,6 +92,9 @@ class io_service {
   /// The ids of all shares that the node holds, to find those without metadata.
   virtual void list(std::function<void(const failure&, std::vector<file_id>)> done) = 0;
 
+  /// Whether the node is on this host, so that no network lies between.
+  virtual void is_near(std::function<void(const failure&, bool)> done) = 0;
+
   /// Where the node is, for messages: a folder, or host:port.
   virtual std::string name() const = 0;
   virtual io_stats stats() const = 0;

@@ -31,6 +31,10 @@ std::uint32_t store::nodes() const noexcept {
   return static_cast<std::uint32_t>(core_->nodes().size());
 }
 
+std::vector<std::uint32_t> store::near_nodes() const {
+  return core_->near_nodes();
+}
+
 io_stats store::stats() const {
   io_stats sum;
   for (const io_stats& s : node_stats()) sum += s;

@@ -1,6 +1,7 @@
 #include "storage/store_core.hpp"
 
 #include <cerrno>
+#include <future>
 #include <limits>
 #include <utility>
 
@@ -161,6 +162,26 @@ void store_core::sweep() {
     e.ticket = metadata_->removal_ticket(id);
     remove_shares_of(*opened(std::move(e)).file);
   }
+}
+
+std::vector<std::uint32_t> store_core::near_nodes() const {
+  struct answer {
+    failure failed;
+    bool near = false;
+  };
+  std::vector<std::future<answer>> answers;
+  for (const auto& n : nodes_) {
+    auto told = std::make_shared<std::promise<answer>>();
+    answers.push_back(told->get_future());
+    n->is_near([told](const failure& f, bool near) { told->set_value({f, near}); });
+  }
+  std::vector<std::uint32_t> all;
+  for (std::uint32_t i = 0; i < answers.size(); ++i) {
+    const answer a = answers[i].get();
+    throw_if(a.failed);
+    if (a.near) all.push_back(i);
+  }
+  return all;
 }
 
 std::uint64_t store_core::staging_bytes() const {

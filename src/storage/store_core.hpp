@@ -63,6 +63,8 @@ class store_core {
   const striped_file::nodes& nodes() const noexcept { return nodes_; }
   const std::string& url() const noexcept { return url_; }
   const std::string& uuid() const noexcept { return uuid_; }
+  /// The nodes that are on this host, ascending.  Throws io_error where one does not answer.
+  std::vector<std::uint32_t> near_nodes() const;
   /// Bytes that all nodes together may hold for transfers.
   std::uint64_t staging_bytes() const;
 

@@ -7,11 +7,11 @@
 #include <catch2/catch.hpp>
 #include <optional>
 #include <span>
-#include <sstream>
 #include <thread>
 #include <tuple>
 #include <vector>
 
+#include "array/random_boxes.hpp"
 #include "array/random_source.hpp"
 #include "array/test_arrays.hpp"
 
@@ -70,16 +70,7 @@ class array_model {
     a_.emplace(*rt_, nodes_.handle(), "deep/er/array", create, extents_, options_);
   }
 
-  std::string describe() const {
-    std::ostringstream s;
-    s << element_type<T>::name() << " {";
-    for (std::size_t e : extents_) s << e << ",";
-    s << "} tile {";
-    for (std::size_t t : options_.tile) s << t << ",";
-    s << "} block " << options_.block << (options_.order == file_order::tiled ? " tiled" : " rows")
-      << " memory " << rt_->memory();
-    return s.str();
-  }
+  std::string describe() const { return testing::describe(extents_, options_, rt_->memory()); }
 
   void run(int operations) {
     for (int n = 0; n < operations; ++n) {
@@ -133,49 +124,29 @@ class array_model {
     for (std::size_t e : extents_) n *= e;
     return n;
   }
-  std::size_t linear(const coordinates& c) const {
-    std::size_t n = 0;
-    for (std::size_t k = 0; k < N; ++k) n = n * extents_[k] + c[k];
-    return n;
-  }
+  std::size_t linear(const coordinates& c) const { return linear_index<N>(c, extents_); }
   coordinates random_index() {
     coordinates c;
     for (std::size_t k = 0; k < N; ++k) c[k] = between(g_, 0, extents_[k] - 1);
     return c;
   }
-  box<N> random_box() {
-    box<N> b;
-    for (std::size_t k = 0; k < N; ++k) {
-      b.lower[k] = between(g_, 0, extents_[k]);
-      b.upper[k] = between(g_, b.lower[k], extents_[k]);
-      if (between(g_, 0, 2) == 0) b.lower[k] = 0, b.upper[k] = extents_[k];
-    }
-    return b;
-  }
+  box<N> random_box() { return testing::random_box<N>(g_, extents_); }
   template <class F>
   void for_each(const box<N>& b, F&& f) const {
-    if (b.empty()) return;
-    coordinates c = b.lower;
-    for (;;) {
-      f(c);
-      std::size_t k = N;
-      while (k-- > 0) {
-        if (++c[k] < b.upper[k]) break;
-        c[k] = b.lower[k];
-        if (k == 0) return;
-      }
-    }
+    for_each_element<N>(b, extents_, std::forward<F>(f));
   }
   void compare(const box<N>& b) const {
     const array& a = *a_;
     std::size_t wrong = 0;
-    for_each(b, [&](const coordinates& c) { wrong += !(chained(a, c) == plain_[linear(c)]); });
+    for_each(b, [&](const coordinates& c, std::size_t at) {
+      wrong += !(chained(a, c) == plain_[at]);
+    });
     INFO("step " << step_ << ", " << wrong << " elements differ in a box of " << b.size());
     REQUIRE(wrong == 0);
   }
   void write(const box<N>& b) {
-    for_each(b, [&](const coordinates& c) {
-      chained(*a_, c) = plain_[linear(c)] = value_of<T>(++serial_);
+    for_each(b, [&](const coordinates& c, std::size_t at) {
+      chained(*a_, c) = plain_[at] = value_of<T>(++serial_);
     });
   }
 
@@ -255,7 +226,7 @@ class array_model {
     if (b.empty()) return;
     if (between(g_, 0, 1)) return write(b);
     std::vector<coordinates> order;
-    for_each(b, [&](const coordinates& c) { order.push_back(c); });
+    for_each(b, [&](const coordinates& c, std::size_t) { order.push_back(c); });
     std::shuffle(order.begin(), order.end(), g_);
     for (const coordinates& c : order) a_->element(c) = plain_[linear(c)] = value_of<T>(++serial_);
   }
@@ -267,7 +238,7 @@ class array_model {
         const auto p = std::as_const(*a_).pin(b);
         std::vector<T> got, expected;
         for (const auto& row : p.rows()) got.insert(got.end(), row.begin(), row.end());
-        for_each(b, [&](const coordinates& c) { expected.push_back(plain_[linear(c)]); });
+        for_each(b, [&](const coordinates&, std::size_t at) { expected.push_back(plain_[at]); });
         REQUIRE(got == expected);
       } else {
         auto p = a_->pin(b);
@@ -275,7 +246,9 @@ class array_model {
         for (const auto& row : p.rows())
           for (T& v : row) v = value_of<T>(++n);
         if (between(g_, 0, 1)) a_->writeback();
-        for_each(b, [&](const coordinates& c) { plain_[linear(c)] = value_of<T>(++serial_); });
+        for_each(b, [&](const coordinates&, std::size_t at) {
+          plain_[at] = value_of<T>(++serial_);
+        });
       }
     } catch (const usage_error& e) {
       REQUIRE(e.code() == errc::budget_too_small);

@@ -12,6 +12,7 @@
 using namespace ooc;
 using testing::all_ranks;
 using testing::common_store;
+using testing::message_of;
 using group_ptr = std::shared_ptr<process_group>;
 using vector_of_doubles = ooc_array<double, 1>;
 
@@ -28,18 +29,6 @@ runtime_options small(unsigned read_ahead = 1) {
 
 array_options<double> with(const group_ptr& g, bool owner_computes = false) {
   return {.block = 4096, .replace = true, .group = g, .owner_computes = owner_computes};
-}
-
-/// Runs f, which must throw E, and returns its text.
-template <class E, class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const E& e) {
-    return e.what();
-  }
-  FAIL("nothing was thrown");
-  return {};
 }
 
 /// Whether f() becomes true: bytes are counted when a load has been started, which may be a little
@@ -227,12 +216,9 @@ TEST_CASE("a load that ends after sync is dropped where another rank wrote meanw
   const store plain = common_store();
   // This rank's view of the same store.
   std::vector<std::shared_ptr<testing::late_reads>> late;
-  storage::striped_file::nodes nodes;
-  for (const auto& node : plain.core()->nodes())
-    nodes.push_back(late.emplace_back(std::make_shared<testing::late_reads>(node)));
-  const store s(std::make_shared<storage::store_core>(
-      plain.url(), plain.uuid(),
-      std::shared_ptr<storage::metadata_service>(plain.core(), &plain.core()->metadata()), nodes));
+  const store s = testing::with_nodes(plain, [&](const auto& node) {
+    return late.emplace_back(std::make_shared<testing::late_reads>(node));
+  });
   vector_of_doubles a(rt, s, "late/a", create, {8 * page}, with(g));
   const bool reader = g->rank() != 0;
   if (reader) {

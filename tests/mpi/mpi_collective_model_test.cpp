@@ -6,8 +6,8 @@
 // taken.
 #include <catch2/catch.hpp>
 #include <cstdlib>
-#include <sstream>
 
+#include "array/random_boxes.hpp"
 #include "array/test_arrays.hpp"
 #include "mpi/ranks.hpp"
 #include "oocarray/ooc_array.hpp"
@@ -52,16 +52,7 @@ class program {
     plain_.assign(a_->size(), T{});
   }
 
-  std::string describe() const {
-    std::ostringstream s;
-    s << element_type<T>::name() << " {";
-    for (const std::size_t e : extents_) s << e << ",";
-    s << "} tile {";
-    for (const std::size_t t : options_.tile) s << t << ",";
-    s << "} block " << options_.block << (options_.order == file_order::tiled ? " tiled" : "")
-      << (options_.owner_computes ? " owner_computes" : "") << " memory " << rt_->memory();
-    return s.str();
-  }
+  std::string describe() const { return testing::describe(extents_, options_, rt_->memory()); }
 
   void run(int steps) {
     for (step_ = 0; step_ < steps; ++step_) {
@@ -81,14 +72,10 @@ class program {
   }
 
  private:
-  box<N> random_box() {
-    box<N> b;
-    for (std::size_t k = 0; k < N; ++k) {
-      b.lower[k] = between(g_, 0, extents_[k]);
-      b.upper[k] = between(g_, b.lower[k], extents_[k]);
-      if (between(g_, 0, 2) == 0) b.lower[k] = 0, b.upper[k] = extents_[k];
-    }
-    return b;
+  box<N> random_box() { return testing::random_box<N>(g_, extents_); }
+  template <class F>
+  void for_each(const box<N>& b, F&& f) const {
+    testing::for_each_element<N>(b, extents_, std::forward<F>(f));
   }
 
   /// A box for each rank: neighbours along one dimension of a random box, or nothing.
@@ -107,23 +94,6 @@ class program {
     }
     std::shuffle(boxes.begin(), boxes.end(), g_);
     return boxes;
-  }
-
-  template <class F>
-  void for_each(const box<N>& b, F&& f) const {
-    if (b.empty()) return;
-    coordinates<N> c = b.lower;
-    for (;;) {
-      std::size_t linear = 0;
-      for (std::size_t k = 0; k < N; ++k) linear = linear * extents_[k] + c[k];
-      f(c, linear);
-      std::size_t k = N;
-      while (k-- > 0) {
-        if (++c[k] < b.upper[k]) break;
-        c[k] = b.lower[k];
-        if (k == 0) return;
-      }
-    }
   }
 
   void write_together() {

@@ -13,6 +13,7 @@ using namespace ooc;
 using Catch::Contains;
 using testing::all_ranks;
 using testing::common_store;
+using testing::message_of;
 using matrix = ooc_array<double, 2>;
 
 namespace {
@@ -27,17 +28,6 @@ runtime_options small(unsigned blocks = 64) {
 
 array_options<double> with(const group_ptr& g) {
   return {.block = 4096, .replace = true, .group = g};
-}
-
-template <class E, class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const E& e) {
-    return e.what();
-  }
-  FAIL("nothing was thrown");
-  return {};
 }
 
 /// The columns of this rank, cyclic: `width` of them, between those of the others.

@@ -1,12 +1,13 @@
 // Random programs on several ranks against one plain array that every rank keeps.
 //
 // All ranks draw the same numbers, so each knows what every other does: which boxes each writes in
-// an epoch (elements are given to whoever asks first), and how the epoch ends.  A rank reads any
+// an epoch (elements are given to whoever asks first), and how the epoch ends: by sync(), in the
+// papers' form, or by resize().  A rank reads any
 // element that no other rank writes in the epoch, and compares.
 #include <catch2/catch.hpp>
 #include <cstdlib>
-#include <sstream>
 
+#include "array/random_boxes.hpp"
 #include "array/test_arrays.hpp"
 #include "mpi/ranks.hpp"
 #include "oocarray/ooc_array.hpp"
@@ -45,6 +46,7 @@ class program {
       }
       options_.tile.back() *= std::bit_ceil(std::max<std::size_t>(1, room / 8));
     }
+    if (between(g_, 0, 1) == 0) options_.max_extent = extents_[0] + between(g_, 0, extents_[0] + 3);
     options_.replace = true;
     options_.group = group_;
     runtime_options o;
@@ -56,16 +58,7 @@ class program {
     writer_.resize(a_->size());
   }
 
-  std::string describe() const {
-    std::ostringstream s;
-    s << element_type<T>::name() << " {";
-    for (const std::size_t e : extents_) s << e << ",";
-    s << "} tile {";
-    for (const std::size_t t : options_.tile) s << t << ",";
-    s << "} block " << options_.block << (options_.order == file_order::tiled ? " tiled" : "")
-      << (options_.owner_computes ? " owner_computes" : "") << " memory " << rt_->memory();
-    return s.str();
-  }
+  std::string describe() const { return testing::describe(extents_, options_, rt_->memory()); }
 
   void run(int epochs) {
     for (int e = 0; e < epochs; ++e) {
@@ -89,31 +82,10 @@ class program {
     std::uint64_t salt;
   };
 
-  box<N> random_box() {
-    box<N> b;
-    for (std::size_t k = 0; k < N; ++k) {
-      b.lower[k] = between(g_, 0, extents_[k]);
-      b.upper[k] = between(g_, b.lower[k], extents_[k]);
-      if (between(g_, 0, 3) == 0) b.lower[k] = 0, b.upper[k] = extents_[k];
-    }
-    return b;
-  }
-
+  box<N> random_box() { return testing::random_box<N>(g_, extents_); }
   template <class F>
   void for_each(const box<N>& b, F&& f) const {
-    if (b.empty()) return;
-    coordinates<N> c = b.lower;
-    for (;;) {
-      std::size_t linear = 0;
-      for (std::size_t k = 0; k < N; ++k) linear = linear * extents_[k] + c[k];
-      f(c, linear);
-      std::size_t k = N;
-      while (k-- > 0) {
-        if (++c[k] < b.upper[k]) break;
-        c[k] = b.lower[k];
-        if (k == 0) return;
-      }
-    }
+    testing::for_each_element<N>(b, extents_, std::forward<F>(f));
   }
 
   /// What every rank will do, and who may write which element.
@@ -143,7 +115,8 @@ class program {
       }
       steps_.push_back(s);
     }
-    with_sync_ = between(g_, 0, 4) != 0;
+    const std::uint64_t end = between(g_, 0, 5);
+    ending_ = end == 0 ? ending::papers : end == 1 ? ending::resize : ending::sync;
   }
 
   void work() {
@@ -171,13 +144,26 @@ class program {
   }
 
   void end_of_epoch() {
-    if (with_sync_) {
-      a_->sync();
-      return;
+    switch (ending_) {
+      case ending::sync:
+        a_->sync();
+        break;
+      case ending::papers:
+        a_->writeback();
+        MPI_Barrier(MPI_COMM_WORLD);
+        a_->invalidate();
+        break;
+      case ending::resize: {
+        const std::size_t rows = between(g_, 1, a_->max_extent());
+        a_->resize(rows);
+        plain_.resize(plain_.size() / extents_[0] * rows);
+        extents_[0] = rows;
+        REQUIRE(a_->extents() == extents_);
+        writer_.assign(plain_.size(), -1);
+        compare(a_->whole());
+        group_->barrier("all have compared");  // who is ahead may write what others still read
+      }
     }
-    a_->writeback();
-    MPI_Barrier(MPI_COMM_WORLD);
-    a_->invalidate();
   }
 
   void compare(const box<N>& b) {
@@ -199,7 +185,7 @@ class program {
   std::vector<T> plain_;
   std::vector<int> writer_;  ///< rank that writes the element in this epoch; -1: nobody
   std::vector<step> steps_;
-  bool with_sync_ = true;
+  enum class ending { sync, papers, resize } ending_ = ending::sync;
   std::optional<array> a_;
   int epoch_ = 0;
 };

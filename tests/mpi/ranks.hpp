@@ -1,6 +1,7 @@
 // What tests on several ranks share: the group, the store, one seed for all ranks.
 #pragma once
 
+#include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -9,6 +10,7 @@
 
 #include "oocarray/mpi.hpp"
 #include "oocarray/store.hpp"
+#include "storage/store_core.hpp"
 
 namespace ooc::testing {
 
@@ -27,5 +29,28 @@ inline std::mt19937_64 common_source(std::uint64_t salt) {
 /// The store of all ranks, with two nodes.  Made by the first call of it, which is collective, and
 /// removed by rank 0 at the end.  OOC_TEST_STORE names another one (a cluster's), whose files stay.
 ooc::store common_store();
+
+/// `s` with its nodes behind others, as this rank sees it: `wrapped(node)` for each.
+template <class F>
+ooc::store with_nodes(const ooc::store& s, F&& wrapped) {
+  storage::striped_file::nodes nodes;
+  for (const auto& node : s.core()->nodes()) nodes.push_back(wrapped(node));
+  return ooc::store(std::make_shared<storage::store_core>(
+      s.url(), s.uuid(),
+      std::shared_ptr<storage::metadata_service>(s.core(), &s.core()->metadata()),
+      std::move(nodes)));
+}
+
+/// Runs f, which must throw E, and returns its text.
+template <class E, class F>
+std::string message_of(F&& f) {
+  try {
+    f();
+  } catch (const E& e) {
+    return e.what();
+  }
+  FAIL("nothing was thrown");
+  return {};
+}
 
 }  // namespace ooc::testing

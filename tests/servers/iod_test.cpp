@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <map>
 
+#include "servers/faulty_proxy.hpp"
 #include "servers/iod_fixture.hpp"
 #include "storage/modelled_file.hpp"
 
@@ -68,7 +69,7 @@ TEST_CASE("a request of many parts arrives whole, through several addresses too"
   temporary_folder place;
   const std::string unix_address = "unix:" + (place.path() / "iod").string();
   for (const auto& listen : std::vector<std::vector<std::string>>{
-           {"127.0.0.1:0"}, {unix_address}, {"127.0.0.1:0", "127.0.0.2:0", unix_address}}) {
+           {"127.0.0.1:0"}, {unix_address}, {"127.0.0.1:0", "127.0.0.2:0"}}) {
     served_node s(listen);
     constexpr std::uint64_t size = 21'000'001;
     const auto shape = s.shape(3, size, {0, 2, 8192});
@@ -171,4 +172,66 @@ TEST_CASE("a server that comes back is used again, and what was under way is don
   }
   breaker.join();
   CHECK(rounds > 0);
+}
+
+namespace {
+
+bool is_near(io_service& n) {
+  std::promise<bool> told;
+  n.is_near([&](const failure& f, bool near) { told.set_value(!f && near); });
+  return told.get_future().get();
+}
+
+}  // namespace
+
+TEST_CASE("a server on this host is reached by its Unix socket, which the network is spared") {
+  const test_signer signer;
+  temporary_folder folder, place;
+  const std::string local = "unix:" + (place.path() / "iod").string();
+  running_iod server(signer, folder.path(), {"127.0.0.1:0", local});
+  const std::string tcp = server.addresses().front();
+  faulty_proxy network(tcp, {}, 1);
+  const auto node = open_remote_node(client_options({network.address(), local}));
+  CHECK(is_near(*node));
+  constexpr std::uint64_t size = 1 << 20;
+  const auto shape = with_ticket(make_shape(1, {0, 1, 65536}, size), signer.ticket(1));
+  REQUIRE_FALSE(create(*node, shape));
+  const bytes data = pattern(size);
+  bytes back(size);
+  const auto write_and_read = [&] {
+    CHECK_FALSE(write(*node, shape, 0, request::contiguous(0, size), data.data()));
+    CHECK_FALSE(read(*node, shape, 0, request::contiguous(0, size), back.data()));
+  };
+  // Until both connections are made, the one that is there is used.
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  for (std::uint64_t before = ~std::uint64_t{0};
+       before != network.bytes() && std::chrono::steady_clock::now() < end;) {
+    before = network.bytes();
+    write_and_read();
+  }
+  const std::uint64_t before = network.bytes();
+  for (int i = 0; i < 10; ++i) write_and_read();
+  CHECK(network.bytes() == before);
+  CHECK(back == data);
+}
+
+TEST_CASE("an address at which another node of the store answers is not used") {
+  const test_signer signer;
+  temporary_folder mine, others, place;
+  // On a cluster, the same path is another server's socket on every host.
+  const std::string path = "unix:" + (place.path() / "iod").string();
+  iod::iod_options second;
+  second.node = 1;
+  running_iod here(signer, others.path(), {path});
+  running_iod there(signer, mine.path(), {"127.0.0.1:0"}, second);
+  auto o = client_options({path, there.addresses().front()});
+  o.index = 1;
+  const auto node = open_remote_node(o);
+  const auto shape = with_ticket(make_shape(1, {0, 1, 65536}, 10000), signer.ticket(1));
+  REQUIRE_FALSE(create(*node, shape));
+  const bytes data = pattern(10000);
+  for (int i = 0; i < 50; ++i)
+    CHECK_FALSE(write(*node, shape, 0, request::contiguous(0, 10000), data.data()));
+  CHECK(here.server().statistics().io.write_requests == 0);
+  CHECK(there.server().statistics().io.write_requests == 50);
 }

@@ -1,8 +1,8 @@
 // A folder with little space, for tests of full disks.
 //
 // A tmpfs of 4 MiB in a mount namespace of a child process, in a user namespace too where the tests
-// do not run as root.  Where the system allows neither, a limit on file sizes in the child (EFBIG in
-// place of ENOSPC); nothing is skipped.
+// do not run as root.  Where the system allows neither, a limit on file sizes in the child (EFBIG
+// in place of ENOSPC); nothing is skipped.
 #pragma once
 
 #include <sched.h>

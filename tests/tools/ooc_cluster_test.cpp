@@ -110,7 +110,8 @@ TEST_CASE("names are served while an I/O server is down; its data come when it i
   sh.on("mv a d/b");
   sh.on("attr set d/b unit kelvin");
   CHECK(contains(sh.on("stat d/b"), "kelvin"));
-  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(20));  // of 30 that calls have
+  // Calls that wait for a server have 30 s.
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(20));
 
   std::future<outcome> exported = std::async(std::launch::async, [&] {
     return sh.run("--store " + sh.served.url() + " export --format raw d/b c");
@@ -247,4 +248,29 @@ TEST_CASE("servers on several hosts are started and stopped through a launcher")
   write(sh.folder / "bad", "a metad /x\nb iod /y\n");
   sh.refused("up --hosts bad --launcher false", "host a");
   sh.refused("up --hosts bad --launcher srun", "--dir");
+}
+
+TEST_CASE("a Unix socket that is another server's on this host is no reason to wait") {
+  shell sh;
+  // As seen from n1: n2's server has its socket at the same path, on its own host.
+  const std::string sock = "unix:" + (sh.folder / "iod.sock").string();
+  const std::string head = "127.0.0.1:" + free_port(), n1 = "127.0.0.1:" + free_port(),
+                    n2 = "127.0.0.1:" + free_port();
+  const fs::path launcher = sh.folder / "launcher";
+  write(launcher, "#!/bin/sh\nif [ $1 = n2 ]; then elsewhere='s#--listen unix:#--announce " + n2 +
+                      " --announce unix:#'; fi\nshift\n"
+                      "exec sh -c \"$(printf '%s' \"$*\" | sed \"$elsewhere\")\"\n");
+  fs::permissions(launcher, fs::perms::owner_all);
+  write(sh.folder / "hosts", "head metad " + (sh.folder / "head").string() + " " + head +
+                                 "\nn1 iod " + (sh.folder / "n1").string() + " " + n1 + " " + sock +
+                                 "\nn2 iod " + (sh.folder / "n2").string() + " " + n2 + " " + sock +
+                                 "\n");
+  const std::string options =
+      " --hosts hosts --launcher " + launcher.string() + " --ooc " OOC_COMMAND;
+  sh.ok("up" + options);
+  const std::string pulses = sh.ok("ping ooc://" + head);
+  CHECK(contains(pulses, "iod 0  " + sock));
+  CHECK(contains(pulses, "iod 1  " + n2));
+  CHECK_FALSE(contains(pulses, "iod 1  " + sock));
+  sh.ok("down" + options);
 }

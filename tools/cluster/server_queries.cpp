@@ -46,12 +46,22 @@ server_connection connected(const std::string& address, wire::server_role wanted
   return c;
 }
 
-/// Pings `p`, then asks `version` for what the server says of itself.
-template <class Version>
-pulse ping(pulse p, wire::server_role wanted, const std::string& uuid, const asker& who,
-           Version&& version) {
+/// The same to I/O server `node`.
+server_connection connected_to_node(const std::string& address, std::uint32_t node,
+                                    const std::string& uuid, const asker& who) {
+  server_connection c = connected(address, wire::server_role::io, uuid, who);
+  if (c.server().node != node)
+    throw io_error(std::make_error_code(std::errc::address_not_available),
+                   "node " + std::to_string(c.server().node) + " of the store answers there");
+  return c;
+}
+
+/// Pings `p` on the connection that `connect` makes, then asks `version` for what the server says of
+/// itself.
+template <class Connect, class Version>
+pulse ping(pulse p, const asker& who, Connect&& connect, Version&& version) {
   try {
-    server_connection c = connected(p.address, wanted, uuid, who);
+    server_connection c = connect();
     for (int i = 0; i < 3; ++i) {
       const auto start = steady_clock::now();
       good(c.ask(frame_kind::ping, {}, until(who)));
@@ -106,9 +116,9 @@ pulse ping_metadata(const std::string& metadata, const asker& who) {
   pulse p;
   p.name = "metad";
   p.address = metadata;
-  return ping(std::move(p), wire::server_role::metadata, {}, who, [&](server_connection&) {
-    return metadata_client(metadata, who).statistics().version;
-  });
+  return ping(
+      std::move(p), who, [&] { return connected(metadata, wire::server_role::metadata, {}, who); },
+      [&](server_connection&) { return metadata_client(metadata, who).statistics().version; });
 }
 
 pulse ping_node(std::uint32_t node, const std::string& address, const std::string& store_uuid,
@@ -116,9 +126,26 @@ pulse ping_node(std::uint32_t node, const std::string& address, const std::strin
   pulse p;
   p.name = "iod " + std::to_string(node);
   p.address = address;
-  return ping(std::move(p), wire::server_role::io, store_uuid, who,
-              [&](server_connection& c) { return statistics_of(c, who).version; });
+  return ping(
+      std::move(p), who, [&] { return connected_to_node(address, node, store_uuid, who); },
+      [&](server_connection& c) { return statistics_of(c, who).version; });
 }
+
+namespace {
+
+/// Without Unix sockets that lead nowhere from here, to servers that answer elsewhere: those sockets
+/// are for the programs of their own hosts.
+std::vector<pulse> without_others_sockets(const std::vector<pulse>& all) {
+  std::vector<pulse> left;
+  for (const pulse& p : all) {
+    const auto answers = [&](const pulse& other) { return other.up && other.name == p.name; };
+    if (p.up || !p.address.starts_with("unix:") || std::ranges::none_of(all, answers))
+      left.push_back(p);
+  }
+  return left;
+}
+
+}  // namespace
 
 std::vector<pulse> ping_all(const std::string& metadata, const asker& who) {
   std::vector<pulse> all{ping_metadata(metadata, who)};
@@ -141,15 +168,15 @@ std::vector<pulse> ping_all(const std::string& metadata, const asker& who) {
       }));
   }
   for (auto& one : asked) all.push_back(one.get());
-  return all;
+  return without_others_sockets(all);
 }
 
-wire::node_statistics ask_statistics(const storage::node_info& node, const std::string& store_uuid,
-                                     const asker& who) {
+wire::node_statistics ask_statistics(std::uint32_t index, const storage::node_info& node,
+                                     const std::string& store_uuid, const asker& who) {
   std::string why = "it has never registered with the metadata server";
   for (const std::string& address : node.addresses) {
     try {
-      server_connection c = connected(address, wire::server_role::io, store_uuid, who);
+      server_connection c = connected_to_node(address, index, store_uuid, who);
       return statistics_of(c, who);
     } catch (const error& e) {
       why = address + ": " + e.what();

@@ -44,11 +44,12 @@ pulse ping_metadata(const std::string& metadata, const asker& who);
 pulse ping_node(std::uint32_t node, const std::string& address, const std::string& store_uuid,
                 const asker& who);
 /// Every server at every one of its addresses, all at once.  One that has never registered is down.
+/// A Unix socket of another host is left out where its server answers at another address.
 /// Without the metadata server nothing is known of the others: it is the only one listed.
 std::vector<pulse> ping_all(const std::string& metadata, const asker& who);
 
-/// What an I/O server says of itself, asked at the first of its addresses that answers.
-wire::node_statistics ask_statistics(const storage::node_info& node, const std::string& store_uuid,
-                                     const asker& who);
+/// What I/O server `index` says of itself, asked at the first of its addresses that answers.
+wire::node_statistics ask_statistics(std::uint32_t index, const storage::node_info& node,
+                                     const std::string& store_uuid, const asker& who);
 
 }  // namespace ooc::cluster

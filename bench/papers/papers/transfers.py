@@ -14,27 +14,36 @@ PORT = 7600
 
 class Disks:
     """What is transferred to each of the hosts `names`: a file of `size` bytes in its own folder, and the
-    same on the host of `remote` with the same number, in its folder and in the store on its node."""
+    same on the host of `remote` with the same number, in its folder and in the store on its node.
+
+    The files have the size that is transferred: the kernel reads ahead, and far.  A context manager."""
 
     def __init__(self, context, hosts, store, names, remote, size):
         self._context, self._hosts, self._store = context, hosts, store
-        self._names, self._remote = names, remote
+        self._names, self._remote, self._size = names, remote, size
         self._folder = context.scratch("transfers")
         self._program = context.program("bench/papers/transfers")
-        try:
-            self._make(size)
-        except BaseException:
-            self.drop()
-            raise
 
-    def _make(self, size):
+    def __enter__(self):
+        try:
+            self._make()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self._context.drop(self._folder)
+        return False
+
+    def _make(self):
         """The sources, by the head, whose disk is not limited."""
         orders = []
         for i, both in enumerate(zip(self._names, self._remote)):
             for name in both:
                 (self._folder / name).mkdir()
-                orders.append(["make", self._source(name), size, self._place(i)])
-            orders.append(["upload", self._store.url, self._stored(i), size, self._place(i), i])
+                orders.append(["make", self._source(name), self._size, self._place(i)])
+            orders.append(["upload", self._store.url, self._stored(i), self._size, self._place(i), i])
         for process in [self._hosts["head"].popen([self._program, *order]) for order in orders]:
             if process.wait(timeout=600):
                 raise RuntimeError("the files to transfer could not be made; the program says why above")
@@ -43,9 +52,8 @@ class Disks:
     def _place(i):
         return i << 40
 
-    @staticmethod
-    def _stored(i):
-        return f"/source-{i}"
+    def _stored(self, i):
+        return f"/{self._size}-{i}"
 
     def _source(self, name):
         return self._folder / name / "source"
@@ -76,21 +84,17 @@ class Disks:
         forget(self._folder)
         forget(self._store.folder)
 
-    def drop(self):
-        self._context.drop(self._folder)
-
-
-def transfer(workers, size):
-    """All workers at once; bytes a second of all together.  The copies are compared afterwards: the worker
-    that finds a difference ends, which raises RuntimeError."""
-    for worker in workers:
-        worker.order(f"copy {size}")
-    times = [worker.answer() for worker in workers]
-    for worker in workers:
-        worker.order(f"check {size}")
-    for worker in workers:
-        worker.answer()
-    return size * len(workers) / (max(end for _, end in times) - min(begin for begin, _ in times))
+    def transfer(self, workers):
+        """All of them copy at once; bytes a second of all together.  The copies are compared afterwards: a
+        worker that finds a difference ends, which raises RuntimeError."""
+        for worker in workers:
+            worker.order(f"copy {self._size}")
+        times = [worker.answer() for worker in workers]
+        for worker in workers:
+            worker.order(f"check {self._size}")
+        for worker in workers:
+            worker.answer()
+        return self._size * len(workers) / (max(end for _, end in times) - min(begin for begin, _ in times))
 
 
 def round_trips(worker, size, seconds):

@@ -34,7 +34,7 @@ struct array_entry;
 struct array_plan;
 struct block_range;
 struct index_box;
-struct part_blocks;
+struct segment_part;
 
 enum class memory_layout : std::uint8_t { right, tiled };
 
@@ -142,7 +142,8 @@ class array_core {
   void make(runtime& rt, const array_request& r);
   void open_existing(runtime& rt, const array_request& r);
   void come_together(runtime& rt, const array_request& r);
-  part_blocks limit_to_part(const array_geometry& g);
+  void check_placement(const array_request& r) const;
+  segment_part limit_to_part(const array_geometry& g, const striping& s);
   void check_unpinned(const char* operation) const;
   void check_in_part(const index_box& box) const;
   void note_read(const std::byte* element, std::size_t bytes) const;
@@ -152,6 +153,9 @@ class array_core {
   index_box checked(box_view b, const char* operation) const;
   void set_up(runtime& rt, const array_request& r, const array_plan& plan);
   void make_file(const array_request& r, const array_plan& plan);
+  void check_resizable(std::size_t first_extent) const;
+  void resize_file(process_group& group, const std::string& call, const array_geometry& now,
+                   bool grows);
   void fill_padding();
 
   std::string path_;

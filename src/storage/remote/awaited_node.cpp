@@ -169,6 +169,11 @@ class awaited_node final : public io_service {
     submit([done](const failure& f) { done(f, {}); }, [=](io_service& n) { n.list(done); });
   }
 
+  void is_near(std::function<void(const failure&, bool)> done) override {
+    submit([done](const failure& f) { done(f, false); },
+           [=](io_service& n) { n.is_near(done); });
+  }
+
   std::string name() const override {
     const auto node = arrival_->node();
     return node ? node->name() : arrival_->name();

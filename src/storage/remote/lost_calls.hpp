@@ -1,5 +1,5 @@
-// Calls whose connection has ended.  They wait until the server has confirmed, on another connection,
-// that it will do nothing more for them: that is a fence.
+// Calls whose connection has ended.  They wait until the server has confirmed, on another
+// connection, that it will do nothing more for them: that is a fence.
 //
 // One fence at a time, for all connections that were lost until then.  Guarded by the mutex of the
 // node_client it belongs to.
@@ -17,7 +17,9 @@ class lost_calls {
  public:
   using connections = std::vector<std::uint64_t>;
 
-  void add(call_ptr c, std::uint64_t connection) { waiting_.emplace_back(std::move(c), connection); }
+  void add(call_ptr c, std::uint64_t connection) {
+    waiting_.emplace_back(std::move(c), connection);
+  }
   /// What a fence must name now; it counts as under way until end_fence().  Empty: nobody waits for
   /// one, or one is under way.
   connections begin_fence();

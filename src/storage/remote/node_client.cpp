@@ -27,6 +27,10 @@ std::uint64_t weight(const remote_call& c) {
   return 4096 + (c.what.range.count ? c.what.range.count : c.what.wanted->bytes());
 }
 
+bool is_unix(std::string_view address) {
+  return address.starts_with("unix:");
+}
+
 failure failure_of(const remote_call& c, std::string_view body) {
   try {
     return wire::decode_failure(body);
@@ -81,13 +85,25 @@ void node_client::submit(const call_ptr& c, std::vector<piece> pieces) {
   place(std::move(held), c, std::move(pieces));
 }
 
+std::size_t node_client::ways() const {
+  const std::lock_guard held(mutex_);
+  std::size_t by_network = 0;
+  for (std::size_t i = 0; i < links_.size(); ++i) {
+    if (links_[i].shortest) return 1;
+    by_network += !is_unix(channels_[i]->address());
+  }
+  return std::max<std::size_t>(by_network, 1);
+}
+
 // What the channels say.
 
 void node_client::channel_up(std::size_t channel, std::uint32_t number,
-                             std::shared_ptr<wire::frame_sender> sender) {
+                             std::shared_ptr<wire::frame_sender> sender, bool near) {
+  if (near) near_ = true;
   {
     const std::lock_guard held(mutex_);
-    links_[channel] = {number, std::move(sender), 0, clock::now()};
+    links_[channel] = {number, std::move(sender), 0, clock::now(),
+                       is_unix(channels_[channel]->address())};
     last_trouble_.clear();
   }
   fence_lost();
@@ -155,7 +171,7 @@ asio::awaitable<void> node_client::frame_came(std::size_t channel, wire::frame_r
 node_client::link* node_client::best_link() {
   link* best = nullptr;
   for (link& l : links_)
-    if (l.number != 0 && (best == nullptr || l.outstanding < best->outstanding)) best = &l;
+    if (l.number != 0 && (best == nullptr || l.better_than(*best))) best = &l;
   return best;
 }
 
@@ -169,7 +185,7 @@ void node_client::place(lock held, const call_ptr& c, std::vector<piece> pieces)
     return;
   }
   for (std::size_t i = 0; i < links_.size(); ++i)
-    if (links_[i].number == 0) channels_[i]->wake();
+    if (links_[i].number == 0 && !l->shortest) channels_[i]->wake();
   c->connection = l->number;
   l->outstanding += weight(*c);
   const auto sender = l->sender;

@@ -13,6 +13,7 @@
 // A thread of its own runs the connections and calls most completions.
 #pragma once
 
+#include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <condition_variable>
@@ -43,13 +44,17 @@ class node_client final : public channel_owner, public std::enable_shared_from_t
   /// `pieces` of the call, see pieces_of().  From any thread.
   void submit(const call_ptr& c, std::vector<piece> pieces);
 
+  /// Whether the server is on this host; known as soon as a call has been answered.
+  bool near() const noexcept { return near_; }
+  /// Connections that a long transfer is to be spread over.
+  std::size_t ways() const;
   /// "node 3 (host:port)"
   const std::string& name() const noexcept { return name_; }
 
   const remote_node_options& options() const noexcept override { return options_; }
   std::uint32_t next_connection() override { return ++connections_; }
   void channel_up(std::size_t channel, std::uint32_t number,
-                  std::shared_ptr<wire::frame_sender> sender) override;
+                  std::shared_ptr<wire::frame_sender> sender, bool near) override;
   void channel_down(std::size_t channel, const std::string& why) override;
   bool wants_connection() const override;
   boost::asio::awaitable<void> frame_came(std::size_t channel, wire::frame_reader& reader,
@@ -64,6 +69,11 @@ class node_client final : public channel_owner, public std::enable_shared_from_t
     std::shared_ptr<wire::frame_sender> sender;
     std::uint64_t outstanding = 0;  // bytes of requests without an answer
     clock::time_point alive;        // when something last came
+    bool shortest = false;          // a Unix socket
+
+    bool better_than(const link& other) const noexcept {
+      return shortest != other.shortest ? shortest : outstanding < other.outstanding;
+    }
   };
 
   link* best_link();
@@ -102,6 +112,7 @@ class node_client final : public channel_owner, public std::enable_shared_from_t
   std::vector<call_ptr> ended_;
   std::uint64_t next_id_ = 1;
   std::string last_trouble_;
+  std::atomic<bool> near_{false};
   bool stopping_ = false;
 };
 

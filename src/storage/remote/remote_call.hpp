@@ -56,8 +56,8 @@ struct call_frames {
 call_frames frames_of(const remote_call& c, std::uint64_t id, std::vector<piece> pieces,
                       const std::function<void(bool)>& released);
 
-/// Takes a part of a read from the reader to its place.  Throws connection_error where it is not the
-/// part that must come next.  Runs on the thread of the connection.
+/// Takes a part of a read from the reader to its place.  Throws connection_error where it is not
+/// the part that must come next.  Runs on the thread of the connection.
 boost::asio::awaitable<void> receive_part(remote_call& c, wire::frame_reader& reader,
                                           const wire::frame_header& h);
 

@@ -89,7 +89,7 @@ asio::awaitable<void> remote_channel::run() {
       connecting_since_ = steady_clock::time_point::max();
       reader.set_limits({16 << 20, static_cast<std::uint32_t>(io_part::max_bytes + (1 << 16))});
       was_up = true;
-      owner_.channel_up(index_, number, sender_);
+      owner_.channel_up(index_, number, sender_, wire::on_this_host(*socket_));
       for (;;) {
         const frame_header h = co_await reader.next();
         co_await owner_.frame_came(index_, reader, h);
@@ -139,6 +139,10 @@ asio::awaitable<void> remote_channel::shake_hands(wire::frame_reader& reader,
   me.name = o.client.name;
   wire::client_handshake hands(me, o.client.key, wire::same_machine(*socket_));
   co_await wire::greet(hands, reader, *sender_);
+  // A Unix socket's path means another server on every host.
+  if (const std::uint32_t node = hands.server().node; node != o.index)
+    throw wire::connection_error(std::make_error_code(std::errc::address_not_available),
+                                 "node " + std::to_string(node) + " of the store answers there");
 }
 
 }  // namespace ooc::storage

@@ -24,9 +24,10 @@ class channel_owner {
   virtual const remote_node_options& options() const noexcept = 0;
   /// A number for the next connection, never used before.
   virtual std::uint32_t next_connection() = 0;
-  /// Requests may be sent on connection `number` through `sender` from now on.
+  /// Requests may be sent on connection `number` through `sender` from now on.  `near`: the server
+  /// is on this host.
   virtual void channel_up(std::size_t channel, std::uint32_t number,
-                          std::shared_ptr<wire::frame_sender> sender) = 0;
+                          std::shared_ptr<wire::frame_sender> sender, bool near) = 0;
   /// A frame has come; takes its payload from the reader.  Throws connection_error.
   virtual boost::asio::awaitable<void> frame_came(std::size_t channel, wire::frame_reader& reader,
                                                   const wire::frame_header& h) = 0;

@@ -68,6 +68,12 @@ class remote_node final : public io_service {
                 decoded(frame_kind::list, wire::decode_ids, std::move(done))));
   }
 
+  void is_near(std::function<void(const failure&, bool)> done) override {
+    submit(make(frame_kind::ping, nullptr, 0,
+                [client = client_.get(), done = std::move(done)](
+                    const failure& f, const std::string&) { done(f, client->near()); }));
+  }
+
   std::string name() const override { return client_->name(); }
   io_stats stats() const override { return counters_.snapshot(); }
   /// Payloads go straight to and from the caller's memory.
@@ -117,7 +123,7 @@ class remote_node final : public io_service {
     c->what.wanted = std::move(r);
     c->memory = memory;
     std::vector<piece> pieces = pieces_of(*c);
-    const std::size_t connections = client_->options().addresses.size();
+    const std::size_t connections = client_->ways();
     // Pieces that overlap in the file are for the server to refuse, who must see them together.
     const bool whole = connections == 1 || (kind == frame_kind::write && overlap(pieces));
     const auto ranges = even_ranges(pieces, whole ? 1 : connections, least_range);

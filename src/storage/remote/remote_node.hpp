@@ -1,7 +1,7 @@
 // An I/O node behind a server: the client of ooc-iod.
 //
-// One connection per address of the server; requests go to the one with the least to do.  A request
-// is answered or fails within the deadline: lost connections are made again, with growing pauses,
+// One connection per address of the server; requests go to the one with the least to do, or by a
+// Unix socket as long as there is one: nothing is nearer.  A request is answered or fails within the deadline: lost connections are made again, with growing pauses,
 // and what they left unanswered is sent again after the server has fenced the lost connection (it
 // will do nothing more for it), so that a repetition is harmless.  The memory of a request is out
 // of use when its completion is called: its connection has answered, or has been torn down.

@@ -113,6 +113,23 @@ bool same_machine(const stream_socket& s) noexcept {
          is_loopback(reinterpret_cast<sockaddr*>(&a));
 }
 
+bool on_this_host(const stream_socket& s) noexcept {
+  if (same_machine(s)) return true;
+  sockaddr_storage here{}, there{};
+  socklen_t n = sizeof here, m = sizeof there;
+  const int fd = const_cast<stream_socket&>(s).native_handle();
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&here), &n) != 0 ||
+      ::getpeername(fd, reinterpret_cast<sockaddr*>(&there), &m) != 0 ||
+      here.ss_family != there.ss_family)
+    return false;
+  if (here.ss_family == AF_INET)
+    return reinterpret_cast<sockaddr_in*>(&here)->sin_addr.s_addr ==
+           reinterpret_cast<sockaddr_in*>(&there)->sin_addr.s_addr;
+  return here.ss_family == AF_INET6 &&
+         IN6_ARE_ADDR_EQUAL(&reinterpret_cast<sockaddr_in6*>(&here)->sin6_addr,
+                            &reinterpret_cast<sockaddr_in6*>(&there)->sin6_addr);
+}
+
 std::string peer_text(const stream_socket& s) {
   boost::system::error_code ec;
   const auto e = s.remote_endpoint(ec);

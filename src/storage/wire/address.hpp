@@ -39,6 +39,9 @@ bool is_loopback(const sockaddr* address) noexcept;
 /// True where the other end is on this machine: a Unix socket or a loopback address.
 bool same_machine(const stream_socket& s) noexcept;
 
+/// The same, and also where both ends have the same address.
+bool on_this_host(const stream_socket& s) noexcept;
+
 /// The other end, for messages.
 std::string peer_text(const stream_socket& s);
 

@@ -7,7 +7,7 @@ from papers.hosts import Hosts
 from papers.links import Hub
 from papers.outcome import Spread, figure, paired
 from papers.served import Served
-from papers.transfers import Disks, round_trips, transfer
+from papers.transfers import Disks, round_trips
 
 MIB = 1 << 20
 TRANSFERS = 7
@@ -46,16 +46,16 @@ def _on(context, outcome, network):
     with ExitStack() as stack:
         hosts = _hosts(context, outcome, network, ["head", *names, *remote], stack)
         store = stack.enter_context(Served(context, hosts, "head", remote))
-        disks = Disks(context, hosts, store, names, remote, max(plan) * MIB)
-        stack.callback(disks.drop)
-        stack.enter_context(disks.servers())
-        local = stack.enter_context(disks.workers("local"))
-        sides = {source: stack.enter_context(disks.workers(source)) for source in ("store", "bare")}
         for size, numbers in plan.items():
-            for r in numbers:
-                _row(context, outcome, network, hosts, disks, local, sides, size, r)
-        for size in READS:
-            _reads(context, outcome, network, hosts, sides, size)
+            with Disks(context, hosts, store, names, remote, size * MIB) as disks, disks.servers(), \
+                    disks.workers("local") as local, disks.workers("store") as stored, \
+                    disks.workers("bare") as bare:
+                sides = {"store": stored, "bare": bare}
+                for r in numbers:
+                    _row(context, outcome, network, hosts, disks, local, sides, size, r)
+                if size == max(plan):
+                    for n in READS:
+                        _reads(context, outcome, network, hosts, sides, n)
 
 
 def _hosts(context, outcome, network, names, stack):
@@ -77,8 +77,8 @@ def _row(context, outcome, network, hosts, disks, local, sides, size, r):
     for _ in range(2 if context.small else 3):
         for name, workers in sides.items():
             disks.empty_caches()
-            rates[name].append(transfer([workers[i] for i in range(r)] +
-                                        [local[i] for i in range(r, TRANSFERS)], size * MIB))
+            rates[name].append(disks.transfer([workers[i] for i in range(r)] +
+                                              [local[i] for i in range(r, TRANSFERS)]))
     ours, theirs = Spread.of(rates["store"]), Spread.of(rates["bare"])
     share = paired(rates["store"], rates["bare"])
     outcome.rows.append({
@@ -112,10 +112,12 @@ def _report(context, outcome):
         f"{TRANSFERS} transfers at once on {CHANNELS} channels, so many of them from another host's disk, the "
         "others copies on a host's own; no host takes part in two. From another host: from the store, whose "
         "file lies on that host's I/O server, and by bare sockets. Sources are taken out of the page cache "
-        "before; copies are compared afterwards. All hosts' disks are this machine's one, from which each host "
-        "may read " + " and ".join(f"{n.disk / 1e6:.2f} MB/s ({n.mbit} Mbit/s)" for n in NETWORKS) +
+        "before, and have no more bytes than are transferred; copies are compared afterwards. All hosts' disks "
+        "are this machine's one, from which each host may read " + " and ".join(f"{n.disk / 1e6:.2f} MB/s ({n.mbit} Mbit/s)" for n in NETWORKS) +
         ": a seventh of the papers' all local rate, so that it is a setting here and not a result. "
-        "What the copies write goes through the page cache.")
+        "What the copies write goes through the page cache. Where the kernel reads ahead by more than a file's "
+        "size, a small file leaves the disk in one piece before it travels: then disk and network take turns, "
+        "for the store and for bare sockets alike.")
     for network in NETWORKS:
         rows = _rows(outcome, "files", network)
         outcome.say(f"At {network.mbit} Mbit/s, MB/s of all transfers; published {network.published[0]} with none "

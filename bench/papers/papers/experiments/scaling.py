@@ -14,9 +14,11 @@ TITLE = "Scaling of ours: Jacobi and inner product on hosts with their own disk 
 MB = 1_000_000
 DISK = 10 * MB    # bytes a second each way
 LINK = Link(100)  # 12.5 MB/s each way
-MEMORY = "4M"     # a rank's budget
-JACOBI_BYTES = 16 * MB  # one array, or each node's part of it
-DOT_BYTES = 24 * MB     # both vectors, or each node's part of them
+MEMORY = "2M"     # a rank's budget
+# Bytes of one of Jacobi's arrays and of both vectors, or, in weak scaling, of each node's part; at
+# the largest number of nodes a part is still more than the budget.
+SIZES = {"small": {"jacobi": 20 * MB, "inner_product": 32 * MB},
+         "paper": {"jacobi": 80 * MB, "inner_product": 128 * MB}}
 
 
 def run(context):
@@ -60,12 +62,13 @@ def _disk_rate(context, hosts, names):
 
 def _measure(context, outcome, hosts, store, names, program, kind, disk):
     parts = len(names) if kind == "weak" else 1
+    total = SIZES[context.scale][program] * parts
     if program == "jacobi":
-        size = ["--size", int((JACOBI_BYTES * parts / 8) ** 0.5) // 64 * 64, "--iterations", 3]
+        size = ["--size", int((total / 8) ** 0.5) // 64 * 64, "--iterations", 3]
     else:
-        size = ["--size", DOT_BYTES * parts // 16]
+        size = ["--size", total // 16]
     text = mpirun(hosts, "head", names, [context.program(f"examples/{program}"), "--store", store.url,
-                                         "--memory", MEMORY, "--json", "--quiet", *size], timeout=300)
+                                         "--memory", MEMORY, "--json", "--quiet", *size], timeout=600)
     result = json.loads(text.splitlines()[-1])
     if not result["right"]:
         outcome.failures.append(f"{program} on {len(names)} nodes, {kind}")

@@ -1,0 +1,56 @@
+// An I/O node that passes everything on to another one: the base of those with something of their own.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "storage/io_service.hpp"
+
+namespace ooc::testing {
+
+class forwarded_node : public storage::io_service {
+ public:
+  explicit forwarded_node(std::shared_ptr<storage::io_service> inner) : inner_(std::move(inner)) {}
+
+  void read(storage::shape_ptr file, std::uint32_t turn, storage::request_ptr r, std::byte* memory,
+            storage::completion done) override {
+    inner_->read(std::move(file), turn, std::move(r), memory, std::move(done));
+  }
+  void write(storage::shape_ptr file, std::uint32_t turn, storage::request_ptr r,
+             const std::byte* memory, storage::completion done) override {
+    inner_->write(std::move(file), turn, std::move(r), memory, std::move(done));
+  }
+  void create(storage::shape_ptr file, std::uint32_t turn, storage::completion done) override {
+    inner_->create(std::move(file), turn, std::move(done));
+  }
+  void resize(storage::shape_ptr file, std::uint32_t turn, std::uint64_t old_size,
+              storage::completion done) override {
+    inner_->resize(std::move(file), turn, old_size, std::move(done));
+  }
+  void remove(storage::shape_ptr file, storage::completion done) override {
+    inner_->remove(std::move(file), std::move(done));
+  }
+  void sync(storage::shape_ptr file, std::uint32_t turn, storage::completion done) override {
+    inner_->sync(std::move(file), turn, std::move(done));
+  }
+  void verify(storage::shape_ptr file, std::uint32_t turn,
+              std::function<void(const failure&, storage::verify_report)> done) override {
+    inner_->verify(std::move(file), turn, std::move(done));
+  }
+  void list(std::function<void(const failure&, std::vector<storage::file_id>)> done) override {
+    inner_->list(std::move(done));
+  }
+  void is_near(std::function<void(const failure&, bool)> done) override {
+    inner_->is_near(std::move(done));
+  }
+  std::string name() const override { return inner_->name(); }
+  io_stats stats() const override { return inner_->stats(); }
+  std::uint64_t staging_bytes() const override { return inner_->staging_bytes(); }
+
+ private:
+  std::shared_ptr<storage::io_service> inner_;
+};
+
+}  // namespace ooc::testing
