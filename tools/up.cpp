@@ -27,6 +27,7 @@ cluster::cluster_settings settings(const command_line& line, const cluster::loca
   s.port = static_cast<std::uint16_t>(port);
   if (line.has("key")) s.key = std::filesystem::absolute(line.text("key")).string();
   if (line.has("direct-io")) s.direct_io = true;
+  s.iod_memory = line.number("iod-memory", s.iod_memory);
   if (line.has("addresses")) s.addresses = split(line.text("addresses"));
   if (s.addresses.empty()) throw usage_mistake("--addresses: none is given");
   for (const std::string& a : s.addresses)
@@ -68,6 +69,8 @@ int run_up(const command& self, const std::vector<std::string>& arguments) {
                 "to listen at, otherwise 127.0.0.1; with several, clients use all at once");
   line.option()("direct-io",
                 "the I/O servers bypass the page cache: for nodes whose memory the programs need");
+  line.option()("iod-memory", po::value<std::uint32_t>()->value_name("MIB"),
+                "memory for transfers in each I/O server, otherwise 64 MiB");
   line.option()("wait", po::value<std::uint32_t>()->value_name("SECONDS"),
                 "how long to wait until all servers answer, otherwise 30");
   add_host_options(line);
@@ -76,6 +79,7 @@ int run_up(const command& self, const std::vector<std::string>& arguments) {
   if (line.has("hosts")) {
     cluster::host_options o = host_options(line);
     o.direct_io = line.has("direct-io");
+    o.iod_memory = line.number("iod-memory", 0);
     cluster::host_cluster c(cluster::read_host_file(line.text("hosts")), o);
     for (const std::string& what : c.up(patience)) std::cout << what << "\n";
     std::cout << c.url() << "\n";

@@ -172,6 +172,8 @@ void common_options::add_to(command_line& c) {
   c.choice("vm", vm, {"none", "mmap", "anonymous"},
            "run the same loop on plain memory instead: a mapped file beside the store's, or "
            "anonymous memory that the data are first read into");
+  c.choice("stage", stage, {"all", "create", "compute"},
+           "make the data and leave them; or compute with those that a run with the same options made");
   c.flag("keep", keep, "leave the arrays in the store");
   c.flag("json", json, "end with one line that is a JSON object");
   c.flag("quiet", quiet, "no progress bar");

@@ -58,15 +58,23 @@ struct common_options {
   std::string type = "f8";
   std::string store = "local:ooc-store";
   std::string vm = "none";
+  std::string stage = "all";
   bool json = false;
   bool quiet = false;
   bool keep = false;
 
-  /// Adds --memory, --store, --vm, --keep, --json and --quiet; the others are the program's own.
+  /// Adds --memory, --store, --vm, --stage, --keep, --json and --quiet; the others are the program's
+  /// own.
   void add_to(command_line& c);
   /// The store, with transfer buffers that leave most of a small budget to the arrays.  Rank 0 opens
   /// it first: it may have to be made.
   ooc::store open_store(const ranks& all) const;
+
+  // What --stage asks for.
+  bool creates() const { return stage != "compute"; }
+  bool computes() const { return stage != "create"; }
+  /// Whether the data are to be there when the program has ended.
+  bool keeps() const { return keep || stage == "create"; }
 };
 
 }  // namespace examples

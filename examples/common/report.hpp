@@ -58,6 +58,8 @@ class report {
 
   /// Prints the outcome and returns the exit status: 0, or 1 where the result is wrong.
   int finish(bool right);
+  /// The same where nothing was computed that could be right or wrong.
+  int finish_without_result();
 
  private:
   void note_phase(const std::string& name, std::chrono::duration<double> seconds,

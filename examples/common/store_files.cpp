@@ -16,6 +16,10 @@ store_files::~store_files() {
 const char* store_files::fresh(const char* path) {
   if (ranks_.leads()) remove(path);
   ranks_.barrier();
+  return note(path);
+}
+
+const char* store_files::note(const char* path) {
   paths_.push_back(path);
   return path;
 }

@@ -33,6 +33,7 @@ struct options : examples::common_options {
   std::uint64_t seed = 1998;
   std::string bf_a = "64,1";
   std::string bf_inv = "64,1";
+  std::uint64_t stripe = 0;
   double tolerance = 0;
 };
 
@@ -80,6 +81,20 @@ created create_system(const linear_system& system, Rows& rows, const partition& 
   rows.writeback();
   c.contraction = share.ranks().max(c.contraction);
   return c;
+}
+
+/// The same where A is there already: makes one row of blocks at a time, in memory, and reads nothing.
+created recall_system(const linear_system& system, const partition& p, const share_of_rows& share,
+                      bool quiet) {
+  struct scratch_row {
+    std::vector<complex> elements;
+    std::uint64_t n, width;
+    auto block_to_write(std::uint64_t, std::uint64_t) {
+      return plain_matrix(elements.data(), width, width, n).block_to_write(0, 0);
+    }
+    void writeback() {}
+  } row{std::vector<complex>(p.n * system.order()), p.n, system.order()};
+  return create_system(system, row, p, share, quiet);
 }
 
 template <class Matrix, class Inverses>
@@ -157,19 +172,22 @@ int out_of_core(const linear_system& system, const partition& p, const options& 
   ooc::runtime rt{{.memory = o.memory}};
   examples::report r("gauss_seidel", o.json, &rt, all);
   const ooc::store store = o.open_store(all);
-  examples::store_files files(store, o.keep, all);
+  examples::store_files files(store, o, all);
   ooc::block_file_options complex_elements;
   complex_elements.element_type = "c16";
+  complex_elements.striping.sf = o.stripe;
 
   // One file, described in three ways: whole rows of blocks, each written without being read; single
   // blocks, to read nothing but the diagonal; and superblocks, for the iterations.
-  const char* const path = files.fresh("gauss_seidel.a");
-  const created c = r.phase("create", [&] {
+  const char* const path = o.creates() ? files.fresh("gauss_seidel.a") : files.note("gauss_seidel.a");
+  const created c = r.phase(o.creates() ? "create" : "recall", [&] {
+    if (!o.creates()) return recall_system(system, p, share, o.quiet);
     ooc_matrix rows(make(
         rt, store, path, {.rs = sizeof(complex), .ne = {p.n * p.m, p.n}, .nb = {1, p.m}, .bf = {}},
         complex_elements, all));
     return create_system(system, rows, p, share, o.quiet);
   });
+  if (!o.computes()) return r.finish_without_result();
   ooc_matrix inverses(make(rt, store, files.fresh("gauss_seidel.inverses"), inverse_blocks,
                            complex_elements, all));
   {
@@ -185,17 +203,21 @@ int plain(const linear_system& system, const partition& p, const options& o,
           const examples::ranks& all) {
   const share_of_rows share(p, all);
   examples::report r("gauss_seidel", o.json, nullptr, all);
-  const examples::rival_folder folder(o.store, all);
+  const examples::rival_folder folder(o, "gauss_seidel", all);
   const std::uint64_t order = system.order();
-  auto memory = examples::plain_memory::create(folder / "a", order * order * sizeof(complex), all);
-  const created c = r.phase("create", [&] {
+  auto memory = folder.map("a", order * order * sizeof(complex));
+  const created c = r.phase(o.creates() ? "create" : "recall", [&] {
+    if (!o.creates()) return recall_system(system, p, share, o.quiet);
     plain_matrix rows(reinterpret_cast<complex*>(memory.data()), order, order, p.n);
     created product = create_system(system, rows, p, share, o.quiet);
     memory.writeback();
     return product;
   });
+  if (!o.computes()) return r.finish_without_result();
   if (o.vm == "anonymous")
-    r.phase("load", [&] { memory = examples::plain_memory::read_from(folder / "a", all); });
+    r.phase("load", [&] {
+      memory = examples::plain_memory::read_from(folder / "a", share.bytes_of(row_bytes(p)), all);
+    });
   plain_matrix a(reinterpret_cast<complex*>(memory.data()), order, p.n, p.n);
   std::vector<complex> inverse_memory(p.n * order);
   plain_matrix inverses(inverse_memory.data(), order, p.n, p.n);
@@ -220,6 +242,8 @@ int main(int count, char** arguments) {
     c.count("seed", o.seed, 0, (std::uint64_t{1} << 63) - 1, "of the matrix");
     c.text("bf-a", o.bf_a, "superblock of A in blocks, along a row first");
     c.text("bf-inv", o.bf_inv, "superblock of the inverses");
+    c.bytes("stripe", o.stripe, 0,
+            "stripe of both files, a multiple of 4K; 0: one that deals superblocks out evenly");
     o.add_to(c);
     if (!c.parse(argc, argv)) return 0;
     if (o.size % o.blocks != 0)

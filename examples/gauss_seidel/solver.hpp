@@ -18,6 +18,7 @@
 #include <span>
 #include <vector>
 
+#include "common/plain_array.hpp"
 #include "common/progress_bar.hpp"
 #include "common/ranks.hpp"
 #include "gauss_seidel/system.hpp"
@@ -48,6 +49,13 @@ class share_of_rows {
   std::uint64_t count() const noexcept {
     const auto n = static_cast<std::uint64_t>(all_.size());
     return m_ / n + (static_cast<std::uint64_t>(all_.rank()) < m_ % n);
+  }
+  /// Where they lie in a file of which a row of blocks has `row` bytes.
+  std::vector<examples::byte_range> bytes_of(std::uint64_t row) const {
+    std::vector<examples::byte_range> parts;
+    for (std::uint64_t i = 0; i < m_; ++i)
+      if (mine(i)) parts.push_back({i * row, (i + 1) * row});
+    return parts;
   }
   const examples::ranks& ranks() const noexcept { return all_; }
 

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -102,12 +101,12 @@ int out_of_core(const options& o, const examples::ranks& all) {
   ooc::runtime rt{{.memory = o.memory}};
   examples::report r("inner_product", o.json, &rt, all);
   const ooc::store store = o.open_store(all);
-  examples::store_files files(store, o.keep, all);
+  examples::store_files files(store, o, all);
   const std::size_t n = o.size;
   const ooc::array_options<T> options{.group = all.group(), .owner_computes = all.size() > 1};
-  ooc::ooc_array<T, 1> x{rt, store, files.fresh("inner_product.x"), ooc::create, {n}, options};
-  ooc::ooc_array<T, 1> y{rt, store, files.fresh("inner_product.y"), ooc::create, {n}, options};
-  r.phase("create", [&] {
+  auto x = files.array<T, 1>(rt, "inner_product.x", {n}, options);
+  auto y = files.array<T, 1>(rt, "inner_product.y", {n}, options);
+  if (o.creates()) r.phase("create", [&] {
     examples::progress_bar bar("creating", x.local_box().size(), 2 * sizeof(T), o.quiet);
     x.overwrite({{0}, {n}});
     y.overwrite({{0}, {n}});
@@ -115,34 +114,32 @@ int out_of_core(const options& o, const examples::ranks& all) {
     x.sync();
     y.sync();
   });
+  if (!o.computes()) return r.finish_without_result();
   return compute<T>(std::as_const(x), std::as_const(y), n, known_answer(n), 0, o, r, all);
 }
 
 template <class T>
 int plain(const options& o, const examples::ranks& all) {
   examples::report r("inner_product", o.json, nullptr, all);
-  const examples::rival_folder folder(o.store, all);
+  const examples::rival_folder folder(o, "inner_product", all);
   const std::size_t n = o.size;
   using vector = examples::plain_array<T, 1>;
-  std::optional<vector> x, y;
-  r.phase("create", [&] {
-    x.emplace(examples::plain_memory::create(folder / "x", n * sizeof(T), all), std::array{n}, all);
-    y.emplace(examples::plain_memory::create(folder / "y", n * sizeof(T), all), std::array{n}, all);
+  vector x(folder.map("x", n * sizeof(T)), {n}, all), y(folder.map("y", n * sizeof(T)), {n}, all);
+  if (o.creates()) r.phase("create", [&] {
     examples::progress_bar bar("creating", n / static_cast<std::size_t>(all.size()), 2 * sizeof(T),
                                o.quiet);
-    fill<T>(*x, *y, bar);
-    x->writeback();
-    y->writeback();
-    x->sync();
+    fill<T>(x, y, bar);
+    x.writeback();
+    y.writeback();
+    x.sync();
   });
+  if (!o.computes()) return r.finish_without_result();
   if (o.vm == "anonymous")
     r.phase("load", [&] {
-      x.reset();
-      y.reset();
-      x.emplace(examples::plain_memory::read_from(folder / "x", all), std::array{n}, all);
-      y.emplace(examples::plain_memory::read_from(folder / "y", all), std::array{n}, all);
+      x = vector::read_from(folder / "x", {n}, all);
+      y = vector::read_from(folder / "y", {n}, all);
     });
-  return compute<T>(*x, *y, n, known_answer(n), 0, o, r, all);
+  return compute<T>(x, y, n, known_answer(n), 0, o, r, all);
 }
 
 /// Vectors that exist: .npy files, imported first, or arrays of the store.  The answer is checked
@@ -155,7 +152,7 @@ int given(const options& o, const examples::ranks& all) {
   ooc::runtime rt{{.memory = o.memory}};
   examples::report r("inner_product", o.json, &rt, all);
   const ooc::store store = o.open_store(all);
-  examples::store_files files(store, o.keep, all);
+  examples::store_files files(store, o, all);
   const auto path = [&](const inner_product_example::source& from, const char* name) {
     if (!from.is_npy()) return from.path();
     files.fresh(name);
@@ -204,6 +201,9 @@ int main(int count, char** arguments) {
       throw examples::bad_option("--x and --y belong together: give both, or neither");
     if (!o.x.empty() && o.vm != "none")
       throw examples::bad_option("--vm " + o.vm + ": works on data made here; leave out --x and --y");
+    if (!o.x.empty() && o.stage != "all")
+      throw examples::bad_option("--stage " + o.stage +
+                                 ": is about data made here; leave out --x and --y");
     o.quiet = o.quiet || !all.leads();
     return o.type == "f8" ? run_with<double>(o, all) : run_with<std::int32_t>(o, all);
   });

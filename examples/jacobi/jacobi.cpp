@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -90,21 +89,23 @@ checked check(const Exact& exact, const Plate& a, std::size_t n, rows mine,
   return c;
 }
 
-/// `load` is called between start and iterations (rivals), `promise` before every sweep.
-template <class Exact, class Plate, class Load, class Promise>
+/// `load` is called between start and iterations (rivals), `promise` before every sweep, `store` at
+/// the end: it returns when the plate is on its disks.
+template <class Exact, class Plate, class Load, class Promise, class Store>
 int solve(Plate* a, Plate* b, const options& o, examples::report& r, const examples::ranks& all,
-          Load load, Promise promise) {
+          Load load, Promise promise, Store store) {
   using T = typename Exact::value_type;
   const std::size_t n = o.size;
   const auto [first, last] = a->local_rows();
   const rows mine{first, last};
   Exact exact(n, o.iterations);
-  r.phase("create", [&] {
+  if (o.creates()) r.phase("create", [&] {
     examples::progress_bar bar("creating", mine.last - mine.first, 2 * n * sizeof(T), o.quiet);
     start(exact, *a, *b, n, mine, bar);
     a->sync();
     b->sync();
   });
+  if (!o.computes()) return r.finish_without_result();
   load();
   r.phase("compute", [&] {
     examples::progress_bar bar("iterating", (mine.last - mine.first) * o.iterations,
@@ -120,6 +121,7 @@ int solve(Plate* a, Plate* b, const options& o, examples::report& r, const examp
       r.set("residual", residual);
     }
   });
+  r.phase("store", [&] { store(*a); });
   exact.set_iteration(o.iterations);
   const checked found = r.phase("check", [&] {
     examples::progress_bar bar("checking", mine.last - mine.first, n * sizeof(T), o.quiet);
@@ -147,42 +149,47 @@ int out_of_core(const options& o, const examples::ranks& all) {
   ooc::runtime rt{{.memory = o.memory}};
   examples::report r("jacobi", o.json, &rt, all);
   const ooc::store store = o.open_store(all);
-  examples::store_files files(store, o.keep, all);
+  examples::store_files files(store, o, all);
   const std::size_t n = o.size;
   const bool by_rank = o.placement == "rank" && all.size() > 1;
   const ooc::array_options<T> options{
       .placement = by_rank ? ooc::placement::by_rank : ooc::placement::striped,
       .group = all.group(),
       .owner_computes = all.size() > 1};
-  ooc::ooc_array<T, 2> a{rt, store, files.fresh("jacobi.a"), ooc::create, {n, n}, options};
-  ooc::ooc_array<T, 2> b{rt, store, files.fresh("jacobi.b"), ooc::create, {n, n}, options};
-  a.overwrite({{0, 0}, {n, n}});
-  b.overwrite({{0, 0}, {n, n}});
-  return solve<Exact>(&a, &b, o, r, all, [] {}, [&](auto& target) {
+  using plate = ooc::ooc_array<T, 2>;
+  plate a = files.array<T, 2>(rt, "jacobi.a", {n, n}, options);
+  plate b = files.array<T, 2>(rt, "jacobi.b", {n, n}, options);
+  if (o.creates()) {
+    a.overwrite({{0, 0}, {n, n}});
+    b.overwrite({{0, 0}, {n, n}});
+  }
+  const auto promise = [&](plate& target) {
     if (!o.no_overwrite) target.overwrite({{1, 1}, {n - 1, n - 1}});
-  });
+  };
+  return solve<Exact>(&a, &b, o, r, all, [] {}, promise,
+                      [](plate& result) { result.writeback(ooc::durable); });
 }
 
 template <class Exact>
 int plain(const options& o, const examples::ranks& all) {
   using T = typename Exact::value_type;
   examples::report r("jacobi", o.json, nullptr, all);
-  const examples::rival_folder folder(o.store, all);
+  const examples::rival_folder folder(o, "jacobi", all);
   const std::size_t n = o.size;
   using plate = examples::plain_array<T, 2>;
-  const auto create = [&](const char* name) {
-    return plate(examples::plain_memory::create(folder / name, n * n * sizeof(T), all),
-                 std::array{n, n}, all);
+  const auto map = [&](const char* name) {
+    return plate(folder.map(name, n * n * sizeof(T)), {n, n}, all);
   };
-  plate a = create("a"), b = create("b");
+  plate a = map("a"), b = map("b");
   const auto load = [&] {
     if (o.vm != "anonymous") return;
     r.phase("load", [&] {
-      a = plate(examples::plain_memory::read_from(folder / "a", all), std::array{n, n}, all);
-      b = plate(examples::plain_memory::read_from(folder / "b", all), std::array{n, n}, all);
+      a = plate::read_from(folder / "a", {n, n}, all);
+      b = plate::read_from(folder / "b", {n, n}, all);
     });
   };
-  return solve<Exact>(&a, &b, o, r, all, load, [](auto&) {});
+  return solve<Exact>(&a, &b, o, r, all, load, [](plate&) {},
+                      [](plate& result) { result.writeback(); });
 }
 
 template <class Exact>

@@ -1,6 +1,7 @@
 #include "runtime/array_source.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "runtime/access_log.hpp"
@@ -21,6 +22,21 @@ unsigned worth_fetching_together(const array_geometry& g) noexcept {
   return run < short_run && run < g.block_bytes()
              ? static_cast<unsigned>(std::min<std::uint64_t>(4, short_run / run))
              : 1;
+}
+
+/// The elements of block b that lie in `part`, whole rows; nothing where the part both begins and
+/// ends within the block.
+std::optional<request> elements_of_part(const array_geometry& g, block_index b,
+                                        const index_box& part) {
+  const index_box block = g.bounds(b);
+  const bool begins = block.lower[0] < part.lower[0], ends = block.upper[0] > part.upper[0];
+  if (begins && ends) return std::nullopt;
+  index_box others = g.whole();
+  if (begins)
+    others.upper[0] = part.lower[0];
+  else
+    others.lower[0] = part.upper[0];
+  return g.outside_request(b, others);
 }
 
 }  // namespace
@@ -199,7 +215,11 @@ std::uint64_t array_source::store_changes(block_index b, const std::byte* frame,
       return 0;
     }
   }
-  request r = changes(g.block_request(b), size, frame, twin);
+  // In its own part a rank may send elements that it has not changed: chunks instead of elements,
+  // of which there may be more than bytes are worth.
+  const auto own = part_ && !log_ ? elements_of_part(g, b, *part_) : std::nullopt;
+  request r = own ? changes(*own, storage::chunk_size, frame, twin)
+                  : changes(g.block_request(b), size, frame, twin);
   if (log_)
     r.for_each_run([&](std::uint64_t, std::uint64_t memory, std::uint64_t length) {
       log_->note_written({b * g.block_bytes() + memory, length});

@@ -13,7 +13,8 @@ namespace ooc::detail {
 
 /// The part of `whole`, a request for the block at `frame`, whose elements of `element_size` bytes
 /// differ between `frame` and `twin`.  Elements are counted from the file's first byte; one that
-/// the block's edge cuts is compared as far as it lies within.
+/// the block's edge cuts is compared as far as it lies within.  Where elements may be sent that did not
+/// change, a larger size makes for fewer pieces.
 request changes(const request& whole, std::uint32_t element_size, const std::byte* frame,
                 const std::byte* twin);
 

@@ -1,5 +1,5 @@
 # Runs PROGRAM with OPTIONS on a fresh store of two folders below SCRATCH; with SERVERS also on one of
-# so many I/O servers, which must leave the same bytes in every array.
+# so many I/O servers, which must leave the same bytes in every array; with STAGES one stage at a time.
 file(REMOVE_RECURSE ${SCRATCH})
 file(MAKE_DIRECTORY ${SCRATCH})
 set(store local:${SCRATCH}/0,${SCRATCH}/1)
@@ -54,6 +54,15 @@ elseif(NPY)
   run(0 ${PROGRAM} --type i4 --store ${store} --memory 2M --x x.npy --y store:inner_product.y)
   run(0 ${PROGRAM} --type i4 --store ${store} --memory 2M --x x.npy --y x.npy)
   run(2 ${PROGRAM} --type f8 --store ${store} --memory 2M --x x.npy --y x.npy)
+elseif(STAGES)
+  set(run ${PROGRAM} ${options} --store ${store} --quiet --stage)
+  run(2 ${run} compute)
+  run(0 ${run} create)
+  run(0 ${run} compute --json)
+  if(NOT out MATCHES "\"right\":true")
+    message(FATAL_ERROR "not the right result of what an earlier run made: ${out}")
+  endif()
+  run(2 ${run} compute)  # the arrays are gone
 elseif(REFUSAL)
   run(2 ${PROGRAM} ${options} --store ${store})
   if(NOT err MATCHES "${REFUSAL}")

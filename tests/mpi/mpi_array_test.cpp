@@ -351,6 +351,27 @@ TEST_CASE(
   CHECK(wrong == 0);
 }
 
+TEST_CASE("under owner_computes scattered changes of a block that parts share are sent as one piece") {
+  const group_ptr g = all_ranks();
+  runtime rt(small());
+  const store s = common_store();
+  const auto ranks = static_cast<std::size_t>(g->size());
+  // One and a half blocks a rank: parts end within blocks.
+  vector_of_doubles a(rt, s, "scattered/a", create, {3 * page * ranks / 2}, with(g, true));
+  const auto [first, last] = a.local_rows();
+  const std::uint64_t before = s.stats().write_pieces;
+  for (std::size_t i = first; i < last; i += 2) a[i] = static_cast<double>(i);
+  a.sync();
+  CHECK(s.stats().write_pieces - before <= 3);  // one for each block that the part lies in
+  std::size_t wrong = 0;
+  for (int r = 0; r < g->size(); ++r) {
+    const auto part = a.part(r);
+    for (std::size_t i = part.lower[0]; i < part.upper[0]; ++i)
+      wrong += std::as_const(a)[i] != ((i - part.lower[0]) % 2 == 0 ? static_cast<double>(i) : 0);
+  }
+  CHECK(wrong == 0);
+}
+
 TEST_CASE("statistics are summed over the ranks, with what was invalidated and read again") {
   const group_ptr g = all_ranks();
   runtime rt(small());

@@ -177,8 +177,9 @@ TEST_CASE("several addresses and a key") {
   shell sh;
   sh.ok("keygen key");
   servers s(sh.folder / "keyed", 2,
-            "--direct-io --addresses 127.0.0.1,127.0.0.2 --key " + (sh.folder / "key").string());
+            "--direct-io --iod-memory 16 --addresses 127.0.0.1,127.0.0.2 --key " + (sh.folder / "key").string());
   CHECK(contains(contents(sh.folder / "keyed" / "cluster.json"), "\"direct_io\": true"));
+  CHECK(contains(contents(sh.folder / "keyed" / "cluster.json"), "\"iod_memory\": 16"));
   const outcome with = sh.run("ping --key key --json " + s.url());
   INFO(with.err << with.out);
   CHECK(with.status == 0);

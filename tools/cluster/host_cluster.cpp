@@ -40,6 +40,8 @@ std::vector<std::string> host_cluster::arguments(const host_server& s) const {
     words.insert(words.end(),
                  {"--node", s.name.substr(4), "--metad", servers_.front().addresses.front()});
   if (s.name != "metad" && options_.direct_io) words.push_back("--direct-io");
+  if (s.name != "metad" && options_.iod_memory != 0)
+    words.insert(words.end(), {"--memory", std::to_string(options_.iod_memory)});
   for (const std::string& a : s.addresses) words.insert(words.end(), {"--listen", a});
   if (!options_.key.empty()) words.insert(words.end(), {"--key", options_.key});
   return words;

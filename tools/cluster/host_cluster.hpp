@@ -6,6 +6,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@ struct host_options {
   std::string ooc = "ooc";  ///< the ooc command on the hosts
   std::string key;          ///< file with the cluster key, the same name on every host; empty: none
   bool direct_io = false;     ///< the I/O servers bypass the page cache
+  std::uint32_t iod_memory = 0;  ///< MiB for transfers in each I/O server; 0: its default
   std::filesystem::path dir;  ///< srun: where logs and process ids lie
 };
 

@@ -102,6 +102,7 @@ std::vector<std::string> iod_arguments(const cluster_settings& s, unsigned node,
                                  "--metad",  at_port(s.addresses.front(), s.port)};
   add_common(s, s.port + 1 + node, words);
   if (s.direct_io) words.push_back("--direct-io");
+  if (s.iod_memory != 0) words.insert(words.end(), {"--memory", std::to_string(s.iod_memory)});
   return words;
 }
 
@@ -129,6 +130,7 @@ local_cluster::local_cluster(const fs::path& dir) : dir_(fs::absolute(dir)) {
     s.addresses = j.at("addresses");
     s.key = j.at("key");
     s.direct_io = j.value("direct_io", false);
+    s.iod_memory = j.value("iod_memory", 0u);
     if (s.nodes == 0 || s.addresses.empty()) throw std::runtime_error("no nodes or no addresses");
     recorded_ = std::move(s);
   } catch (const std::exception& e) {
@@ -149,7 +151,8 @@ void local_cluster::record(const cluster_settings& s) {
                         {"port", s.port},
                         {"addresses", s.addresses},
                         {"key", s.key},
-                        {"direct_io", s.direct_io}}
+                        {"direct_io", s.direct_io},
+                        {"iod_memory", s.iod_memory}}
              .dump(2)
       << "\n";
   out.close();

@@ -28,6 +28,7 @@ struct cluster_settings {
   std::vector<std::string> addresses{"127.0.0.1"};  ///< without ports; every server has them all
   std::string key;                                  ///< file; empty: none
   bool direct_io = false;  ///< the I/O servers bypass the page cache
+  std::uint32_t iod_memory = 0;  ///< MiB for transfers in each I/O server; 0: its default
 };
 
 class local_cluster {

@@ -44,7 +44,7 @@ _ooc() {
       mkdir) options+=" --parents" ;;
       import) options+=" --format --type --shape --transpose --tile --sf --nn --sn --sparse --buffer --quiet" ;;
       export) options+=" --format --force --buffer --quiet" ;;
-      up) options+=" --dir --nodes --port --key --addresses --direct-io --wait --hosts --launcher --ooc" ;;
+      up) options+=" --dir --nodes --port --key --addresses --direct-io --iod-memory --wait --hosts --launcher --ooc" ;;
       down) options+=" --dir --key --wait --hosts --launcher --ooc" ;;
       start|stop) options+=" --dir --wait" ;;
       ping|df) options+=" --key --json" ;;

@@ -67,6 +67,18 @@ class Groups:
         group, v2 = self._group("memory", host)
         return int((group / ("memory.peak" if v2 else "memory.max_usage_in_bytes")).read_text())
 
+    def memory_kills(self, host):
+        """Processes of the host that the kernel has killed for lack of memory."""
+        group, v2 = self._group("memory", host)
+        lines = (group / ("memory.events" if v2 else "memory.oom_control")).read_text().splitlines()
+        return sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
+
+    def processes(self):
+        """Ids of all processes in the groups."""
+        for folder, _ in self._folders.values():
+            for procs in folder.glob("*/cgroup.procs"):
+                yield from map(int, procs.read_text().split())
+
     def limit_disk(self, host, folder, rate):
         """`rate` bytes a second to and from the disk that holds `folder`, each way, for direct I/O.
 

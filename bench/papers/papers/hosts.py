@@ -93,6 +93,17 @@ class Hosts:
             addresses = [f"127.0.{c}.{i + 1}" if why else _ip(c, i) for c in range(self.channels)]
             self.by_name[name] = Host(self, name, addresses)
 
+    def kills(self):
+        """Processes that the kernel has killed so far because of the cap."""
+        return sum(map(self.groups.memory_kills, self._capped()))
+
+    def peak(self):
+        """Bytes that the fullest host has had at most."""
+        return max(map(self.groups.peak_memory, self._capped()))
+
+    def _capped(self):
+        return [n for n in self._names if self._cap and n not in self._unshaped]
+
     def _namespaces(self):
         """Makes namespaces, bridges and links; returns why it could not."""
         switch = f"{self.prefix}-switch"
@@ -142,6 +153,7 @@ class Hosts:
                 subprocess.run(["ip", "netns", "delete", entry.name], capture_output=True)
 
     def _stray_processes(self):
+        yield from self.groups.processes()
         if not NETNS.exists():
             return
         for entry in NETNS.glob(self.prefix + "-*"):

@@ -1,6 +1,7 @@
 """MPI programs on hosts: Open MPI, started through in_host as it would be through ssh."""
 
 import subprocess
+import time
 
 from papers.hosts import IN_HOST
 
@@ -9,10 +10,11 @@ def mpirun(hosts, head, names, argv, timeout, **more):
     """Runs argv with one rank on each of the hosts `names` (a name may repeat), in that order.
 
     `head`: the host that starts them; its links should not be shaped.  Returns the standard output.
-    Throws subprocess.CalledProcessError, which has the error output, or TimeoutExpired.
+    Throws subprocess.CalledProcessError, which has the error output, or TimeoutExpired after `timeout`
+    seconds, when the ranks have ended.
     """
-    order = ["mpirun", "--quiet", "-n", str(len(names)), "--oversubscribe", "--bind-to", "none",
-             "--allow-run-as-root", "--mca", "mpi_yield_when_idle", "1"]
+    order = ["timeout", "--kill-after=10", str(timeout), "mpirun", "--quiet", "-n", str(len(names)),
+             "--oversubscribe", "--bind-to", "none", "--allow-run-as-root", "--mca", "mpi_yield_when_idle", "1"]
     if not hosts.why_unshaped:
         slots = [f"{name}:{names.count(name)}" for name in dict.fromkeys(names)]
         networks = ",".join(f"10.{77 + c}.0.0/16" for c in range(hosts.channels))
@@ -24,11 +26,14 @@ def mpirun(hosts, head, names, argv, timeout, **more):
         if name in hosts.environment:
             order += ["-x", name]
     process = hosts[head].popen([*order, *argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
+    began = time.monotonic()
     try:
-        out, err = process.communicate(timeout=timeout)
-    except subprocess.TimeoutExpired:
+        out, err = process.communicate(timeout=timeout + 60)
+    except subprocess.TimeoutExpired:  # processes that do not end: Hosts kills them
         process.kill()
         raise
+    if process.returncode and time.monotonic() - began >= timeout:
+        raise subprocess.TimeoutExpired(argv, timeout, out, err)
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, argv, out, err)
     return out

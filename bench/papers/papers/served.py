@@ -12,15 +12,17 @@ class Served:
     """`Served(ctx, hosts, metad, iods)`: a context manager; `url` is the store's address.
 
     metad: the host of the metadata server; iods: those of the I/O servers, in order (a host may hold
-    several).  Every server listens at all addresses of its host.
+    several).  Every server listens at all addresses of its host.  iod_memory: MiB for transfers in each
+    I/O server.
     """
 
-    def __init__(self, ctx, hosts, metad, iods, direct_io=False):
+    def __init__(self, ctx, hosts, metad, iods, direct_io=False, iod_memory=None):
         self._ctx, self._hosts = ctx, hosts
         self._folder = ctx.scratch("store")
         self._key = self._folder / "key"
         self.nodes = len(iods)
         self._options = ["--direct-io"] if direct_io else []
+        self._options += ["--iod-memory", str(iod_memory)] if iod_memory else []
         lines = [self._line(hosts[metad], "metad", self._folder, METAD_PORT)]
         for i, name in enumerate(iods):
             lines.append(self._line(hosts[name], "iod", self._folder, IOD_PORT + i))

@@ -3,7 +3,8 @@
 Each is a module with TITLE and run(context) -> Outcome.
 """
 
-from papers.experiments import beowulf, btio, channels, pvfs, scaling
+from papers.experiments import (beowulf, btio, channels, gauss_seidel, poccs_inner, poccs_jacobi, pvfs,
+                                scaling)
 
 EXPERIMENTS = {
     "pvfs": pvfs,
@@ -11,4 +12,7 @@ EXPERIMENTS = {
     "scaling": scaling,
     "btio": btio,
     "beowulf": beowulf,
+    "poccs_inner": poccs_inner,
+    "poccs_jacobi": poccs_jacobi,
+    "gauss_seidel": gauss_seidel,
 }

@@ -1,0 +1,149 @@
+"""POCCS's two tables: a program out of core beside the same on virtual memory, under one cap.
+
+The rows are the published ones as fractions of the memory of all hosts together, which was 4 x 64 MB.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Callable
+
+from papers import capped, memory, plots
+from papers.capped import MIB, VIRTUAL, WHAT_HOSTS_HAVE, Measured, Ours, VirtualMemory
+from papers.outcome import Outcome, figure
+
+HOSTS = 4
+PAPER_MEMORY = HOSTS * 64  # MiB
+CAP = {"small": 128 * MIB, "paper": 256 * MIB}
+SWAP = 2                   # times the cap, as in the paper
+ROUNDS = {"small": 3, "paper": 7}
+LIMIT = {"small": 30, "paper": 600}  # seconds
+NEVER_SLOWER, AS_FAST = 1.0, 0.9     # goals: virtual memory's time over ours beyond the cap, and within
+
+
+@dataclass(frozen=True)
+class Table:
+    name: str
+    title: str
+    program: str
+    options: list                    # of the program, without --size
+    size: Callable[[int], int]       # --size for so many bytes of both arrays
+    changes: bool                    # a run changes its arrays: they are made anew for each
+    what: str                        # said in the report
+    published: list                  # (label, MiB, seconds of POCCS, seconds of virtual memory)
+
+
+@dataclass
+class Row:
+    """A size, and what each version did on it."""
+
+    label: str
+    fraction: float
+    size: int
+    published: tuple  # seconds of POCCS and of virtual memory, None where that was killed
+    measured: Measured
+
+
+def run(context, table):
+    outcome = Outcome()
+    cap = CAP[context.scale]
+    hosts = [f"n{i}" for i in range(HOSTS)]
+    if why := capped.why_not(context):
+        outcome.missed.append(f"not run: {why}")
+        return outcome
+    with memory.Swap(context.work, SWAP * cap * HOSTS) as swap:
+        with (Ours(context, hosts, hosts, cap, budget(cap)) as ours,
+              VirtualMemory(context, hosts, cap, 0 if swap.why_not else SWAP * cap) as plain):
+            rows = [_measure(context, table, entry, ours, plain) for entry in table.published]
+            peak = ours.hosts.peak()
+    _report(context, outcome, table, rows, swap, peak)
+    return outcome
+
+
+def budget(cap):
+    """Of the cap, what our runtime gets: MPI, the program and the I/O server need the rest."""
+    return cap // 2
+
+
+def _measure(context, table, entry, ours, plain):
+    label, mib, *published = entry
+    fraction = mib / PAPER_MEMORY
+    size = table.size(int(fraction * HOSTS * CAP[context.scale]))
+    program, options, limit = table.program, ["--size", size, *table.options], LIMIT[context.scale]
+    versions = {"ours": (lambda: ours.create(program, options),
+                         lambda: ours.compute(program, options, limit))}
+    for kind in VIRTUAL:
+        # Both kinds use the same files.
+        create = plain.create if table.changes or kind == VIRTUAL[0] else lambda *_: None
+        versions[kind] = (partial(create, program, options),
+                          partial(plain.compute, program, options, kind, limit))
+    row = Row(label, fraction, size, tuple(published),
+              Measured(versions, ROUNDS[context.scale], table.changes))
+    context.say(f"{label}, {fraction:.2g} of the memory, seconds: " +
+                ", ".join(f"{v} {row.measured.shown(v)}" for v in versions))
+    return row
+
+
+def _report(context, outcome, table, rows, swap, peak):
+    cap = CAP[context.scale]
+    for row in rows:
+        outcome.failures += [f"{row.label}, {version}: {said}" for version, said in row.measured.wrong()]
+        outcome.rows += [{"paper_size": row.label, "fraction": row.fraction, "size": row.size,
+                          **row.measured.csv(version, "ours"), "paper_poccs_s": row.published[0],
+                          "paper_vm_s": row.published[1] or "killed"} for version in row.measured.runs]
+    outcome.say(
+        f"{table.what} {HOSTS} ranks on {HOSTS} hosts, each capped at {cap // MIB} MiB with the I/O server and "
+        f"the page cache in it; a budget of {budget(cap) // MIB} MiB for our runtime. Rows are the paper's as "
+        f"fractions of the memory of all hosts. Each run begins with the data on the disk and all caches "
+        f"empty and ends when the result is on the disk: time of `load` (anonymous memory), `compute` and `store`. "
+        f"`mmap`: mapped files; `anonymous`: memory into which the files are read, with swap of {SWAP} "
+        f"times the cap on each host; `killed`: for lack of memory. The fullest host had "
+        f"{peak // MIB} MiB with ours. {WHAT_HOSTS_HAVE}")
+    if swap.why_not:
+        outcome.say(f"**Without swap**: {swap.why_not}.")
+    outcome.table(
+        ["paper's size", "of memory", "ours s", "mmap s", "anonymous s", "mmap / ours", "anonymous / ours",
+         "paper: POCCS s", "paper: VM s", "paper: VM / POCCS"],
+        [[row.label, figure(row.fraction), *map(row.measured.shown, row.measured.runs),
+          *(row.measured.shown_ratio(v, "ours") for v in VIRTUAL), *_published(row)] for row in rows])
+    _goals(outcome, rows)
+    _plot(context, outcome, table, rows)
+
+
+def _published(row):
+    ours, theirs = row.published
+    if theirs is None:
+        return figure(ours), "killed", "killed"
+    return figure(ours), figure(theirs), figure(theirs / ours)
+
+
+def _goals(outcome, rows):
+    """Beyond the memory ours must win; where the data fit it may lose a tenth."""
+    for beyond, least, what in ((True, NEVER_SLOWER, "beyond the memory"), (False, AS_FAST, "within it")):
+        some = [(r, v) for r in rows for v in VIRTUAL if (r.fraction >= 1) == beyond]
+        bad = []
+        for row, version in some:
+            m = row.measured
+            ratio = m.ratio(version, "ours")
+            if not m.spread("ours") or not (m.fate(version) or (ratio and ratio.median >= least)):
+                bad.append(f"{row.label} ({figure(row.fraction)} of memory), {version} over ours: "
+                           f"{m.shown_ratio(version, 'ours')}, goal {least:g}")
+        outcome.say(f"Rows {what}: virtual memory's time is at least {least:g} of ours, or it does not end, in "
+                    f"{len(some) - len(bad)} of {len(some)}.")
+        outcome.missed += bad
+
+
+def _plot(context, outcome, table, rows):
+    series = []
+    for version in rows[0].measured.runs:
+        done = [(r.fraction, s) for r in rows if (s := r.measured.spread(version))]
+        if done:
+            series.append((version, [f for f, _ in done],
+                           ([s.median for _, s in done], [s.low for _, s in done], [s.high for _, s in done]), {}))
+    for name, which, marker in (("POCCS, published", 0, "x"), ("virtual memory, published", 1, "+")):
+        done = [r for r in rows if r.published[which] is not None]
+        series.append((name, [r.fraction for r in done], [r.published[which] for r in done],
+                       {**plots.PAPER, "marker": marker}))
+    file = table.name + ".svg"
+    plots.lines(context.out / file, series, "size of both arrays / memory of all hosts", "s", table.title,
+                log=("x", "y"))
+    outcome.plot(file, table.title)
