@@ -39,11 +39,11 @@ inline file_descriptor raw_connection(const std::string& address) {
   return fd;
 }
 
-inline bool send_all(const file_descriptor& fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+inline bool send_all(const file_descriptor& fd, std::string_view data) {
+  while (!data.empty()) {
+    const ssize_t n = ::send(fd.get(), data.data(), data.size(), MSG_NOSIGNAL);
     if (n <= 0) return false;
-    bytes.remove_prefix(static_cast<std::size_t>(n));
+    data.remove_prefix(static_cast<std::size_t>(n));
   }
   return true;
 }

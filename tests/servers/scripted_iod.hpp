@@ -81,7 +81,7 @@ class scripted_iod {
         !receive(fd, f) || !send_all(fd, hands.welcome(f.header, f.body).send))
       return;
     const std::uint32_t number = ++connections_;
-    const sender say = [&](const std::string& bytes) { return send_all(fd, bytes); };
+    const sender say = [&](const std::string& data) { return send_all(fd, data); };
     while (readable(fd) && receive(fd, f) && script_(number, f.header, say)) {
     }
   }
