@@ -59,6 +59,7 @@ T sweep(const Plate& a, Plate& b, std::size_t n, rows mine, examples::progress_b
 
 struct options : examples::common_options {
   bool no_overwrite = false;
+  bool durable = false;
   std::string placement = "striped";
   std::string picture;
 };
@@ -92,7 +93,7 @@ checked check(const Exact& exact, const Plate& a, std::size_t n, rows mine,
 }
 
 /// `load` is called between start and iterations (rivals), `promise` before every sweep, `store` at
-/// the end: it returns when the plate is on its disks.
+/// the end: it returns when the plate is in its file or, with --durable, on its disks.
 template <class Exact, class Plate, class Load, class Promise, class Store>
 int solve(Plate* a, Plate* b, const options& o, examples::report& r, const examples::ranks& all,
           Load load, Promise promise, Store store) {
@@ -169,7 +170,12 @@ int out_of_core(const options& o, const examples::ranks& all) {
     if (!o.no_overwrite) target.overwrite({{1, 0}, {n - 1, n}});
   };
   return solve<Exact>(&a, &b, o, r, all, [] {}, promise,
-                      [](plate& result) { result.writeback(ooc::durable); });
+                      [&](plate& result) {
+                        if (o.durable)
+                          result.writeback(ooc::durable);
+                        else
+                          result.writeback();
+                      });
 }
 
 template <class Exact>
@@ -191,7 +197,9 @@ int plain(const options& o, const examples::ranks& all) {
     });
   };
   return solve<Exact>(&a, &b, o, r, all, load, [](plate&) {},
-                      [](plate& result) { result.writeback(); });
+                      [&](plate& result) {
+                        if (o.durable) result.writeback();
+                      });
 }
 
 template <class Exact>
@@ -210,6 +218,7 @@ int main(int count, char** arguments) {
     c.count("size", o.size, 4, 1 << 22, "n, points on a side");
     c.count("iterations", o.iterations, 1, 1'000'000, "iterations");
     c.choice("type", o.type, {"f8", "i4"}, "doubles, or the papers' integers");
+    c.flag("durable", o.durable, "end when the result would survive a loss of power");
     c.flag("no-overwrite", o.no_overwrite, "do not promise that a sweep overwrites its target");
     c.choice("placement", o.placement, {"striped", "rank"},
              "on ranks: every part over all nodes, or on a node of the rank's host");

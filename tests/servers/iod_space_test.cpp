@@ -30,7 +30,10 @@ TEST_CASE(
   CHECK(in_small_space(folder.path(), [&](bool mounted) {
           const test_signer signer;
           const temporary_folder roomy;
-          running_iod full(signer, folder.path()), fine(signer, roomy.path());
+          iod::iod_options node_1;
+          node_1.node = 1;
+          running_iod full(signer, folder.path());
+          running_iod fine(signer, roomy.path(), {"127.0.0.1:0"}, node_1);
           remote_node_options second = client_options(fine.addresses());
           second.index = 1;
           const striped_file::nodes nodes{open_remote_node(client_options(full.addresses())),

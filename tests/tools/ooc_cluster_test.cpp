@@ -257,8 +257,8 @@ TEST_CASE("a Unix socket that is another server's on this host is no reason to w
   const std::string head = "127.0.0.1:" + free_port(), n1 = "127.0.0.1:" + free_port(),
                     n2 = "127.0.0.1:" + free_port();
   const fs::path launcher = sh.folder / "launcher";
-  write(launcher, "#!/bin/sh\nif [ $1 = n2 ]; then elsewhere='s#--listen unix:#--announce " + n2 +
-                      " --announce unix:#'; fi\nshift\n"
+  write(launcher, "#!/bin/sh\nif [ $1 = n2 ]; then elsewhere=\"s#'--listen' 'unix:#'--announce' '" + n2 +
+                      "' '--announce' 'unix:#\"; fi\nshift\n"
                       "exec sh -c \"$(printf '%s' \"$*\" | sed \"$elsewhere\")\"\n");
   fs::permissions(launcher, fs::perms::owner_all);
   write(sh.folder / "hosts", "head metad " + (sh.folder / "head").string() + " " + head +

@@ -10,7 +10,7 @@ ITERATIONS = 2  # the paper does not say how many it made
 
 TABLE = poccs.Table(
     name="poccs_jacobi", title=TITLE, program="jacobi",
-    options=["--type", "i4", "--iterations", ITERATIONS],
+    options=["--type", "i4", "--durable", "--iterations", ITERATIONS],
     size=lambda total: isqrt(total // 8), changes=True,
     what=f"{ITERATIONS} iterations on a plate of 32-bit integers, two arrays.",
     # Tang, Fang, Hu, Zhang, Table 2: points on a side, MiB of both arrays, seconds.
