@@ -19,6 +19,10 @@ MEMORY = "2M"     # a rank's budget
 # the largest number of nodes a part is still more than the budget.
 SIZES = {"small": {"jacobi": 20 * MB, "inner_product": 32 * MB},
          "paper": {"jacobi": 80 * MB, "inner_product": 128 * MB}}
+BY_RANK = "jacobi, placed by rank"
+PROGRAMS = {"jacobi": ["jacobi", "--iterations", 3],
+            BY_RANK: ["jacobi", "--iterations", 3, "--placement", "rank"],
+            "inner product": ["inner_product"]}
 
 
 def run(context):
@@ -31,7 +35,7 @@ def run(context):
                 outcome.say(f"**Not on shaped links**: {hosts.why_unshaped}.")
             disk = _disk_rate(context, hosts, names)
             with Served(context, hosts, "head", names, direct_io=True) as store:
-                for program in ("jacobi", "inner_product"):
+                for program in PROGRAMS:
                     for kind in ("strong", "weak"):
                         _measure(context, outcome, hosts, store, names, program, kind, disk)
     for row in outcome.rows:
@@ -62,13 +66,12 @@ def _disk_rate(context, hosts, names):
 
 def _measure(context, outcome, hosts, store, names, program, kind, disk):
     parts = len(names) if kind == "weak" else 1
-    total = SIZES[context.scale][program] * parts
-    if program == "jacobi":
-        size = ["--size", int((total / 8) ** 0.5) // 64 * 64, "--iterations", 3]
-    else:
-        size = ["--size", total // 16]
-    text = mpirun(hosts, "head", names, [context.program(f"examples/{program}"), "--store", store.url,
-                                         "--memory", MEMORY, "--json", "--quiet", *size], timeout=600)
+    example, *more = PROGRAMS[program]
+    total = SIZES[context.scale][example] * parts
+    size = int((total / 8) ** 0.5) // 64 * 64 if example == "jacobi" else total // 16
+    text = mpirun(hosts, "head", names,
+                  [context.program(f"examples/{example}"), "--store", store.url, "--memory", MEMORY,
+                   "--json", "--quiet", "--size", size, *more], timeout=600)
     result = json.loads(text.splitlines()[-1])
     if not result["right"]:
         outcome.failures.append(f"{program} on {len(names)} nodes, {kind}")
@@ -84,13 +87,14 @@ def _report(context, outcome, counts):
                 f"{LINK.mbit} Mbit/s each way; a rank's budget is {MEMORY}iB. Strong: the same arrays on all "
                 "numbers of nodes; weak: arrays that grow with the nodes. MB/s are those of the loop: bytes of "
                 "the arrays that it went through. Disks: direct reads on all hosts at once. Efficiency: rate "
-                "per node over that of one node.")
+                "per node over that of one node. Arrays are striped over all nodes; placed by rank, each "
+                "rank's rows lie on its own host's node.")
     outcome.table(
         ["program", "scaling", "nodes", "seconds", "MB/s", "disks, MB/s", "efficiency"],
         [[r["program"], r["kind"], r["nodes"], figure(r["seconds"]), figure(r["mb_per_s"]),
           figure(r["disks_mb_per_s"]), figure(r["efficiency"])] for r in outcome.rows])
     series = []
-    for program in ("jacobi", "inner_product"):
+    for program in PROGRAMS:
         for kind in ("strong", "weak"):
             rows = [r for r in outcome.rows if (r["program"], r["kind"]) == (program, kind)]
             series.append((f"{program}, {kind}", counts, [r["efficiency"] for r in rows], {}))
