@@ -1,6 +1,7 @@
 """Strong and weak scaling of ours, on hosts that compute and hold data, with slow disks and links."""
 
 import json
+import os
 import subprocess
 
 from papers import plots
@@ -53,6 +54,8 @@ def _disk_rate(context, hosts, names):
     for name in names:
         with open(folder / name, "wb") as f:
             f.write(bytes(size << 20))
+            f.flush()
+            os.fsync(f.fileno())  # or the reader writes it first
     readers = [hosts[name].popen(["dd", f"if={folder / name}", "of=/dev/null", "bs=1M", "iflag=direct"],
                                  stderr=subprocess.PIPE) for name in names]
     rates = []
