@@ -1,6 +1,9 @@
 // I/O servers and their clients over loopback, in one process.
 #include <catch2/catch.hpp>
+#include <array>
+#include <future>
 #include <map>
+#include <thread>
 
 #include "servers/faulty_proxy.hpp"
 #include "servers/iod_fixture.hpp"
@@ -234,4 +237,39 @@ TEST_CASE("an address at which another node of the store answers is not used") {
     CHECK_FALSE(write(*node, shape, 0, request::contiguous(0, 10000), data.data()));
   CHECK(here.server().statistics().io.write_requests == 0);
   CHECK(there.server().statistics().io.write_requests == 50);
+}
+
+TEST_CASE("clients that read and write at once need more buffers than there are, and all end") {
+  const test_signer signer;
+  temporary_folder folder;
+  iod::iod_options o;
+  o.buffers = 4 << 20;
+  o.workers = 2;
+  running_iod server(signer, folder.path(), {"127.0.0.1:0"}, o);
+  constexpr std::uint64_t size = 6 << 20;
+  constexpr std::size_t clients = 6;
+  const bytes data = pattern(size);
+  std::vector<std::thread> threads;
+  std::array<failure, clients> failed;
+  for (std::size_t i = 0; i < clients; ++i)
+    threads.emplace_back([&, i] {
+      const auto node = open_remote_node(client_options(server.addresses(), std::chrono::seconds(6)));
+      const auto shape = granted(signer, i + 1, size);
+      failed[i] = create(*node, shape);
+      bytes back(size);
+      for (int round = 0; round < 10 && !failed[i]; ++round) {
+        std::promise<failure> written, read;
+        const auto all = std::make_shared<const request>(request::contiguous(0, size));
+        node->write(shape, 0, all, data.data(), [&](const failure& f) { written.set_value(f); });
+        node->read(shape, 0, all, back.data(), [&](const failure& f) { read.set_value(f); });
+        failed[i] = written.get_future().get();
+        const failure f = read.get_future().get();
+        if (!failed[i]) failed[i] = f;
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  for (const failure& f : failed) {
+    INFO(f.what);
+    CHECK_FALSE(f);
+  }
 }
