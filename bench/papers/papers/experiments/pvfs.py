@@ -31,7 +31,8 @@ def _plan(context, link, nodes):
     sizes."""
     plan = [(nodes, REGION)]
     if link is FAST_ETHERNET and (not context.small or nodes == 8):
-        plan += [(n, REGION // 2) for n in (1, 2, 4, 8, 16, 24, 32) if n != nodes]
+        others = (1, 4, 16, 32) if context.small else (1, 2, 4, 8, 16, 24, 32)
+        plan += [(n, REGION // (2 if n < nodes else 4)) for n in others if n != nodes]
         plan += [(nodes, 2 * MIB), (nodes, 64 * MIB)]
     return plan
 
