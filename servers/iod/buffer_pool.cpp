@@ -53,13 +53,6 @@ void buffer_pool::take(std::size_t bytes, std::function<void(buffer)> ready) {
   ready(buffer(shared_from_this(), p, bytes));
 }
 
-buffer_pool::buffer buffer_pool::try_take(std::size_t bytes) {
-  bytes = rounded(bytes);
-  const std::lock_guard lock(mutex_);
-  std::byte* const p = waiting_.empty() ? find(bytes) : nullptr;
-  return p == nullptr ? buffer() : buffer(shared_from_this(), p, bytes);
-}
-
 void buffer_pool::give_back(std::byte* data, std::size_t bytes) {
   std::vector<std::pair<std::function<void(buffer)>, buffer>> served;
   {

@@ -53,9 +53,6 @@ class buffer_pool : public std::enable_shared_from_this<buffer_pool> {
   /// others have come back; first come, first served.
   void take(std::size_t bytes, std::function<void(buffer)> ready);
 
-  /// A buffer if there is one now and nobody waits; else an empty one.
-  buffer try_take(std::size_t bytes);
-
   std::uint64_t limit() const noexcept { return limit_; }
   std::uint64_t in_use() const;
 

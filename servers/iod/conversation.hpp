@@ -29,6 +29,9 @@ class session_host {
   virtual storage::local_node& node() = 0;
   virtual fair_queue& queue() = 0;
   virtual const std::shared_ptr<buffer_pool>& buffers() = 0;
+  /// Memory of writes, apart: a read keeps its turn while it waits for a buffer, and the buffers it
+  /// waits for must not be those of writes that wait for their turn.
+  virtual const std::shared_ptr<buffer_pool>& write_buffers() = 0;
 
   virtual wire::server_info who_am_i() const = 0;
   virtual wire::key_ptr key() const = 0;

@@ -134,7 +134,7 @@ asio::awaitable<incoming_writes::shared_buffer> incoming_writes::take_buffer(std
     shared_buffer buffer;
   };
   const auto p = std::make_shared<place>();
-  with_->host().buffers()->take(bytes, [p, self = shared_from_this()](buffer_pool::buffer b) {
+  with_->host().write_buffers()->take(bytes, [p, self = shared_from_this()](buffer_pool::buffer b) {
     {
       const std::lock_guard lock(p->mutex);
       p->buffer = std::make_shared<buffer_pool::buffer>(std::move(b));

@@ -37,7 +37,8 @@ iod_server::iod_server(asio::io_context& context, iod_options options)
       started_ns_(servers::unix_time_ns()),
       node_(storage::open_local_node(options_.folder, node_options(options_))),
       queue_(options_.workers),
-      buffers_(std::make_shared<buffer_pool>(options_.buffers)),
+      buffers_(std::make_shared<buffer_pool>(options_.buffers / 2)),
+      write_buffers_(std::make_shared<buffer_pool>(options_.buffers / 2)),
       ticks_(context),
       listeners_(context,
                  [this](std::shared_ptr<wire::stream_socket> s) { accepted(std::move(s)); }) {}
@@ -153,8 +154,8 @@ wire::node_statistics iod_server::statistics() {
   s.io = node_->stats();
   s.waiting = queue_.waiting();
   s.running = queue_.running();
-  s.buffer_bytes = buffers_->in_use();
-  s.buffer_limit = buffers_->limit();
+  s.buffer_bytes = buffers_->in_use() + write_buffers_->in_use();
+  s.buffer_limit = buffers_->limit() + write_buffers_->limit();
   struct statvfs v {};
   if (::statvfs(options_.folder.c_str(), &v) == 0) {
     s.disk_bytes = std::uint64_t{v.f_blocks} * v.f_frsize;

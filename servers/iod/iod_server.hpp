@@ -51,6 +51,7 @@ class iod_server final : public session_host {
   storage::local_node& node() override { return *node_; }
   fair_queue& queue() override { return queue_; }
   const std::shared_ptr<buffer_pool>& buffers() override { return buffers_; }
+  const std::shared_ptr<buffer_pool>& write_buffers() override { return write_buffers_; }
   wire::server_info who_am_i() const override;
   wire::key_ptr key() const override { return options_.key; }
   failure check_ticket(const std::string& ticket, storage::file_id file,
@@ -75,6 +76,7 @@ class iod_server final : public session_host {
   std::shared_ptr<storage::local_node> node_;
   fair_queue queue_;
   std::shared_ptr<buffer_pool> buffers_;
+  std::shared_ptr<buffer_pool> write_buffers_;
   ticket_check tickets_;
   boost::asio::steady_timer ticks_;
   servers::listener_group listeners_;

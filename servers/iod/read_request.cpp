@@ -71,28 +71,23 @@ void read_request::queue_part() {
                });
 }
 
-// Its turn has come.  Where there is no buffer, it gives the turn back and comes again with one: what
-// has the buffers may be writes that wait for their turn.
+// Its turn has come.
 void read_request::fetch_part(std::function<void()> finished) {
   if (with_->sender().closed()) {
     with_->active().end(id_);
     return finished();
   }
-  const auto& buffers = with_->host().buffers();
-  if (!bytes_) bytes_ = buffers->try_take(part_.bytes);
-  if (!bytes_) {
-    finished();
-    return buffers->take(part_.bytes, [self = shared_from_this()](buffer_pool::buffer b) {
-      self->bytes_ = std::move(b);
-      self->queue_part();
-    });
-  }
-  with_->host().node().read_part(what_.file, what_.turn, part_, bytes_.data(), sums_.data(),
-                                 who_checks_,
-                                 [self = shared_from_this(), finished](const failure& f) {
-                                   self->send_part(f);
-                                   finished();
-                                 });
+  with_->host().buffers()->take(
+      part_.bytes,
+      [self = shared_from_this(), finished = std::move(finished)](buffer_pool::buffer b) {
+        self->bytes_ = std::move(b);
+        self->with_->host().node().read_part(
+            self->what_.file, self->what_.turn, self->part_, self->bytes_.data(),
+            self->sums_.data(), self->who_checks_, [self, finished](const failure& f) {
+              self->send_part(f);
+              finished();
+            });
+      });
 }
 
 void read_request::send_part(const failure& f) {
