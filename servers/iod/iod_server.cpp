@@ -37,8 +37,8 @@ iod_server::iod_server(asio::io_context& context, iod_options options)
       started_ns_(servers::unix_time_ns()),
       node_(storage::open_local_node(options_.folder, node_options(options_))),
       queue_(options_.workers),
-      buffers_(std::make_shared<buffer_pool>(options_.buffers / 2)),
-      write_buffers_(std::make_shared<buffer_pool>(options_.buffers / 2)),
+      buffers_(std::make_shared<buffer_pool>(options_.buffers - options_.buffers / 4)),
+      write_buffers_(std::make_shared<buffer_pool>(options_.buffers / 4)),
       ticks_(context),
       listeners_(context,
                  [this](std::shared_ptr<wire::stream_socket> s) { accepted(std::move(s)); }) {}
