@@ -13,3 +13,14 @@ find_program(CCACHE ccache)
 if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
 endif()
+
+# oocarray_reuse_headers(TARGET FROM): what FROM has precompiled, for TARGET too.
+function(oocarray_reuse_headers target from)
+  target_precompile_headers(${target} REUSE_FROM ${from})
+  oocarray_precompiled(${target})
+endfunction()
+function(oocarray_precompiled target)
+  # gcc 12 forgets that precompiled headers are the system's, and warns of its own std::string.
+  target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-restrict
+    -Wno-stringop-overflow)
+endfunction()

@@ -14,6 +14,11 @@ command_line::command_line(const command& c) : command_(c), options_("Options") 
   options_.add_options()("help,h", "print this");
 }
 
+void command_line::key_option() {
+  option()("key", po::value<std::string>()->value_name("FILE"),
+           "cluster key; otherwise OOC_KEY or ~/.config/oocarray/key");
+}
+
 void command_line::positional(const std::string& name, bool many) {
   if (many)
     hidden_.add_options()(name.c_str(), po::value<std::vector<std::string>>());

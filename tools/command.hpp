@@ -40,6 +40,8 @@ class command_line {
   explicit command_line(const command& c);
 
   po::options_description_easy_init option() { return options_.add_options(); }
+  /// --key, for commands that ask the servers themselves.
+  void key_option();
   /// A positional argument, in order; `many`: all that remain.
   void positional(const std::string& name, bool many = false);
 

@@ -12,8 +12,7 @@ namespace {
 
 int run(const command& self, const std::vector<std::string>& arguments) {
   command_line line(self);
-  line.option()("key", po::value<std::string>()->value_name("FILE"),
-                "cluster key; otherwise OOC_KEY or ~/.config/oocarray/key");
+  line.key_option();
   line.option()("json", "for programs");
   line.positional("URL");
   if (!line.parse(arguments)) return success;

@@ -107,8 +107,7 @@ int run(const command& self, const std::vector<std::string>& arguments) {
   line.option()("once", "one look, then end");
   line.option()("interval,i", po::value<double>()->value_name("SECONDS"),
                 "between two looks, otherwise 2");
-  line.option()("key", po::value<std::string>()->value_name("FILE"),
-                "cluster key; otherwise OOC_KEY or ~/.config/oocarray/key");
+  line.key_option();
   line.option()("json", "for programs: one object a line");
   line.positional("URL");
   if (!line.parse(arguments)) return success;

@@ -1,8 +1,11 @@
-// Which connections a server has room for.
+// Which connections a server takes, and what its log says of their ends.
 #pragma once
+
+#include <spdlog/spdlog.h>
 
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace ooc::servers {
@@ -26,6 +29,25 @@ bool make_room(const std::vector<std::shared_ptr<Session>>& sessions, std::size_
     return true;
   }
   return false;
+}
+
+/// Adds the session where there is room for it.
+template <class Session>
+bool admit(std::vector<std::shared_ptr<Session>>& sessions, const std::shared_ptr<Session>& s,
+           std::size_t limit) {
+  if (!make_room(sessions, limit)) {
+    spdlog::warn("{}: refused, there are {} clients already (--max-connections)", s->peer(), limit);
+    return false;
+  }
+  sessions.push_back(s);
+  return true;
+}
+
+/// `why` is empty for an orderly end, which no one needs to know of.
+template <class Session>
+void log_end(const Session& s, const std::string& why) {
+  if (!why.empty())
+    spdlog::warn("{} ({}): {}", s.peer(), s.welcomed() ? s.client().name : "not welcomed", why);
 }
 
 }  // namespace ooc::servers

@@ -84,4 +84,9 @@ std::uint64_t buffer_pool::in_use() const {
   return in_use_;
 }
 
+bool buffer_pool::short_of_room() const {
+  const std::lock_guard lock(mutex_);
+  return !waiting_.empty();
+}
+
 }  // namespace ooc::iod

@@ -55,6 +55,8 @@ class buffer_pool : public std::enable_shared_from_this<buffer_pool> {
 
   std::uint64_t limit() const noexcept { return limit_; }
   std::uint64_t in_use() const;
+  /// True while somebody waits for a buffer.
+  bool short_of_room() const;
 
  private:
   struct waiter {

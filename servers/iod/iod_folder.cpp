@@ -1,12 +1,9 @@
 #include "iod/iod_folder.hpp"
 
-#include <fcntl.h>
-#include <sys/file.h>
-
-#include <cerrno>
 #include <fstream>
 #include <sstream>
 
+#include "common/folder_lock.hpp"
 #include "oocarray/error.hpp"
 #include "storage/durable_file.hpp"
 
@@ -19,8 +16,8 @@ namespace fs = std::filesystem;
 constexpr const char* identity_name = "oocarray-iod";
 constexpr const char* unfinished_name = "oocarray-iod.new";
 
-[[noreturn]] void refuse(errc code, const fs::path& folder, const std::string& why) {
-  throw usage_error(code, "folder '" + folder.string() + "' " + why);
+[[noreturn]] void refuse(const fs::path& folder, const std::string& why) {
+  throw usage_error(errc::not_a_store, "folder '" + folder.string() + "' " + why);
 }
 
 std::string hex(const wire::capability_public_key& key) {
@@ -53,31 +50,19 @@ iod_folder::iod_folder(fs::path folder, std::uint32_t node)
   std::error_code ec;
   fs::create_directories(folder_, ec);
   if (ec) throw io_error(ec, "folder '" + folder_.string() + "' cannot be made");
-  lock();
+  lock_ = servers::lock_folder(folder_, "I/O server");
   if (fs::exists(folder_ / identity_name)) {
     read();
     return;
   }
   for (const auto& stranger : fs::directory_iterator(folder_))
     if (stranger.path().filename() != "lost+found" && stranger.path().filename() != unfinished_name)
-      refuse(errc::not_a_store, folder_,
+      refuse(folder_,
              "is not that of an I/O server and not empty (it holds '" +
                  stranger.path().filename().string() +
                  "'); name such a folder, or a new or empty one");
   uuid_ = storage::new_uuid();
   write();
-}
-
-void iod_folder::lock() {
-  lock_ = storage::file_descriptor(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!lock_)
-    throw io_error({errno, std::generic_category()},
-                   "folder '" + folder_.string() + "' cannot be opened");
-  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0) return;
-  if (errno != EWOULDBLOCK)
-    throw io_error({errno, std::generic_category()},
-                   "folder '" + folder_.string() + "' cannot be locked");
-  refuse(errc::busy, folder_, "is in use by another I/O server; stop that first");
 }
 
 void iod_folder::read() {
@@ -87,19 +72,19 @@ void iod_folder::read() {
   std::uint32_t node = 0;
   in >> magic >> version >> word >> uuid_ >> word >> node;
   if (!in || magic != identity_name)
-    refuse(errc::not_a_store, folder_,
+    refuse(folder_,
            std::string("has a damaged file '") + identity_name + "'; restore it from a copy");
   if (version != 1)
-    refuse(errc::not_a_store, folder_,
+    refuse(folder_,
            "has format version " + std::to_string(version) +
                ", this server reads version 1: use the release of oocarray that made it");
   if (node != node_)
-    refuse(errc::not_a_store, folder_,
+    refuse(folder_,
            "is that of node " + std::to_string(node) + ", not of node " + std::to_string(node_) +
                "; name the right folder, or the right number with --node");
   if (!(in >> word)) return;
   if (!(in >> store_uuid_ >> digits) || word != "store" || !from_hex(digits, key_))
-    refuse(errc::not_a_store, folder_,
+    refuse(folder_,
            std::string("has a damaged file '") + identity_name + "'; restore it from a copy");
 }
 
@@ -114,7 +99,7 @@ void iod_folder::write() {
 
 void iod_folder::join(const std::string& store_uuid, const wire::capability_public_key& key) {
   if (!store_uuid_.empty() && store_uuid_ != store_uuid)
-    refuse(errc::not_a_store, folder_,
+    refuse(folder_,
            "belongs to store " + store_uuid_ + ", the metadata server has store " + store_uuid);
   if (store_uuid_ == store_uuid && key_ == key) return;
   store_uuid_ = store_uuid;

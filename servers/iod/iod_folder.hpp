@@ -32,7 +32,6 @@ class iod_folder {
   void join(const std::string& store_uuid, const wire::capability_public_key& key);
 
  private:
-  void lock();
   void read();
   void write();
 

@@ -21,6 +21,11 @@ using namespace std::chrono_literals;
 
 namespace {
 
+// How long a client may take nothing of what it asked for; less where others wait for the memory
+// that it holds.  A client that was dropped wrongly connects again and repeats its requests.
+constexpr auto patience_with_clients = 30s;
+constexpr auto patience_when_short = 5s;
+
 storage::local_node_options node_options(const iod_options& o) {
   storage::local_node_options n;
   n.workers = o.workers;
@@ -88,21 +93,13 @@ void iod_server::accepted(std::shared_ptr<wire::stream_socket> socket) {
   const auto s = std::make_shared<session>(*this, socket);
   {
     const std::lock_guard lock(mutex_);
-    if (stopping_) return;
-    if (!servers::make_room(sessions_, options_.max_connections)) {
-      spdlog::warn("{}: refused, there are {} clients already (--max-connections)", s->peer(),
-                   options_.max_connections);
-      return;
-    }
-    sessions_.push_back(s);
+    if (stopping_ || !servers::admit(sessions_, s, options_.max_connections)) return;
   }
   asio::co_spawn(socket->get_executor(), serve(s), asio::detached);
 }
 
 asio::awaitable<void> iod_server::serve(std::shared_ptr<session> s) {
-  const std::string why = co_await s->run();
-  if (!why.empty())
-    spdlog::warn("{} ({}): {}", s->peer(), s->welcomed() ? s->client().name : "not welcomed", why);
+  servers::log_end(*s, co_await s->run());
   s->when_over([this, s] {
     const std::lock_guard lock(mutex_);
     std::erase(sessions_, s);
@@ -143,8 +140,10 @@ asio::awaitable<void> iod_server::watch() {
       if (stopping_) co_return;
       all = sessions_;
     }
+    const auto patience = buffers_->short_of_room() ? patience_when_short : patience_with_clients;
     for (const auto& s : all)
-      if (const std::string why = s->look_after(std::chrono::steady_clock::now()); !why.empty())
+      if (const std::string why = s->look_after(std::chrono::steady_clock::now(), patience);
+          !why.empty())
         spdlog::warn("{}: dropped, {}", s->peer(), why);
   }
 }

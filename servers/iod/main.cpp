@@ -54,7 +54,8 @@ int run(int argc, char** argv) {
       "key", po::value<std::string>()->default_value(""),
       "file with the cluster key (default $OOC_KEY, ~/.config/oocarray/key); without a key only "
       "this machine is served")("memory", po::value<std::uint64_t>()->default_value(64),
-                                "MiB for transfers, whatever clients do")(
+                                "MiB for transfers, whatever clients do: three quarters for "
+                                "reads, one for writes")(
       "workers", po::value<unsigned>()->default_value(4), "requests served at a time")(
       "threads", po::value<unsigned>()->default_value(1), "threads for the network")(
       "direct-io", po::bool_switch(), "bypass the page cache of this machine")(

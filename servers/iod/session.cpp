@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint32_t max_payload = storage::io_part::max_bytes + (1 << 16);
 constexpr auto handshake_limit = 10s;
-constexpr auto stuck_limit = 30s;
+constexpr auto silence_limit = 30s;
 
 [[noreturn]] void broken(const std::string& why) {
   throw wire::connection_error(std::make_error_code(std::errc::protocol_error), why);
@@ -75,21 +75,21 @@ asio::awaitable<void> session::shake_hands() {
   with_->set_who(hands.peer());
 }
 
-std::string session::look_after(clock::time_point now) {
+std::string session::look_after(clock::time_point now, std::chrono::seconds patience) {
   if (closed()) return {};
   if (!welcomed_ && now - accepted_ > handshake_limit) {
     close();
     return "it did not say who it is within 10 s";
   }
   const auto stuck = with_->sender().stuck_since();
-  if (stuck != clock::time_point::max() && now - stuck > stuck_limit) {
+  if (stuck != clock::time_point::max() && now - stuck > patience) {
     close();
-    return "it has not taken what it asked for within 30 s";
+    return "it has not taken what it asked for within " + std::to_string(patience.count()) + " s";
   }
   // Where its bytes wait for room here, the client is not to blame.
   const std::uint64_t received = reader_.received();
   if (received != std::exchange(received_, received) || writes_->waiting()) receiving_ = now;
-  if ((reader_.inside() || with_->active().coming()) && now - receiving_ > stuck_limit) {
+  if ((reader_.inside() || with_->active().coming()) && now - receiving_ > silence_limit) {
     close();
     return "it stopped in the middle of a request for 30 s";
   }

@@ -29,10 +29,10 @@ class session : public std::enable_shared_from_this<session> {
   bool closed() const { return with_->sender().closed(); }
   /// Calls `done` when the session is over; at once if it is.
   void when_over(std::function<void()> done) { with_->active().when_over(std::move(done)); }
-  /// Drops the connection if the peer does not take what it asked for, or does not say who it is.
-  /// Tells the client about requests that take long.  Returns why it was dropped.  One caller at a
-  /// time.
-  std::string look_after(std::chrono::steady_clock::time_point now);
+  /// Drops the connection if the peer does not take what it asked for within `patience`, or does not
+  /// say who it is.  Tells the client about requests that take long.  Returns why it was dropped.
+  /// One caller at a time.
+  std::string look_after(std::chrono::steady_clock::time_point now, std::chrono::seconds patience);
 
   const std::string& peer() const noexcept { return peer_; }
   /// Once it is welcomed.

@@ -61,20 +61,12 @@ wire::server_info metad_server::who_am_i() const {
 
 void metad_server::accepted(std::shared_ptr<wire::stream_socket> socket) {
   const auto s = std::make_shared<session>(*this, socket, ++last_session_);
-  if (stopping_) return;
-  if (!servers::make_room(sessions_, options_.max_connections)) {
-    spdlog::warn("{}: refused, there are {} clients already (--max-connections)", s->peer(),
-                 options_.max_connections);
-    return;
-  }
-  sessions_.push_back(s);
+  if (stopping_ || !servers::admit(sessions_, s, options_.max_connections)) return;
   asio::co_spawn(socket->get_executor(), serve(s), asio::detached);
 }
 
 asio::awaitable<void> metad_server::serve(std::shared_ptr<session> s) {
-  const std::string why = co_await s->run();
-  if (!why.empty())
-    spdlog::warn("{} ({}): {}", s->peer(), s->welcomed() ? s->client().name : "not welcomed", why);
+  servers::log_end(*s, co_await s->run());
   std::erase(sessions_, s);
   if (!s->welcomed()) co_return;
   if (s->client().role == wire::peer_role::client) clients_.disconnected(s->client().client);

@@ -1,12 +1,10 @@
 #include "metad/metadata_folder.hpp"
 
-#include <fcntl.h>
-#include <sys/file.h>
-
 #include <cerrno>
 #include <fstream>
 #include <utility>
 
+#include "common/folder_lock.hpp"
 #include "oocarray/error.hpp"
 #include "storage/durable_file.hpp"
 #include "storage/metadata_schema.hpp"
@@ -40,7 +38,7 @@ metadata_folder::metadata_folder(fs::path folder, std::uint32_t nodes, storage::
   std::error_code ec;
   fs::create_directories(folder_, ec);
   if (ec) throw io_error(ec, "folder '" + folder_.string() + "' cannot be made");
-  lock();
+  lock_ = servers::lock_folder(folder_, "metadata server");
   if (!fs::exists(folder_ / identity_name)) make(nodes, owner);
   read();
   if (nodes != 0 && nodes != nodes_)
@@ -54,19 +52,6 @@ fs::path metadata_folder::database() const {
 
 fs::path metadata_folder::signing_key() const {
   return folder_ / key_name;
-}
-
-void metadata_folder::lock() {
-  lock_ = storage::file_descriptor(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!lock_)
-    throw io_error({errno, std::generic_category()},
-                   "folder '" + folder_.string() + "' cannot be opened");
-  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0) return;
-  if (errno != EWOULDBLOCK)
-    throw io_error({errno, std::generic_category()},
-                   "folder '" + folder_.string() + "' cannot be locked");
-  throw usage_error(errc::busy, "folder '" + folder_.string() +
-                                    "' is in use by another metadata server; stop that first");
 }
 
 void metadata_folder::make(std::uint32_t nodes, storage::credentials owner) {

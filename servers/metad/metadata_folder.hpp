@@ -30,7 +30,6 @@ class metadata_folder {
   std::filesystem::path signing_key() const;
 
  private:
-  void lock();
   void make(std::uint32_t nodes, storage::credentials owner);
   void read();
 

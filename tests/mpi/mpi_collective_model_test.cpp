@@ -13,6 +13,7 @@
 #include "oocarray/ooc_array.hpp"
 #include "random_seed.hpp"
 #include "storage/collective/transfer_together.hpp"
+#include "storage/random_requests.hpp"
 
 using namespace ooc;
 using testing::between;
@@ -182,18 +183,8 @@ TEST_CASE("both routes move the same bytes, in windows of any size") {
   std::mt19937_64 g = testing::common_source(77);
   const store s = testing::common_store();
   for (int n = 0; n < 20; ++n) {
-    // Every piece of the file belongs to one rank, or to none.
     const std::uint64_t size = between(g, 1, 300000);
-    std::vector<request> wanted(ranks);
-    std::vector<std::uint64_t> ends(ranks);
-    for (std::uint64_t at = 0; at < size;) {
-      const std::uint64_t length = std::min(size - at, between(g, 1, between(g, 1, 9000)));
-      if (const std::uint64_t r = between(g, 0, ranks); r < ranks) {
-        wanted[r].add(at, ends[r], length);
-        ends[r] += length + between(g, 0, 3);
-      }
-      at += length;
-    }
+    const std::vector<request> wanted = testing::random_requests(g, size, ranks);
     const bool leads = me == 0;
     storage::new_file shape;
     shape.size = size;

@@ -1,12 +1,11 @@
 // main() of tests on several ranks: starts MPI, checks that the ranks are there, and ends all of
 // them where one has failed, as the others would wait for it.
-#define CATCH_CONFIG_RUNNER
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <optional>
 
+#include "catch_runner.hpp"
 #include "mpi/ranks.hpp"
 #include "random_seed.hpp"
 
@@ -71,12 +70,8 @@ int main(int argc, char** argv) {
   if (here.rank == 0) here.seed = ooc::testing::random_seed("ranks");
   MPI_Bcast(&here.seed, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
 
-  Catch::Session session;
-  session.configData().abortAfter = 1;
-  if (const int bad = session.applyCommandLine(argc, argv)) return bad;
   // Catch counts only its own cases; the ranks that pass need not all say so.
-  const int failed = session.run();
-  if (failed) {
+  if (ooc::testing::run_cases(argc, argv, true)) {
     std::cerr << "rank " << here.rank << " of " << size << " failed" << std::endl;
     MPI_Abort(MPI_COMM_WORLD, 1);
   }

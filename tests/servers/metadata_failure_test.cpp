@@ -6,6 +6,7 @@
 #include "random_seed.hpp"
 #include "servers/cluster_fixture.hpp"
 #include "servers/faulty_proxy.hpp"
+#include "soon.hpp"
 #include "storage/name_space.hpp"
 
 using namespace ooc;
@@ -30,16 +31,6 @@ void in_lost_process(const std::function<void()>& body) {
   int status = 0;
   ::waitpid(child, &status, 0);
   REQUIRE(status == 0);
-}
-
-template <class Condition>
-bool soon(Condition c, std::chrono::milliseconds patience = 10s) {
-  const auto deadline = std::chrono::steady_clock::now() + patience;
-  while (!c()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(20ms);
-  }
-  return true;
 }
 
 /// Creates, renames and removes files of its own; every call must succeed, and once.

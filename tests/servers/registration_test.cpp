@@ -5,6 +5,7 @@
 
 #include "oocarray/store.hpp"
 #include "servers/cluster_fixture.hpp"
+#include "soon.hpp"
 #include "storage/store_core.hpp"
 
 using namespace ooc;
@@ -12,16 +13,6 @@ using namespace ooc::testing;
 using namespace std::chrono_literals;
 
 namespace {
-
-template <class Condition>
-bool soon(Condition c, std::chrono::milliseconds patience = 10s) {
-  const auto deadline = std::chrono::steady_clock::now() + patience;
-  while (!c()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(20ms);
-  }
-  return true;
-}
 
 /// An I/O server as far as the metadata server sees one.
 struct announced {

@@ -6,6 +6,7 @@
 #include "storage/collective/exchange.hpp"
 #include "storage/faulty_io_service.hpp"
 #include "storage/memory_io_service.hpp"
+#include "storage/random_requests.hpp"
 #include "storage/thread_group.hpp"
 
 using namespace ooc;
@@ -100,25 +101,15 @@ TEST_CASE("what the ranks exchange is what each has asked for, in windows of any
   for (int n = 0; n < 60; ++n) {
     INFO("OOC_TEST_SEED=" << seed << ", case " << n);
     const std::uint64_t ranks = between(g, 1, 5), size = between(g, 1, 120000);
-    // Every piece of the file belongs to one rank, or to none, in any order of memory.
-    std::vector<request> wanted(ranks);
-    std::vector<std::uint64_t> ends(ranks);
-    for (std::uint64_t at = 0; at < size;) {
-      const std::uint64_t length = std::min(size - at, between(g, 1, between(g, 1, 9000)));
-      if (const std::uint64_t r = between(g, 0, ranks); r < ranks) {
-        wanted[r].add(at, ends[r], length);
-        ends[r] += length + between(g, 0, 3);
-      }
-      at += length;
-    }
+    const std::vector<request> wanted = testing::random_requests(g, size, ranks);
     file_of_ranks f(size, ranks, 4096 * between(g, 1, 3));
     const exchange_plan plan = plan_exchange(wanted, f.shape->striping, between(g, 1, 150000));
     std::vector<bytes> out, in;
     bytes expected(size);
     std::uint64_t sum = 0, own = 0;
     for (std::uint64_t r = 0; r < ranks; ++r) {
-      out.push_back(numbered(ends[r], r));
-      in.emplace_back(ends[r]);
+      out.push_back(numbered(wanted[r].memory_end(), r));
+      in.emplace_back(wanted[r].memory_end());
       sum += wanted[r].bytes();
       wanted[r].for_each_run([&](std::uint64_t at, std::uint64_t m, std::uint64_t length) {
         for (std::uint64_t i = 0; i < length; ++i) {
@@ -138,7 +129,7 @@ TEST_CASE("what the ranks exchange is what each has asked for, in windows of any
     CHECK(readers.exchanged() == sum - own);
     std::size_t wrong = 0;
     for (std::uint64_t r = 0; r < ranks; ++r) {
-      bytes mine(ends[r]);  // the gaps of a rank's memory stay as they were
+      bytes mine(wanted[r].memory_end());  // the gaps of a rank's memory stay as they were
       wanted[r].for_each_run([&](std::uint64_t at, std::uint64_t m, std::uint64_t length) {
         std::copy_n(expected.begin() + static_cast<std::ptrdiff_t>(at), length,
                     mine.begin() + static_cast<std::ptrdiff_t>(m));

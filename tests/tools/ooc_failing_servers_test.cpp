@@ -58,7 +58,7 @@ struct run_on_servers : shell {
 }  // namespace
 
 TEST_CASE("an I/O server killed in the middle of a run and started again: the same result") {
-  constexpr unsigned iterations = 150;
+  constexpr unsigned iterations = 100;
   run_on_servers sh;
   const std::string right = sh.expected(iterations);
   servers s(sh.folder / "cluster", 3);
@@ -81,7 +81,7 @@ TEST_CASE("an I/O server killed in the middle of a run and started again: the sa
 }
 
 TEST_CASE("the metadata server killed while arrays are open: the run goes on to its end") {
-  constexpr unsigned iterations = 100;
+  constexpr unsigned iterations = 50;
   run_on_servers sh;
   const std::string right = sh.expected(iterations);
   servers s(sh.folder / "cluster", 2);

@@ -39,7 +39,7 @@ struct shell {
     const outcome o = run(arguments);
     INFO("ooc " << arguments << ": " << o.err);
     CHECK(o.status == 0);
-    CHECK(o.err.empty());
+    CHECK(o.err.find("ooc: ") == std::string::npos);  // where the disk is slow, progress is there
     return o.out;
   }
 

@@ -7,6 +7,18 @@ import time
 from pathlib import Path
 
 
+class Made:
+    """A context manager: `_make` makes it; `__exit__` takes it away, also what was made before a failure."""
+
+    def __enter__(self):
+        try:
+            self._make()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+
 class Context:
     """`scale` is "small" or "paper"; `out` holds the results, `work` is the scratch folder (a disk)."""
 

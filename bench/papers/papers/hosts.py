@@ -10,6 +10,7 @@ import signal
 import subprocess
 from pathlib import Path
 
+from papers.context import Made
 from papers.groups import Groups
 from papers.links import Link
 
@@ -41,7 +42,7 @@ class Host:
                               check=True, **more)
 
 
-class Hosts:
+class Hosts(Made):
     """`names` hosts on `channels` channels each; use as a context manager.
 
     link: a Link, or a Hub that all share.  `unshaped` names hosts without limits, such as a head node that
@@ -69,14 +70,6 @@ class Hosts:
 
     def __getitem__(self, name):
         return self.by_name[name]
-
-    def __enter__(self):
-        try:
-            self._make()
-        except BaseException:
-            self.__exit__(None, None, None)
-            raise
-        return self
 
     def _make(self):
         for name in self._names:

@@ -3,12 +3,13 @@
 import subprocess
 from pathlib import Path
 
+from papers.context import Made
 from papers.hosts import IN_HOST
 
 METAD_PORT, IOD_PORT = 7420, 7421
 
 
-class Served:
+class Served(Made):
     """`Served(ctx, hosts, metad, iods)`: a context manager; `url` is the store's address.
 
     metad: the host of the metadata server; iods: those of the I/O servers, in order (a host may hold
@@ -46,15 +47,10 @@ class Served:
         return head.run([ooc, *words, "--hosts", self._folder / "hosts", "--launcher", IN_HOST,
                          "--ooc", ooc], stdout=subprocess.DEVNULL)
 
-    def __enter__(self):
+    def _make(self):
         subprocess.run([self._ctx.program("tools/ooc"), "keygen", self._key], check=True,
                        stdout=subprocess.DEVNULL)
-        try:
-            self._ooc("up", "--key", self._key, *self._options)
-        except BaseException:
-            self.__exit__(None, None, None)
-            raise
-        return self
+        self._ooc("up", "--key", self._key, *self._options)
 
     def __exit__(self, *_):
         try:

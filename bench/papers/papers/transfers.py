@@ -5,6 +5,7 @@ The program behind them is programs/transfers.cpp.
 
 import time
 
+from papers.context import Made
 from papers.memory import forget
 from papers.orders import Workers
 from papers.tokens import MARGIN, SLOTS, WARM_UP
@@ -12,7 +13,7 @@ from papers.tokens import MARGIN, SLOTS, WARM_UP
 PORT = 7600
 
 
-class Disks:
+class Disks(Made):
     """What is transferred to each of the hosts `names`: a file of `size` bytes in its own folder, and the
     same on the host of `remote` with the same number, in its folder and in the store on its node.
 
@@ -23,14 +24,6 @@ class Disks:
         self._names, self._remote, self._size = names, remote, size
         self._folder = context.scratch("transfers")
         self._program = context.program("bench/papers/transfers")
-
-    def __enter__(self):
-        try:
-            self._make()
-        except BaseException:
-            self.__exit__(None, None, None)
-            raise
-        return self
 
     def __exit__(self, *_):
         self._context.drop(self._folder)
