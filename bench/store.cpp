@@ -1,12 +1,12 @@
 // A store served by processes of this machine, beside bare sockets.
 //
 //     read_over_tcp, write_over_tcp   our throughput / what sockets alone carry between two
-//     processes
-//                                     over as many connections, in messages of 1 MiB; the data are
-//                                     in the servers' page cache
+//                                     processes over as many connections, in messages of 1 MiB;
+//                                     the data are in the servers' page cache
+//     write_bound_over_tcp            the same for sockets with checksums on both sides, and writes
+//                                     to the page cache: what any such store can reach
 //     tile_over_contiguous            all 512 x 512 tiles of a 8192 x 8192 file of doubles:
-//     throughput
-//                                     / that of contiguous reads of the same file
+//                                     throughput / that of contiguous reads of the same file
 //     messages_per_tile               requests to I/O servers for a tile
 //     latency_over_pingpong           time of a 4 KiB read / of 4 KiB there and back over a socket
 //     create_per_s, stat_per_s, remove_per_s   empty files, one client, one call at a time
@@ -129,6 +129,14 @@ double bare_stream(const setting& s, bare::way w) {
   return std::min(run(bare::movers::thread_each), run(bare::movers::one_thread));
 }
 
+double bare_stream_to_files(const setting& s, const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  return seconds(in_child(0, [&] {
+    client_memory m(stream_bytes);
+    return json{{"seconds", bare::carry_to_files_seconds(s.nodes, m.bytes(), times, folder)}};
+  }));
+}
+
 double our_stream(const setting& s, transfer what) {
   return seconds(client(s, [&](const ooc::store& store) {
     client_memory m(stream_bytes);
@@ -205,7 +213,7 @@ json name_calls(const setting& s) {
 }  // namespace
 
 json run_store(const options& o) {
-  require_space(o.dir, 3 * stream_bytes + n * n * sizeof(double));
+  require_space(o.dir, 4 * stream_bytes + n * n * sizeof(double));
   setting s;
   s.nodes = o.nodes ? o.nodes : 4;
   const served_store servers(o.dir / "servers", s.nodes);
@@ -213,6 +221,7 @@ json run_store(const options& o) {
   make_files(s);
 
   paired_ratio read("read_over_tcp"), write("write_over_tcp"), tile("tile_over_contiguous");
+  paired_ratio write_bound("write_bound_over_tcp");
   paired_ratio messages("messages_per_tile"), latency("latency_over_pingpong");
   paired_ratio create("create_per_s"), stat("stat_per_s"), remove("remove_per_s");
   paired_ratio read_speed("read_mib_per_s"), write_speed("write_mib_per_s");
@@ -226,6 +235,7 @@ json run_store(const options& o) {
     const double bare_out = bare_stream(s, bare::way::out);
     const double ours_out = our_stream(s, transfer::write);
     write.add(bare_out, ours_out);
+    write_bound.add(bare_out, bare_stream_to_files(s, o.dir / "bare"));
     write_speed.add(mib, ours_out);
     const json contiguous = read_matrix(s, false), tiles = read_matrix(s, true);
     tile.add(seconds(contiguous), seconds(tiles));
@@ -240,7 +250,7 @@ json run_store(const options& o) {
     remove.add(calls["remove"].get<double>());
   }
   json out{{"nodes", s.nodes}};
-  for (const paired_ratio* p : {&read, &write, &tile, &messages, &latency, &create, &stat, &remove,
+  for (const paired_ratio* p : {&read, &write, &write_bound, &tile, &messages, &latency, &create, &stat, &remove,
                                 &read_speed, &write_speed, &small_us})
     p->put(out);
   return out;

@@ -1,6 +1,7 @@
 #include "common/bare_sockets.hpp"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -13,12 +14,16 @@
 #include <algorithm>
 #include <cerrno>
 #include <functional>
+#include <memory>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <vector>
 
 #include "common/stopwatch.hpp"
+#include "storage/crc32c.hpp"
 #include "storage/file_descriptor.hpp"
+#include "storage/io_service.hpp"
 
 namespace bench::bare {
 namespace {
@@ -59,14 +64,19 @@ struct lane {
   int fd = -1;
   std::size_t count = 0;
   std::function<std::byte*(std::size_t k)> place;
+  /// Called with message k before it is sent, or when it has come; by move_blocking() only.
+  std::function<void(std::size_t k, const std::byte*)> see{};
 };
 
 void move_blocking(const lane& l, way w) {
   for (std::size_t k = 0; k < l.count; ++k) {
+    std::byte* const p = l.place(k);
+    if (w == way::out && l.see) l.see(k, p);
     if (w == way::out)
-      send_all(l.fd, l.place(k), message);
+      send_all(l.fd, p, message);
     else
-      receive_all(l.fd, l.place(k), message);
+      receive_all(l.fd, p, message);
+    if (w == way::in && l.see) l.see(k, p);
   }
 }
 
@@ -194,17 +204,19 @@ std::vector<lane> lanes_of(const other_process::sockets& all, std::size_t messag
   return lanes;
 }
 
-}  // namespace
-
-double carry_seconds(way w, movers who, unsigned connections, std::span<std::byte> memory,
-                     unsigned times) {
+/// As carry_seconds(); `prepare` is called with the lanes of each side, and may add to them.
+double carry(way w, movers who, unsigned connections, std::span<std::byte> memory, unsigned times,
+             const std::function<void(std::span<lane>)>& prepare_here,
+             const std::function<void(std::span<lane>)>& prepare_there) {
   const std::size_t messages = memory.size() / message;
   const other_process other(connections, [&](const other_process::sockets& all) {
     std::vector<std::byte> buffers(connections * message);
     const std::function<std::byte*(std::size_t)> place = [&](std::size_t m) {
       return buffers.data() + m % connections * message;
     };
-    const auto lanes = lanes_of(all, messages, times, place);
+    auto lanes = lanes_of(all, messages, times, place);
+    prepare_there(lanes);
+    signal_all(all);
     await_all(all);
     move(lanes, w == way::in ? way::out : way::in, who);
     if (w == way::out) signal_all(all);
@@ -212,12 +224,63 @@ double carry_seconds(way w, movers who, unsigned connections, std::span<std::byt
   const std::function<std::byte*(std::size_t)> place = [&](std::size_t m) {
     return memory.data() + m * message;
   };
-  const auto lanes = lanes_of(other.connections(), messages, times, place);
+  auto lanes = lanes_of(other.connections(), messages, times, place);
+  prepare_here(lanes);
+  await_all(other.connections());
   return seconds_of([&] {
     signal_all(other.connections());
     move(lanes, w, who);
     if (w == way::out) await_all(other.connections());
   });
+}
+
+void write_all(int fd, const std::byte* p, std::size_t n, std::size_t at) {
+  while (n != 0) {
+    const ssize_t done = ::pwrite(fd, p, n, static_cast<off_t>(at));
+    if (done < 0 && errno == EINTR) continue;
+    if (done <= 0) fail("pwrite");
+    p += done;
+    n -= static_cast<std::size_t>(done);
+    at += static_cast<std::size_t>(done);
+  }
+}
+
+/// Takes the checksum of every chunk, and nothing of what comes out.
+void take_sums(const std::byte* p) {
+  for (std::size_t at = 0; at < message; at += ooc::storage::chunk_size) {
+    volatile std::uint32_t sum = ooc::storage::chunk_sum(p + at);
+    static_cast<void>(sum);
+  }
+}
+
+}  // namespace
+
+double carry_seconds(way w, movers who, unsigned connections, std::span<std::byte> memory,
+                     unsigned times) {
+  const auto nothing = [](std::span<lane>) {};
+  return carry(w, who, connections, memory, times, nothing, nothing);
+}
+
+double carry_to_files_seconds(unsigned connections, std::span<std::byte> memory, unsigned times,
+                              const std::filesystem::path& folder) {
+  const auto look = [](std::span<lane> lanes) {
+    for (lane& l : lanes) l.see = [](std::size_t, const std::byte* p) { take_sums(p); };
+  };
+  const auto look_and_write = [&](std::span<lane> lanes) {
+    for (lane& l : lanes) {
+      const std::size_t each = l.count / times;
+      auto file = std::make_shared<file_descriptor>(
+          ::open((folder / ("bare-" + std::to_string(l.fd))).c_str(),
+                 O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+      if (!*file) fail("open");
+      for (std::size_t k = 0; k < each; ++k) write_all(file->get(), l.place(k), message, k * message);
+      l.see = [file, each](std::size_t k, const std::byte* p) {
+        take_sums(p);
+        write_all(file->get(), p, message, k % each * message);
+      };
+    }
+  };
+  return carry(way::out, movers::thread_each, connections, memory, times, look, look_and_write);
 }
 
 double ping_pong_seconds(std::size_t bytes, unsigned count) {

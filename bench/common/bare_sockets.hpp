@@ -1,12 +1,14 @@
 // What sockets alone carry between two processes of this machine: the limit of a served store.
 //
-// Tight loops over TCP on loopback, with TCP_NODELAY: nothing is looked at, copied or checked.
+// Tight loops over TCP on loopback, with TCP_NODELAY: nothing is looked at, copied or checked, but
+// where the function says so.
 //
 // The other process is forked: the caller must have one thread.  Failures throw std::system_error.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <span>
 
 namespace bench::bare {
@@ -25,6 +27,13 @@ enum class movers { thread_each, one_thread };
 /// one message's memory for each connection.  Outwards the other side says when it has everything.
 double carry_seconds(way w, movers who, unsigned connections, std::span<std::byte> memory,
                      unsigned times);
+
+/// What any store with checksums must do with writes: carry_seconds() outwards, a thread for each
+/// connection, where the sender takes the checksum of every 4 KiB, and the other side takes it
+/// again and writes each message to the page cache of a file in `folder`, one for each connection,
+/// which was written before.
+double carry_to_files_seconds(unsigned connections, std::span<std::byte> memory, unsigned times,
+                              const std::filesystem::path& folder);
 
 /// Seconds for one exchange of `bytes` each way, the mean of `count`, on one connection.
 double ping_pong_seconds(std::size_t bytes, unsigned count);

@@ -3,6 +3,7 @@
 // First every rank learns every box, writes back the blocks that any of them touches, and waits for
 // the others to have done so: the store then holds what all have written.  The transfer itself is
 // storage's.  After a write the blocks that it touched are dropped, those being loaded on arrival.
+#include <algorithm>
 #include <string>
 
 #include "oocarray/error.hpp"
@@ -25,10 +26,11 @@ using bytes = process_group::bytes;
 struct wish {
   index_box box;
   std::uint64_t budget = 0;  ///< of its runtime
+  storage::distance nodes = storage::distance::none;  ///< of the array, the farthest one
 
   bytes packed(std::size_t rank) const {
     storage::packer p;
-    p.number(budget);
+    p.number(budget).number(static_cast<std::uint64_t>(nodes));
     for (std::size_t k = 0; k < rank; ++k) p.number(box.lower[k]).number(box.upper[k]);
     return p.take();
   }
@@ -36,6 +38,7 @@ struct wish {
     storage::unpacker u(b);
     wish w;
     w.budget = u.number();
+    w.nodes = static_cast<storage::distance>(u.number());
     for (std::size_t k = 0; k < rank; ++k) {
       w.box.lower[k] = u.number();
       w.box.upper[k] = u.number();
@@ -104,7 +107,8 @@ void array_core::transfer_all(access_kind kind, box_view b, std::byte* memory,
       check_unpinned("write_all()");
     }
     const wish mine{checked(b, writes ? "write_all()" : "read_all()"),
-                    segment_->served_by().budget()};
+                    segment_->served_by().budget(),
+                    group.size() > 1 ? now->file->farthest_node() : storage::distance::none};
     if (const std::uint64_t n = elements_of(mine.box, g.rank()); n != elements)
       throw usage_error(errc::invalid_request, call + ": the box has " + std::to_string(n) +
                                                    " elements, the memory room for " +
@@ -118,7 +122,9 @@ void array_core::transfer_all(access_kind kind, box_view b, std::byte* memory,
   std::vector<request> wanted;
   std::vector<block_range> blocks;
   std::uint64_t round_bytes = storage::default_round_bytes;
+  storage::distance nodes = storage::distance::none;
   for (const wish& w : wishes) {
+    nodes = std::max(nodes, w.nodes);
     wanted.push_back(request_of(g, entry_->opened.meta.array.tile, w.box));
     const std::vector<block_range> touched = g.blocks_of(w.box);
     blocks.insert(blocks.end(), touched.begin(), touched.end());
@@ -126,7 +132,7 @@ void array_core::transfer_all(access_kind kind, box_view b, std::byte* memory,
   }
   blocks = merged(std::move(blocks));
 
-  const storage::route way = storage::choose_route(wanted);
+  const storage::route way = storage::choose_route(kind, wanted, nodes);
   pager::loan buffers;
   group.together("writing back for " + call, [&] {
     if (way == storage::route::exchanged) {

@@ -77,8 +77,8 @@ class faulty_io_service final : public io_service {
               std::function<void(const failure&, verify_report)> done) override;
   void list(std::function<void(const failure&, std::vector<file_id>)> done) override;
 
-  void is_near(std::function<void(const failure&, bool)> done) override {
-    inner_->is_near(std::move(done));
+  void how_far(std::function<void(const failure&, distance)> done) override {
+    inner_->how_far(std::move(done));
   }
   std::string name() const override { return inner_->name(); }
   io_stats stats() const override { return inner_->stats(); }

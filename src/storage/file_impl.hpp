@@ -130,11 +130,12 @@ struct file::impl {
   }
 
   // collective/file_together.cpp
-  /// Each rank's request, by rank: what `mine` returned there.
-  std::vector<request> gather(process_group& group, const std::string& call,
-                              const std::function<request()>& mine) const;
+  struct joint_request;
+  /// Each rank's request: what `mine` returned there.
+  joint_request gather(process_group& group, const std::string& call,
+                       const std::function<request()>& mine) const;
   void transfer_all(process_group& group, const std::string& call, access_kind kind,
-                    std::span<const request> wanted, std::byte* memory);
+                    const joint_request& all, std::byte* memory);
 };
 
 }  // namespace ooc

@@ -64,6 +64,13 @@ struct verify_report {
   std::uint64_t corrupt = 0;      ///< number of such chunks
 };
 
+/// What lies between a process and a node.
+enum class distance : std::uint8_t {
+  none,     ///< it is embedded in the process
+  host,     ///< a server on the same host
+  network,  ///< a server on another one
+};
+
 class io_service {
  public:
   virtual ~io_service() = default;
@@ -92,8 +99,8 @@ class io_service {
   /// The ids of all shares that the node holds, to find those without metadata.
   virtual void list(std::function<void(const failure&, std::vector<file_id>)> done) = 0;
 
-  /// Whether the node is on this host, so that no network lies between.
-  virtual void is_near(std::function<void(const failure&, bool)> done) = 0;
+  /// What lies between this process and the node.
+  virtual void how_far(std::function<void(const failure&, distance)> done) = 0;
 
   /// Where the node is, for messages: a folder, or host:port.
   virtual std::string name() const = 0;

@@ -208,7 +208,9 @@ class local_io_service final : public local_node {
     pool_->submit(std::move(op));
   }
 
-  void is_near(std::function<void(const failure&, bool)> done) override { done({}, true); }
+  void how_far(std::function<void(const failure&, distance)> done) override {
+    done({}, distance::none);
+  }
 
   std::string name() const override { return pool_->operations().folder().path().string(); }
   io_stats stats() const override { return pool_->operations().counters.snapshot(); }

@@ -1,9 +1,10 @@
 #include "storage/store_core.hpp"
 
 #include <cerrno>
-#include <future>
 #include <limits>
 #include <utility>
+
+#include "storage/node_distances.hpp"
 
 namespace ooc::storage {
 
@@ -165,23 +166,13 @@ void store_core::sweep() {
 }
 
 std::vector<std::uint32_t> store_core::near_nodes() const {
-  struct answer {
-    failure failed;
-    bool near = false;
-  };
-  std::vector<std::future<answer>> answers;
-  for (const auto& n : nodes_) {
-    auto told = std::make_shared<std::promise<answer>>();
-    answers.push_back(told->get_future());
-    n->is_near([told](const failure& f, bool near) { told->set_value({f, near}); });
+  const std::vector<known_distance> all = distances_of(nodes_);
+  std::vector<std::uint32_t> near;
+  for (std::uint32_t i = 0; i < all.size(); ++i) {
+    throw_if(all[i].failed);
+    if (all[i].far != distance::network) near.push_back(i);
   }
-  std::vector<std::uint32_t> all;
-  for (std::uint32_t i = 0; i < answers.size(); ++i) {
-    const answer a = answers[i].get();
-    throw_if(a.failed);
-    if (a.near) all.push_back(i);
-  }
-  return all;
+  return near;
 }
 
 std::uint64_t store_core::staging_bytes() const {

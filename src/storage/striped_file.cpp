@@ -1,10 +1,12 @@
 #include "storage/striped_file.hpp"
 
+#include <algorithm>
 #include <functional>
 #include <semaphore>
 #include <utility>
 
 #include "storage/gathering.hpp"
+#include "storage/node_distances.hpp"
 #include "storage/turns_touched.hpp"
 
 namespace ooc::storage {
@@ -85,6 +87,16 @@ striped_file::striped_file(shape_ptr shape, nodes all)
 
 io_service& striped_file::node(std::uint32_t turn) const {
   return *all_[(shape_->striping.sn + std::uint64_t{turn}) % all_.size()];
+}
+
+distance striped_file::farthest_node() const {
+  nodes mine;
+  for (std::uint32_t turn = 0; turn < shape_->striping.nn; ++turn)
+    mine.push_back(all_[(shape_->striping.sn + std::uint64_t{turn}) % all_.size()]);
+  distance farthest = distance::none;
+  for (const known_distance& d : distances_of(mine))
+    farthest = std::max(farthest, d.failed ? distance::network : d.far);
+  return farthest;
 }
 
 void striped_file::read(request_ptr r, std::byte* memory, completion done) const {

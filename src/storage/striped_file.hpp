@@ -34,6 +34,10 @@ class striped_file {
   failure write(const request& r, const std::byte* memory) const;
   failure sync() const;
 
+  /// What lies between this process and the farthest node of the file; a node that does not answer
+  /// counts as far.  Waits, as above.
+  distance farthest_node() const;
+
   /// Makes, resizes or removes the shares on all nodes; used by store_core only.
   failure create_shares() const;
   failure resize_shares(std::uint64_t old_size) const;

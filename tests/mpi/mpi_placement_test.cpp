@@ -43,7 +43,9 @@ class somewhere final : public testing::forwarded_node {
  public:
   somewhere(std::shared_ptr<storage::io_service> inner, bool near)
       : forwarded_node(std::move(inner)), near_(near) {}
-  void is_near(std::function<void(const failure&, bool)> done) override { done({}, near_); }
+  void how_far(std::function<void(const failure&, storage::distance)> done) override {
+    done({}, near_ ? storage::distance::host : storage::distance::network);
+  }
 
  private:
   bool near_;

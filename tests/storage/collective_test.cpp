@@ -49,17 +49,31 @@ request random_request(std::mt19937_64& g) {
 }  // namespace
 
 TEST_CASE("short pieces of several ranks are exchanged, long or separate ones are not") {
-  CHECK(choose_route(interleaved(4, 64, 1000)) == route::exchanged);
-  CHECK(choose_route(interleaved(2, 4096, 1000)) == route::exchanged);
-  CHECK(choose_route(interleaved(4, 4 << 20, 4)) == route::independent);
-  CHECK(choose_route(interleaved(1, 64, 1000)) == route::independent);
+  const auto choose = [](std::span<const request> wanted) {
+    return choose_route(access_kind::read, wanted, distance::none);
+  };
+  CHECK(choose(interleaved(4, 64, 1000)) == route::exchanged);
+  CHECK(choose(interleaved(2, 4096, 1000)) == route::exchanged);
+  CHECK(choose(interleaved(4, 4 << 20, 4)) == route::independent);
+  CHECK(choose(interleaved(1, 64, 1000)) == route::independent);
   std::vector<request> apart;
   for (std::uint64_t r = 0; r < 4; ++r) apart.push_back(columns(r * 1000000, 64, 256, 1000));
-  CHECK(choose_route(apart) == route::independent);
-  CHECK(choose_route(std::vector<request>(4)) == route::independent);
+  CHECK(choose(apart) == route::independent);
+  CHECK(choose(std::vector<request>(4)) == route::independent);
   std::vector<request> only_one(4);
   only_one[2] = columns(0, 64, 256, 1000);
-  CHECK(choose_route(only_one) == route::independent);
+  CHECK(choose(only_one) == route::independent);
+}
+
+TEST_CASE("the farther the nodes, the shorter the pieces that are exchanged; over a network none") {
+  const auto pieces = interleaved(4, 4096, 1000);
+  CHECK(choose_route(access_kind::write, pieces, distance::none) == route::exchanged);
+  CHECK(choose_route(access_kind::write, pieces, distance::host) == route::exchanged);
+  CHECK(choose_route(access_kind::read, pieces, distance::host) == route::independent);
+  CHECK(choose_route(access_kind::read, interleaved(4, 64, 1000), distance::host) ==
+        route::exchanged);
+  CHECK(choose_route(access_kind::write, interleaved(4, 64, 1000), distance::network) ==
+        route::independent);
 }
 
 TEST_CASE("windows hold every piece once, and rounds without any are left out") {

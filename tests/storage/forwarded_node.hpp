@@ -42,8 +42,8 @@ class forwarded_node : public storage::io_service {
   void list(std::function<void(const failure&, std::vector<storage::file_id>)> done) override {
     inner_->list(std::move(done));
   }
-  void is_near(std::function<void(const failure&, bool)> done) override {
-    inner_->is_near(std::move(done));
+  void how_far(std::function<void(const failure&, storage::distance)> done) override {
+    inner_->how_far(std::move(done));
   }
   std::string name() const override { return inner_->name(); }
   io_stats stats() const override { return inner_->stats(); }

@@ -36,7 +36,9 @@ class memory_io_service final : public io_service {
               std::function<void(const failure&, verify_report)> done) override;
   void list(std::function<void(const failure&, std::vector<file_id>)> done) override;
 
-  void is_near(std::function<void(const failure&, bool)> done) override { done({}, true); }
+  void how_far(std::function<void(const failure&, storage::distance)> done) override {
+    done({}, storage::distance::none);
+  }
 
   std::string name() const override { return name_; }
   io_stats stats() const override;

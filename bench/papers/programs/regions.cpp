@@ -8,7 +8,8 @@
 // A client prints "ready", then does what the lines of its standard input say, one after the other:
 //
 //     create BYTES SF          the file, all nodes, stripes of SF bytes ("store" only)
-//     prepare OFFSET BYTES     all that comes before a transfer: opens the file, makes the data
+//     prepare OFFSET BYTES     all that comes before a write: opens the file, makes the data
+//     clear OFFSET BYTES       all that comes before a read: room for the data, without them
 //     write OFFSET BYTES       read OFFSET BYTES
 //
 // and answers each with "BEGIN END", times of CLOCK_MONOTONIC in seconds, which all processes of a
@@ -67,6 +68,11 @@ region parse_region(std::istringstream& in) {
   return r;
 }
 
+void require_room(const std::vector<std::uint64_t>& memory, const region& r) {
+  if (memory.size() * 8 != r.bytes)
+    throw std::runtime_error("prepare comes before write, clear before read");
+}
+
 /// Serves the lines of standard input; `checked` where what is read was written before.
 template <class Client>
 void serve(Client& client, bool checked) {
@@ -90,15 +96,17 @@ void serve(Client& client, bool checked) {
       memory.resize(r.bytes / 8);
       papers::fill(r.offset, memory);
       client.prepare();
+    } else if (what == "clear") {
+      memory.assign(parse_region(in).bytes / 8, 0);
     } else if (what == "write") {
       const region r = parse_region(in);
-      if (memory.size() * 8 != r.bytes) throw std::runtime_error("prepare comes before write");
+      require_room(memory, r);
       begin = now();
       client.write(r, std::as_bytes(std::span(memory)));
       end = now();
     } else if (what == "read") {
       const region r = parse_region(in);
-      memory.assign(r.bytes / 8, 0);
+      require_room(memory, r);
       begin = now();
       client.read(r, std::as_writable_bytes(std::span(memory)));
       end = now();

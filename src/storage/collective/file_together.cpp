@@ -7,32 +7,40 @@
 
 namespace ooc {
 
-std::vector<request> file::impl::gather(process_group& group, const std::string& call,
-                                        const std::function<request()>& mine) const {
+/// What all ranks know of a call.
+struct file::impl::joint_request {
+  std::vector<request> wanted;  ///< by rank
+  storage::distance nodes = storage::distance::none;  ///< the farthest one, of any rank
+};
+
+file::impl::joint_request file::impl::gather(process_group& group, const std::string& call,
+                                             const std::function<request()>& mine) const {
   const std::vector<process_group::bytes> told = group.together(call, [&] {
     storage::packer p;
     storage::pack(p, mine());
+    p.number(static_cast<std::uint64_t>(current()->file->farthest_node()));
     return p.take();
   });
-  std::vector<request> all;
+  joint_request all;
   for (const process_group::bytes& b : told) {
     storage::unpacker u(b);
-    all.push_back(storage::unpack_request(u));
+    all.wanted.push_back(storage::unpack_request(u));
+    all.nodes = std::max(all.nodes, static_cast<storage::distance>(u.number()));
   }
   return all;
 }
 
 void file::impl::transfer_all(process_group& group, const std::string& call, access_kind kind,
-                              std::span<const request> wanted, std::byte* memory) {
+                              const joint_request& all, std::byte* memory) {
   const storage::collective_transfer t{.group = group,
                                        .call = call,
                                        .kind = kind,
-                                       .wanted = wanted,
+                                       .wanted = all.wanted,
                                        .memory = memory,
                                        .round_bytes = storage::default_round_bytes};
   if (kind == access_kind::write) storage::check_disjoint(*current()->file, t);
   std::uint64_t end = 0;
-  for (const request& r : wanted) end = std::max(end, r.file_end());
+  for (const request& r : all.wanted) end = std::max(end, r.file_end());
   std::shared_ptr<const storage::opened_file> f;
   group.together("size for " + call, [&] {
     f = kind == access_kind::write ? grown_to(end) : reaching(end);
@@ -41,16 +49,16 @@ void file::impl::transfer_all(process_group& group, const std::string& call, acc
              std::to_string(f->meta.size));
     return process_group::bytes{};
   });
-  storage::transfer_together(*f->file, t);
+  storage::transfer_together(*f->file, t, storage::choose_route(kind, all.wanted, all.nodes));
 }
 
 std::size_t file::read_all(process_group& group, std::span<std::byte> out) {
   impl& i = open_impl();
   const std::string call = "read_all of '" + i.path + "'";
   const std::lock_guard lock(i.position_mutex);
-  const std::vector<request> all = i.gather(group, call, [&] { return i.readable(out.size()); });
+  const impl::joint_request all = i.gather(group, call, [&] { return i.readable(out.size()); });
   i.transfer_all(group, call, access_kind::read, all, out.data());
-  const std::uint64_t n = all[static_cast<std::size_t>(group.rank())].bytes();
+  const std::uint64_t n = all.wanted[static_cast<std::size_t>(group.rank())].bytes();
   i.position += n;
   return n;
 }
@@ -59,7 +67,7 @@ void file::write_all(process_group& group, std::span<const std::byte> in) {
   impl& i = open_impl();
   const std::string call = "write_all of '" + i.path + "'";
   const std::lock_guard lock(i.position_mutex);
-  const std::vector<request> all = i.gather(group, call, [&] {
+  const impl::joint_request all = i.gather(group, call, [&] {
     i.require_writable();
     return i.writable(in.size());
   });
@@ -70,7 +78,7 @@ void file::write_all(process_group& group, std::span<const std::byte> in) {
 void file::read_all(process_group& group, const request& r, std::span<std::byte> out) const {
   impl& i = open_impl();
   const std::string call = "read_all of '" + i.path + "'";
-  const std::vector<request> all = i.gather(group, call, [&] {
+  const impl::joint_request all = i.gather(group, call, [&] {
     i.require_buffer(r, out.size());
     return r;
   });
@@ -80,7 +88,7 @@ void file::read_all(process_group& group, const request& r, std::span<std::byte>
 void file::write_all(process_group& group, const request& r, std::span<const std::byte> in) {
   impl& i = open_impl();
   const std::string call = "write_all of '" + i.path + "'";
-  const std::vector<request> all = i.gather(group, call, [&] {
+  const impl::joint_request all = i.gather(group, call, [&] {
     i.require_writable();
     i.require_buffer(r, in.size());
     return r;

@@ -5,7 +5,7 @@
 
 namespace ooc::storage {
 
-route choose_route(std::span<const request> wanted) {
+route choose_route(access_kind kind, std::span<const request> wanted, distance nodes) {
   std::uint64_t bytes = 0, pieces = 0;
   std::uint64_t begin = std::numeric_limits<std::uint64_t>::max(), end = 0;
   double spans = 0;  // of all ranks: a file of 2^63 bytes many times over
@@ -21,7 +21,7 @@ route choose_route(std::span<const request> wanted) {
     end = std::max(end, r.file_end());
     spans += static_cast<double>(r.file_end() - first);
   }
-  if (pieces == 0 || bytes / pieces >= long_piece) return route::independent;
+  if (pieces == 0 || bytes / pieces >= long_piece(kind, nodes)) return route::independent;
   // Do the ranks reach over each other, or has each a range of its own?
   return spans > 1.25 * static_cast<double>(end - begin) ? route::exchanged : route::independent;
 }

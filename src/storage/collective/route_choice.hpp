@@ -1,16 +1,18 @@
 // Which way the ranks' requests go: each rank's straight to the nodes, or through each other.
 //
-// Nodes transfer whole 4 KiB chunks, and skip only gaps that are longer than a transfer is worth.
-// So where the pieces of several ranks interleave finely, independent requests transfer the same
-// chunks once for every rank, and writes change each chunk as often.  An exchange transfers each
-// chunk once, and pays for it with two copies and a message.  docs/decisions/0010-collective-io.md
-// has what was measured.
+// A node changes and checks whole 4 KiB chunks, and skips only gaps that are longer than a transfer
+// is worth.  So where the pieces of several ranks interleave finely, independent requests make it
+// handle the same chunks once for every rank.  An exchange handles each chunk once, and pays for it
+// with two copies and a message: much less than the chunks cost where the node is in the process,
+// somewhat less where its server works beside the ranks; over a network, every byte would travel
+// twice.  docs/decisions/0010-collective-io.md has what was measured.
 #pragma once
 
 #include <cstdint>
 #include <span>
 
 #include "oocarray/request.hpp"
+#include "storage/io_service.hpp"
 
 namespace ooc::storage {
 
@@ -19,11 +21,23 @@ enum class route : std::uint8_t {
   exchanged,    ///< ranks transfer contiguous windows and pass on what belongs to others
 };
 
-/// Pieces of this many bytes or more, on the average, are better served independently.
-inline constexpr std::uint64_t long_piece = std::uint64_t{64} << 10;
+/// Pieces of this many bytes or more, on the average, are better served independently by nodes that
+/// far away.
+constexpr std::uint64_t long_piece(access_kind kind, distance nodes) noexcept {
+  switch (nodes) {
+    case distance::none:
+      return std::uint64_t{64} << 10;
+    case distance::host:
+      return kind == access_kind::read ? 1 << 10 : 8 << 10;
+    case distance::network:
+      break;
+  }
+  return 0;
+}
 
-/// The route for the ranks' requests, one for each rank.  The same on all ranks that pass the same;
-/// its cost is in proportion to the entries, whatever the number of pieces.
-route choose_route(std::span<const request> wanted);
+/// The route for the ranks' requests, one for each rank; `nodes` is the farthest one's distance from
+/// any rank.  The same on all ranks that pass the same; its cost is in proportion to the entries,
+/// whatever the number of pieces.
+route choose_route(access_kind kind, std::span<const request> wanted, distance nodes);
 
 }  // namespace ooc::storage

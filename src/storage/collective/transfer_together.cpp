@@ -7,10 +7,6 @@
 
 namespace ooc::storage {
 
-void transfer_together(const striped_file& file, const collective_transfer& t) {
-  transfer_together(file, t, choose_route(t.wanted));
-}
-
 void transfer_together(const striped_file& file, const collective_transfer& t, route way) {
   failure result;
   if (way == route::exchanged) {

@@ -12,8 +12,6 @@ inline constexpr std::uint64_t default_round_bytes = std::uint64_t{16} << 20;
 /// Collective over t.group.  Returns when every rank has been served.  Where a transfer fails on
 /// any rank, throws the same on all; what was read is then undefined, what was written is old or
 /// new, chunk by chunk.
-void transfer_together(const striped_file& file, const collective_transfer& t);
-/// The same by a given route.
 void transfer_together(const striped_file& file, const collective_transfer& t, route way);
 
 /// Collective: throws usage_error (errc::conflict) on all ranks, naming ranks and bytes, where two

@@ -169,9 +169,9 @@ class awaited_node final : public io_service {
     submit([done](const failure& f) { done(f, {}); }, [=](io_service& n) { n.list(done); });
   }
 
-  void is_near(std::function<void(const failure&, bool)> done) override {
-    submit([done](const failure& f) { done(f, false); },
-           [=](io_service& n) { n.is_near(done); });
+  void how_far(std::function<void(const failure&, distance)> done) override {
+    submit([done](const failure& f) { done(f, distance::network); },
+           [=](io_service& n) { n.how_far(done); });
   }
 
   std::string name() const override {

@@ -68,10 +68,12 @@ class remote_node final : public io_service {
                 decoded(frame_kind::list, wire::decode_ids, std::move(done))));
   }
 
-  void is_near(std::function<void(const failure&, bool)> done) override {
+  void how_far(std::function<void(const failure&, distance)> done) override {
     submit(make(frame_kind::ping, nullptr, 0,
                 [client = client_.get(), done = std::move(done)](
-                    const failure& f, const std::string&) { done(f, client->near()); }));
+                    const failure& f, const std::string&) {
+                  done(f, client->near() ? distance::host : distance::network);
+                }));
   }
 
   std::string name() const override { return client_->name(); }
