@@ -28,7 +28,8 @@ struct store_options {
   std::uint64_t staging = 256_KiB;  ///< bytes of bounce buffer per I/O thread, multiple of 64 KiB
   bool direct_io = true;            ///< bypass the page cache where the file system can
   bool io_uring = true;             ///< use io_uring where the kernel allows it
-  /// Served stores: how long a call may take, reconnections included, before it fails.
+  /// Served stores: how long a call may go without word from its server, reconnections included,
+  /// before it fails.  A server says every second what it is busy with.
   std::chrono::milliseconds deadline{30'000};
   /// Served stores: file with the cluster key; empty: $OOC_KEY, else ~/.config/oocarray/key.
   std::string key{};

@@ -16,7 +16,7 @@ constexpr auto still_busy = std::chrono::seconds(1);  // a client is told this o
 
 void active_requests::begin(std::uint64_t id, bool coming) {
   const std::lock_guard lock(mutex_);
-  if (!active_.emplace(id, request{clock::now(), coming}).second)
+  if (!active_.emplace(id, request{clock::now(), coming, false}).second)
     throw wire::connection_error(std::make_error_code(std::errc::protocol_error),
                                  "request " + std::to_string(id) + " was made twice");
 }
@@ -29,6 +29,11 @@ void active_requests::all_came(std::uint64_t id) {
 void active_requests::touch(std::uint64_t id) {
   const std::lock_guard lock(mutex_);
   if (const auto r = active_.find(id); r != active_.end()) r->second.spoken = clock::now();
+}
+
+void active_requests::answered(std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  if (const auto r = active_.find(id); r != active_.end()) r->second.answered = true;
 }
 
 void active_requests::end(std::uint64_t id) {
@@ -67,7 +72,7 @@ std::vector<std::uint64_t> active_requests::busy(clock::time_point now,
   std::vector<std::uint64_t> ids;
   const std::lock_guard lock(mutex_);
   for (auto& [id, r] : active_) {
-    if (now - r.spoken < still_busy || (r.coming && now - receiving > still_busy)) continue;
+    if (r.answered || now - r.spoken < still_busy || (r.coming && now - receiving > still_busy)) continue;
     r.spoken = now;
     ids.push_back(id);
   }

@@ -23,6 +23,8 @@ class active_requests {
   void all_came(std::uint64_t id);
   /// The client hears of the request some other way than by busy().
   void touch(std::uint64_t id);
+  /// Its last frame is about to be sent: the client is not told of it any more.
+  void answered(std::uint64_t id);
   void end(std::uint64_t id);
 
   /// No request begins any more: the connection is over with the last of them.
@@ -40,6 +42,7 @@ class active_requests {
   struct request {
     clock::time_point spoken;  // of it, last
     bool coming = false;
+    bool answered = false;
   };
 
   mutable std::mutex mutex_;

@@ -40,4 +40,10 @@ void conversation::reply(std::uint64_t id, const failure& f, const std::string& 
   active_.end(id);
 }
 
+failure too_many_pieces() {
+  return {std::make_error_code(std::errc::not_enough_memory),
+          "the I/O server has no memory for the list of the request's pieces (24 bytes each): ask "
+          "for fewer at a time"};
+}
+
 }  // namespace ooc::iod

@@ -77,4 +77,7 @@ class conversation {
 
 using conversation_ptr = std::shared_ptr<conversation>;
 
+/// What a client is told whose request has more pieces than there is memory for a list of them.
+failure too_many_pieces();
+
 }  // namespace ooc::iod

@@ -58,11 +58,18 @@ void fair_queue::dispatch(std::unique_lock<std::mutex> lock) {
   while (running_ < slots_ && next(j)) {
     ++running_;
     lock.unlock();
-    j([this] {
-      std::unique_lock again(mutex_);
+    try {
+      j([this] {
+        std::unique_lock again(mutex_);
+        --running_;
+        dispatch(std::move(again));
+      });
+    } catch (...) {  // it has not begun; the turn is for the others
+      lock.lock();
       --running_;
-      dispatch(std::move(again));
-    });
+      dispatching_ = false;
+      throw;
+    }
     lock.lock();
   }
   dispatching_ = false;

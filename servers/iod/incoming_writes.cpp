@@ -6,6 +6,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -80,6 +81,8 @@ std::shared_ptr<incoming_writes::write_job> incoming_writes::begin(const frame_h
                     "'" + w->what.file->name + "': pieces of the request overlap in the file"};
   } catch (const error& e) {
     w->outcome = {e.code(), e.what()};
+  } catch (const std::bad_alloc&) {
+    w->outcome = too_many_pieces();
   }
   w->refused = static_cast<bool>(w->outcome);
   w->parts.emplace(std::move(pieces));

@@ -2,6 +2,7 @@
 
 #include <fstream>
 #include <sstream>
+#include <system_error>
 
 #include "common/folder_lock.hpp"
 #include "oocarray/error.hpp"
@@ -62,7 +63,7 @@ iod_folder::iod_folder(fs::path folder, std::uint32_t node)
                  stranger.path().filename().string() +
                  "'); name such a folder, or a new or empty one");
   uuid_ = storage::new_uuid();
-  write();
+  write({}, {});
 }
 
 void iod_folder::read() {
@@ -88,12 +89,14 @@ void iod_folder::read() {
            std::string("has a damaged file '") + identity_name + "'; restore it from a copy");
 }
 
-void iod_folder::write() {
+void iod_folder::write(const std::string& store_uuid, const wire::capability_public_key& key) const {
   std::ostringstream text;
   text << identity_name << " 1\nfolder " << uuid_ << "\nnode " << node_ << "\n";
-  if (!store_uuid_.empty()) text << "store " << store_uuid_ << " " << hex(key_) << "\n";
+  if (!store_uuid.empty()) text << "store " << store_uuid << " " << hex(key) << "\n";
   storage::write_durably(folder_ / unfinished_name, text.str());
-  fs::rename(folder_ / unfinished_name, folder_ / identity_name);
+  std::error_code ec;
+  fs::rename(folder_ / unfinished_name, folder_ / identity_name, ec);
+  if (ec) throw io_error(ec, "file '" + (folder_ / identity_name).string() + "' cannot be written");
   storage::sync_folder(folder_);
 }
 
@@ -102,9 +105,9 @@ void iod_folder::join(const std::string& store_uuid, const wire::capability_publ
     refuse(folder_,
            "belongs to store " + store_uuid_ + ", the metadata server has store " + store_uuid);
   if (store_uuid_ == store_uuid && key_ == key) return;
+  write(store_uuid, key);
   store_uuid_ = store_uuid;
   key_ = key;
-  write();
 }
 
 }  // namespace ooc::iod

@@ -33,7 +33,7 @@ class iod_folder {
 
  private:
   void read();
-  void write();
+  void write(const std::string& store_uuid, const wire::capability_public_key& key) const;
 
   const std::filesystem::path folder_;
   const std::uint32_t node_;

@@ -1,6 +1,7 @@
 #include "iod/read_request.hpp"
 
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "storage/quick_read.hpp"
@@ -27,6 +28,8 @@ void read_request::start(conversation_ptr with, const frame_header& h, std::stri
     pieces = pieces_of(r->what_);
   } catch (const error& e) {
     return with->reply(h.id, {e.code(), e.what()});
+  } catch (const std::bad_alloc&) {
+    return with->reply(h.id, too_many_pieces());
   }
   if (h.has(frame_header::checked)) r->who_checks_ = storage::checking::here;
   if (pieces.empty()) return with->reply(h.id, {});
@@ -117,7 +120,10 @@ void read_request::send_part(const failure& f) {
       self->queue_part();
     }
   };
-  with_->active().touch(id_);
+  if (last)
+    with_->active().answered(id_);
+  else
+    with_->active().touch(id_);
   with_->sender().send(std::move(m));
   if (!go_on) return;
   next_part();

@@ -1,5 +1,6 @@
 #include "iod/session.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "iod/read_request.hpp"
@@ -133,8 +134,7 @@ void session::start_other(const frame_header& h) {
       case frame_kind::stats:
         return with_->reply(h.id, {}, wire::encode(with_->host().statistics()));
       case frame_kind::fence:
-        return with_->host().fence(client().client, wire::decode_fence(reader_.body()),
-                                   [with = with_, id = h.id] { with->reply(id, {}); });
+        return start_fence(h.id, wire::decode_fence(reader_.body()));
       case frame_kind::list:
         return with_->host().node().list(
             [with = with_, id = h.id](const failure& f, std::vector<storage::file_id> ids) {
@@ -146,6 +146,12 @@ void session::start_other(const frame_header& h) {
   } catch (const error& e) {
     with_->reply(h.id, {e.code(), e.what()});
   }
+}
+
+void session::start_fence(std::uint64_t id, const std::vector<std::uint64_t>& connections) {
+  if (std::find(connections.begin(), connections.end(), client().connection) != connections.end())
+    return with_->reply(id, {errc::invalid_request, "a fence that names its own connection"});
+  with_->host().fence(client().client, connections, [with = with_, id] { with->reply(id, {}); });
 }
 
 void session::start_on_share(const frame_header& h, const wire::io_request& r) {

@@ -179,7 +179,8 @@ void array_core::check_in_part(const index_box& box) const {
 // One exchange is barrier, notice and outcome in one: when it has ended, every rank has written
 // back, and everybody knows what the others wrote.  What is loaded from then on is current; what
 // was loaded before, or is on its way, is dropped where another rank has written.  If the exchange
-// fails, what was to be told stays on record for the next.
+// fails, the blocks that were written stay on record for the next; the checking mode's accesses of
+// the epoch are lost.
 void array_core::sync() {
   check_open();
   if (!group_) {

@@ -138,3 +138,35 @@ TEST_CASE("a node that is let go in a completion waits for its other calls witho
   CHECK(ended(unanswered).code == std::errc::timed_out);
   CHECK(processor_time() - before < 300ms);
 }
+
+TEST_CASE("a request that is called busy after its answer keeps the connection") {
+  scripted_iod server([](std::uint32_t, const frame_header& h, const auto& say) {
+    return say(scripted_iod::reply(h)) && say(scripted_iod::reply(h, {}, 0));
+  });
+  const auto node = open_remote_node(client_options({server.address()}));
+  for (int i = 0; i < 3; ++i) {
+    auto synced = start_sync(*node);
+    CHECK_FALSE(ended(synced));
+  }
+  CHECK(server.connections() == 1);
+}
+
+TEST_CASE("a list with more entries than a server takes in one message is sent in several") {
+  const test_signer signer;
+  temporary_folder folder;
+  running_iod server(signer, folder.path());
+  const auto node = open_remote_node(client_options(server.addresses()));
+  constexpr std::uint64_t pieces = 150'000, step = 24;
+  const auto shape = granted(signer, 1, pieces * step);
+  REQUIRE_FALSE(create(*node, shape));
+  request r;
+  for (std::uint64_t i = 0; i < pieces; ++i) r.add(i * step, i * 8, 8);
+  REQUIRE(r.entries().size() == pieces);
+  bytes out(pieces * 8), in(out.size());
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<std::byte>(i * 7 + i / 251);
+  const failure written = write(*node, shape, 0, r, out.data());
+  INFO(written.what);
+  REQUIRE_FALSE(written);
+  REQUIRE_FALSE(read(*node, shape, 0, r, in.data()));
+  CHECK(in == out);
+}

@@ -76,6 +76,16 @@ TEST_CASE("the farther the nodes, the shorter the pieces that are exchanged; ove
         route::independent);
 }
 
+TEST_CASE("a few bytes far out in a large file take few windows") {
+  std::vector<request> wanted;
+  for (std::uint64_t r = 0; r < 2; ++r)
+    wanted.push_back(request::contiguous((std::uint64_t{9} << 40) + r * 100, 100));
+  const exchange_plan p = plan_exchange(wanted, {.sn = 0, .nn = 2, .sf = 65536}, 16 << 20);
+  CHECK(p.rounds.size() == 1);
+  CHECK(p.last_round < (1 << 24));
+  CHECK(p.window < (4 << 20));
+}
+
 TEST_CASE("windows hold every piece once, and rounds without any are left out") {
   const std::uint64_t seed = testing::random_seed("exchange windows");
   std::mt19937_64 g(seed);

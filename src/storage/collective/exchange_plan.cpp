@@ -10,6 +10,8 @@
 namespace ooc::storage {
 namespace {
 
+constexpr std::uint64_t most_windows = 1 << 24;  // of a file, about
+
 std::uint64_t window_bytes(std::span<const request> wanted, const striping& s,
                            std::uint64_t round_bytes) {
   std::uint64_t begin = std::numeric_limits<std::uint64_t>::max(), end = 0;
@@ -17,10 +19,12 @@ std::uint64_t window_bytes(std::span<const request> wanted, const striping& s,
     for (const nested_request& n : r.entries()) begin = std::min(begin, n.file_offset);
     end = std::max(end, r.file_end());
   }
-  const std::uint64_t most = std::max(round_bytes / wanted.size(), chunk_size);
+  // Windows are counted from the file's begin: in a very large one they are not small.
+  const std::uint64_t least = end / most_windows / chunk_size * chunk_size + chunk_size;
+  const std::uint64_t most = std::max(round_bytes / wanted.size(), least);
   // What is little enough for one round is dealt out evenly.
   const std::uint64_t even = end > begin ? (end - begin) / wanted.size() : 0;
-  if (even < most) return even / chunk_size * chunk_size + chunk_size;
+  if (even < most) return std::max(even / chunk_size * chunk_size + chunk_size, least);
   for (const std::uint64_t unit : {s.sf * s.nn, s.sf})
     if (unit <= most && unit % chunk_size == 0) return most / unit * unit;
   return most / chunk_size * chunk_size;

@@ -11,6 +11,13 @@ namespace ooc {
 struct file::impl::joint_request {
   std::vector<request> wanted;  ///< by rank
   storage::distance nodes = storage::distance::none;  ///< the farthest one, of any rank
+  std::uint64_t size = max_file_size;  ///< of the file, the smallest that a rank knows of
+
+  std::uint64_t end() const {
+    std::uint64_t last = 0;
+    for (const request& r : wanted) last = std::max(last, r.file_end());
+    return last;
+  }
 };
 
 file::impl::joint_request file::impl::gather(process_group& group, const std::string& call,
@@ -18,7 +25,8 @@ file::impl::joint_request file::impl::gather(process_group& group, const std::st
   const std::vector<process_group::bytes> told = group.together(call, [&] {
     storage::packer p;
     storage::pack(p, mine());
-    p.number(static_cast<std::uint64_t>(current()->file->farthest_node()));
+    const auto seen = current();
+    p.number(static_cast<std::uint64_t>(seen->file->farthest_node())).number(seen->meta.size);
     return p.take();
   });
   joint_request all;
@@ -26,6 +34,7 @@ file::impl::joint_request file::impl::gather(process_group& group, const std::st
     storage::unpacker u(b);
     all.wanted.push_back(storage::unpack_request(u));
     all.nodes = std::max(all.nodes, static_cast<storage::distance>(u.number()));
+    all.size = std::min(all.size, u.number());
   }
   return all;
 }
@@ -39,13 +48,18 @@ void file::impl::transfer_all(process_group& group, const std::string& call, acc
                                        .memory = memory,
                                        .round_bytes = storage::default_round_bytes};
   if (kind == access_kind::write) storage::check_disjoint(*current()->file, t);
-  std::uint64_t end = 0;
-  for (const request& r : all.wanted) end = std::max(end, r.file_end());
+  const std::uint64_t end = all.end();
+  // One rank makes the file longer: all at once would wait for each other's lock.
+  if (kind == access_kind::write && all.size < end)
+    group.together("growth for " + call, [&] {
+      if (group.rank() == 0) grown_to(end);
+      return process_group::bytes{};
+    });
   std::shared_ptr<const storage::opened_file> f;
   group.together("size for " + call, [&] {
-    f = kind == access_kind::write ? grown_to(end) : reaching(end);
+    f = reaching(end);
     if (f->meta.size < end)
-      refuse("a rank reads up to byte " + std::to_string(end) + ", the file ends at byte " +
+      refuse("a rank reaches up to byte " + std::to_string(end) + ", the file ends at byte " +
              std::to_string(f->meta.size));
     return process_group::bytes{};
   });

@@ -167,8 +167,15 @@ std::shared_ptr<void> metadata_link::take(file_id file, pb::LeaseKind kind) {
     const std::lock_guard lock(leases_mutex_);
     c.set_lease(++last_lease_);
   }
-  if (!call(c).granted()) return nullptr;
   const std::uint64_t number = c.lease();
+  try {
+    if (!call(c).granted()) return nullptr;
+  } catch (...) {
+    // The server may have granted what it could not tell of.
+    const std::lock_guard lock(leases_mutex_);
+    dropped_.push_back(number);
+    throw;
+  }
   const std::lock_guard lock(leases_mutex_);
   leases_[number] = {file, kind};
   return {this, [self = shared_from_this(), number](void*) { self->drop(number); }};

@@ -147,7 +147,12 @@ asio::awaitable<void> node_client::frame_came(std::size_t channel, wire::frame_r
       c = found->second;
     if (c) c->alive = clock::now();
   }
-  if (h.kind != frame_kind::reply || !c || c->answered)
+  const bool answer_to_none = !c || c->answered;
+  // The server may have called a request busy while the answer to it was on its way.
+  if (h.kind == frame_kind::reply && answer_to_none && h.flags == 0 && h.body_bytes == 0 &&
+      h.payload_bytes == 0)
+    co_return;
+  if (h.kind != frame_kind::reply || answer_to_none)
     throw wire::connection_error(std::make_error_code(std::errc::protocol_error),
                                  "an answer to no request");
   if (h.has(frame_header::failed)) {
@@ -355,6 +360,14 @@ void node_client::expire(clock::time_point now) {
     const auto limit = options_.deadline < 3 * shortest_silence
                            ? clock::duration(options_.deadline)
                            : std::min<clock::duration>(longest_silence, options_.deadline / 3);
+    // While a connection still takes what calls have to send, those behind it cannot be heard of.
+    for (link& l : links_) {
+      if (l.number == 0) continue;
+      const auto progress = l.sender->stuck_since();
+      if (progress == clock::time_point::max() || now - progress > shortest_silence) continue;
+      for (const auto& [id, c] : calls_)
+        if (c->connection == l.number) c->alive = now;
+    }
     for (const auto& [id, c] : calls_) {
       if (c->answered) continue;
       const auto silent = now - c->alive;

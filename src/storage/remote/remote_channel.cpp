@@ -60,6 +60,7 @@ void remote_channel::check(steady_clock::time_point now) {
   if (now - connecting_since_ <
       std::min<steady_clock::duration>(connect_limit, owner_.options().deadline))
     return;
+  given_up_ = true;
   cut();
 }
 
@@ -81,6 +82,7 @@ asio::awaitable<void> remote_channel::run() {
     bool was_up = false;
     try {
       connecting_since_ = steady_clock::now();
+      given_up_ = false;
       co_await connect();
       wire::frame_reader reader(*socket_, wire::handshake_limits);
       sender_ = std::make_shared<wire::frame_sender>(socket_);
@@ -113,10 +115,19 @@ asio::awaitable<void> remote_channel::run() {
 
 asio::awaitable<void> remote_channel::connect() {
   boost::system::error_code ec;
-  for (const auto& endpoint : co_await wire::resolve(wire::parse_address(address_))) {
+  // While a name is looked up, and between two endpoints, there is nothing that cut() could close.
+  const auto go_on = [&] {
+    if (stopping_ || given_up_)
+      throw wire::connection_error(std::make_error_code(std::errc::operation_canceled),
+                                   "connecting was given up");
+  };
+  const auto endpoints = co_await wire::resolve(wire::parse_address(address_));
+  go_on();
+  for (const auto& endpoint : endpoints) {
     socket_ = std::make_shared<wire::stream_socket>(context_, endpoint.protocol());
     ec.clear();
     co_await socket_->async_connect(endpoint, asio::redirect_error(asio::use_awaitable, ec));
+    go_on();
     if (!ec) {
       socket_->non_blocking(true);
       wire::tune(*socket_);

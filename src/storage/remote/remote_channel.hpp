@@ -70,6 +70,7 @@ class remote_channel {
       std::chrono::steady_clock::time_point::max();
   bool idle_ = false;  // nothing is wanted: a wake-up ends the pause
   bool stopping_ = false;
+  bool given_up_ = false;  // this attempt to connect
 };
 
 }  // namespace ooc::storage

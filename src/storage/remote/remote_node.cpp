@@ -1,5 +1,6 @@
 #include "storage/remote/remote_node.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "storage/gathering.hpp"
@@ -14,6 +15,19 @@ namespace {
 
 /// Bytes: a transfer is sent in several messages where each gets as many as this.
 constexpr std::uint64_t least_range = 256 << 10;
+
+/// Entries of a request that go in one message: with the most levels they take 9 MiB of the 16 MiB
+/// that a server takes.
+constexpr std::size_t most_entries = 1 << 15;
+
+request_ptr entries_of(const request& r, std::size_t first) {
+  const auto all = r.entries();
+  request some;
+  for (const nested_request& n :
+       all.subspan(first, std::min(most_entries, all.size() - first)))
+    some.add(n);
+  return std::make_shared<const request>(std::move(some));
+}
 
 /// From requests to calls, and from replies to results.
 class remote_node final : public io_service {
@@ -117,10 +131,23 @@ class remote_node final : public io_service {
 
   void submit(const call_ptr& c) { client_->submit(c, {}); }
 
-  /// One message, or, where the server has several addresses, one for each and as many bytes in
-  /// each: every connection then carries its part of a long transfer.
+  /// One message, or, of a list with very many entries, several.
   void transfer(frame_kind kind, shape_ptr file, std::uint32_t turn, request_ptr r,
                 std::byte* memory, completion done) {
+    const std::size_t entries = r->entries().size();
+    if (entries <= most_entries)
+      return transfer_some(kind, std::move(file), turn, std::move(r), memory, std::move(done));
+    const auto all =
+        std::make_shared<gathering>((entries + most_entries - 1) / most_entries, std::move(done));
+    for (std::size_t first = 0; first < entries; first += most_entries)
+      transfer_some(kind, file, turn, entries_of(*r, first), memory,
+                    [all](const failure& f) { all->answer(f); });
+  }
+
+  /// One message, or, where the server has several addresses, one for each and as many bytes in
+  /// each: every connection then carries its part of a long transfer.
+  void transfer_some(frame_kind kind, shape_ptr file, std::uint32_t turn, request_ptr r,
+                     std::byte* memory, completion done) {
     auto c = make(kind, std::move(file), turn, {});
     c->what.wanted = std::move(r);
     c->memory = memory;
