@@ -111,7 +111,8 @@ TEST_CASE(
     REQUIRE(s.send("iod-1", SIGSTOP));
     const outcome o = run.wait();
     INFO(o.out << o.err);
-    CHECK(o.status == 74);
+    // Who meets the error first: an element access, which cannot throw, or a call, which does.
+    CHECK((o.status == 74 || o.status == 1));
     CHECK(o.err.find("node 1") != std::string::npos);
     CHECK(o.err.find("jacobi") != std::string::npos);
   }

@@ -96,9 +96,12 @@ class Groups:
     def remove(self):
         for folder in {folder for folder, _ in self._folders.values()}:
             for group in [*folder.glob("*/"), folder]:
-                for _ in range(100):  # the kernel notices late that the last process has gone
+                # A killed process goes when its last transfer has, which a slowed disk holds up.
+                deadline = time.monotonic() + 30
+                while group.exists():
                     try:
                         group.rmdir()
-                        break
                     except OSError:
+                        if time.monotonic() > deadline:
+                            break
                         time.sleep(0.02)
