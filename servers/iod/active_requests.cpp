@@ -72,7 +72,8 @@ std::vector<std::uint64_t> active_requests::busy(clock::time_point now,
   std::vector<std::uint64_t> ids;
   const std::lock_guard lock(mutex_);
   for (auto& [id, r] : active_) {
-    if (r.answered || now - r.spoken < still_busy || (r.coming && now - receiving > still_busy)) continue;
+    if (r.answered || now - r.spoken < still_busy) continue;
+    if (r.coming && now - receiving > still_busy) continue;
     r.spoken = now;
     ids.push_back(id);
   }

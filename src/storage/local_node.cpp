@@ -32,7 +32,13 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
     std::unique_lock lock(mutex_);
     queue_.push_back(std::move(op));
     ++open_;
-    wake();
+    try {
+      wake();
+    } catch (...) {  // there is no thread that could have taken it
+      queue_.pop_back();
+      --open_;
+      throw;
+    }
   }
 
   // Returns when everything has been done and, unless called on one of them, no thread is left.

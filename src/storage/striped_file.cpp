@@ -90,12 +90,16 @@ io_service& striped_file::node(std::uint32_t turn) const {
 }
 
 distance striped_file::farthest_node() const {
+  if (const auto known = farthest_.load()) return *known;
   nodes mine;
   for (std::uint32_t turn = 0; turn < shape_->striping.nn; ++turn)
     mine.push_back(all_[(shape_->striping.sn + std::uint64_t{turn}) % all_.size()]);
   distance farthest = distance::none;
-  for (const known_distance& d : distances_of(mine))
-    farthest = std::max(farthest, d.failed ? distance::network : d.far);
+  for (const known_distance& d : distances_of(mine)) {
+    if (d.failed) return distance::network;
+    farthest = std::max(farthest, d.far);
+  }
+  farthest_ = farthest;
   return farthest;
 }
 

@@ -5,9 +5,11 @@
 // named; `done` is called only when every node has finished, so the memory is free to be used again.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,7 +37,7 @@ class striped_file {
   failure sync() const;
 
   /// What lies between this process and the farthest node of the file; a node that does not answer
-  /// counts as far.  Waits, as above.
+  /// counts as far.  Waits, as above, where it is not known yet.
   distance farthest_node() const;
 
   /// Makes, resizes or removes the shares on all nodes; used by store_core only.
@@ -51,6 +53,8 @@ class striped_file {
  private:
   shape_ptr shape_;
   nodes all_;
+  /// Once every node has said; nodes do not move while a store is open.
+  mutable std::atomic<std::optional<distance>> farthest_{std::nullopt};
 };
 
 }  // namespace ooc::storage

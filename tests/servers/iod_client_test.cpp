@@ -169,4 +169,11 @@ TEST_CASE("a list with more entries than a server takes in one message is sent i
   REQUIRE_FALSE(written);
   REQUIRE_FALSE(read(*node, shape, 0, r, in.data()));
   CHECK(in == out);
+  // Overlapping pieces are refused, however far apart they are in the list.
+  r.add(0, 0, 8);
+  const failure refused = write(*node, shape, 0, r, out.data());
+  CHECK(refused);
+  in.assign(in.size(), std::byte{0});
+  REQUIRE_FALSE(read(*node, shape, 0, request::contiguous(0, 8), in.data()));
+  CHECK(std::equal(in.begin(), in.begin() + 8, out.begin()));
 }

@@ -26,7 +26,9 @@ file::impl::joint_request file::impl::gather(process_group& group, const std::st
     storage::packer p;
     storage::pack(p, mine());
     const auto seen = current();
-    p.number(static_cast<std::uint64_t>(seen->file->farthest_node())).number(seen->meta.size);
+    const storage::distance far =
+        group.size() > 1 ? seen->file->farthest_node() : storage::distance::none;
+    p.number(static_cast<std::uint64_t>(far)).number(seen->meta.size);
     return p.take();
   });
   joint_request all;

@@ -131,11 +131,20 @@ class remote_node final : public io_service {
 
   void submit(const call_ptr& c) { client_->submit(c, {}); }
 
+  /// Pieces that overlap in the file are for the server to refuse, who must see them together.
+  static bool refused_as_whole(frame_kind kind, const shape_ptr& file, std::uint32_t turn,
+                               const request_ptr& r) {
+    if (kind != frame_kind::write) return false;
+    const auto c = make(kind, file, turn, {});
+    c->what.wanted = r;
+    return overlap(pieces_of(*c));
+  }
+
   /// One message, or, of a list with very many entries, several.
   void transfer(frame_kind kind, shape_ptr file, std::uint32_t turn, request_ptr r,
                 std::byte* memory, completion done) {
     const std::size_t entries = r->entries().size();
-    if (entries <= most_entries)
+    if (entries <= most_entries || refused_as_whole(kind, file, turn, r))
       return transfer_some(kind, std::move(file), turn, std::move(r), memory, std::move(done));
     const auto all =
         std::make_shared<gathering>((entries + most_entries - 1) / most_entries, std::move(done));
