@@ -11,10 +11,6 @@ constexpr std::size_t small = 64 << 10;
 constexpr std::size_t large = storage::io_part::max_bytes;
 constexpr std::align_val_t page{4096};
 
-std::size_t rounded(std::size_t bytes) {
-  return bytes <= small ? small : large;
-}
-
 }  // namespace
 
 buffer_pool::buffer_pool(std::uint64_t limit) : limit_(limit < large ? large : limit) {}
@@ -22,6 +18,10 @@ buffer_pool::buffer_pool(std::uint64_t limit) : limit_(limit < large ? large : l
 buffer_pool::~buffer_pool() {
   for (std::byte* p : free_small_) ::operator delete(p, page);
   for (std::byte* p : free_large_) ::operator delete(p, page);
+}
+
+std::size_t buffer_pool::room_of(std::size_t bytes) noexcept {
+  return bytes <= small ? small : large;
 }
 
 // With the mutex held: memory for a buffer, or nothing.
@@ -40,7 +40,7 @@ std::byte* buffer_pool::find(std::size_t bytes) {
 }
 
 void buffer_pool::take(std::size_t bytes, std::function<void(buffer)> ready) {
-  bytes = rounded(bytes);
+  bytes = room_of(bytes);
   std::byte* p = nullptr;
   {
     const std::lock_guard lock(mutex_);

@@ -52,6 +52,8 @@ class buffer_pool : public std::enable_shared_from_this<buffer_pool> {
   /// Calls `ready` with a buffer of at least `bytes` (at most io_part::max_bytes), at once or when
   /// others have come back; first come, first served.
   void take(std::size_t bytes, std::function<void(buffer)> ready);
+  /// What a buffer of at least `bytes` takes of the limit.
+  static std::size_t room_of(std::size_t bytes) noexcept;
 
   std::uint64_t limit() const noexcept { return limit_; }
   std::uint64_t in_use() const;

@@ -1,8 +1,24 @@
 #include "iod/conversation.hpp"
 
+#include <algorithm>
+
 namespace ooc::iod {
 
 using wire::frame_header;
+
+namespace {
+
+// Of the buffers for reads, an eighth, but room for one part to be read while another is being sent.
+std::uint64_t reading_allowance(const buffer_pool& buffers) {
+  return std::max(buffers.limit() / 8, 2 * storage::io_part::max_bytes);
+}
+
+}  // namespace
+
+conversation::conversation(session_host& host, std::shared_ptr<wire::stream_socket> socket)
+    : host_(host),
+      sender_(std::make_shared<wire::frame_sender>(std::move(socket))),
+      reading_(std::make_shared<allowance>(reading_allowance(*host.buffers()))) {}
 
 void conversation::set_who(const wire::hello_info& client) {
   client_ = client;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "iod/active_requests.hpp"
+#include "iod/allowance.hpp"
 #include "iod/buffer_pool.hpp"
 #include "iod/fair_queue.hpp"
 #include "storage/local_node.hpp"
@@ -46,12 +47,14 @@ class session_host {
 
 class conversation {
  public:
-  conversation(session_host& host, std::shared_ptr<wire::stream_socket> socket)
-      : host_(host), sender_(std::make_shared<wire::frame_sender>(std::move(socket))) {}
+  conversation(session_host& host, std::shared_ptr<wire::stream_socket> socket);
 
   session_host& host() noexcept { return host_; }
   wire::frame_sender& sender() noexcept { return *sender_; }
   active_requests& active() noexcept { return active_; }
+  /// What this connection's reads may take of the buffers, from before their turn until their bytes
+  /// have been sent: a client that takes them slowly holds neither all buffers nor all turns.
+  allowance& reading() noexcept { return *reading_; }
 
   const wire::hello_info& who() const noexcept { return client_; }
   void set_who(const wire::hello_info& client);
@@ -71,6 +74,7 @@ class conversation {
   session_host& host_;
   const std::shared_ptr<wire::frame_sender> sender_;
   active_requests active_;
+  const std::shared_ptr<allowance> reading_;
   wire::hello_info client_;
   std::string queue_name_;
 };

@@ -67,6 +67,14 @@ bool read_request::send_quickly() {
 }
 
 void read_request::queue_part() {
+  with_->reading().take(buffer_pool::room_of(part_.bytes),
+                        [self = shared_from_this()](allowance::claim c) {
+                          self->room_.claim = std::move(c);
+                          self->wait_for_turn();
+                        });
+}
+
+void read_request::wait_for_turn() {
   const fair_queue::place where{what_.file->id, part_.pieces.front().node_offset};
   with_->queue(where, part_.bytes,
                [self = shared_from_this()](std::function<void()> finished) {
@@ -77,15 +85,16 @@ void read_request::queue_part() {
 // Its turn has come.
 void read_request::fetch_part(std::function<void()> finished) {
   if (with_->sender().closed()) {
+    room_ = {};
     with_->active().end(id_);
     return finished();
   }
   with_->host().buffers()->take(
       part_.bytes,
       [self = shared_from_this(), finished = std::move(finished)](buffer_pool::buffer b) {
-        self->bytes_ = std::move(b);
+        self->room_.bytes = std::move(b);
         self->with_->host().node().read_part(
-            self->what_.file, self->what_.turn, self->part_, self->bytes_.data(),
+            self->what_.file, self->what_.turn, self->part_, self->room_.bytes.data(),
             self->sums_.data(), self->who_checks_, [self, finished](const failure& f) {
               self->send_part(f);
               finished();
@@ -95,7 +104,7 @@ void read_request::fetch_part(std::function<void()> finished) {
 
 void read_request::send_part(const failure& f) {
   if (f) {
-    bytes_ = {};
+    room_ = {};
     return with_->reply(id_, f);
   }
   const bool last = parts_->at_end();
@@ -108,8 +117,8 @@ void read_request::send_part(const failure& f) {
   m.head.append(reinterpret_cast<const char*>(sums_.data()), sums_.size() * 4);
   // The buffer goes with the message; the next part is read while this one is being sent, unless
   // too much waits already.
-  const auto held = std::make_shared<buffer_pool::buffer>(std::move(bytes_));
-  m.payload.push_back({held->data(), bytes});
+  const auto held = std::make_shared<room>(std::move(room_));
+  m.payload.push_back({held->bytes.data(), bytes});
   const bool go_on = !last && with_->sender().queued_bytes() + bytes <= max_unsent;
   m.released = [self = shared_from_this(), held, last, go_on](bool) {
     *held = {};

@@ -20,9 +20,16 @@ class read_request : public std::enable_shared_from_this<read_request> {
   read_request(conversation_ptr with, std::uint64_t id) : with_(std::move(with)), id_(id) {}
 
  private:
+  /// What a part takes of the memory for transfers.
+  struct room {
+    allowance::claim claim;
+    buffer_pool::buffer bytes;
+  };
+
   bool send_quickly();
   void next_part();
   void queue_part();
+  void wait_for_turn();
   void fetch_part(std::function<void()> finished);
   void send_part(const failure& f);
 
@@ -33,7 +40,7 @@ class read_request : public std::enable_shared_from_this<read_request> {
   storage::checking who_checks_ = storage::checking::by_caller;
   storage::io_part part_;  // the one in hand, packed
   std::vector<std::uint32_t> sums_;
-  buffer_pool::buffer bytes_;
+  room room_;
 };
 
 }  // namespace ooc::iod
