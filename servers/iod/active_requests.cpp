@@ -16,9 +16,26 @@ constexpr auto still_busy = std::chrono::seconds(1);  // a client is told this o
 
 void active_requests::begin(std::uint64_t id, bool coming) {
   const std::lock_guard lock(mutex_);
-  if (!active_.emplace(id, request{clock::now(), coming, false}).second)
+  const auto [r, made] = active_.try_emplace(id);
+  if (!made)
     throw wire::connection_error(std::make_error_code(std::errc::protocol_error),
                                  "request " + std::to_string(id) + " was made twice");
+  r->second.spoken = clock::now();
+  r->second.coming = coming;
+  memory_ += r->second.bytes;
+}
+
+void active_requests::takes(std::uint64_t id, std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  const auto r = active_.find(id);
+  if (r == active_.end()) return;
+  r->second.bytes += bytes;
+  memory_ += bytes;
+}
+
+std::uint64_t active_requests::memory() const {
+  const std::lock_guard lock(mutex_);
+  return memory_;
 }
 
 void active_requests::all_came(std::uint64_t id) {
@@ -40,7 +57,10 @@ void active_requests::end(std::uint64_t id) {
   std::vector<std::function<void()>> over;
   {
     const std::lock_guard lock(mutex_);
-    active_.erase(id);
+    if (const auto r = active_.find(id); r != active_.end()) {
+      memory_ -= r->second.bytes;
+      active_.erase(r);
+    }
     if (ended_ && active_.empty()) over = std::exchange(over_, {});
   }
   for (const auto& f : over) f();

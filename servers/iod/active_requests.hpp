@@ -21,6 +21,10 @@ class active_requests {
   void begin(std::uint64_t id, bool coming = false);
   /// All its parts have come.
   void all_came(std::uint64_t id);
+  /// It takes this much memory, beside that for its bytes, until it ends.
+  void takes(std::uint64_t id, std::uint64_t bytes);
+  /// All of them together.
+  std::uint64_t memory() const;
   /// The client hears of the request some other way than by busy().
   void touch(std::uint64_t id);
   /// Its last frame is about to be sent: the client is not told of it any more.
@@ -43,10 +47,12 @@ class active_requests {
     clock::time_point spoken;  // of it, last
     bool coming = false;
     bool answered = false;
+    std::uint64_t bytes = 1 << 10;  // that it takes at least, about
   };
 
   mutable std::mutex mutex_;
   std::map<std::uint64_t, request> active_;
+  std::uint64_t memory_ = 0;  // of the requests
   bool ended_ = false;
   std::vector<std::function<void()>> over_;
 };

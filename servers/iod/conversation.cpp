@@ -40,6 +40,19 @@ failure conversation::check(const wire::io_request& r, std::uint32_t rights) con
   return {};
 }
 
+std::vector<storage::piece> conversation::pieces_of(std::uint64_t id, const wire::io_request& r) {
+  std::vector<storage::piece> pieces = wire::pieces_of(r);
+  active_.takes(id, pieces.capacity() * sizeof(storage::piece) +
+                        r.wanted->entries().size() * sizeof(nested_request));
+  // Only where they came between the parts of a write: else they would have waited.
+  if (active_.memory() > 2 * max_memory)
+    throw usage_error(errc::invalid_request,
+                      "'" + r.file->name + "': the descriptions of this connection's requests take "
+                          "more than " + std::to_string(2 * max_memory >> 20) +
+                          " MiB; send a write's parts without large requests in between");
+  return pieces;
+}
+
 frame_header conversation::reply_header(std::uint64_t id) const {
   frame_header h;
   h.kind = wire::frame_kind::reply;

@@ -65,12 +65,21 @@ class conversation {
 
   /// Why the request cannot be served; no failure if it can.
   failure check(const wire::io_request& r, std::uint32_t rights) const;
+  /// The pieces of the request `id`, which takes their memory until it ends.  Throws usage_error
+  /// where there are too many of them, or there is no memory for its description.
+  std::vector<storage::piece> pieces_of(std::uint64_t id, const wire::io_request& r);
+  /// True where requests that are under way take so much memory that others are to wait: the
+  /// connection is read on when some have ended.  Only parts that are to come must be read at once.
+  bool full() const { return active_.memory() > max_memory && !active_.coming(); }
   /// Of a reply that is not the last one.
   wire::frame_header reply_header(std::uint64_t id) const;
   /// Answers and ends the request.
   void reply(std::uint64_t id, const failure& f, const std::string& body = {});
 
  private:
+  /// Bytes for descriptions of requests.
+  static constexpr std::uint64_t max_memory = 64 << 20;
+
   session_host& host_;
   const std::shared_ptr<wire::frame_sender> sender_;
   active_requests active_;

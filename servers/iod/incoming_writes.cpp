@@ -75,7 +75,7 @@ std::shared_ptr<incoming_writes::write_job> incoming_writes::begin(const frame_h
   try {
     w->what = wire::decode_io_request(reader_.body());
     w->outcome = with_->check(w->what, wire::right_write);
-    if (!w->outcome) pieces = pieces_of(w->what);
+    if (!w->outcome) pieces = with_->pieces_of(h.id, w->what);
     if (overlap(pieces))
       w->outcome = {errc::invalid_request,
                     "'" + w->what.file->name + "': pieces of the request overlap in the file"};

@@ -25,7 +25,7 @@ void read_request::start(conversation_ptr with, const frame_header& h, std::stri
   try {
     r->what_ = wire::decode_io_request(body);
     if (const failure f = with->check(r->what_, wire::right_read)) return with->reply(h.id, f);
-    pieces = pieces_of(r->what_);
+    pieces = with->pieces_of(h.id, r->what_);
   } catch (const error& e) {
     return with->reply(h.id, {e.code(), e.what()});
   } catch (const std::bad_alloc&) {

@@ -1,6 +1,9 @@
 #include "iod/session.hpp"
 
 #include <algorithm>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
 #include "iod/read_request.hpp"
@@ -55,6 +58,7 @@ asio::awaitable<std::string> session::run() {
     welcomed_ = true;
     reader_.set_limits({16 << 20, max_payload});
     for (;;) {
+      co_await wait_for_memory();
       const frame_header h = co_await reader_.next();
       co_await serve(h);
     }
@@ -74,6 +78,15 @@ asio::awaitable<void> session::shake_hands() {
                                wire::same_machine(*socket_));
   co_await wire::greet(hands, reader_, with_->sender());
   with_->set_who(hands.peer());
+}
+
+asio::awaitable<void> session::wait_for_memory() {
+  if (!with_->full()) co_return;
+  asio::steady_timer soon(co_await asio::this_coro::executor);
+  while (with_->full() && !closed()) {
+    soon.expires_after(5ms);
+    co_await soon.async_wait(asio::use_awaitable);
+  }
 }
 
 std::string session::look_after(clock::time_point now, std::chrono::seconds patience) {

@@ -44,6 +44,7 @@ class session : public std::enable_shared_from_this<session> {
   using clock = std::chrono::steady_clock;
 
   boost::asio::awaitable<void> shake_hands();
+  boost::asio::awaitable<void> wait_for_memory();
   boost::asio::awaitable<void> serve(const wire::frame_header& h);
   void start_other(const wire::frame_header& h);
   void start_fence(std::uint64_t id, const std::vector<std::uint64_t>& connections);

@@ -11,8 +11,8 @@ constexpr std::uint64_t nowhere = std::numeric_limits<std::uint64_t>::max();
 
 class walker {
  public:
-  walker(const striping& s, std::uint32_t turn, std::vector<piece>& out)
-      : s_(s), turn_(turn), out_(out) {}
+  walker(const striping& s, std::uint32_t turn, std::uint64_t steps, std::vector<piece>& out)
+      : s_(s), turn_(turn), steps_(steps), out_(out) {}
 
   void entry(const nested_request& n) {
     // reach_[l]: bytes from the first to one past the last byte of one repetition below level l.
@@ -23,8 +23,18 @@ class walker {
   }
 
   bool sorted() const noexcept { return sorted_; }
+  bool out_of_steps() const noexcept { return out_of_steps_; }
 
  private:
+  bool step() noexcept {
+    if (steps_ == 0) {
+      out_of_steps_ = true;
+      return false;
+    }
+    --steps_;
+    return true;
+  }
+
   // The first file offset >= o that lies on this node.
   std::uint64_t next_here(std::uint64_t o) const noexcept {
     const std::uint64_t stripe = o / s_.sf;
@@ -46,13 +56,16 @@ class walker {
         const std::uint64_t begin = i;
         std::uint64_t node = s_.node_offset(at), to = memory + i * l.memory_step;
         const std::uint64_t end = node + s_.sf - at % s_.sf;
-        for (; i < l.count && node + n.run <= end; ++i) {
+        const std::uint64_t stop = i + std::min(l.count - i, steps_);
+        for (; i < stop && node + n.run <= end; ++i) {
           found(node, to, n.run);
           node += l.file_step;
           to += l.memory_step;
         }
+        steps_ -= i - begin;
         if (i != begin) continue;
       }
+      if (!step()) return;
       if (here < at + reach_[level + 1]) {
         nest(n, level + 1, at, memory + i * l.memory_step);
         ++i;
@@ -69,7 +82,7 @@ class walker {
   void run(std::uint64_t file, std::uint64_t memory, std::uint64_t length) {
     if (s_.nn == 1) return found(file, memory, length);
     const std::uint64_t end = file + length;
-    for (std::uint64_t o = next_here(file); o < end;) {
+    for (std::uint64_t o = next_here(file); o < end && step();) {
       const std::uint64_t rest = s_.sf - o % s_.sf;
       const std::uint64_t part = std::min(rest, end - o);
       found(s_.node_offset(o), memory + (o - file), part);
@@ -92,19 +105,31 @@ class walker {
 
   const striping& s_;
   const std::uint64_t turn_;
+  std::uint64_t steps_;  // that are left
   std::vector<piece>& out_;
   std::uint64_t reach_[nested_request::max_levels + 1] = {};
   bool sorted_ = true;
+  bool out_of_steps_ = false;
 };
 
 }  // namespace
 
 void share_pieces(const request& r, const striping& s, std::uint32_t turn,
                   std::vector<piece>& out) {
+  share_pieces_within(r, s, turn, std::numeric_limits<std::uint64_t>::max(), out);
+}
+
+bool share_pieces_within(const request& r, const striping& s, std::uint32_t turn,
+                         std::uint64_t most, std::vector<piece>& out) {
   out.clear();
-  walker w(s, turn, out);
-  for (const nested_request& n : r.entries()) w.entry(n);
-  if (w.sorted()) return;
+  walker w(s, turn, most, out);
+  for (const nested_request& n : r.entries()) {
+    w.entry(n);
+    if (!w.out_of_steps()) continue;
+    out.clear();
+    return false;
+  }
+  if (w.sorted()) return true;
 
   std::stable_sort(out.begin(), out.end(),
                    [](const piece& a, const piece& b) { return a.node_offset < b.node_offset; });
@@ -118,6 +143,7 @@ void share_pieces(const request& r, const striping& s, std::uint32_t turn,
       out[++kept] = out[i];
   }
   out.resize(kept + 1);
+  return true;
 }
 
 void cut(std::vector<piece>& pieces, byte_range r) {

@@ -89,4 +89,15 @@ inline remote_node_options client_options(
   return o;
 }
 
+/// What a client sends to read.
+inline std::string read_frame(std::uint64_t id, const shape_ptr& file, const request& r) {
+  wire::io_request what;
+  what.file = file;
+  what.wanted = std::make_shared<const request>(r);
+  wire::frame_header h;
+  h.kind = wire::frame_kind::read;
+  h.id = id;
+  return wire::encode_frame(h, wire::encode(what));
+}
+
 }  // namespace ooc::testing

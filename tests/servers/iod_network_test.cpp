@@ -1,25 +1,15 @@
 // I/O servers behind bad networks and before bad clients.
 #include <catch2/catch.hpp>
-#include <fstream>
 
 #include "servers/faulty_proxy.hpp"
 #include "servers/iod_fixture.hpp"
 #include "servers/raw_connection.hpp"
+#include "servers/resident_bytes.hpp"
 #include "storage/modelled_file.hpp"
 
 using namespace ooc::testing;
 using namespace ooc;
 using namespace std::chrono_literals;
-
-namespace {
-
-std::uint64_t resident_bytes() {
-  std::uint64_t total = 0, resident = 0;
-  std::ifstream("/proc/self/statm") >> total >> resident;
-  return resident * 4096;
-}
-
-}  // namespace
 
 // What went wrong must either be repaired behind the scenes or reported; bytes that are delivered
 // are right, always.
@@ -144,15 +134,8 @@ TEST_CASE("clients that stop reading hold a bounded amount of memory, and others
   std::vector<file_descriptor> deaf;
   for (int i = 0; i < 20; ++i) {
     file_descriptor fd = welcomed(server.addresses()[0], wire::server_role::io, nullptr, test_uuid);
-    wire::io_request r;
-    r.file = shape;
-    r.wanted = std::make_shared<const request>(request::contiguous(0, size));
-    for (std::uint64_t id = 1; id <= 50; ++id) {
-      wire::frame_header h;
-      h.kind = wire::frame_kind::read;
-      h.id = id;
-      REQUIRE(send_all(fd, wire::encode_frame(h, wire::encode(r))));
-    }
+    for (std::uint64_t id = 1; id <= 50; ++id)
+      REQUIRE(send_all(fd, read_frame(id, shape, request::contiguous(0, size))));
     deaf.push_back(std::move(fd));
   }
   // 64,000 MiB were asked for, and nobody takes them.

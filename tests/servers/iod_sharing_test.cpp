@@ -12,21 +12,6 @@ using namespace ooc::testing;
 using namespace ooc;
 using namespace std::chrono_literals;
 
-namespace {
-
-void ask_to_read(const file_descriptor& fd, std::uint64_t id, const shape_ptr& shape,
-                 const request& r) {
-  wire::io_request what;
-  what.file = shape;
-  what.wanted = std::make_shared<const request>(r);
-  wire::frame_header h;
-  h.kind = wire::frame_kind::read;
-  h.id = id;
-  REQUIRE(send_all(fd, wire::encode_frame(h, wire::encode(what))));
-}
-
-}  // namespace
-
 TEST_CASE("what a client wants beyond its allowance waits, in order, until it has given back") {
   const auto shared = std::make_shared<iod::allowance>(10);
   std::vector<int> order;
@@ -64,7 +49,7 @@ TEST_CASE("a slow client with many reads under way keeps no other one's reads wa
   const file_descriptor slow =
       welcomed(server.addresses()[0], wire::server_role::io, nullptr, test_uuid);
   for (std::uint64_t id = 1; id <= 48; ++id)
-    ask_to_read(slow, id, shape, request::contiguous(0, size));
+    REQUIRE(send_all(slow, read_frame(id, shape, request::contiguous(0, size))));
   std::atomic<bool> stop{false};
   std::thread taking([&] {
     std::vector<char> some(16 << 10);
@@ -113,7 +98,7 @@ TEST_CASE("reads that fail, and connections that end, give back what they held o
     const file_descriptor gone =
         welcomed(server.addresses()[0], wire::server_role::io, nullptr, test_uuid);
     for (std::uint64_t id = 1; id <= 10; ++id)
-      ask_to_read(gone, id, shape, request::contiguous(0, size));
+      REQUIRE(send_all(gone, read_frame(id, shape, request::contiguous(0, size))));
   }
   const failure f = read(*node, shape, 0, request::contiguous(1 << 20, 1 << 20), back.data());
   INFO(f.what);

@@ -209,7 +209,9 @@ void node_client::place(lock held, const call_ptr& c, std::vector<piece> pieces)
     c->holds += frames.holds;
     held.unlock();
   }
-  for (auto& m : frames.messages) sender->send(std::move(m));
+  // Together: a server takes one write at a time whose parts are still to come, whatever the memory
+  // that it has for requests.
+  sender->send(frames.messages);
   if (c->kind == frame_kind::write) release(c);
 }
 

@@ -1,11 +1,11 @@
 #include "storage/remote/remote_node.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "storage/gathering.hpp"
 #include "storage/node_counters.hpp"
 #include "storage/remote/node_client.hpp"
+#include "storage/remote/sendable.hpp"
 
 namespace ooc::storage {
 
@@ -15,19 +15,6 @@ namespace {
 
 /// Bytes: a transfer is sent in several messages where each gets as many as this.
 constexpr std::uint64_t least_range = 256 << 10;
-
-/// Entries of a request that go in one message: with the most levels they take 9 MiB of the 16 MiB
-/// that a server takes.
-constexpr std::size_t most_entries = 1 << 15;
-
-request_ptr entries_of(const request& r, std::size_t first) {
-  const auto all = r.entries();
-  request some;
-  for (const nested_request& n :
-       all.subspan(first, std::min(most_entries, all.size() - first)))
-    some.add(n);
-  return std::make_shared<const request>(std::move(some));
-}
 
 /// From requests to calls, and from replies to results.
 class remote_node final : public io_service {
@@ -131,36 +118,31 @@ class remote_node final : public io_service {
 
   void submit(const call_ptr& c) { client_->submit(c, {}); }
 
-  /// Pieces that overlap in the file are for the server to refuse, who must see them together.
-  static bool refused_as_whole(frame_kind kind, const shape_ptr& file, std::uint32_t turn,
-                               const request_ptr& r) {
-    if (kind != frame_kind::write) return false;
-    const auto c = make(kind, file, turn, {});
-    c->what.wanted = r;
-    return overlap(pieces_of(*c));
-  }
-
-  /// One message, or, of a list with very many entries, several.
+  /// One message, or, of a request with very many entries or pieces, several.
   void transfer(frame_kind kind, shape_ptr file, std::uint32_t turn, request_ptr r,
                 std::byte* memory, completion done) {
-    const std::size_t entries = r->entries().size();
-    if (entries <= most_entries || refused_as_whole(kind, file, turn, r))
-      return transfer_some(kind, std::move(file), turn, std::move(r), memory, std::move(done));
-    const auto all =
-        std::make_shared<gathering>((entries + most_entries - 1) / most_entries, std::move(done));
-    for (std::size_t first = 0; first < entries; first += most_entries)
-      transfer_some(kind, file, turn, entries_of(*r, first), memory,
+    std::vector<sendable> messages = sendable_requests(std::move(r), file->striping, turn);
+    if (messages.size() == 1)
+      return transfer_some(kind, std::move(file), turn, std::move(messages.front()), memory,
+                           std::move(done));
+    // A server refuses those of one message.
+    if (kind == frame_kind::write && overlap(messages))
+      return done({errc::invalid_request, name() + ": '" + file->name +
+                                              "': pieces of the request overlap in the file"});
+    const auto all = std::make_shared<gathering>(messages.size(), std::move(done));
+    for (sendable& some : messages)
+      transfer_some(kind, file, turn, std::move(some), memory,
                     [all](const failure& f) { all->answer(f); });
   }
 
   /// One message, or, where the server has several addresses, one for each and as many bytes in
   /// each: every connection then carries its part of a long transfer.
-  void transfer_some(frame_kind kind, shape_ptr file, std::uint32_t turn, request_ptr r,
+  void transfer_some(frame_kind kind, shape_ptr file, std::uint32_t turn, sendable some,
                      std::byte* memory, completion done) {
     auto c = make(kind, std::move(file), turn, {});
-    c->what.wanted = std::move(r);
+    c->what.wanted = std::move(some.wanted);
     c->memory = memory;
-    std::vector<piece> pieces = pieces_of(*c);
+    std::vector<piece>& pieces = some.pieces;
     const std::size_t connections = client_->ways();
     // Pieces that overlap in the file are for the server to refuse, who must see them together.
     const bool whole = connections == 1 || (kind == frame_kind::write && overlap(pieces));

@@ -121,17 +121,20 @@ asio::awaitable<void> frame_reader::skip(std::uint64_t bytes) {
 
 // Sending.
 
-void frame_sender::send(message m) {
+void frame_sender::send(std::span<message> all) {
   std::unique_lock lock(mutex_);
   if (closed_) {
     lock.unlock();
-    if (m.released) m.released(false);
+    for (message& m : all)
+      if (m.released) m.released(false);
     return;
   }
   if (queue_.empty()) progress_ = std::chrono::steady_clock::now();
-  queued_ += m.head.size();
-  for (const iovec& part : m.payload) queued_ += part.iov_len;
-  queue_.push_back(std::move(m));
+  for (message& m : all) {
+    queued_ += m.head.size();
+    for (const iovec& part : m.payload) queued_ += part.iov_len;
+    queue_.push_back(std::move(m));
+  }
   if (!writing_) flush(std::move(lock));
 }
 

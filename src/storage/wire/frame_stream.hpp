@@ -75,7 +75,9 @@ class frame_sender : public std::enable_shared_from_this<frame_sender> {
   explicit frame_sender(std::shared_ptr<stream_socket> s) : socket_(std::move(s)) {}
 
   /// Sends after what was given before, as far as possible in the calling thread.
-  void send(message m);
+  void send(message m) { send({&m, 1}); }
+  /// The same with several, which nobody else's come between; they are taken from `all`.
+  void send(std::span<message> all);
   /// Ends the connection in both directions: what waits is released, the reader sees the end.
   void close();
   bool closed() const;

@@ -83,7 +83,12 @@ std::string encode(const io_request& r) {
 
 std::vector<storage::piece> pieces_of(const io_request& r) {
   std::vector<storage::piece> pieces;
-  share_pieces(*r.wanted, r.file->striping, r.turn, pieces);
+  if (!share_pieces_within(*r.wanted, r.file->striping, r.turn, max_steps, pieces))
+    throw usage_error(errc::invalid_request,
+                      "'" + r.file->name + "': a request of more than " +
+                          std::to_string(max_steps) +
+                          " pieces on one node; it is to be made in several, of a part of the "
+                          "repetitions each");
   if (r.range != storage::byte_range{}) cut(pieces, r.range);
   return pieces;
 }

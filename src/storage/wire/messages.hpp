@@ -34,7 +34,12 @@ struct io_request {
   std::string ticket;
 };
 
-/// The pieces that a read or write is about.
+/// What the pieces of one read or write may take, in steps (share_pieces_within()): 24 MiB of memory,
+/// and a few milliseconds.
+inline constexpr std::uint64_t max_steps = 1 << 20;
+
+/// The pieces that a read or write is about.  Throws usage_error (errc::invalid_request) where they
+/// take more.
 std::vector<storage::piece> pieces_of(const io_request& r);
 
 /// `r.ticket` is not looked at: the ticket is that of the file.

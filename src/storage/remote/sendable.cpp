@@ -1,0 +1,78 @@
+#include "storage/remote/sendable.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "storage/wire/messages.hpp"
+
+namespace ooc::storage {
+namespace {
+
+/// Entries that go in one message: with the most levels they take 9 MiB of the 16 MiB that a server
+/// takes.
+constexpr std::size_t most_entries = 1 << 15;
+
+std::pair<nested_request, nested_request> halves(const nested_request& n, const striping& s) {
+  nested_request first = n, second = n;
+  if (n.depth == 0) {
+    // Cut between stripes, which is between pieces.  It has very many of them.
+    first.run = (n.file_offset + n.run / 2) / s.sf * s.sf - n.file_offset;
+    second.run = n.run - first.run;
+    second.file_offset += first.run;
+    second.memory_offset += first.run;
+    return {first, second};
+  }
+  const stride_level& outer = n.levels[0];
+  first.levels[0].count = outer.count / 2;
+  second.levels[0].count = outer.count - outer.count / 2;
+  second.file_offset += outer.count / 2 * outer.file_step;
+  second.memory_offset += outer.count / 2 * outer.memory_step;
+  return {first, second};
+}
+
+std::pair<request, request> halves(const request& r, const striping& s) {
+  const auto all = r.entries();
+  request first, second;
+  if (all.size() == 1) {
+    const auto [a, b] = halves(all[0], s);
+    first.add(a);
+    second.add(b);
+  }
+  for (std::size_t i = 0; i < all.size() && all.size() > 1; ++i)
+    (i < all.size() / 2 ? first : second).add(all[i]);
+  return {std::move(first), std::move(second)};
+}
+
+void split(request_ptr r, const striping& s, std::uint32_t turn, std::vector<sendable>& out) {
+  std::vector<piece> pieces;
+  if (r->entries().size() <= most_entries &&
+      share_pieces_within(*r, s, turn, wire::max_steps, pieces)) {
+    if (!pieces.empty()) out.push_back({std::move(r), std::move(pieces)});
+    return;
+  }
+  auto [first, second] = halves(*r, s);
+  split(std::make_shared<const request>(std::move(first)), s, turn, out);
+  split(std::make_shared<const request>(std::move(second)), s, turn, out);
+}
+
+}  // namespace
+
+std::vector<sendable> sendable_requests(request_ptr r, const striping& s, std::uint32_t turn) {
+  std::vector<sendable> all;
+  split(r, s, turn, all);
+  // The server has a say in what has no pieces too.
+  if (all.empty()) all.push_back({std::move(r), {}});
+  return all;
+}
+
+bool overlap(const std::vector<sendable>& all) {
+  if (all.size() == 1) return overlap(all.front().pieces);
+  std::vector<piece> together;
+  for (const sendable& some : all)
+    together.insert(together.end(), some.pieces.begin(), some.pieces.end());
+  std::sort(together.begin(), together.end(),
+            [](const piece& a, const piece& b) { return a.node_offset < b.node_offset; });
+  return overlap(together);
+}
+
+}  // namespace ooc::storage

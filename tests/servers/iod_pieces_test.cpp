@@ -1,0 +1,99 @@
+// Requests of very many pieces: what an I/O server takes of one client, and how a client stays below.
+#include <catch2/catch.hpp>
+
+#include "servers/iod_fixture.hpp"
+#include "servers/raw_connection.hpp"
+#include "servers/resident_bytes.hpp"
+#include "storage/modelled_file.hpp"
+
+using namespace ooc::testing;
+using namespace ooc;
+
+namespace {
+
+/// `count` pieces of `run` bytes, `step` bytes apart in the file and packed in memory.
+request comb(std::uint64_t count, std::uint64_t run, std::uint64_t step) {
+  request r;
+  r.add({.run = run, .depth = 1, .levels = {{{count, step, run}}}});
+  return r;
+}
+
+struct sparse_file {
+  explicit sparse_file(std::uint64_t size)
+      : server(signer, folder.path()),
+        node(open_remote_node(client_options(server.addresses()))),
+        shape(granted(signer, 1, size, {0, 1, 65536}, true)) {
+    REQUIRE_FALSE(create(*node, shape));
+  }
+
+  test_signer signer;
+  temporary_folder folder;
+  running_iod server;
+  std::shared_ptr<io_service> node;
+  shape_ptr shape;
+};
+
+}  // namespace
+
+TEST_CASE("a read of more pieces than a server lists is refused, and says what to do") {
+  const sparse_file f(200'000'000);
+  const file_descriptor fd =
+      welcomed(f.server.addresses()[0], wire::server_role::io, nullptr, test_uuid);
+  const std::uint64_t before = resident_bytes();
+  REQUIRE(send_all(fd, read_frame(1, f.shape, comb(100'000'000, 1, 2))));
+  received_frame answer;
+  REQUIRE(receive(fd, answer));
+  REQUIRE(answer.header.has(wire::frame_header::failed));
+  const failure refused = wire::decode_failure(answer.body);
+  CHECK(refused.code == errc::invalid_request);
+  CHECK_THAT(refused.what, Catch::Contains("1048576 pieces") && Catch::Contains("in several"));
+  CHECK(resident_bytes() < before + (100 << 20));
+}
+
+TEST_CASE("a client's request of more pieces than a server lists goes in several messages") {
+  constexpr std::uint64_t pieces = 2'500'000, step = 12;
+  const sparse_file f(pieces * step);
+  const bytes out = pattern(pieces * 4);
+  bytes in(out.size());
+  const failure written = write(*f.node, f.shape, 0, comb(pieces, 4, step), out.data());
+  INFO(written.what);
+  REQUIRE_FALSE(written);
+  const failure read_back = read(*f.node, f.shape, 0, comb(pieces, 4, step), in.data());
+  INFO(read_back.what);
+  REQUIRE_FALSE(read_back);
+  CHECK(in == out);
+  CHECK(f.node->stats().write_requests == 4);
+  CHECK(f.node->stats().read_requests == 4);
+}
+
+TEST_CASE("pieces that overlap are refused, also where they go in several messages") {
+  constexpr std::uint64_t pieces = 2'500'000;
+  const sparse_file f(pieces * 4 + 8);
+  const bytes out(pieces * 8, std::byte{1});
+  const failure refused = write(*f.node, f.shape, 0, comb(pieces, 8, 4), out.data());
+  CHECK(refused.code == errc::invalid_request);
+  CHECK_THAT(refused.what, Catch::Contains("overlap"));
+  bytes in(8, std::byte{7});
+  REQUIRE_FALSE(read(*f.node, f.shape, 0, request::contiguous(0, 8), in.data()));
+  CHECK(in == bytes(8));
+}
+
+TEST_CASE("many requests of many pieces take a bounded amount of memory, and all are answered") {
+  constexpr std::uint64_t pieces = 1'000'000;
+  constexpr std::uint64_t requests = 40;
+  const sparse_file f(pieces * 2);
+  const file_descriptor fd =
+      welcomed(f.server.addresses()[0], wire::server_role::io, nullptr, test_uuid);
+  const std::uint64_t before = resident_bytes();
+  std::uint64_t most = before;
+  for (std::uint64_t id = 1; id <= requests; ++id)
+    REQUIRE(send_all(fd, read_frame(id, f.shape, comb(pieces, 1, 2))));
+  std::uint64_t answered = 0;
+  for (received_frame answer; answered < requests && receive(fd, answer);) {
+    CHECK_FALSE(answer.header.has(wire::frame_header::failed));
+    answered += answer.header.has(wire::frame_header::last);
+    most = std::max(most, resident_bytes());
+  }
+  CHECK(answered == requests);
+  CHECK(most < before + (300 << 20));
+}
