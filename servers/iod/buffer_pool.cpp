@@ -24,18 +24,17 @@ std::size_t buffer_pool::room_of(std::size_t bytes) noexcept {
   return bytes <= small ? small : large;
 }
 
-// With the mutex held: memory for a buffer, or nothing.
+// With the mutex held: memory for a buffer that fits, or nothing where the system has none.
 std::byte* buffer_pool::find(std::size_t bytes) {
-  if (in_use_ + bytes > limit_) return nullptr;
   auto& free = bytes == small ? free_small_ : free_large_;
   std::byte* p = nullptr;
   if (free.empty()) {
-    p = static_cast<std::byte*>(::operator new(bytes, page));
+    p = static_cast<std::byte*>(::operator new(bytes, page, std::nothrow));
   } else {
     p = free.back();
     free.pop_back();
   }
-  in_use_ += bytes;
+  if (p != nullptr) in_use_ += bytes;
   return p;
 }
 
@@ -44,11 +43,11 @@ void buffer_pool::take(std::size_t bytes, std::function<void(buffer)> ready) {
   std::byte* p = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    if (waiting_.empty()) p = find(bytes);
-    if (p == nullptr) {
+    if (!waiting_.empty() || !fits(bytes)) {
       waiting_.push_back({bytes, std::move(ready)});
       return;
     }
+    p = find(bytes);
   }
   ready(buffer(shared_from_this(), p, bytes));
 }
@@ -68,11 +67,9 @@ void buffer_pool::give_back(std::byte* data, std::size_t bytes) {
       ::operator delete(list.back(), page);
       list.pop_back();
     }
-    while (!waiting_.empty()) {
+    while (!waiting_.empty() && fits(waiting_.front().bytes)) {
       waiter& w = waiting_.front();
-      std::byte* const p = find(w.bytes);
-      if (p == nullptr) break;
-      served.emplace_back(std::move(w.ready), buffer(shared_from_this(), p, w.bytes));
+      served.emplace_back(std::move(w.ready), buffer(shared_from_this(), find(w.bytes), w.bytes));
       waiting_.pop_front();
     }
   }

@@ -50,7 +50,8 @@ class buffer_pool : public std::enable_shared_from_this<buffer_pool> {
   ~buffer_pool();
 
   /// Calls `ready` with a buffer of at least `bytes` (at most io_part::max_bytes), at once or when
-  /// others have come back; first come, first served.
+  /// others have come back, or with an empty one where the system has no memory; first come, first
+  /// served.
   void take(std::size_t bytes, std::function<void(buffer)> ready);
   /// What a buffer of at least `bytes` takes of the limit.
   static std::size_t room_of(std::size_t bytes) noexcept;
@@ -66,6 +67,7 @@ class buffer_pool : public std::enable_shared_from_this<buffer_pool> {
     std::function<void(buffer)> ready;
   };
 
+  bool fits(std::size_t bytes) const noexcept { return in_use_ + bytes <= limit_; }
   std::byte* find(std::size_t bytes);
   void give_back(std::byte* data, std::size_t bytes);
 

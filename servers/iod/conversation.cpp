@@ -1,6 +1,9 @@
 #include "iod/conversation.hpp"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
+#include <new>
 
 namespace ooc::iod {
 
@@ -23,6 +26,24 @@ conversation::conversation(session_host& host, std::shared_ptr<wire::stream_sock
 void conversation::set_who(const wire::hello_info& client) {
   client_ = client;
   queue_name_.assign(client.client.begin(), client.client.end());
+}
+
+void conversation::queue(fair_queue::place where, std::uint64_t cost, fair_queue::job j,
+                         std::function<void(const failure&)> failed) {
+  host_.queue().add(queue_name_, where, cost, std::move(j),
+                    [this, failed = std::move(failed)](const std::exception& e) {
+                      failed(unexpected(e));
+                    });
+}
+
+failure conversation::unexpected(const std::exception& e) const {
+  spdlog::error("a request of {} failed: {}", client_.name, e.what());
+  std::error_code code = std::make_error_code(std::errc::io_error);
+  if (dynamic_cast<const std::bad_alloc*>(&e) != nullptr)
+    code = std::make_error_code(std::errc::not_enough_memory);
+  else if (const auto* known = dynamic_cast<const error*>(&e))
+    code = known->code();
+  return {code, std::string("the I/O server could not serve the request: ") + e.what()};
 }
 
 failure conversation::check(const wire::io_request& r, std::uint32_t rights) const {

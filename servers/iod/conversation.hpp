@@ -58,10 +58,11 @@ class conversation {
 
   const wire::hello_info& who() const noexcept { return client_; }
   void set_who(const wire::hello_info& client);
-  /// Puts work of the client into the server's fair queue.
-  void queue(fair_queue::place where, std::uint64_t cost, fair_queue::job j) {
-    host_.queue().add(queue_name_, where, cost, std::move(j));
-  }
+  /// Puts work of the client into the server's fair queue; where it throws, `failed` hears why.
+  void queue(fair_queue::place where, std::uint64_t cost, fair_queue::job j,
+             std::function<void(const failure&)> failed);
+  /// What a client is told whose work has thrown; logged.
+  failure unexpected(const std::exception& e) const;
 
   /// Why the request cannot be served; no failure if it can.
   failure check(const wire::io_request& r, std::uint32_t rights) const;

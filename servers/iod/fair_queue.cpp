@@ -9,20 +9,21 @@ constexpr std::uint64_t least_cost = 4096;  // what a request costs beside its b
 
 }  // namespace
 
-void fair_queue::add(const std::string& client, place where, std::uint64_t cost, job j) {
+void fair_queue::add(const std::string& client, place where, std::uint64_t cost, job j,
+                     failing failed) {
   std::unique_lock lock(mutex_);
   auto known = by_name_.find(client);
   if (known == by_name_.end()) {
     ring_.push_back({client, {}, {}, 0});
     known = by_name_.emplace(client, std::prev(ring_.end())).first;
   }
-  known->second->jobs.emplace(where, waiting_job{cost + least_cost, std::move(j)});
+  known->second->jobs.emplace(where, waiting_job{cost + least_cost, std::move(j), std::move(failed)});
   ++waiting_;
   dispatch(std::move(lock));
 }
 
 // With the mutex held: takes the job whose turn it is.
-bool fair_queue::next(job& out) {
+bool fair_queue::next(waiting_job& out) {
   while (!ring_.empty()) {
     client_queue& c = ring_.front();
     auto at = c.jobs.lower_bound(c.last);
@@ -38,7 +39,7 @@ bool fair_queue::next(job& out) {
     }
     c.credit -= at->second.cost;
     c.last = {at->first.first, at->first.second + 1};
-    out = std::move(at->second.run);
+    out = std::move(at->second);
     c.jobs.erase(at);
     --waiting_;
     if (c.jobs.empty()) {
@@ -54,22 +55,23 @@ void fair_queue::dispatch(std::unique_lock<std::mutex> lock) {
   // One thread starts jobs at a time: what ends at once is seen by its loop, not by a recursion.
   if (dispatching_) return;
   dispatching_ = true;
-  job j;
+  waiting_job j;
   while (running_ < slots_ && next(j)) {
     ++running_;
     lock.unlock();
     try {
-      j([this] {
+      j.run([this] {
         std::unique_lock again(mutex_);
         --running_;
         dispatch(std::move(again));
       });
-    } catch (...) {  // it has not begun; the turn is for the others
+    } catch (const std::exception& e) {  // it has not begun; the turn is for the others
+      j.failed(e);
       lock.lock();
       --running_;
-      dispatching_ = false;
-      throw;
+      lock.unlock();
     }
+    j = {};  // what it held may call back when it goes
     lock.lock();
   }
   dispatching_ = false;

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <list>
 #include <map>
@@ -24,14 +25,17 @@ class fair_queue {
   using place = std::pair<std::uint64_t, std::uint64_t>;  ///< file, offset in the share
 
   /// A job is called when its turn has come and must call `finished` once, then or later, on any
-  /// thread.
+  /// thread; or throw before it has given that to anybody.
   using job = std::function<void(std::function<void()> finished)>;
+
+  /// Called in place of `finished`, with why, where the job has thrown; must not throw.
+  using failing = std::function<void(const std::exception&)>;
 
   /// `running`: jobs at a time.
   explicit fair_queue(unsigned running) : slots_(running) {}
 
   /// `cost` in bytes.
-  void add(const std::string& client, place where, std::uint64_t cost, job j);
+  void add(const std::string& client, place where, std::uint64_t cost, job j, failing failed);
 
   std::uint64_t waiting() const;
   std::uint64_t running() const;
@@ -40,6 +44,7 @@ class fair_queue {
   struct waiting_job {
     std::uint64_t cost;
     job run;
+    failing failed;
   };
   struct client_queue {
     std::string name;
@@ -49,7 +54,7 @@ class fair_queue {
   };
 
   void dispatch(std::unique_lock<std::mutex> lock);
-  bool next(job& out);
+  bool next(waiting_job& out);
 
   const unsigned slots_;
   mutable std::mutex mutex_;

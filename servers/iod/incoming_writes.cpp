@@ -101,6 +101,14 @@ asio::awaitable<void> incoming_writes::receive_part(const frame_header& h,
     broken("a part of another size than the request has");
   if (part.bytes == 0) co_return;
   const auto buffer = co_await take_buffer(part.bytes);
+  if (!*buffer) {
+    const failure f = with_->unexpected(std::bad_alloc());
+    {
+      const std::lock_guard lock(mutex_);
+      if (!w->outcome) w->outcome = f;
+    }
+    co_return co_await reader_.skip(h.payload_bytes);
+  }
   const auto sums = std::make_shared<std::vector<std::uint32_t>>(part.sums());
   std::array<iovec, 2> places{iovec{sums->data(), sums->size() * 4},
                               iovec{buffer->data(), part.bytes}};
@@ -150,7 +158,7 @@ asio::awaitable<incoming_writes::shared_buffer> incoming_writes::take_buffer(std
   });
   waiting_ = false;
   const std::lock_guard lock(mutex_);
-  holding_ += bytes;
+  if (*p->buffer) holding_ += bytes;
   co_return p->buffer;
 }
 
@@ -172,6 +180,10 @@ void incoming_writes::write_part(const std::shared_ptr<write_job>& w, const io_p
                        self->written(w, n, f);
                        finished();
                      });
+               },
+               [self = shared_from_this(), w, n = part.bytes, bytes](const failure& f) {
+                 *bytes = {};
+                 self->written(w, n, f);
                });
 }
 

@@ -79,7 +79,8 @@ void read_request::wait_for_turn() {
   with_->queue(where, part_.bytes,
                [self = shared_from_this()](std::function<void()> finished) {
                  self->fetch_part(std::move(finished));
-               });
+               },
+               [self = shared_from_this()](const failure& f) { self->send_part(f); });
 }
 
 // Its turn has come.
@@ -92,13 +93,19 @@ void read_request::fetch_part(std::function<void()> finished) {
   with_->host().buffers()->take(
       part_.bytes,
       [self = shared_from_this(), finished = std::move(finished)](buffer_pool::buffer b) {
-        self->room_.bytes = std::move(b);
-        self->with_->host().node().read_part(
-            self->what_.file, self->what_.turn, self->part_, self->room_.bytes.data(),
-            self->sums_.data(), self->who_checks_, [self, finished](const failure& f) {
-              self->send_part(f);
-              finished();
-            });
+        const auto done = [self, finished](const failure& f) {
+          self->send_part(f);
+          finished();
+        };
+        try {  // where there was to wait for it, it is another client's thread
+          if (!b) throw std::bad_alloc();
+          self->room_.bytes = std::move(b);
+          self->with_->host().node().read_part(
+              self->what_.file, self->what_.turn, self->part_, self->room_.bytes.data(),
+              self->sums_.data(), self->who_checks_, done);
+        } catch (const std::exception& e) {
+          done(self->with_->unexpected(e));
+        }
       });
 }
 

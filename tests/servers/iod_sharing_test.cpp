@@ -1,6 +1,9 @@
 // How clients share an I/O server: memory for transfers, and turns.
 #include <catch2/catch.hpp>
 #include <atomic>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <new>
 #include <thread>
 
 #include "iod/allowance.hpp"
@@ -11,6 +14,57 @@
 using namespace ooc::testing;
 using namespace ooc;
 using namespace std::chrono_literals;
+
+namespace {
+
+/// A server beside another, whose node may have no memory for parts.
+class scarce_server final : public iod::session_host {
+ public:
+  explicit scarce_server(iod::iod_server& real)
+      : real_(real), listeners_(context_, [this](std::shared_ptr<wire::stream_socket> socket) {
+          const auto s = std::make_shared<iod::session>(*this, socket);
+          boost::asio::co_spawn(
+              socket->get_executor(), [s] { return s->run(); }, boost::asio::detached);
+        }) {
+    listeners_.start({"127.0.0.1:0"}, false);
+    thread_ = std::thread([this] { context_.run(); });
+  }
+  ~scarce_server() override {
+    boost::asio::post(context_, [this] { listeners_.stop(); });
+    thread_.join();
+  }
+  std::vector<std::string> addresses() const { return listeners_.addresses(); }
+
+  storage::local_node& node() override {
+    if (short_of_memory) throw std::bad_alloc();
+    return real_.node();
+  }
+  iod::fair_queue& queue() override { return real_.queue(); }
+  const std::shared_ptr<iod::buffer_pool>& buffers() override { return real_.buffers(); }
+  const std::shared_ptr<iod::buffer_pool>& write_buffers() override {
+    return real_.write_buffers();
+  }
+  wire::server_info who_am_i() const override { return real_.who_am_i(); }
+  wire::key_ptr key() const override { return real_.key(); }
+  failure check_ticket(const std::string& ticket, file_id file, std::uint32_t rights) override {
+    return real_.check_ticket(ticket, file, rights);
+  }
+  void fence(const wire::client_id&, const std::vector<std::uint64_t>&,
+             std::function<void()> done) override {
+    done();
+  }
+  wire::node_statistics statistics() override { return real_.statistics(); }
+
+  std::atomic<bool> short_of_memory{false};
+
+ private:
+  iod::iod_server& real_;
+  boost::asio::io_context context_;
+  servers::listener_group listeners_;
+  std::thread thread_;
+};
+
+}  // namespace
 
 TEST_CASE("what a client wants beyond its allowance waits, in order, until it has given back") {
   const auto shared = std::make_shared<iod::allowance>(10);
@@ -31,6 +85,47 @@ TEST_CASE("what a client wants beyond its allowance waits, in order, until it ha
   CHECK(order == std::vector{0, 1, 2});
   held[1].reset();
   CHECK(order == std::vector{0, 1, 2, 3});
+}
+
+TEST_CASE("a job that throws is told why, and its turn is for the others") {
+  iod::fair_queue queue(1);
+  std::vector<std::string> heard;
+  const auto failed = [&](const std::exception& e) { heard.emplace_back(e.what()); };
+  queue.add("a", {1, 0}, 1, [](auto) { throw std::runtime_error("no room"); }, failed);
+  queue.add("b", {1, 0}, 1,
+            [&](std::function<void()> finished) {
+              heard.emplace_back("served");
+              finished();
+            },
+            failed);
+  CHECK(heard == std::vector<std::string>{"no room", "served"});
+  CHECK(queue.running() == 0);
+  CHECK(queue.waiting() == 0);
+}
+
+TEST_CASE("requests for which a server has no memory are answered so, and later ones served") {
+  const test_signer signer;
+  temporary_folder folder;
+  running_iod real(signer, folder.path());
+  scarce_server scarce(real.server());
+  const auto node = open_remote_node(client_options(scarce.addresses(), 5s));
+  constexpr std::uint64_t size = 3 << 20;
+  const auto shape = granted(signer, 1, size);
+  REQUIRE_FALSE(create(*node, shape));
+  const bytes data = pattern(size);
+  bytes back(size);
+  for (const bool short_of_memory : {true, false}) {
+    scarce.short_of_memory = short_of_memory;
+    for (int i = 0; i < 10; ++i)
+      for (const failure& f :
+           {write(*node, shape, 0, request::contiguous(0, size), data.data()),
+            read(*node, shape, 0, request::contiguous(0, size), back.data())}) {
+        INFO(f.what);
+        CHECK((f.code == std::errc::not_enough_memory) == short_of_memory);
+        CHECK(static_cast<bool>(f) == short_of_memory);
+      }
+  }
+  CHECK(back == data);
 }
 
 TEST_CASE("a slow client with many reads under way keeps no other one's reads waiting") {
