@@ -24,11 +24,21 @@ std::size_t buffer_pool::room_of(std::size_t bytes) noexcept {
   return bytes <= small ? small : large;
 }
 
+std::uint64_t buffer_pool::unused() const noexcept {
+  return free_small_.size() * small + free_large_.size() * large;
+}
+
 // With the mutex held: memory for a buffer that fits, or nothing where the system has none.
 std::byte* buffer_pool::find(std::size_t bytes) {
   auto& free = bytes == small ? free_small_ : free_large_;
   std::byte* p = nullptr;
   if (free.empty()) {
+    // What lies about unused counts too, and those are of the other size.
+    auto& others = bytes == small ? free_large_ : free_small_;
+    while (in_use_ + unused() + bytes > limit_) {
+      ::operator delete(others.back(), page);
+      others.pop_back();
+    }
     p = static_cast<std::byte*>(::operator new(bytes, page, std::nothrow));
   } else {
     p = free.back();
@@ -57,16 +67,7 @@ void buffer_pool::give_back(std::byte* data, std::size_t bytes) {
   {
     const std::lock_guard lock(mutex_);
     in_use_ -= bytes;
-    // What lies about unused counts too: it is kept for the next, up to the limit.
     (bytes == small ? free_small_ : free_large_).push_back(data);
-    while (free_small_.size() * small + free_large_.size() * large + in_use_ > limit_) {
-      auto& list = free_small_.size() * small > free_large_.size() * large || free_large_.empty()
-                       ? free_small_
-                       : free_large_;
-      if (list.empty()) break;
-      ::operator delete(list.back(), page);
-      list.pop_back();
-    }
     while (!waiting_.empty() && fits(waiting_.front().bytes)) {
       waiter& w = waiting_.front();
       served.emplace_back(std::move(w.ready), buffer(shared_from_this(), find(w.bytes), w.bytes));
@@ -84,6 +85,11 @@ std::uint64_t buffer_pool::in_use() const {
 bool buffer_pool::short_of_room() const {
   const std::lock_guard lock(mutex_);
   return !waiting_.empty();
+}
+
+std::uint64_t buffer_pool::held() const {
+  const std::lock_guard lock(mutex_);
+  return in_use_ + unused();
 }
 
 }  // namespace ooc::iod

@@ -45,7 +45,7 @@ class buffer_pool : public std::enable_shared_from_this<buffer_pool> {
     std::size_t bytes_ = 0;
   };
 
-  /// `limit`: bytes of all buffers that are in use at a time, at least the largest.
+  /// `limit`: bytes of all buffers, those kept for later use included; at least the largest.
   explicit buffer_pool(std::uint64_t limit);
   ~buffer_pool();
 
@@ -58,6 +58,8 @@ class buffer_pool : public std::enable_shared_from_this<buffer_pool> {
 
   std::uint64_t limit() const noexcept { return limit_; }
   std::uint64_t in_use() const;
+  /// Bytes of memory that the pool has of the system: those in use and those kept for later use.
+  std::uint64_t held() const;
   /// True while somebody waits for a buffer.
   bool short_of_room() const;
 
@@ -68,6 +70,7 @@ class buffer_pool : public std::enable_shared_from_this<buffer_pool> {
   };
 
   bool fits(std::size_t bytes) const noexcept { return in_use_ + bytes <= limit_; }
+  std::uint64_t unused() const noexcept;
   std::byte* find(std::size_t bytes);
   void give_back(std::byte* data, std::size_t bytes);
 

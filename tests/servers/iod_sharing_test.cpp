@@ -87,6 +87,25 @@ TEST_CASE("what a client wants beyond its allowance waits, in order, until it ha
   CHECK(order == std::vector{0, 1, 2, 3});
 }
 
+TEST_CASE("a pool keeps within its limit where buffers of both sizes take turns") {
+  constexpr std::uint64_t limit = 4 << 20;
+  const auto pool = std::make_shared<iod::buffer_pool>(limit);
+  std::vector<iod::buffer_pool::buffer> held;
+  const auto take_all = [&](std::size_t bytes) {
+    for (std::uint64_t taken = 0; taken < limit; taken += iod::buffer_pool::room_of(bytes))
+      pool->take(bytes, [&](iod::buffer_pool::buffer b) { held.push_back(std::move(b)); });
+    CHECK(pool->in_use() == limit);
+    CHECK(pool->held() <= limit);
+    held.clear();
+    CHECK(pool->in_use() == 0);
+    CHECK(pool->held() <= limit);
+  };
+  for (int round = 0; round < 2; ++round) {
+    take_all(1000);
+    take_all(1 << 20);
+  }
+}
+
 TEST_CASE("a job that throws is told why, and its turn is for the others") {
   iod::fair_queue queue(1);
   std::vector<std::string> heard;
