@@ -5,6 +5,7 @@
 #include "random_seed.hpp"
 #include "storage/collective/exchange.hpp"
 #include "storage/faulty_io_service.hpp"
+#include "storage/forwarded_node.hpp"
 #include "storage/memory_io_service.hpp"
 #include "storage/random_requests.hpp"
 #include "storage/thread_group.hpp"
@@ -85,6 +86,26 @@ std::vector<request> columns(std::uint64_t ranks, std::uint64_t width, std::uint
                 .levels = {{{.count = rows, .file_step = ranks * width, .memory_step = width}}}});
   return all;
 }
+
+/// A node of whose shares one chunk is damaged.
+class damaged_node final : public testing::forwarded_node {
+ public:
+  damaged_node(std::shared_ptr<io_service> inner, std::uint64_t chunk)
+      : forwarded_node(std::move(inner)), begin_(chunk * chunk_size) {}
+
+  void read(shape_ptr file, std::uint32_t turn, request_ptr r, std::byte* memory,
+            completion done) override {
+    std::vector<piece> pieces;
+    share_pieces(*r, file->striping, turn, pieces);
+    for (const piece& p : pieces)
+      if (p.node_offset < begin_ + chunk_size && p.node_end() > begin_)
+        return done({errc::corrupt, "a damaged chunk"});
+    forwarded_node::read(std::move(file), turn, std::move(r), memory, std::move(done));
+  }
+
+ private:
+  const std::uint64_t begin_;
+};
 
 bytes numbered(std::uint64_t n, std::uint64_t salt) {
   bytes b(n);
@@ -205,4 +226,39 @@ TEST_CASE("a rank whose reads fail keeps nobody from what the others have read")
         if ((at + i) / plan.window % ranks != 2) wrong += memory[r][m + i] != stored[at + i];
     });
   CHECK(wrong == 0);
+}
+
+TEST_CASE("damage between the pieces of the ranks fails nobody's read, damage in one of them does") {
+  constexpr std::uint64_t ranks = 3, width = 64, row = 8192, rows = 64;
+  std::vector<request> wanted(ranks);
+  for (std::uint64_t r = 0; r < ranks; ++r)
+    wanted[r].add({.file_offset = r * width,
+                   .run = width,
+                   .depth = 1,
+                   .levels = {{{.count = rows, .file_step = row, .memory_step = width}}}});
+  for (const bool between_pieces : {true, false}) {
+    CAPTURE(between_pieces);
+    file_of_ranks f(rows * row, ranks, 65536);
+    const bytes stored = numbered(rows * row, 5);
+    REQUIRE_FALSE(f.seen_by[0]->write(request::contiguous(0, stored.size()), stored.data()));
+    const exchange_plan plan = plan_exchange(wanted, f.shape->striping, ranks * 65536);
+    // Rows are two chunks long, and the ranks want of the first one.
+    for (auto& file : f.seen_by)
+      file = std::make_unique<striped_file>(
+          f.shape, striped_file::nodes{
+                       std::make_shared<damaged_node>(f.nodes[0], between_pieces ? 5 : 4),
+                       f.nodes[1]});
+    std::vector<bytes> memory(ranks, bytes(width * rows));
+    thread_group all(ranks);
+    const std::vector<failure> outcome = transfer(all, f, access_kind::read, wanted, memory, plan);
+    std::size_t wrong = 0, corrupt = 0;
+    for (std::uint64_t r = 0; r < ranks; ++r) {
+      corrupt += outcome[r].code == errc::corrupt;
+      wanted[r].for_each_run([&](std::uint64_t at, std::uint64_t m, std::uint64_t length) {
+        for (std::uint64_t i = 0; i < length; ++i) wrong += memory[r][m + i] != stored[at + i];
+      });
+    }
+    CHECK(corrupt == (between_pieces ? 0 : 1));
+    CHECK((wrong == 0) == between_pieces);
+  }
 }

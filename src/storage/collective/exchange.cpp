@@ -158,7 +158,7 @@ class exchange {
   /// From the windows to the ranks' memory.
   void pass_on(std::size_t i) {
     window& w = window_of(i);
-    note(w.finish());
+    note(w.finish_read(file_, begin_of(i)));
     find_own_pieces(i);
     make_room(held_->out, w.pieces());
     make_room(held_->in, mine_);

@@ -86,8 +86,11 @@ completion window::begin() {
 }
 
 void window::start_read(const striped_file& f, std::uint64_t window_begin) {
-  auto r = std::make_shared<const request>(request_with_gaps(pieces_, window_begin));
-  if (!r->empty()) f.read(std::move(r), bytes(), begin());
+  read(f, request_with_gaps(pieces_, window_begin));
+}
+
+void window::read(const striped_file& f, request r) {
+  if (!r.empty()) f.read(std::make_shared<const request>(std::move(r)), bytes(), begin());
 }
 
 void window::start_write(const striped_file& f, std::uint64_t window_begin) {
@@ -100,6 +103,15 @@ failure window::finish() {
   const std::shared_ptr<outcome> o = std::exchange(started_, nullptr);
   o->ended.acquire();
   return std::move(o->result);
+}
+
+failure window::finish_read(const striped_file& f, std::uint64_t window_begin) {
+  failure result = finish();
+  if (result.code != errc::corrupt && result.code != std::errc::io_error) return result;
+  request exact = request_of(pieces_, window_begin);
+  if (exact.bytes() == request_with_gaps(pieces_, window_begin).bytes()) return result;
+  read(f, std::move(exact));
+  return finish();
 }
 
 }  // namespace ooc::storage
