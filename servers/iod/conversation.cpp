@@ -11,7 +11,7 @@ using wire::frame_header;
 
 namespace {
 
-// Of the buffers for reads, an eighth, but room for one part to be read while another is being sent.
+// Of the buffers for reads, an eighth, but room for one part to be read while another is sent.
 std::uint64_t reading_allowance(const buffer_pool& buffers) {
   return std::max(buffers.limit() / 8, 2 * storage::io_part::max_bytes);
 }

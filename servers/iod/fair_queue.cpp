@@ -17,7 +17,8 @@ void fair_queue::add(const std::string& client, place where, std::uint64_t cost,
     ring_.push_back({client, {}, {}, 0});
     known = by_name_.emplace(client, std::prev(ring_.end())).first;
   }
-  known->second->jobs.emplace(where, waiting_job{cost + least_cost, std::move(j), std::move(failed)});
+  known->second->jobs.emplace(
+      where, waiting_job{cost + least_cost, std::move(j), std::move(failed)});
   ++waiting_;
   dispatch(std::move(lock));
 }

@@ -27,9 +27,9 @@ struct piece {
 /// nodes are stepped over, not walked through.
 void share_pieces(const request& r, const striping& s, std::uint32_t turn, std::vector<piece>& out);
 
-/// The same in at most `most` steps, of which every piece takes one before neighbours are joined, as
-/// does every repetition of a level that is looked into or stepped over.  False, with no pieces, where
-/// that is not enough: neither memory nor time go beyond it.
+/// The same in at most `most` steps, of which every piece takes one before neighbours are joined,
+/// as does every repetition of a level that is looked into or stepped over.  False, with no pieces,
+/// where that is not enough: neither memory nor time go beyond it.
 bool share_pieces_within(const request& r, const striping& s, std::uint32_t turn,
                          std::uint64_t most, std::vector<piece>& out);
 

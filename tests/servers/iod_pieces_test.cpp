@@ -1,4 +1,4 @@
-// Requests of very many pieces: what an I/O server takes of one client, and how a client stays below.
+// Requests of very many pieces: what an I/O server takes of a client, and how one stays below.
 #include <catch2/catch.hpp>
 
 #include "servers/iod_fixture.hpp"
@@ -64,6 +64,21 @@ TEST_CASE("a client's request of more pieces than a server lists goes in several
   CHECK(in == out);
   CHECK(f.node->stats().write_requests == 4);
   CHECK(f.node->stats().read_requests == 4);
+}
+
+TEST_CASE("a request of very many repetitions may have nothing on a server") {
+  constexpr std::uint64_t repetitions = 2'500'000;
+  const sparse_file f(repetitions * 16);
+  // Of stripes of 8 bytes on two nodes, those of the other one.
+  const auto shape = granted(f.signer, 2, repetitions * 16, {0, 2, 8}, true);
+  REQUIRE_FALSE(create(*f.node, shape));
+  request r;
+  r.add({.file_offset = 8, .run = 8, .depth = 1, .levels = {{{repetitions, 16, 8}}}});
+  bytes memory(r.bytes(), std::byte{7});
+  const failure failed = read(*f.node, shape, 0, r, memory.data());
+  INFO(failed.what);
+  CHECK_FALSE(failed);
+  CHECK(memory == bytes(r.bytes(), std::byte{7}));
 }
 
 TEST_CASE("pieces that overlap are refused, also where they go in several messages") {

@@ -228,7 +228,7 @@ TEST_CASE("a rank whose reads fail keeps nobody from what the others have read")
   CHECK(wrong == 0);
 }
 
-TEST_CASE("damage between the pieces of the ranks fails nobody's read, damage in one of them does") {
+TEST_CASE("damage between the pieces of the ranks fails nobody's read, damage in one does") {
   constexpr std::uint64_t ranks = 3, width = 64, row = 8192, rows = 64;
   std::vector<request> wanted(ranks);
   for (std::uint64_t r = 0; r < ranks; ++r)

@@ -242,3 +242,22 @@ TEST_CASE("even ranges are all of the pieces, and cut no chunk") {
     CHECK(together == pieces);
   }
 }
+
+TEST_CASE("a walk ends after its steps, whether it finds pieces, joins them or finds none") {
+  constexpr std::uint64_t many = std::uint64_t{1} << 40;
+  const auto walk = [](const nested_request& n, std::uint64_t steps) {
+    request r;
+    r.add(n);
+    std::vector<piece> out{{1, 2, 3}};
+    const bool enough =
+        ooc::storage::share_pieces_within(r, {.sn = 0, .nn = 2, .sf = 8}, 0, steps, out);
+    CHECK(out.empty() == !enough);
+    return enough;
+  };
+  CHECK_FALSE(walk({.run = 1, .depth = 1, .levels = {{{many, 2, 1}}}}, 100000));
+  CHECK_FALSE(walk({.run = 1, .depth = 1, .levels = {{{many, 0, 1}}}}, 100000));
+  CHECK_FALSE(walk({.file_offset = 8, .run = 8, .depth = 1, .levels = {{{many, 16, 8}}}}, 100000));
+  CHECK_FALSE(walk({.run = many}, 100000));
+  CHECK(walk({.run = 1, .depth = 1, .levels = {{{4, 2, 1}}}}, 4));
+  CHECK_FALSE(walk({.run = 1, .depth = 1, .levels = {{{4, 2, 1}}}}, 3));
+}

@@ -34,8 +34,8 @@ class window : public std::enable_shared_from_this<window> {
   void start_write(const striped_file& f, std::uint64_t window_begin);
   /// Waits for what was started last, if anything, and says how it ended.
   failure finish();
-  /// The same for a read, with the pieces that it was started for: where it could not read the disk,
-  /// perhaps in a gap that nobody asked for, it tries once more without the gaps.
+  /// The same for a read, with the pieces that it was started for: where the disk could not be
+  /// read, perhaps in a gap that nobody asked for, it tries once more without the gaps.
   failure finish_read(const striped_file& f, std::uint64_t window_begin);
 
  private:

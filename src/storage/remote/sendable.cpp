@@ -47,9 +47,10 @@ void split(request_ptr r, const striping& s, std::uint32_t turn, std::vector<sen
   std::vector<piece> pieces;
   if (r->entries().size() <= most_entries &&
       share_pieces_within(*r, s, turn, wire::max_steps, pieces)) {
-    if (!pieces.empty()) out.push_back({std::move(r), std::move(pieces)});
+    out.push_back({std::move(r), std::move(pieces)});
     return;
   }
+  pieces = {};
   auto [first, second] = halves(*r, s);
   split(std::make_shared<const request>(std::move(first)), s, turn, out);
   split(std::make_shared<const request>(std::move(second)), s, turn, out);
@@ -59,9 +60,11 @@ void split(request_ptr r, const striping& s, std::uint32_t turn, std::vector<sen
 
 std::vector<sendable> sendable_requests(request_ptr r, const striping& s, std::uint32_t turn) {
   std::vector<sendable> all;
-  split(r, s, turn, all);
-  // The server has a say in what has no pieces too.
-  if (all.empty()) all.push_back({std::move(r), {}});
+  split(std::move(r), s, turn, all);
+  // One goes in any case: the server has a say in requests without pieces too.
+  const auto empty = std::remove_if(all.begin(), all.end(),
+                                    [](const sendable& some) { return some.pieces.empty(); });
+  all.erase(std::max(empty, all.begin() + 1), all.end());
   return all;
 }
 

@@ -34,8 +34,8 @@ struct io_request {
   std::string ticket;
 };
 
-/// What the pieces of one read or write may take, in steps (share_pieces_within()): 24 MiB of memory,
-/// and a few milliseconds.
+/// What the pieces of one read or write may take, in steps (share_pieces_within()): 24 MiB of
+/// memory, and a few milliseconds.
 inline constexpr std::uint64_t max_steps = 1 << 20;
 
 /// The pieces that a read or write is about.  Throws usage_error (errc::invalid_request) where they
