@@ -3,6 +3,8 @@
 //     read_over_limit    our throughput / the better of direct and of cold buffered reading
 //     write_over_limit   our throughput / the better of direct and of buffered writing, all files
 //                        written before: a fresh file is written slower than a rewritten one
+//     *_over_same_memory the same, but the bare direct transfers go through as much fresh memory as
+//                        our budget is, and what they write is made first: what bounds us
 //     read_over_mmap     time of the loop over a mapped file / ours, under the same memory cap
 //     write_over_mmap    the same for the writing loop
 //     *_processor_s_per_gib  processor time of our process, both loop and library
@@ -109,6 +111,7 @@ json run_stream(const options& o) {
   raw::make_file(s.plain, s.bytes());
 
   paired_ratio read_limit("read_over_limit"), write_limit("write_over_limit");
+  paired_ratio read_same("read_over_same_memory"), write_same("write_over_same_memory");
   paired_ratio read_mmap("read_over_mmap"), write_mmap("write_over_mmap");
   paired_ratio read_speed("read_mib_per_s"), write_speed("write_mib_per_s");
   const double mib = static_cast<double>(s.bytes()) / (1 << 20);
@@ -122,8 +125,8 @@ json run_stream(const options& o) {
   };
   // A disk's or hypervisor's own cache makes the second look at a file faster than the first: so each
   // side gets two runs a round, in turns with the other's, and its better one counts.
-  const auto round = [&](bool write, paired_ratio& limit, paired_ratio& mmap, paired_ratio& speed,
-                         paired_ratio& cpu) {
+  const auto round = [&](bool write, paired_ratio& limit, paired_ratio& same, paired_ratio& mmap,
+                         paired_ratio& speed, paired_ratio& cpu) {
     const auto run = [&] { return write ? timed(write_all, cpu) : timed(read_all, cpu); };
     const double direct = write ? raw::direct_write({s.plain}) : raw::direct_read({s.plain});
     double best = run();
@@ -133,6 +136,7 @@ json run_stream(const options& o) {
     std::fprintf(stderr, "  %s, MiB/s: direct %.0f, ours %.0f, buffered %.0f, ours (better) %.0f\n",
                  write ? "write" : "read", mib / direct, mib / first, mib / buffered, mib / best);
     limit.add(std::min(direct, buffered), best);
+    same.add(write ? raw::direct_write({s.plain}, s.budget) : raw::direct_read({s.plain}, s.budget), best);
     speed.add(mib, best);
     const double mapped_1 = mapped(s, write, advices[0]);
     best = run();
@@ -141,12 +145,12 @@ json run_stream(const options& o) {
     mmap.add(std::min(mapped_1, mapped_2), best);
   };
   for (unsigned k = 0; k < o.rounds_or(5); ++k) {
-    round(false, read_limit, read_mmap, read_speed, read_cpu);
-    round(true, write_limit, write_mmap, write_speed, write_cpu);
+    round(false, read_limit, read_same, read_mmap, read_speed, read_cpu);
+    round(true, write_limit, write_same, write_mmap, write_speed, write_cpu);
   }
   json out;
   for (const paired_ratio* r :
-       {&read_limit, &write_limit, &read_mmap, &write_mmap, &read_speed, &write_speed, &read_cpu,
+       {&read_limit, &write_limit, &read_same, &write_same, &read_mmap, &write_mmap, &read_speed, &write_speed, &read_cpu,
         &write_cpu})
     r->put(out);
   out["peak_rss_mib"] = peak >> 20;

@@ -8,6 +8,8 @@
 //                                   where tiles are fetched together)
 //     tiled_over_limit              file in tiled order: our throughput / that of direct reads of as
 //                                   much from four files, in pieces of the same size and order
+//     tiled_over_same_memory        the same / those reads through as much fresh memory as our budget is:
+//                                   what bounds us
 //     tiled_over_sequential         the same / direct reads of the four files from end to end
 #include <cstdio>
 #include <fstream>
@@ -183,20 +185,25 @@ void measure_tiled(setting& s, const std::filesystem::path& dir, unsigned rounds
     raw::make_file(parts.back(), bytes / 4);
   }
   make_array(s, "tiles", ooc::file_order::tiled);
-  const auto read_raw = [&] { return raw::direct_read_columns(parts, tile_bytes / 4, grid); };
+  const auto read_raw = [&](std::uint64_t memory = 0) {
+    return raw::direct_read_columns(parts, tile_bytes / 4, grid, memory);
+  };
   paired_ratio ratio("tiled_over_limit"), seconds("tiled_seconds");
+  paired_ratio same("tiled_over_same_memory");
   paired_ratio sequential("tiled_over_sequential");
   for (unsigned k = 0; k < rounds; ++k) {
     double limit = read_raw();
     double best = run("tiles")["seconds"].get<double>();
     limit = std::min(limit, read_raw());
     const double in_order = raw::direct_read(parts);
+    const double same_memory = read_raw(s.cap - slack);
     best = std::min(best, run("tiles")["seconds"].get<double>());
     seconds.add(best);
     ratio.add(limit, best);
+    same.add(same_memory, best);
     sequential.add(in_order, best);
   }
-  for (const paired_ratio* r : {&ratio, &sequential, &seconds}) r->put(out);
+  for (const paired_ratio* r : {&ratio, &same, &sequential, &seconds}) r->put(out);
 }
 
 }  // namespace

@@ -51,30 +51,51 @@ class open_file {
 struct free_memory {
   void operator()(char* p) const { std::free(p); }
 };
-using buffer = std::unique_ptr<char, free_memory>;
 
-/// In one huge page: a request of 512 scattered pages is cut into many by the device.
-buffer make_buffer() {
-  auto* p = static_cast<char*>(std::aligned_alloc(request_bytes, request_bytes));
-  if (!p) throw std::bad_alloc();
-  ::madvise(p, request_bytes, MADV_HUGEPAGE);
-  std::fill_n(reinterpret_cast<double*>(p), request_bytes / sizeof(double), 1.0);
-  return buffer(p);
-}
+/// Buffers of `size` bytes, in huge pages: a request of 512 scattered pages is cut into many by the
+/// device.
+class buffers {
+ public:
+  /// `memory` bytes, untouched; 0: one buffer for every request in flight, touched.
+  explicit buffers(std::uint64_t memory = 0, std::uint64_t size = request_bytes)
+      : fresh_(memory != 0),
+        size_(size),
+        count_(fresh_ ? std::max<std::uint64_t>(memory / size, depth) : depth) {
+    constexpr std::uint64_t huge = std::uint64_t{2} << 20;
+    const std::uint64_t bytes = (count_ * size_ + huge - 1) / huge * huge;
+    memory_.reset(static_cast<char*>(std::aligned_alloc(huge, bytes)));
+    if (!memory_) throw std::bad_alloc();
+    ::madvise(memory_.get(), bytes, MADV_HUGEPAGE);
+    for (std::uint64_t k = 0; !fresh_ && k < count_; ++k) fill(at(k));
+  }
+  char* at(std::uint64_t k) const { return memory_.get() + k % count_ * size_; }
+  /// What a program does before it writes.
+  void produce(char* p) const {
+    if (fresh_) fill(p);
+  }
 
-/// Calls transfer(buffer, k) for k in [0, count), `depth` at once; returns seconds.
+ private:
+  void fill(char* p) const {
+    std::fill_n(reinterpret_cast<double*>(p), size_ / sizeof(double), 1.0);
+  }
+
+  const bool fresh_;
+  const std::uint64_t size_, count_;
+  std::unique_ptr<char, free_memory> memory_;
+};
+
+/// Calls transfer(k) for k in [0, count), `depth` at once and each in a turn of its own; returns
+/// seconds.
 template <class F>
 double in_parallel(std::uint64_t count, F&& transfer) {
-  std::vector<buffer> buffers;
-  for (unsigned i = 0; i < depth; ++i) buffers.push_back(make_buffer());
   std::atomic<std::uint64_t> next{0};
   std::atomic<int> error{0};
   const stopwatch w;
   std::vector<std::thread> threads;
-  for (const buffer& b : buffers)
-    threads.emplace_back([&, p = b.get()] {
+  for (unsigned i = 0; i < depth; ++i)
+    threads.emplace_back([&] {
       try {
-        for (std::uint64_t k; (k = next++) < count && !error;) transfer(p, k);
+        for (std::uint64_t k; (k = next++) < count && !error;) transfer(k);
       } catch (const std::system_error& e) {
         error = e.code().value();
       }
@@ -98,12 +119,16 @@ std::vector<std::unique_ptr<open_file>> opened(const std::vector<path>& files, i
 }
 
 /// All files have the size of the first; they are gone through side by side, as stripes are.
-double direct(const std::vector<path>& files, bool write) {
+double direct(const std::vector<path>& files, bool write, std::uint64_t memory) {
+  for (const path& f : files) drop_cache(f);
   const auto open = opened(files, write ? O_WRONLY : O_RDONLY);
-  return in_parallel(requests_in(files.front()) * files.size(), [&](char* p, std::uint64_t k) {
+  const buffers b(memory);
+  return in_parallel(requests_in(files.front()) * files.size(), [&](std::uint64_t k) {
     const open_file& f = *open[k % files.size()];
     const std::uint64_t at = k / files.size() * request_bytes;
-    write ? f.write(p, request_bytes, at) : f.read(p, request_bytes, at);
+    if (!write) return f.read(b.at(k), request_bytes, at);
+    b.produce(b.at(k));
+    f.write(b.at(k), request_bytes, at);
   });
 }
 
@@ -120,24 +145,24 @@ void make_file(const path& file, std::uint64_t bytes) {
   direct_write({file});
 }
 
-double direct_read(const std::vector<path>& files) {
-  for (const path& f : files) drop_cache(f);
-  return direct(files, false);
+double direct_read(const std::vector<path>& files, std::uint64_t memory) {
+  return direct(files, false, memory);
 }
 
-double direct_read_columns(const std::vector<path>& files, std::uint64_t piece, std::uint64_t columns) {
+double direct_read_columns(const std::vector<path>& files, std::uint64_t piece, std::uint64_t columns,
+                           std::uint64_t memory) {
   for (const path& f : files) drop_cache(f);
   const auto open = opened(files, O_RDONLY);
   const std::uint64_t rows = requests_in(files.front()) * request_bytes / piece / columns;
-  return in_parallel(rows * columns * files.size(), [&](char* p, std::uint64_t k) {
+  const buffers b(memory, piece);
+  return in_parallel(rows * columns * files.size(), [&](std::uint64_t k) {
     const std::uint64_t n = k / files.size();
-    open[k % files.size()]->read(p, piece, (n % rows * columns + n / rows) * piece);
+    open[k % files.size()]->read(b.at(k), piece, (n % rows * columns + n / rows) * piece);
   });
 }
 
-double direct_write(const std::vector<path>& files) {
-  for (const path& f : files) drop_cache(f);
-  return direct(files, true);
+double direct_write(const std::vector<path>& files, std::uint64_t memory) {
+  return direct(files, true, memory);
 }
 
 double direct_copy(const path& from, const path& to) {
@@ -145,9 +170,10 @@ double direct_copy(const path& from, const path& to) {
   drop_cache(to);
   const open_file in(from, O_RDONLY, true);
   const open_file out(to, O_WRONLY, true);
-  return in_parallel(requests_in(from), [&](char* p, std::uint64_t k) {
-    in.read(p, request_bytes, k * request_bytes);
-    out.write(p, request_bytes, k * request_bytes);
+  const buffers b;
+  return in_parallel(requests_in(from), [&](std::uint64_t k) {
+    in.read(b.at(k), request_bytes, k * request_bytes);
+    out.write(b.at(k), request_bytes, k * request_bytes);
   });
 }
 
@@ -155,20 +181,20 @@ double buffered_read(const path& file) {
   drop_cache(file);
   const open_file f(file, O_RDONLY, false);
   ::posix_fadvise(f.fd(), 0, 0, POSIX_FADV_SEQUENTIAL);
-  const buffer b = make_buffer();
+  const buffers b;
   const std::uint64_t n = requests_in(file);
   return seconds_of([&] {
-    for (std::uint64_t k = 0; k < n; ++k) f.read(b.get(), request_bytes, k * request_bytes);
+    for (std::uint64_t k = 0; k < n; ++k) f.read(b.at(k), request_bytes, k * request_bytes);
   });
 }
 
 double buffered_write(const path& file) {
   drop_cache(file);
   const open_file f(file, O_WRONLY, false);
-  const buffer b = make_buffer();
+  const buffers b;
   const std::uint64_t n = requests_in(file);
   return seconds_of([&] {
-    for (std::uint64_t k = 0; k < n; ++k) f.write(b.get(), request_bytes, k * request_bytes);
+    for (std::uint64_t k = 0; k < n; ++k) f.write(b.at(k), request_bytes, k * request_bytes);
     if (::fdatasync(f.fd()) != 0) fail("syncing", file);
   });
 }

@@ -34,7 +34,9 @@ void pager::fetch_ahead(lock_type& l, const event& e) {
   if (limit == 0) return;
   const ahead_group g = group_for(s, limit);
   wanted_.clear();
-  s.streams.touched(e.block, s.blocks.load(std::memory_order_relaxed), limit, g, wanted_);
+  const std::int64_t step = s.streams.touched(
+      e.block, s.blocks.load(std::memory_order_relaxed), limit, g, wanted_);
+  if (e.kind == touch::write && step != 0) write_swept(l, s, e.block, step);
   // What lies beyond the neighbours' next rows others will change before it is needed here.
   if (const block_range& near = s.options.part.near; near.contains(e.block))
     std::erase_if(wanted_, [&](block_index b) { return !near.contains(b); });

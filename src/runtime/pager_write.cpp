@@ -132,6 +132,22 @@ void pager::write_behind(lock_type& l) {
   }
 }
 
+// A sweep of writes has come to `index`: starts to write the block that it left two steps ago (one that
+// is near the border may still be changed by a stencil).  Only where the array does not fit in memory,
+// so that the block must be written in any case before the sweep is through: the disk is then busy from
+// the sweep's beginning on, not only once memory is full.  Happens at most once while a block stays in
+// memory, and not at all while the store has enough to do.
+void pager::write_swept(lock_type& l, segment_state& s, block_index index, std::int64_t step) {
+  const std::uint64_t blocks = s.blocks.load(std::memory_order_relaxed);
+  if (blocks * s.block_bytes() <= memory_.pool().budget()) return;
+  if (stores_in_flight_ >= writes_in_flight(s.block_bytes())) return;
+  const std::int64_t left = static_cast<std::int64_t>(index) - 2 * step;
+  if (left < 0 || static_cast<std::uint64_t>(left) >= blocks) return;
+  const auto swept = static_cast<block_index>(left);
+  frame* f = s.frame_of(s.at(swept));
+  if (f->segment == &s && f->block == swept && !f->failed) clean(l, f, nullptr);
+}
+
 // --- writeback
 // -------------------------------------------------------------------------------------
 

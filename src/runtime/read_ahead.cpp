@@ -82,9 +82,9 @@ unsigned read_ahead::lines_together(const stream& s, block_index blocks, unsigne
   return n;
 }
 
-void read_ahead::touched(block_index block, block_index count, unsigned limit, const ahead_group& g,
-                         std::vector<block_index>& wanted) {
-  if (pattern_ == access_pattern::random) return;
+std::int64_t read_ahead::touched(block_index block, block_index count, unsigned limit,
+                                 const ahead_group& g, std::vector<block_index>& wanted) {
+  if (pattern_ == access_pattern::random) return 0;
   ++clock_;
   const auto b = static_cast<std::int64_t>(block);
   const auto blocks = static_cast<std::int64_t>(count);
@@ -93,7 +93,7 @@ void read_ahead::touched(block_index block, block_index count, unsigned limit, c
   if (!s) {
     std::rotate(recent_.rbegin(), recent_.rbegin() + 1, recent_.rend());
     recent_[0] = b;
-    return;
+    return 0;
   }
   s->used = clock_;
   s->window = std::min(limit, std::max(2u, s->window * 2));
@@ -112,6 +112,7 @@ void read_ahead::touched(block_index block, block_index count, unsigned limit, c
   }
   if (s->stride == 1 && at >= 0)
     while (++at % g.size != 0 && at < blocks) wanted.push_back(static_cast<block_index>(at));
+  return s->stride;
 }
 
 }  // namespace ooc::detail

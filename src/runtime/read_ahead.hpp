@@ -39,8 +39,9 @@ class read_ahead {
   /// Block `b` of `blocks` was touched for the first time since it came in.  Appends to `wanted`
   /// the blocks to fetch, nearest first; those already in memory may be among them.  The sweep is
   /// followed for at most `limit` blocks, and groups are completed.
-  void touched(block_index b, block_index blocks, unsigned limit, const ahead_group& g,
-               std::vector<block_index>& wanted);
+  /// Returns the step of the sweep, 0 where the touch belongs to none.
+  std::int64_t touched(block_index b, block_index blocks, unsigned limit, const ahead_group& g,
+                       std::vector<block_index>& wanted);
 
  private:
   struct stream {

@@ -6,35 +6,18 @@
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <cstdlib>
-#include <fstream>
 #include <numeric>
 #include <thread>
 
-#include "oocarray/runtime.hpp"
 #include "runtime/frame_pool.hpp"
-#include "runtime/memory_source.hpp"
-#include "runtime/pager.hpp"
-#include "runtime/segment.hpp"
+#include "runtime/pager_words.hpp"
 
 using namespace ooc;
 using namespace ooc::detail;
+using ooc::test::kib64;
 using ooc::test::memory_source;
-
-namespace {
-
-constexpr std::size_t kib64 = 64 << 10;
-
-std::uint64_t* words(segment& s) {
-  return reinterpret_cast<std::uint64_t*>(s.base());
-}
-constexpr std::size_t words_per_block = kib64 / 8;
-
-std::size_t mappings() {
-  std::ifstream in("/proc/self/maps");
-  return static_cast<std::size_t>(std::count(std::istreambuf_iterator<char>(in), {}, '\n'));
-}
-
-}  // namespace
+using ooc::test::words;
+using ooc::test::words_per_block;
 
 TEST_CASE("a touched block holds what the store holds") {
   runtime rt({.memory = 1_MiB});
@@ -46,23 +29,6 @@ TEST_CASE("a touched block holds what the store holds") {
   CHECK(sum == 0);
   CHECK(s.dirty_blocks() == 0);
   CHECK(source.stores == 0);
-}
-
-TEST_CASE(
-    "what is written to more blocks than fit comes back, and reaches the store by writeback") {
-  runtime rt({.memory = 1_MiB});
-  memory_source source(64, kib64, 2);
-  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 64}, source);
-  for (std::size_t i = 0; i < 64 * words_per_block; ++i) words(s)[i] = i * 3;
-  bool same = true;
-  for (std::size_t i = 0; i < 64 * words_per_block; ++i) same &= words(s)[i] == i * 3;
-  CHECK(same);
-  CHECK_FALSE(s.writeback());
-  CHECK(s.dirty_blocks() == 0);
-  for (std::size_t i = 0; i < 64 * words_per_block; ++i)
-    same &= source.as<std::uint64_t>()[i] == i * 3;
-  CHECK(same);
-  CHECK(rt.stats().resident_bytes <= 1_MiB);
 }
 
 TEST_CASE("a sweep is read ahead, random touches are not") {
@@ -137,17 +103,6 @@ TEST_CASE(
   CHECK(source.as<std::uint64_t>()[5] == 42);
 }
 
-TEST_CASE("a block whose write-behind failed is kept and written again") {
-  runtime rt({.memory = 1_MiB});
-  memory_source source(64, kib64, 1);
-  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 64}, source);
-  source.fail_stores = 3;
-  for (std::size_t b = 0; b < 64; ++b) words(s)[b * words_per_block] = b + 1;
-  CHECK_FALSE(s.writeback());
-  for (std::size_t b = 0; b < 64; ++b)
-    REQUIRE(source.as<std::uint64_t>()[b * words_per_block] == b + 1);
-}
-
 TEST_CASE("invalidate refuses dirty blocks, and forgets clean ones") {
   runtime rt({.memory = 1_MiB});
   memory_source source(8, kib64);
@@ -172,32 +127,6 @@ TEST_CASE("read-ahead that arrives after an invalidation is dropped") {
   s.prefetch(all);
   CHECK(s.invalidate(false) == segment::invalidated::done);
   for (std::size_t b = 0; b < 8; ++b) CHECK(words(s)[b * words_per_block] == 0);
-}
-
-TEST_CASE("a pinned block can be given to the kernel, stays dirty, and is written from a copy") {
-  runtime rt({.memory = 1_MiB});
-  memory_source source(64, kib64, 1);
-  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 64}, source);
-  const block_range one[] = {{3, 4}};
-  REQUIRE_FALSE(s.pin(one, access_mode::write));
-  int fds[2];
-  REQUIRE(::pipe(fds) == 0);
-  const std::uint64_t value = 99;
-  REQUIRE(::write(fds[1], &value, 8) == 8);
-  for (std::size_t b = 8; b < 64; ++b) words(s)[b * words_per_block] = b;  // presses it hard
-  CHECK(::read(fds[0], &words(s)[3 * words_per_block], 8) == 8);
-  CHECK_FALSE(s.writeback());
-  CHECK(source.as<std::uint64_t>()[3 * words_per_block] == 99);
-  CHECK(s.dirty_blocks() == 1);
-  CHECK(s.invalidate(true) == segment::invalidated::pinned);
-  s.unpin(one, access_mode::write);
-  CHECK_FALSE(s.writeback());
-  CHECK(s.dirty_blocks() == 0);
-  const block_range too_many[] = {{0, 16}};
-  const failure f = s.pin(too_many, access_mode::read);
-  CHECK(f.code == errc::budget_too_small);
-  ::close(fds[0]);
-  ::close(fds[1]);
 }
 
 TEST_CASE("a pin whose load fails says so and pins nothing") {
@@ -244,148 +173,6 @@ TEST_CASE("a promise holds for a block in memory that is evicted before it is ov
   // What was overwritten is an ordinary block again.
   for (std::size_t b = 0; b < 64; ++b) words(s)[b * words_per_block + 1] = b;
   for (std::size_t b = 0; b < 64; ++b) REQUIRE(words(s)[b * words_per_block] == b);
-}
-
-TEST_CASE("an array with a limit of its own stays within it") {
-  runtime rt({.memory = 4_MiB});
-  memory_source source(64, kib64, 1);
-  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 64, .max_resident = 5},
-            source);
-  for (std::size_t b = 0; b < 64; ++b) {
-    words(s)[b * words_per_block] = b;
-    REQUIRE(rt.stats().resident_bytes <= 5 * kib64);
-  }
-  for (std::size_t b = 0; b < 64; ++b) REQUIRE(words(s)[b * words_per_block] == b);
-}
-
-TEST_CASE("a shared array with a limit of its own makes progress") {
-  runtime rt({.memory = 4_MiB});
-  memory_source source(64, kib64, 1);
-  segment s(rt.pager(),
-            {.name = "a", .block_bytes = kib64, .blocks = 64, .max_resident = 4, .shared = true},
-            source);
-  for (std::size_t b = 0; b < 64; ++b) words(s)[b * words_per_block] = b + 1;
-  CHECK_FALSE(s.writeback());
-  for (std::size_t b = 0; b < 64; ++b)
-    REQUIRE(source.as<std::uint64_t>()[b * words_per_block] == b + 1);
-}
-
-TEST_CASE("a write to a shared block that finds no room for its twin ends, and does not wait forever") {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::close(2);
-    ::alarm(60);
-    runtime rt({.memory = 8 * 4096, .block = 4096});
-    memory_source source(64, 4096, 1);
-    source.fail_stores = 1000000;
-    segment s(rt.pager(), {.name = "a", .block_bytes = 4096, .blocks = 64, .shared = true}, source);
-    volatile std::uint64_t sink = 0;
-    for (std::size_t b = 0; b < 64; ++b) {
-      sink = sink + words(s)[b * 512];
-      words(s)[b * 512] = b;
-    }
-    ::_exit(0);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  REQUIRE(WIFEXITED(status));
-  CHECK(WEXITSTATUS(status) == fatal_exit_status);
-}
-
-TEST_CASE("blocks of several sizes share one budget") {
-  runtime rt({.memory = 4_MiB});
-  memory_source small(256, 4096, 1), large(16, 1 << 20, 1);
-  segment a(rt.pager(), {.name = "small", .block_bytes = 4096, .blocks = 256}, small);
-  segment b(rt.pager(), {.name = "large", .block_bytes = 1 << 20, .blocks = 16}, large);
-  for (int round = 0; round < 3; ++round) {
-    for (std::size_t i = 0; i < 256; ++i) a.base()[i * 4096] = static_cast<std::byte>(i + round);
-    for (std::size_t i = 0; i < 16; ++i) b.base()[i << 20] = static_cast<std::byte>(i + round);
-    for (std::size_t i = 0; i < 256; ++i)
-      REQUIRE(a.base()[i * 4096] == static_cast<std::byte>(i + round));
-    for (std::size_t i = 0; i < 16; ++i)
-      REQUIRE(b.base()[i << 20] == static_cast<std::byte>(i + round));
-    CHECK(rt.stats().resident_bytes <= 4_MiB);
-  }
-}
-
-TEST_CASE("100,000 blocks touched once leave a bounded number of mappings") {
-  runtime rt({.memory = 4_MiB, .block = 4096});
-  memory_source source(100000, 4096);
-  segment s(rt.pager(), {.name = "a", .block_bytes = 4096, .blocks = 100000}, source);
-  const std::size_t before = mappings();
-  volatile std::byte sink{};
-  for (std::size_t b = 0; b < 100000; ++b) sink = s.base()[(b * 7919 % 100000) * 4096];
-  (void)sink;
-  CHECK(mappings() - before <= 4 * 1024 + 16);
-}
-
-TEST_CASE("more dirty blocks than the mappings of a process allow are written behind") {
-  runtime rt({.memory = 256_MiB, .block = 4096});
-  constexpr std::size_t blocks = 20000;
-  memory_source source(blocks, 4096, 1);
-  segment s(rt.pager(), {.name = "a", .block_bytes = 4096, .blocks = blocks}, source);
-  for (std::size_t b = 0; b < blocks; ++b) s.base()[b * 4096] = static_cast<std::byte>(b);
-  bool same = true;
-  for (std::size_t b = 0; b < blocks; ++b) same &= s.base()[b * 4096] == static_cast<std::byte>(b);
-  CHECK(same);
-}
-
-TEST_CASE("block sizes together stay within the mappings of a process") {
-  frame_pool pool(1_GiB);
-  frame_class& small = pool.class_for(4096);
-  frame_class& large = pool.class_for(8192);
-  std::vector<frame*> taken;
-  while (frame* f = pool.take(small)) taken.push_back(f);
-  for (std::size_t i = 0; i < 100; ++i) pool.give_back(taken[i]);
-  for (std::size_t i = 0; i < 100; ++i) REQUIRE(pool.take(large));
-  CHECK(pool.take(large) == nullptr);
-  CHECK(pool.take(small) == nullptr);
-}
-
-namespace {
-// Holds one store back until it is told to let go.
-class held_store : public memory_source {
- public:
-  using memory_source::memory_source;
-  std::uint64_t store(block_index b, const std::byte* frame, completion done) override {
-    if (!hold.exchange(false)) return memory_source::store(b, frame, std::move(done));
-    held = std::thread([this, b, frame, done = std::move(done)]() mutable {
-      holding = true;
-      while (!let_go) std::this_thread::yield();
-      memory_source::store(b, frame, std::move(done));
-    });
-    return 0;
-  }
-  std::atomic<bool> hold{false}, holding{false}, let_go{false};
-  std::thread held;
-};
-}  // namespace
-
-TEST_CASE("the copy of a pinned block does not overtake what is written after the unpin") {
-  runtime rt({.memory = 1_MiB});
-  held_store source(8, kib64);
-  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 8}, source);
-  const block_range one[] = {{0, 1}};
-  REQUIRE_FALSE(s.pin(one, access_mode::write));
-  words(s)[0] = 1;
-  source.hold = true;
-  failure first, second;
-  std::thread early([&] { first = s.writeback(); });
-  while (!source.holding) std::this_thread::yield();
-  s.unpin(one, access_mode::write);
-  words(s)[0] = 2;
-  std::thread late([&] { second = s.writeback(); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  source.let_go = true;
-  early.join();
-  late.join();
-  source.held.join();
-  CHECK_FALSE(first);
-  CHECK_FALSE(second);
-  CHECK(source.as<std::uint64_t>()[0] == 2);
-  CHECK(s.dirty_blocks() == 0);
-  CHECK(s.invalidate(false) == segment::invalidated::done);
-  CHECK(words(s)[0] == 2);
 }
 
 namespace {
@@ -478,60 +265,10 @@ TEST_CASE("a source may be destroyed once its segment is gone") {
   for (int round = 0; round < 5; ++round) {
     {
       segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 64}, source);
-      for (std::size_t b = 0; b < 16; ++b) words(s)[b * words_per_block] = b;
-      while (source.inside == 0) {
-        words(s)[(source.stores + 16) % 64 * words_per_block] = 1;
-        std::this_thread::yield();
-      }
+      for (std::size_t b = 0; source.inside == 0; ++b) words(s)[b % 64 * words_per_block] = b;
     }
     REQUIRE(source.inside == 0);
   }
-}
-
-TEST_CASE("pins of small blocks leave room for the large ones of other arrays") {
-  runtime rt({.memory = 4_MiB});
-  memory_source small(1024, 4096, 1), large(16, 1 << 19, 1);
-  segment a(rt.pager(), {.name = "small", .block_bytes = 4096, .blocks = 1024}, small);
-  segment b(rt.pager(), {.name = "large", .block_bytes = 1 << 19, .blocks = 16}, large);
-  const block_range most[] = {{0, 900}};
-  CHECK(a.pin(most, access_mode::read).code == errc::budget_too_small);
-  const block_range some[] = {{0, 400}};
-  REQUIRE_FALSE(a.pin(some, access_mode::read));
-  std::memcpy(b.base(), b.base() + (3 << 19), 1 << 19);
-  a.unpin(some, access_mode::read);
-}
-
-TEST_CASE("pins of an array that is gone no longer count") {
-  runtime rt({.memory = 1_MiB});
-  memory_source source(16, kib64);
-  const block_range half[] = {{0, 8}};
-  for (int round = 0; round < 3; ++round) {
-    segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 16}, source);
-    REQUIRE_FALSE(s.pin(half, access_mode::read));
-  }
-}
-
-TEST_CASE("a store takes its buffers off a budget in use, and gives them back when it is gone") {
-  runtime rt({.memory = 1_MiB});
-  memory_source source(64, kib64, 1);
-  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 64}, source);
-  const bool modified = GENERATE(false, true);
-  volatile std::uint64_t sink = 0;
-  for (std::size_t b = 0; b < 64; ++b)
-    if (modified)
-      words(s)[b * words_per_block] = b;
-    else
-      sink = sink + words(s)[b * words_per_block];
-  for (int round = 0; round < 10; ++round) {
-    const auto store = std::make_shared<int>();
-    rt.pager().account_store(store, 256 << 10);
-    rt.pager().account_store(store, 256 << 10);
-    CHECK(rt.memory() == 768 << 10);
-    CHECK(rt.stats().resident_bytes <= 768 << 10);
-  }
-  CHECK_THROWS_AS(rt.pager().account_store(std::make_shared<int>(), 900 << 10), usage_error);
-  if (modified)
-    for (std::size_t b = 0; b < 64; ++b) REQUIRE(words(s)[b * words_per_block] == b);
 }
 
 TEST_CASE("an invalidation beside pins and writes drops neither") {
@@ -565,15 +302,6 @@ TEST_CASE("an invalidation beside pins and writes drops neither") {
 TEST_CASE("a second runtime in the process is refused") {
   runtime rt;
   CHECK_THROWS_AS(runtime{}, usage_error);
-}
-
-TEST_CASE("a budget or block that cannot be is refused with the limit") {
-  CHECK_THROWS_WITH(runtime({.memory = 1000}), Catch::Contains("32768"));
-  CHECK_THROWS_WITH(runtime({.memory = 1_MiB, .block = 5000}), Catch::Contains("4096"));
-  runtime rt({.memory = 1_MiB});
-  memory_source source(4, 1 << 20);
-  CHECK_THROWS_WITH(segment(rt.pager(), {.name = "a", .block_bytes = 1 << 20, .blocks = 4}, source),
-                    Catch::Contains("4194304"));
 }
 
 namespace {
