@@ -10,6 +10,7 @@ namespace ooc::storage {
 io_worker::io_worker(std::uint64_t staging, bool io_uring, node_counters& c)
     : counters(c),
       engine_(make_transfer_engine(io_uring)),
+      copier_(make_plain_engine()),
       buffer_(static_cast<std::byte*>(::operator new (staging, std::align_val_t{4096}))),
       bounce_chunks_((staging - sink_bytes) / chunk_size - 1) {}
 
@@ -17,7 +18,10 @@ void io_worker::run(share& s, direction d) {
   if (plan.extents.empty()) return;
   const int fd = s.data();
   const bool direct = s.direct();
-  engine_->run(fd, d, plan);
+  // A ring hands a copy to the page cache to a thread of the kernel; this one has just checked the
+  // bytes, and has them in its processor's cache.
+  const bool copying = d == direction::write && !direct;
+  (copying ? copier_ : engine_)->run(fd, d, plan);
   if (direct) {
     bool refused = false;
     for (const transfer& t : plan.extents) refused |= t.error == EINVAL;

@@ -74,6 +74,7 @@ class io_worker {
   };
 
   std::unique_ptr<transfer_engine> engine_;
+  std::unique_ptr<transfer_engine> copier_;  ///< for writes to the page cache
   std::unique_ptr<std::byte, unmap> buffer_;
   std::size_t bounce_chunks_;
   std::vector<sum_entry> row_;

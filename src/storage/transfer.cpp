@@ -89,6 +89,10 @@ bool continue_transfer(transfer& t, std::span<iovec> memory, direction d, long r
 std::unique_ptr<transfer_engine> make_transfer_engine(bool io_uring) {
   if (io_uring)
     if (auto ring = make_uring_engine()) return ring;
+  return make_plain_engine();
+}
+
+std::unique_ptr<transfer_engine> make_plain_engine() {
   return std::make_unique<plain_engine>();
 }
 

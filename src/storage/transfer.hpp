@@ -62,6 +62,8 @@ class transfer_engine {
 
 /// The best engine that the kernel offers; `io_uring` false: not a ring.
 std::unique_ptr<transfer_engine> make_transfer_engine(bool io_uring);
+/// The one with preadv/pwritev, in the calling thread.
+std::unique_ptr<transfer_engine> make_plain_engine();
 
 /// For the engines: what is to be done after the kernel answered `result` (bytes or -errno) for the
 /// rest of `t`.  True: submit the rest again.

@@ -7,6 +7,7 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 
 namespace ooc::wire {
@@ -43,7 +44,31 @@ void drop_front(std::span<iovec>& parts, std::size_t bytes) noexcept {
 frame_reader::frame_reader(stream_socket& s, frame_limits limits)
     : socket_(s), limits_(limits), buffer_(buffer_bytes) {}
 
-asio::awaitable<std::size_t> frame_reader::receive(std::span<iovec> to) {
+// Until `wanted` bytes have come, or as many as are worth waking up for: where much comes, waking up
+// for every bit of it costs as much as copying it.
+asio::awaitable<void> frame_reader::wait_for(std::size_t wanted) {
+  using namespace std::chrono_literals;
+  constexpr std::size_t least = 16 << 10, most = 512 << 10;
+  const std::size_t low_water = std::min(wanted, at_once_);
+  if (low_water != low_water_) {
+    const auto value = static_cast<int>(low_water);
+    ::setsockopt(socket_.native_handle(), SOL_SOCKET, SO_RCVLOWAT, &value, sizeof value);
+    low_water_ = low_water;  // where it was refused, we wake up more often
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  boost::system::error_code ec;
+  co_await socket_.async_wait(stream_socket::wait_read,
+                              asio::redirect_error(asio::use_awaitable, ec));
+  if (ec) lost(ECONNRESET);
+  if (wanted < least) co_return;  // that says nothing of how fast much comes
+  const auto waited = std::chrono::steady_clock::now() - begin;
+  if (waited < 2ms)
+    at_once_ = std::clamp(2 * at_once_, least, most);
+  else if (waited > 20ms)
+    at_once_ = at_once_ > least ? at_once_ / 4 : 1;
+}
+
+asio::awaitable<std::size_t> frame_reader::receive(std::span<iovec> to, std::size_t wanted) {
   for (;;) {
     msghdr m{};
     m.msg_iov = to.data();
@@ -56,10 +81,7 @@ asio::awaitable<std::size_t> frame_reader::receive(std::span<iovec> to) {
     if (n == 0) lost(ECONNRESET);
     if (errno == EINTR) continue;
     if (errno != EAGAIN && errno != EWOULDBLOCK) lost(errno);
-    boost::system::error_code ec;
-    co_await socket_.async_wait(stream_socket::wait_read,
-                                asio::redirect_error(asio::use_awaitable, ec));
-    if (ec) lost(ECONNRESET);
+    co_await wait_for(wanted);
   }
 }
 
@@ -73,7 +95,7 @@ asio::awaitable<void> frame_reader::fill(std::size_t wanted) {
   }
   while (end_ - begin_ < wanted) {
     iovec space{buffer_.data() + end_, buffer_.size() - end_};
-    end_ += co_await receive({&space, 1});
+    end_ += co_await receive({&space, 1}, wanted - (end_ - begin_));
   }
 }
 
@@ -104,7 +126,7 @@ asio::awaitable<void> frame_reader::payload(std::span<iovec> to) {
   std::size_t wanted = 0;
   for (const iovec& part : to) wanted += part.iov_len;
   while (wanted != 0) {
-    const std::size_t n = co_await receive(to);
+    const std::size_t n = co_await receive(to, wanted);
     wanted -= n;
     drop_front(to, n);
   }

@@ -51,13 +51,16 @@ class frame_reader {
 
  private:
   boost::asio::awaitable<void> fill(std::size_t wanted);
-  boost::asio::awaitable<std::size_t> receive(std::span<iovec> to);
+  boost::asio::awaitable<std::size_t> receive(std::span<iovec> to, std::size_t wanted);
+  boost::asio::awaitable<void> wait_for(std::size_t wanted);
 
   stream_socket& socket_;
   frame_limits limits_;
   std::vector<char> buffer_;
   std::size_t begin_ = 0, end_ = 0;  // of the bytes in the buffer that are not consumed
   std::string body_;
+  std::size_t at_once_ = 1;  // bytes that are worth waking up for: what comes in some milliseconds
+  std::size_t low_water_ = 1;  // what the socket was told of that
   std::atomic<std::uint64_t> received_{0};
   std::atomic<bool> inside_{false};
 };
