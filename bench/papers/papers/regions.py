@@ -67,14 +67,13 @@ class Clients(Workers):
         return self.order([f"{what} {i * bytes_each} {bytes_each}" for i in range(len(self))])
 
 
-def measure(context, hosts, store, bare, names, bytes_each):
+def measure(context, hosts, store, bare, names, bytes_each, rounds):
     """Rows for reading and writing `bytes_each` by clients on the hosts `names`, ours and bare in turns.
 
     A first round is not counted: it makes the store's connections and the pages of its files, where the bare
     servers have theirs already.
     """
     rates = {(way, side): [] for way in ("read", "write") for side in ("store", "bare")}
-    rounds = 3 if context.small else 5
     with Clients(context, hosts, store, names) as ours, Clients(context, hosts, bare, names) as theirs:
         ours.create(bytes_each)
         for side in (ours, theirs):

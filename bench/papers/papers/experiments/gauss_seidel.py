@@ -19,7 +19,7 @@ ROUNDS = {"small": 3, "paper": 7}
 ITERATIONS = {"small": 3, "paper": 10}
 LIMIT = {"small": 60, "paper": 3600}  # seconds
 SWAP = 2  # times the cap
-SIZES = {"small": {4: (1, 2, 4, 6), 8: (2, 6), 16: (4,)},  # thousands, the paper's
+SIZES = {"small": {4: (1, 2, 4), 8: (2, 6), 16: (4, 8)},  # thousands, the paper's
          "paper": {4: (1, 2, 3, 4, 5, 6), 8: (1, 2, 3, 4, 5, 6), 16: (1, 2, 3, 4, 5, 6, 8)}}
 GRID = {"small": 3, "paper": 6}  # thousands, the paper's; its figure has 6
 GRID_NODES = (4, 8, 16)
