@@ -21,6 +21,8 @@ namespace {
 constexpr unsigned max_damages = 4;
 // A server says every second what it is busy with.
 constexpr auto shortest_silence = 3s, longest_silence = 10s;
+// Between two lookups of the server, where it has been somewhere and where it has never been.
+constexpr std::chrono::milliseconds lookup_pause = 1s, first_lookup_pause = 50ms;
 
 std::uint64_t weight(const remote_call& c) {
   if (!c.what.wanted) return 4096;
@@ -42,12 +44,7 @@ failure failure_of(const remote_call& c, std::string_view body) {
 }  // namespace
 
 node_client::node_client(remote_node_options o) : options_(std::move(o)), ticks_(context_) {
-  std::size_t index = 0;
-  for (const std::string& address : options_.addresses) {
-    channels_.push_back(std::make_unique<remote_channel>(context_, *this, index++, address));
-    links_.emplace_back();
-  }
-  name_ = "node " + std::to_string(options_.index) + " (" + options_.addresses.front() + ")";
+  go_to(options_.addresses);
   asio::co_spawn(context_, watch(), asio::detached);
 }
 
@@ -83,6 +80,11 @@ void node_client::submit(const call_ptr& c, std::vector<piece> pieces) {
   c->alive = clock::now();
   calls_.emplace(c->id, c);
   place(std::move(held), c, std::move(pieces));
+}
+
+std::string node_client::name() const {
+  const std::lock_guard held(mutex_);
+  return name_;
 }
 
 std::size_t node_client::ways() const {
@@ -185,7 +187,6 @@ void node_client::place(lock held, const call_ptr& c, std::vector<piece> pieces)
   link* const l = best_link();
   if (l == nullptr) {
     waiting_.push_back(c);
-    held.unlock();
     for (const auto& channel : channels_) channel->wake();
     return;
   }
@@ -339,6 +340,56 @@ void node_client::fenced(const lost_calls::connections& numbers, const failure& 
   place_waiting();
 }
 
+// Where the server is.
+
+/// A connection for each address; those there are go to the new ones.
+void node_client::go_to(const std::vector<std::string>& addresses) {
+  const std::lock_guard held(mutex_);
+  name_ = "node " + std::to_string(options_.index);
+  if (addresses.empty()) return;
+  name_ += " (" + addresses.front() + ")";
+  near_ = false;
+  for (std::size_t i = 0; i < channels_.size(); ++i)
+    channels_[i]->move_to(addresses[i % addresses.size()]);
+  for (std::size_t i = channels_.size(); i < addresses.size(); ++i) {
+    channels_.push_back(std::make_unique<remote_channel>(context_, *this, i, addresses[i]));
+    links_.emplace_back();
+  }
+}
+
+/// Asks where the server is while calls wait and it is not where it was.
+void node_client::look_for_server(clock::time_point now) {
+  if (!options_.lookup) return;
+  const auto pause = channels_.empty() ? first_lookup_pause : lookup_pause;
+  bool needed = false;
+  {
+    const std::lock_guard held(mutex_);
+    needed = !calls_.empty() && best_link() == nullptr;
+  }
+  if (!needed) {
+    next_lookup_ = channels_.empty() ? now : now + pause;
+    return;
+  }
+  if (now < next_lookup_) return;
+  std::string trouble = "no I/O server has registered for it";
+  try {
+    const std::vector<std::string> found = options_.lookup();
+    if (!found.empty()) {
+      go_to(found);
+      trouble.clear();
+    }
+  } catch (const std::exception& e) {
+    trouble = e.what();
+  }
+  if (channels_.empty()) {
+    const std::lock_guard held(mutex_);
+    last_trouble_ = trouble;
+  }
+  // This thread has other things to do as well, so the longer it took the rarer it is.
+  const auto end = clock::now();
+  next_lookup_ = end + pause + (end - now);
+}
+
 // Deadlines.
 
 asio::awaitable<void> node_client::watch() {
@@ -348,6 +399,7 @@ asio::awaitable<void> node_client::watch() {
     co_await ticks_.async_wait(asio::redirect_error(asio::use_awaitable, ec));
     const auto now = clock::now();
     for (const auto& channel : channels_) channel->check(now);
+    look_for_server(now);
     expire(now);
     place_waiting();
   }

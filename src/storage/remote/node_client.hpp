@@ -48,8 +48,8 @@ class node_client final : public channel_owner, public std::enable_shared_from_t
   bool near() const noexcept { return near_; }
   /// Connections that a long transfer is to be spread over.
   std::size_t ways() const;
-  /// "node 3 (host:port)"
-  const std::string& name() const noexcept { return name_; }
+  /// "node 3 (host:port)"; "node 3" while no address is known.
+  std::string name() const;
 
   const remote_node_options& options() const noexcept override { return options_; }
   std::uint32_t next_connection() override { return ++connections_; }
@@ -89,23 +89,29 @@ class node_client final : public channel_owner, public std::enable_shared_from_t
   void fence_lost();
   void fenced(const lost_calls::connections& numbers, const failure& f);
 
+  void go_to(const std::vector<std::string>& addresses);
+  void look_for_server(clock::time_point now);
+
   boost::asio::awaitable<void> watch();
   void expire(clock::time_point now);
   std::string late(const remote_call& c) const;
   void close();
 
   const remote_node_options options_;
-  std::string name_;
   boost::asio::io_context context_{1};
   boost::asio::steady_timer ticks_;
-  std::vector<std::unique_ptr<remote_channel>> channels_;
   std::thread thread_;
-  bool closed_ = false;  // the thread's own
+  // The thread's own.
+  bool closed_ = false;
   std::uint32_t connections_ = 0;
+  clock::time_point next_lookup_;
 
   mutable std::mutex mutex_;
   std::condition_variable idle_;
+  // The thread alone makes more of them and changes their addresses, under the mutex.
+  std::vector<std::unique_ptr<remote_channel>> channels_;
   std::vector<link> links_;  // by channel
+  std::string name_;
   std::map<std::uint64_t, call_ptr> calls_;
   std::deque<call_ptr> waiting_;
   lost_calls lost_;

@@ -31,7 +31,8 @@ remote_channel::remote_channel(asio::io_context& context, channel_owner& owner, 
       index_(index),
       address_(std::move(address)),
       timer_(context, steady_clock::time_point::max()) {
-  asio::co_spawn(context_, run(), asio::detached);
+  // Posted: on the context's own thread co_spawn() would run it in here.
+  asio::post(context_, [this] { asio::co_spawn(context_, run(), asio::detached); });
 }
 
 void remote_channel::wake() {
@@ -60,8 +61,18 @@ void remote_channel::check(steady_clock::time_point now) {
   if (now - connecting_since_ <
       std::min<steady_clock::duration>(connect_limit, owner_.options().deadline))
     return;
+  give_up();
+}
+
+void remote_channel::give_up() {
   given_up_ = true;
   cut();
+}
+
+void remote_channel::move_to(const std::string& address) {
+  if (address == address_) return;
+  address_ = address;
+  if (connecting_since_ != steady_clock::time_point::max()) give_up();
 }
 
 asio::awaitable<void> remote_channel::pause(std::chrono::milliseconds time) {

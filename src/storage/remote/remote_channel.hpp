@@ -51,9 +51,12 @@ class remote_channel {
   void check(std::chrono::steady_clock::time_point now);
 
   const std::string& address() const noexcept { return address_; }
+  /// From now on it connects to this address; on the thread of the context, without a connection.
+  void move_to(const std::string& address);
 
  private:
   void cut();
+  void give_up();
   boost::asio::awaitable<void> run();
   boost::asio::awaitable<void> connect();
   boost::asio::awaitable<void> shake_hands(wire::frame_reader& reader, std::uint32_t number);
@@ -62,7 +65,7 @@ class remote_channel {
   boost::asio::io_context& context_;
   channel_owner& owner_;
   const std::size_t index_;
-  const std::string address_;
+  std::string address_;
   std::shared_ptr<wire::stream_socket> socket_;
   std::shared_ptr<wire::frame_sender> sender_;
   boost::asio::steady_timer timer_;

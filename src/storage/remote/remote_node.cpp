@@ -180,7 +180,7 @@ class remote_node final : public io_service {
 }  // namespace
 
 std::shared_ptr<io_service> open_remote_node(remote_node_options options) {
-  if (options.addresses.empty())
+  if (options.addresses.empty() && !options.lookup)
     throw usage_error(errc::invalid_request,
                       "node " + std::to_string(options.index) + " has no address");
   return std::make_shared<remote_node>(std::move(options));

@@ -4,10 +4,9 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <optional>
 #include <utility>
+#include <vector>
 
-#include "storage/remote/awaited_node.hpp"
 #include "storage/remote/remote_node.hpp"
 
 namespace ooc::storage {
@@ -25,20 +24,11 @@ void check(const store_options& o) {
 
 constexpr auto lookup_patience = 1s;
 
-/// The node as it is once its server is up.
-std::shared_ptr<io_service> awaited(std::shared_ptr<remote_metadata> metadata,
-                                    remote_node_options options) {
-  const std::uint32_t i = options.index;
-  const auto deadline = options.deadline;
-  auto lookup = [metadata = std::move(metadata),
-                 options = std::move(options)]() -> std::optional<remote_node_options> {
-    const node_info now = metadata->cluster(lookup_patience).nodes.at(options.index);
-    if (!now.up) return std::nullopt;
-    remote_node_options found = options;
-    found.addresses = now.addresses;
-    return found;
+address_lookup lookup_of(std::shared_ptr<remote_metadata> metadata, std::uint32_t node) {
+  return [metadata = std::move(metadata), node] {
+    const node_info now = metadata->cluster(lookup_patience).nodes.at(node);
+    return now.up ? now.addresses : std::vector<std::string>();
   };
-  return await_remote_node("node " + std::to_string(i), std::move(lookup), deadline);
 }
 
 }  // namespace
@@ -67,13 +57,13 @@ std::shared_ptr<store_core> open_remote_store(const store_url& url, const store_
   for (std::size_t i = 0; i < info.nodes.size(); ++i) {
     remote_node_options n;
     n.index = static_cast<std::uint32_t>(i);
-    n.addresses = info.nodes[i].addresses;
+    if (info.nodes[i].up) n.addresses = info.nodes[i].addresses;
+    n.lookup = lookup_of(metadata, n.index);
     n.store_uuid = info.store_uuid;
     n.client = m.client;
     n.deadline = options.deadline;
     complete = complete && info.nodes[i].up;
-    nodes.push_back(info.nodes[i].up ? open_remote_node(std::move(n))
-                                     : awaited(metadata, std::move(n)));
+    nodes.push_back(open_remote_node(std::move(n)));
   }
   auto core =
       std::make_shared<store_core>(name, info.store_uuid, std::move(metadata), std::move(nodes));

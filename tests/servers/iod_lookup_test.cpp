@@ -1,9 +1,8 @@
-// Nodes whose servers come late, or not at all.
-#include "storage/remote/awaited_node.hpp"
-
+// Nodes whose servers come late, come back elsewhere, or do not come at all.
 #include <catch2/catch.hpp>
 
 #include "servers/iod_fixture.hpp"
+#include "servers/raw_connection.hpp"
 #include "storage/modelled_file.hpp"
 
 using namespace ooc::testing;
@@ -14,12 +13,11 @@ namespace {
 
 /// What a metadata server would know of a node.
 struct registry {
-  std::optional<remote_node_options> look() {
+  std::vector<std::string> look() {
     const std::lock_guard lock(mutex);
     ++looks;
     if (!trouble.empty()) throw io_error({ETIMEDOUT, std::generic_category()}, trouble);
-    if (addresses.empty()) return std::nullopt;
-    return client_options(addresses);
+    return addresses;
   }
   void set(std::vector<std::string> a) {
     const std::lock_guard lock(mutex);
@@ -33,8 +31,23 @@ struct registry {
   std::atomic<int> looks{0};
 };
 
-std::shared_ptr<io_service> node_in(registry& r, std::chrono::milliseconds deadline = 20s) {
-  return await_remote_node("node 4", [&r] { return r.look(); }, deadline);
+std::shared_ptr<io_service> node_in(registry& r, std::chrono::milliseconds deadline = 20s,
+                                    std::vector<std::string> addresses = {}) {
+  remote_node_options o = client_options(std::move(addresses), deadline);
+  o.lookup = [&r] { return r.look(); };
+  return open_remote_node(o);
+}
+
+/// A program at this address that takes connections and says nothing.
+file_descriptor silent_listener(const std::string& address) {
+  file_descriptor fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  const sockaddr_in a = loopback(address);
+  if (::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
+      ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&a), sizeof a) != 0 ||
+      ::listen(fd.get(), 8) != 0)
+    throw std::runtime_error("cannot listen at " + address);
+  return fd;
 }
 
 }  // namespace
@@ -44,7 +57,7 @@ TEST_CASE("requests wait for a server that comes late, and it is not asked for b
   temporary_folder folder;
   registry r;
   const auto node = node_in(r);
-  CHECK(node->name() == "node 4");
+  CHECK(node->name() == "node 0");
   CHECK(node->stats().read_requests == 0);
   std::this_thread::sleep_for(100ms);
   CHECK(r.looks == 0);
@@ -80,7 +93,7 @@ TEST_CASE("requests for a server that does not come fail at their deadline, and 
   const auto shape = granted(signer, 1, 1 << 20);
   const auto [failed, report] = verify(*node, shape);
   CHECK(failed.code == std::errc::timed_out);
-  CHECK_THAT(failed.what, Catch::Contains("node 4: ") && Catch::Contains("300 ms") &&
+  CHECK_THAT(failed.what, Catch::Contains("node 0: ") && Catch::Contains("0.3 s") &&
                               Catch::Contains("the metadata server is away"));
   CHECK(list(*node).first.code == std::errc::timed_out);
   // What comes later than that is used all the same.
@@ -101,4 +114,37 @@ TEST_CASE("a node that never came can be let go, also by the completion of a fai
            p.set_value(f);
          });
   CHECK(p.get_future().get().code == std::errc::timed_out);
+}
+
+TEST_CASE("a server that comes back at other addresses is found there") {
+  const test_signer signer;
+  temporary_folder folder;
+  registry r;
+  auto server = std::make_unique<running_iod>(signer, folder.path());
+  const std::string old = server->addresses()[0];
+  r.set(server->addresses());
+  const auto node = node_in(r, 20s, server->addresses());
+  const auto shape = granted(signer, 1, 1 << 20);
+  CHECK_FALSE(create(*node, shape));
+  const bytes data = pattern(1 << 20);
+  CHECK_FALSE(write(*node, shape, 0, request::contiguous(0, data.size()), data.data()));
+  CHECK(r.looks == 0);
+  server.reset();
+  const file_descriptor another = silent_listener(old);
+  bytes back(data.size());
+  auto read_back = std::async(std::launch::async, [&] {
+    return read(*node, shape, 0, request::contiguous(0, back.size()), back.data());
+  });
+  CHECK(read_back.wait_for(300ms) == std::future_status::timeout);
+  server = std::make_unique<running_iod>(signer, folder.path(),
+                                         std::vector<std::string>{"127.0.0.1:0", "127.0.0.2:0"});
+  r.set(server->addresses());
+  CHECK_FALSE(read_back.get());
+  CHECK((back == data));
+  CHECK_THAT(node->name(), Catch::Contains(server->addresses()[0]));
+  // One address less again.
+  server.reset();
+  server = std::make_unique<running_iod>(signer, folder.path());
+  r.set(server->addresses());
+  CHECK_FALSE(sync(*node, shape));
 }
