@@ -48,6 +48,7 @@ struct frame {
   bool zeroed;               ///< memory as it came from the system, all zeros
   bool partial;              ///< loaded without the promised box
   bool read_ahead;           ///< fetched before it was asked for, not touched yet
+  bool swept;                ///< written behind a sweep and not changed since
 };
 
 struct frame_class {

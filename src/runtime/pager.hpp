@@ -119,7 +119,7 @@ class pager {
   // pager_write.cpp
   void write_behind(lock_type& l);
   void write_swept(lock_type& l, segment_state& s, block_index index, std::int64_t step);
-  bool clean(lock_type& l, frame* f, std::shared_ptr<store_group> group);
+  bool clean(lock_type& l, frame* f, std::shared_ptr<store_group> group, bool swept = false);
   void start_store(lock_type& l, frame* f, const std::byte* from, block_state then,
                    std::shared_ptr<store_group> group);
   void on_stored(frame* f, block_state then, const std::shared_ptr<store_group>& group,

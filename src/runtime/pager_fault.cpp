@@ -224,6 +224,7 @@ bool pager::begin_write(frame* f, const std::byte* bytes) noexcept {
     f->twin = twin;
   }
   memory_.mark_dirty(f);
+  if (std::exchange(f->swept, false)) counters::add(f->segment->swept_again);
   return true;
 }
 

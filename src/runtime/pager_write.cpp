@@ -1,9 +1,9 @@
 // How modified blocks get to the store: behind the program's back, and on demand.
 //
-// A block is dirty until its store has succeeded.  What ages and is about to be evicted is
-// *cleaned*: moved to its frame and written from there, its bytes kept (ready, clean).  What is
-// mapped is *flushed* in place: made read-only, written, and left mapped.  What is pinned for
-// writing is written from a copy and stays dirty.
+// A block is dirty until its store has succeeded.  What ages and is about to be evicted, or what a
+// sweep has left behind, is *cleaned*: moved to its frame and written from there, its bytes kept
+// (ready, clean).  What writeback() finds mapped is *flushed* in place: made read-only, written, and
+// left mapped.  What is pinned for writing is written from a copy and stays dirty.
 #include <algorithm>
 #include <cstdlib>
 
@@ -92,8 +92,9 @@ void pager::on_stored(frame* f, block_state then, const std::shared_ptr<store_gr
 }
 
 // Writes an unmapped or old block from its frame; false where somebody is busy with it.  The block
-// must be dirty.  A young one may be taken as well: it is unmapped.
-bool pager::clean(lock_type& l, frame* f, std::shared_ptr<store_group> group) {
+// must be dirty.  A young one may be taken as well: it is unmapped.  `swept`: a sweep has just left
+// it.
+bool pager::clean(lock_type& l, frame* f, std::shared_ptr<store_group> group, bool swept) {
   if (!f->dirty.load(std::memory_order_relaxed) || f->pins || f->copying) return false;
   block& b = f->segment->at(f->block);
   const bool ready = b.try_take(block_state::ready);
@@ -107,6 +108,7 @@ bool pager::clean(lock_type& l, frame* f, std::shared_ptr<store_group> group) {
     l.lock();
   }
   b.advance(block_state::writing);
+  f->swept = swept;
   start_store(l, f, f->memory, block_state::ready, std::move(group));
   return true;
 }
@@ -134,18 +136,21 @@ void pager::write_behind(lock_type& l) {
 
 // A sweep of writes has come to `index`: starts to write the block that it left two steps ago (one that
 // is near the border may still be changed by a stencil).  Only where the array does not fit in memory,
-// so that the block must be written in any case before the sweep is through: the disk is then busy from
-// the sweep's beginning on, not only once memory is full.  Happens at most once while a block stays in
-// memory, and not at all while the store has enough to do.
+// so that the block must be written before the sweep is through: the disk is then busy from the sweep's
+// beginning on, not only once memory is full.  A block that is changed again while it is in memory has
+// been written for nothing, as where a program fills a panel and then adds to it: where more than one in
+// eight is, that is the end of it.
 void pager::write_swept(lock_type& l, segment_state& s, block_index index, std::int64_t step) {
   const std::uint64_t blocks = s.blocks.load(std::memory_order_relaxed);
   if (blocks * s.block_bytes() <= memory_.pool().budget()) return;
+  if (s.swept_again.load(std::memory_order_relaxed) > 8 + s.swept / 8) return;
   if (stores_in_flight_ >= writes_in_flight(s.block_bytes())) return;
   const std::int64_t left = static_cast<std::int64_t>(index) - 2 * step;
   if (left < 0 || static_cast<std::uint64_t>(left) >= blocks) return;
-  const auto swept = static_cast<block_index>(left);
-  frame* f = s.frame_of(s.at(swept));
-  if (f->segment == &s && f->block == swept && !f->failed) clean(l, f, nullptr);
+  const auto block = static_cast<block_index>(left);
+  frame* f = s.frame_of(s.at(block));
+  if (f->segment != &s || f->block != block || f->failed) return;
+  if (clean(l, f, nullptr, true)) ++s.swept;
 }
 
 // --- writeback

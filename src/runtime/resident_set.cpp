@@ -58,7 +58,7 @@ void resident_set::link(frame* f, segment_state& s) noexcept {
   ++s.resident_count;
   f->pins = f->write_pins = 0;
   f->twin = nullptr;
-  f->copying = f->partial = f->read_ahead = false;
+  f->copying = f->partial = f->read_ahead = f->swept = false;
   f->dirty.store(false, std::memory_order_relaxed);
   f->stale.store(false, std::memory_order_relaxed);
   f->failed.store(false, std::memory_order_relaxed);

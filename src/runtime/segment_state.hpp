@@ -32,6 +32,8 @@ struct segment_state {
   std::map<block_index, failure> load_errors;  ///< for library calls that wait; pager's lock
   failure background_write_error;              ///< first one not yet reported; pager's lock
   std::atomic<std::uint64_t> dirty{0};
+  std::uint64_t swept = 0;                    ///< blocks written behind a sweep; pager's lock
+  std::atomic<std::uint64_t> swept_again{0};  ///< those changed once more while in memory
 
   std::size_t block_bytes() const noexcept { return options.block_bytes; }
   /// Others may write to block b: it needs a twin.

@@ -37,6 +37,24 @@ TEST_CASE("a sweep that writes more than fits is written from its beginning on")
     REQUIRE(source.as<std::uint64_t>()[b * words_per_block] == b + 1);
 }
 
+TEST_CASE("panels that are filled and then changed again are hardly written more than once") {
+  runtime rt({.memory = 4_MiB});
+  memory_source source(256, kib64, 2);
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 256}, source);
+  const std::size_t panel = GENERATE(std::size_t{4}, std::size_t{16});
+  for (std::size_t first = 0; first < 256; first += panel)
+    for (int pass = 0; pass < 4; ++pass)
+      for (std::size_t b = first; b < first + panel; ++b) {
+        words(s)[b * words_per_block] += b;
+        // As long as computing takes, so that the sweep is seen.
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+      }
+  CHECK_FALSE(s.writeback());
+  CHECK(source.stores <= 256 + 256 / 8 + 16);
+  for (std::size_t b = 0; b < 256; ++b)
+    REQUIRE(source.as<std::uint64_t>()[b * words_per_block] == 4 * b);
+}
+
 TEST_CASE("what is written stays in memory where the array fits, or is said to be used at random") {
   runtime rt({.memory = 4_MiB});
   memory_source source(256, kib64, 2);
