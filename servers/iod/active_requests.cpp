@@ -8,12 +8,6 @@
 
 namespace ooc::iod {
 
-namespace {
-
-constexpr auto still_busy = std::chrono::seconds(1);  // a client is told this often
-
-}  // namespace
-
 void active_requests::begin(std::uint64_t id, bool coming) {
   const std::lock_guard lock(mutex_);
   const auto [r, made] = active_.try_emplace(id);

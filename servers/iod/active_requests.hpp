@@ -15,6 +15,7 @@ namespace ooc::iod {
 class active_requests {
  public:
   using clock = std::chrono::steady_clock;
+  static constexpr auto still_busy = std::chrono::seconds(1);  ///< a client is told this often
 
   /// `coming`: parts of it are still to come.  Throws wire::connection_error where there is one of
   /// this id.

@@ -66,7 +66,7 @@ std::vector<storage::piece> conversation::pieces_of(std::uint64_t id, const wire
   active_.takes(id, pieces.capacity() * sizeof(storage::piece) +
                         r.wanted->entries().size() * sizeof(nested_request));
   // Only where they came between the parts of a write: else they would have waited.
-  if (active_.memory() > 2 * max_memory)
+  if (overfull())
     throw usage_error(errc::invalid_request,
                       "'" + r.file->name + "': the descriptions of this connection's requests take "
                           "more than " + std::to_string(2 * max_memory >> 20) +

@@ -72,6 +72,8 @@ class conversation {
   /// True where requests that are under way take so much memory that others are to wait: the
   /// connection is read on when some have ended.  Only parts that are to come must be read at once.
   bool full() const { return active_.memory() > max_memory && !active_.coming(); }
+  /// True where even those that came between the parts of a write are too many.
+  bool overfull() const { return active_.memory() > 2 * max_memory; }
   /// Of a reply that is not the last one.
   wire::frame_header reply_header(std::uint64_t id) const;
   /// Answers and ends the request.

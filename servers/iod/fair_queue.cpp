@@ -1,5 +1,7 @@
 #include "iod/fair_queue.hpp"
 
+#include <spdlog/spdlog.h>
+
 namespace ooc::iod {
 
 namespace {
@@ -7,18 +9,29 @@ namespace {
 constexpr std::uint64_t quantum = 1 << 20;  // bytes
 constexpr std::uint64_t least_cost = 4096;  // what a request costs beside its bytes
 
+void tell(const fair_queue::failing& failed, const std::exception& why) noexcept {
+  try {
+    failed(why);
+  } catch (const std::exception& e) {
+    spdlog::error("a request that failed ({}) could not be answered: {}", why.what(), e.what());
+  }
+}
+
 }  // namespace
 
 void fair_queue::add(const std::string& client, place where, std::uint64_t cost, job j,
                      failing failed) {
   std::unique_lock lock(mutex_);
-  auto known = by_name_.find(client);
-  if (known == by_name_.end()) {
-    ring_.push_back({client, {}, {}, 0});
-    known = by_name_.emplace(client, std::prev(ring_.end())).first;
+  waiting_job waiting{cost + least_cost, std::move(j), std::move(failed)};
+  if (const auto known = by_name_.find(client); known != by_name_.end()) {
+    known->second->jobs.emplace(where, std::move(waiting));
+  } else {
+    std::list<client_queue> another;
+    another.push_back({client, {}, {}, 0});
+    another.front().jobs.emplace(where, std::move(waiting));
+    by_name_.emplace(client, another.begin());
+    ring_.splice(ring_.end(), another);
   }
-  known->second->jobs.emplace(
-      where, waiting_job{cost + least_cost, std::move(j), std::move(failed)});
   ++waiting_;
   dispatch(std::move(lock));
 }
@@ -67,7 +80,7 @@ void fair_queue::dispatch(std::unique_lock<std::mutex> lock) {
         dispatch(std::move(again));
       });
     } catch (const std::exception& e) {  // it has not begun; the turn is for the others
-      j.failed(e);
+      tell(j.failed, e);
       lock.lock();
       --running_;
       lock.unlock();

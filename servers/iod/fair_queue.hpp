@@ -28,7 +28,7 @@ class fair_queue {
   /// thread; or throw before it has given that to anybody.
   using job = std::function<void(std::function<void()> finished)>;
 
-  /// Called in place of `finished`, with why, where the job has thrown; must not throw.
+  /// Called in place of `finished`, with why, where the job has thrown.  What it throws is logged.
   using failing = std::function<void(const std::exception&)>;
 
   /// `running`: jobs at a time.

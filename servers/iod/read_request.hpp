@@ -22,8 +22,8 @@ class read_request : public std::enable_shared_from_this<read_request> {
  private:
   /// What a part takes of the memory for transfers.
   struct room {
+    buffer_pool::buffer bytes;  // goes back before the claim, which lets another read look for it
     allowance::claim claim;
-    buffer_pool::buffer bytes;
   };
 
   bool send_quickly();

@@ -46,7 +46,7 @@ std::uint32_t rights_for(frame_kind kind) {
 session::session(session_host& host, std::shared_ptr<wire::stream_socket> socket)
     : socket_(std::move(socket)),
       with_(std::make_shared<conversation>(host, socket_)),
-      reader_(*socket_, wire::handshake_limits),
+      reader_(socket_, wire::handshake_limits),
       writes_(std::make_shared<incoming_writes>(with_, socket_, reader_)),
       peer_(wire::peer_text(*socket_)) {}
 
@@ -60,6 +60,7 @@ asio::awaitable<std::string> session::run() {
     for (;;) {
       co_await wait_for_memory();
       const frame_header h = co_await reader_.next();
+      if (with_->overfull()) broken("more requests between the parts of a write than there is room for");
       co_await serve(h);
     }
   } catch (const wire::connection_error& e) {
@@ -83,10 +84,12 @@ asio::awaitable<void> session::shake_hands() {
 asio::awaitable<void> session::wait_for_memory() {
   if (!with_->full()) co_return;
   asio::steady_timer soon(co_await asio::this_coro::executor);
+  full_ = true;
   while (with_->full() && !closed()) {
     soon.expires_after(5ms);
     co_await soon.async_wait(asio::use_awaitable);
   }
+  full_ = false;
 }
 
 std::string session::look_after(clock::time_point now, std::chrono::seconds patience) {
@@ -102,14 +105,22 @@ std::string session::look_after(clock::time_point now, std::chrono::seconds pati
   }
   // Where its bytes wait for room here, the client is not to blame.
   const std::uint64_t received = reader_.received();
-  if (received != std::exchange(received_, received) || writes_->waiting()) receiving_ = now;
+  if (received != std::exchange(received_, received) || writes_->waiting() || full_)
+    receiving_ = now;
   if ((reader_.inside() || with_->active().coming()) && now - receiving_ > silence_limit) {
     close();
     return "it stopped in the middle of a request for 30 s";
   }
-  for (const std::uint64_t id : with_->active().busy(now, receiving_))
-    with_->sender().send({wire::encode_frame(with_->reply_header(id), {}), {}, {}});
+  for (const std::uint64_t id : with_->active().busy(now, receiving_)) say_busy(id);
+  if (!full_ || now - spoken_ < active_requests::still_busy) return {};
+  spoken_ = now;
+  say_busy(0);
   return {};
+}
+
+/// With a request; with the connection as a whole where the id is 0.
+void session::say_busy(std::uint64_t id) {
+  with_->sender().send({wire::encode_frame(with_->reply_header(id), {}), {}, {}});
 }
 
 asio::awaitable<void> session::serve(const frame_header& h) {
@@ -158,6 +169,8 @@ void session::start_other(const frame_header& h) {
     }
   } catch (const error& e) {
     with_->reply(h.id, {e.code(), e.what()});
+  } catch (const std::exception& e) {
+    with_->reply(h.id, with_->unexpected(e));
   }
 }
 

@@ -45,6 +45,7 @@ class session : public std::enable_shared_from_this<session> {
 
   boost::asio::awaitable<void> shake_hands();
   boost::asio::awaitable<void> wait_for_memory();
+  void say_busy(std::uint64_t id);
   boost::asio::awaitable<void> serve(const wire::frame_header& h);
   void start_other(const wire::frame_header& h);
   void start_fence(std::uint64_t id, const std::vector<std::uint64_t>& connections);
@@ -59,6 +60,8 @@ class session : public std::enable_shared_from_this<session> {
   const clock::time_point accepted_ = clock::now();
   std::uint64_t received_ = 0;                  // by the reader, at the last look
   clock::time_point receiving_ = clock::now();  // when that was last more than before
+  std::atomic<bool> full_{false};               // what has come is not read on
+  clock::time_point spoken_ = clock::now();     // of that, last
 };
 
 }  // namespace ooc::iod

@@ -54,7 +54,7 @@ session::session(session_host& host, std::shared_ptr<wire::stream_socket> socket
     : host_(host),
       socket_(std::move(socket)),
       sender_(std::make_shared<wire::frame_sender>(socket_)),
-      reader_(*socket_, wire::handshake_limits),
+      reader_(socket_, wire::handshake_limits),
       number_(number),
       peer_(wire::peer_text(*socket_)),
       taken_(socket_->get_executor(), std::chrono::steady_clock::time_point::max()) {}

@@ -151,6 +151,25 @@ TEST_CASE("a request that is called busy after its answer keeps the connection")
   CHECK(server.connections() == 1);
 }
 
+TEST_CASE("a server that is busy with other requests of the connection is waited for") {
+  scripted_iod server([](std::uint32_t, const frame_header& h, const auto& say) {
+    const auto until = clock_type::now() + 2500ms;
+    frame_header all = h;
+    all.id = 0;
+    while (clock_type::now() < until) {
+      if (!say(scripted_iod::reply(all, {}, 0))) return false;
+      std::this_thread::sleep_for(100ms);
+    }
+    return say(scripted_iod::reply(h));
+  });
+  const auto node = open_remote_node(client_options({server.address()}, 1s));
+  auto synced = start_sync(*node);
+  const failure f = ended(synced);
+  INFO(f.what);
+  CHECK_FALSE(f);
+  CHECK(server.connections() == 1);
+}
+
 TEST_CASE("a list with more entries than a server takes in one message is sent in several") {
   const test_signer signer;
   temporary_folder folder;

@@ -112,3 +112,24 @@ TEST_CASE("many requests of many pieces take a bounded amount of memory, and all
   CHECK(answered == requests);
   CHECK(most < before + resident_per_byte * (300 << 20));
 }
+
+TEST_CASE("a connection with more requests than the server has room for is called busy") {
+  constexpr std::uint64_t pieces = 1'000'000;
+  constexpr std::uint64_t requests = 8;
+  const sparse_file f(pieces * 32);
+  const file_descriptor fd =
+      welcomed(f.server.addresses()[0], wire::server_role::io, nullptr, test_uuid);
+  for (std::uint64_t id = 1; id <= requests; ++id)
+    REQUIRE(send_all(fd, read_frame(id, f.shape, comb(pieces, 16, 32))));
+  // What the client does not take stands in the way of the later ones.
+  std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+  std::uint64_t answered = 0, busy = 0;
+  for (received_frame answer; answered < requests && receive(fd, answer);) {
+    CHECK_FALSE(answer.header.has(wire::frame_header::failed));
+    answered += answer.header.has(wire::frame_header::last);
+    busy += answer.header.id == 0;
+  }
+  CHECK(answered == requests);
+  CHECK(busy >= 1);
+  CHECK(busy <= 10);
+}

@@ -150,10 +150,13 @@ asio::awaitable<void> node_client::frame_came(std::size_t channel, wire::frame_r
     if (c) c->alive = clock::now();
   }
   const bool answer_to_none = !c || c->answered;
-  // The server may have called a request busy while the answer to it was on its way.
+  // The server may have called a request busy while the answer to it was on its way.  Id 0: it is
+  // busy with what it has, and has not read on.
   if (h.kind == frame_kind::reply && answer_to_none && h.flags == 0 && h.body_bytes == 0 &&
-      h.payload_bytes == 0)
+      h.payload_bytes == 0) {
+    if (h.id == 0) heard_of_all(links_[channel]);
     co_return;
+  }
   if (h.kind != frame_kind::reply || answer_to_none)
     throw wire::connection_error(std::make_error_code(std::errc::protocol_error),
                                  "an answer to no request");
@@ -171,6 +174,12 @@ asio::awaitable<void> node_client::frame_came(std::size_t channel, wire::frame_r
     damaged(c);
   else
     answered(c, {}, std::string(reader.body()));
+}
+
+void node_client::heard_of_all(const link& l) {
+  const std::lock_guard held(mutex_);
+  for (const auto& [id, c] : calls_)
+    if (c->connection == l.number) c->alive = clock::now();
 }
 
 // Sending.

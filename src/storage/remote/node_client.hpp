@@ -76,6 +76,7 @@ class node_client final : public channel_owner, public std::enable_shared_from_t
     }
   };
 
+  void heard_of_all(const link& l);
   link* best_link();
   void place(lock held, const call_ptr& c, std::vector<piece> pieces);
   void place_waiting();

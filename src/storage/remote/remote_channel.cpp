@@ -95,7 +95,7 @@ asio::awaitable<void> remote_channel::run() {
       connecting_since_ = steady_clock::now();
       given_up_ = false;
       co_await connect();
-      wire::frame_reader reader(*socket_, wire::handshake_limits);
+      wire::frame_reader reader(socket_, wire::handshake_limits);
       sender_ = std::make_shared<wire::frame_sender>(socket_);
       const std::uint32_t number = owner_.next_connection();
       co_await shake_hands(reader, number);

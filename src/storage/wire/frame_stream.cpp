@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 namespace ooc::wire {
 
@@ -41,27 +43,74 @@ void drop_front(std::span<iovec>& parts, std::size_t bytes) noexcept {
 
 // Reading.
 
-frame_reader::frame_reader(stream_socket& s, frame_limits limits)
-    : socket_(s), limits_(limits), buffer_(buffer_bytes) {}
+/// When the socket wakes up its reader: as soon as there are `low_water` bytes, or what there is after
+/// a quarter of a second, so that what comes slowly is seen to come.  The executor's own.
+struct frame_reader::waking : std::enable_shared_from_this<waking> {
+  using clock = std::chrono::steady_clock;
+  static constexpr auto longest = std::chrono::milliseconds(250);
+
+  explicit waking(std::shared_ptr<stream_socket> s)
+      : socket(std::move(s)), timer(socket->get_executor()) {}
+
+  void set(std::size_t bytes) {
+    if (bytes == low_water) return;
+    low_water = bytes;
+    const auto value = static_cast<int>(bytes);
+    ::setsockopt(socket->native_handle(), SOL_SOCKET, SO_RCVLOWAT, &value, sizeof value);
+  }
+
+  void wait_begins(std::size_t bytes) {
+    set(bytes);
+    since = clock::now();
+    if (bytes > 1 && !armed) arm(longest);
+  }
+  clock::duration wait_ended() { return clock::now() - std::exchange(since, clock::time_point::max()); }
+
+  /// One timer for many waits: it looks how long the present one has been going on.
+  void arm(clock::duration time) {
+    armed = true;
+    timer.expires_after(time);
+    timer.async_wait([weak = weak_from_this()](const boost::system::error_code& ec) {
+      if (const auto self = weak.lock(); self && !ec) self->look();
+    });
+  }
+  void look() {
+    armed = false;
+    if (since == clock::time_point::max() || low_water == 1) return;
+    const auto waited = clock::now() - since;
+    if (waited < longest)
+      arm(longest - waited);
+    else
+      set(1);
+  }
+
+  const std::shared_ptr<stream_socket> socket;
+  asio::steady_timer timer;
+  std::size_t low_water = 1;  // what the socket was told
+  clock::time_point since = clock::time_point::max();  // the reader waits
+  bool armed = false;
+};
+
+frame_reader::frame_reader(std::shared_ptr<stream_socket> s, frame_limits limits)
+    : socket_(std::move(s)),
+      limits_(limits),
+      buffer_(buffer_bytes),
+      waking_(std::make_shared<waking>(socket_)) {}
+
+frame_reader::~frame_reader() = default;
 
 // Until `wanted` bytes have come, or as many as are worth waking up for: where much comes, waking up
 // for every bit of it costs as much as copying it.
 asio::awaitable<void> frame_reader::wait_for(std::size_t wanted) {
   using namespace std::chrono_literals;
   constexpr std::size_t least = 16 << 10, most = 512 << 10;
-  const std::size_t low_water = std::min(wanted, at_once_);
-  if (low_water != low_water_) {
-    const auto value = static_cast<int>(low_water);
-    ::setsockopt(socket_.native_handle(), SOL_SOCKET, SO_RCVLOWAT, &value, sizeof value);
-    low_water_ = low_water;  // where it was refused, we wake up more often
-  }
-  const auto begin = std::chrono::steady_clock::now();
+  waking_->wait_begins(std::min(wanted, at_once_));
   boost::system::error_code ec;
-  co_await socket_.async_wait(stream_socket::wait_read,
-                              asio::redirect_error(asio::use_awaitable, ec));
+  co_await socket_->async_wait(stream_socket::wait_read,
+                               asio::redirect_error(asio::use_awaitable, ec));
+  const auto waited = waking_->wait_ended();
   if (ec) lost(ECONNRESET);
   if (wanted < least) co_return;  // that says nothing of how fast much comes
-  const auto waited = std::chrono::steady_clock::now() - begin;
   if (waited < 2ms)
     at_once_ = std::clamp(2 * at_once_, least, most);
   else if (waited > 20ms)
@@ -73,7 +122,7 @@ asio::awaitable<std::size_t> frame_reader::receive(std::span<iovec> to, std::siz
     msghdr m{};
     m.msg_iov = to.data();
     m.msg_iovlen = std::min(to.size(), max_parts);
-    const ssize_t n = ::recvmsg(socket_.native_handle(), &m, MSG_DONTWAIT);
+    const ssize_t n = ::recvmsg(socket_->native_handle(), &m, MSG_DONTWAIT);
     if (n > 0) {
       received_ += static_cast<std::uint64_t>(n);
       co_return static_cast<std::size_t>(n);
@@ -110,34 +159,50 @@ asio::awaitable<frame_header> frame_reader::next() {
   if (const std::string fault = header_fault(h, limits_); !fault.empty()) unreadable(fault);
   body_.resize(h.body_bytes);
   iovec whole{body_.data(), body_.size()};
-  co_await payload({&whole, 1});
+  co_await fill({&whole, 1}, body_.size());
   if (const std::string fault = body_fault(h, body_); !fault.empty()) unreadable(fault);
-  inside_ = h.payload_bytes != 0;
+  payload_left_ = h.payload_bytes;
+  consumed(0);
   co_return h;
 }
 
 asio::awaitable<void> frame_reader::payload(std::span<iovec> to) {
+  std::size_t wanted = 0;
+  for (const iovec& part : to) wanted += part.iov_len;
+  if (wanted > payload_left_) unreadable("a payload that is too short");
+  co_await fill(to, wanted);
+  consumed(wanted);
+}
+
+asio::awaitable<void> frame_reader::skip(std::uint64_t bytes) {
+  if (bytes > payload_left_) unreadable("a payload that is too short");
+  for (std::uint64_t left = bytes; left != 0;) {
+    co_await fill(1);
+    const std::uint64_t n = std::min<std::uint64_t>(left, end_ - begin_);
+    begin_ += n;
+    left -= n;
+  }
+  consumed(bytes);
+}
+
+void frame_reader::consumed(std::uint64_t payload_bytes) {
+  payload_left_ -= payload_bytes;
+  inside_ = payload_left_ != 0;
+}
+
+// `wanted` bytes, straight to their places.
+asio::awaitable<void> frame_reader::fill(std::span<iovec> to, std::size_t wanted) {
   while (!to.empty() && begin_ != end_) {
     const std::size_t n = std::min(to.front().iov_len, end_ - begin_);
     std::memcpy(to.front().iov_base, buffer_.data() + begin_, n);
     begin_ += n;
+    wanted -= n;
     drop_front(to, n);
   }
-  std::size_t wanted = 0;
-  for (const iovec& part : to) wanted += part.iov_len;
   while (wanted != 0) {
     const std::size_t n = co_await receive(to, wanted);
     wanted -= n;
     drop_front(to, n);
-  }
-}
-
-asio::awaitable<void> frame_reader::skip(std::uint64_t bytes) {
-  while (bytes != 0) {
-    co_await fill(1);
-    const std::uint64_t n = std::min<std::uint64_t>(bytes, end_ - begin_);
-    begin_ += n;
-    bytes -= n;
   }
 }
 

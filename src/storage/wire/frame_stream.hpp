@@ -32,13 +32,15 @@ class connection_error : public error {
 
 class frame_reader {
  public:
-  frame_reader(stream_socket& s, frame_limits limits);
+  frame_reader(std::shared_ptr<stream_socket> s, frame_limits limits);
+  ~frame_reader();
 
   /// The next header and its body, both checked.  Throws connection_error; an orderly end of the
   /// stream between two frames has the code `connection_reset`.
   boost::asio::awaitable<frame_header> next();
   std::string_view body() const noexcept { return body_; }
-  /// The payload of the last header, or the next part of it, straight to its places.
+  /// The payload of the last header, or the next part of it, straight to its places.  Throws
+  /// connection_error where it is not that long.
   boost::asio::awaitable<void> payload(std::span<iovec> to);
   /// Reads `bytes` of payload that nobody wants.
   boost::asio::awaitable<void> skip(std::uint64_t bytes);
@@ -50,17 +52,22 @@ class frame_reader {
   bool inside() const noexcept { return inside_; }
 
  private:
+  struct waking;
+
   boost::asio::awaitable<void> fill(std::size_t wanted);
+  boost::asio::awaitable<void> fill(std::span<iovec> to, std::size_t wanted);
   boost::asio::awaitable<std::size_t> receive(std::span<iovec> to, std::size_t wanted);
   boost::asio::awaitable<void> wait_for(std::size_t wanted);
+  void consumed(std::uint64_t payload_bytes);
 
-  stream_socket& socket_;
+  const std::shared_ptr<stream_socket> socket_;
   frame_limits limits_;
   std::vector<char> buffer_;
   std::size_t begin_ = 0, end_ = 0;  // of the bytes in the buffer that are not consumed
   std::string body_;
+  std::uint64_t payload_left_ = 0;  // of the last header, not read yet
   std::size_t at_once_ = 1;  // bytes that are worth waking up for: what comes in some milliseconds
-  std::size_t low_water_ = 1;  // what the socket was told of that
+  const std::shared_ptr<waking> waking_;
   std::atomic<std::uint64_t> received_{0};
   std::atomic<bool> inside_{false};
 };
