@@ -137,7 +137,8 @@ TEST_CASE("a store can be looked at without its I/O servers; who needs one of th
   } catch (const io_error& e) {
     INFO(e.what());
     CHECK(e.code() == std::errc::timed_out);
-    CHECK(std::string(e.what()).find("node 2: its I/O server") != std::string::npos);
+    CHECK_THAT(e.what(), Catch::StartsWith("node 2: ") &&
+                             Catch::Contains("its I/O server is not registered"));
   }
   CHECK(names.list("d").empty());
 }

@@ -380,7 +380,7 @@ void node_client::look_for_server(clock::time_point now) {
     return;
   }
   if (now < next_lookup_) return;
-  std::string trouble = "no I/O server has registered for it";
+  std::string trouble = "its I/O server is not registered: see its log for why";
   try {
     const std::vector<std::string> found = options_.lookup();
     if (!found.empty()) {
