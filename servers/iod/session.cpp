@@ -60,7 +60,8 @@ asio::awaitable<std::string> session::run() {
     for (;;) {
       co_await wait_for_memory();
       const frame_header h = co_await reader_.next();
-      if (with_->overfull()) broken("more requests between the parts of a write than there is room for");
+      if (with_->overfull())
+        broken("more requests between the parts of a write than there is room for");
       co_await serve(h);
     }
   } catch (const wire::connection_error& e) {

@@ -2,8 +2,8 @@
 //
 // A block is dirty until its store has succeeded.  What ages and is about to be evicted, or what a
 // sweep has left behind, is *cleaned*: moved to its frame and written from there, its bytes kept
-// (ready, clean).  What writeback() finds mapped is *flushed* in place: made read-only, written, and
-// left mapped.  What is pinned for writing is written from a copy and stays dirty.
+// (ready, clean).  What writeback() finds mapped is *flushed* in place: made read-only, written,
+// and left mapped.  What is pinned for writing is written from a copy and stays dirty.
 #include <algorithm>
 #include <cstdlib>
 
@@ -134,12 +134,12 @@ void pager::write_behind(lock_type& l) {
   }
 }
 
-// A sweep of writes has come to `index`: starts to write the block that it left two steps ago (one that
-// is near the border may still be changed by a stencil).  Only where the array does not fit in memory,
-// so that the block must be written before the sweep is through: the disk is then busy from the sweep's
-// beginning on, not only once memory is full.  A block that is changed again while it is in memory has
-// been written for nothing, as where a program fills a panel and then adds to it: where more than one in
-// eight is, that is the end of it.
+// A sweep of writes has come to `index`: starts to write the block that it left two steps ago (one
+// that is near the border may still be changed by a stencil).  Only where the array does not fit in
+// memory, so that the block must be written before the sweep is through: the disk is then busy from
+// the sweep's beginning on, not only once memory is full.  A block that is changed again while it
+// is in memory has been written for nothing, as where a program fills a panel and then adds to it:
+// where more than one in eight is, that is the end of it.
 void pager::write_swept(lock_type& l, segment_state& s, block_index index, std::int64_t step) {
   const std::uint64_t blocks = s.blocks.load(std::memory_order_relaxed);
   if (blocks * s.block_bytes() <= memory_.pool().budget()) return;

@@ -37,8 +37,8 @@ struct remote_node_options {
   std::uint32_t index = 0;  ///< among the nodes of the store, for messages
   /// "host:port", "[v6]:port" or "unix:/path"; none where the server has not come yet.
   std::vector<std::string> addresses;
-  /// Asked on the node's own thread while requests wait and no address answers: should return within
-  /// a second or so.  Empty: the addresses stay what they are.
+  /// Asked on the node's own thread while requests wait and no address answers: should return
+  /// within a second or so.  Empty: the addresses stay what they are.
   address_lookup lookup;
   std::string store_uuid;              ///< a server of another store is refused
   client_identity client;

@@ -43,8 +43,8 @@ void drop_front(std::span<iovec>& parts, std::size_t bytes) noexcept {
 
 // Reading.
 
-/// When the socket wakes up its reader: as soon as there are `low_water` bytes, or what there is after
-/// a quarter of a second, so that what comes slowly is seen to come.  The executor's own.
+/// When the socket wakes up its reader: as soon as there are `low_water` bytes, or what there is
+/// after a quarter of a second, so that what comes slowly is seen to come.  The executor's own.
 struct frame_reader::waking : std::enable_shared_from_this<waking> {
   using clock = std::chrono::steady_clock;
   static constexpr auto longest = std::chrono::milliseconds(250);
@@ -64,7 +64,9 @@ struct frame_reader::waking : std::enable_shared_from_this<waking> {
     since = clock::now();
     if (bytes > 1 && !armed) arm(longest);
   }
-  clock::duration wait_ended() { return clock::now() - std::exchange(since, clock::time_point::max()); }
+  clock::duration wait_ended() {
+    return clock::now() - std::exchange(since, clock::time_point::max());
+  }
 
   /// One timer for many waits: it looks how long the present one has been going on.
   void arm(clock::duration time) {
@@ -99,8 +101,8 @@ frame_reader::frame_reader(std::shared_ptr<stream_socket> s, frame_limits limits
 
 frame_reader::~frame_reader() = default;
 
-// Until `wanted` bytes have come, or as many as are worth waking up for: where much comes, waking up
-// for every bit of it costs as much as copying it.
+// Until `wanted` bytes have come, or as many as are worth waking up for: where much comes, waking
+// up for every bit of it costs as much as copying it.
 asio::awaitable<void> frame_reader::wait_for(std::size_t wanted) {
   using namespace std::chrono_literals;
   constexpr std::size_t least = 16 << 10, most = 512 << 10;
