@@ -136,7 +136,9 @@ json run_stream(const options& o) {
     std::fprintf(stderr, "  %s, MiB/s: direct %.0f, ours %.0f, buffered %.0f, ours (better) %.0f\n",
                  write ? "write" : "read", mib / direct, mib / first, mib / buffered, mib / best);
     limit.add(std::min(direct, buffered), best);
-    same.add(write ? raw::direct_write({s.plain}, s.budget) : raw::direct_read({s.plain}, s.budget), best);
+    same.add(
+        write ? raw::direct_write({s.plain}, s.budget) : raw::direct_read({s.plain}, s.budget),
+        best);
     speed.add(mib, best);
     const double mapped_1 = mapped(s, write, advices[0]);
     best = run();
@@ -150,8 +152,8 @@ json run_stream(const options& o) {
   }
   json out;
   for (const paired_ratio* r :
-       {&read_limit, &write_limit, &read_same, &write_same, &read_mmap, &write_mmap, &read_speed, &write_speed, &read_cpu,
-        &write_cpu})
+       {&read_limit, &write_limit, &read_same, &write_same, &read_mmap, &write_mmap, &read_speed,
+        &write_speed, &read_cpu, &write_cpu})
     r->put(out);
   out["peak_rss_mib"] = peak >> 20;
   out["budget_mib"] = s.budget >> 20;

@@ -85,12 +85,10 @@ asio::awaitable<void> session::shake_hands() {
 asio::awaitable<void> session::wait_for_memory() {
   if (!with_->full()) co_return;
   asio::steady_timer soon(co_await asio::this_coro::executor);
-  full_ = true;
   while (with_->full() && !closed()) {
     soon.expires_after(5ms);
     co_await soon.async_wait(asio::use_awaitable);
   }
-  full_ = false;
 }
 
 std::string session::look_after(clock::time_point now, std::chrono::seconds patience) {
@@ -106,14 +104,15 @@ std::string session::look_after(clock::time_point now, std::chrono::seconds pati
   }
   // Where its bytes wait for room here, the client is not to blame.
   const std::uint64_t received = reader_.received();
-  if (received != std::exchange(received_, received) || writes_->waiting() || full_)
+  const bool full = with_->full();
+  if (received != std::exchange(received_, received) || writes_->waiting() || full)
     receiving_ = now;
   if ((reader_.inside() || with_->active().coming()) && now - receiving_ > silence_limit) {
     close();
     return "it stopped in the middle of a request for 30 s";
   }
   for (const std::uint64_t id : with_->active().busy(now, receiving_)) say_busy(id);
-  if (!full_ || now - spoken_ < active_requests::still_busy) return {};
+  if (!full || now - spoken_ < active_requests::still_busy) return {};
   spoken_ = now;
   say_busy(0);
   return {};

@@ -60,8 +60,7 @@ class session : public std::enable_shared_from_this<session> {
   const clock::time_point accepted_ = clock::now();
   std::uint64_t received_ = 0;                  // by the reader, at the last look
   clock::time_point receiving_ = clock::now();  // when that was last more than before
-  std::atomic<bool> full_{false};               // what has come is not read on
-  clock::time_point spoken_ = clock::now();     // of that, last
+  clock::time_point spoken_ = clock::now();     // of the connection being full, last
 };
 
 }  // namespace ooc::iod

@@ -26,6 +26,15 @@ struct sparse_file {
     REQUIRE_FALSE(create(*node, shape));
   }
 
+  /// For frames that the test writes itself.
+  file_descriptor connection() const {
+    return welcomed(server.addresses()[0], wire::server_role::io, nullptr, test_uuid);
+  }
+  /// Reads `r` so many times at once, with the ids from 1 on.
+  void ask(const file_descriptor& fd, std::uint64_t times, const request& r) const {
+    for (std::uint64_t id = 1; id <= times; ++id) REQUIRE(send_all(fd, read_frame(id, shape, r)));
+  }
+
   test_signer signer;
   temporary_folder folder;
   running_iod server;
@@ -37,8 +46,7 @@ struct sparse_file {
 
 TEST_CASE("a read of more pieces than a server lists is refused, and says what to do") {
   const sparse_file f(200'000'000);
-  const file_descriptor fd =
-      welcomed(f.server.addresses()[0], wire::server_role::io, nullptr, test_uuid);
+  const file_descriptor fd = f.connection();
   const std::uint64_t before = resident_bytes();
   REQUIRE(send_all(fd, read_frame(1, f.shape, comb(100'000'000, 1, 2))));
   received_frame answer;
@@ -97,12 +105,10 @@ TEST_CASE("many requests of many pieces take a bounded amount of memory, and all
   constexpr std::uint64_t pieces = 1'000'000;
   constexpr std::uint64_t requests = 40;
   const sparse_file f(pieces * 2);
-  const file_descriptor fd =
-      welcomed(f.server.addresses()[0], wire::server_role::io, nullptr, test_uuid);
+  const file_descriptor fd = f.connection();
   const std::uint64_t before = resident_bytes();
   std::uint64_t most = before;
-  for (std::uint64_t id = 1; id <= requests; ++id)
-    REQUIRE(send_all(fd, read_frame(id, f.shape, comb(pieces, 1, 2))));
+  f.ask(fd, requests, comb(pieces, 1, 2));
   std::uint64_t answered = 0;
   for (received_frame answer; answered < requests && receive(fd, answer);) {
     CHECK_FALSE(answer.header.has(wire::frame_header::failed));
@@ -117,10 +123,8 @@ TEST_CASE("a connection with more requests than the server has room for is calle
   constexpr std::uint64_t pieces = 1'000'000;
   constexpr std::uint64_t requests = 8;
   const sparse_file f(pieces * 32);
-  const file_descriptor fd =
-      welcomed(f.server.addresses()[0], wire::server_role::io, nullptr, test_uuid);
-  for (std::uint64_t id = 1; id <= requests; ++id)
-    REQUIRE(send_all(fd, read_frame(id, f.shape, comb(pieces, 16, 32))));
+  const file_descriptor fd = f.connection();
+  f.ask(fd, requests, comb(pieces, 16, 32));
   // What the client does not take stands in the way of the later ones.
   std::this_thread::sleep_for(std::chrono::milliseconds(2500));
   std::uint64_t answered = 0, busy = 0;

@@ -62,14 +62,15 @@ std::vector<sendable> sendable_requests(request_ptr r, const striping& s, std::u
   std::vector<sendable> all;
   split(std::move(r), s, turn, all);
   // One goes in any case: the server has a say in requests without pieces too.
-  const auto empty = std::remove_if(all.begin(), all.end(),
-                                    [](const sendable& some) { return some.pieces.empty(); });
-  all.erase(std::max(empty, all.begin() + 1), all.end());
+  const auto empty = [](const sendable& some) { return some.pieces.empty(); };
+  if (std::all_of(all.begin(), all.end(), empty))
+    all.erase(all.begin() + 1, all.end());
+  else
+    std::erase_if(all, empty);
   return all;
 }
 
 bool overlap(const std::vector<sendable>& all) {
-  if (all.size() == 1) return overlap(all.front().pieces);
   std::vector<piece> together;
   for (const sendable& some : all)
     together.insert(together.end(), some.pieces.begin(), some.pieces.end());
