@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <random>
 #include <semaphore>
 #include <utility>
 
@@ -15,13 +16,21 @@ namespace {
 
 using node_operation = std::function<void(io_service&, std::uint32_t turn, completion)>;
 
+/// Where this process begins among the nodes: processes that begin a step at the same time would
+/// else all send to the same node first, then all to the next one.
+std::size_t first_of_this_process() {
+  static const std::size_t first = std::random_device{}();
+  return first;
+}
+
 /// Sends to the nodes of `turns`, all at once; `done` once when all have answered.
 void scatter(const striped_file::nodes& all, const shape_ptr& shape,
              const std::vector<std::uint32_t>& turns, const char* doing,
              const node_operation& operation, completion done) {
   if (turns.empty()) return done({});
   const auto gather = std::make_shared<gathering>(turns.size(), std::move(done));
-  for (const std::uint32_t turn : turns) {
+  for (std::size_t i = 0; i < turns.size(); ++i) {
+    const std::uint32_t turn = turns[(first_of_this_process() + i) % turns.size()];
     const auto& node = all[(shape->striping.sn + std::size_t{turn}) % all.size()];
     try {
       operation(*node, turn, [gather](const failure& f) { gather->answer(f); });

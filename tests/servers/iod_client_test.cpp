@@ -1,5 +1,7 @@
 // What a client makes of an I/O server that misbehaves: every call ends, within its deadline, with
 // an answer or with an error that says what went wrong.
+#include <sys/resource.h>
+
 #include <catch2/catch.hpp>
 #include <ctime>
 
@@ -39,6 +41,12 @@ std::chrono::duration<double> processor_time() {
   timespec t{};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
   return std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec);
+}
+
+long times_asleep() {
+  rusage r{};
+  ::getrusage(RUSAGE_SELF, &r);
+  return r.ru_nvcsw;
 }
 
 }  // namespace
@@ -137,6 +145,41 @@ TEST_CASE("a node that is let go in a completion waits for its other calls witho
   const auto before = processor_time();
   CHECK(ended(unanswered).code == std::errc::timed_out);
   CHECK(processor_time() - before < 300ms);
+}
+
+TEST_CASE("a client that has nothing to ask does not wake up, and its next call is answered") {
+  const test_signer signer;
+  const temporary_folder folder;
+  const running_iod server(signer, folder.path());
+  std::vector<std::shared_ptr<io_service>> nodes(16);
+  for (auto& node : nodes) node = open_remote_node(client_options(server.addresses()));
+  const auto list = [&](std::size_t i) {
+    auto listed = started([&](auto done) { nodes[i]->list(done); });
+    CHECK_FALSE(ended(listed));
+  };
+  for (std::size_t i = 0; i < 8; ++i) list(i);  // the others have no connection yet
+  std::this_thread::sleep_for(1200ms);
+  const long before = times_asleep();
+  std::this_thread::sleep_for(1s);
+  CHECK(times_asleep() - before < 32);  // the server, and this thread; a node each would be too many
+  for (std::size_t i = 0; i < nodes.size(); ++i) list(i);
+}
+
+TEST_CASE("the deadline of a call counts from the call, also after a long silence") {
+  std::atomic<bool> deaf{false};
+  scripted_iod server([&](std::uint32_t, const frame_header& h, const auto& say) {
+    return deaf || say(scripted_iod::reply(h));
+  });
+  const auto node = open_remote_node(client_options({server.address()}, 1s));
+  auto first = start_sync(*node);
+  CHECK_FALSE(ended(first));
+  std::this_thread::sleep_for(1500ms);
+  deaf = true;
+  const auto begin = clock_type::now();
+  auto second = start_sync(*node);
+  CHECK(ended(second).code == std::errc::timed_out);
+  CHECK(clock_type::now() - begin >= 1s);
+  CHECK(clock_type::now() - begin < 10s);
 }
 
 TEST_CASE("a request that is called busy after its answer keeps the connection") {

@@ -16,6 +16,9 @@ from papers.links import Link
 
 IN_HOST = Path(__file__).resolve().parent.parent / "in_host"
 NETNS = Path("/var/run/netns")
+# TCP's congestion control on these links: Linux's own choice, whatever this machine's default is.  BBR,
+# a common other one, takes a full switch for a policer and then stays below its share for seconds.
+CONGESTION = "cubic"
 
 
 class Host:
@@ -119,6 +122,7 @@ class Hosts(Made):
                 inside[switch] += self.link.port(c, f"p{i}c{c}")
                 inside[host] += [
                     f"address add {_ip(c, i)}/16 dev eth{c}", f"link set eth{c} up",
+                    f"route change {_network(c)} dev eth{c} src {_ip(c, i)} congctl {CONGESTION}",
                     *self._neighbours(c, i)]
                 if name not in self._unshaped:
                     shaped[host] += self.link.shape_host(f"eth{c}")
@@ -166,6 +170,10 @@ class Hosts(Made):
         self._remove_namespaces()
         self.groups.remove()
         return False
+
+
+def _network(c):
+    return f"10.{77 + c}.0.0/16"
 
 
 def _ip(c, i):

@@ -23,6 +23,8 @@ constexpr unsigned max_damages = 4;
 constexpr auto shortest_silence = 3s, longest_silence = 10s;
 // Between two lookups of the server, where it has been somewhere and where it has never been.
 constexpr std::chrono::milliseconds lookup_pause = 1s, first_lookup_pause = 50ms;
+// Between two looks at deadlines and at calls that wait.
+constexpr std::chrono::milliseconds shortest_tick = 50ms, longest_tick = 500ms;
 
 std::uint64_t weight(const remote_call& c) {
   if (!c.what.wanted) return 4096;
@@ -78,6 +80,7 @@ void node_client::submit(const call_ptr& c, std::vector<piece> pieces) {
   lock held(mutex_);
   c->id = next_id_++;
   c->alive = clock::now();
+  if (std::exchange(asleep_, false)) look_soon();
   calls_.emplace(c->id, c);
   place(std::move(held), c, std::move(pieces));
 }
@@ -129,8 +132,10 @@ void node_client::channel_down(std::size_t channel, const std::string& why) {
       }
     }
   }
+  for (const auto& other : channels_) other->wake();
   fence_lost();
   finish_ended();
+  look_soon();
 }
 
 bool node_client::wants_connection() const {
@@ -197,7 +202,7 @@ void node_client::place(lock held, const call_ptr& c, std::vector<piece> pieces)
   if (l == nullptr) {
     waiting_.push_back(c);
     for (const auto& channel : channels_) channel->wake();
-    return;
+    return look_soon();
   }
   for (std::size_t i = 0; i < links_.size(); ++i)
     if (links_[i].number == 0 && !l->shortest) channels_[i]->wake();
@@ -376,9 +381,10 @@ void node_client::look_for_server(clock::time_point now) {
     needed = !calls_.empty() && best_link() == nullptr;
   }
   if (!needed) {
-    next_lookup_ = channels_.empty() ? now : now + pause;
+    next_lookup_ = clock::time_point::max();
     return;
   }
+  if (next_lookup_ == clock::time_point::max()) next_lookup_ = channels_.empty() ? now : now + pause;
   if (now < next_lookup_) return;
   std::string trouble = "its I/O server is not registered: see its log for why";
   try {
@@ -401,10 +407,28 @@ void node_client::look_for_server(clock::time_point now) {
 
 // Deadlines.
 
+/// Until the next look: short while calls wait for a connection, and for ever when nothing was
+/// asked since the last one; submit() then wakes the thread.
+node_client::clock::time_point node_client::next_look() {
+  const std::lock_guard held(mutex_);
+  const auto now = clock::now();
+  if (!calls_.empty() && (best_link() == nullptr || !waiting_.empty())) return now + shortest_tick;
+  const std::uint64_t seen = std::exchange(seen_, next_id_);
+  if (!calls_.empty() || seen != next_id_)
+    return now + std::clamp<clock::duration>(options_.deadline / 20, shortest_tick, longest_tick);
+  asleep_ = true;
+  return clock::time_point::max();
+}
+
+/// Where calls have begun to wait, the next look is not to be as late as it was.
+void node_client::look_soon() {
+  asio::post(context_, [this] { ticks_.cancel(); });
+}
+
 asio::awaitable<void> node_client::watch() {
   boost::system::error_code ec;
   while (!closed_) {
-    ticks_.expires_after(50ms);
+    ticks_.expires_at(next_look());
     co_await ticks_.async_wait(asio::redirect_error(asio::use_awaitable, ec));
     const auto now = clock::now();
     for (const auto& channel : channels_) channel->check(now);

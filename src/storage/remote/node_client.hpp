@@ -93,6 +93,8 @@ class node_client final : public channel_owner, public std::enable_shared_from_t
   void go_to(const std::vector<std::string>& addresses);
   void look_for_server(clock::time_point now);
 
+  clock::time_point next_look();
+  void look_soon();
   boost::asio::awaitable<void> watch();
   void expire(clock::time_point now);
   std::string late(const remote_call& c) const;
@@ -105,7 +107,8 @@ class node_client final : public channel_owner, public std::enable_shared_from_t
   // The thread's own.
   bool closed_ = false;
   std::uint32_t connections_ = 0;
-  clock::time_point next_lookup_;
+  clock::time_point next_lookup_ = clock::time_point::max();  // the maximum: it is not needed
+  std::uint64_t seen_ = 0;  // next_id_ at the last look
 
   mutable std::mutex mutex_;
   std::condition_variable idle_;
@@ -121,6 +124,7 @@ class node_client final : public channel_owner, public std::enable_shared_from_t
   std::string last_trouble_;
   std::atomic<bool> near_{false};
   bool stopping_ = false;
+  bool asleep_ = false;  // until the next submit()
 };
 
 }  // namespace ooc::storage

@@ -84,9 +84,10 @@ asio::awaitable<void> remote_channel::pause(std::chrono::milliseconds time) {
 asio::awaitable<void> remote_channel::run() {
   auto backoff = 10ms;
   while (!stopping_) {
-    // Until somebody wants something.  A wake-up may come before the wait: look again now and then.
+    // Until somebody wants something.  A wake-up that comes between the look and the wait is posted,
+    // and therefore ends the wait.
     idle_ = true;
-    while (!stopping_ && !owner_.wants_connection()) co_await pause(100ms);
+    while (!stopping_ && !owner_.wants_connection()) co_await pause(24h);
     idle_ = false;
     if (stopping_) break;
     std::string why;
