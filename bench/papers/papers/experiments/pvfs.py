@@ -9,9 +9,8 @@ TITLE = "PVFS: concurrent reads and writes on shaped links"
 
 FAST_ETHERNET, FASTER = Link(100), Link(200, burst=256 * 1024)
 NODES = {FAST_ETHERNET: [4, 8, 16, 24, 32], FASTER: [8, 16, 32]}
-# A client's region: so much for each I/O node, as many bytes a connection whatever their number, and
-# no less than what takes some seconds.
-REGION_A_NODE, REGION_LEAST = 2 * MIB, 32 * MIB
+REGION = 64 * MIB  # of each client; some seconds at 100 Mbit/s
+ROUNDS = 3
 # Peaks of the talk in MB/s: link, way, nodes.  Its faster network was Myrinet.
 PUBLISHED = {FAST_ETHERNET: {"read": {24: 222.0}, "write": {24: 226.0}},
              FASTER: {"read": {32: 687.0}, "write": {32: 670.0}}}
@@ -28,19 +27,14 @@ def run(context):
     return outcome
 
 
-def _region(nodes):
-    return max(REGION_LEAST, nodes * REGION_A_NODE)
-
-
 def _plan(context, link, nodes):
     """Pairs (clients, bytes a region): as many clients as nodes; on some also fewer, more, and other
     sizes."""
-    region = _region(nodes)
-    plan = [(nodes, region)]
+    plan = [(nodes, REGION)]
     if link is FAST_ETHERNET and (not context.small or nodes == 8):
         others = (1, 4, 16, 32) if context.small else (1, 2, 4, 8, 16, 24, 32)
-        plan += [(n, region // (2 if n < nodes else 4)) for n in others if n != nodes]
-        plan += [(nodes, 2 * MIB)] + ([] if context.small else [(nodes, 2 * region)])
+        plan += [(n, REGION // (2 if n < nodes else 4)) for n in others if n != nodes]
+        plan += [(nodes, 2 * MIB)] + ([] if context.small else [(nodes, 2 * REGION)])
     return plan
 
 
@@ -53,15 +47,12 @@ def _on(context, outcome, link, nodes, plan):
             outcome.say(f"**Not on shaped links**: {hosts.why_unshaped}.")
         with Striped(context, hosts, "head", iods) as store, Bare(context, hosts, iods) as bare:
             for n, bytes_each in plan:
-                # More where there are goals.
-                with_goal = link is FAST_ETHERNET and (n, bytes_each) == plan[0]
-                rounds = 5 if with_goal or not context.small else 3
-                outcome.rows += measure(context, hosts, store, bare, clients[:n], bytes_each, rounds)
+                outcome.rows += measure(context, hosts, store, bare, clients[:n], bytes_each, ROUNDS)
 
 
 def _report(context, outcome, link):
     rows = [r for r in outcome.rows if r["link_mbit"] == link.mbit]
-    square = [r for r in rows if r["nodes"] == r["clients"] and r["region_mib"] * MIB == _region(r["nodes"])]
+    square = [r for r in rows if r["nodes"] == r["clients"] and r["region_mib"] * MIB == REGION]
     published = PUBLISHED[link]
     for r in square:
         if link is FAST_ETHERNET and not (r["of_nominal"] >= GOAL_NOMINAL or r["of_bare"] >= GOAL_BARE):
@@ -69,9 +60,8 @@ def _report(context, outcome, link):
                 f"{r['way']} on {r['nodes']} nodes: {r['of_nominal']:.3f} of the nominal rate, "
                 f"{r['of_bare']:.3f} of bare sockets (goal {GOAL_NOMINAL} or {GOAL_BARE})")
     outcome.say(f"### Links of {link.mbit} Mbit/s")
-    outcome.say(f"As many clients as I/O nodes, each with {REGION_A_NODE // MIB} MiB for each node, "
-                f"{REGION_LEAST // MIB} MiB at least. Nominal: min(clients, nodes) × {figure(link.mbit / 8)} MB/s. "
-                "Bare sockets: the same clients, each with one connection to each node's host.")
+    outcome.say(f"As many clients as I/O nodes, each with {REGION // MIB} MiB. Nominal: min(clients, nodes) × "
+                f"{figure(link.mbit / 8)} MB/s. Bare sockets: the same clients, each with one connection to each node's host.")
     outcome.table(
         ["I/O nodes", "way", "MB/s", "of nominal", "of bare sockets", "bare, of nominal", "paper MB/s"],
         [[r["nodes"], r["way"], figure(r["mb_per_s"]), figure(r["of_nominal"]), _share(r),
