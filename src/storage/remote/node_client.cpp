@@ -200,9 +200,11 @@ node_client::link* node_client::best_link() {
 void node_client::place(lock held, const call_ptr& c, std::vector<piece> pieces) {
   link* const l = best_link();
   if (l == nullptr) {
+    // Those after the first find the looks frequent already.
+    if (waiting_.empty()) look_soon();
     waiting_.push_back(c);
     for (const auto& channel : channels_) channel->wake();
-    return look_soon();
+    return;
   }
   for (std::size_t i = 0; i < links_.size(); ++i)
     if (links_[i].number == 0 && !l->shortest) channels_[i]->wake();
@@ -407,8 +409,8 @@ void node_client::look_for_server(clock::time_point now) {
 
 // Deadlines.
 
-/// Until the next look: short while calls wait for a connection, and for ever when nothing was
-/// asked since the last one; submit() then wakes the thread.
+/// When to look next: soon while calls wait for a connection, and never where nothing was asked
+/// since the last look; submit() then wakes the thread.
 node_client::clock::time_point node_client::next_look() {
   const std::lock_guard held(mutex_);
   const auto now = clock::now();

@@ -61,7 +61,8 @@ def _report(context, outcome, link):
                 f"{r['of_bare']:.3f} of bare sockets (goal {GOAL_NOMINAL} or {GOAL_BARE})")
     outcome.say(f"### Links of {link.mbit} Mbit/s")
     outcome.say(f"As many clients as I/O nodes, each with {REGION // MIB} MiB. Nominal: min(clients, nodes) × "
-                f"{figure(link.mbit / 8)} MB/s. Bare sockets: the same clients, each with one connection to each node's host.")
+                f"{figure(link.mbit / 8)} MB/s. Bare sockets: the same clients, each with one "
+                "connection to each node's host.")
     outcome.table(
         ["I/O nodes", "way", "MB/s", "of nominal", "of bare sockets", "bare, of nominal", "paper MB/s"],
         [[r["nodes"], r["way"], figure(r["mb_per_s"]), figure(r["of_nominal"]), _share(r),
