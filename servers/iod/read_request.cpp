@@ -11,13 +11,6 @@ namespace ooc::iod {
 
 using wire::frame_header;
 
-namespace {
-
-// Bytes read and not yet taken by the client.
-constexpr std::uint64_t max_unsent = 2 * storage::io_part::max_bytes;
-
-}  // namespace
-
 void read_request::start(conversation_ptr with, const frame_header& h, std::string_view body) {
   with->active().begin(h.id);
   const auto r = std::make_shared<read_request>(with, h.id);
@@ -122,16 +115,15 @@ void read_request::send_part(const failure& f) {
   wire::frame_sender::message m;
   m.head = wire::encode_frame(h, {}, static_cast<std::uint32_t>(part_.wire_bytes()));
   m.head.append(reinterpret_cast<const char*>(sums_.data()), sums_.size() * 4);
-  // The buffer goes with the message; the next part is read while this one is being sent, unless
-  // too much waits already.
+  // The buffer goes with the message.  The next part is read when the system has taken this one, whose
+  // buffers then keep the link busy: a slow client has one part of the server's memory, not all.
   const auto held = std::make_shared<room>(std::move(room_));
   m.payload.push_back({held->bytes.data(), bytes});
-  const bool go_on = !last && with_->sender().queued_bytes() + bytes <= max_unsent;
-  m.released = [self = shared_from_this(), held, last, go_on](bool) {
+  m.released = [self = shared_from_this(), held, last](bool) {
     *held = {};
     if (last) {
       self->with_->active().end(self->id_);
-    } else if (!go_on) {
+    } else {
       self->next_part();
       self->queue_part();
     }
@@ -141,9 +133,6 @@ void read_request::send_part(const failure& f) {
   else
     with_->active().touch(id_);
   with_->sender().send(std::move(m));
-  if (!go_on) return;
-  next_part();
-  queue_part();
 }
 
 }  // namespace ooc::iod

@@ -57,10 +57,15 @@ class Clients(Workers):
         self._all_regions("prepare", bytes_each)
 
     def transfer(self, way, bytes_each):
-        """All regions at once; bytes per second from the first client's start to the last one's end."""
+        """All regions at once; bytes per second from the first client's start to the last one's end.
+
+        What was read is checked when all have ended: who checks early takes time from who still reads.
+        """
         if way == "read":
             self._all_regions("clear", bytes_each)
         times = self._all_regions(way, bytes_each)
+        if way == "read":
+            self._all_regions("check", bytes_each)
         return bytes_each * len(times) / (max(end for _, end in times) - min(begin for begin, _ in times))
 
     def _all_regions(self, what, bytes_each):

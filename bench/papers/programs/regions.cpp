@@ -11,9 +11,10 @@
 //     prepare OFFSET BYTES     all that comes before a write: opens the file, makes the data
 //     clear OFFSET BYTES       all that comes before a read: room for the data, without them
 //     write OFFSET BYTES       read OFFSET BYTES
+//     check OFFSET BYTES       what was read is what a writer of these bytes has written ("store" only)
 //
 // and answers each with "BEGIN END", times of CLOCK_MONOTONIC in seconds, which all processes of a
-// machine share.  What is read is compared with what a writer of these bytes would have written.
+// machine share.
 #include <cstdio>
 #include <iostream>
 #include <memory>
@@ -110,6 +111,9 @@ void serve(Client& client, bool checked) {
       begin = now();
       client.read(r, std::as_writable_bytes(std::span(memory)));
       end = now();
+    } else if (what == "check") {
+      const region r = parse_region(in);
+      require_room(memory, r);
       if (checked) papers::check(r.offset, memory);
     } else {
       throw std::runtime_error("no such order: " + line);

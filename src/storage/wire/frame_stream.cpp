@@ -113,9 +113,9 @@ asio::awaitable<void> frame_reader::wait_for(std::size_t wanted) {
   const auto waited = waking_->wait_ended();
   if (ec) lost(ECONNRESET);
   if (wanted < least) co_return;  // that says nothing of how fast much comes
-  if (waited < 2ms)
+  if (waited < 50ms)
     at_once_ = std::clamp(2 * at_once_, least, most);
-  else if (waited > 20ms)
+  else if (waited > 200ms)
     at_once_ = at_once_ > least ? at_once_ / 4 : 1;
 }
 
