@@ -115,8 +115,8 @@ void read_request::send_part(const failure& f) {
   wire::frame_sender::message m;
   m.head = wire::encode_frame(h, {}, static_cast<std::uint32_t>(part_.wire_bytes()));
   m.head.append(reinterpret_cast<const char*>(sums_.data()), sums_.size() * 4);
-  // The buffer goes with the message.  The next part is read when the system has taken this one, whose
-  // buffers then keep the link busy: a slow client has one part of the server's memory, not all.
+  // The buffer goes with the message.  The next part is read when the system has taken this one, and
+  // sends from its own buffers meanwhile: a request of a slow client holds one part, not two.
   const auto held = std::make_shared<room>(std::move(room_));
   m.payload.push_back({held->bytes.data(), bytes});
   m.released = [self = shared_from_this(), held, last](bool) {
