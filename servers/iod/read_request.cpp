@@ -59,6 +59,15 @@ bool read_request::send_quickly() {
   return true;
 }
 
+// Called by who sends, and must not be stopped by what concerns one request.
+void read_request::go_on() try {
+  next_part();
+  queue_part();
+} catch (const std::exception& e) {
+  room_ = {};
+  with_->reply(id_, with_->unexpected(e));
+}
+
 void read_request::queue_part() {
   with_->reading().take(buffer_pool::room_of(part_.bytes),
                         [self = shared_from_this()](allowance::claim c) {
@@ -124,8 +133,7 @@ void read_request::send_part(const failure& f) {
     if (last) {
       self->with_->active().end(self->id_);
     } else {
-      self->next_part();
-      self->queue_part();
+      self->go_on();
     }
   };
   if (last)

@@ -28,6 +28,7 @@ class read_request : public std::enable_shared_from_this<read_request> {
 
   bool send_quickly();
   void next_part();
+  void go_on();
   void queue_part();
   void wait_for_turn();
   void fetch_part(std::function<void()> finished);
