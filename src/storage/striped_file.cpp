@@ -1,7 +1,10 @@
 #include "storage/striped_file.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
+#include <limits>
+#include <memory>
 #include <random>
 #include <semaphore>
 #include <utility>
@@ -23,24 +26,69 @@ std::size_t first_of_this_process() {
   return first;
 }
 
-/// Sends to the nodes of `turns`, all at once; `done` once when all have answered.
-void scatter(const striped_file::nodes& all, const shape_ptr& shape,
-             const std::vector<std::uint32_t>& turns, const char* doing,
-             const node_operation& operation, completion done) {
-  if (turns.empty()) return done({});
-  const auto gather = std::make_shared<gathering>(turns.size(), std::move(done));
-  for (std::size_t i = 0; i < turns.size(); ++i) {
-    const std::uint32_t turn = turns[(first_of_this_process() + i) % turns.size()];
-    const auto& node = all[(shape->striping.sn + std::size_t{turn}) % all.size()];
+/// One operation on the nodes of `turns`, of which a number at a time is under way.
+class scattering : public std::enable_shared_from_this<scattering> {
+ public:
+  scattering(striped_file::nodes all, shape_ptr shape, std::vector<std::uint32_t> turns,
+             const char* doing, node_operation operation, completion done)
+      : all_(std::move(all)),
+        shape_(std::move(shape)),
+        turns_(std::move(turns)),
+        doing_(doing),
+        operation_(std::move(operation)),
+        gather_(turns_.size(), std::move(done)) {}
+
+  /// Sends to `at_once` nodes; every answer sends to the next one.
+  void start(std::size_t at_once) {
+    for (std::size_t i = 0; i < at_once; ++i) send_next();
+  }
+
+ private:
+  void send_next() {
+    const std::size_t i = sent_.fetch_add(1, std::memory_order_relaxed);
+    if (i >= turns_.size()) return;
+    const std::uint32_t turn = turns_[(first_of_this_process() + i) % turns_.size()];
+    const auto& node = all_[(shape_->striping.sn + std::size_t{turn}) % all_.size()];
     try {
-      operation(*node, turn, [gather](const failure& f) { gather->answer(f); });
+      operation_(*node, turn, [self = shared_from_this()](const failure& f) { self->answer(f); });
     } catch (const std::exception& e) {
       // Nothing was sent, so nobody else answers for this node.
-      gather->answer(
-          {std::make_error_code(std::errc::io_error),
-           "node " + node->name() + ": " + doing + " '" + shape->name + "': " + e.what()});
+      answer({std::make_error_code(std::errc::io_error),
+              "node " + node->name() + ": " + doing_ + " '" + shape_->name + "': " + e.what()});
     }
   }
+  void answer(const failure& f) {
+    send_next();
+    gather_.answer(f);
+  }
+
+  const striped_file::nodes all_;
+  const shape_ptr shape_;
+  const std::vector<std::uint32_t> turns_;
+  const char* const doing_;
+  const node_operation operation_;
+  gathering gather_;
+  std::atomic<std::size_t> sent_{0};
+};
+
+/// Sends to the nodes of `turns`, `at_once` of them at a time; `done` once when all have answered.
+void scatter(const striped_file::nodes& all, const shape_ptr& shape,
+             std::vector<std::uint32_t> turns, const char* doing, node_operation operation,
+             completion done, std::size_t at_once = std::numeric_limits<std::size_t>::max()) {
+  if (turns.empty()) return done({});
+  at_once = std::min(at_once, turns.size());
+  std::make_shared<scattering>(all, shape, std::move(turns), doing, std::move(operation),
+                               std::move(done))
+      ->start(at_once);
+}
+
+/// How many of `nodes` answer a read of `bytes` at the same time.  What many nodes send to one
+/// client meets in the last switch: from 32 nodes on, long reads go round in groups of 16 to 31.
+std::size_t read_at_once(std::size_t nodes, std::uint64_t bytes) {
+  constexpr std::size_t group = 16;
+  constexpr std::uint64_t long_share = 256 << 10;
+  if (nodes < 2 * group || bytes / nodes < long_share) return nodes;
+  return nodes / (nodes / group);
 }
 
 std::vector<std::uint32_t> every_turn(const file_shape& shape) {
@@ -114,20 +162,22 @@ distance striped_file::farthest_node() const {
 
 void striped_file::read(request_ptr r, std::byte* memory, completion done) const {
   if (const failure f = past_end(*r, *shape_, "reading")) return done(f);
+  std::vector<std::uint32_t> turns = turns_of(*r, *shape_);
+  const std::size_t at_once = read_at_once(turns.size(), r->bytes());
   scatter(
-      all_, shape_, turns_of(*r, *shape_), "reading",
-      [&](io_service& n, std::uint32_t turn, completion answered) {
-        n.read(shape_, turn, r, memory, std::move(answered));
+      all_, shape_, std::move(turns), "reading",
+      [shape = shape_, r, memory](io_service& n, std::uint32_t turn, completion answered) {
+        n.read(shape, turn, r, memory, std::move(answered));
       },
-      std::move(done));
+      std::move(done), at_once);
 }
 
 void striped_file::write(request_ptr r, const std::byte* memory, completion done) const {
   if (const failure f = past_end(*r, *shape_, "writing")) return done(f);
   scatter(
       all_, shape_, turns_of(*r, *shape_), "writing",
-      [&](io_service& n, std::uint32_t turn, completion answered) {
-        n.write(shape_, turn, r, memory, std::move(answered));
+      [shape = shape_, r, memory](io_service& n, std::uint32_t turn, completion answered) {
+        n.write(shape, turn, r, memory, std::move(answered));
       },
       std::move(done));
 }
@@ -135,8 +185,8 @@ void striped_file::write(request_ptr r, const std::byte* memory, completion done
 void striped_file::sync(completion done) const {
   scatter(
       all_, shape_, turns_with_bytes(*shape_), "syncing",
-      [&](io_service& n, std::uint32_t turn, completion answered) {
-        n.sync(shape_, turn, std::move(answered));
+      [shape = shape_](io_service& n, std::uint32_t turn, completion answered) {
+        n.sync(shape, turn, std::move(answered));
       },
       std::move(done));
 }
@@ -159,8 +209,8 @@ failure striped_file::create_shares() const {
   return wait([&](completion done) {
     scatter(
         all_, shape_, turns_with_bytes(*shape_), "making",
-        [&](io_service& n, std::uint32_t turn, completion answered) {
-          n.create(shape_, turn, std::move(answered));
+        [shape = shape_](io_service& n, std::uint32_t turn, completion answered) {
+          n.create(shape, turn, std::move(answered));
         },
         std::move(done));
   });
@@ -174,8 +224,8 @@ failure striped_file::resize_shares(std::uint64_t old_size) const {
   return wait([&](completion done) {
     scatter(
         all_, shape_, turns, "resizing",
-        [&](io_service& n, std::uint32_t turn, completion answered) {
-          n.resize(shape_, turn, old_size, std::move(answered));
+        [shape = shape_, old_size](io_service& n, std::uint32_t turn, completion answered) {
+          n.resize(shape, turn, old_size, std::move(answered));
         },
         std::move(done));
   });
@@ -185,10 +235,10 @@ failure striped_file::remove_shares() const {
   return wait([&](completion done) {
     scatter(
         all_, shape_, every_turn(*shape_), "removing",
-        [&](io_service& n, std::uint32_t, completion answered) {
+        [shape = shape_](io_service& n, std::uint32_t, completion answered) {
           // A share that is not there (never made, or swept by another process) is as good as
           // removed.
-          n.remove(shape_, [answered = std::move(answered)](const failure& f) {
+          n.remove(shape, [answered = std::move(answered)](const failure& f) {
             answered(f.code == std::errc::no_such_file_or_directory ? failure{} : f);
           });
         },

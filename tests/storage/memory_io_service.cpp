@@ -74,7 +74,11 @@ void memory_io_service::read(shape_ptr file, std::uint32_t turn, request_ptr r, 
                           ++stats_.bytes_read;
                         });
   }
-  done(named(std::move(f), *file));
+  f = named(std::move(f), *file);
+  if (holding_)
+    held_ = [f = std::move(f), done = std::move(done)] { done(f); };
+  else
+    done(f);
 }
 
 void memory_io_service::write(shape_ptr file, std::uint32_t turn, request_ptr r,

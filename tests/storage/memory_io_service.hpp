@@ -1,15 +1,18 @@
 // A test double: an I/O node whose shares are byte vectors.
 //
 // It is written for plainness, byte by byte from the definition of striping, so that it can stand
-// as the reference for the real node.  Completions are called before the call returns. Thread-safe.
+// as the reference for the real node.  Completions are called before the call returns,
+// but for those of reads that it holds. Thread-safe where it holds none.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "storage/io_service.hpp"
@@ -47,6 +50,10 @@ class memory_io_service final : public io_service {
   /// From now on `op` fails with `code`, until heal().
   void fail(operation op, std::error_code code);
   void heal();
+  /// From now on reads are answered by answer_read() only.
+  void hold_reads() { holding_ = true; }
+  bool holds_read() const { return held_ != nullptr; }
+  void answer_read() { std::exchange(held_, nullptr)(); }
   /// Bytes that all shares together may reserve.
   void set_capacity(std::uint64_t bytes);
 
@@ -74,6 +81,8 @@ class memory_io_service final : public io_service {
   std::uint64_t capacity_ = std::numeric_limits<std::uint64_t>::max();
   std::vector<std::pair<std::uint64_t, std::uint64_t>> last_pieces_;
   io_stats stats_;
+  bool holding_ = false;
+  std::function<void()> held_;
 };
 
 }  // namespace ooc::testing

@@ -1,5 +1,6 @@
 #include "storage/striped_file.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <chrono>
@@ -179,6 +180,42 @@ TEST_CASE("a failure is told with node and file, once, after all nodes have answ
   for (const auto& n : f.nodes) CHECK(n->stats().read_requests == 1);
   // Nodes that hold nothing of it are not asked.
   CHECK_FALSE(f.file->read(request::contiguous(0, 8192), out.data()));
+}
+
+TEST_CASE("a long read from many nodes asks groups of them, a short one all at once") {
+  constexpr std::uint32_t count = 40;
+  constexpr std::uint64_t stripe = 64 << 10, all = std::uint64_t{count} << 20;
+  memory_file f(count, {0, count, stripe}, all);
+  for (const auto& n : f.nodes) n->hold_reads();
+  const auto holds = [](const auto& n) { return n->holds_read(); };
+  std::vector<std::byte> out(all);
+  const auto read = [&](std::uint64_t bytes, std::ptrdiff_t at_once) {
+    int ended = 0;
+    f.file->read(std::make_shared<const request>(request::contiguous(0, bytes)), out.data(),
+                 [&](const failure& e) {
+                   CHECK_FALSE(e);
+                   ++ended;
+                 });
+    for (std::ptrdiff_t left = count; left > 0; --left) {
+      CHECK(std::count_if(f.nodes.begin(), f.nodes.end(), holds) == std::min(at_once, left));
+      CHECK(ended == 0);
+      (*std::find_if(f.nodes.begin(), f.nodes.end(), holds))->answer_read();
+    }
+    CHECK(ended == 1);
+  };
+  read(all, 20);
+  read(count * stripe, count);
+}
+
+TEST_CASE("a long read from many nodes that fail ends once, after all have been asked") {
+  memory_file f(32, {0, 32, 64 << 10}, std::uint64_t{32} << 20);
+  f.fill();
+  for (const auto& n : f.nodes) n->fail(operation::read, {EIO, std::generic_category()});
+  std::vector<std::byte> out(f.file->shape().size);
+  CHECK(f.file->read(request::contiguous(0, out.size()), out.data()).code == std::errc::io_error);
+  for (const auto& n : f.nodes) CHECK(n->stats().read_requests == 1);
+  for (const auto& n : f.nodes) n->heal();
+  f.read_and_count(request::contiguous(0, out.size()));
 }
 
 TEST_CASE("sync reaches every node of the file and no other") {

@@ -97,6 +97,7 @@ asio::awaitable<void> remote_channel::run() {
       given_up_ = false;
       co_await connect();
       wire::frame_reader reader(socket_, wire::handshake_limits);
+      reader.limit_window();
       sender_ = std::make_shared<wire::frame_sender>(socket_);
       const std::uint32_t number = owner_.next_connection();
       co_await shake_hands(reader, number);

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 namespace ooc::wire {
@@ -20,6 +21,7 @@ namespace {
 
 constexpr std::size_t buffer_bytes = 16 << 10;  // headers, bodies and small payloads in one call
 constexpr std::size_t max_parts = 1024;         // IOV_MAX
+constexpr std::size_t much = 16 << 10;          // from here on a wait says how fast bytes come
 
 [[noreturn]] void lost(int error) {
   throw connection_error({error, std::generic_category()}, "the connection was lost");
@@ -103,23 +105,25 @@ frame_reader::~frame_reader() = default;
 
 // Until `wanted` bytes have come, or as many as are worth waking up for: where much comes, waking
 // up for every bit of it costs as much as copying it.
-asio::awaitable<void> frame_reader::wait_for(std::size_t wanted) {
+asio::awaitable<std::chrono::steady_clock::duration> frame_reader::wait_for(std::size_t wanted) {
   using namespace std::chrono_literals;
-  constexpr std::size_t least = 16 << 10, most = 512 << 10;
+  constexpr std::size_t most = 512 << 10;
   waking_->wait_begins(std::min(wanted, at_once_));
   boost::system::error_code ec;
   co_await socket_->async_wait(stream_socket::wait_read,
                                asio::redirect_error(asio::use_awaitable, ec));
   const auto waited = waking_->wait_ended();
   if (ec) lost(ECONNRESET);
-  if (wanted < least) co_return;  // that says nothing of how fast much comes
+  if (wanted < much) co_return waited;
   if (waited < 50ms)
-    at_once_ = std::clamp(2 * at_once_, least, most);
+    at_once_ = std::clamp(2 * at_once_, much, most);
   else if (waited > 200ms)
-    at_once_ = at_once_ > least ? at_once_ / 4 : 1;
+    at_once_ = at_once_ > much ? at_once_ / 4 : 1;
+  co_return waited;
 }
 
 asio::awaitable<std::size_t> frame_reader::receive(std::span<iovec> to, std::size_t wanted) {
+  std::optional<std::chrono::steady_clock::duration> waited;
   for (;;) {
     msghdr m{};
     m.msg_iov = to.data();
@@ -127,12 +131,14 @@ asio::awaitable<std::size_t> frame_reader::receive(std::span<iovec> to, std::siz
     const ssize_t n = ::recvmsg(socket_->native_handle(), &m, MSG_DONTWAIT);
     if (n > 0) {
       received_ += static_cast<std::uint64_t>(n);
+      if (window_ && waited && wanted >= much)
+        window_->follow(socket_->native_handle(), static_cast<std::size_t>(n), *waited);
       co_return static_cast<std::size_t>(n);
     }
     if (n == 0) lost(ECONNRESET);
     if (errno == EINTR) continue;
     if (errno != EAGAIN && errno != EWOULDBLOCK) lost(errno);
-    co_await wait_for(wanted);
+    waited = co_await wait_for(wanted);
   }
 }
 

@@ -14,12 +14,14 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "oocarray/error.hpp"
 #include "storage/wire/frame.hpp"
+#include "storage/wire/receive_window.hpp"
 
 namespace ooc::wire {
 
@@ -46,6 +48,9 @@ class frame_reader {
   boost::asio::awaitable<void> skip(std::uint64_t bytes);
 
   void set_limits(const frame_limits& l) noexcept { limits_ = l; }
+  /// From now on the receive window is small where payloads come slowly: for those who ask many
+  /// servers at the same time.
+  void limit_window() noexcept { window_.emplace(); }
   /// Grows with every byte received.  From any thread.
   std::uint64_t received() const noexcept { return received_; }
   /// True while a frame has begun to come and is not complete.  From any thread.
@@ -57,7 +62,7 @@ class frame_reader {
   boost::asio::awaitable<void> fill(std::size_t wanted);
   boost::asio::awaitable<void> fill(std::span<iovec> to, std::size_t wanted);
   boost::asio::awaitable<std::size_t> receive(std::span<iovec> to, std::size_t wanted);
-  boost::asio::awaitable<void> wait_for(std::size_t wanted);
+  boost::asio::awaitable<std::chrono::steady_clock::duration> wait_for(std::size_t wanted);
   void consumed(std::uint64_t payload_bytes);
 
   const std::shared_ptr<stream_socket> socket_;
@@ -67,6 +72,7 @@ class frame_reader {
   std::string body_;
   std::uint64_t payload_left_ = 0;  // of the last header, not read yet
   std::size_t at_once_ = 1;  // bytes that are worth waking up for: what comes in 50 to 200 ms
+  std::optional<receive_window> window_;
   const std::shared_ptr<waking> waking_;
   std::atomic<std::uint64_t> received_{0};
   std::atomic<bool> inside_{false};
