@@ -74,6 +74,23 @@ shape memory_tile(const std::string& path, const array_request& r, const shape& 
                           : block);
 }
 
+/// A small array needs no large block, and where ranks share one, a part is to be of some blocks:
+/// those that two parts lie in are read and written by both.
+std::uint64_t largest_useful_block(const array_request& r, const shape& extents,
+                                   std::uint64_t max_extent) {
+  constexpr std::uint64_t blocks_in_part = 8, least_shared = 64 << 10;
+  constexpr std::uint64_t any = std::uint64_t{1} << 62;
+  std::uint64_t bytes = r.element_size;
+  for (std::size_t k = 0; k < extents.size(); ++k)
+    if (__builtin_mul_overflow(bytes, k ? extents[k] : max_extent, &bytes) || bytes > any) return any;
+  if (bytes == 0 || extents.empty()) return any;
+  if (const auto& group = r.options.group; group && group->size() > 1) {
+    const std::uint64_t parts = blocks_in_part * static_cast<std::uint64_t>(group->size());
+    bytes = std::min(bytes, std::max(bytes / parts, least_shared));
+  }
+  return (bytes + page - 1) / page * page;
+}
+
 array_plan plan(const std::string& path, const array_request& r, storage::array_description d,
                 std::uint64_t default_block) {
   const std::uint64_t block = wanted_block(path, r, default_block);
@@ -89,15 +106,8 @@ array_plan plan(const std::string& path, const array_request& r, storage::array_
     g.tile = memory_tile(path, r, reach, d.tile, block);
   } else {
     g.block_bytes = block;
-    if (r.options.block == 0 && r.options.elements_per_buffer == 0) {
-      // A small array needs no large block.
-      std::uint64_t bytes = d.element_size;
-      bool small = !d.extents.empty();
-      for (std::size_t k = 0; small && k < d.extents.size(); ++k)
-        small = !__builtin_mul_overflow(bytes, k ? d.extents[k] : g.max_extent, &bytes) &&
-                bytes < block;
-      if (small && bytes > 0) g.block_bytes = (bytes + page - 1) / page * page;
-    }
+    if (r.options.block == 0 && r.options.elements_per_buffer == 0)
+      g.block_bytes = std::min(block, largest_useful_block(r, d.extents, g.max_extent));
   }
   const std::uint64_t asked = r.options.buffers;
   return {array_geometry(std::move(g)), std::move(d), asked ? std::max(asked, least_buffers) : 0};

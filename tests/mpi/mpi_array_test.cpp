@@ -63,6 +63,23 @@ TEST_CASE("an array is made by all ranks together and opened by all") {
   CHECK(wrong == 0);
 }
 
+TEST_CASE("a rank's part of a small array is of several blocks") {
+  const group_ptr g = all_ranks();
+  runtime rt({.memory = common_store().core()->staging_bytes() + (64 << 20)});
+  const auto parts = static_cast<std::uint64_t>(g->size());
+  const auto block_of = [&](std::size_t pages, std::uint64_t block) {
+    return vector_of_doubles(rt, common_store(), "several/a", create, {pages * page},
+                             {.block = block, .replace = true, .group = g})
+        .block_bytes();
+  };
+  constexpr std::uint64_t mib = 1 << 20, all = 8 * mib;
+  const std::uint64_t eighth = all / (8 * parts);
+  CHECK(block_of(all / 4096, 0) ==
+        (parts == 1 ? 2 * mib : std::max<std::uint64_t>((eighth + 4095) / 4096 * 4096, 64 << 10)));
+  CHECK(block_of(1, 0) == 4096);
+  CHECK(block_of(all / 4096, mib) == mib);
+}
+
 TEST_CASE("what one rank cannot do fails alike on all, and leaves nothing behind") {
   const group_ptr g = all_ranks();
   const int last = g->size() - 1;

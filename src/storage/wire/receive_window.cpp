@@ -39,8 +39,8 @@ bool receive_window::to_be_small(bool was, double rate, const path& p) noexcept 
 
 void receive_window::follow(int socket, std::size_t bytes, duration waited) noexcept {
   if (time_ > averaged) {
-    bytes_ /= 2;
-    time_ /= 2;
+    bytes_ *= averaged / time_;
+    time_ = averaged;
   }
   bytes_ += static_cast<double>(bytes);
   time_ += std::max<seconds>(waited, 1us);

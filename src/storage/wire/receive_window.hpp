@@ -39,7 +39,7 @@ class receive_window {
 
  private:
   bool small_ = false;
-  double bytes_ = 0;  // of the last waits, which took time_
+  double bytes_ = 0;  // that came in the last time_ of waiting
   seconds time_{0};
 };
 
