@@ -82,7 +82,8 @@ std::uint64_t largest_useful_block(const array_request& r, const shape& extents,
   constexpr std::uint64_t any = std::uint64_t{1} << 62;
   std::uint64_t bytes = r.element_size;
   for (std::size_t k = 0; k < extents.size(); ++k)
-    if (__builtin_mul_overflow(bytes, k ? extents[k] : max_extent, &bytes) || bytes > any) return any;
+    if (__builtin_mul_overflow(bytes, k ? extents[k] : max_extent, &bytes) || bytes > any)
+      return any;
   if (bytes == 0 || extents.empty()) return any;
   if (const auto& group = r.options.group; group && group->size() > 1) {
     const std::uint64_t parts = blocks_in_part * static_cast<std::uint64_t>(group->size());
