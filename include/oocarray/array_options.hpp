@@ -45,7 +45,7 @@ struct array_options {
 
   /// Bytes in a block, the unit of transfers and of the cache: a multiple of 4 KiB.  0: the
   /// runtime's; less for a small array, and for one of a group at most an eighth of a rank's part
-  /// (but 64 KiB).  With layout_tiled: the size a default tile aims at.
+  /// (not below 64 KiB).  With layout_tiled: the size a default tile aims at.
   std::uint64_t block = 0;
 
   /// The buffers of POCCS (Tang et al., section 3.1): at most so many blocks of this array in

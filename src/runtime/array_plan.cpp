@@ -74,8 +74,8 @@ shape memory_tile(const std::string& path, const array_request& r, const shape& 
                           : block);
 }
 
-/// A small array needs no large block, and where ranks share one, a part is to be of some blocks:
-/// those that two parts lie in are read and written by both.
+/// Bytes beyond which a block is of no use: the whole array, and where ranks share it, an eighth of
+/// a part, as blocks that two parts lie in are read and written by both.
 std::uint64_t largest_useful_block(const array_request& r, const shape& extents,
                                    std::uint64_t max_extent) {
   constexpr std::uint64_t blocks_in_part = 8, least_shared = 64 << 10;

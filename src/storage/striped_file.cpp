@@ -38,7 +38,7 @@ class scattering : public std::enable_shared_from_this<scattering> {
         operation_(std::move(operation)),
         gather_(turns_.size(), std::move(done)) {}
 
-  /// Sends to `at_once` nodes; every answer sends to the next one.
+  /// Sends to `at_once` nodes; every answer, also a failure, sends to the next one.
   void start(std::size_t at_once) {
     for (std::size_t i = 0; i < at_once; ++i) send_next();
   }

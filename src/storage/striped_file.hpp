@@ -1,4 +1,5 @@
-// An open file of a store: one request in, one request per I/O node out, all in flight at once.
+// An open file of a store: one request in, one request per I/O node out, all in flight at once (but
+// for long reads from 32 nodes or more, which ask groups of them).
 //
 // Thread-safe.  Asynchronous calls follow io_service.hpp: `done` once, on any thread, and the memory
 // valid until then.  Where several nodes fail, the first failure is reported, with node and file
