@@ -2,11 +2,13 @@
 // from the store only the rows beside its part, which others have just written.
 //
 //     reread_bytes_sync         bytes that all ranks read in an iteration that follows sync()
+//     reread_bytes_halo         the same after sync_halo()
 //     reread_bytes_invalidate   the same after the papers' writeback(); MPI_Barrier; invalidate()
 //     halo_bytes                foreign rows that the ranks read
 //     halo_block_bytes          blocks that hold them: what can be read at least
+//     written_bytes_...         bytes that all ranks write in an iteration
 //
-// Both forms compute the same plate, which is compared.
+// All forms compute the same plate, which is compared.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -30,7 +32,7 @@ constexpr std::uint64_t block = 64_KiB;  // four rows
 constexpr unsigned warm = 2;             ///< iterations before those that count
 constexpr unsigned counted = 4;          ///< an even number in all leaves the result in `a`
 
-enum class form { sync, invalidate };
+enum class form { sync, halo, invalidate };
 
 struct outcome {
   ooc::runtime_stats moved;  ///< by all ranks in the counted iterations
@@ -39,13 +41,18 @@ struct outcome {
 };
 
 void make_visible(matrix& b, form f) {
-  if (f == form::sync) {
-    b.sync();
-    return;
+  switch (f) {
+    case form::sync:
+      b.sync();
+      return;
+    case form::halo:
+      b.sync_halo();
+      return;
+    case form::invalidate:
+      b.writeback();
+      MPI_Barrier(MPI_COMM_WORLD);
+      b.invalidate();
   }
-  b.writeback();
-  MPI_Barrier(MPI_COMM_WORLD);
-  b.invalidate();
 }
 
 void sweep(const matrix& from, matrix& to, std::size_t first, std::size_t last) {
@@ -120,9 +127,10 @@ json coherence(const options& o) {
   if (all->rank() == 0) MPI_Barrier(MPI_COMM_WORLD);
 
   const outcome sync = iterate(rt, store, all, form::sync);
+  const outcome border = iterate(rt, store, all, form::halo);
   const outcome invalidate = iterate(rt, store, all, form::invalidate);
-  if (sync.sum != invalidate.sum)
-    throw std::runtime_error("the two forms do not come to the same plate");
+  if (sync.sum != invalidate.sum || border.sum != sync.sum)
+    throw std::runtime_error("the forms do not come to the same plate");
   std::pair<std::size_t, std::size_t> rows;
   {
     const matrix a(rt, store, "a", ooc::open_read_only, {.block = block, .group = all});
@@ -135,6 +143,7 @@ json coherence(const options& o) {
           {"memory_per_rank", rt.memory()},
           {"array_bytes", n * n * sizeof(double)},
           {"reread_bytes_sync", per_iteration(sync.moved.bytes_read)},
+          {"reread_bytes_halo", per_iteration(border.moved.bytes_read)},
           {"reread_bytes_invalidate", per_iteration(invalidate.moved.bytes_read)},
           {"halo_bytes", halo_bytes},
           {"halo_block_bytes", halo_block_bytes},
@@ -143,7 +152,12 @@ json coherence(const options& o) {
                static_cast<double>(std::max<std::uint64_t>(halo_block_bytes, 1))},
           {"invalidated_bytes_sync", per_iteration(sync.moved.bytes_invalidated)},
           {"written_bytes_sync", per_iteration(sync.moved.bytes_written)},
+          {"written_bytes_halo", per_iteration(border.moved.bytes_written)},
+          {"written_halo_over_sync",
+           static_cast<double>(border.moved.bytes_written) /
+               static_cast<double>(std::max<std::uint64_t>(sync.moved.bytes_written, 1))},
           {"seconds_sync", sync.seconds / counted},
+          {"seconds_halo", border.seconds / counted},
           {"seconds_invalidate", invalidate.seconds / counted}};
 }
 

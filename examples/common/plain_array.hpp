@@ -76,6 +76,7 @@ class plain_array {
   void writeback() { memory_.writeback(); }
   /// The ranks share the memory: they need only wait for each other.
   void sync() { ranks_->barrier(); }
+  void sync_halo() { ranks_->barrier(); }
   /// Rows first <= i < second.
   std::pair<std::size_t, std::size_t> local_rows() const { return rows_of(extents_, *ranks_); }
 

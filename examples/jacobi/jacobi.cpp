@@ -3,7 +3,7 @@
 //     b_ij = (a_(i-1)j + a_(i+1)j + a_i(j-1) + a_i(j+1)) / 4 ,   then a and b change places
 //
 // on n x n points, twice as many as memory need hold.  On ranks, each computes the rows of its part;
-// the rows beside it, which others compute, it finds in the array after sync().  plate.hpp says what
+// the rows beside it, which others compute, it finds in the array after sync_halo().  plate.hpp says what
 // the plate looks like after any number of iterations; the largest deviation from that is checked over
 // all points.
 #include <algorithm>
@@ -117,7 +117,7 @@ int solve(Plate* a, Plate* b, const options& o, examples::report& r, const examp
       promise(*b);
       const double residual =
           all.max(static_cast<double>(sweep<T>(std::as_const(*a), *b, n, mine, bar)));
-      b->sync();
+      b->sync_halo();
       std::swap(a, b);
       bar.make_way();
       std::printf("iteration %4llu   residual %.6e\n", static_cast<unsigned long long>(k), residual);
@@ -171,10 +171,8 @@ int out_of_core(const options& o, const examples::ranks& all) {
   };
   return solve<Exact>(&a, &b, o, r, all, [] {}, promise,
                       [&](plate& result) {
-                        if (o.durable)
-                          result.writeback(ooc::durable);
-                        else
-                          result.writeback();
+                        result.sync();
+                        if (o.durable) result.writeback(ooc::durable);
                       });
 }
 

@@ -25,7 +25,7 @@ enum class placement : std::uint8_t {
   by_rank,  ///< each rank's part on a node of the rank's own host
 };
 
-/// Whether sync() looks for accesses of two ranks that are not ordered by a sync(): `.checking =
+/// Whether sync() and sync_halo() look for accesses of two ranks that none of them orders: `.checking =
 /// ooc::check_conflicts`.
 enum class conflict_checking : std::uint8_t { off, on };
 inline constexpr conflict_checking check_conflicts = conflict_checking::on;
@@ -88,22 +88,23 @@ struct array_options {
   bool shared = false;
 
   /// The ranks that use this array together (mpi_group() of oocarray/mpi.hpp): creating, opening,
-  /// sync() and close() are then collective, and `shared` goes without saying.  All ranks pass the
-  /// same arguments; the default block is that of rank 0.
+  /// sync(), sync_halo() and close() are then collective, and `shared` goes without saying.  All
+  /// ranks pass the same arguments; the default block is that of rank 0.
   std::shared_ptr<process_group> group = {};
 
   /// Every rank writes to its own part only (ooc_array::local_box()): blocks within it are then
   /// written whole, without a copy, and overwrite() works on them.  A write to a block outside the
   /// part ends the process with a message; one that hits a neighbour's element in a block that parts
-  /// share is an error of the writeback() or sync() that follows.
+  /// share is an error of the writeback(), sync() or sync_halo() that writes the block.
   bool owner_computes = false;
 
   /// check_conflicts: sync() throws usage_error (errc::conflict) on all ranks, naming array, box and
   /// ranks, where since the last sync() two ranks changed the same element (one that is given the value
   /// that it had is not seen), where a rank read through at() an element that another one changed, or
   /// where it read in another way a block in which another one changed an element, maybe not the one it
-  /// read.  A block that a rank wrote to before it read is not seen as read.  For finding errors, not for
-  /// speed: every modified block keeps a copy, and sync() forgets all blocks.
+  /// read.  A block that a rank wrote to before it read is not seen as read.  sync_halo()
+  /// does the same, and remembers what was accessed outside its rows until sync().  For finding errors,
+  /// not for speed: every modified block keeps a copy, and both write back and forget all blocks.
   conflict_checking checking = conflict_checking::off;
 
   access_pattern pattern = access_pattern::automatic;

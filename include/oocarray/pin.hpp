@@ -16,7 +16,7 @@ namespace ooc {
 /// Keeps a box of an array resident and mapped, and hands out its memory as spans that may be given
 /// to write(2), read(2), MPI_Send and the like (which fail on array memory that is not pinned).
 /// Returned by ooc_array::pin(); movable.  It must end before the array does; resize(),
-/// invalidate(), sync() and close() throw while it lives.
+/// invalidate(), sync(), sync_halo() and close() throw while it lives.
 ///
 /// A guard for writing counts the whole of its blocks as modified.
 template <class T>

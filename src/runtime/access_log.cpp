@@ -53,6 +53,27 @@ void run_set::compact() const {
   sorted_ = kept;
 }
 
+accesses accesses::outside(std::span<const block_range> which, std::uint64_t block_bytes) const {
+  std::vector<block_range> bytes;
+  for (const block_range& r : which) bytes.push_back({r.first * block_bytes, r.last * block_bytes});
+  const auto rest = [&](const run_set& set) {
+    std::vector<block_range> runs;
+    for (const byte_run& r : set.runs()) runs.push_back({r.offset, r.offset + r.length});
+    run_set left;
+    for (const block_range& r : divided(runs, bytes).outside)
+      left.add({r.first, r.last - r.first});
+    return left;
+  };
+  return {rest(written), rest(read), divided(read_blocks, which).outside};
+}
+
+void accesses::add(const accesses& more) {
+  for (const byte_run& r : more.written.runs()) written.add(r);
+  for (const byte_run& r : more.read.runs()) read.add(r);
+  read_blocks.insert(read_blocks.end(), more.read_blocks.begin(), more.read_blocks.end());
+  read_blocks = merged(std::move(read_blocks));
+}
+
 std::vector<std::byte> accesses::packed() const {
   storage::packer p;
   pack(p, written);

@@ -34,6 +34,11 @@ struct accesses {
   run_set read;                          ///< elements that were read through at()
   std::vector<block_range> read_blocks;  ///< blocks that were read in another way; ascending
 
+  /// Without what lies in these blocks, which ascend.
+  accesses outside(std::span<const block_range> which, std::uint64_t block_bytes) const;
+  /// Both.
+  void add(const accesses& more);
+
   std::vector<std::byte> packed() const;
   static accesses unpacked(std::span<const std::byte> bytes);
 };
@@ -52,6 +57,11 @@ class access_log {
   accesses take() {
     const std::lock_guard lock(mutex_);
     return std::exchange(now_, {});
+  }
+  /// Notes them again.
+  void put_back(const accesses& a) {
+    const std::lock_guard lock(mutex_);
+    now_.add(a);
   }
 
  private:

@@ -1,9 +1,10 @@
-// Arrays that the ranks of a group use together: creating and opening, parts, sync().
+// Arrays that the ranks of a group use together: creating and opening, parts, sync(), sync_halo().
 //
 // Rank 0 alone talks to the metadata service, holds the claim to write for all, and says what the
 // default block is; the others are told the file's entry (where nodes want to see tickets, each
 // rank fetches its own).  So all ranks have the same geometry, and a block's number means the same
 // on each of them.
+#include <algorithm>
 #include <string>
 
 #include "oocarray/error.hpp"
@@ -176,42 +177,76 @@ void array_core::check_in_part(const index_box& box) const {
 
 // --- sync
 
-// One exchange is barrier, notice and outcome in one: when it has ended, every rank has written
-// back, and everybody knows what the others wrote.  What is loaded from then on is current; what
-// was loaded before, or is on its way, is dropped where another rank has written.  If the exchange
-// fails, the blocks that were written stay on record for the next; the checking mode's accesses of
-// the epoch are lost.
 void array_core::sync() {
   check_open();
-  if (!group_) {
+  if (!group_)
     writeback(durability::acknowledged);
-    return;
+  else
+    sync_blocks("sync", std::vector<block_range>{{0, segment_->blocks()}});
+}
+
+void array_core::sync_halo(std::size_t rows) {
+  check_open();
+  if (group_) sync_blocks("sync_halo(" + std::to_string(rows) + ")", halo_blocks(rows));
+}
+
+/// The blocks that hold rows within `rows` of a border between parts: the same on all ranks.
+std::vector<block_range> array_core::halo_blocks(std::size_t rows) const {
+  const array_geometry& g = source_->current()->geometry;
+  index_box near;  // of one border
+  std::copy(g.extents().begin(), g.extents().end(), near.upper.begin());
+  const std::uint64_t end = g.extents()[0];
+  std::vector<block_range> all;
+  for (int r = 0; r < ranks(); ++r) {
+    const auto [first, last] = rows_of(r);
+    if (first == 0 || first == last) continue;
+    near.lower[0] = first - std::min<std::uint64_t>(rows, first);
+    near.upper[0] = first + std::min<std::uint64_t>(rows, end - first);
+    const std::vector<block_range> blocks = g.blocks_of(near);
+    all.insert(all.end(), blocks.begin(), blocks.end());
   }
-  std::vector<block_range> mine;
+  return merged(std::move(all));
+}
+
+// One exchange is barrier, notice and outcome in one: when it has ended, every rank has written
+// back `which`, and everybody knows what of it the others wrote.  What is loaded from then on is
+// current; what was loaded before, or is on its way, is dropped where another rank has written.  If
+// the exchange fails, the blocks that were written stay on record for the next; the checking mode's
+// accesses are lost, as they are when they have been reported.  That mode writes back and forgets
+// every block, and keeps on record what was accessed outside `which`.
+void array_core::sync_blocks(const std::string& call, std::span<const block_range> which) {
+  std::vector<block_range> written;
   std::vector<bytes> notices;
+  accesses later;
   try {
-    notices = group_->together("sync of '" + path_ + "'", [&] {
-      check_unpinned("sync()");
-      if (writable_) throw_if(segment_->writeback());
-      mine = segment_->take_written();
+    notices = group_->together(call + " of '" + path_ + "'", [&] {
+      check_unpinned(call.c_str());
+      if (writable_) throw_if(log_ ? segment_->writeback() : segment_->writeback(which));
+      written = segment_->take_written();
+      const divided_ranges mine = divided(written, which);
+      segment_->note_written(mine.outside);
       storage::packer p;
-      p.bytes(packed_notice(mine));
+      p.bytes(packed_notice(mine.inside));
       if (log_) {
         accesses a = log_->take();
-        a.read_blocks = segment_->take_read();
+        a.add({{}, {}, segment_->take_read()});
         p.bytes(a.packed());
+        later = a.outside(which, segment_->block_bytes());
       }
       return p.take();
     });
   } catch (...) {
-    segment_->note_written(mine);
+    segment_->note_written(written);
     throw;
   }
-  forget_others_writes(notices);
-  if (log_) report_conflicts(notices);
+  forget_others_writes(call, notices);
+  if (!log_) return;
+  report_conflicts(notices);
+  log_->put_back(later);
 }
 
-void array_core::forget_others_writes(const std::vector<bytes>& notices) {
+void array_core::forget_others_writes(const std::string& call,
+                                      const std::vector<bytes>& notices) {
   std::vector<block_range> others;
   if (log_) {
     others.push_back({0, segment_->blocks()});  // so that the first read of a block is seen
@@ -226,7 +261,7 @@ void array_core::forget_others_writes(const std::vector<bytes>& notices) {
   if (segment_->invalidate(merged(std::move(others)), false) != segment::invalidated::done)
     throw usage_error(errc::busy, "array '" + path_ + "': another thread of rank " +
                                       std::to_string(rank()) +
-                                      " wrote to it or pinned it during sync()");
+                                      " wrote to it or pinned it during " + call);
 }
 
 // --- the checking mode

@@ -135,17 +135,19 @@ void pager::write_behind(lock_type& l) {
 }
 
 // A sweep of writes has come to `index`: starts to write the block that it left two steps ago (one
-// that is near the border may still be changed by a stencil).  Only where the array does not fit in
-// memory, so that the block must be written before the sweep is through: the disk is then busy from
-// the sweep's beginning on, not only once memory is full.  A block that is changed again while it
+// that is near the border may still be changed by a stencil).  Only where the arrays do not fit in
+// memory, of an array that ranks share the part, so that the block will have to be written to make
+// room: the disk is then busy from the sweep's beginning on, not only once memory is full.  A block that is changed again while it
 // is in memory has been written for nothing, as where a program fills a panel and then adds to it:
 // where more than one in eight is, that is the end of it.
 void pager::write_swept(lock_type& l, segment_state& s, block_index index, std::int64_t step) {
-  const std::uint64_t blocks = s.blocks.load(std::memory_order_relaxed);
-  if (blocks * s.block_bytes() <= memory_.pool().budget()) return;
+  std::uint64_t in_use = 0;
+  for (const segment_state* any : segments_) in_use += any->near_bytes();
+  if (in_use <= memory_.pool().budget()) return;
   if (s.swept_again.load(std::memory_order_relaxed) > 8 + s.swept / 8) return;
   if (stores_in_flight_ >= writes_in_flight(s.block_bytes())) return;
   const std::int64_t left = static_cast<std::int64_t>(index) - 2 * step;
+  const std::uint64_t blocks = s.blocks.load(std::memory_order_relaxed);
   if (left < 0 || static_cast<std::uint64_t>(left) >= blocks) return;
   const auto block = static_cast<block_index>(left);
   frame* f = s.frame_of(s.at(block));

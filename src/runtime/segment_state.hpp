@@ -1,6 +1,7 @@
 // What the pager keeps of a segment; the handle that owns it is `segment`.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -42,6 +43,12 @@ struct segment_state {
   }
   bool may_write(block_index b) const noexcept {
     return options.writable && options.part.may_write.contains(b);
+  }
+  /// Of this rank's part and the rows beside it; of all blocks where there are no parts.
+  std::uint64_t near_bytes() const noexcept {
+    const block_range& near = options.part.near;
+    const std::uint64_t last = std::min(near.last, blocks.load(std::memory_order_relaxed));
+    return near.first < last ? (last - near.first) * options.block_bytes : 0;
   }
   std::byte* address(block_index b) const noexcept { return base + b * options.block_bytes; }
   block& at(block_index b) const noexcept { return table[b]; }

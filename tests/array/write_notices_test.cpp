@@ -57,3 +57,24 @@ TEST_CASE("the blocks of several notices are joined") {
   CHECK(merged({{5, 7}, {0, 2}, {6, 9}, {2, 3}, {20, 20}}) ==
         std::vector<block_range>{{0, 3}, {5, 9}});
 }
+
+TEST_CASE("ranges are divided into what lies in others and what does not") {
+  OOC_INFO_SEED();
+  std::mt19937_64 g = testing::random_source(5);
+  const auto some = [&] {
+    std::vector<block_range> which;
+    for (block_index at = 0; at < 60 && which.size() < 8;) {
+      const block_index first = at + between(g, which.empty() ? 0 : 1, 9);
+      which.push_back({first, at = first + between(g, 1, 9)});
+    }
+    return which;
+  };
+  for (int round = 0; round < 500; ++round) {
+    const std::vector<block_range> ranges = some(), by = some();
+    const divided_ranges d = divided(ranges, by);
+    for (block_index b = 0; b < 80; ++b) {
+      REQUIRE(contains(d.inside, b) == (contains(ranges, b) && contains(by, b)));
+      REQUIRE(contains(d.outside, b) == (contains(ranges, b) && !contains(by, b)));
+    }
+  }
+}

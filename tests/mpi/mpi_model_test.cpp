@@ -2,8 +2,8 @@
 //
 // All ranks draw the same numbers, so each knows what every other does: which boxes each writes in
 // an epoch (elements are given to whoever asks first), and how the epoch ends: by sync(), in the
-// papers' form, or by resize().  A rank reads any
-// element that no other rank writes in the epoch, and compares.
+// papers' form, by resize(), or by sync_halo(), after which what lies elsewhere is still the writer's
+// alone.  A rank reads any element that no other rank writes in the epoch, and compares.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
@@ -55,7 +55,7 @@ class program {
     rt_.emplace(o);
     a_.emplace(*rt_, store_, "model/array", create, extents_, options_);
     plain_.assign(a_->size(), T{});
-    writer_.resize(a_->size());
+    writer_.assign(a_->size(), -1);
   }
 
   std::string describe() const { return testing::describe(extents_, options_, rt_->memory()); }
@@ -67,7 +67,7 @@ class program {
       work();
       end_of_epoch();
     }
-    a_->close();
+    a_->close();  // which shows all that was written
     a_.emplace(*rt_, store_, "model/array", open, extents_, options_);
     std::fill(writer_.begin(), writer_.end(), -1);
     compare(a_->whole());
@@ -91,7 +91,6 @@ class program {
   /// What every rank will do, and who may write which element.
   void plan() {
     steps_.clear();
-    std::fill(writer_.begin(), writer_.end(), -1);
     const int size = group_->size();
     for (int n = 4 * size; n > 0; --n) {
       step s{static_cast<int>(between(g_, 0, static_cast<std::uint64_t>(size) - 1)), step::read,
@@ -115,8 +114,11 @@ class program {
       }
       steps_.push_back(s);
     }
-    const std::uint64_t end = between(g_, 0, 5);
-    ending_ = end == 0 ? ending::papers : end == 1 ? ending::resize : ending::sync;
+    const std::uint64_t end = between(g_, 0, 7);
+    ending_ = end == 0   ? ending::papers
+              : end == 1 ? ending::resize
+              : end < 5  ? ending::halo
+                         : ending::sync;
   }
 
   void work() {
@@ -145,6 +147,12 @@ class program {
 
   void end_of_epoch() {
     switch (ending_) {
+      case ending::halo: {
+        const std::size_t rows = between(g_, 0, 3);
+        a_->sync_halo(rows);
+        show_borders(rows);
+        return;
+      }
       case ending::sync:
         a_->sync();
         break;
@@ -163,6 +171,20 @@ class program {
         compare(a_->whole());
         group_->barrier("all have compared");  // who is ahead may write what others still read
       }
+    }
+    std::fill(writer_.begin(), writer_.end(), -1);
+  }
+
+  /// Nobody is the writer of rows beside a border any longer.
+  void show_borders(std::size_t rows) {
+    for (int r = 0; r < group_->size(); ++r) {
+      const box<N> part = a_->part(r);
+      const std::size_t border = part.lower[0];
+      if (border == 0 || border == part.upper[0]) continue;
+      box<N> shown = a_->whole();
+      shown.lower[0] = border - std::min(border, rows);
+      shown.upper[0] = std::min(border + rows, extents_[0]);
+      for_each(shown, [&](const coordinates<N>&, std::size_t at) { writer_[at] = -1; });
     }
   }
 
@@ -185,7 +207,7 @@ class program {
   std::vector<T> plain_;
   std::vector<int> writer_;  ///< rank that writes the element in this epoch; -1: nobody
   std::vector<step> steps_;
-  enum class ending { sync, papers, resize } ending_ = ending::sync;
+  enum class ending { sync, papers, resize, halo } ending_ = ending::sync;
   std::optional<array> a_;
   int epoch_ = 0;
 };

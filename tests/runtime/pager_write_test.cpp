@@ -55,13 +55,32 @@ TEST_CASE("panels that are filled and then changed again are hardly written more
     REQUIRE(source.as<std::uint64_t>()[b * words_per_block] == 4 * b);
 }
 
-TEST_CASE("what is written stays in memory where the array fits, or is said to be used at random") {
+TEST_CASE("what is written stays in memory where the array, or this rank's part of it, fits") {
   runtime rt({.memory = 4_MiB});
   memory_source source(256, kib64, 2);
-  const bool fits = GENERATE(true, false);
-  const std::size_t blocks = fits ? 48 : 256;
-  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = blocks}, source);
-  if (!fits) s.advise(access_pattern::random);
+  segment_options o{.name = "a", .block_bytes = kib64, .blocks = 256};
+  SECTION("the array") { o.blocks = 48; }
+  SECTION("the part") { o.part.near = {0, 48}; }
+  segment s(rt.pager(), o, source);
+  for (std::size_t b = 0; b < 32; ++b) words(s)[b * words_per_block] = b;
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  CHECK(source.stores == 0);
+}
+
+TEST_CASE("a sweep is written from its beginning on where two arrays do not fit together") {
+  runtime rt({.memory = 4_MiB});
+  memory_source source(48, kib64, 2), other(48, kib64, 2);
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 48}, source);
+  const segment read(rt.pager(), {.name = "b", .block_bytes = kib64, .blocks = 48}, other);
+  for (std::size_t b = 0; b < 32; ++b) words(s)[b * words_per_block] = b;
+  CHECK(soon([&] { return source.stores > 16; }));
+}
+
+TEST_CASE("what is written to an array that is used at random stays in memory") {
+  runtime rt({.memory = 4_MiB});
+  memory_source source(256, kib64, 2);
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 256}, source);
+  s.advise(access_pattern::random);
   for (std::size_t b = 0; b < 32; ++b) words(s)[b * words_per_block] = b;
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   CHECK(source.stores == 0);

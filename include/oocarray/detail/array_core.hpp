@@ -106,6 +106,7 @@ class array_core {
 
   void writeback(durability d);
   void sync();
+  void sync_halo(std::size_t rows);
   /// The elements of the box, row-major and packed; `elements` is the room in memory.
   void read_all(box_view b, std::byte* to, std::size_t elements) const;
   void write_all(box_view b, const std::byte* from, std::size_t elements);
@@ -147,7 +148,10 @@ class array_core {
   void check_unpinned(const char* operation) const;
   void check_in_part(const index_box& box) const;
   void note_read(const std::byte* element, std::size_t bytes) const;
-  void forget_others_writes(const std::vector<std::vector<std::byte>>& notices);
+  std::vector<block_range> halo_blocks(std::size_t rows) const;
+  void sync_blocks(const std::string& call, std::span<const block_range> which);
+  void forget_others_writes(const std::string& call,
+                            const std::vector<std::vector<std::byte>>& notices);
   void report_conflicts(const std::vector<std::vector<std::byte>>& notices) const;
   void transfer_all(access_kind kind, box_view b, std::byte* memory, std::size_t elements) const;
   index_box checked(box_view b, const char* operation) const;
