@@ -276,8 +276,11 @@ TEST_CASE("an invalidation beside pins and writes drops neither") {
   memory_source source(32, kib64, 2, 100);
   segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 32}, source);
   std::atomic<bool> stop{false};
-  std::thread other([&] {
-    while (!stop) s.invalidate(false);
+  std::thread other([&] {  // with pauses: else no load would ever get through
+    for (unsigned n = 0; !stop; ++n) {
+      s.invalidate(false);
+      std::this_thread::sleep_for(std::chrono::microseconds(n % 8 * 50));
+    }
   });
   std::size_t lost = 0;
   for (std::size_t i = 0; i < 2000; ++i) {
