@@ -41,6 +41,10 @@ std::uint32_t rights_for(frame_kind kind) {
   }
 }
 
+/// Bytes a second.  So little has no more than a small window's bytes on its way through a queue of
+/// 40 ms, and more packets for as many bytes cost the processor of a server that hundreds write to.
+constexpr double slowest_small_window = 0.6e6;
+
 }  // namespace
 
 session::session(session_host& host, std::shared_ptr<wire::stream_socket> socket)
@@ -48,7 +52,9 @@ session::session(session_host& host, std::shared_ptr<wire::stream_socket> socket
       with_(std::make_shared<conversation>(host, socket_)),
       reader_(socket_, wire::handshake_limits),
       writes_(std::make_shared<incoming_writes>(with_, socket_, reader_)),
-      peer_(wire::peer_text(*socket_)) {}
+      peer_(wire::peer_text(*socket_)) {
+  reader_.limit_window(slowest_small_window);
+}
 
 asio::awaitable<std::string> session::run() {
   const auto self = shared_from_this();

@@ -48,9 +48,9 @@ class frame_reader {
   boost::asio::awaitable<void> skip(std::uint64_t bytes);
 
   void set_limits(const frame_limits& l) noexcept { limits_ = l; }
-  /// From now on the receive window is small where payloads come slowly: for those who ask many
-  /// servers at the same time.
-  void limit_window() noexcept { window_.emplace(); }
+  /// From now on the receive window is small where payloads come slowly, but not below `slowest`
+  /// bytes a second: for those to whom many send at the same time.
+  void limit_window(double slowest = 0) noexcept { window_.emplace(slowest); }
   /// Grows with every byte received.  From any thread.
   std::uint64_t received() const noexcept { return received_; }
   /// True while a frame has begun to come and is not complete.  From any thread.

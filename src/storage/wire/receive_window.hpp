@@ -28,16 +28,19 @@ class receive_window {
     std::size_t window() const noexcept { return segments * segment; }
   };
 
-  /// True where the window is to be small for `rate` bytes a second, and it `was` small or not
-  /// before.  A small window has to hold more than comes in two round trips, so that it is never
-  /// what makes a connection slow.
-  static bool to_be_small(bool was, double rate, const path& p) noexcept;
+  /// `slowest`: bytes a second; what comes more slowly keeps the window that the system gives it.
+  explicit receive_window(double slowest = 0) noexcept : slowest_(slowest) {}
+
+  /// True where the window is to be small for `rate` bytes a second.  A small window has to hold
+  /// more than comes in two round trips, so that it is never what makes a connection slow.
+  bool to_be_small(double rate, const path& p) const noexcept;
 
   /// `bytes` have come to the socket after it was `waited` for them.
   void follow(int socket, std::size_t bytes, duration waited) noexcept;
   bool is_small() const noexcept { return small_; }
 
  private:
+  double slowest_;
   bool small_ = false;
   double bytes_ = 0;  // that came in the last time_ of waiting
   seconds time_{0};
