@@ -54,14 +54,15 @@ class Measured:
     """The runs of several versions of one program on one size, in rounds, each version in its turn.
 
     `versions`: name -> (create, compute), functions without arguments.  A version that was killed or
-    took too long is not tried again.  `changes`: a run changes its data, which are made anew for each.
+    took too long is not tried again, nor one whose runs took more than `patience` seconds together.
+    `changes`: a run changes its data, which are made anew for each.
     """
 
-    def __init__(self, versions, rounds, changes):
+    def __init__(self, versions, rounds, changes, patience=float("inf")):
         self.runs = {name: [] for name in versions}
         for turn in range(rounds):
             for name, (create, compute) in versions.items():
-                if self.fate(name):
+                if self.fate(name) or sum(self.times(name)) > patience:
                     continue
                 if changes or turn == 0:
                     create()

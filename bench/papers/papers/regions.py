@@ -75,20 +75,20 @@ class Clients(Workers):
 def measure(context, hosts, store, bare, names, bytes_each, rounds):
     """Rows for reading and writing `bytes_each` by clients on the hosts `names`, ours and bare in turns.
 
-    A first round is not counted: it makes the store's connections and the pages of its files, where the bare
-    servers have theirs already.
+    Before the rounds the store writes and reads once: that makes its connections and the pages of its files,
+    where the bare servers have theirs already.
     """
     rates = {(way, side): [] for way in ("read", "write") for side in ("store", "bare")}
     with Clients(context, hosts, store, names) as ours, Clients(context, hosts, bare, names) as theirs:
         ours.create(bytes_each)
         for side in (ours, theirs):
             side.prepare(bytes_each)
-        for counted in [False] + [True] * rounds:
+        for way in ("write", "read"):
+            ours.transfer(way, bytes_each)
+        for _ in range(rounds):
             for way in ("write", "read"):
                 for name, side in (("store", ours), ("bare", theirs)):
-                    rate = side.transfer(way, bytes_each)
-                    if counted:
-                        rates[way, name].append(rate)
+                    rates[way, name].append(side.transfer(way, bytes_each))
     shaped = not hosts.why_unshaped
     nominal = min(len(names), store.nodes) * hosts.channels * hosts.link.bytes_per_second
     rows = []

@@ -16,8 +16,10 @@ PAPER_CAP = 64 * MIB
 CAP = {"small": 144 * MIB, "paper": 256 * MIB}
 GROWTH = {"small": 1.5, "paper": 2}
 ROUNDS = {"small": 3, "paper": 7}
+ROUNDS_OF_GRID = {"small": 2, "paper": 7}
 ITERATIONS = {"small": 3, "paper": 10}
 LIMIT = {"small": 60, "paper": 3600}  # seconds
+PATIENCE = {"small": 20, "paper": 7200}
 SWAP = 2  # times the cap
 SIZES = {"small": {4: (1, 2, 4), 8: (2, 6), 16: (4, 8)},  # thousands, the paper's
          "paper": {4: (1, 2, 3, 4, 5, 6), 8: (1, 2, 3, 4, 5, 6), 16: (1, 2, 3, 4, 5, 6, 8)}}
@@ -106,7 +108,8 @@ def _table(context, nodes, swap):
                         for name, side in sides.items()}
             versions["virtual memory"] = (partial(plain.create, "gauss_seidel", options),
                                           partial(plain.compute, "gauss_seidel", options, kind, limit))
-            found[thousands] = Measured(versions, ROUNDS[context.scale], changes=False)
+            found[thousands] = Measured(versions, ROUNDS[context.scale], changes=False,
+                                        patience=PATIENCE[context.scale])
             context.say(f"{nodes} nodes, {thousands}K, seconds: " +
                         ", ".join(f"{v} {found[thousands].shown(v)}" for v in versions))
     return found
@@ -124,7 +127,7 @@ def _grid(context):
                                                         _options(context, thousands, compute), limit,
                                                         hosts[:compute]))
                         for compute in GRID_NODES}
-            measured = Measured(versions, ROUNDS[context.scale], changes=False)
+            measured = Measured(versions, ROUNDS_OF_GRID[context.scale], changes=False)
         for compute in GRID_NODES:
             found[compute, io] = measured
         context.say(f"{io} I/O nodes, seconds: " +
