@@ -99,12 +99,12 @@ struct array_options {
   bool owner_computes = false;
 
   /// check_conflicts: sync() throws usage_error (errc::conflict) on all ranks, naming array, box and
-  /// ranks, where since the last sync() two ranks changed the same element (one that is given the value
+  /// ranks, where since the last one two ranks changed the same element (one that is given the value
   /// that it had is not seen), where a rank read through at() an element that another one changed, or
-  /// where it read in another way a block in which another one changed an element, maybe not the one it
-  /// read.  A block that a rank wrote to before it read is not seen as read.  sync_halo()
-  /// does the same, and remembers what was accessed outside its rows until sync().  For finding errors,
-  /// not for speed: every modified block keeps a copy, and both write back and forget all blocks.
+  /// where it read in another way a block in which another one changed an element, maybe not the one
+  /// it read.  A block that a rank wrote to before it read is not seen as read.  sync_halo() does the
+  /// same, and remembers what was written outside its rows until sync().  For finding errors, not for
+  /// speed: every modified block keeps a copy, and both write back and forget all blocks.
   conflict_checking checking = conflict_checking::off;
 
   access_pattern pattern = access_pattern::automatic;

@@ -38,6 +38,16 @@ const std::vector<byte_run>& run_set::runs() const {
   return runs_;
 }
 
+run_set run_set::outside(std::span<const block_range> blocks, std::uint64_t block_bytes) const {
+  std::vector<block_range> bytes, mine;
+  for (const block_range& r : blocks)
+    bytes.push_back({r.first * block_bytes, r.last * block_bytes});
+  for (const byte_run& r : runs()) mine.push_back({r.offset, r.offset + r.length});
+  run_set rest;
+  for (const block_range& r : without(mine, bytes)) rest.add({r.first, r.last - r.first});
+  return rest;
+}
+
 void run_set::compact() const {
   std::sort(runs_.begin(), runs_.end(),
             [](const byte_run& a, const byte_run& b) { return a.offset < b.offset; });
@@ -51,20 +61,6 @@ void run_set::compact() const {
   }
   runs_.resize(kept);
   sorted_ = kept;
-}
-
-accesses accesses::outside(std::span<const block_range> which, std::uint64_t block_bytes) const {
-  std::vector<block_range> bytes;
-  for (const block_range& r : which) bytes.push_back({r.first * block_bytes, r.last * block_bytes});
-  const auto rest = [&](const run_set& set) {
-    std::vector<block_range> runs;
-    for (const byte_run& r : set.runs()) runs.push_back({r.offset, r.offset + r.length});
-    run_set left;
-    for (const block_range& r : divided(runs, bytes).outside)
-      left.add({r.first, r.last - r.first});
-    return left;
-  };
-  return {rest(written), rest(read), divided(read_blocks, which).outside};
 }
 
 void accesses::add(const accesses& more) {

@@ -20,6 +20,8 @@ class run_set {
  public:
   void add(byte_run r);
   const std::vector<byte_run>& runs() const;
+  /// What lies in none of these blocks, which ascend.
+  run_set outside(std::span<const block_range> blocks, std::uint64_t block_bytes) const;
 
  private:
   void compact() const;
@@ -34,9 +36,6 @@ struct accesses {
   run_set read;                          ///< elements that were read through at()
   std::vector<block_range> read_blocks;  ///< blocks that were read in another way; ascending
 
-  /// Without what lies in these blocks, which ascend.
-  accesses outside(std::span<const block_range> which, std::uint64_t block_bytes) const;
-  /// Both.
   void add(const accesses& more);
 
   std::vector<std::byte> packed() const;

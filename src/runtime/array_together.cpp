@@ -211,38 +211,38 @@ std::vector<block_range> array_core::halo_blocks(std::size_t rows) const {
 // One exchange is barrier, notice and outcome in one: when it has ended, every rank has written
 // back `which`, and everybody knows what of it the others wrote.  What is loaded from then on is
 // current; what was loaded before, or is on its way, is dropped where another rank has written.  If
-// the exchange fails, the blocks that were written stay on record for the next; the checking mode's
-// accesses are lost, as they are when they have been reported.  That mode writes back and forgets
-// every block, and keeps on record what was accessed outside `which`.
+// the exchange fails, the blocks that were written, and the checking mode's accesses, stay on record
+// for the next.
+//
+// The checking mode writes back and forgets every block.  What was read before the exchange comes
+// before all that is written after it; what was written outside `which` is shown to nobody, and stays
+// on record.
 void array_core::sync_blocks(const std::string& call, std::span<const block_range> which) {
   std::vector<block_range> written;
+  accesses noted;
   std::vector<bytes> notices;
-  accesses later;
   try {
     notices = group_->together(call + " of '" + path_ + "'", [&] {
       check_unpinned(call.c_str());
       if (writable_) throw_if(log_ ? segment_->writeback() : segment_->writeback(which));
-      written = segment_->take_written();
-      const divided_ranges mine = divided(written, which);
-      segment_->note_written(mine.outside);
+      written = segment_->take_written(which);
       storage::packer p;
-      p.bytes(packed_notice(mine.inside));
+      p.bytes(packed_notice(written));
       if (log_) {
-        accesses a = log_->take();
-        a.add({{}, {}, segment_->take_read()});
-        p.bytes(a.packed());
-        later = a.outside(which, segment_->block_bytes());
+        noted = log_->take();
+        noted.add({{}, {}, segment_->take_read()});
+        p.bytes(noted.packed());
       }
       return p.take();
     });
   } catch (...) {
     segment_->note_written(written);
+    if (log_) log_->put_back(noted);
     throw;
   }
+  if (log_) log_->put_back({noted.written.outside(which, segment_->block_bytes()), {}, {}});
   forget_others_writes(call, notices);
-  if (!log_) return;
-  report_conflicts(notices);
-  log_->put_back(later);
+  if (log_) report_conflicts(notices);
 }
 
 void array_core::forget_others_writes(const std::string& call,

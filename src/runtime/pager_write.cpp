@@ -135,20 +135,20 @@ void pager::write_behind(lock_type& l) {
 }
 
 // A sweep of writes has come to `index`: starts to write the block that it left two steps ago (one
-// that is near the border may still be changed by a stencil).  Only where the arrays do not fit in
-// memory, of an array that ranks share the part, so that the block will have to be written to make
-// room: the disk is then busy from the sweep's beginning on, not only once memory is full.  A block that is changed again while it
-// is in memory has been written for nothing, as where a program fills a panel and then adds to it:
-// where more than one in eight is, that is the end of it.
+// that is near the border may still be changed by a stencil).  Only where the open arrays, of those
+// that ranks share the parts, do not fit in memory together, so that some of them must make room: the
+// disk is then busy from the sweep's beginning on, not only once memory is full.  A block that is
+// changed again while it is in memory has been written for nothing, as where a program fills a panel
+// and then adds to it: where more than one in eight is, that is the end of it.
 void pager::write_swept(lock_type& l, segment_state& s, block_index index, std::int64_t step) {
-  std::uint64_t in_use = 0;
-  for (const segment_state* any : segments_) in_use += any->near_bytes();
-  if (in_use <= memory_.pool().budget()) return;
   if (s.swept_again.load(std::memory_order_relaxed) > 8 + s.swept / 8) return;
   if (stores_in_flight_ >= writes_in_flight(s.block_bytes())) return;
-  const std::int64_t left = static_cast<std::int64_t>(index) - 2 * step;
   const std::uint64_t blocks = s.blocks.load(std::memory_order_relaxed);
+  const std::int64_t left = static_cast<std::int64_t>(index) - 2 * step;
   if (left < 0 || static_cast<std::uint64_t>(left) >= blocks) return;
+  std::uint64_t to_stay = 0;
+  for (const segment_state* any : segments_) to_stay += any->bytes_to_stay();
+  if (to_stay <= memory_.pool().budget()) return;
   const auto block = static_cast<block_index>(left);
   frame* f = s.frame_of(s.at(block));
   if (f->segment != &s || f->block != block || f->failed) return;
@@ -171,7 +171,7 @@ failure pager::writeback_unlocked(segment_state& s, std::span<const block_range>
     guarded_lock g(memory_.mutex());
     s.background_write_error = {};  // what failed is dirty still and tried again now
     for (frame* f = s.resident; f; f = f->segment_next)
-      if (f->dirty.load(std::memory_order_relaxed) && contains(which, f->block))
+      if (f->dirty.load(std::memory_order_relaxed) && (f->failed || contains(which, f->block)))
         dirty.push_back(f->block);
   }
   std::sort(dirty.begin(), dirty.end());

@@ -24,19 +24,20 @@ std::byte* reserve_addresses(std::size_t bytes, std::size_t alignment) {
   return reinterpret_cast<std::byte*>(aligned);
 }
 
-/// The blocks that are marked, which they are no longer.
-std::vector<block_range> take_marks(segment_state& s, std::atomic<std::uint8_t> block::*mark) {
+/// The blocks among `which` that are marked, which they are no longer.
+std::vector<block_range> take_marks(segment_state& s, std::span<const block_range> which,
+                                    std::atomic<std::uint8_t> block::*mark) {
   std::vector<block_range> marked;
-  const block_index count = s.blocks;
-  for (block_index b = 0; b < count; ++b) {
-    std::atomic<std::uint8_t>& m = s.at(b).*mark;
-    if (!m.load(std::memory_order_relaxed)) continue;
-    m.store(0, std::memory_order_relaxed);
-    if (!marked.empty() && marked.back().last == b)
-      ++marked.back().last;
-    else
-      marked.push_back({b, b + 1});
-  }
+  for (const block_range& r : which)
+    for (block_index b = r.first; b < r.last; ++b) {
+      std::atomic<std::uint8_t>& m = s.at(b).*mark;
+      if (!m.load(std::memory_order_relaxed)) continue;
+      m.store(0, std::memory_order_relaxed);
+      if (!marked.empty() && marked.back().last == b)
+        ++marked.back().last;
+      else
+        marked.push_back({b, b + 1});
+    }
   return marked;
 }
 
@@ -117,14 +118,15 @@ segment::invalidated segment::invalidate(std::span<const block_range> which, boo
   return pager_.invalidate(*state_, which, discard);
 }
 
-std::vector<block_range> segment::take_written() {
-  std::vector<block_range> written = take_marks(*state_, &block::written);
+std::vector<block_range> segment::take_written(std::span<const block_range> which) {
+  std::vector<block_range> written = take_marks(*state_, which, &block::written);
   pager_.mark_dirty_as_written(*state_);
   return written;
 }
 
 std::vector<block_range> segment::take_read() {
-  return take_marks(*state_, &block::read);
+  const block_range all{0, blocks()};
+  return take_marks(*state_, {&all, 1}, &block::read);
 }
 
 void segment::note_written(std::span<const block_range> which) {

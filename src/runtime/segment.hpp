@@ -61,7 +61,8 @@ class segment {
   /// write meanwhile may or may not be included.  Returns the first failure; what failed stays
   /// dirty, the rest is written all the same.
   failure writeback();
-  /// The same for some blocks only, in ascending order.
+  /// The same for some blocks only, in ascending order, and for those that could not be written
+  /// before.
   failure writeback(std::span<const block_range> which);
   std::uint64_t dirty_blocks() const;
 
@@ -75,10 +76,10 @@ class segment {
   /// The same for some blocks only (write notices), in ascending order; all or none.
   invalidated invalidate(std::span<const block_range> which, bool discard);
 
-  /// The blocks that were written to since the last call, also those that have left memory since:
-  /// ascending, merged.  Those that are dirty now stay on record for the next call.
-  std::vector<block_range> take_written();
-  /// The same for blocks that were brought in by a read since, not within exact_access().
+  /// Those of `which` that were written to since they were last asked for, also those that have left
+  /// memory since: ascending, merged.  Those that are dirty now stay on record for the next call.
+  std::vector<block_range> take_written(std::span<const block_range> which);
+  /// The blocks that were brought in by a read since the last call, not within exact_access().
   std::vector<block_range> take_read();
   /// Puts blocks back on the record of those written to.
   void note_written(std::span<const block_range> which);

@@ -44,11 +44,17 @@ struct segment_state {
   bool may_write(block_index b) const noexcept {
     return options.writable && options.part.may_write.contains(b);
   }
-  /// Of this rank's part and the rows beside it; of all blocks where there are no parts.
-  std::uint64_t near_bytes() const noexcept {
-    const block_range& near = options.part.near;
-    const std::uint64_t last = std::min(near.last, blocks.load(std::memory_order_relaxed));
-    return near.first < last ? (last - near.first) * options.block_bytes : 0;
+  /// Memory in which this rank's part, with the rows beside it, could stay however much of it is
+  /// modified; the whole array where there are no parts.
+  std::uint64_t bytes_to_stay() const noexcept {
+    const std::uint64_t end = blocks.load(std::memory_order_relaxed);
+    const auto count = [end](const block_range& r) {
+      return std::min(r.last, end) - std::min({r.first, r.last, end});
+    };
+    const std::uint64_t near = count(options.part.near);
+    const std::uint64_t twins = options.shared ? near - count(options.part.own) : 0;
+    const std::uint64_t most = options.max_resident ? options.max_resident : near;
+    return (std::min(near, most) + std::min(twins, most)) * options.block_bytes;
   }
   std::byte* address(block_index b) const noexcept { return base + b * options.block_bytes; }
   block& at(block_index b) const noexcept { return table[b]; }

@@ -78,19 +78,19 @@ std::vector<block_range> merged(std::vector<block_range> ranges) {
   return result;
 }
 
-divided_ranges divided(std::span<const block_range> ranges, std::span<const block_range> by) {
-  divided_ranges d;
-  auto next = by.begin();
+std::vector<block_range> without(std::span<const block_range> ranges,
+                                 std::span<const block_range> others) {
+  std::vector<block_range> rest;
+  auto next = others.begin();
   for (block_range r : ranges) {
-    while (next != by.end() && next->last <= r.first) ++next;
-    for (auto cut = next; cut != by.end() && cut->first < r.last; ++cut) {
-      if (r.first < cut->first) d.outside.push_back({r.first, cut->first});
-      d.inside.push_back({std::max(r.first, cut->first), std::min(r.last, cut->last)});
-      r.first = d.inside.back().last;
+    while (next != others.end() && next->last <= r.first) ++next;
+    for (auto cut = next; cut != others.end() && cut->first < r.last; ++cut) {
+      if (r.first < cut->first) rest.push_back({r.first, cut->first});
+      r.first = std::min(r.last, cut->last);
     }
-    if (r.first < r.last) d.outside.push_back(r);
+    if (r.first < r.last) rest.push_back(r);
   }
-  return d;
+  return rest;
 }
 
 }  // namespace ooc::detail

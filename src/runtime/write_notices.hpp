@@ -22,10 +22,8 @@ std::vector<block_range> unpacked_notice(std::span<const std::byte> bytes);
 /// The union: ascending, merged.
 std::vector<block_range> merged(std::vector<block_range> ranges);
 
-struct divided_ranges {
-  std::vector<block_range> inside, outside;
-};
-/// What of `ranges` lies in one of `by`, and what does not.  All ascend, no two overlap.
-divided_ranges divided(std::span<const block_range> ranges, std::span<const block_range> by);
+/// What of `ranges` lies in none of `others`.  Both ascend, no two overlap.
+std::vector<block_range> without(std::span<const block_range> ranges,
+                                 std::span<const block_range> others);
 
 }  // namespace ooc::detail

@@ -76,6 +76,24 @@ TEST_CASE("a sweep is written from its beginning on where two arrays do not fit 
   CHECK(soon([&] { return source.stores > 16; }));
 }
 
+TEST_CASE("a sweep is written from its beginning on where blocks fit, and not with their twins") {
+  runtime rt({.memory = 4_MiB});
+  memory_source source(48, kib64, 2);
+  segment_options o{.name = "a", .block_bytes = kib64, .blocks = 48, .shared = true};
+  bool all_own = false;
+  SECTION("nobody owns a block") {}
+  SECTION("all are this rank's own") { all_own = true; }
+  if (all_own) o.part.own = every_block;
+  segment s(rt.pager(), o, source);
+  for (std::size_t b = 0; b < 24; ++b) words(s)[b * words_per_block] = b + 1;
+  if (all_own) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    CHECK(source.stores == 0);
+  } else {
+    CHECK(soon([&] { return source.stores > 8; }));
+  }
+}
+
 TEST_CASE("what is written to an array that is used at random stays in memory") {
   runtime rt({.memory = 4_MiB});
   memory_source source(256, kib64, 2);
@@ -101,6 +119,19 @@ TEST_CASE(
     same &= source.as<std::uint64_t>()[i] == i * 3;
   CHECK(same);
   CHECK(rt.stats().resident_bytes <= 1_MiB);
+}
+
+TEST_CASE("writing back some blocks tries those again whose write-behind failed") {
+  runtime rt({.memory = 4_MiB});
+  memory_source source(256, kib64, 1);
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 256}, source);
+  source.fail_stores = 3;
+  for (std::size_t b = 0; b < 32; ++b) words(s)[b * words_per_block] = b + 1;
+  REQUIRE(soon([&] { return source.fail_stores <= 0 && source.stores > 8; }));
+  const block_range some{31, 32};
+  CHECK_FALSE(s.writeback({&some, 1}));
+  for (std::size_t b = 0; b < 8; ++b)
+    CHECK(source.as<std::uint64_t>()[b * words_per_block] == b + 1);
 }
 
 TEST_CASE("a block whose write-behind failed is kept and written again") {
