@@ -39,6 +39,7 @@ class session_host {
   /// Why the ticket does not grant `rights` on the file; no failure if it does.
   virtual failure check_ticket(const std::string& ticket, storage::file_id file,
                                std::uint32_t rights) = 0;
+  virtual std::size_t connections() const = 0;
   /// Closes these connections of the client and calls `done` when they are over.
   virtual void fence(const wire::client_id& client, const std::vector<std::uint64_t>& connections,
                      std::function<void()> done) = 0;

@@ -107,6 +107,11 @@ asio::awaitable<void> iod_server::serve(std::shared_ptr<session> s) {
   });
 }
 
+std::size_t iod_server::connections() const {
+  const std::lock_guard lock(mutex_);
+  return sessions_.size();
+}
+
 void iod_server::fence(const wire::client_id& client, const std::vector<std::uint64_t>& connections,
                        std::function<void()> done) {
   std::vector<std::shared_ptr<session>> lost;

@@ -58,6 +58,7 @@ class iod_server final : public session_host {
                        std::uint32_t rights) override {
     return tickets_.check(ticket, file, rights);
   }
+  std::size_t connections() const override;
   void fence(const wire::client_id& client, const std::vector<std::uint64_t>& connections,
              std::function<void()> done) override;
   wire::node_statistics statistics() override;

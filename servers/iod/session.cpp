@@ -41,10 +41,6 @@ std::uint32_t rights_for(frame_kind kind) {
   }
 }
 
-/// Bytes a second.  So little has no more than a small window's bytes on its way through a queue of
-/// 40 ms, and more packets for as many bytes cost the processor of a server that hundreds write to.
-constexpr double slowest_small_window = 0.6e6;
-
 }  // namespace
 
 session::session(session_host& host, std::shared_ptr<wire::stream_socket> socket)
@@ -52,9 +48,7 @@ session::session(session_host& host, std::shared_ptr<wire::stream_socket> socket
       with_(std::make_shared<conversation>(host, socket_)),
       reader_(socket_, wire::handshake_limits),
       writes_(std::make_shared<incoming_writes>(with_, socket_, reader_)),
-      peer_(wire::peer_text(*socket_)) {
-  reader_.limit_window(slowest_small_window);
-}
+      peer_(wire::peer_text(*socket_)) {}
 
 asio::awaitable<std::string> session::run() {
   const auto self = shared_from_this();
@@ -132,6 +126,8 @@ void session::say_busy(std::uint64_t id) {
 asio::awaitable<void> session::serve(const frame_header& h) {
   switch (h.kind) {
     case frame_kind::write:
+      reader_.limit_window(with_->host().connections() <= wire::receive_window::most_at_once);
+      [[fallthrough]];
     case frame_kind::more:
       co_return co_await writes_->receive(h);
     case frame_kind::read:

@@ -49,6 +49,7 @@ class scarce_server final : public iod::session_host {
   failure check_ticket(const std::string& ticket, file_id file, std::uint32_t rights) override {
     return real_.check_ticket(ticket, file, rights);
   }
+  std::size_t connections() const override { return 1; }
   void fence(const wire::client_id&, const std::vector<std::uint64_t>&,
              std::function<void()> done) override {
     done();

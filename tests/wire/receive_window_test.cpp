@@ -50,21 +50,21 @@ constexpr std::size_t ethernet = 1460;
 constexpr receive_window::path near_by{100us, ethernet}, far_off{20ms, ethernet};
 
 TEST_CASE("What comes slowly from nearby needs a small window only", "[wire]") {
-  const receive_window w;
-  CHECK(w.to_be_small(0.8e6, near_by));
-  CHECK_FALSE(w.to_be_small(25e6, near_by));
-}
-
-TEST_CASE("What comes more slowly than is worth it keeps the window that the system gives it",
-          "[wire]") {
-  const receive_window w(0.5e6);
-  CHECK(w.to_be_small(0.6e6, near_by));
-  CHECK_FALSE(w.to_be_small(0.4e6, near_by));
+  CHECK(receive_window::to_be_small(false, 0.8e6, near_by));
+  CHECK_FALSE(receive_window::to_be_small(false, 25e6, near_by));
 }
 
 TEST_CASE("What is far away keeps the window that the system gives it", "[wire]") {
   // 16 KB in each round trip: the window is what makes it slow, or soon would be.
-  CHECK_FALSE(receive_window().to_be_small(0.8e6, far_off));
+  CHECK_FALSE(receive_window::to_be_small(false, 0.8e6, far_off));
+  CHECK_FALSE(receive_window::to_be_small(true, 0.8e6, far_off));
+}
+
+TEST_CASE("A window does not change to and fro at the limit", "[wire]") {
+  const double just_faster = 1.1 * receive_window::slow;
+  CHECK_FALSE(receive_window::to_be_small(false, just_faster, near_by));
+  CHECK(receive_window::to_be_small(true, just_faster, near_by));
+  CHECK_FALSE(receive_window::to_be_small(true, 2.1 * receive_window::slow, near_by));
 }
 
 TEST_CASE("The system is told of a slow connection, and when it is fast again", "[wire]") {
@@ -80,15 +80,21 @@ TEST_CASE("The system is told of a slow connection, and when it is fast again", 
   CHECK(c.limit() >= before);
 }
 
-TEST_CASE("A window does not change to and fro at the limit", "[wire]") {
+TEST_CASE("A small window that is no longer allowed is the system's again", "[wire]") {
   connection c;
+  const int before = c.limit();
   receive_window w;
-  const double just_faster = 1.1 * receive_window::slow;
-  CHECK_FALSE(w.to_be_small(just_faster, near_by));
-  w.follow(c.near.native_handle(), 16 * kib, 20ms);
-  REQUIRE(w.is_small());
-  CHECK(w.to_be_small(just_faster, near_by));
-  CHECK_FALSE(w.to_be_small(2.1 * receive_window::slow, near_by));
+  const int fd = c.near.native_handle();
+  w.allow_small(false);
+  w.follow(fd, 16 * kib, 20ms);
+  CHECK_FALSE(w.is_small());
+  w.allow_small(true);
+  w.follow(fd, 16 * kib, 20ms);
+  CHECK(w.is_small());
+  w.allow_small(false);
+  w.follow(fd, 16 * kib, 20ms);
+  CHECK_FALSE(w.is_small());
+  CHECK(c.limit() >= before);
 }
 
 TEST_CASE("One late piece does not change the window of a fast connection", "[wire]") {

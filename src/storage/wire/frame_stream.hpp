@@ -48,9 +48,12 @@ class frame_reader {
   boost::asio::awaitable<void> skip(std::uint64_t bytes);
 
   void set_limits(const frame_limits& l) noexcept { limits_ = l; }
-  /// From now on the receive window is small where payloads come slowly, but not below `slowest`
-  /// bytes a second: for those to whom many send at the same time.
-  void limit_window(double slowest = 0) noexcept { window_.emplace(slowest); }
+  /// From now on the receive window is small where payloads come slowly, or no longer so: for those
+  /// to whom many send at the same time.
+  void limit_window(bool small = true) noexcept {
+    if (!window_) window_.emplace();
+    window_->allow_small(small);
+  }
   /// Grows with every byte received.  From any thread.
   std::uint64_t received() const noexcept { return received_; }
   /// True while a frame has begun to come and is not complete.  From any thread.

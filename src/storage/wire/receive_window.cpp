@@ -32,8 +32,8 @@ void limit(int socket, std::size_t bytes) noexcept {
 
 }  // namespace
 
-bool receive_window::to_be_small(double rate, const path& p) const noexcept {
-  return rate >= slowest_ && rate < (small_ ? 2 * slow : slow) &&
+bool receive_window::to_be_small(bool was, double rate, const path& p) noexcept {
+  return rate < (was ? 2 * slow : slow) &&
          2 * rate * p.round_trip.count() < static_cast<double>(p.window());
 }
 
@@ -45,10 +45,10 @@ void receive_window::follow(int socket, std::size_t bytes, duration waited) noex
   bytes_ += static_cast<double>(bytes);
   time_ += std::max<seconds>(waited, 1us);
   const double rate = bytes_ / time_.count();
-  if (!small_ && rate >= slow) return;
+  if (!small_ && (rate >= slow || !allowed_)) return;
   const auto p = path_of(socket);
   if (!p) return;
-  const bool wanted = to_be_small(rate, *p);
+  const bool wanted = allowed_ && to_be_small(small_, rate, *p);
   // Also where it is small already: the system's own adaptation widens it.
   if (wanted || small_) limit(socket, wanted ? p->window() : no_limit);
   small_ = wanted;

@@ -20,6 +20,9 @@ class receive_window {
 
   static constexpr std::size_t segments = 16;  ///< of a small window: 23 KB on Ethernet
   static constexpr double slow = 6e6;          ///< bytes a second; from twice that on it is not
+  /// So many small windows fit in the queue of a switch's port, which holds some 512 KB.  More would
+  /// prevent no losses, and mean more packets for as many bytes.
+  static constexpr std::size_t most_at_once = 22;
 
   /// What the system says of the way to the peer.
   struct path {
@@ -28,19 +31,19 @@ class receive_window {
     std::size_t window() const noexcept { return segments * segment; }
   };
 
-  /// `slowest`: bytes a second; what comes more slowly keeps the window that the system gives it.
-  explicit receive_window(double slowest = 0) noexcept : slowest_(slowest) {}
+  /// True where the window is to be small for `rate` bytes a second, and it `was` small or not
+  /// before.  A small window has to hold more than comes in two round trips, so that it is never
+  /// what makes a connection slow.
+  static bool to_be_small(bool was, double rate, const path& p) noexcept;
 
-  /// True where the window is to be small for `rate` bytes a second.  A small window has to hold
-  /// more than comes in two round trips, so that it is never what makes a connection slow.
-  bool to_be_small(double rate, const path& p) const noexcept;
-
+  /// False: from the next bytes on the window is the system's again.
+  void allow_small(bool allowed) noexcept { allowed_ = allowed; }
   /// `bytes` have come to the socket after it was `waited` for them.
   void follow(int socket, std::size_t bytes, duration waited) noexcept;
   bool is_small() const noexcept { return small_; }
 
  private:
-  double slowest_;
+  bool allowed_ = true;
   bool small_ = false;
   double bytes_ = 0;  // that came in the last time_ of waiting
   seconds time_{0};
