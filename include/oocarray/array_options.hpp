@@ -25,8 +25,8 @@ enum class placement : std::uint8_t {
   by_rank,  ///< each rank's part on a node of the rank's own host
 };
 
-/// Whether sync() and sync_halo() look for accesses of two ranks that none of them orders: `.checking =
-/// ooc::check_conflicts`.
+/// Whether sync() and sync_halo() look for accesses of two ranks that none of them orders:
+/// `.checking = ooc::check_conflicts`.
 enum class conflict_checking : std::uint8_t { off, on };
 inline constexpr conflict_checking check_conflicts = conflict_checking::on;
 
