@@ -96,7 +96,7 @@ std::string metad_server::answer(session& s, wire::frame_kind kind, std::string_
       case wire::frame_kind::enlist:
         return enlist(s, body);
       case wire::frame_kind::cluster:
-        return cluster();
+        return cluster(s);
       case wire::frame_kind::stats:
         return statistics();
       case wire::frame_kind::ping:
@@ -149,8 +149,9 @@ std::string metad_server::enlist(session& s, std::string_view body) {
   return reply.SerializeAsString();
 }
 
-std::string metad_server::cluster() const {
+std::string metad_server::cluster(const session& asker) const {
   pb::Cluster reply;
+  reply.set_asker(asker.number());
   reply.set_store_uuid(folder_.store_uuid());
   for (const node_table::state& s : nodes_.states()) {
     pb::NodeState& n = *reply.add_nodes();

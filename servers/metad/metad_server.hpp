@@ -59,7 +59,7 @@ class metad_server final : public session_host {
   boost::asio::awaitable<void> watch();
   std::string call(session& s, std::string_view body);
   std::string enlist(session& s, std::string_view body);
-  std::string cluster() const;
+  std::string cluster(const session& asker) const;
   std::string statistics() const;
 
   boost::asio::io_context& context_;

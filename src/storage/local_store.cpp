@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <random>
+
 #include "storage/local_metadata.hpp"
 #include "storage/local_node.hpp"
 #include "storage/store_folders.hpp"
@@ -44,7 +46,8 @@ std::shared_ptr<store_core> open_local_store(const store_url& url, const store_o
   for (const auto& f : folders) nodes.push_back(open_local_node(f, node));
 
   auto core =
-      std::make_shared<store_core>(local_url(folders), uuid, std::move(metadata), std::move(nodes));
+      std::make_shared<store_core>(local_url(folders), uuid, std::move(metadata), std::move(nodes),
+                                   std::random_device{}());
   core->sweep();
   return core;
 }

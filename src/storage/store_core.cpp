@@ -19,11 +19,13 @@ constexpr std::uint64_t max_size = std::numeric_limits<std::int64_t>::max();
 }  // namespace
 
 store_core::store_core(std::string url, std::string uuid,
-                       std::shared_ptr<metadata_service> metadata, striped_file::nodes nodes)
+                       std::shared_ptr<metadata_service> metadata, striped_file::nodes nodes,
+                       std::uint64_t client)
     : url_(std::move(url)),
       uuid_(std::move(uuid)),
       metadata_(std::move(metadata)),
-      nodes_(std::move(nodes)) {}
+      nodes_(std::move(nodes)),
+      client_(client) {}
 
 opened_file store_core::opened(entry e) const {
   const striping& s = e.striping;
@@ -39,7 +41,7 @@ opened_file store_core::opened(entry e) const {
   shape->fill = e.fill;
   shape->name = e.path;
   shape->ticket = e.ticket;
-  auto file = std::make_shared<const striped_file>(std::move(shape), nodes_);
+  auto file = std::make_shared<const striped_file>(std::move(shape), nodes_, client_);
   return {std::move(e), std::move(file)};
 }
 

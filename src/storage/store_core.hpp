@@ -26,8 +26,9 @@ enum class open_mode { read, read_write };
 
 class store_core {
  public:
+  /// `client`: a number that others who open the store do not have, see first_of_client().
   store_core(std::string url, std::string uuid, std::shared_ptr<metadata_service> metadata,
-             striped_file::nodes nodes);
+             striped_file::nodes nodes, std::uint64_t client = 0);
 
   /// Checks the caller's permission; throws EACCES, ENOENT, EISDIR.
   opened_file open(std::string_view path, open_mode mode);
@@ -79,6 +80,7 @@ class store_core {
   std::string uuid_;
   std::shared_ptr<metadata_service> metadata_;
   striped_file::nodes nodes_;
+  std::uint64_t client_;
 };
 
 }  // namespace ooc::storage

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <memory>
-#include <random>
+#include <numeric>
 #include <semaphore>
 #include <utility>
 
@@ -18,13 +19,6 @@ namespace ooc::storage {
 namespace {
 
 using node_operation = std::function<void(io_service&, std::uint32_t turn, completion)>;
-
-/// Where this process begins among the nodes: processes that begin a step at the same time would
-/// else all send to the same node first, then all to the next one.
-std::size_t first_of_this_process() {
-  static const std::size_t first = std::random_device{}();
-  return first;
-}
 
 /// One operation on the nodes of `turns`, of which a number at a time is under way.
 class scattering : public std::enable_shared_from_this<scattering> {
@@ -47,7 +41,7 @@ class scattering : public std::enable_shared_from_this<scattering> {
   void send_next() {
     const std::size_t i = sent_.fetch_add(1, std::memory_order_relaxed);
     if (i >= turns_.size()) return;
-    const std::uint32_t turn = turns_[(first_of_this_process() + i) % turns_.size()];
+    const std::uint32_t turn = turns_[i];
     const auto& node = all_[(shape_->striping.sn + std::size_t{turn}) % all_.size()];
     try {
       operation_(*node, turn, [self = shared_from_this()](const failure& f) { self->answer(f); });
@@ -71,11 +65,13 @@ class scattering : public std::enable_shared_from_this<scattering> {
   std::atomic<std::size_t> sent_{0};
 };
 
-/// Sends to the nodes of `turns`, `at_once` of them at a time; `done` once when all have answered.
-void scatter(const striped_file::nodes& all, const shape_ptr& shape,
+/// Sends to the nodes of `turns`, `at_once` of them at a time, beginning with the first one of client
+/// `number`; `done` once when all have answered.
+void scatter(const striped_file::nodes& all, const shape_ptr& shape, std::uint64_t number,
              std::vector<std::uint32_t> turns, const char* doing, node_operation operation,
              completion done, std::size_t at_once = std::numeric_limits<std::size_t>::max()) {
   if (turns.empty()) return done({});
+  std::ranges::rotate(turns, turns.begin() + first_of_client(number, turns.size()));
   at_once = std::min(at_once, turns.size());
   std::make_shared<scattering>(all, shape, std::move(turns), doing, std::move(operation),
                                std::move(done))
@@ -139,8 +135,17 @@ failure wait(Start&& start) {
 
 }  // namespace
 
-striped_file::striped_file(shape_ptr shape, nodes all)
-    : shape_(std::move(shape)), all_(std::move(all)) {}
+std::ptrdiff_t first_of_client(std::uint64_t number, std::size_t nodes) {
+  const auto golden = std::llround(0.618034 * static_cast<double>(nodes));
+  // The nearest that has no factor in common with the nodes.
+  long long step = golden;
+  for (long long off = -1; std::gcd(step, nodes) != 1; off = off < 0 ? -off : -off - 1)
+    step = golden + off;
+  return static_cast<std::ptrdiff_t>(number % nodes * static_cast<std::uint64_t>(step) % nodes);
+}
+
+striped_file::striped_file(shape_ptr shape, nodes all, std::uint64_t client)
+    : shape_(std::move(shape)), all_(std::move(all)), client_(client) {}
 
 io_service& striped_file::node(std::uint32_t turn) const {
   return *all_[(shape_->striping.sn + std::uint64_t{turn}) % all_.size()];
@@ -165,7 +170,7 @@ void striped_file::read(request_ptr r, std::byte* memory, completion done) const
   std::vector<std::uint32_t> turns = turns_of(*r, *shape_);
   const std::size_t at_once = read_at_once(turns.size(), r->bytes());
   scatter(
-      all_, shape_, std::move(turns), "reading",
+      all_, shape_, client_, std::move(turns), "reading",
       [shape = shape_, r, memory](io_service& n, std::uint32_t turn, completion answered) {
         n.read(shape, turn, r, memory, std::move(answered));
       },
@@ -175,7 +180,7 @@ void striped_file::read(request_ptr r, std::byte* memory, completion done) const
 void striped_file::write(request_ptr r, const std::byte* memory, completion done) const {
   if (const failure f = past_end(*r, *shape_, "writing")) return done(f);
   scatter(
-      all_, shape_, turns_of(*r, *shape_), "writing",
+      all_, shape_, client_, turns_of(*r, *shape_), "writing",
       [shape = shape_, r, memory](io_service& n, std::uint32_t turn, completion answered) {
         n.write(shape, turn, r, memory, std::move(answered));
       },
@@ -184,7 +189,7 @@ void striped_file::write(request_ptr r, const std::byte* memory, completion done
 
 void striped_file::sync(completion done) const {
   scatter(
-      all_, shape_, turns_with_bytes(*shape_), "syncing",
+      all_, shape_, client_, turns_with_bytes(*shape_), "syncing",
       [shape = shape_](io_service& n, std::uint32_t turn, completion answered) {
         n.sync(shape, turn, std::move(answered));
       },
@@ -208,7 +213,7 @@ failure striped_file::sync() const {
 failure striped_file::create_shares() const {
   return wait([&](completion done) {
     scatter(
-        all_, shape_, turns_with_bytes(*shape_), "making",
+        all_, shape_, client_, turns_with_bytes(*shape_), "making",
         [shape = shape_](io_service& n, std::uint32_t turn, completion answered) {
           n.create(shape, turn, std::move(answered));
         },
@@ -223,7 +228,7 @@ failure striped_file::resize_shares(std::uint64_t old_size) const {
     if (s.share_size(t, old_size) != s.share_size(t, shape_->size)) turns.push_back(t);
   return wait([&](completion done) {
     scatter(
-        all_, shape_, turns, "resizing",
+        all_, shape_, client_, turns, "resizing",
         [shape = shape_, old_size](io_service& n, std::uint32_t turn, completion answered) {
           n.resize(shape, turn, old_size, std::move(answered));
         },
@@ -234,7 +239,7 @@ failure striped_file::resize_shares(std::uint64_t old_size) const {
 failure striped_file::remove_shares() const {
   return wait([&](completion done) {
     scatter(
-        all_, shape_, every_turn(*shape_), "removing",
+        all_, shape_, client_, every_turn(*shape_), "removing",
         [shape = shape_](io_service& n, std::uint32_t, completion answered) {
           // A share that is not there (never made, or swept by another process) is as good as
           // removed.

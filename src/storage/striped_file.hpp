@@ -18,12 +18,19 @@
 
 namespace ooc::storage {
 
+/// The node, of `nodes`, that the client with this number asks first.  Clients that begin a step at
+/// the same time would else all ask the same one, and then all the next.  As many numbers in a row as
+/// there are nodes have one each, and fewer have nodes that lie far apart: multiples of the golden
+/// section.
+std::ptrdiff_t first_of_client(std::uint64_t number, std::size_t nodes);
+
 class striped_file {
  public:
   using nodes = std::vector<std::shared_ptr<io_service>>;
 
   /// `all` are the I/O nodes of the store in order; the file uses `shape->striping.nn` of them.
-  striped_file(shape_ptr shape, nodes all);
+  /// `client`: a number that other clients do not have, see first_of_client().
+  striped_file(shape_ptr shape, nodes all, std::uint64_t client = 0);
 
   /// Only nodes that hold a piece of the request get a message.  A request that reaches past the
   /// end of the file fails with errc::invalid_request before anything is sent.
@@ -54,6 +61,7 @@ class striped_file {
  private:
   shape_ptr shape_;
   nodes all_;
+  std::uint64_t client_;
   /// Once every node has said; nodes do not move while a store is open.
   mutable std::atomic<std::optional<distance>> farthest_{std::nullopt};
 };

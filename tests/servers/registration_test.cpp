@@ -62,6 +62,13 @@ struct announced {
 
 }  // namespace
 
+TEST_CASE("clients have numbers of their own") {
+  cluster servers({.nodes = 1, .keyed = true});
+  const auto one = servers.client(), other = servers.client();
+  CHECK(one->cluster().asker != other->cluster().asker);
+  CHECK(one->cluster().asker == one->cluster().asker);
+}
+
 TEST_CASE("an I/O server registers, and clients learn where it is") {
   cluster servers({.nodes = 2, .keyed = true});
   const auto client = servers.client();

@@ -182,6 +182,32 @@ TEST_CASE("a failure is told with node and file, once, after all nodes have answ
   CHECK_FALSE(f.file->read(request::contiguous(0, 8192), out.data()));
 }
 
+TEST_CASE("as many clients in a row as there are nodes begin at one each") {
+  for (std::size_t nodes = 1; nodes <= 100; ++nodes) {
+    INFO(nodes << " nodes");
+    std::vector<int> clients(nodes);
+    for (std::uint64_t number = 1000; number < 1000 + nodes; ++number)
+      ++clients.at(static_cast<std::size_t>(first_of_client(number, nodes)));
+    CHECK(std::ranges::count(clients, 1) == static_cast<std::ptrdiff_t>(nodes));
+  }
+}
+
+TEST_CASE("fewer clients than nodes begin far apart") {
+  for (const std::size_t nodes : {16, 24, 32, 36}) {
+    for (std::size_t clients = 2; clients <= nodes; ++clients) {
+      INFO(clients << " clients, " << nodes << " nodes");
+      std::vector<std::ptrdiff_t> firsts;
+      for (std::uint64_t number = 0; number < clients; ++number)
+        firsts.push_back(first_of_client(number, nodes));
+      std::ranges::sort(firsts);
+      std::ptrdiff_t widest = firsts.front() + static_cast<std::ptrdiff_t>(nodes) - firsts.back();
+      for (std::size_t i = 1; i < clients; ++i)
+        widest = std::max(widest, firsts[i] - firsts[i - 1]);
+      CHECK(widest * clients <= 3 * nodes);
+    }
+  }
+}
+
 TEST_CASE("a long read from many nodes asks groups of them, a short one all at once") {
   constexpr std::uint32_t count = 40;
   constexpr std::uint64_t stripe = 64 << 10, all = std::uint64_t{count} << 20;
@@ -205,6 +231,25 @@ TEST_CASE("a long read from many nodes asks groups of them, a short one all at o
   };
   read(all, 20);
   read(count * stripe, count);
+}
+
+TEST_CASE("clients ask the nodes from their own first one on") {
+  constexpr std::uint32_t count = 32;
+  constexpr std::uint64_t all = std::uint64_t{count} << 20;
+  memory_file f(count, {0, count, 64 << 10}, all);
+  for (const auto& n : f.nodes) n->hold_reads();
+  std::vector<std::byte> out(all);
+  for (const std::uint64_t client : {0, 1, 31, 77}) {
+    const striped_file mine(f.file->shape_handle(), {f.nodes.begin(), f.nodes.end()}, client);
+    mine.read(std::make_shared<const request>(request::contiguous(0, all)), out.data(),
+              [](const failure& e) { CHECK_FALSE(e); });
+    const auto first = static_cast<std::size_t>(first_of_client(client, count));
+    for (std::size_t i = 0; i < count; ++i) {
+      INFO("client " << client << ", node " << i << " after its first one");
+      CHECK(f.nodes[(first + i) % count]->holds_read() == (i < 16));
+    }
+    for (std::size_t i = 0; i < count; ++i) f.nodes[(first + i) % count]->answer_read();
+  }
 }
 
 TEST_CASE("a long read from many nodes that fail ends once, after all have been asked") {

@@ -3,6 +3,8 @@
 The program behind them is programs/regions.cpp.
 """
 
+import time
+
 from papers.orders import Workers
 from papers.outcome import Spread, paired
 from papers.served import Served
@@ -10,6 +12,7 @@ from papers.served import Served
 MIB = 1 << 20
 
 BARE_PORT = 7300
+START = 0.1  # seconds for orders to reach all clients, who then begin together
 STRIPE = 64 * 1024  # the papers' default
 
 
@@ -54,7 +57,11 @@ class Clients(Workers):
         self.order([f"create {bytes_each * len(self)} {STRIPE}"])
 
     def prepare(self, bytes_each):
-        self._all_regions("prepare", bytes_each)
+        """Connections and data.  One client after the other: what the system measures of a path that is not
+        idle makes it send in small pieces, for minutes."""
+        for i, client in enumerate(self):
+            client.order(f"prepare {i * bytes_each} {bytes_each}")
+            client.answer()
 
     def transfer(self, way, bytes_each):
         """All regions at once; bytes per second from the first client's start to the last one's end.
@@ -63,13 +70,14 @@ class Clients(Workers):
         """
         if way == "read":
             self._all_regions("clear", bytes_each)
-        times = self._all_regions(way, bytes_each)
+        times = self._all_regions(way, bytes_each, time.monotonic() + START)
         if way == "read":
             self._all_regions("check", bytes_each)
         return bytes_each * len(times) / (max(end for _, end in times) - min(begin for begin, _ in times))
 
-    def _all_regions(self, what, bytes_each):
-        return self.order([f"{what} {i * bytes_each} {bytes_each}" for i in range(len(self))])
+    def _all_regions(self, what, bytes_each, *when):
+        return self.order([" ".join(map(str, [what, i * bytes_each, bytes_each, *when]))
+                           for i in range(len(self))])
 
 
 def measure(context, hosts, store, bare, names, bytes_each, rounds):

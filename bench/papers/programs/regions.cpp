@@ -10,17 +10,19 @@
 //     create BYTES SF          the file, all nodes, stripes of SF bytes ("store" only)
 //     prepare OFFSET BYTES     all that comes before a write: opens the file, makes the data
 //     clear OFFSET BYTES       all that comes before a read: room for the data, without them
-//     write OFFSET BYTES       read OFFSET BYTES
+//     write OFFSET BYTES AT    read OFFSET BYTES AT, neither before this time
 //     check OFFSET BYTES       what was read is what a writer of these bytes has written ("store" only)
 //
 // and answers each with "BEGIN END", times of CLOCK_MONOTONIC in seconds, which all processes of a
 // machine share.
+#include <chrono>
 #include <cstdio>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "bare_regions.hpp"
@@ -49,7 +51,17 @@ class store_client {
   void read(const region& r, std::span<std::byte> data) {
     if (open().read_at(r.offset, data) != r.bytes) throw std::runtime_error("the file is too short");
   }
-  void prepare() { open(); }
+  /// Opens the file and asks every node for its first bytes, which makes the connections.  Twice: the
+  /// first answer may have waited for a thread, and the system takes the shortest time that it has
+  /// seen an answer take for the network's.
+  void prepare() {
+    const ooc::striping s = open().striping();
+    std::uint64_t word = 0;
+    for (int time = 0; time < 2; ++time)
+      for (std::uint64_t stripe = 0; stripe < s.nn; ++stripe)
+        read({stripe * s.sf, sizeof word},
+             std::as_writable_bytes(std::span(&word, 1)));
+  }
 
  private:
   ooc::file& open() {
@@ -72,6 +84,14 @@ region parse_region(std::istringstream& in) {
 void require_room(const std::vector<std::uint64_t>& memory, const region& r) {
   if (memory.size() * 8 != r.bytes)
     throw std::runtime_error("prepare comes before write, clear before read");
+}
+
+/// When the transfer begins: at the time that the order gives, so that all clients begin together.
+double begin_at(std::istringstream& in) {
+  double at = 0;
+  if (!(in >> at)) throw std::runtime_error("give the time when to begin");
+  while (now() < at) std::this_thread::sleep_for(std::chrono::duration<double>(at - now()));
+  return now();
 }
 
 /// Serves the lines of standard input; `checked` where what is read was written before.
@@ -102,13 +122,13 @@ void serve(Client& client, bool checked) {
     } else if (what == "write") {
       const region r = parse_region(in);
       require_room(memory, r);
-      begin = now();
+      begin = begin_at(in);
       client.write(r, std::as_bytes(std::span(memory)));
       end = now();
     } else if (what == "read") {
       const region r = parse_region(in);
       require_room(memory, r);
-      begin = now();
+      begin = begin_at(in);
       client.read(r, std::as_writable_bytes(std::span(memory)));
       end = now();
     } else if (what == "check") {

@@ -68,6 +68,7 @@ cluster_info remote_metadata::cluster(std::chrono::milliseconds within) {
       link_->ask(wire::frame_kind::cluster, "cluster information", within));
   cluster_info info;
   info.store_uuid = m.store_uuid();
+  info.asker = m.asker();
   for (const pb::NodeState& n : m.nodes()) {
     node_info& one = info.nodes.emplace_back();
     one.addresses.assign(n.addresses().begin(), n.addresses().end());

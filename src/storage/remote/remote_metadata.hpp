@@ -54,6 +54,7 @@ struct node_info {
 struct cluster_info {
   std::string store_uuid;
   std::vector<node_info> nodes;  ///< all of the store, in order
+  std::uint64_t asker = 0;       ///< the number of the connection that asked: no other one has it
 };
 
 /// What a metadata server says of itself.

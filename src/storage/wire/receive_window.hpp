@@ -18,9 +18,9 @@ class receive_window {
   using duration = std::chrono::steady_clock::duration;
   using seconds = std::chrono::duration<double>;
 
-  static constexpr std::size_t segments = 16;  ///< of a small window: 23 KB on Ethernet
+  static constexpr std::size_t segments = 20;  ///< of a small window: 29 KB on Ethernet
   static constexpr double slow = 6e6;          ///< bytes a second; from twice that on it is not
-  /// So many small windows fit in the queue of a switch's port, which holds some 512 KB.  More would
+  /// So many small windows fit in the queue of a switch's port, which holds some 640 KB.  More would
   /// prevent no losses, and mean more packets for as many bytes.
   static constexpr std::size_t most_at_once = 22;
 
