@@ -51,16 +51,15 @@ class store_client {
   void read(const region& r, std::span<std::byte> data) {
     if (open().read_at(r.offset, data) != r.bytes) throw std::runtime_error("the file is too short");
   }
-  /// Opens the file and asks every node for its first bytes, which makes the connections.  Twice: the
-  /// first answer may have waited for a thread, and the system takes the shortest time that it has
-  /// seen an answer take for the network's.
+  /// Opens the file and asks every node for its first bytes, which makes the connections.  Twice:
+  /// the first answer may have waited for a thread, and the system takes the shortest time that it
+  /// has seen an answer take for the network's.
   void prepare() {
     const ooc::striping s = open().striping();
     std::uint64_t word = 0;
     for (int time = 0; time < 2; ++time)
       for (std::uint64_t stripe = 0; stripe < s.nn; ++stripe)
-        read({stripe * s.sf, sizeof word},
-             std::as_writable_bytes(std::span(&word, 1)));
+        read({stripe * s.sf, sizeof word}, std::as_writable_bytes(std::span(&word, 1)));
   }
 
  private:

@@ -20,8 +20,8 @@ class receive_window {
 
   static constexpr std::size_t segments = 20;  ///< of a small window: 29 KB on Ethernet
   static constexpr double slow = 6e6;          ///< bytes a second; from twice that on it is not
-  /// So many small windows fit in the queue of a switch's port, which holds some 640 KB.  More would
-  /// prevent no losses, and mean more packets for as many bytes.
+  /// So many small windows fit in the queue of a switch's port: some 640 KB, 50 ms of 100 Mbit/s.
+  /// More would prevent no losses, and mean more packets for as many bytes.
   static constexpr std::size_t most_at_once = 22;
 
   /// What the system says of the way to the peer.
