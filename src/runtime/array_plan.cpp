@@ -114,15 +114,20 @@ array_plan plan(const std::string& path, const array_request& r, storage::array_
   return {array_geometry(std::move(g)), std::move(d), asked ? std::max(asked, least_buffers) : 0};
 }
 
-/// As asked for; what was left out is chosen from shape and block.
-striping stripes_of(const array_plan& p, striping asked, std::uint32_t nodes) {
-  if (asked.sf != 0) return asked;
+/// As asked for; what was left out is chosen from shape and block.  All nodes are to be busy with
+/// what is moved at the same time: a block of each rank, or a tile where memory is in tiles.
+striping stripes_of(const array_plan& p, const array_request& r, std::uint32_t nodes) {
+  striping s = r.options.stripes;
+  if (s.sf != 0) return s;
   const array_geometry& g = p.geometry;
+  const bool tiles = r.layout == memory_layout::tiled;
   const bool rows = p.description.tile.empty() && g.rank() > 1;
-  asked.sf = storage::choose_stripe(g.file_bytes(), g.block_bytes(),
-                                    rows ? g.extents().back() * g.element_size() : 0,
-                                    asked.nn ? asked.nn : nodes);
-  return asked;
+  const auto ranks = static_cast<std::uint64_t>(r.options.group ? r.options.group->size() : 1);
+  constexpr double tiles_are_rare = 1.5;  // another program may still read the file by tiles
+  s.sf = storage::choose_stripe(g.file_bytes(), g.block_bytes() * (tiles ? 1 : ranks),
+                                rows ? g.extents().back() * g.element_size() : 0,
+                                s.nn ? s.nn : nodes, tiles ? 1 : tiles_are_rare);
+  return s;
 }
 
 }  // namespace
@@ -144,7 +149,7 @@ array_plan plan_new(const std::string& path, const array_request& r, std::uint64
       d.tile = default_tile(d.extents, d.element_size, wanted_block(path, r, default_block));
   }
   array_plan p = plan(path, r, std::move(d), default_block);
-  p.stripes = stripes_of(p, r.options.stripes, nodes);
+  p.stripes = stripes_of(p, r, nodes);
   return p;
 }
 

@@ -10,7 +10,9 @@ namespace ooc::storage {
 namespace {
 
 constexpr std::uint64_t unit = 4096;
-constexpr std::uint64_t usual = 64 * 1024;
+// A request costs a node and its client as much as moving some 200 KiB.
+constexpr std::uint64_t usual = 256 * 1024;
+constexpr std::uint64_t worth_a_request = 64 * 1024;
 constexpr std::uint64_t largest = 4 * 1024 * 1024;
 
 struct tile_shape {
@@ -51,7 +53,7 @@ double tile_imbalance(std::uint64_t sf, std::uint32_t nodes, std::uint64_t offse
 }
 
 std::uint64_t choose_stripe(std::uint64_t file_bytes, std::uint64_t block_bytes,
-                            std::uint64_t row_bytes, std::uint32_t nodes) {
+                            std::uint64_t row_bytes, std::uint32_t nodes, double tile_slack) {
   if (nodes <= 1) return usual;
   if (block_bytes == 0) block_bytes = std::uint64_t{1} << 20;
   if (file_bytes != 0) block_bytes = std::min(block_bytes, file_bytes);
@@ -61,7 +63,8 @@ std::uint64_t choose_stripe(std::uint64_t file_bytes, std::uint64_t block_bytes,
   // With stripes larger than a node's fair part of a block some nodes get nothing of it; up to
   // twice that may still be the best where rows are a power of two apart, because there stripes of
   // 2^a * odd bytes reach only `odd` nodes.
-  const std::uint64_t fair = block_bytes / nodes / unit * unit;
+  const std::uint64_t reached = std::clamp<std::uint64_t>(block_bytes / worth_a_request, 1, nodes);
+  const std::uint64_t fair = block_bytes / reached / unit * unit;
   if (fair < unit) return unit;
   const std::uint64_t limit = std::min(2 * fair, largest);
 
@@ -88,17 +91,22 @@ std::uint64_t choose_stripe(std::uint64_t file_bytes, std::uint64_t block_bytes,
   std::uint64_t best = unit;
   double best_cost = 1e300;
   for (const std::uint64_t sf : candidates) {
-    // Unevenness of a block at the positions where blocks begin, and of likely tiles.
-    double cost = 0;
+    // Unevenness of a block at the positions where blocks begin, and of likely tiles: 1 where no
+    // node has more than if `reached` nodes had as much each.
+    double cost = 1;
+    const auto count = [&](std::uint64_t offset, const tile_shape& t, std::uint64_t row,
+                           double slack) {
+      cost = std::max(cost, tile_imbalance(sf, nodes, offset, t.height, t.width, row) *
+                                static_cast<double>(reached) / nodes / slack);
+    };
     for (const std::uint64_t first : {0, 1, 3})
-      cost = std::max(cost,
-                      tile_imbalance(sf, nodes, first * block_bytes, 1, block_bytes, block_bytes));
+      count(first * block_bytes, {1, block_bytes}, block_bytes, 1);
     double cut = 0;
     for (const tile_shape& t : tiles)
       for (const std::uint64_t column : {0, 1}) {
         const std::uint64_t offset = column * t.width;
         if (offset + t.width > row_bytes) continue;
-        cost = std::max(cost, tile_imbalance(sf, nodes, offset, t.height, t.width, row_bytes));
+        count(offset, t, row_bytes, tile_slack);
         cut += static_cast<double>(t.width % sf != 0 && sf % t.width != 0) /
                static_cast<double>(2 * tiles.size());
       }

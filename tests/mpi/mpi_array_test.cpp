@@ -80,6 +80,19 @@ TEST_CASE("a rank's part of a small array is of several blocks") {
   CHECK(block_of(all / 4096, mib) == mib);
 }
 
+TEST_CASE("stripes are as large as lets a block of each rank go to all nodes together") {
+  const group_ptr g = all_ranks();
+  runtime rt({.memory = common_store().core()->staging_bytes() + (64 << 20)});
+  constexpr std::uint64_t block = 256 << 10;
+  const vector_of_doubles a(rt, common_store(), "stripes/a", create, {16 * block / sizeof(double)},
+                            {.block = block, .replace = true, .group = g});
+  const std::uint64_t sf = a.stripes().sf;
+  if (g->size() == 1)
+    CHECK(sf == block / common_store().nodes());
+  else  // less than a block where an odd number of them would not be even
+    CHECK((sf > block / 2 && sf <= block));
+}
+
 TEST_CASE("what one rank cannot do fails alike on all, and leaves nothing behind") {
   const group_ptr g = all_ranks();
   const int last = g->size() - 1;

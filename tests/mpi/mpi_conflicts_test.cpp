@@ -44,13 +44,7 @@ struct setting {
 
 template <class Array>
 std::string conflict_of(Array& a) {
-  try {
-    a.sync();
-  } catch (const usage_error& e) {
-    CHECK(e.code() == errc::conflict);
-    return e.what();
-  }
-  return "";
+  return testing::conflict_of([&] { a.sync(); });
 }
 
 }  // namespace

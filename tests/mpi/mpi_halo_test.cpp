@@ -7,6 +7,7 @@
 using namespace ooc;
 using testing::all_ranks;
 using testing::common_store;
+using testing::conflict_of;
 using testing::message_of;
 using group_ptr = std::shared_ptr<process_group>;
 using matrix = ooc_array<double, 2>;
@@ -160,22 +161,6 @@ TEST_CASE("an array without a group has no borders") {
   a.sync_halo();
   CHECK(a.dirty_blocks() == 4);
 }
-
-namespace {
-
-/// Empty where sync_halo() or sync() finds no conflict.
-template <class Sync>
-std::string conflict_of(Sync&& sync) {
-  try {
-    sync();
-  } catch (const usage_error& e) {
-    CHECK(e.code() == errc::conflict);
-    return e.what();
-  }
-  return "";
-}
-
-}  // namespace
 
 TEST_CASE("checking: a row that was written, never shown, and read is a conflict") {
   const group_ptr g = all_ranks();

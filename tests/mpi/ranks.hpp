@@ -8,6 +8,7 @@
 #include <random>
 #include <string>
 
+#include "oocarray/error.hpp"
 #include "oocarray/mpi.hpp"
 #include "oocarray/store.hpp"
 #include "storage/store_core.hpp"
@@ -50,6 +51,18 @@ std::string message_of(F&& f) {
     return e.what();
   }
   FAIL("nothing was thrown");
+  return {};
+}
+
+/// What an array's sync() or sync_halo() says of a conflict; empty where it finds none.
+template <class Sync>
+std::string conflict_of(Sync&& sync) {
+  try {
+    sync();
+  } catch (const usage_error& e) {
+    CHECK(e.code() == errc::conflict);
+    return e.what();
+  }
   return {};
 }
 

@@ -406,7 +406,7 @@ TEST_CASE("a store whose making was cut short is finished or made anew") {
 TEST_CASE("a process killed between create and commit leaves a store that opens clean") {
   temporary_folder t;
   const std::string url = url_of({t / "a", t / "b"});
-  { file::create(store::open(url), "kept", {.size = 100'000}); }
+  { file::create(store::open(url), "kept", {.size = 1'000'000}); }
   const auto shares = [&](const store& s) {
     std::size_t n = 0;
     for (const auto& node : s.core()->nodes()) {
@@ -427,7 +427,7 @@ TEST_CASE("a process killed between create and commit leaves a store that opens 
   };
   child_process child([&] {
     const store s = store::open(url);
-    s.core()->make("half", plain(100'000));
+    s.core()->make("half", plain(1'000'000));
     ::kill(::getpid(), SIGKILL);
     return 0;
   });

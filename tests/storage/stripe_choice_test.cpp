@@ -1,10 +1,11 @@
 #include "storage/stripe_choice.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 using namespace ooc::storage;
 
-TEST_CASE("tiles and blocks load all nodes evenly whatever the length of a row") {
+TEST_CASE("tiles and blocks load nodes evenly whatever the length of a row") {
   for (const std::uint32_t nodes : {2u, 3u, 4u, 5u, 8u, 12u, 16u})
     for (const std::uint64_t columns : {512u, 1000u, 1024u, 3000u, 4096u, 8192u, 10000u, 16384u,
                                         20000u, 32768u, 50000u, 65536u, 131072u, 262144u})
@@ -16,17 +17,19 @@ TEST_CASE("tiles and blocks load all nodes evenly whatever the length of a row")
         INFO(nodes << " nodes, " << columns << " columns, " << side << " squared: sf " << sf);
         REQUIRE(sf % 4096 == 0);
         REQUIRE(sf > 0);
+        // As many nodes as find 64 KiB in a block have as much each.
+        const double reached = std::min<double>(nodes, static_cast<double>(block) / 65536);
         // Measured at positions that the choice did not look at.
         for (const std::uint64_t tile_row : {0u, 3u})
           for (const std::uint64_t tile_column : {0u, 1u, 5u}) {
             const std::uint64_t offset = tile_row * side * row + tile_column * width;
             if ((tile_column + 1) * width > row) continue;
-            // Where a block has less than 64 KiB for each node, no size does better than 1.5.
-            CHECK(tile_imbalance(sf, nodes, offset, side, width, row) <=
+            // Where it has no more for each node, no size does better than 1.5.
+            CHECK(tile_imbalance(sf, nodes, offset, side, width, row) * reached / nodes <=
                   (block / nodes >= 65536 ? 1.35 : 1.5));
           }
         for (const std::uint64_t index : {0u, 1u, 7u})
-          CHECK(tile_imbalance(sf, nodes, index * block, 1, block, block) <= 1.5);
+          CHECK(tile_imbalance(sf, nodes, index * block, 1, block, block) * reached / nodes <= 1.5);
       }
 }
 
@@ -40,6 +43,28 @@ TEST_CASE("a tile touches 4 nodes where 64 KiB stripes touch 4, 2 and 1") {
     const std::uint64_t sf = choose_stripe(columns * row, block, row, 4);
     INFO("sf " << sf);
     CHECK(tile_imbalance(sf, 4, 0, 512, width, row) <= 1.1);
+  }
+}
+
+TEST_CASE("a block goes to no more nodes than find 64 KiB in it, in 256 KiB stripes if it can") {
+  const std::uint64_t file = 64 << 20, KiB = 1024;
+  CHECK(choose_stripe(file, 64 * KiB, 0, 16) >= 64 * KiB);
+  CHECK(choose_stripe(file, 256 * KiB, 0, 16) == 64 * KiB);
+  CHECK(choose_stripe(file, 256 * KiB, 0, 4) == 64 * KiB);
+  CHECK(choose_stripe(file, 1024 * KiB, 0, 4) == 256 * KiB);
+  CHECK(choose_stripe(file, 8192 * KiB, 0, 4) == 256 * KiB);
+}
+
+TEST_CASE("blocks decide where tiles are rare, unless a tile would lie on one node") {
+  const std::uint64_t block = 1 << 20, side = 512, width = side * 4;
+  for (const std::uint64_t row : {5788u, 46340u, 1u << 16})
+    CHECK(choose_stripe(4096 * row, block, row, 4, 1.5) == 256 << 10);
+  for (const std::uint64_t row : {1u << 20, 1u << 21}) {
+    CHECK(tile_imbalance(256 << 10, 4, 0, side, width, row) == 4);
+    const std::uint64_t sf = choose_stripe(4096 * row, block, row, 4, 1.5);
+    INFO("rows of " << row << " bytes: sf " << sf);
+    CHECK(tile_imbalance(sf, 4, 0, side, width, row) <= 1.5);
+    CHECK(tile_imbalance(sf, 4, 0, 1, block, block) <= 1.1);
   }
 }
 

@@ -24,7 +24,7 @@ def run(context):
                 outcome.say(f"**Not on shaped links**: {hosts.why_unshaped}.")
             with Striped(context, hosts, "head", iods) as store, Bare(context, hosts, iods) as bare:
                 outcome.rows += measure(context, hosts, store, bare, clients, REGION * channels,
-                                        rounds=3 if context.small else 5)
+                                        rounds=2 if context.small else 5)
     one = {r["way"]: r for r in outcome.rows if r["channels"] == 1}
     for r in outcome.rows:
         r["gain"] = r["mb_per_s"] / one[r["way"]]["mb_per_s"]

@@ -38,7 +38,10 @@ def run(context):
             with Served(context, hosts, "head", names, direct_io=True) as store:
                 for program in PROGRAMS:
                     for kind in ("strong", "weak"):
-                        _measure(context, outcome, hosts, store, names, program, kind, disk)
+                        if n == 1 and (same := _the_same(outcome.rows, program)):
+                            outcome.rows.append({**same, "program": program, "kind": kind})
+                        else:
+                            _measure(context, outcome, hosts, store, names, program, kind, disk)
     for row in outcome.rows:
         base = next(r for r in outcome.rows
                     if (r["program"], r["kind"], r["nodes"]) == (row["program"], row["kind"], 1))
@@ -65,6 +68,11 @@ def _disk_rate(context, hosts, names):
         rates.append((size << 20) / seconds)
     context.drop(folder)
     return sum(rates)
+
+
+def _the_same(rows, program):
+    """A row of this example on one node, where kind and placement make no difference."""
+    return next((r for r in rows if PROGRAMS[r["program"]][0] == PROGRAMS[program][0]), None)
 
 
 def _measure(context, outcome, hosts, store, names, program, kind, disk):
