@@ -105,7 +105,8 @@ void make_files(const setting& s) {
     const auto make = [&](const char* name, std::uint64_t bytes, std::uint64_t row) {
       ooc::storage::new_file f;
       f.size = bytes;
-      f.striping.sf = ooc::storage::choose_stripe(bytes, tile_bytes, row, s.nodes);
+      f.striping.sf = ooc::storage::choose_stripe(
+          {.file_bytes = bytes, .block_bytes = tile_bytes, .row_bytes = row}, s.nodes);
       if (row != 0) f.array = matrix();
       const opened_file made = store.core()->create(name, f);
       transfer_seconds(*made.file, transfer::write, contiguous_requests(bytes, 4_MiB), m.bytes(),

@@ -27,7 +27,11 @@ striping target_striping(const command_line& line, const storage::array_descript
     block = array.element_size;
     for (const std::uint64_t n : array.tile) block = std::min<std::uint64_t>(block * n, 1_GiB);
   }
-  s.sf = storage::choose_stripe(file_bytes, block, rows ? e.back() * array.element_size : 0, s.nn);
+  s.sf = storage::choose_stripe({.file_bytes = file_bytes,
+                                 .block_bytes = block,
+                                 .row_bytes = rows ? e.back() * array.element_size : 0,
+                                 .tile_slack = storage::tiles_are_rare},
+                                s.nn);
   return s;
 }
 

@@ -122,11 +122,13 @@ striping stripes_of(const array_plan& p, const array_request& r, std::uint32_t n
   const array_geometry& g = p.geometry;
   const bool tiles = r.layout == memory_layout::tiled;
   const bool rows = p.description.tile.empty() && g.rank() > 1;
-  const auto ranks = static_cast<std::uint64_t>(r.options.group ? r.options.group->size() : 1);
-  constexpr double tiles_are_rare = 1.5;  // another program may still read the file by tiles
-  s.sf = storage::choose_stripe(g.file_bytes(), g.block_bytes() * (tiles ? 1 : ranks),
-                                rows ? g.extents().back() * g.element_size() : 0,
-                                s.nn ? s.nn : nodes, tiles ? 1 : tiles_are_rare);
+  const int ranks = r.options.group ? r.options.group->size() : 1;
+  s.sf = storage::choose_stripe({.file_bytes = g.resized(g.max_extent()).file_bytes(),
+                                 .block_bytes = g.block_bytes(),
+                                 .row_bytes = rows ? g.extents().back() * g.element_size() : 0,
+                                 .readers = static_cast<std::uint64_t>(tiles ? 1 : ranks),
+                                 .tile_slack = tiles ? 1 : storage::tiles_are_rare},
+                                s.nn ? s.nn : nodes);
   return s;
 }
 

@@ -18,8 +18,8 @@ file file::create(const store& s, std::string_view path, const file_options& opt
   f.fill = options.fill;
   f.mode = options.mode;
   if (f.striping.sf == 0)
-    f.striping.sf =
-        storage::choose_stripe(options.size, 0, 0, f.striping.nn != 0 ? f.striping.nn : s.nodes());
+    f.striping.sf = storage::choose_stripe({.file_bytes = options.size},
+                                           f.striping.nn != 0 ? f.striping.nn : s.nodes());
   return file(std::make_unique<impl>(s.core(), file_access::read_write, s.core()->create(path, f)));
 }
 

@@ -5,16 +5,27 @@
 
 namespace ooc::storage {
 
-/// A stripe size (sf, bytes, a multiple of 4 KiB) for a file of `file_bytes` on `nodes` nodes such
-/// that what is moved at the same time loads them evenly:
-///   - `block_bytes` that lie together, and
-///   - a 2-d tile of `block_bytes` whose rows lie `row_bytes` apart in the file (0: no rows),
-/// or as many nodes as find 64 KiB in it, since a request for less costs more than it saves.  A tile
-/// that is `tile_slack` times as uneven as a block counts as much: tiles may be rarer than blocks.
-/// Where several sizes are as even, the one that cuts a row into fewest pieces wins, then the one
-/// nearest to 256 KiB.  `block_bytes` may be 0: 1 MiB is assumed.
-std::uint64_t choose_stripe(std::uint64_t file_bytes, std::uint64_t block_bytes,
-                            std::uint64_t row_bytes, std::uint32_t nodes, double tile_slack = 1);
+/// How a file will be used, as far as its creator knows.
+struct stripe_use {
+  std::uint64_t file_bytes = 0;   ///< 0: unknown
+  std::uint64_t block_bytes = 0;  ///< what a reader moves at a time; 0: 1 MiB
+  std::uint64_t row_bytes = 0;    ///< of a matrix in row-major order; 0: no rows
+  std::uint64_t readers = 1;      ///< who move blocks at the same time
+  double tile_slack = 1;          ///< a tile that is so many times as uneven counts as a block
+};
+
+/// The slack of tiles where blocks are the rule.
+inline constexpr double tiles_are_rare = 1.5;
+
+/// A stripe size (sf, bytes, a multiple of 4 KiB) for a file on `nodes` nodes such that what is
+/// moved at the same time loads them evenly:
+///   - a block of each reader, as if these were neighbours, and
+///   - a 2-d tile of as many bytes as a block, whose rows lie `row_bytes` apart in the file.
+/// Where there are less than 64 KiB of it for each node it goes to fewer nodes, since a request
+/// for less costs more than it saves, and the blocks and tiles that come next go to the others.  Of
+/// sizes that are as even, the one that cuts a row into fewest pieces wins, then the one nearest to
+/// 256 KiB.
+std::uint64_t choose_stripe(const stripe_use& use, std::uint32_t nodes);
 
 /// How unevenly a tile of `height` rows of `width` bytes, `row_bytes` apart, whose first byte is at
 /// `offset`, falls on the nodes: bytes on the busiest over the mean.  1 is perfect, `nodes` worst.

@@ -61,6 +61,7 @@ class array_model {
     }
     if (between(g_, 0, 1)) options_.fill = value_of<T>(99);
     if (between(g_, 0, 1)) options_.sparse = true;
+    if (between(g_, 0, 1)) options_.stripes.sf = 4096 * between(g_, 1, 4);
     if (between(g_, 0, 1)) options_.max_extent = extents_[0] + between(g_, 0, extents_[0] + 3);
     plain_.assign(count(), fill());
     // Blocks have at most 3 pages, or those of a tile.

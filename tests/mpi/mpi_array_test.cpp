@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <csetjmp>
 #include <csignal>
+#include <set>
 #include <thread>
 
 #include "array/test_arrays.hpp"
@@ -80,17 +81,20 @@ TEST_CASE("a rank's part of a small array is of several blocks") {
   CHECK(block_of(all / 4096, mib) == mib);
 }
 
-TEST_CASE("stripes are as large as lets a block of each rank go to all nodes together") {
+TEST_CASE("as many blocks as there are ranks go to as many nodes, and are not cut for more") {
   const group_ptr g = all_ranks();
-  runtime rt({.memory = common_store().core()->staging_bytes() + (64 << 20)});
+  const store s = common_store();
+  runtime rt({.memory = s.core()->staging_bytes() + (64 << 20)});
+  const std::size_t ranks = static_cast<std::size_t>(g->size());
   constexpr std::uint64_t block = 256 << 10;
-  const vector_of_doubles a(rt, common_store(), "stripes/a", create, {16 * block / sizeof(double)},
+  const vector_of_doubles a(rt, s, "stripes/a", create, {32 * block / sizeof(double)},
                             {.block = block, .replace = true, .group = g});
-  const std::uint64_t sf = a.stripes().sf;
-  if (g->size() == 1)
-    CHECK(sf == block / common_store().nodes());
-  else  // less than a block where an odd number of them would not be even
-    CHECK((sf > block / 2 && sf <= block));
+  const striping dealt = a.stripes();
+  std::set<std::uint32_t> reached;
+  for (std::uint64_t at = 0; at < ranks * block; at += 4096)
+    reached.insert(dealt.node_of(at, s.nodes()));
+  CHECK(reached.size() >= std::min<std::size_t>(s.nodes(), ranks));
+  CHECK(dealt.sf >= std::min<std::uint64_t>(block / 2, ranks * block / s.nodes()));
 }
 
 TEST_CASE("what one rank cannot do fails alike on all, and leaves nothing behind") {

@@ -46,6 +46,7 @@ class program {
       }
       options_.tile.back() *= std::bit_ceil(std::max<std::size_t>(1, room / 8));
     }
+    if (between(g_, 0, 1) == 0) options_.stripes.sf = 4096 * between(g_, 1, 4);
     if (between(g_, 0, 1) == 0) options_.max_extent = extents_[0] + between(g_, 0, extents_[0] + 3);
     options_.replace = true;
     options_.group = group_;

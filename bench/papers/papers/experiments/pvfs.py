@@ -34,7 +34,7 @@ def _plan(context, link, nodes):
     plan = [(nodes, REGION)]
     if link is FAST_ETHERNET and (not context.small or nodes == 8):
         others, part = ((1, 4, 16, 32), 4) if context.small else ((1, 2, 4, 8, 16, 24, 32), 2)
-        plan += [(n, REGION * min(n, nodes) // n // part) for n in others if n != nodes]
+        plan += [(n, REGION * min(n, nodes) // n // part // MIB * MIB) for n in others if n != nodes]
         plan += [(nodes, 2 * MIB)] + ([] if context.small else [(nodes, 2 * REGION)])
     return plan
 
