@@ -83,14 +83,16 @@ class Clients(Workers):
 def measure(context, hosts, store, bare, names, bytes_each, rounds):
     """Rows for reading and writing `bytes_each` by clients on the hosts `names`, ours and bare in turns.
 
-    Before the rounds the store writes once, which makes the pages of its files.
+    Before the rounds the store writes and reads once, which makes the pages of its files and of its servers'
+    buffers.
     """
     rates = {(way, side): [] for way in ("read", "write") for side in ("store", "bare")}
     with Clients(context, hosts, store, names) as ours, Clients(context, hosts, bare, names) as theirs:
         ours.create(bytes_each)
         for side in (ours, theirs):
             side.prepare(bytes_each)
-        ours.transfer("write", bytes_each)
+        for way in ("write", "read"):
+            ours.transfer(way, bytes_each)
         for _ in range(rounds):
             for way in ("write", "read"):
                 for name, side in (("store", ours), ("bare", theirs)):

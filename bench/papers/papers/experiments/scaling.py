@@ -99,7 +99,8 @@ def _report(context, outcome, counts):
                 f"{LINK.mbit} Mbit/s each way; a rank's budget is {MEMORY}iB. Strong: the same arrays on all "
                 "numbers of nodes; weak: arrays that grow with the nodes. MB/s are those of the loop: bytes of "
                 "the arrays that it went through. Disks: direct reads on all hosts at once. Efficiency: rate "
-                "per node over that of one node. Arrays are striped over all nodes; placed by rank, each "
+                "per node over that of one node, where each program runs once for all its versions. Arrays are "
+                "striped over all nodes; placed by rank, each "
                 "rank's rows lie on its own host's node.")
     outcome.table(
         ["program", "scaling", "nodes", "seconds", "MB/s", "disks, MB/s", "efficiency"],
