@@ -29,7 +29,11 @@ runtime_options small(unsigned read_ahead = 1) {
 }
 
 array_options<double> with(const group_ptr& g, bool owner_computes = false) {
-  return {.block = 4096, .replace = true, .group = g, .owner_computes = owner_computes};
+  return {.block = 4096,
+          .stripes = {.sf = 4096},  // small arrays, and parts of them, on all nodes
+          .replace = true,
+          .group = g,
+          .owner_computes = owner_computes};
 }
 
 /// Whether f() becomes true: bytes are counted when a load has been started, which may be a little

@@ -24,7 +24,12 @@ runtime_options small() {
 }
 
 array_options<int> with(const group_ptr& g) {
-  return {.block = 4096, .fill = -7, .max_extent = 300, .replace = true, .group = g};
+  return {.block = 4096,
+          .stripes = {.sf = 4096},  // small arrays, and parts of them, on all nodes
+          .fill = -7,
+          .max_extent = 300,
+          .replace = true,
+          .group = g};
 }
 
 int number(std::size_t i, std::size_t j, int salt) {
