@@ -19,7 +19,6 @@ striping target_striping(const command_line& line, const storage::array_descript
   s.sn = line.number("sn", 0);
   s.nn = line.number("nn", store_nodes);
   s.sf = line.bytes("sf", 0);
-  if (s.sf != 0) return s;
   const auto& e = array.extents;
   const bool rows = e.size() > 1 && e.back() != 0 && array.tile.empty();
   std::uint64_t block = 2_MiB;
@@ -27,12 +26,12 @@ striping target_striping(const command_line& line, const storage::array_descript
     block = array.element_size;
     for (const std::uint64_t n : array.tile) block = std::min<std::uint64_t>(block * n, 1_GiB);
   }
-  s.sf = storage::choose_stripe({.file_bytes = file_bytes,
-                                 .block_bytes = block,
-                                 .row_bytes = rows ? e.back() * array.element_size : 0,
-                                 .tile_slack = storage::tiles_are_rare},
-                                s.nn);
-  return s;
+  return storage::with_stripe_size(s,
+                                   {.file_bytes = file_bytes,
+                                    .block_bytes = block,
+                                    .row_bytes = rows ? e.back() * array.element_size : 0,
+                                    .by_tiles = false},
+                                   store_nodes);
 }
 
 }  // namespace ooc::tool

@@ -117,19 +117,18 @@ array_plan plan(const std::string& path, const array_request& r, storage::array_
 /// As asked for; what was left out is chosen from shape and block.  All nodes are to be busy with
 /// what is moved at the same time: a block of each rank, or a tile where memory is in tiles.
 striping stripes_of(const array_plan& p, const array_request& r, std::uint32_t nodes) {
-  striping s = r.options.stripes;
-  if (s.sf != 0) return s;
   const array_geometry& g = p.geometry;
   const bool tiles = r.layout == memory_layout::tiled;
   const bool rows = p.description.tile.empty() && g.rank() > 1;
   const int ranks = r.options.group ? r.options.group->size() : 1;
-  s.sf = storage::choose_stripe({.file_bytes = g.resized(g.max_extent()).file_bytes(),
-                                 .block_bytes = g.block_bytes(),
-                                 .row_bytes = rows ? g.extents().back() * g.element_size() : 0,
-                                 .readers = static_cast<std::uint64_t>(tiles ? 1 : ranks),
-                                 .tile_slack = tiles ? 1 : storage::tiles_are_rare},
-                                s.nn ? s.nn : nodes);
-  return s;
+  return storage::with_stripe_size(
+      r.options.stripes,
+      {.file_bytes = g.resized(g.max_extent()).file_bytes(),
+       .block_bytes = g.block_bytes(),
+       .row_bytes = rows ? g.extents().back() * g.element_size() : 0,
+       .readers = static_cast<std::uint64_t>(tiles ? 1 : ranks),
+       .by_tiles = tiles},
+      nodes);
 }
 
 }  // namespace

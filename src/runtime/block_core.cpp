@@ -40,14 +40,12 @@ storage::new_file file_for(const blocking& b, const block_file_options& options,
                            std::uint32_t nodes) {
   storage::new_file f;
   f.size = b.file_bytes();
-  f.striping = options.striping;
-  if (f.striping.sf == 0) {
-    const bool whole_rows = b.factor(0) * b.ne[0] == b.extent(0);
-    f.striping.sf = storage::choose_stripe({.file_bytes = f.size,
-                                            .block_bytes = b.superblock_bytes(),
-                                            .row_bytes = whole_rows ? 0 : b.extent(0) * b.rs},
-                                           f.striping.nn ? f.striping.nn : nodes);
-  }
+  const bool whole_rows = b.factor(0) * b.ne[0] == b.extent(0);
+  f.striping = storage::with_stripe_size(options.striping,
+                                         {.file_bytes = f.size,
+                                          .block_bytes = b.superblock_bytes(),
+                                          .row_bytes = whole_rows ? 0 : b.extent(0) * b.rs},
+                                         nodes);
   f.sparse = options.sparse;
   f.array.element_type = options.element_type;
   f.array.element_size = static_cast<std::uint32_t>(b.rs);

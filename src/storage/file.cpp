@@ -13,13 +13,11 @@ file::~file() = default;
 file file::create(const store& s, std::string_view path, const file_options& options) {
   storage::new_file f;
   f.size = options.size;
-  f.striping = options.striping;
+  f.striping =
+      storage::with_stripe_size(options.striping, {.file_bytes = options.size}, s.nodes());
   f.sparse = options.sparse;
   f.fill = options.fill;
   f.mode = options.mode;
-  if (f.striping.sf == 0)
-    f.striping.sf = storage::choose_stripe({.file_bytes = options.size},
-                                           f.striping.nn != 0 ? f.striping.nn : s.nodes());
   return file(std::make_unique<impl>(s.core(), file_access::read_write, s.core()->create(path, f)));
 }
 

@@ -16,6 +16,7 @@ constexpr std::uint64_t usual = 256 * 1024;
 // two processors, fewer where servers have their own.
 constexpr std::uint64_t a_request = 64 * 1024;
 constexpr std::uint64_t largest = 4 * 1024 * 1024;
+constexpr double slack_of_rare_tiles = 1.5;
 
 struct tile_shape {
   std::uint64_t height, width;
@@ -136,8 +137,8 @@ std::uint64_t choose_stripe(const stripe_use& use, std::uint32_t nodes) {
   // Long stripes save few requests, and let several readers meet on a node for long.
   const std::uint64_t limit = std::min(2 * fair, readers > 1 ? usual : largest);
   // A block is not cut for less than a request is worth; tiles are many pieces anyway.
-  const bool tiles_count = use.row_bytes != 0 && use.tile_slack == 1;
-  const std::uint64_t least = tiles_count ? unit : std::min(fair, a_request);
+  const bool by_tiles = use.by_tiles && use.row_bytes != 0;
+  const std::uint64_t least = by_tiles ? unit : std::min(fair, a_request);
   // Nodes that are not reached are for the blocks that come next.
   const std::uint64_t following = (nodes + reached - 1) / reached;
 
@@ -156,7 +157,7 @@ std::uint64_t choose_stripe(const stripe_use& use, std::uint32_t nodes) {
         if (offset + t.width > row) continue;
         const std::uint64_t below = std::clamp<std::uint64_t>(8192 / t.height, 1, following);
         const double uneven = tile_imbalance(sf, nodes, offset, t.height * below, t.width, row);
-        cost = std::max(cost, uneven / use.tile_slack);
+        cost = std::max(cost, by_tiles ? uneven : uneven / slack_of_rare_tiles);
         cut += static_cast<double>(t.width % sf != 0 && sf % t.width != 0) /
                static_cast<double>(2 * tiles.size());
       }
@@ -170,6 +171,11 @@ std::uint64_t choose_stripe(const stripe_use& use, std::uint32_t nodes) {
     }
   }
   return best;
+}
+
+striping with_stripe_size(striping asked, const stripe_use& use, std::uint32_t store_nodes) {
+  if (asked.sf == 0) asked.sf = choose_stripe(use, asked.nn ? asked.nn : store_nodes);
+  return asked;
 }
 
 }  // namespace ooc::storage

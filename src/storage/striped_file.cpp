@@ -65,13 +65,13 @@ class scattering : public std::enable_shared_from_this<scattering> {
   std::atomic<std::size_t> sent_{0};
 };
 
-/// Sends to the nodes of `turns`, `at_once` of them at a time, beginning with the first one of client
-/// `number`; `done` once when all have answered.
-void scatter(const striped_file::nodes& all, const shape_ptr& shape, std::uint64_t number,
+/// Sends to the nodes of `turns`, `at_once` of them at a time, beginning with the first one of
+/// `client`; `done` once when all have answered.
+void scatter(const striped_file::nodes& all, const shape_ptr& shape, std::uint64_t client,
              std::vector<std::uint32_t> turns, const char* doing, node_operation operation,
              completion done, std::size_t at_once = std::numeric_limits<std::size_t>::max()) {
   if (turns.empty()) return done({});
-  std::ranges::rotate(turns, turns.begin() + first_of_client(number, turns.size()));
+  std::ranges::rotate(turns, turns.begin() + first_of_client(client, turns.size()));
   at_once = std::min(at_once, turns.size());
   std::make_shared<scattering>(all, shape, std::move(turns), doing, std::move(operation),
                                std::move(done))

@@ -79,10 +79,10 @@ TEST_CASE("small tiles one below another lie on several nodes") {
 TEST_CASE("blocks decide where tiles are rare, unless a tile would lie on one node") {
   const std::uint64_t block = 1 << 20, side = 512, width = side * 4;
   for (const std::uint64_t row : {5788u, 46340u, 1u << 16})
-    CHECK(choose_stripe({4096 * row, block, row, 1, tiles_are_rare}, 4) == 256 << 10);
+    CHECK(choose_stripe({4096 * row, block, row, 1, false}, 4) == 256 << 10);
   for (const std::uint64_t row : {1u << 20, 1u << 21}) {
     CHECK(tile_imbalance(256 << 10, 4, 0, side, width, row) == 4);
-    const std::uint64_t sf = choose_stripe({4096 * row, block, row, 1, tiles_are_rare}, 4);
+    const std::uint64_t sf = choose_stripe({4096 * row, block, row, 1, false}, 4);
     INFO("rows of " << row << " bytes: sf " << sf);
     CHECK(tile_imbalance(sf, 4, 0, side, width, row) <= 1.5);
     CHECK(tile_imbalance(sf, 4, 0, 1, block, block) <= 1.1);

@@ -82,7 +82,8 @@ class Groups:
     def limit_disk(self, host, folder, rate):
         """`rate` bytes a second to and from the disk that holds `folder`, each way, for direct I/O.
 
-        Under v1 what goes through the page cache is written by the kernel and not limited.
+        What comes after a pause is not limited at first: 0.1 s worth on what the system takes for a rotating
+        disk.  Under v1 what goes through the page cache is written by the kernel and not limited.
         """
         device = os.stat(folder).st_dev
         disk = f"{os.major(device)}:{os.minor(device)}"
