@@ -17,7 +17,7 @@ enum class access_pattern : std::uint8_t {
   random,      ///< never read ahead
 };
 
-/// How safe data are when writeback() returns.
+/// How safe data are when writeback() or sync() returns.
 enum class durability : std::uint8_t {
   acknowledged,  ///< every I/O node has them; they survive the death of its process
   durable,       ///< on stable storage; they survive the loss of power

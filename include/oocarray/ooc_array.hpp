@@ -276,12 +276,14 @@ class ooc_array {
 
   /// Collective over options.group: writes back on every rank, and then forgets exactly the blocks
   /// that another rank has written to since the last sync(): afterwards every rank sees what all
-  /// have written, and what nobody else has written stays in memory.  Acknowledged, not durable.
+  /// have written, and what nobody else has written stays in memory.  With ooc::durable, what all
+  /// have written is on stable storage as well: each node is asked once, for all ranks.
   /// Throws the same on all ranks: what writeback() throws, usage_error (errc::busy) where a region
-  /// is pinned, (errc::conflict) with options.checking, or (errc::not_together) where a rank calls something else, io_error (ETIMEDOUT,
-  /// ECONNABORTED) where one does not come; what was written is then told by the next sync().  No
-  /// other thread may use the array meanwhile.  Without a group: writeback().
-  void sync() { core().sync(); }
+  /// is pinned, (errc::conflict) with options.checking, or (errc::not_together) where a rank calls
+  /// something else, io_error (ETIMEDOUT, ECONNABORTED) where one does not come; what was written is
+  /// then told by the next sync().  No other thread may use the array meanwhile.  Without a group:
+  /// writeback(d).
+  void sync(durability d = durability::acknowledged) { core().sync(d); }
 
   /// Collective over options.group, for stencils: as sync(), but only for the rows (indices of the
   /// first dimension) within `rows` of a border between parts.  Afterwards every rank sees what all

@@ -31,6 +31,12 @@ call_header::call_header(std::string_view operation, std::string_view call, std:
   std::copy_n(call.data(), std::min(call.size(), text.size() - 1), text.data());
 }
 
+call_header::call_header(std::string_view operation, std::string_view call,
+                         std::span<const std::byte> bytes)
+    : call_header(operation, call, bytes.size()) {
+  if (payload_fits()) std::copy(bytes.begin(), bytes.end(), with.begin());
+}
+
 std::string difference(const std::vector<call_header>& calls) {
   const auto same_as_first = [&](const call_header& c) { return c.same_call(calls.front()); };
   if (std::all_of(calls.begin(), calls.end(), same_as_first)) return {};

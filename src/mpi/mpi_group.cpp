@@ -1,10 +1,12 @@
 // process_group over a duplicated communicator.
 //
 // Every operation begins with a nonblocking all-gather of headers that say what each rank has
-// called; only if all called the same do the data follow.  Waiting is testing and sleeping, so that
+// called, with its data if they are few; only if all called the same do more data follow.  Waiting is testing and sleeping, so that
 // a deadline can end it, and so that ranks that share a processor leave it to those that work.
 // What a nonblocking operation was given stays where it is if the wait is given up: the group keeps
 // it for good, and is of no further use.
+#include <algorithm>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -80,27 +82,32 @@ class group final : public process_group {
   int rank() const noexcept override { return rank_; }
   int size() const noexcept override { return size_; }
 
-  void barrier(std::string_view call) override { meet("barrier", call, 0); }
+  void barrier(std::string_view call) override { meet({"barrier", call, 0}, call); }
 
   bytes broadcast(std::string_view call, std::span<const std::byte> mine, int root) override {
     const bool sends = rank_ == root;
-    const std::uint64_t length =
-        meet("broadcast", call, sends ? mine.size() : 0)[static_cast<std::size_t>(root)].payload;
+    if (!sends) mine = {};
+    const call_header from = meet({"broadcast", call, mine}, call)[static_cast<std::size_t>(root)];
+    const std::uint64_t length = from.payload;
+    if (from.payload_fits()) return payload_of(from);
     bytes& all = kept_->data;
     if (sends)
       all.assign(mine.begin(), mine.end());
     else
       all.resize(length);
-    if (length > 0) {
-      start(MPI_Ibcast(all.data(), counted(length, call), MPI_BYTE, root, data_, new_request()),
-            "MPI_Ibcast");
-      wait(call);
-    }
+    start(MPI_Ibcast(all.data(), counted(length, call), MPI_BYTE, root, data_, new_request()),
+          "MPI_Ibcast");
+    wait(call);
     return std::exchange(all, {});
   }
 
   std::vector<bytes> all_gather(std::string_view call, std::span<const std::byte> mine) override {
-    const std::vector<call_header> calls = meet("all_gather", call, mine.size());
+    const std::vector<call_header> calls = meet({"all_gather", call, mine}, call);
+    std::vector<bytes> parts;
+    if (std::all_of(calls.begin(), calls.end(), [](const auto& c) { return c.payload_fits(); })) {
+      std::transform(calls.begin(), calls.end(), std::back_inserter(parts), payload_of);
+      return parts;
+    }
     transfer& t = *kept_;
     std::uint64_t total = 0;
     t.counts.clear();
@@ -113,14 +120,11 @@ class group final : public process_group {
     counted(total, call);
     t.own.assign(mine.begin(), mine.end());
     t.data.resize(total);
-    if (total > 0) {
-      start(MPI_Iallgatherv(t.own.data(), t.counts[static_cast<std::size_t>(rank_)], MPI_BYTE,
-                            t.data.data(), t.counts.data(), t.places.data(), MPI_BYTE, data_,
-                            new_request()),
-            "MPI_Iallgatherv");
-      wait(call);
-    }
-    std::vector<bytes> parts;
+    start(MPI_Iallgatherv(t.own.data(), t.counts[static_cast<std::size_t>(rank_)], MPI_BYTE,
+                          t.data.data(), t.counts.data(), t.places.data(), MPI_BYTE, data_,
+                          new_request()),
+          "MPI_Iallgatherv");
+    wait(call);
     for (std::size_t i = 0; i < calls.size(); ++i) {
       const std::byte* from = t.data.data() + t.places[i];
       parts.emplace_back(from, from + t.counts[i]);
@@ -131,7 +135,7 @@ class group final : public process_group {
 
   void all_reduce(std::string_view call, std::span<std::uint64_t> values, reduction how) override {
     const std::string shaped = std::string(call) + ", " + std::to_string(values.size()) + " values";
-    meet("all_reduce", shaped, values.size());
+    meet({"all_reduce", shaped, values.size()}, call);
     if (values.empty()) return;
     const MPI_Op op = how == reduction::sum ? MPI_SUM : how == reduction::max ? MPI_MAX : MPI_MIN;
     std::vector<std::uint64_t>& v = kept_->values;
@@ -148,7 +152,7 @@ class group final : public process_group {
                 std::shared_ptr<const void> owner) override {
     for (const auto& to : in) counted(to.size(), call);
     for (const auto& from : out) counted(from.size(), call);
-    meet("exchange", call, 0);
+    meet({"exchange", call, 0}, call);
     kept_->owner = std::move(owner);
     for (int r = 0; r < size_; ++r) {
       const std::span<std::byte> to = in[static_cast<std::size_t>(r)];
@@ -182,6 +186,10 @@ class group final : public process_group {
 
   static constexpr int exchange_tag = 1;
 
+  static bytes payload_of(const call_header& c) {
+    return {c.with.begin(), c.with.begin() + static_cast<std::ptrdiff_t>(c.payload)};
+  }
+
   static int counted(std::uint64_t n, std::string_view call) {
     if (n > std::numeric_limits<int>::max())
       throw usage_error(errc::invalid_request,
@@ -191,14 +199,13 @@ class group final : public process_group {
   }
 
   /// Waits for all ranks; throws where they do not call the same.
-  std::vector<call_header> meet(std::string_view operation, std::string_view call,
-                                std::uint64_t payload) {
+  std::vector<call_header> meet(const call_header& mine, std::string_view call) {
     if (!broken_.empty())
       throw io_error(std::make_error_code(std::errc::connection_aborted),
                      std::string(call) + ": the group failed before: " + broken_);
     ++operations_;
     transfer& t = *kept_;
-    t.own_call = call_header(operation, call, payload);
+    t.own_call = mine;
     t.calls.assign(static_cast<std::size_t>(size_), {});
     start(MPI_Iallgather(&t.own_call, sizeof(call_header), MPI_BYTE, t.calls.data(),
                          sizeof(call_header), MPI_BYTE, data_, new_request()),

@@ -270,7 +270,11 @@ void array_core::writeback(durability d) {
   check_open();
   if (!writable_) return;
   throw_if(segment_->writeback());
-  if (d == durability::acknowledged) return;
+  if (d == durability::durable) make_durable();
+}
+
+/// What was acknowledged, whoever wrote it.
+void array_core::make_durable() {
   failure f = entry_->opened.file->sync();
   if (f) f.what = "array '" + path_ + "' cannot be made durable: " + f.what;
   throw_if(f);

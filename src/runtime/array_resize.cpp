@@ -43,7 +43,7 @@ void array_core::resize(std::size_t first_extent) {
   process_group& group = group_ ? *group_ : only;
   const std::string call = "resize of '" + path_ + "' to " + std::to_string(first_extent);
   group.together(call, [&] { return check_resizable(first_extent), process_group::bytes{}; });
-  sync();
+  sync(durability::acknowledged);
   const array_source::state_ptr old = source_->current();
   const array_geometry& was = old->geometry;
   if (first_extent == was.extents()[0]) return;

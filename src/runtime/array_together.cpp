@@ -177,12 +177,16 @@ void array_core::check_in_part(const index_box& box) const {
 
 // --- sync
 
-void array_core::sync() {
+void array_core::sync(durability d) {
   check_open();
-  if (!group_)
-    writeback(durability::acknowledged);
-  else
-    sync_blocks("sync", std::vector<block_range>{{0, segment_->blocks()}});
+  if (!group_) return writeback(d);
+  const std::string call = d == durability::durable ? "durable sync" : "sync";
+  sync_blocks(call, std::vector<block_range>{{0, segment_->blocks()}});
+  if (d == durability::durable && writable_)
+    group_->together(call + " of '" + path_ + "'", [&] {
+      if (rank() == 0) make_durable();
+      return bytes{};
+    });
 }
 
 void array_core::sync_halo(std::size_t rows) {

@@ -1,4 +1,5 @@
 // Arrays that the ranks use together: making and opening them, parts, sync(), shared blocks.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <csetjmp>
 #include <csignal>
@@ -206,6 +207,39 @@ TEST_CASE("sync forgets what another rank wrote, and nothing else") {
     CHECK(eventually([&] { return rt.stats().bytes_read == expected; }));
     before = expected;
   }
+}
+
+TEST_CASE("a durable sync asks each node once for all ranks, and its failure is everybody's") {
+  const group_ptr g = all_ranks();
+  const testing::faulty_store nodes;
+  runtime rt(small());
+  vector_of_doubles a(rt, nodes.handle, "durable/a", create, {8 * page}, with(g));
+  const auto write_part = [&](double value) {
+    const auto [first, last] = a.local_rows();
+    for (std::size_t i = first; i < last; ++i) a[i] = value;
+  };
+  const auto sees = [&](double value) {
+    const bool all = std::all_of(a.data(), a.data() + a.size(), [&](double x) { return x == value; });
+    g->barrier("seen");  // before anybody writes again
+    return all;
+  };
+  write_part(1);
+  a.sync();
+  CHECK(nodes.calls(storage::io_call::sync) == 0);
+  write_part(2);
+  a.sync(durable);
+  CHECK(nodes.calls(storage::io_call::sync) == (g->rank() == 0 ? nodes.nodes.size() : 0));
+  CHECK(sees(2));
+  nodes.fail({.call = storage::io_call::sync,
+              .times = 1,
+              .error = std::make_error_code(std::errc::io_error)});
+  write_part(3);
+  const std::string text = message_of<io_error>([&] { a.sync(durable); });
+  CHECK_THAT(text, Catch::Contains("'durable/a' cannot be made durable"));
+  if (g->size() > 1) CHECK_THAT(text, Catch::Contains("rank 0: "));
+  nodes.clear();
+  a.sync(durable);
+  CHECK(sees(3));
 }
 
 TEST_CASE("what was evicted earlier in the epoch is told as well") {

@@ -4,7 +4,6 @@
 #include "array/test_arrays.hpp"
 #include "mpi/ranks.hpp"
 #include "oocarray/ooc_array.hpp"
-#include "storage/faulty_io_service.hpp"
 
 using namespace ooc;
 using Catch::Contains;
@@ -158,26 +157,20 @@ TEST_CASE("what keeps one rank from resizing is the same error on all, and the a
 TEST_CASE("a node that cannot grow is the same error on all ranks, and nothing has changed") {
   const group_ptr g = all_ranks();
   runtime rt(small());
-  std::vector<std::shared_ptr<storage::faulty_io_service>> faulty;
-  const store s = testing::with_nodes(common_store(), [&](const auto& node) {
-    return faulty.emplace_back(std::make_shared<storage::faulty_io_service>(node));
-  });
-  matrix a(rt, s, "full/a", create, {20, columns}, with(g));
+  const testing::faulty_store nodes;
+  matrix a(rt, nodes.handle, "full/a", create, {20, columns}, with(g));
   write_part(a, 5);
-  for (const auto& n : faulty)
-    n->add({.call = storage::io_call::resize,
-            .times = 1,
-            .error = std::make_error_code(std::errc::no_space_on_device)});
+  nodes.fail({.call = storage::io_call::resize,
+              .times = 1,
+              .error = std::make_error_code(std::errc::no_space_on_device)});
   const std::string text = message_of<io_error>([&] { a.resize(300); });
   CHECK_THAT(text, Contains("resizing failed") && Contains("No space left"));
   if (g->size() > 1) CHECK_THAT(text, Contains("rank 0: "));
-  for (const auto& n : faulty) n->clear();
+  nodes.clear();
   CHECK(a.extent(0) == 20);
   CHECK(wrong(std::as_const(a), 20, 5) == 0);
   // Only one rank has spoken to the nodes.
-  std::vector<std::uint64_t> calls{0};
-  for (const auto& n : faulty) calls[0] += n->calls(storage::io_call::resize);
-  if (g->rank() != 0) CHECK(calls[0] == 0);
+  if (g->rank() != 0) CHECK(nodes.calls(storage::io_call::resize) == 0);
   a.resize(300);
   CHECK(wrong(std::as_const(a), 20, 5) == 0);
 }

@@ -7,10 +7,12 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "oocarray/error.hpp"
 #include "oocarray/mpi.hpp"
 #include "oocarray/store.hpp"
+#include "storage/faulty_io_service.hpp"
 #include "storage/store_core.hpp"
 
 namespace ooc::testing {
@@ -41,6 +43,26 @@ ooc::store with_nodes(const ooc::store& s, F&& wrapped) {
       std::shared_ptr<storage::metadata_service>(s.core(), &s.core()->metadata()),
       std::move(nodes)));
 }
+
+/// The store of all ranks with nodes that count calls and fail when told to, as this rank sees it.
+struct faulty_store {
+  std::vector<std::shared_ptr<storage::faulty_io_service>> nodes;
+  ooc::store handle = with_nodes(common_store(), [this](const auto& node) {
+    return nodes.emplace_back(std::make_shared<storage::faulty_io_service>(node));
+  });
+
+  void fail(const storage::fault_rule& f) const {
+    for (const auto& n : nodes) n->add(f);
+  }
+  void clear() const {
+    for (const auto& n : nodes) n->clear();
+  }
+  std::uint64_t calls(storage::io_call c) const {
+    std::uint64_t sum = 0;
+    for (const auto& n : nodes) sum += n->calls(c);
+    return sum;
+  }
+};
 
 /// Runs f, which must throw E, and returns its text.
 template <class E, class F>

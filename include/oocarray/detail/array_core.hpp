@@ -105,7 +105,7 @@ class array_core {
   int ranks() const noexcept { return group_ ? group_->size() : 1; }
 
   void writeback(durability d);
-  void sync();
+  void sync(durability d);
   void sync_halo(std::size_t rows);
   /// The elements of the box, row-major and packed; `elements` is the room in memory.
   void read_all(box_view b, std::byte* to, std::size_t elements) const;
@@ -146,6 +146,7 @@ class array_core {
   void check_placement(const array_request& r) const;
   segment_part limit_to_part(const array_geometry& g, const striping& s);
   void check_unpinned(const char* operation) const;
+  void make_durable();
   void check_in_part(const index_box& box) const;
   void note_read(const std::byte* element, std::size_t bytes) const;
   std::vector<block_range> halo_blocks(std::size_t rows) const;
