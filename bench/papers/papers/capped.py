@@ -1,7 +1,7 @@
 """The example programs on ranks of hosts whose memory is capped: ours, and the same on virtual memory.
 
-Ours finds its arrays in a served store with an I/O server on each of the hosts `io`, virtual memory
-in files of this machine's disk.  Either way the data lie on the disk and nowhere else when a run begins, and
+Ours finds its arrays in a served store with an I/O server on each of the hosts `io`, or in an embedded one,
+virtual memory in files of this machine's disk.  Either way the data lie on the disk and nowhere else when a run begins, and
 its time ends when its result is back there: phases `load`, `invert`, `compute` and `store`, as far as a
 program has them.
 """
@@ -22,8 +22,8 @@ VIRTUAL = ("mmap", "anonymous")  # a mapped file; memory that the file is read i
 IOD_MEMORY = 16  # MiB of each I/O server for transfers: it shares its host's cap with a rank
 DISK = 128_000_000  # bytes a second to and from the disk of each host
 WHAT_HOSTS_HAVE = (
-    f"Each host has a disk of {DISK // 1_000_000} MB/s each way and a link as fast as the machine; with ours, the I/O "
-    "servers bypass the page cache, whose memory the ranks need. What is first read or written after a pause goes "
+    f"Each host has a disk of {DISK // 1_000_000} MB/s each way and a link as fast as the machine; ours bypasses the "
+    "page cache, whose memory the ranks need. What is first read or written after a pause goes "
     "past the disk's limit, 0.1 s worth where the system takes the disk for a rotating one, 0.02 s elsewhere: "
     "the smallest rows show processors. Where control groups are v1, so does the kernel's own writing of mapped "
     "files, in the rival's favour.")
@@ -136,22 +136,17 @@ def _create(hosts, argv):
     hosts["head"].run([*argv, "--stage", "create", "--quiet"], stdout=subprocess.DEVNULL, timeout=600)
 
 
-class Ours:
-    """Ranks on the hosts `compute`, I/O servers on the hosts `io`; a host with both has one cap for them."""
+class _OutOfCore:
+    """Ranks of ours on the hosts `compute`, capped at `cap`; what they run on makes `hosts` and `url`."""
 
-    def __init__(self, context, compute, io, cap, budget):
-        self._context, self._compute, self._io, self._cap = context, compute, io, cap
+    def __init__(self, context, compute, cap, budget):
+        self._context, self._compute, self._cap = context, compute, cap
         self._budget = budget
         self._open = ExitStack()
 
     def __enter__(self):
         with ExitStack() as opened:
-            names = list(dict.fromkeys([*self._io, *self._compute]))
-            self.hosts = opened.enter_context(
-                Hosts(["head", *names], unshaped=["head"], cap=self._cap, swap=0,
-                      disk=(self._context.work, DISK)))
-            self._store = opened.enter_context(Served(self._context, self.hosts, "head", self._io, direct_io=True,
-                                                      iod_memory=IOD_MEMORY))
+            self.hosts, self.url = self._make(opened)
             self._open = opened.pop_all()
         return self
 
@@ -169,7 +164,34 @@ class Ours:
         return run_ranks(self.hosts, ranks or self._compute, argv, limit)
 
     def _argv(self, program, options):
-        return [self._context.program("examples/" + program), *options, "--store", self._store.url]
+        return [self._context.program("examples/" + program), *options, "--store", self.url]
+
+    def _hosts(self, names):
+        return Hosts(["head", *names], unshaped=["head"], cap=self._cap, swap=0, disk=(self._context.work, DISK))
+
+
+class Ours(_OutOfCore):
+    """With I/O servers on the hosts `io`; a host with a rank and a server has one cap for them."""
+
+    def __init__(self, context, compute, io, cap, budget):
+        super().__init__(context, compute, cap, budget)
+        self._io = io
+
+    def _make(self, opened):
+        hosts = opened.enter_context(self._hosts(dict.fromkeys([*self._io, *self._compute])))
+        store = opened.enter_context(Served(self._context, hosts, "head", self._io, direct_io=True,
+                                            iod_memory=IOD_MEMORY))
+        return hosts, store.url
+
+
+class Embedded(_OutOfCore):
+    """On a store without servers: a folder for each host on this machine's disk, where virtual memory's files are."""
+
+    def _make(self, opened):
+        folder = self._context.scratch("embedded")
+        opened.callback(self._context.drop, folder)
+        return opened.enter_context(self._hosts(self._compute)), \
+            "local:" + ",".join(str(folder / host) for host in self._compute)
 
 
 class VirtualMemory:
