@@ -19,7 +19,7 @@ ROUNDS = {"small": 3, "paper": 7}
 ROUNDS_OF_GRID = {"small": 2, "paper": 7}
 ITERATIONS = {"small": 3, "paper": 10}
 LIMIT = {"small": 60, "paper": 3600}  # seconds
-PATIENCE = {"small": 20, "paper": 7200}
+PATIENCE = {"small": 14, "paper": 7200}
 SWAP = 2  # times the cap
 SIZES = {"small": {4: (1, 2, 4), 8: (2, 6), 16: (4, 8)},  # thousands, the paper's
          "paper": {4: (1, 2, 3, 4, 5, 6), 8: (1, 2, 3, 4, 5, 6), 16: (1, 2, 3, 4, 5, 6, 8)}}

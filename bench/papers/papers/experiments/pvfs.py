@@ -8,7 +8,7 @@ from papers.regions import MIB, Bare, Striped, measure
 TITLE = "PVFS: concurrent reads and writes on shaped links"
 
 FAST_ETHERNET, FASTER = Link(100), Link(200, burst=256 * 1024)
-NODES = {FAST_ETHERNET: [4, 8, 16, 24, 32], FASTER: [8, 16, 32]}
+NODES = {FAST_ETHERNET: [4, 8, 16, 24, 32], FASTER: [16, 32]}
 REGION = 64 * MIB  # of each client; some seconds at 100 Mbit/s
 ROUNDS = 3
 ROUNDS_WITHOUT_GOAL = 2  # --scale small, where no goal depends on it
@@ -33,7 +33,7 @@ def _plan(context, link, nodes):
     sizes."""
     plan = [(nodes, REGION)]
     if link is FAST_ETHERNET and (not context.small or nodes == 8):
-        others, part = ((1, 4, 16, 32), 4) if context.small else ((1, 2, 4, 8, 16, 24, 32), 2)
+        others, part = ((1, 16, 32), 4) if context.small else ((1, 2, 4, 8, 16, 24, 32), 2)
         plan += [(n, REGION * min(n, nodes) // n // part // MIB * MIB) for n in others if n != nodes]
         plan += [(nodes, 2 * MIB)] + ([] if context.small else [(nodes, 2 * REGION)])
     return plan
