@@ -171,8 +171,7 @@ int out_of_core(const options& o, const examples::ranks& all) {
   };
   return solve<Exact>(&a, &b, o, r, all, [] {}, promise,
                       [&](plate& result) {
-                        result.sync();
-                        if (o.durable) result.writeback(ooc::durable);
+                        result.sync(o.durable ? ooc::durable : ooc::durability::acknowledged);
                       });
 }
 

@@ -32,9 +32,9 @@ call_header::call_header(std::string_view operation, std::string_view call, std:
 }
 
 call_header::call_header(std::string_view operation, std::string_view call,
-                         std::span<const std::byte> bytes)
-    : call_header(operation, call, bytes.size()) {
-  if (payload_fits()) std::copy(bytes.begin(), bytes.end(), with.begin());
+                         std::span<const std::byte> brought)
+    : call_header(operation, call, brought.size()) {
+  if (payload_fits()) std::copy(brought.begin(), brought.end(), bytes.begin());
 }
 
 std::string difference(const std::vector<call_header>& calls) {

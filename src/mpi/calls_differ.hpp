@@ -18,16 +18,17 @@ std::string list_of_ranks(const std::vector<int>& ranks);
 
 /// One rank's call: fixed size, sent as bytes between processes of one program.
 struct call_header {
-  std::uint64_t hash = 0;           ///< of the whole text
-  std::uint64_t payload = 0;        ///< bytes or (all_reduce) values that the rank brings
-  std::array<char, 240> text{};     ///< begin of the text, NUL-terminated
-  std::array<std::byte, 256> with{};///< the payload, where it is bytes and no more than these
+  std::uint64_t hash = 0;              ///< of the whole text
+  std::uint64_t payload = 0;           ///< bytes or (all_reduce) values that the rank brings
+  std::array<char, 240> text{};        ///< begin of the text, NUL-terminated
+  std::array<std::byte, 256> bytes{};  ///< the payload, where it is bytes and no more than these
 
   call_header() = default;
   call_header(std::string_view operation, std::string_view call, std::uint64_t payload);
   /// With its payload, if that fits.
-  call_header(std::string_view operation, std::string_view call, std::span<const std::byte> payload);
-  bool payload_fits() const noexcept { return payload <= with.size(); }
+  call_header(std::string_view operation, std::string_view call,
+              std::span<const std::byte> brought);
+  bool payload_fits() const noexcept { return payload <= bytes.size(); }
   bool same_call(const call_header& o) const noexcept { return hash == o.hash; }
 };
 static_assert(std::is_trivially_copyable_v<call_header> && sizeof(call_header) == 512);

@@ -1,8 +1,9 @@
 // process_group over a duplicated communicator.
 //
 // Every operation begins with a nonblocking all-gather of headers that say what each rank has
-// called, with its data if they are few; only if all called the same do more data follow.  Waiting is testing and sleeping, so that
-// a deadline can end it, and so that ranks that share a processor leave it to those that work.
+// called, with its data if they are few; only if all called the same do more data follow.
+// Waiting is testing and sleeping, so that a deadline can end it, and so that ranks that share a
+// processor leave it to those that work.
 // What a nonblocking operation was given stays where it is if the wait is given up: the group keeps
 // it for good, and is of no further use.
 #include <algorithm>
@@ -187,7 +188,7 @@ class group final : public process_group {
   static constexpr int exchange_tag = 1;
 
   static bytes payload_of(const call_header& c) {
-    return {c.with.begin(), c.with.begin() + static_cast<std::ptrdiff_t>(c.payload)};
+    return {c.bytes.begin(), c.bytes.begin() + static_cast<std::ptrdiff_t>(c.payload)};
   }
 
   static int counted(std::uint64_t n, std::string_view call) {

@@ -1,9 +1,9 @@
 """The example programs on ranks of hosts whose memory is capped: ours, and the same on virtual memory.
 
 Ours finds its arrays in a served store with an I/O server on each of the hosts `io`, or in an embedded one,
-virtual memory in files of this machine's disk.  Either way the data lie on the disk and nowhere else when a run begins, and
-its time ends when its result is back there: phases `load`, `invert`, `compute` and `store`, as far as a
-program has them.
+virtual memory in files of this machine's disk.  Either way the data lie on the disk and nowhere else when a
+run begins, and its time ends when its result is back there: phases `load`, `invert`, `compute` and `store`,
+as far as a program has them.
 """
 
 import json
@@ -23,10 +23,9 @@ IOD_MEMORY = 16  # MiB of each I/O server for transfers: it shares its host's ca
 DISK = 128_000_000  # bytes a second to and from the disk of each host
 WHAT_HOSTS_HAVE = (
     f"Each host has a disk of {DISK // 1_000_000} MB/s each way and a link as fast as the machine; ours bypasses the "
-    "page cache, whose memory the ranks need. What is first read or written after a pause goes "
-    "past the disk's limit, 0.1 s worth where the system takes the disk for a rotating one, 0.02 s elsewhere: "
-    "the smallest rows show processors. Where control groups are v1, so does the kernel's own writing of mapped "
-    "files, in the rival's favour.")
+    "page cache, whose memory the ranks need. What is first read or written after a pause goes past the disk's "
+    "limit, 0.1 s worth where the system takes the disk for a rotating one, 0.02 s elsewhere: the smallest rows show "
+    "processors. Where control groups are v1, so does the kernel's own writing of mapped files, in the rival's favour.")
 TIMED = ("load", "invert", "compute", "store")
 
 
@@ -137,7 +136,7 @@ def _create(hosts, argv):
 
 
 class _OutOfCore:
-    """Ranks of ours on the hosts `compute`, capped at `cap`; what they run on makes `hosts` and `url`."""
+    """Ranks of ours on the hosts `compute`; a subclass makes the hosts, each capped at `cap`, and the store."""
 
     def __init__(self, context, compute, cap, budget):
         self._context, self._compute, self._cap = context, compute, cap
@@ -185,13 +184,13 @@ class Ours(_OutOfCore):
 
 
 class Embedded(_OutOfCore):
-    """On a store without servers: a folder for each host on this machine's disk, where virtual memory's files are."""
+    """On a store without servers: a folder for each host, on the disk where virtual memory's files are."""
 
     def _make(self, opened):
         folder = self._context.scratch("embedded")
         opened.callback(self._context.drop, folder)
-        return opened.enter_context(self._hosts(self._compute)), \
-            "local:" + ",".join(str(folder / host) for host in self._compute)
+        url = "local:" + ",".join(str(folder / host) for host in self._compute)
+        return opened.enter_context(self._hosts(self._compute)), url
 
 
 class VirtualMemory:

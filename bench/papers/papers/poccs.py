@@ -100,9 +100,10 @@ def _report(context, outcome, table, rows, swap, peak):
     outcome.say(
         f"{table.what} {HOSTS} ranks on {HOSTS} hosts, each capped at {cap // MIB} MiB with the I/O server and "
         f"the page cache in it; a budget of {budget(cap) // MIB} MiB for our runtime. Rows are the paper's as "
-        f"fractions of the memory of all hosts. `ours`: an I/O server on each host; `embedded`: the same without servers, "
-        f"on one folder for each host of the disk where the rivals have their files. Each run begins with the data on the disk and all caches "
-        f"empty and ends when the result is on the disk: time of `load` (anonymous memory), `compute` and `store`. "
+        f"fractions of the memory of all hosts. `ours`: an I/O server on each host; `embedded`: the same without "
+        f"servers, in a folder for each host on the disk where the rivals have their files. Each run begins with the "
+        f"data on the disk and all caches empty and ends when the result is on the disk: time of `load` (anonymous "
+        f"memory), `compute` and `store`. "
         f"`mmap`: mapped files; `anonymous`: memory into which the files are read, with swap of {SWAP} "
         f"times the cap on each host; `killed`: for lack of memory. The fullest host had "
         f"{peak // MIB} MiB with ours. {WHAT_HOSTS_HAVE}")
