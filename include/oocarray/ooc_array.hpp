@@ -287,10 +287,11 @@ class ooc_array {
 
   /// Collective over options.group, for stencils: as sync(), but only for the rows (indices of the
   /// first dimension) within `rows` of a border between parts.  Afterwards every rank sees what all
-  /// have written there, in whole blocks.  What was written elsewhere stays in memory, modified, while
-  /// there is room, and others may count on it only after the next sync(): so what fits in memory is
-  /// not written in every iteration.  All ranks pass the same `rows`.  Throws what sync() throws.
-  /// Without a group there are no borders, and nothing is done.
+  /// have written there, in whole blocks, and the rows before its own, with which a sweep begins, are
+  /// being loaded.  What was written elsewhere stays in memory, modified, while there is room, and
+  /// others may count on it only after the next sync(): so what fits in memory is not written in
+  /// every iteration.  All ranks pass the same `rows`.  Throws what sync() throws.  Without a group
+  /// there are no borders, and nothing is done.
   void sync_halo(std::size_t rows = 1) { core().sync_halo(rows); }
 
   /// Collective over options.group: each rank reads (writes) a box of its own, or an empty one, from

@@ -270,15 +270,16 @@ void array_core::writeback(durability d) {
   check_open();
   if (!writable_) return;
   throw_if(segment_->writeback());
-  if (d == durability::durable) make_durable();
+  if (d == durability::acknowledged) return;
+  make_data_durable();
+  store_.core()->metadata().sync();  // the file's entry with it
 }
 
-/// What was acknowledged, whoever wrote it.
-void array_core::make_durable() {
+/// What nodes have acknowledged, whoever wrote it.
+void array_core::make_data_durable() {
   failure f = entry_->opened.file->sync();
   if (f) f.what = "array '" + path_ + "' cannot be made durable: " + f.what;
   throw_if(f);
-  store_.core()->metadata().sync();  // the file's entry with it
 }
 
 void array_core::invalidate(bool discard) {

@@ -55,6 +55,15 @@ std::string call_text(const std::string& path, const array_request& r) {
   return t;
 }
 
+/// Rows first <= i < last.
+index_box whole_rows(const array_geometry& g, std::uint64_t first, std::uint64_t last) {
+  index_box b;
+  std::copy(g.extents().begin(), g.extents().end(), b.upper.begin());
+  b.lower[0] = first;
+  b.upper[0] = last;
+  return b;
+}
+
 using node_list = std::vector<std::uint64_t>;
 
 node_list near_nodes(const storage::store_core& core) {
@@ -184,29 +193,35 @@ void array_core::sync(durability d) {
   sync_blocks(call, std::vector<block_range>{{0, segment_->blocks()}});
   if (d == durability::durable && writable_)
     group_->together(call + " of '" + path_ + "'", [&] {
-      if (rank() == 0) make_durable();
+      if (rank() == 0) make_data_durable();
+      if (rank() == ranks() - 1) store_.core()->metadata().sync();
       return bytes{};
     });
 }
 
 void array_core::sync_halo(std::size_t rows) {
   check_open();
-  if (group_) sync_blocks("sync_halo(" + std::to_string(rows) + ")", halo_blocks(rows));
+  if (!group_) return;
+  sync_blocks("sync_halo(" + std::to_string(rows) + ")", halo_blocks(rows));
+  // The next sweep begins with the rows before its part, which another rank has just written.
+  const auto [first, last] = rows_of(rank());
+  if (first == last) return;
+  const std::uint64_t before = std::min<std::uint64_t>(rows, first);
+  const array_geometry& g = source_->current()->geometry;
+  segment_->prefetch(g.blocks_of(whole_rows(g, first - before, first)));
 }
 
 /// The blocks that hold rows within `rows` of a border between parts: the same on all ranks.
 std::vector<block_range> array_core::halo_blocks(std::size_t rows) const {
   const array_geometry& g = source_->current()->geometry;
-  index_box near;  // of one border
-  std::copy(g.extents().begin(), g.extents().end(), near.upper.begin());
   const std::uint64_t end = g.extents()[0];
   std::vector<block_range> all;
   for (int r = 0; r < ranks(); ++r) {
     const auto [first, last] = rows_of(r);
     if (first == 0 || first == last) continue;
-    near.lower[0] = first - std::min<std::uint64_t>(rows, first);
-    near.upper[0] = first + std::min<std::uint64_t>(rows, end - first);
-    const std::vector<block_range> blocks = g.blocks_of(near);
+    const std::vector<block_range> blocks =
+        g.blocks_of(whole_rows(g, first - std::min<std::uint64_t>(rows, first),
+                               first + std::min<std::uint64_t>(rows, end - first)));
     all.insert(all.end(), blocks.begin(), blocks.end());
   }
   return merged(std::move(all));

@@ -14,6 +14,7 @@
 using namespace ooc;
 using testing::all_ranks;
 using testing::common_store;
+using testing::eventually;
 using testing::message_of;
 using group_ptr = std::shared_ptr<process_group>;
 using vector_of_doubles = ooc_array<double, 1>;
@@ -35,18 +36,6 @@ array_options<double> with(const group_ptr& g, bool owner_computes = false) {
           .replace = true,
           .group = g,
           .owner_computes = owner_computes};
-}
-
-/// Whether f() becomes true: bytes are counted when a load has been started, which may be a little
-/// after it has ended.
-template <class F>
-bool eventually(F&& f) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (!f()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::yield();
-  }
-  return true;
 }
 
 }  // namespace

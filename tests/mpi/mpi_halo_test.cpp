@@ -8,6 +8,7 @@ using namespace ooc;
 using testing::all_ranks;
 using testing::common_store;
 using testing::conflict_of;
+using testing::eventually;
 using testing::message_of;
 using group_ptr = std::shared_ptr<process_group>;
 using matrix = ooc_array<double, 2>;
@@ -71,6 +72,28 @@ TEST_CASE("sync_halo shows the rows beside the borders, and the others stay modi
     a.sync();
     CHECK(a.dirty_blocks() == 0);
     CHECK(wrong_rows(a, 0, rows, 4000) == 0);
+  }
+}
+
+TEST_CASE("sync_halo loads the rows with which the next sweep begins, and no others") {
+  const group_ptr g = all_ranks();
+  const store s = common_store();
+  runtime_options o = small();
+  o.read_ahead = 1;  // none
+  runtime rt(o);
+  matrix a(rt, s, "ahead/a", create, {8 * static_cast<std::size_t>(g->size()), page}, with(g));
+  const auto [first, last] = a.local_rows();
+  write_part(a, 1000);
+  a.sync();
+  for (const std::size_t width : {1u, 2u}) {
+    write_part(a, 2000.0 + static_cast<double>(width));
+    const std::uint64_t before = rt.stats().bytes_read;
+    a.sync_halo(width);
+    const std::size_t rows = std::min(first, width);
+    CHECK(eventually([&] { return rt.stats().bytes_read - before >= rows * 4096; }));
+    CHECK(wrong_rows(a, first - rows, last, 2000.0 + static_cast<double>(width)) == 0);
+    CHECK(rt.stats().bytes_read - before == rows * 4096);
+    MPI_Barrier(MPI_COMM_WORLD);  // nobody writes what others are about to read
   }
 }
 

@@ -146,7 +146,7 @@ class array_core {
   void check_placement(const array_request& r) const;
   segment_part limit_to_part(const array_geometry& g, const striping& s);
   void check_unpinned(const char* operation) const;
-  void make_durable();
+  void make_data_durable();
   void check_in_part(const index_box& box) const;
   void note_read(const std::byte* element, std::size_t bytes) const;
   std::vector<block_range> halo_blocks(std::size_t rows) const;
