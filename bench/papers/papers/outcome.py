@@ -53,7 +53,8 @@ def figure(x):
         return "–"
     if isinstance(x, str):
         return x
-    return f"{x:.0f}" if abs(x) >= 100 else f"{x:.1f}" if abs(x) >= 10 else f"{x:.2f}"
+    digits = 0 if abs(x) >= 100 else 1 if abs(x) >= 10 else 3 if 0 < abs(x) < 0.1 else 2
+    return f"{x:.{digits}f}"
 
 
 def paired(ours, theirs):
