@@ -19,7 +19,7 @@ def options():
         epilog="experiments: " + ", ".join(EXPERIMENTS))
     parser.add_argument("experiment", nargs="*", metavar="EXPERIMENT", help="otherwise all")
     parser.add_argument("--scale", choices=["small", "paper"], default="small",
-                        help="small: some 37 minutes for all on 2 processors (default); paper: the "
+                        help="small: some 36 minutes for all on 2 processors (default); paper: the "
                              "papers' own sizes and numbers of runs, some hours")
     parser.add_argument("--out", default="papers-results", metavar="DIR",
                         help="where CSV files, plots and report.md go (default: papers-results)")
