@@ -277,7 +277,9 @@ class ooc_array {
   /// Collective over options.group: writes back on every rank, and then forgets exactly the blocks
   /// that another rank has written to since the last sync(): afterwards every rank sees what all
   /// have written, and what nobody else has written stays in memory.  With ooc::durable, what all
-  /// have written is on stable storage as well: each node is asked once, for all ranks.
+  /// have written is on stable storage as well: each node is asked once, for all ranks, and has to be
+  /// done within the group's deadline.  Where that fails, everybody sees what was written, and a later
+  /// call tries again; where ranks conflict, nothing is made durable.
   /// Throws the same on all ranks: what writeback() throws, usage_error (errc::busy) where a region
   /// is pinned, (errc::conflict) with options.checking, or (errc::not_together) where a rank calls
   /// something else, io_error (ETIMEDOUT, ECONNABORTED) where one does not come; what was written is

@@ -189,26 +189,30 @@ void array_core::check_in_part(const index_box& box) const {
 void array_core::sync(durability d) {
   check_open();
   if (!group_) return writeback(d);
-  const std::string call = d == durability::durable ? "durable sync" : "sync";
-  sync_blocks(call, std::vector<block_range>{{0, segment_->blocks()}});
-  if (d == durability::durable && writable_)
-    group_->together(call + " of '" + path_ + "'", [&] {
-      if (rank() == 0) make_data_durable();
-      if (rank() == ranks() - 1) store_.core()->metadata().sync();
-      return bytes{};
-    });
+  const bool durable = d == durability::durable;
+  const std::string call = durable ? "durable sync" : "sync";
+  const std::vector<bytes> notices =
+      exchange_writes(call, std::vector<block_range>{{0, segment_->blocks()}});
+  if (!durable || !writable_) return take_in(call, notices);
+  group_->together("making '" + path_ + "' durable", [&] {
+    take_in(call, notices);  // here, as it may fail on one rank, and the others must not wait for it
+    if (rank() == 0) make_data_durable();
+    if (rank() == ranks() - 1) store_.core()->metadata().sync();
+    return bytes{};
+  });
 }
 
 void array_core::sync_halo(std::size_t rows) {
   check_open();
   if (!group_) return;
-  sync_blocks("sync_halo(" + std::to_string(rows) + ")", halo_blocks(rows));
+  const std::string call = "sync_halo(" + std::to_string(rows) + ")";
+  take_in(call, exchange_writes(call, halo_blocks(rows)));
   // The next sweep begins with the rows before its part, which another rank has just written.
   const auto [first, last] = rows_of(rank());
   if (first == last) return;
   const std::uint64_t before = std::min<std::uint64_t>(rows, first);
   const array_geometry& g = source_->current()->geometry;
-  segment_->prefetch(g.blocks_of(whole_rows(g, first - before, first)));
+  segment_->fetch_before_sweep(g.blocks_of(whole_rows(g, first - before, first)));
 }
 
 /// The blocks that hold rows within `rows` of a border between parts: the same on all ranks.
@@ -228,7 +232,7 @@ std::vector<block_range> array_core::halo_blocks(std::size_t rows) const {
 }
 
 // One exchange is barrier, notice and outcome in one: when it has ended, every rank has written
-// back `which`, and everybody knows what of it the others wrote.  What is loaded from then on is
+// back `which`, and everybody knows what of it the others wrote: the notices.  What is loaded from then on is
 // current; what was loaded before, or is on its way, is dropped where another rank has written.  If
 // the exchange fails, the blocks that were written, and the checking mode's accesses, stay on record
 // for the next.
@@ -236,7 +240,8 @@ std::vector<block_range> array_core::halo_blocks(std::size_t rows) const {
 // The checking mode writes back and forgets every block.  What was read before the exchange comes
 // before all that is written after it; what was written outside `which` is shown to nobody, and stays
 // on record.
-void array_core::sync_blocks(const std::string& call, std::span<const block_range> which) {
+std::vector<bytes> array_core::exchange_writes(const std::string& call,
+                                               std::span<const block_range> which) {
   std::vector<block_range> written;
   accesses noted;
   std::vector<bytes> notices;
@@ -260,6 +265,10 @@ void array_core::sync_blocks(const std::string& call, std::span<const block_rang
     throw;
   }
   if (log_) log_->put_back({noted.written.outside(which, segment_->block_bytes()), {}, {}});
+  return notices;
+}
+
+void array_core::take_in(const std::string& call, const std::vector<bytes>& notices) {
   forget_others_writes(call, notices);
   if (log_) report_conflicts(notices);
 }

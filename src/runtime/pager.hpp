@@ -45,6 +45,7 @@ class pager {
                                   bool discard);
   void mark_dirty_as_written(segment_state& s);
   void prefetch(segment_state& s, std::span<const block_range> which);
+  void fetch_before_sweep(segment_state& s, std::span<const block_range> which);
   void advise(segment_state& s, access_pattern p);
   void set_part(segment_state& s, const segment_part& part);
   void promise(segment_state& s, std::span<const block_range> which);

@@ -48,6 +48,21 @@ void pager::fetch_ahead(lock_type& l, const event& e) {
   }
 }
 
+void pager::fetch_before_sweep(segment_state& s, std::span<const block_range> which) {
+  std::uint64_t left = 0;
+  {
+    guarded_lock g(memory_.mutex());
+    if (s.streams.pattern() != access_pattern::random) left = ahead_limit(s);
+  }
+  std::vector<block_range> nearest;
+  for (auto r = which.rbegin(); r != which.rend() && left > 0; ++r) {
+    const std::uint64_t n = std::min<std::uint64_t>(left, r->last - r->first);
+    nearest.push_back({r->last - n, r->last});
+    left -= n;
+  }
+  prefetch(s, nearest);
+}
+
 // Starts to load blocks that nobody waits for, those that come whole with one request; false where
 // no frame is to be had.
 bool pager::fetch(lock_type& l, segment_state& s, std::span<const block_index> which) {

@@ -137,6 +137,9 @@ void segment::note_written(std::span<const block_range> which) {
 void segment::prefetch(std::span<const block_range> which) {
   pager_.prefetch(*state_, which);
 }
+void segment::fetch_before_sweep(std::span<const block_range> which) {
+  pager_.fetch_before_sweep(*state_, which);
+}
 void segment::advise(access_pattern p) {
   pager_.advise(*state_, p);
 }

@@ -87,6 +87,9 @@ class segment {
   /// Starts reading the blocks that are not in memory, as far as frames are to be had without
   /// waiting, in the order given.
   void prefetch(std::span<const block_range> which);
+  /// The same for the last of these blocks, no more than may be read ahead of a sweep, and none where
+  /// the program has turned that off.
+  void fetch_before_sweep(std::span<const block_range> which);
   void advise(access_pattern pattern);
 
   /// Loads the blocks and keeps them mapped, readable or writable, until unpin() with the same

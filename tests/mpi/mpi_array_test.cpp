@@ -202,7 +202,7 @@ TEST_CASE("a durable sync asks each node once for all ranks, and its failure is 
   const group_ptr g = all_ranks();
   const testing::faulty_store nodes;
   runtime rt(small());
-  vector_of_doubles a(rt, nodes.handle, "durable/a", create, {8 * page}, with(g));
+  vector_of_doubles a(rt, nodes.handle, "durable/a", create, {8 * page * nodes.nodes.size()}, with(g));
   const auto write_part = [&](double value) {
     const auto [first, last] = a.local_rows();
     for (std::size_t i = first; i < last; ++i) a[i] = value;

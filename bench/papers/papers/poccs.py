@@ -18,7 +18,7 @@ CAP = {"small": 128 * MIB, "paper": 256 * MIB}
 SWAP = 2                   # times the cap, as in the paper
 ROUNDS = {"small": 3, "paper": 7}
 SHORT, ROUNDS_OF_SHORT = 1 / 10, 9  # of the memory; runs of some 0.03 s scatter most
-LIMIT = {"small": 12, "paper": 600}  # seconds
+LIMIT = {"small": 12, "paper": 600}  # seconds of a run of virtual memory; ours may take five times as many
 PATIENCE = {"small": 10, "paper": 3600}
 OURS = ("ours", "embedded")  # with an I/O server on each host, as the paper's; without servers
 NEVER_SLOWER, AS_FAST = 1.0, 0.9     # goals: virtual memory's time over ours beyond the cap, and within
@@ -75,7 +75,7 @@ def _measure(context, table, entry, ours, plain):
     fraction = mib / PAPER_MEMORY
     size = table.size(int(fraction * HOSTS * CAP[context.scale]))
     program, options, limit = table.program, ["--size", size, *table.options], LIMIT[context.scale]
-    versions = {name: (partial(o.create, program, options), partial(o.compute, program, options, limit))
+    versions = {name: (partial(o.create, program, options), partial(o.compute, program, options, 5 * limit))
                 for name, o in ours.items()}
     for kind in VIRTUAL:
         # Both kinds use the same files.
@@ -94,9 +94,12 @@ def _report(context, outcome, table, rows, swap, peak):
     cap = CAP[context.scale]
     for row in rows:
         outcome.failures += [f"{row.label}, {version}: {said}" for version, said in row.measured.wrong()]
-        outcome.rows += [{"paper_size": row.label, "fraction": row.fraction, "size": row.size,
-                          **row.measured.csv(version, OURS[0]), "paper_poccs_s": row.published[0],
-                          "paper_vm_s": row.published[1] or "killed"} for version in row.measured.runs]
+        for version in row.measured.runs:
+            over_embedded = row.measured.ratio(version, "embedded")
+            outcome.rows.append({"paper_size": row.label, "fraction": row.fraction, "size": row.size,
+                                 **row.measured.csv(version, "ours"),
+                                 "over_embedded": over_embedded and over_embedded.median,
+                                 "paper_poccs_s": row.published[0], "paper_vm_s": row.published[1] or "killed"})
     outcome.say(
         f"{table.what} {HOSTS} ranks on {HOSTS} hosts, each capped at {cap // MIB} MiB with the I/O server and "
         f"the page cache in it; a budget of {budget(cap) // MIB} MiB for our runtime. Rows are the paper's as "

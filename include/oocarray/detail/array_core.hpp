@@ -150,7 +150,9 @@ class array_core {
   void check_in_part(const index_box& box) const;
   void note_read(const std::byte* element, std::size_t bytes) const;
   std::vector<block_range> halo_blocks(std::size_t rows) const;
-  void sync_blocks(const std::string& call, std::span<const block_range> which);
+  std::vector<std::vector<std::byte>> exchange_writes(const std::string& call,
+                                                      std::span<const block_range> which);
+  void take_in(const std::string& call, const std::vector<std::vector<std::byte>>& notices);
   void forget_others_writes(const std::string& call,
                             const std::vector<std::vector<std::byte>>& notices);
   void report_conflicts(const std::vector<std::vector<std::byte>>& notices) const;
