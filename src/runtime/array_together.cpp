@@ -232,10 +232,10 @@ std::vector<block_range> array_core::halo_blocks(std::size_t rows) const {
 }
 
 // One exchange is barrier, notice and outcome in one: when it has ended, every rank has written
-// back `which`, and everybody knows what of it the others wrote: the notices.  What is loaded from then on is
-// current; what was loaded before, or is on its way, is dropped where another rank has written.  If
-// the exchange fails, the blocks that were written, and the checking mode's accesses, stay on record
-// for the next.
+// back `which`, and everybody knows what of it the others wrote: the notices.  What is loaded from
+// then on is current; what was loaded before, or is on its way, is dropped by take_in() where another
+// rank has written.  If the exchange fails, the blocks that were written, and the checking mode's
+// accesses, stay on record for the next.
 //
 // The checking mode writes back and forgets every block.  What was read before the exchange comes
 // before all that is written after it; what was written outside `which` is shown to nobody, and stays

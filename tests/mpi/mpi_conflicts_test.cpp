@@ -61,6 +61,16 @@ TEST_CASE("two ranks that write one element are reported with array, box and ran
   CHECK(conflict_of(a).empty());  // the next epoch is another one
 }
 
+TEST_CASE("a durable sync reports conflicts as well, on all ranks, and the next one finds none") {
+  setting t;
+  if (t.alone()) return;
+  auto a = t.make<1>({1000});
+  if (t.first() || t.last()) a[7] = 1.0 + t.g->rank();
+  const auto sync = [&] { a.sync(durable); };
+  CHECK_THAT(testing::conflict_of(sync), Catch::Contains("'checked/a'") && Catch::Contains("{7} to {8}"));
+  CHECK(testing::conflict_of(sync).empty());
+}
+
 TEST_CASE("a conflict is found in blocks that left memory, and in tiles") {
   setting t;
   if (t.alone()) return;
