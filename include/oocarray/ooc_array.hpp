@@ -278,8 +278,9 @@ class ooc_array {
   /// that another rank has written to since the last sync(): afterwards every rank sees what all
   /// have written, and what nobody else has written stays in memory.  With ooc::durable, what all
   /// have written is on stable storage as well: each node is asked once, for all ranks, and has to be
-  /// done within the group's deadline.  Where that fails, everybody sees what was written, and a later
-  /// call tries again; where ranks conflict, nothing is made durable.
+  /// done within the group's deadline.  Where that fails, everybody sees what was written all the same,
+  /// but it may be lost with the power, and must be written again (see file.hpp); where ranks conflict,
+  /// nothing is made durable.
   /// Throws the same on all ranks: what writeback() throws, usage_error (errc::busy) where a region
   /// is pinned, (errc::conflict) with options.checking, or (errc::not_together) where a rank calls
   /// something else, io_error (ETIMEDOUT, ECONNABORTED) where one does not come; what was written is
@@ -290,10 +291,10 @@ class ooc_array {
   /// Collective over options.group, for stencils: as sync(), but only for the rows (indices of the
   /// first dimension) within `rows` of a border between parts.  Afterwards every rank sees what all
   /// have written there, in whole blocks, and the rows before its own, with which a sweep begins, are
-  /// being loaded.  What was written elsewhere stays in memory, modified, while there is room, and
-  /// others may count on it only after the next sync(): so what fits in memory is not written in
-  /// every iteration.  All ranks pass the same `rows`.  Throws what sync() throws.  Without a group
-  /// there are no borders, and nothing is done.
+  /// being loaded as far as read-ahead goes.  What was written elsewhere stays in memory,
+  /// modified, while there is room, and others may count on it only after the next sync(): so
+  /// what fits in memory is not written in every iteration.  All ranks pass the same `rows`.
+  /// Throws what sync() throws.  Without a group there are no borders, and nothing is done.
   void sync_halo(std::size_t rows = 1) { core().sync_halo(rows); }
 
   /// Collective over options.group: each rank reads (writes) a box of its own, or an empty one, from

@@ -131,6 +131,11 @@ def run_ranks(hosts, names, argv, limit):
     return Run(said["seconds"])
 
 
+def _capped(context, names, cap, swap):
+    """Hosts with caps and slowed disks, and a head that has neither."""
+    return Hosts(["head", *names], unshaped=["head"], cap=cap, swap=swap, disk=(context.work, DISK))
+
+
 def _create(hosts, argv):
     hosts["head"].run([*argv, "--stage", "create", "--quiet"], stdout=subprocess.DEVNULL, timeout=600)
 
@@ -165,9 +170,6 @@ class _OutOfCore:
     def _argv(self, program, options):
         return [self._context.program("examples/" + program), *options, "--store", self.url]
 
-    def _hosts(self, names):
-        return Hosts(["head", *names], unshaped=["head"], cap=self._cap, swap=0, disk=(self._context.work, DISK))
-
 
 class Ours(_OutOfCore):
     """With I/O servers on the hosts `io`; a host with a rank and a server has one cap for them."""
@@ -177,7 +179,7 @@ class Ours(_OutOfCore):
         self._io = io
 
     def _make(self, opened):
-        hosts = opened.enter_context(self._hosts(dict.fromkeys([*self._io, *self._compute])))
+        hosts = opened.enter_context(_capped(self._context, dict.fromkeys([*self._io, *self._compute]), self._cap, 0))
         store = opened.enter_context(Served(self._context, hosts, "head", self._io, direct_io=True,
                                             iod_memory=IOD_MEMORY))
         return hosts, store.url
@@ -190,7 +192,7 @@ class Embedded(_OutOfCore):
         folder = self._context.scratch("embedded")
         opened.callback(self._context.drop, folder)
         url = "local:" + ",".join(str(folder / host) for host in self._compute)
-        return opened.enter_context(self._hosts(self._compute)), url
+        return opened.enter_context(_capped(self._context, self._compute, self._cap, 0)), url
 
 
 class VirtualMemory:
@@ -198,8 +200,7 @@ class VirtualMemory:
 
     def __init__(self, context, compute, cap, swap):
         self._context, self._compute = context, compute
-        self.hosts = Hosts(["head", *compute], unshaped=["head"], cap=cap, swap=swap,
-                           disk=(context.work, DISK))
+        self.hosts = _capped(context, compute, cap, swap)
 
     def __enter__(self):
         self.hosts.__enter__()
