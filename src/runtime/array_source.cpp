@@ -203,18 +203,21 @@ failure array_source::outside_part(const array_geometry& g, block_index b,
               " to " + std::to_string(part_->upper[0]) + " (owner_computes)"};
 }
 
+failure array_source::refusal(block_index b, const std::byte* frame,
+                              const std::byte* twin) const {
+  if (!part_) return {};
+  const state_ptr now = current();
+  const array_geometry& g = now->geometry;
+  const request stray = changes(g.outside_request(b, *part_),
+                                static_cast<std::uint32_t>(g.element_size()), frame, twin);
+  return stray.bytes() > 0 ? outside_part(g, b, stray) : failure{};
+}
+
 std::uint64_t array_source::store_changes(block_index b, const std::byte* frame,
                                           const std::byte* twin, completion done) {
   const state_ptr now = current();
   const array_geometry& g = now->geometry;
   const auto size = static_cast<std::uint32_t>(g.element_size());
-  if (part_) {
-    const request stray = changes(g.outside_request(b, *part_), size, frame, twin);
-    if (stray.bytes() > 0) {
-      done(outside_part(g, b, stray));
-      return 0;
-    }
-  }
   // In its own part a rank may send elements that it has not changed: chunks instead of elements,
   // of which there may be more than bytes are worth.
   const auto own = part_ && !log_ ? elements_of_part(g, b, *part_) : std::nullopt;

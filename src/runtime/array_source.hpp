@@ -43,7 +43,7 @@ class array_source : public block_source {
   void set(const array_geometry& g, file_ptr file);
   state_ptr current() const;
 
-  /// Only elements of `part` may be sent by store_changes(): another one is refused.  While nothing
+  /// Only elements of `part` may be sent by store_changes(): refusal() names another one.  While nothing
   /// is being stored.
   void set_part(const index_box& part) { part_ = part; }
 
@@ -62,6 +62,7 @@ class array_source : public block_source {
   }
   std::uint64_t load_together(std::span<const block_place> blocks, completion done) override;
   std::uint64_t store(block_index b, const std::byte* frame, completion done) override;
+  failure refusal(block_index b, const std::byte* frame, const std::byte* twin) const override;
   std::uint64_t store_changes(block_index b, const std::byte* frame, const std::byte* twin,
                               completion done) override;
   bool nothing_to_load(block_index b, load_part part) const noexcept override;

@@ -33,4 +33,19 @@ request changes(const request& whole, std::uint32_t element_size, const std::byt
   return changed;
 }
 
+bytes_in_doubt::bytes_in_doubt(const std::byte* sent, const std::byte* twin, std::size_t bytes)
+    : words_(bytes / 8) {
+  for (std::size_t w = 0; w < words_.size(); ++w, sent += 8, twin += 8) {
+    if (equal_untracked(sent, twin, 8)) continue;
+    for (unsigned i = 0; i < 8; ++i)
+      if (!equal_untracked(sent + i, twin + i, 1)) words_[w] |= static_cast<std::uint8_t>(1 << i);
+  }
+}
+
+void bytes_in_doubt::spoil(std::byte* twin, const std::byte* frame) const noexcept {
+  for (std::size_t w = 0; w < words_.size(); ++w, twin += 8, frame += 8)
+    for (unsigned i = 0; i < 8 && words_[w] != 0; ++i)
+      if (words_[w] >> i & 1) complement_untracked(twin + i, frame + i);
+}
+
 }  // namespace ooc::detail

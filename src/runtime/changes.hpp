@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "oocarray/request.hpp"
 
@@ -17,5 +18,19 @@ namespace ooc::detail {
 /// change, a larger size makes for fewer pieces.
 request changes(const request& whole, std::uint32_t element_size, const std::byte* frame,
                 const std::byte* twin);
+
+/// The bytes of a block that were sent to a store that failed: some of them may have arrived, so a twin
+/// says no longer what the store has there.  Not thread-safe.
+class bytes_in_doubt {
+ public:
+  /// Those in which `sent` differs from `twin`; `bytes` is a multiple of 8.
+  bytes_in_doubt(const std::byte* sent, const std::byte* twin, std::size_t bytes);
+
+  /// Makes `twin` differ from `frame` in each of them: they are sent again, whatever they are now.
+  void spoil(std::byte* twin, const std::byte* frame) const noexcept;
+
+ private:
+  std::vector<std::uint8_t> words_;  ///< for each word of 8 bytes, a bit for each byte
+};
 
 }  // namespace ooc::detail

@@ -22,6 +22,7 @@
 
 namespace ooc::detail {
 
+class bytes_in_doubt;
 struct segment_state;
 struct frame_class;
 
@@ -38,7 +39,8 @@ struct frame {
   frame_list list;      ///< where it is linked; pager's lock
   frame* segment_prev;  ///< frames of one segment; pager's lock
   frame* segment_next;
-  frame* twin;               ///< the block before its first write; shared segments only
+  frame* twin;               ///< shared segments: what the store has of a block that was written to
+  bytes_in_doubt* doubt;     ///< what of it the store may have or not, if anything; owned
   std::uint32_t pins;        ///< pager's lock
   std::uint32_t write_pins;  ///< pager's lock
   std::atomic<bool> dirty;

@@ -125,6 +125,7 @@ class pager {
                    std::shared_ptr<store_group> group);
   void on_stored(frame* f, block_state then, const std::shared_ptr<store_group>& group,
                  const failure& result);
+  void send(frame* f, const std::byte* from, block_source::completion done);
   failure write_pinned(segment_state& s, block_index b);
   bool flush(segment_state& s, block_index b, const std::shared_ptr<store_group>& group);
   failure writeback_unlocked(segment_state& s, std::span<const block_range> which);

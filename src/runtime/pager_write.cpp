@@ -6,7 +6,9 @@
 // and left mapped.  What is pinned for writing is written from a copy and stays dirty.
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
+#include "runtime/changes.hpp"
 #include "runtime/pager.hpp"
 #include "runtime/signals.hpp"
 #include "runtime/untracked.hpp"
@@ -56,17 +58,48 @@ void pager::start_store(lock_type& l, frame* f, const std::byte* from, block_sta
   begin_call(s);
   if (group) group->begin();
   l.unlock();
-  try {
-    const auto done = [this, f, then, group](const failure& r) { on_stored(f, then, group, r); };
-    const std::uint64_t bytes = f->twin
-                                    ? s.source->store_changes(f->block, from, f->twin->memory, done)
-                                    : s.source->store(f->block, from, done);
-    counters::add(memory_.count().bytes_written, bytes);
-  } catch (const std::exception& e) {
-    on_stored(f, then, group, {std::make_error_code(std::errc::not_enough_memory), e.what()});
-  }
+  send(f, from, [this, f, then, group](const failure& r) { on_stored(f, then, group, r); });
   l.lock();
   end_call(s);
+}
+
+// Gives the bytes at `from` to the source: of a block with a twin, which is the caller's until `done`,
+// those that the store may not have.  A store that fails may have arrived in part, or whole: from then
+// on the twin does not tell what the store has of the bytes that were sent, and the block keeps record
+// of them until they have been sent with success.
+void pager::send(frame* f, const std::byte* from, block_source::completion done) {
+  segment_state& s = *f->segment;
+  const auto answered = [f, from, done = std::move(done), bytes = s.block_bytes()](
+                            failure r, bool any_sent) {
+    if (r && any_sent) {
+      try {
+        auto doubt = std::make_unique<bytes_in_doubt>(from, f->twin->memory, bytes);
+        delete std::exchange(f->doubt, doubt.release());
+      } catch (const std::bad_alloc&) {
+        r.what += "; there was no memory to record what of it may have arrived all the same, so "
+                  "elements that return to a former value may not be sent again";
+      }
+    }
+    done(r);
+  };
+  bool any_sent = false;
+  try {
+    std::uint64_t bytes = 0;
+    if (f->twin) {
+      std::byte* const twin = f->twin->memory;
+      if (f->doubt) f->doubt->spoil(twin, from);
+      if (const failure refused = s.source->refusal(f->block, from, twin))
+        return answered(refused, false);
+      any_sent = true;
+      bytes = s.source->store_changes(f->block, from, twin,
+                                      [answered](const failure& r) { answered(r, true); });
+    } else {
+      bytes = s.source->store(f->block, from, [answered](const failure& r) { answered(r, false); });
+    }
+    counters::add(memory_.count().bytes_written, bytes);
+  } catch (const std::exception& e) {
+    answered({std::make_error_code(std::errc::not_enough_memory), e.what()}, any_sent);
+  }
 }
 
 void pager::on_stored(frame* f, block_state then, const std::shared_ptr<store_group>& group,
@@ -238,35 +271,30 @@ bool pager::flush(segment_state& s, block_index index, const std::shared_ptr<sto
 
 // The program, or the kernel on its behalf, may go on writing: what counts is what was there when
 // the call began.  The block may be unpinned meanwhile; it stays in memory, dirty and otherwise
-// unwritten, until the copy has arrived.
+// unwritten, until the copy has arrived.  The twin is then what has arrived, so that whatever is
+// written later differs from it, an element that returns to its former value too.
 failure pager::write_pinned(segment_state& s, block_index index) {
+  frame* const f = s.frame_of(s.at(index));  // with its twin this thread's while `copying`
+  const std::size_t n = s.block_bytes();
+  const std::unique_ptr<std::byte, decltype(&std::free)> copy(
+      static_cast<std::byte*>(std::aligned_alloc(4096, n)), &std::free);
   failure result;
-  {
-    const std::size_t n = s.block_bytes();
-    std::unique_ptr<std::byte, decltype(&std::free)> copy(
-        static_cast<std::byte*>(std::aligned_alloc(4096, n)), &std::free);
-    if (copy) {
-      copy_untracked(copy.get(), s.address(index), n);
-      store_group group;
-      group.begin();
-      try {
-        const auto done = [&](const failure& r) { group.end(r); };
-        const frame* twin = s.frame_of(s.at(index))->twin;  // stays while `copying`
-        const std::uint64_t bytes =
-            twin ? s.source->store_changes(index, copy.get(), twin->memory, done)
-                 : s.source->store(index, copy.get(), done);
-        counters::add(memory_.count().bytes_written, bytes);
-      } catch (const std::exception& e) {
-        group.end({std::make_error_code(std::errc::not_enough_memory), e.what()});
-      }
-      group.wait_below(1);
-      result = group.first;
-    } else {
-      result = {std::make_error_code(std::errc::not_enough_memory), "copy of a pinned block"};
-    }
+  if (copy) {
+    copy_untracked(copy.get(), s.address(index), n);
+    store_group group;
+    group.begin();
+    send(f, copy.get(), [&](const failure& r) { group.end(r); });
+    group.wait_below(1);
+    result = group.first;
+  } else {
+    result = {std::make_error_code(std::errc::not_enough_memory), "copy of a pinned block"};
+  }
+  if (!result && f->twin) {
+    copy_untracked(f->twin->memory, copy.get(), n);
+    delete std::exchange(f->doubt, nullptr);
   }
   guarded_lock g(memory_.mutex());
-  s.frame_of(s.at(index))->copying = false;
+  f->copying = false;
   transfer_ended(s);
   return result ? described(s, index, "cannot be written", result) : failure{};
 }

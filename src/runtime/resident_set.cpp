@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "oocarray/runtime.hpp"
+#include "runtime/changes.hpp"
 
 namespace ooc::detail {
 
@@ -58,6 +59,7 @@ void resident_set::link(frame* f, segment_state& s) noexcept {
   ++s.resident_count;
   f->pins = f->write_pins = 0;
   f->twin = nullptr;
+  f->doubt = nullptr;
   f->copying = f->partial = f->read_ahead = f->swept = false;
   f->dirty.store(false, std::memory_order_relaxed);
   f->stale.store(false, std::memory_order_relaxed);
@@ -97,6 +99,7 @@ void resident_set::mark_clean(frame* f) noexcept {
   if (f->dirty.exchange(false, std::memory_order_relaxed))
     f->segment->dirty.fetch_sub(1, std::memory_order_relaxed);
   if (f->twin) pool_.give_back(std::exchange(f->twin, nullptr));
+  delete std::exchange(f->doubt, nullptr);  // of dirty blocks only: never in a fault handler
   f->failed.store(false, std::memory_order_relaxed);
 }
 

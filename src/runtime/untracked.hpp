@@ -34,4 +34,10 @@ __attribute__((no_sanitize("thread"))) inline bool equal_untracked(const std::by
   return true;
 }
 
+/// One byte.
+__attribute__((no_sanitize("thread"))) inline void complement_untracked(
+    std::byte* to, const std::byte* from) noexcept {
+  *to = ~*from;
+}
+
 }  // namespace ooc::detail

@@ -51,3 +51,18 @@ TEST_CASE("the changes of a block are its elements that differ, and no others") 
     }
   }
 }
+
+TEST_CASE("bytes in doubt differ from the twin whatever they have become, and no others do") {
+  std::mt19937_64 random(testing::random_seed("bytes in doubt"));
+  std::vector<std::byte> twin(4096), sent, later;
+  for (std::byte& b : twin) b = static_cast<std::byte>(random());
+  sent = twin;
+  for (int n = 0; n < 500; ++n)
+    sent[testing::between(random, 0, sent.size() - 1)] = static_cast<std::byte>(random());
+  const detail::bytes_in_doubt doubt(sent.data(), twin.data(), twin.size());
+  later = GENERATE(true, false) ? twin : sent;
+  std::vector<std::byte> spoilt = twin;
+  doubt.spoil(spoilt.data(), later.data());
+  for (std::size_t i = 0; i < twin.size(); ++i)
+    REQUIRE(spoilt[i] == (sent[i] == twin[i] ? twin[i] : ~later[i]));
+}
