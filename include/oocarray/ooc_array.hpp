@@ -306,7 +306,9 @@ class ooc_array {
   /// not; boxes may overlap.  Blocks in memory stay as they are: element accesses see what others
   /// wrote only after sync().  After write_all() every rank sees all that was written, in element
   /// accesses too: it writes back the blocks that any of the boxes touches, and forgets them on all ranks.
-  /// Acknowledged, not durable.  With owner_computes the boxes may lie anywhere; options.checking does not
+  /// Acknowledged, not durable.  Both end the promises of overwrite() for the blocks that any of the boxes
+  /// touches, on all ranks: what else the program writes there is added to what the store then holds.
+  /// With owner_computes the boxes may lie anywhere; options.checking does not
   /// look at them.
   ///
   /// Throws the same on all ranks: usage_error where a box does not fit into the array or the memory
@@ -337,9 +339,16 @@ class ooc_array {
 
   /// Promises that every element of the box is written before any of it is read, so that blocks
   /// need not be loaded, or only what lies outside the box.  The promise holds for blocks not in
-  /// memory now, each until its first touch: a write loads what lies outside (elements of the box
-  /// that are not yet written read as zeros then), a read loads everything.  Where boxes of several
-  /// calls meet in a block, the latest counts; the latest 64 calls are remembered.
+  /// memory now, each until its first touch: a write loads what lies outside, a read loads everything.
+  /// A write pin is such a touch too, and so is read_all() or write_all() of whatever rank, for each block
+  /// that one of its boxes touches.  So the promise is kept by element writes, write pins and write_all()
+  /// together; what goes past the array, as ooc::file does, does not count.  Where boxes of several calls
+  /// meet in a block, the latest counts; the latest 64 calls are remembered.
+  ///
+  /// A promise that is not kept to its end: elements of the box that were not written read, in a block
+  /// that was written to, as zeros, whatever options.fill is, and are stored as such when the block is; in
+  /// other blocks as they were.  An element that straddles two blocks is that in each of its parts.
+  /// read_all() shows them in the same way.
   void overwrite(const box_type& b) { core().overwrite({b.lower, b.upper}); }
   /// Takes back the promises that were not used.
   void clear_overwrite() { core().clear_overwrite(); }

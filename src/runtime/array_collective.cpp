@@ -1,8 +1,9 @@
 // read_all() and write_all(): the boxes of all ranks at once, past the blocks in memory.
 //
 // First every rank learns every box, writes back the blocks that any of them touches, and waits for
-// the others to have done so: the store then holds what all have written.  The transfer itself is
-// storage's.  After a write the blocks that it touched are dropped, those being loaded on arrival.
+// the others to have done so: the store then holds what all have written.  Promises to overwrite these
+// blocks are taken back, so that from then on they are loaded whole.  The transfer itself is storage's.
+// After a write the blocks that it touched are dropped, those being loaded on arrival.
 #include <algorithm>
 #include <string>
 
@@ -140,6 +141,9 @@ void array_core::transfer_all(access_kind kind, box_view b, std::byte* memory,
       buffers = segment_->served_by().lend(2 * std::max(round_bytes, least), call);
     }
     if (writable_) throw_if(segment_->writeback(blocks));
+    // What is written past the blocks is no element access that would use a promise up, and what is read
+    // must be there still when its neighbour is written.
+    segment_->clear_promises(blocks);
     return bytes{};
   });
   const auto forget = [&] {

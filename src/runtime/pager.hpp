@@ -49,7 +49,7 @@ class pager {
   void advise(segment_state& s, access_pattern p);
   void set_part(segment_state& s, const segment_part& part);
   void promise(segment_state& s, std::span<const block_range> which);
-  void clear_promises(segment_state& s);
+  void clear_promises(segment_state& s, std::span<const block_range> which);
   failure pin(segment_state& s, std::span<const block_range> which, access_mode mode);
   void unpin(segment_state& s, std::span<const block_range> which, access_mode mode) noexcept;
 

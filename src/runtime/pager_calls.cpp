@@ -299,12 +299,13 @@ void pager::promise(segment_state& s, std::span<const block_range> which) {
     }
 }
 
-void pager::clear_promises(segment_state& s) {
-  for (block_index b = 0; b < s.blocks; ++b) s.at(b).promised = 0;
+void pager::clear_promises(segment_state& s, std::span<const block_range> which) {
+  for (const block_range& r : which)
+    for (block_index b = r.first; b < r.last; ++b) s.at(b).promised = 0;
   guarded_lock g(memory_.mutex());
   for (frame *f = s.resident, *next; f; f = next) {
     next = f->segment_next;
-    drop_partial(g.lock, f);
+    if (contains(which, f->block)) drop_partial(g.lock, f);
   }
 }
 

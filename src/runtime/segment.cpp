@@ -157,7 +157,12 @@ void segment::promise(std::span<const block_range> which) {
 }
 
 void segment::clear_promises() {
-  pager_.clear_promises(*state_);
+  const block_range all{0, blocks()};
+  pager_.clear_promises(*state_, {&all, 1});
+}
+
+void segment::clear_promises(std::span<const block_range> which) {
+  pager_.clear_promises(*state_, which);
 }
 
 void segment::grow(std::uint64_t blocks) {

@@ -108,6 +108,8 @@ class segment {
   void promise(std::span<const block_range> which);
   /// Takes back every mark that was not used, and drops what was loaded under one.
   void clear_promises();
+  /// The same for some blocks only, in ascending order.
+  void clear_promises(std::span<const block_range> which);
 
   /// Adds blocks at the end, up to max_blocks.
   void grow(std::uint64_t blocks);

@@ -227,9 +227,27 @@ class array_model {
     if (b.empty()) return;
     if (between(g_, 0, 1)) return write(b);
     std::vector<coordinates> order;
-    for_each(b, [&](const coordinates& c, std::size_t) { order.push_back(c); });
+    const box<N> together = write_together_within(b);
+    for_each(b, [&](const coordinates& c, std::size_t) {
+      if (!together.contains(c)) order.push_back(c);
+    });
     std::shuffle(order.begin(), order.end(), g_);
     for (const coordinates& c : order) a_->element(c) = plain_[linear(c)] = value_of<T>(++serial_);
+  }
+
+  /// Writes a part of the box by write_all(), maybe an empty one, and returns it.
+  box<N> write_together_within(const box<N>& b) {
+    box<N> part = random_box();
+    for (std::size_t k = 0; k < N; ++k) {
+      part.lower[k] = std::clamp(part.lower[k], b.lower[k], b.upper[k]);
+      part.upper[k] = std::clamp(part.upper[k], b.lower[k], b.upper[k]);
+    }
+    std::vector<T> values;
+    for_each(part, [&](const coordinates&, std::size_t at) {
+      values.push_back(plain_[at] = value_of<T>(++serial_));
+    });
+    a_->write_all(part, values);
+    return part;
   }
 
   void pin() {

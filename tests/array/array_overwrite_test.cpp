@@ -136,6 +136,79 @@ TEST_CASE("hundreds of promises are remembered as far as they go, and never wron
     for (std::size_t j = 0; j < n; ++j) REQUIRE(p.a[i][j] == static_cast<double>(i));
 }
 
+TEST_CASE("write_all keeps a promise for its box: the rest may be written by element") {
+  prepared p;
+  const box<2> promised = GENERATE(box<2>{{0, 0}, {8, n}}, box<2>{{1, 10}, {7, n - 10}});
+  const box<2> part = GENERATE(box<2>{{2, 0}, {4, n}}, box<2>{{3, 20}, {5, 100}});
+  p.a.overwrite(promised);
+  SECTION("none of it in memory") {}
+  SECTION("some of it written by element before") {
+    p.a[3][200] = -3;
+    p.a[5][15] = -3;
+  }
+  SECTION("some of it on its way, without what was promised") {
+    p.a.prefetch(promised);
+  }
+  std::vector<double> values(part.size(), -1);
+  p.a.write_all(part, values);
+  for (std::size_t i = promised.lower[0]; i < promised.upper[0]; ++i)
+    for (std::size_t j = promised.lower[1]; j < promised.upper[1]; ++j)
+      if (!part.contains({i, j})) p.a[i][j] = -2;
+  std::size_t wrong = 0;
+  const auto look = [&] {
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t j = 0; j < n; ++j)
+        wrong += std::as_const(p.a)[i][j] != (part.contains({i, j})       ? -1
+                                              : promised.contains({i, j}) ? -2
+                                                                          : i * n + j + 1.0);
+  };
+  look();
+  p.a.writeback();
+  p.a.invalidate();
+  look();
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("what read_all has read of a promised box stays, as what an element access has read") {
+  prepared p;
+  p.a.overwrite({{0, 0}, {4, n}});
+  std::vector<double> read(10);
+  p.a.read_all({{1, 0}, {2, 10}}, read);
+  CHECK(read[3] == n + 4);
+  p.a[1][200] = -1;  // the same block
+  CHECK(p.a[1][3] == n + 4);
+  const std::uint64_t before = p.bytes_read();
+  p.a[2][0] = -1;  // another one, whose promise stands
+  CHECK(p.bytes_read() == before);
+}
+
+TEST_CASE("an element of a promised box that was not written is zero, or old, in each of its blocks") {
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(memory(nodes.staging() + 64 * 4_KiB, 0));
+  array_options<triple> o;
+  o.block = 4_KiB;  // 170 elements and two thirds of one
+  ooc_array<triple, 1> a{rt, nodes.handle(), "a", create, {1000}, o};
+  const triple old{0x01010101, {0x0101, 0x0101}, 1.5, 2.5F, 0x01010101};
+  std::fill(a.begin(), a.end(), old);
+  a.writeback();
+  a.invalidate();
+  a.overwrite(a.whole());
+  a[10] = {};
+  const std::size_t cut = 4096 / sizeof(triple);
+  CHECK(std::as_const(a)[cut - 1] == triple{});  // of the block that was written to
+  CHECK(std::as_const(a)[cut + 1] == old);       // of one that was not
+  const triple both = std::as_const(a)[cut];
+  const std::size_t within = 4096 - cut * sizeof(triple);
+  REQUIRE(within > 0);
+  const auto bytes = [](const triple& t) { return std::as_bytes(std::span(&t, 1)); };
+  for (std::size_t i = 0; i < sizeof(triple); ++i)
+    CHECK(bytes(both)[i] == (i < within ? std::byte{0} : bytes(old)[i]));
+  CHECK(std::as_const(a)[11] == triple{});
+  a.writeback();
+  a.invalidate();
+  CHECK(std::as_const(a)[11] == triple{});  // and is stored as such
+}
+
 TEST_CASE("a source knows when nothing is to be loaded, without locks") {
   using namespace ooc::detail;
   array_source source(

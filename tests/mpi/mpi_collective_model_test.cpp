@@ -62,6 +62,7 @@ class program {
       else
         read_together();
       if (between(g_, 0, 2) == 0) write_own_rows();
+      if (between(g_, 0, 2) == 0) overwrite_own_rows();
       if (between(g_, 0, 2) == 0) {
         a_->sync();
         look(random_box());
@@ -136,6 +137,44 @@ class program {
         if (r == group_->rank()) a_->element(c) = plain_[at];
       });
     }
+  }
+
+  /// Each rank promises to overwrite rows of its own: some elements are written one by one, some by
+  /// write_all() of whatever rank, and then all that are left.
+  void overwrite_own_rows() {
+    group_->barrier("all have looked");
+    const auto me = static_cast<std::size_t>(group_->rank());
+    std::vector<box<N>> promised;
+    for (int r = 0; r < group_->size(); ++r) {
+      box<N> b = random_box();
+      const box<N> part = a_->part(r);
+      b.lower[0] = std::clamp(b.lower[0], part.lower[0], part.upper[0]);
+      b.upper[0] = std::clamp(b.upper[0], part.lower[0], part.upper[0]);
+      promised.push_back(b);
+    }
+    const std::vector<box<N>> boxes = disjoint_boxes();
+    const std::uint64_t salt = g_(), of = between(g_, 2, 200);
+    std::vector<bool> written(plain_.size());
+    std::vector<T> mine;
+    a_->overwrite(promised[me]);
+    const auto write = [&](std::uint64_t kind, auto&& when) {
+      for (std::size_t r = 0; r < promised.size(); ++r)
+        for_each(promised[r], [&](const coordinates<N>& c, std::size_t at) {
+          if (!when(at)) return;
+          written[at] = true;
+          plain_[at] = value_of<T>(salt + kind + at);
+          if (r == me) a_->element(c) = plain_[at];
+        });
+    };
+    write(1, [&](std::size_t at) { return (at / 50 + salt) % of == 0; });
+    for (std::size_t r = 0; r < boxes.size(); ++r)
+      for_each(boxes[r], [&](const coordinates<N>&, std::size_t at) {
+        written[at] = true;
+        plain_[at] = value_of<T>(salt + 2 + at);
+        if (r == me) mine.push_back(plain_[at]);
+      });
+    a_->write_all(boxes[me], mine);
+    write(3, [&](std::size_t at) { return !written[at]; });
   }
 
   void look(const box<N>& b) const {

@@ -102,6 +102,42 @@ TEST_CASE("write_all loses nothing that was modified beside its boxes") {
   CHECK(differing(a, 3) == 0);
 }
 
+TEST_CASE("what another rank writes by write_all into rows promised to be overwritten stays") {
+  const group_ptr g = all_ranks();
+  runtime rt(small());
+  const store s = common_store();
+  array_options<double> o = with(g);
+  o.owner_computes = true;
+  matrix a(rt, s, "promised/a", create, {16 * static_cast<std::size_t>(g->size()), 256}, o);
+  const auto [first, last] = a.local_rows();
+  a.overwrite(a.local_box());
+  box<2> given = a.part((g->rank() + 1) % g->size());
+  given.upper[1] = 100;
+  a.write_all(given, values(given, 11));
+  for (std::size_t i = first; i < last; ++i)
+    for (std::size_t j = 100; j < 256; ++j) a[i][j] = 11 + static_cast<double>(i * 10000 + j);
+  a.sync();
+  CHECK(differing(a, 11) == 0);
+}
+
+TEST_CASE("what another rank reads by read_all of rows promised to be overwritten stays") {
+  const group_ptr g = all_ranks();
+  runtime rt(small());
+  const store s = common_store();
+  array_options<double> o = with(g);
+  o.owner_computes = true;
+  matrix a(rt, s, "promised/b", create, {16 * static_cast<std::size_t>(g->size()), 256}, o);
+  a.write_all(a.local_box(), values(a.local_box(), 2));
+  const auto [first, last] = a.local_rows();
+  a.overwrite(a.local_box());
+  std::vector<double> all(a.size());
+  a.read_all(a.whole(), all);
+  CHECK(all == values(a.whole(), 2));
+  for (std::size_t i = first; i < last; ++i) a[i][7] = 2 + static_cast<double>(i * 10000 + 7);
+  a.sync();
+  CHECK(differing(a, 2) == 0);
+}
+
 TEST_CASE("blocks that no box touches stay in memory") {
   const group_ptr g = all_ranks();
   runtime rt(small());
