@@ -103,8 +103,12 @@ struct array_options {
   /// that it had is not seen), where a rank read through at() an element that another one changed, or
   /// where it read in another way a block in which another one changed an element, maybe not the one
   /// it read.  A block that a rank wrote to before it read is not seen as read.  sync_halo() does the
-  /// same, and remembers what was written outside its rows until sync().  For finding errors, not for
-  /// speed: every modified block keeps a copy, and both write back and forget all blocks.
+  /// same, and remembers what was written outside its rows until sync(), to be compared with what other
+  /// ranks do until then: each conflict is reported once.  close() reports what happened since the last
+  /// sync().  No other call orders accesses in the eyes of this option: what a program orders by
+  /// writeback(), a barrier of its own and invalidate() is reported too; let it call sync() instead.
+  /// For finding errors, not for speed: every modified block keeps a copy, and both write back and forget
+  /// all blocks.
   conflict_checking checking = conflict_checking::off;
 
   access_pattern pattern = access_pattern::automatic;

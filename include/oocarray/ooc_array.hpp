@@ -364,8 +364,11 @@ class ooc_array {
   }
 
   /// Writes back and lets go of file and addresses, collectively over options.group; afterwards an element access is a fault, and
-  /// calls throw usage_error (errc::closed).  Throws as writeback() does, and (errc::busy) while a
-  /// region is pinned: the array then stays open.  A second call does nothing.
+  /// calls throw usage_error (errc::closed).  Throws as writeback() does, (errc::busy) while a
+  /// region is pinned, and with options.checking (errc::conflict) for what happened since the last sync():
+  /// the array then stays open.  After a conflict everything has been written back, and another close()
+  /// by all ranks succeeds.  An array that is closed already is left alone.  A destructor does not wait
+  /// for other ranks, and so reports no conflicts.
   void close() {
     core().close();
     base_ = nullptr;
@@ -419,8 +422,14 @@ class ooc_array {
     r.rank = N;
     if (extents) r.extents.assign(extents->begin(), extents->end());
     if (o.fill) {
+      T fill = *o.fill;
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_clear_padding)
+      __builtin_clear_padding(&fill);  // may be different on each rank
+#endif
+#endif
       r.fill.resize(sizeof(T));
-      std::memcpy(r.fill.data(), &*o.fill, sizeof(T));
+      std::memcpy(r.fill.data(), &fill, sizeof(T));
     }
     r.options = {.order = o.order,
                  .tile = o.tile,

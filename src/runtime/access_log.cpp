@@ -33,6 +33,10 @@ void run_set::add(byte_run r) {
   if (runs_.size() > 2 * sorted_ + 1024) compact();
 }
 
+void run_set::add(const run_set& more) {
+  for (const byte_run& r : more.runs()) add(r);
+}
+
 const std::vector<byte_run>& run_set::runs() const {
   compact();
   return runs_;
@@ -64,15 +68,28 @@ void run_set::compact() const {
 }
 
 void accesses::add(const accesses& more) {
-  for (const byte_run& r : more.written.runs()) written.add(r);
-  for (const byte_run& r : more.read.runs()) read.add(r);
-  read_blocks.insert(read_blocks.end(), more.read_blocks.begin(), more.read_blocks.end());
+  written.add(more.written);
+  shown_to_nobody.add(more.shown_to_nobody);
+  read.add(more.read);
+  add(more.read_blocks);
+}
+
+void accesses::add(const std::vector<block_range>& blocks_read) {
+  read_blocks.insert(read_blocks.end(), blocks_read.begin(), blocks_read.end());
   read_blocks = merged(std::move(read_blocks));
+}
+
+accesses accesses::left_by(std::span<const block_range> shown, std::uint64_t block_bytes) const {
+  accesses left;
+  left.shown_to_nobody = shown_to_nobody.outside(shown, block_bytes);
+  left.shown_to_nobody.add(written.outside(shown, block_bytes));
+  return left;
 }
 
 std::vector<std::byte> accesses::packed() const {
   storage::packer p;
   pack(p, written);
+  pack(p, shown_to_nobody);
   pack(p, read);
   p.bytes(packed_notice(read_blocks));
   return p.take();
@@ -82,6 +99,7 @@ accesses accesses::unpacked(std::span<const std::byte> bytes) {
   storage::unpacker u(bytes);
   accesses a;
   a.written = unpack(u);
+  a.shown_to_nobody = unpack(u);
   a.read = unpack(u);
   a.read_blocks = unpacked_notice(u.bytes());
   return a;

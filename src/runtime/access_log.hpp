@@ -19,6 +19,7 @@ namespace ooc::detail {
 class run_set {
  public:
   void add(byte_run r);
+  void add(const run_set& more);
   const std::vector<byte_run>& runs() const;
   /// What lies in none of these blocks, which ascend.
   run_set outside(std::span<const block_range> blocks, std::uint64_t block_bytes) const;
@@ -33,10 +34,16 @@ class run_set {
 /// One rank's accesses in one epoch.
 struct accesses {
   run_set written;                       ///< elements that were changed
+  /// What was changed before the last sync_halo(), which told of it and did not show it to others: to be
+  /// compared with what they do from then on.
+  run_set shown_to_nobody;
   run_set read;                          ///< elements that were read through at()
   std::vector<block_range> read_blocks;  ///< blocks that were read in another way; ascending
 
   void add(const accesses& more);
+  void add(const std::vector<block_range>& blocks_read);
+  /// What stays on record after these have been told, where writes to `shown` were shown to others.
+  accesses left_by(std::span<const block_range> shown, std::uint64_t block_bytes) const;
 
   std::vector<std::byte> packed() const;
   static accesses unpacked(std::span<const std::byte> bytes);

@@ -286,10 +286,6 @@ void array_core::invalidate(bool discard) {
   check_open();
   switch (segment_->invalidate(discard)) {
     case segment::invalidated::done:
-      if (log_) {  // the papers' form: an epoch ends, and nobody has checked it
-        log_->take();
-        segment_->take_read();
-      }
       return;
     case segment::invalidated::dirty:
       refuse(errc::dirty, "array '" + path_ + "' has " + std::to_string(segment_->dirty_blocks()) +
@@ -370,7 +366,9 @@ void array_core::close() {
     check_unpinned("close()");
     if (writable_) throw_if(segment_->writeback());
   };
-  if (group_)
+  if (log_)
+    check_last_epoch();
+  else if (group_)
     group_->together("close of '" + path_ + "'", [&] { return finish(), process_group::bytes{}; });
   else
     finish();

@@ -18,6 +18,7 @@
 #include "runtime/partition.hpp"
 #include "runtime/stripes_by_rank.hpp"
 #include "runtime/write_notices.hpp"
+#include "storage/crc32c.hpp"
 #include "storage/entry_bytes.hpp"
 #include "storage/packed.hpp"
 
@@ -28,6 +29,21 @@ using bytes = process_group::bytes;
 
 std::string list_of(const auto& numbers) {
   return to_string(std::vector<std::uint64_t>(numbers.begin(), numbers.end()));
+}
+
+/// An element that is no more than zeros is what arrays are filled with anyway.
+std::string fill_text(const std::vector<std::byte>& fill) {
+  constexpr std::size_t most_shown = 16;
+  if (std::count(fill.begin(), fill.end(), std::byte{}) == std::ssize(fill)) return {};
+  std::string t = ", fill bytes ";
+  for (std::size_t i = 0; i < std::min(fill.size(), most_shown); ++i) {
+    constexpr char digits[] = "0123456789abcdef";
+    t += digits[std::to_integer<unsigned>(fill[i]) >> 4];
+    t += digits[std::to_integer<unsigned>(fill[i]) & 15];
+  }
+  if (fill.size() > most_shown)
+    t += "... with checksum " + std::to_string(storage::crc32c(fill.data(), fill.size()));
+  return t;
 }
 
 /// Everything that must be the same on all ranks, what differs most often first.
@@ -47,6 +63,12 @@ std::string call_text(const std::string& path, const array_request& r) {
   if (!o.tile.empty()) t += ", tile " + list_of(o.tile);
   add("block", o.block);
   add("elements_per_buffer", o.elements_per_buffer);
+  if (creates) {
+    add("first node", o.stripes.sn);
+    add("nodes in use", o.stripes.nn);
+    add("stripe size", o.stripes.sf);
+    t += fill_text(r.fill);
+  }
   add("max_extent", o.max_extent);
   add("shared", o.shared);
   if (creates) add("placement by_rank", o.placement == placement::by_rank);
@@ -239,7 +261,7 @@ std::vector<block_range> array_core::halo_blocks(std::size_t rows) const {
 //
 // The checking mode writes back and forgets every block.  What was read before the exchange comes
 // before all that is written after it; what was written outside `which` is shown to nobody, and stays
-// on record.
+// on record, to be compared with what others do from then on.
 std::vector<bytes> array_core::exchange_writes(const std::string& call,
                                                std::span<const block_range> which) {
   std::vector<block_range> written;
@@ -254,7 +276,7 @@ std::vector<bytes> array_core::exchange_writes(const std::string& call,
       p.bytes(packed_notice(written));
       if (log_) {
         noted = log_->take();
-        noted.add({{}, {}, segment_->take_read()});
+        noted.add(segment_->take_read());
         p.bytes(noted.packed());
       }
       return p.take();
@@ -264,7 +286,7 @@ std::vector<bytes> array_core::exchange_writes(const std::string& call,
     if (log_) log_->put_back(noted);
     throw;
   }
-  if (log_) log_->put_back({noted.written.outside(which, segment_->block_bytes()), {}, {}});
+  if (log_) log_->put_back(noted.left_by(which, segment_->block_bytes()));
   return notices;
 }
 
@@ -302,6 +324,11 @@ void array_core::note_read(const std::byte* element, std::size_t size) const {
     static_cast<void>(*static_cast<const volatile std::byte*>(p));
   exact = false;
   log_->note_read({static_cast<std::uint64_t>(element - base()), size});
+}
+
+// What is left of sync() for an array that closes: nobody looks at it any more.
+void array_core::check_last_epoch() {
+  report_conflicts(exchange_writes("close", std::vector<block_range>{{0, segment_->blocks()}}));
 }
 
 void array_core::report_conflicts(const std::vector<bytes>& notices) const {

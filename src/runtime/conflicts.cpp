@@ -1,6 +1,7 @@
 #include "runtime/conflicts.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 #include <optional>
 
 namespace ooc::detail {
@@ -58,31 +59,42 @@ class bounding_box {
   std::optional<index_box> box_;
 };
 
-std::vector<byte_run> bytes_of(const std::vector<block_range>& blocks, std::uint64_t block_bytes) {
-  std::vector<byte_run> runs;
+run_set bytes_of(const std::vector<block_range>& blocks, std::uint64_t block_bytes) {
+  run_set runs;
   for (const block_range& r : blocks)
-    runs.push_back({r.first * block_bytes, (r.last - r.first) * block_bytes});
+    runs.add({r.first * block_bytes, (r.last - r.first) * block_bytes});
   return runs;
 }
+
+struct two_sets {
+  const run_set &first, &second;
+};
 
 }  // namespace
 
 std::vector<conflict> find_conflicts(const array_geometry& g,
                                      const std::vector<accesses>& by_rank) {
   std::vector<conflict> found;
-  const auto look = [&](conflict::kind what, std::size_t first, std::size_t second,
-                        const std::vector<byte_run>& a) {
-    bounding_box box(g);
-    intersect(a, by_rank[second].written.runs(), [&](const byte_run& r) { box.add(r); });
-    if (box.get())
-      found.push_back({what, static_cast<int>(first), static_cast<int>(second), *box.get()});
-  };
   for (std::size_t r = 0; r < by_rank.size(); ++r)
     for (std::size_t w = 0; w < by_rank.size(); ++w) {
       if (r == w) continue;
-      if (r < w) look(conflict::kind::both_wrote, r, w, by_rank[r].written.runs());
-      look(conflict::kind::read_element, r, w, by_rank[r].read.runs());
-      look(conflict::kind::read_block, r, w, bytes_of(by_rank[r].read_blocks, g.block_bytes()));
+      const accesses &first = by_rank[r], &second = by_rank[w];
+      const auto look = [&](conflict::kind what, std::initializer_list<two_sets> pairs) {
+        bounding_box box(g);
+        for (const auto& [a, b] : pairs)
+          intersect(a.runs(), b.runs(), [&](const byte_run& run) { box.add(run); });
+        if (box.get())
+          found.push_back({what, static_cast<int>(r), static_cast<int>(w), *box.get()});
+      };
+      if (r < w)  // what both had told before was compared then
+        look(conflict::kind::both_wrote, {{first.written, second.written},
+                                          {first.written, second.shown_to_nobody},
+                                          {first.shown_to_nobody, second.written}});
+      look(conflict::kind::read_element,
+           {{first.read, second.written}, {first.read, second.shown_to_nobody}});
+      const run_set blocks = bytes_of(first.read_blocks, g.block_bytes());
+      look(conflict::kind::read_block,
+           {{blocks, second.written}, {blocks, second.shown_to_nobody}});
     }
   return found;
 }

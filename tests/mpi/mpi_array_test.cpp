@@ -121,6 +121,46 @@ TEST_CASE("what one rank cannot do fails alike on all, and leaves nothing behind
   CHECK_NOTHROW(vector_of_doubles(rt, s, "failing/b", create, {1000}, {.block = 4096, .group = g}));
 }
 
+TEST_CASE("ranks that create with different fill values, or stripes, are all refused and told which") {
+  const group_ptr g = all_ranks();
+  if (g->size() == 1) return;
+  runtime rt(small());
+  const store s = common_store();
+  const bool last = g->rank() == g->size() - 1;
+  const auto made = [&](array_options<double> o, const char* path) {
+    return [&rt, &s, o, path] {
+      vector_of_doubles(rt, s, path, create, {page}, o);
+    };
+  };
+  auto o = with(g);
+  o.fill = last ? 2.0 : 1.0;
+  const std::string of_fill = message_of<usage_error>(made(o, "differ/fill"));
+  CHECK_THAT(of_fill, Catch::Contains("'differ/fill'") &&
+                          Catch::Contains("fill bytes 000000000000f03f") &&
+                          Catch::Contains("fill bytes 0000000000000040"));
+  o.fill = last ? std::optional<double>() : 1.0;
+  CHECK_THAT(message_of<usage_error>(made(o, "differ/fill")), Catch::Contains("fill bytes"));
+  o.fill = {};
+  o.stripes.sf = last ? 8192 : 4096;
+  CHECK_THAT(message_of<usage_error>(made(o, "differ/fill")),
+             Catch::Contains("stripe size 4096") && Catch::Contains("stripe size 8192"));
+  CHECK_THROWS_WITH(vector_of_doubles(rt, s, "differ/fill", open, with(g)),
+                    Catch::Contains("there is no"));
+
+  o = with(g);
+  o.fill = last ? std::optional<double>() : 0.0;  // the same
+  CHECK_NOTHROW(made(o, "differ/not")());
+  using numbers = std::array<std::uint64_t, 8>;
+  array_options<numbers> large;
+  large.replace = true;
+  large.group = g;
+  large.fill = numbers{1, 2, 3, 4, 5, 6, 7, last ? 9u : 8u};
+  CHECK_THAT(message_of<usage_error>([&] {
+               ooc_array<numbers, 1>(rt, s, "differ/large", create, {page}, large);
+             }),
+             Catch::Contains("fill bytes 0100000000000000"));
+}
+
 TEST_CASE("a rank that passes another shape is told which rank passed what") {
   const group_ptr g = all_ranks();
   if (g->size() == 1) return;

@@ -146,6 +146,98 @@ TEST_CASE("a stencil on parts of its own has no conflicts") {
   }
 }
 
+TEST_CASE("what a rank wrote or read before its own writeback and invalidate is not forgotten") {
+  setting t;
+  if (t.alone()) return;
+  auto a = t.make<1>({4 * page});
+  const auto start_anew = [&] {
+    a.writeback();
+    a.invalidate();
+  };
+  SECTION("one wrote and started anew") {
+    if (t.first()) a[7] = 1, start_anew();
+    if (t.last()) a[7] = 2;
+    CHECK_THAT(conflict_of(a), Catch::Contains("both wrote") && Catch::Contains("{7} to {8}"));
+  }
+  SECTION("all wrote and started anew") {
+    if (t.first() || t.last()) a[7] = 1.0 + t.g->rank();
+    start_anew();
+    CHECK_THAT(conflict_of(a), Catch::Contains("both wrote") && Catch::Contains("{7} to {8}"));
+  }
+  SECTION("one read and started anew") {
+    if (t.last()) {
+      CHECK(std::as_const(a)[7] == 0);
+      start_anew();
+    }
+    t.g->barrier("the last rank has read");
+    if (t.first()) a[8] = 1;
+    CHECK_THAT(conflict_of(a), Catch::Contains("read blocks") && Catch::Contains("{8} to {9}"));
+  }
+  CHECK(conflict_of(a).empty());
+}
+
+TEST_CASE("a conflict outside the halo is reported once, and what is written there later again") {
+  setting t;
+  if (t.alone()) return;
+  auto a = t.make<1>({40 * page * static_cast<std::size_t>(t.g->size())});
+  const std::size_t far = a.part(0).lower[0] + 7;
+  const auto halo = [&] { return testing::conflict_of([&] { a.sync_halo(); }); };
+  const auto both_write = [&](double value) {
+    if (t.first() || t.last()) a[far] = value + t.g->rank();
+  };
+  both_write(1);
+  CHECK_THAT(halo(), Catch::Contains("both wrote") && Catch::Contains("{7} to {8}"));
+  CHECK(halo().empty());
+  SECTION("at sync") {}
+  SECTION("both write once more") {
+    both_write(100);
+    CHECK_THAT(halo(), Catch::Contains("both wrote"));
+  }
+  SECTION("one of them writes once more") {
+    if (t.last()) a[far] = -1;
+    CHECK_THAT(conflict_of(a), Catch::Contains("both wrote"));
+  }
+  CHECK(conflict_of(a).empty());
+  both_write(200);
+  CHECK_FALSE(conflict_of(a).empty());
+}
+
+TEST_CASE("what one rank wrote outside the halo is compared with what another does before sync") {
+  setting t;
+  if (t.alone()) return;
+  auto a = t.make<1>({40 * page * static_cast<std::size_t>(t.g->size())});
+  if (t.first()) a[7] = 1;
+  a.sync_halo();
+  SECTION("a write") {
+    if (t.last()) a[7] = 2;
+    CHECK_THAT(conflict_of(a), Catch::Contains("both wrote"));
+  }
+  SECTION("a read, each time") {
+    const auto halo = [&] { return testing::conflict_of([&] { a.sync_halo(); }); };
+    for (int n = 0; n < 2; ++n) {
+      if (t.last()) static_cast<void>(std::as_const(a).at(7));
+      CHECK_THAT(halo(), Catch::Contains("read through at()"));
+    }
+    CHECK(conflict_of(a).empty());
+  }
+}
+
+TEST_CASE("close reports conflicts on all ranks, and then closes") {
+  setting t;
+  if (t.alone()) return;
+  auto a = t.make<1>({1000});
+  if (t.first() || t.last()) a[7] = 1.0 + t.g->rank();
+  CHECK_THAT(testing::conflict_of([&] { a.close(); }),
+             Catch::Contains("'checked/a'") && Catch::Contains("{7} to {8}"));
+  CHECK(a.is_open());
+  CHECK(testing::conflict_of([&] { a.close(); }).empty());
+  CHECK_FALSE(a.is_open());
+  auto b = t.make<1>({1000});
+  if (t.first()) b[7] = 1;
+  b.close();
+  CHECK_FALSE(b.is_open());
+}
+
 TEST_CASE("random writes: conflicts are reported exactly where two ranks wrote") {
   setting t;
   if (t.alone()) return;
@@ -156,13 +248,17 @@ TEST_CASE("random writes: conflicts are reported exactly where two ranks wrote")
     std::vector<int> writers(a.size(), -1);
     bool conflict = false;
     for (std::uint64_t n = testing::between(g, 1, 60); n > 0; --n) {
-      const std::size_t at = testing::between(g, 0, a.size() - 1);
+      const std::size_t at = 17 * testing::between(g, 0, 400);
       const int who =
           static_cast<int>(testing::between(g, 0, static_cast<std::uint64_t>(t.g->size()) - 1));
       value += 1;
       conflict = conflict || (writers[at] >= 0 && writers[at] != who);
       writers[at] = who;
       if (t.g->rank() == who) a[at] = value;
+      if (testing::between(g, 0, 9) == 0 && t.g->rank() == who) {
+        a.writeback();
+        a.invalidate();
+      }
     }
     CHECK(conflict_of(a).empty() == !conflict);
   }

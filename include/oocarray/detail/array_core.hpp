@@ -155,6 +155,7 @@ class array_core {
   void take_in(const std::string& call, const std::vector<std::vector<std::byte>>& notices);
   void forget_others_writes(const std::string& call,
                             const std::vector<std::vector<std::byte>>& notices);
+  void check_last_epoch();
   void report_conflicts(const std::vector<std::vector<std::byte>>& notices) const;
   void transfer_all(access_kind kind, box_view b, std::byte* memory, std::size_t elements) const;
   index_box checked(box_view b, const char* operation) const;
