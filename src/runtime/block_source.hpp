@@ -73,16 +73,16 @@ class block_source {
   /// Returns the bytes given to the store.
   virtual std::uint64_t store(block_index b, const std::byte* frame, completion done) = 0;
 
-  /// What is wrong with changes that store_changes() must not be asked to send; nothing if they may be.
-  virtual failure refusal(block_index, const std::byte* /*frame*/,
-                          const std::byte* /*twin*/) const {
-    return {};
-  }
-
   /// The same for a block that others write to as well: sends only the elements that differ from
   /// `twin`, the block as the store has it as far as this process knows.
   virtual std::uint64_t store_changes(block_index b, const std::byte* frame, const std::byte* twin,
                                       completion done) = 0;
+
+  /// Why these changes must not be sent, which is asked before store_changes(); nothing if they may be.
+  virtual failure refusal(block_index, const std::byte* /*frame*/,
+                          const std::byte* /*twin*/) const {
+    return {};
+  }
 
   /// True if `load(b, part, ...)` would transfer nothing: the bytes of the frame are then as good
   /// as loaded.  Called in fault handlers: it must not allocate, lock or block.
