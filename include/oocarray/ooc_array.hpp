@@ -354,8 +354,9 @@ class ooc_array {
   void clear_overwrite() { core().clear_overwrite(); }
 
   /// Keeps a box in memory and mapped, for system calls and MPI; see pin.hpp.  Throws usage_error
-  /// (budget_too_small) where the box and the other pins do not fit into the budget, io_error where
-  /// a block cannot be read.
+  /// (budget_too_small) where the box and the other pins would leave less of the budget, or of the
+  /// array's `buffers`, than one copy between blocks needs (runtime_options::memory); a block that
+  /// other processes may write to counts twice.  Throws io_error where a block cannot be read.
   pin_guard<T> pin(const box_type& b, access_mode mode = access_mode::write) {
     return {core(), core().pin({b.lower, b.upper}, mode)};
   }

@@ -18,9 +18,16 @@ class process_group;
 
 struct runtime_options {
   /// Bytes for array data in memory, shared by every array of the process: blocks resident or in
-  /// flight, and the transfer buffers of the stores in use.
+  /// flight, and the transfer buffers of the stores in use.  One copy from an element that lies
+  /// across two blocks to another can need 4 blocks at once, and in an array of several processes
+  /// the two that are written count twice (6 blocks).  So much, with the largest blocks of the open
+  /// arrays, must be left beside the buffers and what is pinned: an array or a pin that would leave
+  /// less is refused with errc::budget_too_small and the number that would do.  With that much every
+  /// access of every thread is served, however slowly; instructions that gather from or scatter to
+  /// more places than two need memory for the blocks of all.
   std::uint64_t memory = 512_MiB;
-  /// Default block of an array, bytes, multiple of 4 KiB; 0: 2 MiB, less where the budget is small.
+  /// Default block of an array, bytes, multiple of 4 KiB; 0: 2 MiB, less where the
+  /// budget, as it is when the array is opened, is small.
   std::uint64_t block = 0;
   /// Blocks that may be read ahead of the program, at most, counted over all arrays; 0: chosen
   /// from the budget.  1 turns read-ahead off.

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <fstream>
 #include <new>
-#include <string>
 
-#include "oocarray/error.hpp"
 #include "runtime/sys.hpp"
 
 namespace ooc::detail {
@@ -38,7 +36,7 @@ std::byte* map_aligned(std::size_t bytes, std::size_t alignment) {
 // A resident block takes up to four mappings: itself, the rest of the reservation behind it, and
 // the two borders of its empty slot.  The fifth part is the program's.
 frame_pool::frame_pool(std::uint64_t budget)
-    : budget_(budget), max_frames_(system_map_limit() / 5) {}
+    : whole_budget_(budget), budget_(budget), max_frames_(system_map_limit() / 5) {}
 
 frame_pool::~frame_pool() {
   for (const auto& c : classes_) {
@@ -50,15 +48,10 @@ frame_pool::~frame_pool() {
 frame_class& frame_pool::class_for(std::size_t bytes) {
   for (const auto& c : classes_)
     if (c->bytes == bytes) return *c;
-  if (budget_ / bytes < min_blocks)
-    throw usage_error(
-        errc::budget_too_small,
-        "a block of " + std::to_string(bytes) + " bytes needs a budget of at least " +
-            std::to_string(min_blocks * bytes) + " bytes, but only " + std::to_string(budget_) +
-            " are left for blocks: give the runtime more memory or choose a smaller block");
   auto c = std::make_unique<frame_class>();
   c->bytes = bytes;
-  c->capacity = std::min<std::size_t>(budget_ / bytes, max_frames_);
+  // What was taken off the budget may come back: slots are addresses, they cost nothing.
+  c->capacity = std::min<std::size_t>(whole_budget_ / bytes, max_frames_);
   const bool huge = bytes % huge_page == 0;
   const std::size_t region_bytes = c->capacity * bytes;
   c->region = map_aligned(region_bytes, huge ? huge_page : 4096);
@@ -124,14 +117,8 @@ bool frame_pool::make_room(std::size_t bytes, const frame_class* keep) noexcept 
   return committed_ + bytes <= budget_;
 }
 
-bool frame_pool::may_reserve(std::uint64_t bytes) const noexcept {
-  std::size_t largest = 4096;
-  for (const auto& c : classes_) largest = std::max(largest, c->bytes);
-  return budget_ >= bytes + min_blocks * largest;
-}
-
 bool frame_pool::reserve(std::uint64_t bytes) noexcept {
-  if (!may_reserve(bytes) || !make_room(bytes, nullptr)) return false;
+  if (bytes > budget_ || !make_room(bytes, nullptr)) return false;
   budget_ -= bytes;
   return true;
 }

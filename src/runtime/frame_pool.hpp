@@ -74,22 +74,23 @@ class frame_pool {
   frame_pool(const frame_pool&) = delete;
   frame_pool& operator=(const frame_pool&) = delete;
 
-  /// The class for blocks of `bytes` (a multiple of 4 KiB).  Allocates.  Throws usage_error
-  /// (errc::budget_too_small) where fewer than `min_blocks` fit the budget.
+  /// The class for blocks of `bytes` (a multiple of 4 KiB).  Allocates.  Whether the budget can do
+  /// with such blocks is for the pager to judge (frame_needs.hpp).
   frame_class& class_for(std::size_t bytes);
 
   /// A frame with memory, or nullptr where the budget is used up.
   frame* take(frame_class& c) noexcept;
   void give_back(frame* f) noexcept;
 
-  /// Takes bytes off the budget (transfer buffers); false where too little would be left, or frames
-  /// in use are in the way.
+  /// Takes bytes off the budget (transfer buffers); false where frames in use are in the way.
   bool reserve(std::uint64_t bytes) noexcept;
-  /// True where enough would be left.
-  bool may_reserve(std::uint64_t bytes) const noexcept;
   void unreserve(std::uint64_t bytes) noexcept { budget_ += bytes; }
 
   std::uint64_t budget() const noexcept { return budget_; }
+  /// The budget before anything was taken off it.
+  std::uint64_t whole_budget() const noexcept { return whole_budget_; }
+  /// Frames that the mappings of a process allow.
+  std::size_t max_frames() const noexcept { return max_frames_; }
   /// Bytes of frames in use.
   std::uint64_t used() const noexcept { return used_; }
   /// True while blocks of `bytes` together can come in, and a quarter of the mappings is left.
@@ -97,11 +98,10 @@ class frame_pool {
     return used_ + bytes <= budget_ && frames_in_use_ <= max_frames_ - max_frames_ / 4;
   }
 
-  static constexpr std::size_t min_blocks = 4;
-
  private:
   bool make_room(std::size_t bytes, const frame_class* keep) noexcept;
 
+  const std::uint64_t whole_budget_;
   std::uint64_t budget_;
   std::uint64_t committed_ = 0;  ///< bytes of slots that hold memory, in use or free
   std::uint64_t used_ = 0;

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "oocarray/runtime.hpp"
+#include "runtime/fault_turn.hpp"
 #include "runtime/resident_set.hpp"
 #include "runtime/segment.hpp"
 
@@ -65,8 +66,9 @@ class pager {
   /// blocks in memory make room.  Throws usage_error (errc::budget_too_small) naming `what`.
   class loan;
   loan lend(std::uint64_t bytes, const std::string& what);
-  /// The block size of arrays that name none.
-  std::uint64_t default_block_bytes() const noexcept { return default_block_; }
+  /// The block size of arrays that name none: that of the options, or where none was given one of
+  /// which the budget as it is now holds what one instruction can need.
+  std::uint64_t default_block_bytes() const noexcept;
   std::uint64_t budget() const noexcept;
   runtime_stats stats() const;
 
@@ -85,10 +87,12 @@ class pager {
   struct store_group;
 
   // pager_fault.cpp
+  bool serve_fault(segment_state& s, block_index b, touch t) noexcept;
   bool load_inline(segment_state& s, block_index b, touch t) noexcept;
   bool map_ready(segment_state& s, block_index b, touch t) noexcept;
-  bool begin_write(frame* f, const std::byte* bytes) noexcept;
-  void pause_for_frame() noexcept;
+  bool begin_write(frame* f, const std::byte* bytes, std::uint32_t& seen) noexcept;
+  void wait_for_frame(std::uint32_t seen) noexcept;
+  void made_evictable() noexcept;
   void note_touch(lock_type& l, segment_state& s, block_index b, touch t) noexcept;
 
   // pager_service.cpp
@@ -105,6 +109,7 @@ class pager {
   static void begin_call(segment_state& s) noexcept;
   void end_call(segment_state& s) noexcept;
   bool starving(lock_type& l) const noexcept;
+  bool clean_oldest(lock_type& l, const segment_state* only);
   void relieve_stall(lock_type& l);
   void transfer_ended(segment_state& s) noexcept;
   void end_process(lock_type& l);
@@ -132,8 +137,11 @@ class pager {
 
   // pager_calls.cpp
   bool reserve_for_store(lock_type& l, std::uint64_t bytes);
-  std::uint64_t kept_unpinned(std::uint64_t budget) const noexcept;
-  failure reserve_pins(segment_state& s, std::uint64_t count);
+  frame_needs needs() const noexcept;
+  std::string taken_text() const;
+  void check_needs_of(const segment_state& s) const;
+  void count_pins(segment_state& s, std::span<const block_range> which, int sign) noexcept;
+  failure reserve_pins(segment_state& s, std::span<const block_range> which);
   failure pin_block(segment_state& s, block_index b, bool write);
   segment::invalidated drop(segment_state& s, block_index b, bool discard);
   void drop_partial(lock_type& l, frame* f) noexcept;
@@ -148,6 +156,7 @@ class pager {
   mutable resident_set memory_;
   std::function<void(const failure&)> on_fatal_;
   std::uint64_t default_block_ = 0;
+  bool block_chosen_ = false;  ///< by the options
   unsigned ahead_option_ = 0;
   std::vector<segment_state*> segments_;  ///< lock
   struct accounted_store {
@@ -155,7 +164,8 @@ class pager {
     std::uint64_t bytes;
   };
   std::vector<accounted_store> stores_;   ///< lock
-  std::uint64_t pinned_bytes_ = 0;        ///< lock
+  std::uint64_t pinned_bytes_ = 0;        ///< frames of pinned blocks, counting each pin; lock
+  std::uint64_t pinned_frames_ = 0;       ///< lock
 
   // Storage for events, made beforehand: a fault handler allocates nothing.
   static constexpr std::size_t ring_size = 8192;
@@ -168,9 +178,20 @@ class pager {
   std::size_t stores_in_flight_ = 0;  ///< lock
   std::size_t transfers_ = 0;         ///< loads and stores; lock
   event starved_{};                   ///< a write that waits for its twin, if any; lock
+  unsigned twins_awaited_ = 0;        ///< threads asleep in wait_for_frame(); lock
   std::uint64_t starved_seen_ = 0;    ///< when it last tried; lock
   unsigned stall_retries_ = 0;        ///< lock
+  std::uint64_t nudged_ = 0;          ///< when relieve_stall() last let everybody look again; lock
   std::condition_variable changed_;   ///< a transfer ended, or serving_ changed
+
+  // Who finds no frame sleeps until one may be had.  Whatever may end that (a transfer that ended, a
+  // block that is nobody's any more, a pin or memory given back) advances `room_` first and then
+  // looks at `hungry_`; who goes to sleep raises `hungry_` first and then looks once more.
+  std::atomic<std::uint32_t> room_{0};    ///< futex of writes that wait for a twin
+  std::atomic<std::uint32_t> hungry_{0};  ///< threads that wait for a frame
+  bool service_hungry_ = false;           ///< the service thread is among them; its own
+
+  fault_turn turn_;
 
   std::atomic<std::uint32_t> work_{0};  ///< futex of the service thread
   std::atomic<bool> asleep_{false};

@@ -74,7 +74,7 @@ bool pager::fetch(lock_type& l, segment_state& s, std::span<const block_index> w
     const load_part part =
         b.promised.load(std::memory_order_relaxed) ? load_part::outside_promise : load_part::whole;
     if (s.source->nothing_to_load(index, part) || !b.try_take(block_state::out)) continue;
-    frame* f = memory_.obtain(l, s);
+    frame* f = memory_.obtain_ahead(l, s);
     if (!f) {
       b.publish(block_state::out);
       room = false;

@@ -41,6 +41,7 @@ pager::pager(const runtime_options& o)
     : memory_(checked(o).memory),
       on_fatal_(o.on_fatal),
       default_block_(choose_block(o)),
+      block_chosen_(o.block != 0),
       ahead_option_(o.read_ahead),
       ring_(ring_size) {
   fault_handler::attach(*this);
@@ -120,24 +121,17 @@ pager::loan pager::lend(std::uint64_t bytes, const std::string& what) {
 void pager::take_back(std::uint64_t bytes) noexcept {
   guarded_lock g(memory_.mutex());
   memory_.pool().unreserve(bytes);
+  made_evictable();
 }
 
 bool pager::reserve_for_store(lock_type& l, std::uint64_t bytes) {
   for (;;) {
     const std::uint64_t budget = memory_.pool().budget();
-    if (bytes > budget || pinned_bytes_ + kept_unpinned(budget - bytes) > budget - bytes)
-      return false;
+    if (bytes > budget || pinned_bytes_ + needs().bytes() > budget - bytes) return false;
     if (memory_.reserve(l, bytes)) return true;
-    if (!memory_.pool().may_reserve(bytes)) return false;
     // What is left is modified, or on its way.
-    const auto clean_one = [&](frame* f) {
-      while (f && (f->failed || !clean(l, f, nullptr))) f = f->next;
-      return f != nullptr;
-    };
-    if (!clean_one(memory_.order().oldest()) && !clean_one(memory_.order().oldest_young()) &&
-        transfers_ == 0)
-      return false;
-    changed_.wait_for(l, std::chrono::milliseconds(20));
+    if (!clean_oldest(l, nullptr) && transfers_ == 0) return false;
+    if (transfers_ > 0) changed_.wait(l);
   }
 }
 
@@ -147,6 +141,7 @@ bool pager::reserve_for_store(lock_type& l, std::uint64_t bytes) {
 void pager::add(segment_state& s) {
   {
     guarded_lock g(memory_.mutex());
+    check_needs_of(s);
     s.cls = &memory_.pool().class_for(s.options.block_bytes);
     segments_.push_back(&s);
   }
@@ -163,7 +158,8 @@ void pager::remove(segment_state& s) {
   fault_handler::remove_range(s);
   guarded_lock g(memory_.mutex());
   std::erase(segments_, &s);
-  pinned_bytes_ -= s.pinned_blocks * s.block_bytes();
+  pinned_bytes_ -= s.pinned_frames * s.block_bytes();
+  pinned_frames_ -= s.pinned_frames;
   if (starved_.segment == &s) starved_ = {};
   std::erase_if(stalled_, [&](const event& e) { return e.segment == &s; });
   std::size_t kept = 0;
@@ -187,6 +183,7 @@ void pager::remove(segment_state& s) {
     if (state != block_state::ready) memory_.map_out(f, state != block_state::old);
     memory_.release(g.lock, f);
   }
+  made_evictable();
   changed_.wait(g.lock, [&] { return s.calls == 0; });
 }
 
@@ -242,6 +239,7 @@ segment::invalidated pager::drop(segment_state& s, block_index index, bool disca
           g.lock.lock();
         }
         memory_.release(g.lock, f);
+        made_evictable();
         count_invalidated(s);
         return segment::invalidated::done;
       }
@@ -270,6 +268,13 @@ void pager::advise(segment_state& s, access_pattern p) {
 void pager::set_part(segment_state& s, const segment_part& part) {
   guarded_lock g(memory_.mutex());
   s.options.part = part;
+  // Which blocks have twins may have changed.
+  std::uint64_t frames = 0;
+  for (const frame* f = s.resident; f; f = f->segment_next)
+    frames += f->pins * s.frames_of(f->block);
+  pinned_bytes_ += (frames - s.pinned_frames) * s.block_bytes();
+  pinned_frames_ += frames - s.pinned_frames;
+  s.pinned_frames = frames;
 }
 
 // A block in memory is marked where its next write will fault, so that the mark is used up by it;
@@ -297,6 +302,7 @@ void pager::promise(segment_state& s, std::span<const block_range> which) {
       }
       b.publish(state);
     }
+  made_evictable();
 }
 
 void pager::clear_promises(segment_state& s, std::span<const block_range> which) {
@@ -307,6 +313,7 @@ void pager::clear_promises(segment_state& s, std::span<const block_range> which)
     next = f->segment_next;
     if (contains(which, f->block)) drop_partial(g.lock, f);
   }
+  made_evictable();
 }
 
 // Forgets a block that nobody has touched and that holds, or will hold, only what lay outside a
@@ -342,51 +349,123 @@ void pager::prefetch(segment_state& s, std::span<const block_range> which) {
 // ------------------------------------------------------------------------------------------
 
 failure pager::pin(segment_state& s, std::span<const block_range> which, access_mode mode) {
-  std::uint64_t count = 0;
-  for (const block_range& r : which) count += r.last - r.first;
-  if (failure f = reserve_pins(s, count)) return f;
+  if (failure f = reserve_pins(s, which)) return f;
   prefetch(s, which);
   std::vector<block_range> done;  // all or nothing: what to let go of
-  std::uint64_t pinned = 0;
   for (const block_range& r : which) {
     done.push_back({r.first, r.first});
-    for (block_index& b = done.back().last; b < r.last; ++b, ++pinned) {
+    for (block_index& b = done.back().last; b < r.last; ++b) {
       failure f = pin_block(s, b, mode == access_mode::write);
       if (!f) continue;
+      const block_index reached = b;
       unpin(s, done, mode);
+      std::vector<block_range> rest{{reached, r.last}};
+      rest.insert(rest.end(), which.begin() + static_cast<std::ptrdiff_t>(done.size()), which.end());
       guarded_lock g(memory_.mutex());
-      pinned_bytes_ -= (count - pinned) * s.block_bytes();
-      s.pinned_blocks -= count - pinned;
+      count_pins(s, rest, -1);
       return f;
     }
   }
   return {};
 }
 
-// Some frames must stay for what is not pinned, of whatever array: a touch that finds none could
-// never be served, and neither could a copy between two blocks that finds but one.
-std::uint64_t pager::kept_unpinned(std::uint64_t budget) const noexcept {
-  std::uint64_t largest = 0;
-  for (const segment_state* any : segments_) largest = std::max(largest, any->options.block_bytes);
-  return std::min(frame_pool::min_blocks * largest, std::max(budget / 4, 2 * largest));
+// With the lock held.
+frame_needs pager::needs() const noexcept {
+  frame_needs n;
+  n.add(page, false);  // arrays to come
+  for (const segment_state* any : segments_) n.add(any->block_bytes(), any->may_have_twins());
+  return n;
 }
 
-failure pager::reserve_pins(segment_state& s, std::uint64_t count) {
-  const std::uint64_t bytes = count * s.block_bytes();
+// What is not there for one instruction: ", and of the budget of ...".
+std::string pager::taken_text() const {
+  const frame_pool& pool = memory_.pool();
+  std::string text;
+  if (const std::uint64_t lent = pool.whole_budget() - pool.budget())
+    text += ", " + std::to_string(lent) + " serve as transfer buffers";
+  if (pinned_bytes_) text += ", " + std::to_string(pinned_bytes_) + " are pinned";
+  return text;
+}
+
+// With the lock held.  An access that finds no frame ends the process: what could come to that is
+// refused here.
+void pager::check_needs_of(const segment_state& s) const {
+  const auto needed = [&](std::uint64_t block_bytes) {
+    frame_needs n = needs();
+    n.add(block_bytes, s.may_have_twins());
+    return pinned_bytes_ + n.bytes();
+  };
+  const frame_pool& pool = memory_.pool();
+  const std::uint64_t budget = pool.budget();
+  if (needed(s.block_bytes()) <= budget) return;
+  std::uint64_t smaller = s.block_bytes() / 2 / page * page;
+  while (smaller && needed(smaller) > budget) smaller = smaller / 2 / page * page;
+  throw usage_error(
+      errc::budget_too_small,
+      "array '" + s.options.name + "': blocks of " + std::to_string(s.block_bytes()) +
+          " bytes do not fit the budget of " + std::to_string(pool.whole_budget()) +
+          " bytes: one copy between blocks needs " +
+          std::to_string(needed(s.block_bytes()) - pinned_bytes_) + taken_text() +
+          "; give the runtime at least " +
+          std::to_string(pool.whole_budget() - budget + needed(s.block_bytes())) + " bytes of memory" +
+          (smaller ? " or choose a block of at most " + std::to_string(smaller) + " bytes"
+                   : std::string()));
+}
+
+std::uint64_t pager::default_block_bytes() const noexcept {
   guarded_lock g(memory_.mutex());
-  const std::uint64_t budget = memory_.pool().budget();
-  const std::uint64_t kept = kept_unpinned(budget);
+  std::uint64_t b = default_block_;
+  const auto fits = [&] {
+    frame_needs n = needs();
+    n.add(b, true);
+    return pinned_bytes_ + n.bytes() <= memory_.pool().budget();
+  };
+  while (!block_chosen_ && b > page && !fits()) b /= 2;
+  return b;
+}
+
+// With the lock held.
+void pager::count_pins(segment_state& s, std::span<const block_range> which, int sign) noexcept {
+  std::uint64_t blocks = 0, frames = 0;
+  for (const block_range& r : which) {
+    blocks += r.last - r.first;
+    for (block_index b = r.first; b < r.last; ++b) frames += s.frames_of(b);
+  }
+  const auto by = static_cast<std::uint64_t>(sign);
+  s.pinned_blocks += by * blocks;
+  s.pinned_frames += by * frames;
+  pinned_frames_ += by * frames;
+  pinned_bytes_ += by * frames * s.block_bytes();
+}
+
+failure pager::reserve_pins(segment_state& s, std::span<const block_range> which) {
+  guarded_lock g(memory_.mutex());
+  const std::uint64_t pinned_before = pinned_bytes_;
+  const frame_pool& pool = memory_.pool();
   const std::uint64_t own = s.options.max_resident;
-  if (pinned_bytes_ + bytes + kept > budget || (own && s.pinned_blocks + count >= own))
-    return {make_error_code(errc::budget_too_small),
-            "array '" + s.options.name + "': cannot pin " + std::to_string(bytes) + " bytes: " +
-                std::to_string(pinned_bytes_) + " are pinned already, " + std::to_string(kept) +
-                " of the budget of " + std::to_string(budget) + " must stay free" +
-                (own ? ", and the array may hold " + std::to_string(own) + " blocks" : "") +
-                "; pin a smaller box or give the runtime more memory"};
-  pinned_bytes_ += bytes;
-  s.pinned_blocks += count;
-  return {};
+  const std::string taken = taken_text();
+  count_pins(s, which, 1);
+  const std::uint64_t needed = pinned_bytes_ + needs().bytes();
+  std::string why;
+  if (own && s.pinned_blocks + frame_needs::blocks > own)
+    why = "the array may hold " + std::to_string(own) + " blocks (buffers) and would need " +
+          std::to_string(s.pinned_blocks + frame_needs::blocks) + ", of which " +
+          std::to_string(frame_needs::blocks) +
+          " stay free for one copy between blocks; pin a smaller box or give it as many buffers";
+  else if (needed > pool.budget())
+    why = "one copy between blocks needs " + std::to_string(needs().bytes()) +
+          " more of the budget of " + std::to_string(pool.whole_budget()) + " bytes" + taken +
+          "; pin a smaller box or give the runtime at least " +
+          std::to_string(pool.whole_budget() - pool.budget() + needed) + " bytes of memory";
+  else if (pinned_frames_ + frame_needs::frames > pool.max_frames())
+    why = "the process may have " + std::to_string(pool.max_frames()) +
+          " blocks in memory (vm.max_map_count / 5); pin a smaller box or choose larger blocks";
+  if (why.empty()) return {};
+  const std::uint64_t bytes = pinned_bytes_ - pinned_before;
+  count_pins(s, which, -1);
+  return {make_error_code(errc::budget_too_small),
+          "array '" + s.options.name + "': cannot pin " + std::to_string(bytes) +
+              " bytes" + (bytes && s.may_have_twins() ? " (twins included)" : "") + ": " + why};
 }
 
 void pager::unpin(segment_state& s, std::span<const block_range> which, access_mode mode) noexcept {
@@ -396,10 +475,9 @@ void pager::unpin(segment_state& s, std::span<const block_range> which, access_m
       frame* f = s.frame_of(s.at(b));
       if (mode == access_mode::write) --f->write_pins;
       if (--f->pins == 0) memory_.order().make_young(f);
-      pinned_bytes_ -= s.block_bytes();
-      --s.pinned_blocks;
     }
-  if (!stalled_.empty()) wake();
+  count_pins(s, which, -1);
+  made_evictable();
 }
 
 // Brings a block in, maps it with the access asked for, and pins it; or says why its load failed.
@@ -442,24 +520,27 @@ failure pager::pin_block(segment_state& s, block_index index, bool write) {
     }
     g.lock.unlock();
     if (state == block_state::old) memory_.set_access(f, PROT_READ);
-    if (write && !begin_write(f, state == block_state::ready ? f->memory : s.address(index))) {
+    std::uint32_t seen = 0;
+    if (write && !begin_write(f, state == block_state::ready ? f->memory : s.address(index), seen)) {
       if (state == block_state::old) memory_.set_access(f, PROT_NONE);
       b.publish(state);
-      pause_for_frame();
+      wait_for_frame(seen);
       continue;
     }
     b.promised.store(0, std::memory_order_relaxed);
-    f->partial = f->read_ahead = false;
+    f->partial = false;
     const bool writable = f->dirty.load(std::memory_order_relaxed);
     if (state == block_state::ready)
       memory_.map_in(f, writable);
     else if (writable && state != block_state::rw)
       memory_.set_access(f, PROT_READ | PROT_WRITE);
     g.lock.lock();
+    f->read_ahead = false;
     memory_.order().forget(f);
     ++f->pins;
     if (write) ++f->write_pins;
     b.publish(writable ? block_state::rw : block_state::ro);
+    made_evictable();
     return {};
   }
 }

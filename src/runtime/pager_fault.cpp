@@ -34,11 +34,24 @@ bool refuse_write(const segment_state& s, block_index b) noexcept {
 
 }  // namespace
 
+namespace {
+// Its own storage, not made on first use: this is a signal handler.
+__attribute__((tls_model("initial-exec"))) thread_local constinit fault_history history;
+}  // namespace
+
 bool pager::on_fault(segment_state& s, block_index index, touch t) noexcept {
   if (index >= s.blocks.load(std::memory_order_relaxed)) return false;
   if (t == touch::write && !s.may_write(index)) return refuse_write(s, index);
+  turn_.enter(history, &s.at(index));
+  const bool served = serve_fault(s, index, t);
+  turn_.leave(history);
+  return served;
+}
+
+bool pager::serve_fault(segment_state& s, block_index index, touch t) noexcept {
   counters& n = memory_.count();
   block& b = s.at(index);
+  std::uint32_t seen = 0;
   if (s.options.note_reads && t != touch::write && !exact_access())
     b.read.store(1, std::memory_order_relaxed);
   bool waited = false;
@@ -73,10 +86,10 @@ bool pager::on_fault(segment_state& s, block_index index, touch t) noexcept {
         frame* f = s.frame_of(b);
         if (t == touch::write) {
           if (s.twinned(index)) memory_.set_access(f, PROT_READ);
-          if (!begin_write(f, s.address(index))) {
+          if (!begin_write(f, s.address(index), seen)) {
             memory_.set_access(f, PROT_NONE);
             b.publish(block_state::old);
-            pause_for_frame();
+            wait_for_frame(seen);
             break;
           }
         }
@@ -89,6 +102,7 @@ bool pager::on_fault(segment_state& s, block_index index, touch t) noexcept {
           memory_.order().make_young(f);
         }
         b.publish(writable ? block_state::rw : block_state::ro);
+        made_evictable();
         return true;
       }
 
@@ -98,15 +112,16 @@ bool pager::on_fault(segment_state& s, block_index index, touch t) noexcept {
         if (!s.may_write(index)) return refuse_write(s, index);
         if (!b.try_take(block_state::ro)) break;
         frame* f = s.frame_of(b);
-        if (!begin_write(f, s.address(index))) {
+        if (!begin_write(f, s.address(index), seen)) {
           b.publish(block_state::ro);
-          pause_for_frame();
+          wait_for_frame(seen);
           break;
         }
         b.promised.store(0, std::memory_order_relaxed);
         memory_.set_access(f, PROT_READ | PROT_WRITE);
         counters::add(n.write_faults);
         b.publish(block_state::rw);
+        made_evictable();
         return true;
       }
 
@@ -167,6 +182,7 @@ bool pager::load_inline(segment_state& s, block_index index, touch t) noexcept {
   if (write) note_touch(l, s, index, t);
   l.unlock();
   b.publish(write ? block_state::rw : block_state::ro);
+  made_evictable();
   if (write) wake();
   return true;
 }
@@ -180,11 +196,14 @@ bool pager::map_ready(segment_state& s, block_index index, touch t) noexcept {
     b.promised.store(0, std::memory_order_relaxed);
     lock_type l(memory_.mutex());
     memory_.release(l, f);
+    l.unlock();
+    made_evictable();
     return false;
   }
-  if (write && !begin_write(f, f->memory)) {
+  std::uint32_t seen = 0;
+  if (write && !begin_write(f, f->memory, seen)) {
     b.publish(block_state::ready);
-    pause_for_frame();
+    wait_for_frame(seen);
     return false;
   }
   b.promised.store(0, std::memory_order_relaxed);
@@ -200,6 +219,7 @@ bool pager::map_ready(segment_state& s, block_index index, touch t) noexcept {
     f->read_ahead = false;
   }
   b.publish(writable ? block_state::rw : block_state::ro);
+  made_evictable();
   if (ahead) {
     counters::add(memory_.count().read_ahead_hits);
     wake();
@@ -208,9 +228,11 @@ bool pager::map_ready(segment_state& s, block_index index, touch t) noexcept {
 }
 
 // Marks a block dirty.  One of a shared segment first gets its twin, a copy of `bytes`; false where
-// no frame is to be had for it now.  The caller owns the block.
-bool pager::begin_write(frame* f, const std::byte* bytes) noexcept {
+// no frame is to be had for it now: the caller gives the block up and calls wait_for_frame(seen).
+// The caller owns the block.
+bool pager::begin_write(frame* f, const std::byte* bytes, std::uint32_t& seen) noexcept {
   if (f->segment->twinned(f->block) && !f->dirty.load(std::memory_order_relaxed)) {
+    seen = room_.load(std::memory_order_seq_cst);
     lock_type l(memory_.mutex());
     frame* twin = memory_.obtain_spare(l, *f->segment);
     if (!twin) {
@@ -228,11 +250,29 @@ bool pager::begin_write(frame* f, const std::byte* bytes) noexcept {
   return true;
 }
 
-// Lets the service thread clean something, after which a twin may be had.
-void pager::pause_for_frame() noexcept {
-  constexpr timespec a_moment{0, 200'000};
+// Sleeps until a frame may be had; `seen` is the room_ of before the look that found none.  The
+// service thread cleans something meanwhile, and ends the process where nothing helps.
+void pager::wait_for_frame(std::uint32_t seen) noexcept {
+  {
+    lock_type l(memory_.mutex());
+    ++twins_awaited_;
+  }
+  hungry_.fetch_add(1, std::memory_order_seq_cst);
   wake();
-  ::nanosleep(&a_moment, nullptr);
+  sys::futex_wait(room_, seen);
+  hungry_.fetch_sub(1, std::memory_order_seq_cst);
+  lock_type l(memory_.mutex());
+  --twins_awaited_;
+  starved_seen_ = sys::now_ns();  // it tries again at once
+}
+
+// A frame may be had that could not before.  Called after a block was published, too: one that was
+// `busy` was passed over.
+void pager::made_evictable() noexcept {
+  room_.fetch_add(1, std::memory_order_seq_cst);
+  if (hungry_.load(std::memory_order_seq_cst) == 0) return;
+  sys::futex_wake_all(room_);
+  wake();
 }
 
 // Tells the service thread, which may forget it under load: only read-ahead suffers.

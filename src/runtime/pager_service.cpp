@@ -30,6 +30,7 @@ void pager::wake() noexcept {
 }
 
 void pager::serve() {
+  bool missing = false;  // misses without a frame are left
   for (;;) {
     const std::uint32_t seen = work_.load(std::memory_order_seq_cst);
     {
@@ -49,19 +50,24 @@ void pager::serve() {
       write_behind(l);
       if (starving(l)) relieve_stall(l);
       if (has_fatal_) continue;
+      missing = !stalled_.empty();
     }
     if (stopping_.load()) return;
+    if (missing && !service_hungry_) {  // from now on it is told of room; once more, for what came before
+      service_hungry_ = true;
+      hungry_.fetch_add(1, std::memory_order_seq_cst);
+      continue;
+    }
+    if (!missing && service_hungry_) {
+      service_hungry_ = false;
+      hungry_.fetch_sub(1, std::memory_order_seq_cst);
+    }
     asleep_.store(true, std::memory_order_seq_cst);
     if (work_.load(std::memory_order_seq_cst) == seen) {
-      // A stalled miss is looked at again even if nobody says so.
-      timespec pause{0, 20'000'000};
-      bool stalled;
-      {
-        lock_type l(memory_.mutex());
-        stalled = starving(l);
-      }
+      // Not to poll: relieve_stall() counts seconds.
+      constexpr timespec until_relief{1, 0};
       ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&work_), FUTEX_WAIT_PRIVATE, seen,
-                stalled ? &pause : nullptr, nullptr, 0);
+                hungry_.load() ? &until_relief : nullptr, nullptr, 0);
     }
     asleep_.store(false, std::memory_order_seq_cst);
   }
@@ -92,8 +98,7 @@ bool pager::start_miss(lock_type& l, const event& e) {
     // A segment with a limit of its own may have nothing but dirty blocks, all of them young.
     const segment_state& s = *e.segment;
     if (s.options.max_resident && s.resident_count >= s.options.max_resident && s.transfers == 0)
-      for (frame* own = s.resident; own; own = own->segment_next)
-        if (!own->failed && clean(l, own, nullptr)) break;
+      clean_oldest(l, &s);
     return false;
   }
   memory_.assign(f, *e.segment, e.block);
@@ -197,6 +202,7 @@ void pager::transfer_ended(segment_state& s) noexcept {
   --s.transfers;
   --transfers_;
   changed_.notify_all();
+  made_evictable();
   if (!stalled_.empty() || has_fatal_ || stores_in_flight_) wake();
 }
 
@@ -206,23 +212,27 @@ void pager::transfer_ended(segment_state& s) noexcept {
 // Somebody waits for a frame: a miss, or a first write to a shared block, which tries again by itself
 // and is forgotten when it no longer does.
 bool pager::starving(lock_type&) const noexcept {
-  return !stalled_.empty() || (starved_.segment && sys::now_ns() - starved_seen_ < second);
+  return !stalled_.empty() || twins_awaited_ > 0 || (starved_.segment && sys::now_ns() - starved_seen_ < second);
 }
 
 // A miss found no frame.  Usually a store in flight will free one.  Where none is, blocks whose
 // write failed are tried again, and after some seconds without success the access cannot be served.
 void pager::relieve_stall(lock_type& l) {
   if (transfers_ > 0) return;
-  if (!memory_.order().oldest() && memory_.age_one(l)) {
-    wake();
-    return;
-  }
+  // What is left may be young and modified: its store makes room, or gives its twin back.
+  if (clean_oldest(l, nullptr)) return;
   // Others may come and go: what counts is how long one and the same has been waiting.
   event longest = starved_;
   for (const event& e : stalled_)
     if (!longest.segment || e.stalled_since < longest.stalled_since) longest = e;
+  if (!longest.segment) return;
   const std::uint64_t waited = sys::now_ns() - longest.stalled_since;
   if (waited < second * (stall_retries_ + 1)) return;
+  if (const std::uint64_t now = sys::now_ns(); now - nudged_ >= second) {
+    nudged_ = now;  // two writes may have met each other's block while it was `busy`
+    room_.fetch_add(1, std::memory_order_seq_cst);
+    sys::futex_wake_all(room_);
+  }
   bool any_failed = false;
   failure cause;
   for (segment_state* s : segments_) {
@@ -246,6 +256,15 @@ void pager::relieve_stall(lock_type& l) {
     has_fatal_ = true;
     wake();
   }
+}
+
+// Starts to write the modified block that was seen longest ago, of `only` if given; false where none
+// can be.  In any other order the blocks that one instruction needs would be taken from it in turn.
+bool pager::clean_oldest(lock_type& l, const segment_state* only) {
+  for (frame* from : {memory_.order().oldest(), memory_.order().oldest_young()})
+    for (frame* f = from; f; f = f->next)
+      if ((!only || f->segment == only) && !f->failed && clean(l, f, nullptr)) return true;
+  return false;
 }
 
 // One message, the program's own handler, the other dirty blocks, and the documented status.

@@ -7,6 +7,8 @@
 // end; victims are taken from the head of `old`.  Misses stay within a few per cent of exact LRU
 // (bench: `oocbench lru`).
 //
+// `old` from its head, then `young` from its head, is the order in which the blocks were last seen.
+//
 // Pure bookkeeping: frames are linked here, states change in resident_set.  The pager's lock guards
 // every call; nothing allocates.
 #pragma once
@@ -35,6 +37,7 @@ class frame_queue {
     --size_;
   }
   frame* head() const noexcept { return head_; }
+  frame* tail() const noexcept { return tail_; }
   std::size_t size() const noexcept { return size_; }
 
  private:
@@ -66,6 +69,9 @@ class replacement {
 
   frame* oldest_young() const noexcept { return young_.head(); }
   frame* oldest() const noexcept { return old_.head(); }
+  /// From the block that came in or was touched last (go on with `prev`); all old ones came before.
+  frame* newest_young() const noexcept { return young_.tail(); }
+  frame* newest_old() const noexcept { return old_.tail(); }
   std::size_t old_size() const noexcept { return old_.size(); }
 
  private:

@@ -1,5 +1,7 @@
 #include "runtime/resident_set.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstring>
 #include <utility>
@@ -106,25 +108,26 @@ void resident_set::mark_clean(frame* f) noexcept {
 // --- replacement
 // -----------------------------------------------------------------------------------
 
-frame* resident_set::obtain(lock_type& l, segment_state& s) noexcept {
-  frame* f = obtain(l, s, true);
+frame* resident_set::obtain_linked(lock_type& l, segment_state& s, std::size_t keep) noexcept {
+  frame* f = obtain(l, s, true, keep);
   if (f) link(f, s);
   return f;
 }
 
-frame* resident_set::obtain(lock_type& l, segment_state& s, bool limited) noexcept {
+frame* resident_set::obtain(lock_type& l, segment_state& s, bool limited,
+                            std::size_t keep) noexcept {
   age(l);
   for (;;) {
     const bool own = limited && s.options.max_resident && s.resident_count >= s.options.max_resident;
     if (!own) {
       if (frame* f = pool_.take(*s.cls)) return f;
     }
-    if (!evict(l, own ? &s : nullptr)) return nullptr;
+    if (!evict(l, own ? &s : nullptr, keep)) return nullptr;
   }
 }
 
-bool resident_set::evict(lock_type& l, const segment_state* only) noexcept {
-  const victim v = take_clean_victim(only);
+bool resident_set::evict(lock_type& l, const segment_state* only, std::size_t keep) noexcept {
+  const victim v = take_clean_victim(only, keep);
   if (!v.taken) return false;
   if (v.was != block_state::ready) {
     l.unlock();
@@ -138,15 +141,28 @@ bool resident_set::evict(lock_type& l, const segment_state* only) noexcept {
 
 bool resident_set::reserve(lock_type& l, std::uint64_t bytes) noexcept {
   while (!pool_.reserve(bytes))
-    if (!pool_.may_reserve(bytes) || !evict(l, nullptr)) return false;
+    if (!evict(l, nullptr, 0)) return false;
   return true;
 }
 
-// The longest-standing clean block that nobody is busy with, owned and out of its queue.  Young
-// blocks are taken only where no old one is left at all.
-resident_set::victim resident_set::take_clean_victim(const segment_state* only) noexcept {
+// The longest-standing clean block that nobody is busy with, owned and out of its queue; not one of
+// the `keep` that came last, of `only` if given.  Young blocks are taken only where no old one is
+// left that could be written and then taken.
+resident_set::victim resident_set::take_clean_victim(const segment_state* only,
+                                                     std::size_t keep) noexcept {
+  std::array<const frame*, frame_needs::blocks> kept;
+  std::size_t n = 0;
+  const auto keep_from = [&](const frame* f) {
+    // What nobody has asked for yet does not push out what somebody has.
+    for (; f && n < keep; f = f->prev)
+      if (!f->read_ahead && (!only || f->segment == only)) kept[n++] = f;
+  };
+  keep_from(order_.newest_young());
+  keep_from(order_.newest_old());
   const auto take = [&](frame* f, std::initializer_list<block_state> states) -> victim {
-    if (f->dirty.load(std::memory_order_relaxed) || (only && f->segment != only)) return {};
+    if (f->dirty.load(std::memory_order_relaxed) || (only && f->segment != only) ||
+        std::find(kept.begin(), kept.begin() + n, f) != kept.begin() + n)
+      return {};
     block& b = f->segment->at(f->block);
     for (block_state s : states) {
       if (!b.try_take(s)) continue;
@@ -160,9 +176,12 @@ resident_set::victim resident_set::take_clean_victim(const segment_state* only) 
     }
     return {};
   };
-  for (frame* f = order_.oldest(); f; f = f->next)
+  bool others_later = false;
+  for (frame* f = order_.oldest(); f; f = f->next) {
     if (victim v = take(f, {block_state::ready, block_state::old}); v.taken) return v;
-  if (order_.oldest() && !only) return {};
+    others_later |= f->dirty.load(std::memory_order_relaxed) && !f->failed;
+  }
+  if (others_later && !only) return {};
   for (frame* f = order_.oldest_young(); f; f = f->next)
     if (victim v = take(f, {block_state::ready, block_state::ro}); v.taken) return v;
   return {};

@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "oocarray/stats.hpp"
+#include "runtime/frame_needs.hpp"
 #include "runtime/frame_pool.hpp"
 #include "runtime/replacement.hpp"
 #include "runtime/segment_state.hpp"
@@ -41,12 +42,22 @@ class resident_set {
   counters& count() noexcept { return counters_; }
 
   /// A frame for a block of `s`, linked to it, from the free ones or by evicting a clean block; the
-  /// blocks that must age do.  nullptr where only dirty, pinned or busy blocks are left.
-  frame* obtain(lock_type& l, segment_state& s) noexcept;
+  /// blocks that must age do.  nullptr where only dirty, pinned or busy blocks are left, beside
+  /// those that came last: the instruction that faulted may need them too, and would otherwise
+  /// fault for ever, each of its blocks evicting another.
+  frame* obtain(lock_type& l, segment_state& s) noexcept {
+    return obtain_linked(l, s, frame_needs::blocks - 1);
+  }
+  /// The same for a block that nobody waits for.
+  frame* obtain_ahead(lock_type& l, segment_state& s) noexcept {
+    return obtain_linked(l, s, frame_needs::blocks);
+  }
 
   /// A frame that belongs to no block, for a twin; nullptr as for obtain().  A segment's own limit
   /// does not count it.
-  frame* obtain_spare(lock_type& l, segment_state& s) noexcept { return obtain(l, s, false); }
+  frame* obtain_spare(lock_type& l, segment_state& s) noexcept {
+    return obtain(l, s, false, frame_needs::blocks);
+  }
 
   /// Takes bytes off the budget, evicting clean blocks; false where that is not enough.
   bool reserve(lock_type& l, std::uint64_t bytes) noexcept;
@@ -77,9 +88,10 @@ class resident_set {
     frame* taken = nullptr;
     block_state was = block_state::out;
   };
-  victim take_clean_victim(const segment_state* only) noexcept;
-  bool evict(lock_type& l, const segment_state* only) noexcept;
-  frame* obtain(lock_type& l, segment_state& s, bool limited) noexcept;
+  victim take_clean_victim(const segment_state* only, std::size_t keep) noexcept;
+  bool evict(lock_type& l, const segment_state* only, std::size_t keep) noexcept;
+  frame* obtain_linked(lock_type& l, segment_state& s, std::size_t keep) noexcept;
+  frame* obtain(lock_type& l, segment_state& s, bool limited, std::size_t keep) noexcept;
   void age(lock_type& l) noexcept;
   void link(frame* f, segment_state& s) noexcept;
   void unlink(frame* f) noexcept;

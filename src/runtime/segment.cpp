@@ -5,6 +5,7 @@
 #include <new>
 
 #include "runtime/fault_handler.hpp"
+#include "runtime/frame_needs.hpp"
 #include "runtime/pager.hpp"
 
 namespace ooc::detail {
@@ -52,7 +53,7 @@ segment::segment(detail::pager& p, segment_options o, block_source& source)
                                                  " bytes is not a multiple of 4096 bytes");
   o.max_blocks = std::max({o.max_blocks, o.blocks, std::uint64_t{1}});
   if (o.max_resident)
-    o.max_resident = std::max<std::uint64_t>(o.max_resident, frame_pool::min_blocks);
+    o.max_resident = std::max(o.max_resident, frame_needs::blocks);
   if (o.max_blocks > (std::uint64_t{1} << 46) / o.block_bytes)
     throw usage_error(errc::invalid_request,
                       "array '" + o.name + "': " + std::to_string(o.max_blocks) + " blocks of " +

@@ -35,7 +35,7 @@ struct segment_options {
   std::uint64_t block_bytes = 0;   ///< multiple of 4 KiB
   std::uint64_t blocks = 0;        ///< blocks now
   std::uint64_t max_blocks = 0;    ///< blocks for which addresses are reserved; 0: `blocks`
-  std::uint64_t max_resident = 0;  ///< blocks of this segment in memory at most; 0: no limit
+  std::uint64_t max_resident = 0;  ///< blocks in memory at most, 4 at least; 0: no limit
   bool shared = false;             ///< other processes write to its blocks: send changes only
   bool writable = true;            ///< false: a write to the range is a fault of the program
   segment_part part = {};
@@ -44,8 +44,10 @@ struct segment_options {
 
 class segment {
  public:
-  /// `source` must outlive the segment.  Throws usage_error (errc::budget_too_small) where the
-  /// budget cannot hold 4 blocks of this size, std::bad_alloc where addresses run out.
+  /// `source` must outlive the segment.  Throws usage_error (errc::budget_too_small) where what is
+  /// not pinned of the budget could not hold the blocks that one instruction can need at once
+  /// (frame_needs.hpp: 4 blocks of this size, 6 of a shared segment, more where another segment has
+  /// larger ones), std::bad_alloc where addresses run out.
   segment(pager& p, segment_options options, block_source& source);
   /// Drops everything, dirty or not: call writeback() before.
   ~segment();
@@ -94,9 +96,10 @@ class segment {
 
   /// Loads the blocks and keeps them mapped, readable or writable, until unpin() with the same
   /// arguments: all or nothing.  A block pinned for writing counts as dirty at once, stays so
-  /// until the unpin, and is flushed through a copy.  Returns errc::budget_too_small where the
-  /// pins of all segments together would leave fewer than 4 blocks' worth of the budget, or the
-  /// failure of a load.
+  /// until the unpin, and is flushed through a copy.  A block that other processes may write to as
+  /// well counts twice, with its twin.  Returns errc::budget_too_small where the pins of all segments
+  /// together would leave less of the budget, or of max_resident, than one instruction can need
+  /// (frame_needs.hpp), or the failure of a load.
   failure pin(std::span<const block_range> which, access_mode mode);
   void unpin(std::span<const block_range> which, access_mode mode) noexcept;
 

@@ -27,6 +27,7 @@ struct segment_state {
   frame* resident = nullptr;        ///< frames in use, linked by segment_next; pager's lock
   std::size_t resident_count = 0;   ///< pager's lock
   std::uint64_t pinned_blocks = 0;  ///< counting each pin; pager's lock
+  std::uint64_t pinned_frames = 0;  ///< the same with their twins; pager's lock
   std::size_t transfers = 0;        ///< loads and stores in flight; pager's lock
   std::size_t calls = 0;            ///< threads of the runtime within `source`; pager's lock
   read_ahead streams;               ///< pager's lock
@@ -43,6 +44,11 @@ struct segment_state {
   }
   bool may_write(block_index b) const noexcept {
     return options.writable && options.part.may_write.contains(b);
+  }
+  bool may_have_twins() const noexcept { return options.shared && options.writable; }
+  /// Frames that block b may take.
+  std::uint64_t frames_of(block_index b) const noexcept {
+    return twinned(b) && may_write(b) ? 2 : 1;
   }
   /// Memory in which this rank's part, with the rows beside it, could stay however much of it is
   /// modified; the whole array where there are no parts.

@@ -1,14 +1,21 @@
 // The shares that a node has open, so that a request need not open files.
 //
-// Holds up to `limit` shares, dropping the one that was used longest ago and is not in use.  Two
-// `share` objects for one file never exist at the same time: its locks depend on that.  Any thread.
+// Holds up to `limit` shares, dropping the one that was used longest ago and is not in use, and
+// closes those whose files another process removed when others are opened.  Two `share` objects for
+// one file never exist at the same time: its locks depend on that.  Any thread.
+//
+// Files are opened, and their undo journals replayed, without the lock: only who wants the same
+// share waits for that.
 #pragma once
 
 #include <cstddef>
 #include <list>
 #include <memory>
+#include <condition_variable>
 #include <mutex>
+#include <set>
 #include <unordered_map>
+#include <vector>
 
 #include "storage/share.hpp"
 
@@ -16,7 +23,7 @@ namespace ooc::storage {
 
 class share_cache {
  public:
-  share_cache(const node_folder& folder, bool direct_io, std::size_t limit = 512)
+  share_cache(const node_folder& folder, bool direct_io, std::size_t limit = default_limit())
       : folder_(folder), direct_io_(direct_io), limit_(limit) {}
 
   /// The open share; kept open at least as long as the caller keeps the pointer.  Returns an errno.
@@ -25,16 +32,26 @@ class share_cache {
   std::shared_ptr<share> find(file_id id);
   /// Forgets a share whose files are gone.
   void drop(file_id id);
+  /// Closes half of the shares that are not in use: the process has run out of descriptors.
+  void close_some();
+  /// What the descriptors of the process allow: a share has up to three, and there are other nodes
+  /// and the program.
+  static std::size_t default_limit();
 
  private:
   using order = std::list<std::pair<file_id, std::shared_ptr<share>>>;  // last used first
 
-  void trim(std::size_t limit);
+  using closed = std::vector<std::shared_ptr<share>>;  // closed when the lock is no longer held
+  void trim(std::size_t limit, closed& out);
+  void take_removed(closed& out);
 
   const node_folder& folder_;
   const bool direct_io_;
   const std::size_t limit_;
   std::mutex mutex_;
+  std::condition_variable opened_;
+  std::set<file_id> opening_;            // one thread each is opening these
+  std::size_t opened_since_look_ = 0;    // since take_removed()
   order order_;
   std::unordered_map<file_id, order::iterator> by_id_;
 };

@@ -62,9 +62,17 @@ failure share_operations::create(operation& op) {
   if (const int e = make_folder(folder)) return failed(op, "creation", e);
 
   constexpr int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
-  file_descriptor sums(::open(folder_.sums(f.id).c_str(), flags, 0666));
+  const auto make = [&](const std::filesystem::path& path) {
+    int fd = ::open(path.c_str(), flags, 0666);
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
+      cache_.close_some();
+      fd = ::open(path.c_str(), flags, 0666);
+    }
+    return file_descriptor(fd);
+  };
+  file_descriptor sums = make(folder_.sums(f.id));
   if (!sums) return failed(op, "creation", errno, "making the checksum file");
-  file_descriptor data(::open(folder_.data(f.id).c_str(), flags, 0666));
+  file_descriptor data = make(folder_.data(f.id));
   const bool made = static_cast<bool>(data);
   int error = made ? 0 : errno;
 
