@@ -357,10 +357,7 @@ class ooc_array {
   /// Writes back and lets go of file and addresses, collectively over options.group; afterwards an element access is a fault, and
   /// calls throw usage_error (errc::closed).  Throws as writeback() does, and (errc::busy) while a
   /// region is pinned: the array then stays open.  A second call does nothing.
-  void close() {
-    core().close();
-    base_ = nullptr;
-  }
+  void close() { core().close(); }
 
   // --- Facts
 
