@@ -1,5 +1,6 @@
 // A program that ends in the way its first argument names; the second is the folder of its store.
-// process_end_test.cpp runs it and looks at what it leaves behind.
+// process_end_test.cpp runs it and looks at what it leaves behind.  Built without NDEBUG, so that
+// indices are checked; what must get past the checks goes through data().
 #include <pthread.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -439,7 +440,7 @@ void touch_far_out() {
   runtime rt(small());
   const store s = open_store();
   matrix a(rt, s, "dir/plate", create, {100, 100});
-  a[100'000][4] = 1;
+  a.data()[100'000 * 100 + 4] = 1;
 }
 
 void touch_before_the_first() {
@@ -458,7 +459,37 @@ void touch_past_the_last_page() {
   a.writeback();
   a.invalidate();
   a[1199][0] = 1;
-  a[1206][0] = 1;  // 1200 rows end 1024 bytes before a page's end, 1206 begin in the next
+  a.data()[1206 * 100] = 1;  // 1200 rows end 2560 bytes before a page's end, 1206 begin behind it
+}
+
+template <class Array, class F>
+void index(F&& touch) {
+  runtime rt(small());
+  const store s = open_store();
+  Array a(rt, s, "a", create, {100, 100});
+  a[99][99] = 1;
+  a(99, 99) = 1;
+  touch(a);
+}
+
+void index_of_a_row() {
+  index<matrix>([](matrix& a) { static_cast<void>(a[100]); });
+}
+void index_in_a_row() {
+  index<matrix>([](matrix& a) { a[3][100] = 1; });
+}
+void indices_of_a_call() {
+  index<matrix>([](matrix& a) { a(3, 100) = 1; });
+}
+void index_in_a_tile() {
+  index<matrix>([](matrix& a) {
+    auto t = *a.tiles(access_mode::write).begin();
+    t(0, 100) = 1;
+  });
+}
+void index_of_a_tiled_array() {
+  using tiled = ooc_array<double, 2, layout_tiled>;
+  index<tiled>([](tiled& a) { a(100, 3) = 1; });
 }
 
 void touch_in_a_child() {
@@ -489,7 +520,8 @@ const std::map<std::string, void (*)()> endings{
     NAMED(signal_without_the_option), NAMED(await_ignored_signal), NAMED(signals_of_the_program),
     NAMED(signal_to_a_child), NAMED(write_to_read_only), NAMED(touch_of_closed),
     NAMED(touch_far_out), NAMED(touch_before_the_first), NAMED(touch_past_the_last_page),
-    NAMED(touch_in_a_child)};
+    NAMED(touch_in_a_child), NAMED(index_of_a_row), NAMED(index_in_a_row),
+    NAMED(indices_of_a_call), NAMED(index_in_a_tile), NAMED(index_of_a_tiled_array)};
 
 }  // namespace
 

@@ -235,6 +235,17 @@ TEST_CASE("a signal that is ignored stays ignored, and one that the program hand
   CHECK(e.exited(0));
 }
 
+TEST_CASE("a build without NDEBUG checks indices") {
+  const std::string ending =
+      GENERATE(as<std::string>{}, "index_of_a_row", "index_in_a_row", "indices_of_a_call",
+               "index_in_a_tile", "index_of_a_tiled_array");
+  CAPTURE(ending);
+  temporary_folder folder;
+  const ended e = run(ending, folder);
+  CHECK(e.killed_by(SIGABRT));
+  CHECK_THAT(e.said, Contains("index out of range"));
+}
+
 TEST_CASE("a touch that is a fault of the program names array, element and reason") {
   struct touch {
     std::string ending, place, reason;
