@@ -195,9 +195,13 @@ void process_end::watch_signals() {
   pipe_out = ends[0];
   pipe_in = ends[1];
   watching_process = ::getpid();
-  {
+  try {
     const signals_blocked inherited_by_the_thread;
     watcher_ = std::thread([this] { await_signal(); });
+  } catch (...) {
+    ::close(ends[0]);
+    ::close(ends[1]);
+    throw;
   }
   watching_ = true;
   struct sigaction ours {};
@@ -207,7 +211,7 @@ void process_end::watch_signals() {
   for (const int signal : watched_signals) {
     struct sigaction now {};
     ::sigaction(signal, nullptr, &now);
-    if (now.sa_handler == SIG_DFL) ::sigaction(signal, &ours, nullptr);  // what is ignored stays so
+    if (now.sa_handler != SIG_IGN) ::sigaction(signal, &ours, nullptr);  // what is ignored stays so
   }
 }
 
@@ -226,6 +230,11 @@ void process_end::ignore_signals() noexcept {
 }
 
 void process_end::await_signal() {
+  // All other threads may wait for blocks, which they do with signals blocked.
+  sigset_t watched;
+  sigemptyset(&watched);
+  for (const int s : watched_signals) sigaddset(&watched, s);
+  ::pthread_sigmask(SIG_UNBLOCK, &watched, nullptr);
   unsigned char signal = 0;
   while (::read(pipe_out.load(), &signal, 1) < 0 && errno == EINTR) {
   }
@@ -233,10 +242,6 @@ void process_end::await_signal() {
   write_back(signal == SIGTERM ? "SIGTERM" : "SIGINT");
   // The default action, so that the parent sees what ended this process.
   ::signal(signal, SIG_DFL);
-  sigset_t this_one;
-  sigemptyset(&this_one);
-  sigaddset(&this_one, signal);
-  ::pthread_sigmask(SIG_UNBLOCK, &this_one, nullptr);
   ::raise(signal);
 }
 
