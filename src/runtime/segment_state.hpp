@@ -30,7 +30,7 @@ struct segment_state {
   std::size_t guard = 0;      ///< reserved bytes before and after them, never accessible
   block* table = nullptr;     ///< max_blocks records
   std::atomic<std::uint64_t> blocks{0};
-  std::atomic<std::uint64_t> reach{0};  ///< bytes that may be touched: whole pages, all blocks' or fewer
+  std::atomic<std::uint64_t> reach{0};  ///< bytes that may be touched: pages up to the end
   std::atomic<segment_use> use{segment_use::open};
 
   frame* resident = nullptr;        ///< frames in use, linked by segment_next; pager's lock

@@ -138,6 +138,7 @@ void calls_after_the_runtime() {
   doubles b(another, o.s, "a", ooc::open);
   EXPECT(b[5] == 6);
   b[5] = 6;
+  pinned.release();  // what it held went with the runtime
   o.a.reset();
   EXPECT(b[99] == 100);
 }
