@@ -23,7 +23,10 @@
 //     it ends the process with a message and fatal_exit_status; see runtime_options::on_fatal.
 //   - Signal handlers must not touch array memory.
 //   - A write to an array opened read-only is a fault of the program (SIGSEGV); a const array or
-//     open_read_only as const makes the compiler find it.
+//     open_read_only as const makes the compiler find it.  This and a touch of a closed array, or of
+//     one within 1 GiB before or after its elements, write a line that names the array and the
+//     element before the program's own handler runs or the process ends.
+//   - What is modified when the runtime or the process ends: see runtime.hpp.
 //
 // Threads: elements as for a plain array (two threads that write one element, or write and read it,
 // need an order between them).  Member functions may be called from any thread at any time, except
@@ -32,6 +35,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <concepts>
 #include <cstddef>
 #include <cstring>
@@ -140,7 +144,10 @@ class ooc_array {
   /// reported on stderr; call writeback() or close() before, to know.
   ~ooc_array() = default;
 
-  // --- Elements: no checks; a reference stays valid until the array is closed or destroyed
+  // --- Elements: no checks but assert() of each index; a reference stays valid until the array is
+  // closed or destroyed.  Without the asserts an index out of range may find another element; a touch
+  // past the last page that holds elements is a fault (layout_tiled: past the last tile), so up to
+  // 4095 bytes after the last element are not found.
 
   /// N == 1: the element; else a view of row i, to be indexed further: a[i][j].
   decltype(auto) operator[](std::size_t i) noexcept { return rows<T>()[i]; }
@@ -184,7 +191,7 @@ class ooc_array {
     return checked<const T>(index_type{static_cast<std::size_t>(i)...});
   }
 
-  /// An element by its coordinates.  Not checked.
+  /// An element by its coordinates.
   T& element(const index_type& c) noexcept { return *place<T>(c); }
   const T& element(const index_type& c) const noexcept { return *place<const T>(c); }
 
@@ -370,10 +377,7 @@ class ooc_array {
   /// the array then stays open.  After a conflict everything has been written back, and another close()
   /// by all ranks succeeds.  An array that is closed already is left alone.  A destructor does not wait
   /// for other ranks, and so reports no conflicts.
-  void close() {
-    core().close();
-    base_ = nullptr;
-  }
+  void close() { core().close(); }
 
   // --- Facts
 
@@ -464,6 +468,7 @@ class ooc_array {
   }
   template <class U, std::size_t... K, class... I>
   U* place(std::index_sequence<K...>, I... i) const noexcept {
+    assert(((i < extents_[K]) && ...) && "index out of range");
     U* p = base_;
     ((p = map_[K].template advance<K == N - 1>(p, i)), ...);
     return p;

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cassert>
 #include <cstddef>
 #include <iterator>
 
@@ -42,11 +43,12 @@ class tile {
   /// Number of elements.
   std::size_t size() const noexcept { return box_.size(); }
 
-  /// An element by its coordinates within the tile.  Not checked.
+  /// An element by its coordinates within the tile.  Checked by assert() only.
   template <class... I>
     requires(sizeof...(I) == N)
   T& operator()(I... i) const noexcept {
     const coordinates<N> c{static_cast<std::size_t>(i)...};
+    for (std::size_t k = 0; k < N; ++k) assert(c[k] < extent(k) && "index out of range");
     std::size_t at = c[N - 1];
     for (std::size_t k = 0; k + 1 < N; ++k) at += c[k] * strides_[k];
     return data_[at];

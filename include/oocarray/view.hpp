@@ -14,6 +14,7 @@
 #pragma once
 
 #include <array>
+#include <cassert>
 #include <cstddef>
 #include <span>
 #include <utility>
@@ -32,8 +33,9 @@ class view {
   view(T* origin, const map_type& map, const extents_type& extents) noexcept
       : origin_(origin), map_(map), extents_(extents) {}
 
-  /// An element (N == 1), or the view of the dimensions that are left.  Not checked.
+  /// An element (N == 1), or the view of the dimensions that are left.  Checked by assert() only.
   decltype(auto) operator[](std::size_t i) const noexcept {
+    assert(i < extents_[0] && "index out of range");
     T* const p = map_[0].template advance<N == 1>(origin_, i);
     if constexpr (N == 1)
       return static_cast<T&>(*p);

@@ -116,6 +116,7 @@ void array_core::set_up(runtime& rt, const array_request& r, const array_plan& p
   o.block_bytes = g.block_bytes();
   o.blocks = g.blocks();
   o.max_blocks = g.max_blocks();
+  o.bytes = g.memory_bytes();
   o.max_resident = plan.buffers;
   o.writable = writable_;
   o.shared = r.options.shared || ranks() > 1;
@@ -123,6 +124,7 @@ void array_core::set_up(runtime& rt, const array_request& r, const array_plan& p
     o.part = limit_to_part(g, plan.stripes);
     o.note_reads = log_ != nullptr;
   }
+  o.end_owner = [this] { end_with_runtime(); };
   segment_ = std::make_unique<detail::segment>(rt.pager(), std::move(o), *source_);
   if (r.options.pattern != access_pattern::automatic) segment_->advise(r.options.pattern);
 }
@@ -175,6 +177,10 @@ void array_core::make_file(const array_request& r, const array_plan& plan) {
 array_core::~array_core() {
   if (!is_open()) return;
   if (fault_handler::in_forked_child()) return;  // the parent's data, and none of its threads
+  write_back_or_report();
+}
+
+void array_core::write_back_or_report() noexcept {
   try {
     const failure f = writable_ ? segment_->writeback() : failure{};
     if (f)
@@ -356,7 +362,7 @@ pinned_region array_core::pin(box_view b, access_mode mode) const {
 }
 
 void array_core::unpin(const pinned_region& r) const noexcept {
-  segment_->unpin(r.blocks, r.mode);
+  if (segment_) segment_->unpin(r.blocks, r.mode);  // else it went with the runtime
   --pins_;
 }
 
@@ -372,7 +378,18 @@ void array_core::close() {
     group_->together("close of '" + path_ + "'", [&] { return finish(), process_group::bytes{}; });
   else
     finish();
-  segment_.reset();
+  let_go(false);
+}
+
+// Of one process alone, also where a group shares the array: the others may be long gone.
+void array_core::end_with_runtime() noexcept {
+  write_back_or_report();
+  let_go(true);
+}
+
+void array_core::let_go(bool with_runtime) noexcept {
+  segment_->close(with_runtime);
+  closed_ = std::move(segment_);
   claim_.reset();
 }
 

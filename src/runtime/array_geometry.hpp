@@ -101,6 +101,10 @@ class array_geometry {
   std::uint64_t file_bytes() const noexcept { return file_bytes_; }
   std::uint64_t block_bytes() const noexcept { return block_bytes_; }
   std::uint64_t blocks() const noexcept { return blocks_; }
+  /// Bytes of memory up to the last element; layout_tiled: to the end of the last tile.
+  std::uint64_t memory_bytes() const noexcept {
+    return tiled_ ? blocks_ * block_bytes_ : elements_ * element_size_;
+  }
   /// Blocks with the first extent at max_extent.
   std::uint64_t max_blocks() const noexcept { return max_blocks_; }
   const element_order& memory_order() const noexcept { return memory_; }

@@ -51,15 +51,15 @@ void array_core::resize(std::size_t first_extent) {
   clear_overwrite();
   const array_geometry now = was.resized(first_extent);
   const bool grows = now.extents()[0] > was.extents()[0];
-  if (!grows) segment_->shrink(now.blocks());
+  if (!grows) segment_->shrink(now.blocks(), now.memory_bytes());
   try {
     resize_file(group, call, now, grows);
   } catch (...) {
-    if (!grows) segment_->grow(was.blocks());
+    if (!grows) segment_->grow(was.blocks(), was.memory_bytes());
     throw;
   }
   source_->set(now, entry_->opened.file);
-  if (grows) segment_->grow(now.blocks());
+  if (grows) segment_->grow(now.blocks(), now.memory_bytes());
 
   index_box edge = now.whole();
   edge.lower[0] = std::min(was.extents()[0], now.extents()[0]) - 1;

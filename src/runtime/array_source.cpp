@@ -129,6 +129,16 @@ bool array_source::nothing_to_load(block_index b, load_part part) const noexcept
   return part == load_part::outside_promise && reader(*this).covered(b);
 }
 
+std::size_t array_source::element_at(block_index b, std::uint64_t offset,
+                                     place_name& at) const noexcept {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return 0;
+  const array_geometry& g = state_->geometry;
+  if (b >= g.blocks() && !g.tile().empty()) return 0;
+  at = g.element_at(b, offset);
+  return g.rank();
+}
+
 std::uint64_t array_source::load(block_index b, load_part part, std::byte* frame, completion done) {
   const state_ptr now = current();
   const array_geometry& g = now->geometry;

@@ -66,6 +66,8 @@ class array_source : public block_source {
   std::uint64_t store_changes(block_index b, const std::byte* frame, const std::byte* twin,
                               completion done) override;
   bool nothing_to_load(block_index b, load_part part) const noexcept override;
+  std::size_t element_at(block_index b, std::uint64_t offset,
+                         place_name& at) const noexcept override;
 
  private:
   struct snapshot {

@@ -74,6 +74,7 @@ block_core::block_core(runtime& rt, const store& s, std::string_view path, const
   rt.pager().account_store(store_, core.staging_bytes());
   segment_options wanted = options_for(path_, b, options.max_superblocks, writable_);
   wanted.shared = options.shared;
+  wanted.end_owner = [this] { end_with_runtime(); };
   try {
     segment_.emplace(rt.pager(), wanted, source_);
   } catch (const usage_error& e) {
@@ -99,6 +100,10 @@ block_core::block_core(runtime& rt, const store& s, std::string_view path, const
 block_core::~block_core() {
   if (closed()) return;
   if (fault_handler::in_forked_child()) return;  // the parent's data, and none of its threads
+  write_back_or_report();
+}
+
+void block_core::write_back_or_report() noexcept {
   try {
     if (const failure f = segment_->writeback())
       log_error("block file " + quoted(path_) + " closed with " +
@@ -107,6 +112,12 @@ block_core::~block_core() {
   } catch (const std::exception& e) {
     log_error("block file " + quoted(path_) + " closed; modified blocks may be lost: " + e.what());
   }
+}
+
+void block_core::end_with_runtime() noexcept {
+  write_back_or_report();
+  segment_->close(true);
+  claim_.release();
 }
 
 void block_core::check_open() const {
@@ -281,7 +292,7 @@ block_guard block_core::guard(const place& p, access_mode mode) {
 }
 
 void block_core::release(std::uint64_t superblock, access_mode mode) noexcept {
-  unpin(superblock, mode);
+  if (!closed()) unpin(superblock, mode);  // else it went with the runtime
   --guards_;
 }
 
@@ -319,7 +330,7 @@ void block_core::close() {
     throw usage_error(errc::busy, quoted(path_) + " has " + std::to_string(n) +
                                       " pinned blocks; let go of them before close()");
   throw_if(segment_->writeback());
-  segment_.reset();
+  segment_->close();
   claim_.release();
 }
 

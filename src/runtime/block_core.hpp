@@ -40,7 +40,7 @@ class block_core : public std::enable_shared_from_this<block_core> {
   void invalidate(bool discard);
   void close();
 
-  bool closed() const noexcept { return !segment_; }
+  bool closed() const noexcept { return !segment_ || segment_->closed(); }
   const std::string& path() const noexcept { return path_; }
   const blocking& shape() const noexcept { return source_.shape(); }
   ooc::striping striping() const noexcept { return opened_.meta.striping; }
@@ -55,6 +55,8 @@ class block_core : public std::enable_shared_from_this<block_core> {
     request in_memory;         ///< "file": the superblock's memory; "memory": the packed block
   };
   place find(const block_coordinates& at) const;
+  void write_back_or_report() noexcept;
+  void end_with_runtime() noexcept;
   void check_open() const;
   void check_writable() const;
   void pin_for(const place& p, access_mode mode, const block_coordinates& at);
@@ -78,7 +80,7 @@ class block_core : public std::enable_shared_from_this<block_core> {
   storage::opened_file opened_;
   superblock_source source_;
   file_claim claim_;
-  std::optional<segment> segment_;  ///< empty: closed
+  std::optional<segment> segment_;
   std::atomic<std::uint64_t> guards_{0};
   /// A promise is taken back if its pin fails, and no other pin may use it up: promise and pin are
   /// one step (exclusive); ordinary pins share.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -87,6 +88,14 @@ class block_source {
   /// True if `load(b, part, ...)` would transfer nothing: the bytes of the frame are then as good
   /// as loaded.  Called in fault handlers: it must not allocate, lock or block.
   virtual bool nothing_to_load(block_index b, load_part part) const noexcept = 0;
+
+  /// For messages: the coordinates of the element at a byte of block b, which may lie past the last
+  /// one.  Returns how many there are; 0: not known.  Called in fault handlers, as above.
+  using place_name = std::array<std::uint64_t, 8>;
+  virtual std::size_t element_at(block_index /*b*/, std::uint64_t /*offset*/,
+                                 place_name& /*at*/) const noexcept {
+    return 0;
+  }
 };
 
 }  // namespace ooc::detail

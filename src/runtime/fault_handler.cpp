@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "oocarray/error.hpp"
+#include "runtime/fault_report.hpp"
 #include "runtime/pager.hpp"
 
 namespace ooc::detail::fault_handler {
@@ -34,7 +35,7 @@ struct sigaction previous {};
 
 struct found {
   segment_state* segment = nullptr;
-  std::uintptr_t offset = 0;
+  std::int64_t offset = 0;  ///< from the first block; in the guards negative, or past the blocks
 };
 
 // A slot may get another range while it is read: what was read counts if its base is still the same.
@@ -45,7 +46,8 @@ found find(std::uintptr_t address) noexcept {
     const std::uintptr_t base = r.base.load(std::memory_order_acquire);
     if (!base || address - base >= r.bytes.load(std::memory_order_acquire)) continue;
     segment_state* const s = r.segment.load(std::memory_order_acquire);
-    if (r.base.load(std::memory_order_relaxed) == base) return {s, address - base};
+    if (r.base.load(std::memory_order_relaxed) == base)
+      return {s, static_cast<std::int64_t>(address - base - s->guard)};
   }
   return {};
 }
@@ -58,12 +60,6 @@ touch kind_of_access([[maybe_unused]] const void* context) noexcept {
   return touch::unknown;
 #endif
 }
-
-void say(const char* text, std::size_t n) noexcept {
-  if (::write(2, text, n) < 0) { /* nobody left to tell */
-  }
-}
-#define OOC_SAY(text) say(text, sizeof(text) - 1)
 
 void pass_on(int signal, siginfo_t* info, void* context) noexcept {
   if (previous.sa_flags & SA_SIGINFO) {
@@ -78,19 +74,31 @@ void pass_on(int signal, siginfo_t* info, void* context) noexcept {
   }
 }
 
+/// False, and a message, where the touch is a fault of the program.
+bool serve(segment_state& s, std::int64_t offset, touch t) noexcept {
+  const auto refuse = [&](bad_touch why) {
+    report_bad_touch(s, offset, t, why);
+    return false;
+  };
+  if (forked.load(std::memory_order_relaxed)) return refuse(bad_touch::in_forked_child);
+  pager* const p = the_pager.load(std::memory_order_acquire);
+  if (!p || s.use.load(std::memory_order_acquire) != segment_use::open)
+    return refuse(bad_touch::closed);
+  const auto place = static_cast<std::uint64_t>(offset);
+  if (offset < 0 || place >= s.reach.load(std::memory_order_relaxed))
+    return refuse(bad_touch::out_of_range);
+  if (p->on_fault(s, place / s.block_bytes(), t)) return true;
+  return refuse(s.options.writable ? bad_touch::outside_part : bad_touch::read_only);
+}
+
 void on_signal(int signal, siginfo_t* info, void* context) {
   const int saved_errno = errno;
   const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
   // si_code > 0: raised by the kernel for an access, not sent by kill().
   if (const found at = info->si_code > 0 ? find(address) : found{}; at.segment) {
-    if (forked.load(std::memory_order_relaxed)) {
-      OOC_SAY("oocarray: array memory was touched in a forked child; only the parent may use it\n");
-    } else if (pager* p = the_pager.load(std::memory_order_acquire)) {
-      segment_state& s = *at.segment;
-      if (p->on_fault(s, at.offset / s.block_bytes(), kind_of_access(context))) {
-        errno = saved_errno;
-        return;
-      }
+    if (serve(*at.segment, at.offset, kind_of_access(context))) {
+      errno = saved_errno;
+      return;
     }
   }
   pass_on(signal, info, context);
@@ -139,19 +147,25 @@ void detach(pager& p) noexcept {
   the_pager.compare_exchange_strong(mine, nullptr);
 }
 
-void add_range(std::byte* base, std::size_t bytes, segment_state& s) {
+void add_range(segment_state& s) {
   std::lock_guard l(install_mutex);
   install();
-  for (std::size_t i = 0; i < max_ranges; ++i) {
-    range& r = ranges[i];
-    if (r.base.load(std::memory_order_relaxed)) continue;
-    r.segment.store(&s, std::memory_order_release);
-    r.bytes.store(bytes, std::memory_order_release);
-    r.base.store(reinterpret_cast<std::uintptr_t>(base), std::memory_order_release);
-    if (i >= ranges_used.load(std::memory_order_relaxed))
-      ranges_used.store(i + 1, std::memory_order_release);
-    return;
-  }
+  // A closed segment is there for its message only, and makes room for an open one.
+  for (const bool closed_too : {false, true})
+    for (std::size_t i = 0; i < max_ranges; ++i) {
+      range& r = ranges[i];
+      if (r.base.load(std::memory_order_relaxed)) {
+        if (!closed_too || r.segment.load(std::memory_order_relaxed)->use == segment_use::open)
+          continue;
+        r.base.store(0, std::memory_order_release);
+      }
+      r.segment.store(&s, std::memory_order_release);
+      r.bytes.store(s.reserved + 2 * s.guard, std::memory_order_release);
+      r.base.store(reinterpret_cast<std::uintptr_t>(s.base - s.guard), std::memory_order_release);
+      if (i >= ranges_used.load(std::memory_order_relaxed))
+        ranges_used.store(i + 1, std::memory_order_release);
+      return;
+    }
   throw usage_error(errc::busy, "more than 1024 arrays are open at once: close some first");
 }
 

@@ -3,8 +3,8 @@
 // The table is the one global of the library.  The handler finds the segment of an address without
 // a lock; a fault outside every range goes to the handler that was installed before ours.
 //
-// In a forked child the ranges are without access and without a pager: a touch there writes a
-// message and goes the way of an ordinary fault.
+// A touch that is a fault of the program (the array is closed, or read-only, or ends before that
+// address, or this is a forked child) writes a message (fault_report.hpp) and goes that way too.
 #pragma once
 
 #include <cstddef>
@@ -20,9 +20,11 @@ namespace fault_handler {
 void attach(pager& p);
 void detach(pager& p) noexcept;
 
-/// Adds the addresses of a segment; looks whether our handler is still the installed one, as
-/// MPI_Init and others install theirs.  Throws usage_error where 1024 segments exist.
-void add_range(std::byte* base, std::size_t bytes, segment_state& s);
+/// Adds the addresses of a segment, guards included; looks whether our handler is still the
+/// installed one, as MPI_Init and others install theirs.  Throws usage_error where 1024 segments are
+/// open.
+void add_range(segment_state& s);
+/// After its end; until then a touch of a closed segment is named.
 void remove_range(segment_state& s) noexcept;
 
 /// True in a child of fork(): nothing of the pager works here.

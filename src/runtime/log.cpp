@@ -5,9 +5,15 @@
 
 #include <cstdio>
 
+#include "runtime/process_end.hpp"
+
 namespace ooc::detail {
 
 void log_error(std::string_view what) noexcept {
+  if (process_end::begun()) {  // spdlog's own static objects may be gone
+    std::fprintf(stderr, "oocarray: %.*s\n", static_cast<int>(what.size()), what.data());
+    return;
+  }
   try {
     std::shared_ptr<spdlog::logger> log = spdlog::get("oocarray");
     if (!log)

@@ -72,6 +72,20 @@ class pager {
   std::uint64_t budget() const noexcept;
   runtime_stats stats() const;
 
+  // --- for the end of the runtime (runtime.cpp) and of the process (process_end.cpp)
+  /// Has the owner of every open segment close it; no other thread may use one meanwhile.
+  void end_owners() noexcept;
+  struct unwritten {
+    std::string name;
+    std::uint64_t blocks = 0;  ///< modified
+    failure why;               ///< empty: not tried, or modified since
+  };
+  /// Writes back every segment, while other threads go on; returns those that still have modified
+  /// blocks.
+  std::vector<unwritten> write_back_all();
+  /// The same list as it is now; empty where somebody holds the lock for long.
+  std::vector<unwritten> modified() const;
+
  private:
   using lock_type = resident_set::lock_type;
 

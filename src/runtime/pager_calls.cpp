@@ -4,6 +4,7 @@
 
 #include "runtime/fault_handler.hpp"
 #include "runtime/pager.hpp"
+#include "runtime/process_end.hpp"
 #include "runtime/signals.hpp"
 
 namespace ooc::detail {
@@ -106,6 +107,7 @@ void pager::account_store(const std::shared_ptr<const void>& store, std::uint64_
                           " left: give the runtime more memory, or open the store with fewer "
                           "workers or less staging");
   stores_.push_back({store, staging_bytes});
+  process_end::write_back_at_exit();
 }
 
 pager::loan pager::lend(std::uint64_t bytes, const std::string& what) {
@@ -146,7 +148,7 @@ void pager::add(segment_state& s) {
     segments_.push_back(&s);
   }
   try {
-    fault_handler::add_range(s.base, s.reserved, s);
+    fault_handler::add_range(s);
   } catch (...) {
     guarded_lock g(memory_.mutex());
     std::erase(segments_, &s);
@@ -155,9 +157,9 @@ void pager::add(segment_state& s) {
 }
 
 void pager::remove(segment_state& s) {
-  fault_handler::remove_range(s);
   guarded_lock g(memory_.mutex());
   std::erase(segments_, &s);
+  changed_.wait(g.lock, [&] { return s.writers_at_end == 0; });
   pinned_bytes_ -= s.pinned_frames * s.block_bytes();
   pinned_frames_ -= s.pinned_frames;
   if (starved_.segment == &s) starved_ = {};
@@ -185,6 +187,22 @@ void pager::remove(segment_state& s) {
   }
   made_evictable();
   changed_.wait(g.lock, [&] { return s.calls == 0; });
+}
+
+void pager::end_owners() noexcept {
+  for (;;) {
+    const std::function<void()>* end = nullptr;
+    {
+      guarded_lock g(memory_.mutex());
+      for (const segment_state* s : segments_)
+        if (s->options.end_owner) {
+          end = &s->options.end_owner;
+          break;
+        }
+    }
+    if (!end) return;
+    (*end)();  // takes its segment off the list
+  }
 }
 
 segment::invalidated pager::invalidate(segment_state& s, std::span<const block_range> which,

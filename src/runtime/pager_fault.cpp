@@ -2,8 +2,6 @@
 //
 // Runs inside a signal handler: nothing here allocates, throws or logs, and the only waits are for
 // the pager's mutex, which no interrupted code can hold, and for blocks on their way.
-#include <algorithm>
-#include <cstdio>
 #include <cstring>
 
 #include "runtime/access_log.hpp"
@@ -13,35 +11,13 @@
 namespace ooc::detail {
 
 namespace {
-
-// Says what the fault that follows is about, where the array as such may be written to.
-bool refuse_write(const segment_state& s, block_index b) noexcept {
-  if (!s.options.writable) return false;
-  char text[512];
-  const int n = std::snprintf(text, sizeof text,
-                              "oocarray: array '%s': a write to block %llu, outside this rank's "
-                              "part, which is in blocks %llu "
-                              "to %llu (owner_computes)\n",
-                              s.options.name.c_str(), static_cast<unsigned long long>(b),
-                              static_cast<unsigned long long>(s.options.part.may_write.first),
-                              static_cast<unsigned long long>(s.options.part.may_write.last));
-  if (n > 0 &&
-      ::write(2, text, std::min<std::size_t>(static_cast<std::size_t>(n), sizeof text - 1)) < 0) {
-    // nobody left to tell
-  }
-  return false;
-}
-
-}  // namespace
-
-namespace {
 // Its own storage, not made on first use: this is a signal handler.
 __attribute__((tls_model("initial-exec"))) thread_local constinit fault_history history;
 }  // namespace
 
 bool pager::on_fault(segment_state& s, block_index index, touch t) noexcept {
   if (index >= s.blocks.load(std::memory_order_relaxed)) return false;
-  if (t == touch::write && !s.may_write(index)) return refuse_write(s, index);
+  if (t == touch::write && !s.may_write(index)) return false;
   turn_.enter(history, &s.at(index));
   const bool served = serve_fault(s, index, t);
   turn_.leave(history);
@@ -109,7 +85,7 @@ bool pager::serve_fault(segment_state& s, block_index index, touch t) noexcept {
       case block_state::ro: {
         // A read fault here met the block on its way in: it only has to be tried again.
         if (t == touch::read) return true;
-        if (!s.may_write(index)) return refuse_write(s, index);
+        if (!s.may_write(index)) return false;
         if (!b.try_take(block_state::ro)) break;
         frame* f = s.frame_of(b);
         if (!begin_write(f, s.address(index), seen)) {
@@ -242,7 +218,7 @@ bool pager::begin_write(frame* f, const std::byte* bytes, std::uint32_t& seen) n
     }
     starved_ = {};
     l.unlock();
-    copy_untracked(twin->memory, bytes, f->cls->bytes);
+    copy_untracked(twin->memory, bytes, f->segment->mapped_bytes(f->block));
     f->twin = twin;
   }
   memory_.mark_dirty(f);

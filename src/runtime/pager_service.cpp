@@ -283,15 +283,8 @@ void pager::end_process(lock_type& l) {
       }
     }
   }
-  l.lock();
-  const std::vector<segment_state*> all = segments_;
-  l.unlock();
   std::uint64_t lost = 0;
-  for (segment_state* s : all) {
-    const block_range whole[] = {every_block};
-    writeback_unlocked(*s, whole);
-    lost += s->dirty.load();
-  }
+  for (const unwritten& u : write_back_all()) lost += u.blocks;
   text = lost ? "oocarray: " + std::to_string(lost) + " modified blocks could not be written back\n"
               : "oocarray: all modified blocks were written back\n";
   if (::write(2, text.data(), text.size()) < 0) { /* nobody left to tell */

@@ -69,7 +69,7 @@ void pager::start_store(lock_type& l, frame* f, const std::byte* from, block_sta
 // of them until they have been sent with success.
 void pager::send(frame* f, const std::byte* from, block_source::completion done) {
   segment_state& s = *f->segment;
-  const auto answered = [f, from, done = std::move(done), bytes = s.block_bytes()](
+  const auto answered = [f, from, done = std::move(done), bytes = s.mapped_bytes(f->block)](
                             failure r, bool any_sent) {
     if (r && any_sent) {
       try {
@@ -220,6 +220,40 @@ failure pager::writeback_unlocked(segment_state& s, std::span<const block_range>
   return group->first ? group->first : pinned_failure;
 }
 
+std::vector<pager::unwritten> pager::write_back_all() {
+  std::vector<segment_state*> all;
+  {
+    guarded_lock g(memory_.mutex());
+    all = segments_;
+    for (segment_state* s : all) ++s->writers_at_end;  // remove() waits
+  }
+  std::vector<unwritten> left;
+  for (segment_state* s : all) {
+    failure f;
+    try {
+      const block_range whole[] = {every_block};
+      f = writeback_unlocked(*s, whole);
+    } catch (const std::exception& e) {
+      f = {std::make_error_code(std::errc::not_enough_memory), e.what()};
+    }
+    if (const std::uint64_t n = s->dirty.load()) left.push_back({s->options.name, n, f});
+    guarded_lock g(memory_.mutex());
+    --s->writers_at_end;
+    changed_.notify_all();
+  }
+  return left;
+}
+
+std::vector<pager::unwritten> pager::modified() const {
+  const signals_blocked no_signals;
+  std::vector<unwritten> all;
+  const std::unique_lock l(memory_.mutex(), std::try_to_lock);
+  if (!l) return all;
+  for (const segment_state* s : segments_)
+    if (const std::uint64_t n = s->dirty.load()) all.push_back({s->options.name, n, {}});
+  return all;
+}
+
 // Starts the store of one block, or sees that it is clean; false where it is pinned for writing: the
 // caller must then call write_pinned().
 bool pager::flush(segment_state& s, block_index index, const std::shared_ptr<store_group>& group) {
@@ -275,12 +309,12 @@ bool pager::flush(segment_state& s, block_index index, const std::shared_ptr<sto
 // written later differs from it, an element that returns to its former value too.
 failure pager::write_pinned(segment_state& s, block_index index) {
   frame* const f = s.frame_of(s.at(index));  // with its twin this thread's while `copying`
-  const std::size_t n = s.block_bytes();
+  const std::size_t mapped = s.mapped_bytes(index);
   const std::unique_ptr<std::byte, decltype(&std::free)> copy(
-      static_cast<std::byte*>(std::aligned_alloc(4096, n)), &std::free);
+      static_cast<std::byte*>(std::aligned_alloc(4096, s.block_bytes())), &std::free);
   failure result;
   if (copy) {
-    copy_untracked(copy.get(), s.address(index), n);
+    copy_untracked(copy.get(), s.address(index), mapped);
     store_group group;
     group.begin();
     send(f, copy.get(), [&](const failure& r) { group.end(r); });
@@ -290,7 +324,7 @@ failure pager::write_pinned(segment_state& s, block_index index) {
     result = {std::make_error_code(std::errc::not_enough_memory), "copy of a pinned block"};
   }
   if (!result && f->twin) {
-    copy_untracked(f->twin->memory, copy.get(), n);
+    copy_untracked(f->twin->memory, copy.get(), mapped);
     delete std::exchange(f->doubt, nullptr);
   }
   guarded_lock g(memory_.mutex());

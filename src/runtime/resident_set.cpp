@@ -31,8 +31,12 @@ void resident_set::map_in(frame* f, bool writable) noexcept {
   std::byte* to = f->segment->address(f->block);
   if (!writable && !sys::protect(f->memory, n, PROT_READ)) die("mprotect of a frame", errno);
   if (!sys::move_pages(f->memory, to, n)) die("mremap of a frame", errno);
+  if (const std::size_t used = f->segment->mapped_bytes(f->block);
+      used < n && !sys::protect(to + used, n - used, PROT_NONE))
+    die("mprotect of the pages past an array's end", errno);
 }
 
+// The pages past the end have no access, so all of the block is one mapping again before it moves.
 // The last step replaces the block's mapping by a piece of the reservation, so that it merges with
 // its neighbours: otherwise every block ever touched would keep a mapping of its own.
 void resident_set::map_out(frame* f, bool accessible) noexcept {
@@ -45,7 +49,7 @@ void resident_set::map_out(frame* f, bool accessible) noexcept {
 }
 
 void resident_set::set_access(frame* f, int protection) noexcept {
-  if (!sys::protect(f->segment->address(f->block), f->cls->bytes, protection))
+  if (!sys::protect(f->segment->address(f->block), f->segment->mapped_bytes(f->block), protection))
     die("mprotect of a block", errno);
 }
 

@@ -71,7 +71,8 @@ class resident_set {
   /// Gives the frame of an owned block back and publishes `out`.  The frame is not mapped.
   void release(lock_type& l, frame* f) noexcept;
 
-  /// Moves the frame's pages to the block's address.  The caller owns the block.
+  /// Moves the frame's pages to the block's address, those past the segment's end without access.
+  /// The caller owns the block.
   void map_in(frame* f, bool writable) noexcept;
   /// Moves them back to the frame, which is then readable and writable.  `accessible` tells whether
   /// the block is mapped with access.

@@ -6,14 +6,21 @@
 #include "oocarray/process_group.hpp"
 #include "runtime/fault_handler.hpp"
 #include "runtime/pager.hpp"
+#include "runtime/process_end.hpp"
 
 namespace ooc {
 
 runtime::runtime(const runtime_options& options)
-    : pager_(std::make_unique<detail::pager>(options)) {}
+    : pager_(std::make_unique<detail::pager>(options)),
+      end_(std::make_unique<detail::process_end>(*pager_, options)) {}
 
 runtime::~runtime() {
-  if (detail::fault_handler::in_forked_child()) pager_.release();  // its threads are the parent's
+  if (detail::fault_handler::in_forked_child()) {  // their threads are the parent's
+    end_.release();
+    pager_.release();
+  } else {
+    pager_->end_owners();
+  }
 }
 
 runtime_stats runtime::stats() const {

@@ -14,15 +14,23 @@ namespace {
 
 constexpr std::size_t huge_page = std::size_t{2} << 20;
 
+/// Addresses before and after the blocks in which a touch is named.
+constexpr std::size_t guard_bytes = std::size_t{1} << 30;
+
+/// nullptr where there are not so many.
 std::byte* reserve_addresses(std::size_t bytes, std::size_t alignment) {
   std::byte* p = sys::map(nullptr, bytes + alignment, PROT_NONE, sys::reserve_flags);
-  if (!p) throw std::bad_alloc();
+  if (!p) return nullptr;
   const auto start = reinterpret_cast<std::uintptr_t>(p);
   const std::uintptr_t aligned = (start + alignment - 1) / alignment * alignment;
   if (aligned > start) sys::unmap(p, aligned - start);
   if (const std::size_t tail = start + alignment - aligned)
     sys::unmap(reinterpret_cast<std::byte*>(aligned) + bytes, tail);
   return reinterpret_cast<std::byte*>(aligned);
+}
+
+void give_up_addresses(const segment_state& s) noexcept {
+  sys::unmap(s.base - s.guard, s.reserved + 2 * s.guard);
 }
 
 /// The blocks among `which` that are marked, which they are no longer.
@@ -60,10 +68,17 @@ segment::segment(detail::pager& p, segment_options o, block_source& source)
                           std::to_string(o.block_bytes) + " bytes exceed the 64 TiB of addresses");
   s.options = std::move(o);
   s.source = &source;
-  s.blocks = s.options.blocks;
+  s.set_blocks(s.options.blocks, s.options.bytes);
   s.reserved = s.options.max_blocks * s.options.block_bytes;
   const bool huge = s.options.block_bytes % huge_page == 0;
-  s.base = reserve_addresses(s.reserved, huge ? huge_page : 4096);
+  s.guard = guard_bytes;
+  std::byte* reserved = reserve_addresses(s.reserved + 2 * s.guard, huge ? huge_page : 4096);
+  if (!reserved) {  // under a limit of addresses the guards are what can be spared
+    s.guard = 0;
+    reserved = reserve_addresses(s.reserved, huge ? huge_page : 4096);
+  }
+  if (!reserved) throw std::bad_alloc();
+  s.base = reserved + s.guard;
   const std::size_t table_bytes = s.options.max_blocks * sizeof(block);
   // Zero pages from the kernel: every block is `out`.
   s.table = reinterpret_cast<block*>(
@@ -72,7 +87,7 @@ segment::segment(detail::pager& p, segment_options o, block_source& source)
     if (!s.table) throw std::bad_alloc();
     pager_.add(s);
   } catch (...) {
-    sys::unmap(s.base, s.reserved);
+    give_up_addresses(s);
     if (s.table) sys::unmap(s.table, table_bytes);
     throw;
   }
@@ -83,9 +98,22 @@ segment::~segment() {
     state_.release();  // the threads that it would need exist in the parent only
     return;
   }
-  pager_.remove(*state_);
-  sys::unmap(state_->base, state_->reserved);
-  sys::unmap(state_->table, state_->options.max_blocks * sizeof(block));
+  close();
+  fault_handler::remove_range(*state_);
+  give_up_addresses(*state_);
+}
+
+void segment::close(bool with_runtime) noexcept {
+  segment_state& s = *state_;
+  if (closed() || fault_handler::in_forked_child()) return;
+  s.use.store(with_runtime ? segment_use::closed_with_runtime : segment_use::closed,
+              std::memory_order_release);
+  pager_.remove(s);
+  sys::unmap(s.table, s.options.max_blocks * sizeof(block));
+}
+
+bool segment::closed() const noexcept {
+  return state_->use.load(std::memory_order_acquire) != segment_use::open;
 }
 
 std::byte* segment::base() const noexcept {
@@ -166,15 +194,15 @@ void segment::clear_promises(std::span<const block_range> which) {
   pager_.clear_promises(*state_, which);
 }
 
-void segment::grow(std::uint64_t blocks) {
+void segment::grow(std::uint64_t blocks, std::uint64_t bytes) {
   assert(blocks <= state_->options.max_blocks);
-  state_->blocks = blocks;
+  state_->set_blocks(blocks, bytes);
 }
 
-void segment::shrink(std::uint64_t blocks) {
+void segment::shrink(std::uint64_t blocks, std::uint64_t bytes) {
   const block_range tail[] = {{blocks, state_->blocks}};
   pager_.invalidate(*state_, tail, true);
-  state_->blocks = blocks;
+  state_->set_blocks(blocks, bytes);
 }
 
 void segment::set_part(const segment_part& part) {

@@ -1,7 +1,9 @@
 // A segment: a reserved range of addresses whose blocks the pager moves in and out.
 //
-// The handle that array_core and block_file hold.  Its addresses stay reserved, and every reference
-// into them valid, until the handle is destroyed.  All functions are thread-safe unless they say
+// The handle that array_core and block_file hold.  Every reference into its addresses is valid
+// until it is closed; they stay reserved until the handle is destroyed, so that a touch in between
+// is a fault that can be named, and not an access to something else.  The same holds for addresses
+// before and after the blocks.  All functions are thread-safe unless they say
 // otherwise, and none may be called from a signal handler or from a block_source completion.
 //
 // A block is *dirty* from the first write to it until its write has been acknowledged by the
@@ -10,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -35,11 +38,14 @@ struct segment_options {
   std::uint64_t block_bytes = 0;   ///< multiple of 4 KiB
   std::uint64_t blocks = 0;        ///< blocks now
   std::uint64_t max_blocks = 0;    ///< blocks for which addresses are reserved; 0: `blocks`
+  std::uint64_t bytes = 0;         ///< of the blocks; pages past them are not accessible; 0: all
   std::uint64_t max_resident = 0;  ///< blocks in memory at most, 4 at least; 0: no limit
   bool shared = false;             ///< other processes write to its blocks: send changes only
   bool writable = true;            ///< false: a write to the range is a fault of the program
   segment_part part = {};
   bool note_reads = false;         ///< record which blocks are read: take_read()
+  /// Called by the end of the runtime where the segment is still open: its owner must close() it.
+  std::function<void()> end_owner = {};
 };
 
 class segment {
@@ -49,10 +55,15 @@ class segment {
   /// (frame_needs.hpp: 4 blocks of this size, 6 of a shared segment, more where another segment has
   /// larger ones), std::bad_alloc where addresses run out.
   segment(pager& p, segment_options options, block_source& source);
-  /// Drops everything, dirty or not: call writeback() before.
+  /// close(), and gives up the addresses.
   ~segment();
   segment(const segment&) = delete;
   segment& operator=(const segment&) = delete;
+
+  /// Drops everything, dirty or not: call writeback() before.  Of the other functions only base(),
+  /// blocks() and closed() may be called afterwards; the pager may be gone.
+  void close(bool with_runtime = false) noexcept;
+  bool closed() const noexcept;
 
   std::byte* base() const noexcept;
   std::uint64_t block_bytes() const noexcept;
@@ -114,10 +125,12 @@ class segment {
   /// The same for some blocks only, in ascending order.
   void clear_promises(std::span<const block_range> which);
 
-  /// Adds blocks at the end, up to max_blocks.
-  void grow(std::uint64_t blocks);
-  /// Drops blocks at the end, dirty or not; the caller excludes other threads.
-  void shrink(std::uint64_t blocks);
+  /// Adds blocks at the end, up to max_blocks.  `bytes` as in segment_options; the caller
+  /// invalidates the block that was the last.
+  void grow(std::uint64_t blocks, std::uint64_t bytes = 0);
+  /// Drops blocks at the end, dirty or not; the caller excludes other threads, and invalidates the
+  /// block that is then the last.
+  void shrink(std::uint64_t blocks, std::uint64_t bytes = 0);
   /// No block may be dirty; the caller excludes other threads.
   void set_part(const segment_part& part);
 

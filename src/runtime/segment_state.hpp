@@ -15,14 +15,23 @@
 
 namespace ooc::detail {
 
+enum class segment_use : std::uint8_t {
+  open,
+  closed,
+  closed_with_runtime,  ///< by the end of the runtime, which found it open
+};
+
 struct segment_state {
   segment_options options;
   block_source* source = nullptr;
   frame_class* cls = nullptr;
   std::byte* base = nullptr;  ///< addresses of max_blocks blocks
-  std::size_t reserved = 0;   ///< bytes
+  std::size_t reserved = 0;   ///< bytes of these
+  std::size_t guard = 0;      ///< reserved bytes before and after them, never accessible
   block* table = nullptr;     ///< max_blocks records
   std::atomic<std::uint64_t> blocks{0};
+  std::atomic<std::uint64_t> reach{0};  ///< bytes that may be touched: pages up to the end
+  std::atomic<segment_use> use{segment_use::open};
 
   frame* resident = nullptr;        ///< frames in use, linked by segment_next; pager's lock
   std::size_t resident_count = 0;   ///< pager's lock
@@ -30,6 +39,7 @@ struct segment_state {
   std::uint64_t pinned_frames = 0;  ///< the same with their twins; pager's lock
   std::size_t transfers = 0;        ///< loads and stores in flight; pager's lock
   std::size_t calls = 0;            ///< threads of the runtime within `source`; pager's lock
+  std::size_t writers_at_end = 0;   ///< threads within pager::write_back_all(); pager's lock
   read_ahead streams;               ///< pager's lock
   std::map<block_index, failure> load_errors;  ///< for library calls that wait; pager's lock
   failure background_write_error;              ///< first one not yet reported; pager's lock
@@ -61,6 +71,18 @@ struct segment_state {
     const std::uint64_t twins = options.shared ? near - count(options.part.own) : 0;
     const std::uint64_t most = options.max_resident ? options.max_resident : near;
     return (std::min(near, most) + std::min(twins, most)) * options.block_bytes;
+  }
+  /// Bytes of block b that are accessible while it is mapped: all but the pages past the end.
+  std::size_t mapped_bytes(block_index b) const noexcept {
+    const std::uint64_t end = reach.load(std::memory_order_relaxed);
+    const std::uint64_t begin = b * options.block_bytes;
+    return end > begin ? std::min<std::uint64_t>(end - begin, options.block_bytes) : 0;
+  }
+  void set_blocks(std::uint64_t n, std::uint64_t bytes) noexcept {
+    constexpr std::uint64_t page = 4096;
+    blocks = n;
+    const std::uint64_t all = n * options.block_bytes;
+    reach = bytes ? std::min((bytes + page - 1) / page * page, all) : all;
   }
   std::byte* address(block_index b) const noexcept { return base + b * options.block_bytes; }
   block& at(block_index b) const noexcept { return table[b]; }

@@ -160,6 +160,9 @@ class array_core {
   void transfer_all(access_kind kind, box_view b, std::byte* memory, std::size_t elements) const;
   index_box checked(box_view b, const char* operation) const;
   void set_up(runtime& rt, const array_request& r, const array_plan& plan);
+  void write_back_or_report() noexcept;
+  void end_with_runtime() noexcept;
+  void let_go(bool with_runtime) noexcept;
   void make_file(const array_request& r, const array_plan& plan);
   void check_resizable(std::size_t first_extent) const;
   void resize_file(process_group& group, const std::string& call, const array_geometry& now,
@@ -176,6 +179,7 @@ class array_core {
   std::unique_ptr<access_log> log_;  ///< with check_conflicts
   std::unique_ptr<array_source> source_;
   std::unique_ptr<detail::segment> segment_;  ///< empty: closed
+  std::unique_ptr<detail::segment> closed_;   ///< what it was: late touches are named
   std::uint64_t buffers_ = 0;
   mutable std::atomic<std::uint64_t> pins_{0};
 };
