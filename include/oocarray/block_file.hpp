@@ -95,7 +95,7 @@ class block_file {
  public:
   /// Makes the file `path`, zero-filled, with exactly the bytes that `b` describes.  Throws io_error
   /// (EEXIST, ENOSPC ...), and usage_error for a malformed `b` or where the budget of the runtime
-  /// cannot hold 4 superblocks (errc::budget_too_small).  A failure leaves no file behind.
+  /// cannot hold one superblock (errc::budget_too_small).  A failure leaves no file behind.
   static block_file create(runtime& rt, const store& s, std::string_view path, const blocking& b,
                            const block_file_options& options = {});
   /// Opens a file that has at least the bytes that `b` describes; otherwise, and for a file in

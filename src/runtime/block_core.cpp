@@ -25,6 +25,7 @@ segment_options options_for(const std::string& path, const blocking& b, std::uin
   o.block_bytes = (b.superblock_bytes() + page - 1) / page * page;
   o.blocks = b.superblocks();
   o.max_resident = max_resident;
+  o.pinned_only = true;
   o.writable = writable;
   std::uint64_t addresses = 0;
   if (__builtin_mul_overflow(o.block_bytes, o.blocks, &addresses) || addresses >> 47 != 0)
@@ -81,10 +82,11 @@ block_core::block_core(runtime& rt, const store& s, std::string_view path, const
     if (e.code() != errc::budget_too_small) throw;
     throw usage_error(errc::budget_too_small,
                       "a superblock of " + quoted(path_) + " has " +
-                          std::to_string(wanted.block_bytes) + " bytes, and 4 must fit the " +
+                          std::to_string(wanted.block_bytes) + " bytes, and one must fit the " +
                           std::to_string(rt.pager().budget()) +
-                          " bytes that the budget has for blocks; give the runtime more memory or "
-                          "choose smaller buffer factors");
+                          " bytes that the budget has for blocks, beside what is pinned and what the "
+                          "open arrays need; give the runtime more memory or choose smaller buffer "
+                          "factors");
   }
   opened_ = h == how::create ? core.create(path_, file_for(b, options, s.nodes()))
                              : core.open(path_, writable_ ? storage::open_mode::read_write

@@ -34,14 +34,20 @@ class frame_needs {
     largest_written_ = std::max(largest_written_, (twins ? 2 : 1) * block_bytes);
   }
 
+  /// Adds a segment of which nobody touches a block that is not pinned: it needs room for one.
+  constexpr void add_pinned_only(std::uint64_t block_bytes, bool twins) noexcept {
+    one_pinned_ = std::max(one_pinned_, (twins ? 2 : 1) * block_bytes);
+  }
+
   /// Bytes that must be free of pins for the arrays added.
   constexpr std::uint64_t bytes() const noexcept {
-    return (blocks - written) * largest_ + written * largest_written_;
+    return std::max((blocks - written) * largest_ + written * largest_written_, one_pinned_);
   }
 
  private:
   std::uint64_t largest_ = 0;
   std::uint64_t largest_written_ = 0;
+  std::uint64_t one_pinned_ = 0;
 };
 
 }  // namespace ooc::detail

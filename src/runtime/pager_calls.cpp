@@ -391,7 +391,8 @@ failure pager::pin(segment_state& s, std::span<const block_range> which, access_
 frame_needs pager::needs() const noexcept {
   frame_needs n;
   n.add(page, false);  // arrays to come
-  for (const segment_state* any : segments_) n.add(any->block_bytes(), any->may_have_twins());
+  for (const segment_state* any : segments_)  // what is pinned of those with pins only is counted as that
+    if (!any->options.pinned_only) n.add(any->block_bytes(), any->may_have_twins());
   return n;
 }
 
@@ -410,7 +411,10 @@ std::string pager::taken_text() const {
 void pager::check_needs_of(const segment_state& s) const {
   const auto needed = [&](std::uint64_t block_bytes) {
     frame_needs n = needs();
-    n.add(block_bytes, s.may_have_twins());
+    if (s.options.pinned_only)
+      n.add_pinned_only(block_bytes, s.may_have_twins());
+    else
+      n.add(block_bytes, s.may_have_twins());
     return pinned_bytes_ + n.bytes();
   };
   const frame_pool& pool = memory_.pool();
@@ -422,7 +426,7 @@ void pager::check_needs_of(const segment_state& s) const {
       errc::budget_too_small,
       "array '" + s.options.name + "': blocks of " + std::to_string(s.block_bytes()) +
           " bytes do not fit the budget of " + std::to_string(pool.whole_budget()) +
-          " bytes: one copy between blocks needs " +
+          " bytes: " + (s.options.pinned_only ? "it" : "one copy between blocks") + " needs " +
           std::to_string(needed(s.block_bytes()) - pinned_bytes_) + taken_text() +
           "; give the runtime at least " +
           std::to_string(pool.whole_budget() - budget + needed(s.block_bytes())) + " bytes of memory" +
@@ -465,11 +469,13 @@ failure pager::reserve_pins(segment_state& s, std::span<const block_range> which
   count_pins(s, which, 1);
   const std::uint64_t needed = pinned_bytes_ + needs().bytes();
   std::string why;
-  if (own && s.pinned_blocks + frame_needs::blocks > own)
-    why = "the array may hold " + std::to_string(own) + " blocks (buffers) and would need " +
-          std::to_string(s.pinned_blocks + frame_needs::blocks) + ", of which " +
-          std::to_string(frame_needs::blocks) +
-          " stay free for one copy between blocks; pin a smaller box or give it as many buffers";
+  const std::uint64_t unpinned = s.options.pinned_only ? 0 : frame_needs::blocks;
+  if (own && s.pinned_blocks + unpinned > own)
+    why = "it may hold " + std::to_string(own) + " blocks (buffers) and would need " +
+          std::to_string(s.pinned_blocks + unpinned) +
+          (unpinned ? ", of which " + std::to_string(unpinned) + " stay free for one copy between blocks"
+                    : std::string()) +
+          "; pin a smaller box or give it as many buffers";
   else if (needed > pool.budget())
     why = "one copy between blocks needs " + std::to_string(needs().bytes()) +
           " more of the budget of " + std::to_string(pool.whole_budget()) + " bytes" + taken +

@@ -159,7 +159,8 @@ resident_set::victim resident_set::take_clean_victim(const segment_state* only,
   const auto keep_from = [&](const frame* f) {
     // What nobody has asked for yet does not push out what somebody has.
     for (; f && n < keep; f = f->prev)
-      if (!f->read_ahead && (!only || f->segment == only)) kept[n++] = f;
+      if (!f->read_ahead && !f->segment->options.pinned_only && (!only || f->segment == only))
+        kept[n++] = f;
   };
   keep_from(order_.newest_young());
   keep_from(order_.newest_old());

@@ -60,7 +60,7 @@ segment::segment(detail::pager& p, segment_options o, block_source& source)
                                                  std::to_string(o.block_bytes) +
                                                  " bytes is not a multiple of 4096 bytes");
   o.max_blocks = std::max({o.max_blocks, o.blocks, std::uint64_t{1}});
-  if (o.max_resident)
+  if (o.max_resident && !o.pinned_only)
     o.max_resident = std::max(o.max_resident, frame_needs::blocks);
   if (o.max_blocks > (std::uint64_t{1} << 46) / o.block_bytes)
     throw usage_error(errc::invalid_request,

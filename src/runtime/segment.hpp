@@ -39,7 +39,8 @@ struct segment_options {
   std::uint64_t blocks = 0;        ///< blocks now
   std::uint64_t max_blocks = 0;    ///< blocks for which addresses are reserved; 0: `blocks`
   std::uint64_t bytes = 0;         ///< of the blocks; pages past them are not accessible; 0: all
-  std::uint64_t max_resident = 0;  ///< blocks in memory at most, 4 at least; 0: no limit
+  std::uint64_t max_resident = 0;  ///< blocks in memory at most, 4 at least (1 with pinned_only); 0: no limit
+  bool pinned_only = false;        ///< nobody touches a block that is not pinned
   bool shared = false;             ///< other processes write to its blocks: send changes only
   bool writable = true;            ///< false: a write to the range is a fault of the program
   segment_part part = {};
