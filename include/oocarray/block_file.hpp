@@ -42,8 +42,8 @@ class block_core;
 }
 
 struct block_file_options {
-  /// Superblocks of this file in memory, at most; 0: as many as the budget holds.  At least 4 are
-  /// held (the paper's library holds one).
+  /// Superblocks of this file in memory, at most; 0: as many as the budget holds.  The paper's library
+  /// holds one.
   std::uint64_t max_superblocks = 0;
   /// Other processes write other records of the file at the same time: see array_options::shared.
   bool shared = false;

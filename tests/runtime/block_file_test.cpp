@@ -10,6 +10,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <map>
 #include <vector>
 
 #include "random_seed.hpp"
@@ -144,6 +145,29 @@ TEST_CASE("blocks of one superblock cost one access to the store", "[nodes]") {
     for (const auto& n : before) all -= n.bytes_read;
     CHECK(all == 54000);
   }
+}
+
+TEST_CASE("one superblock in memory is enough, as in the paper") {
+  scratch_store s(1);
+  make_file(*s, "matrix", 54000);
+  ooc::runtime rt(plain(8_MiB));
+  ooc::block_file_options one;
+  one.max_superblocks = 1;
+  auto f = ooc::block_file::open(rt, *s, "matrix", paper, one);
+  bytes block(f.block_bytes()), again(f.block_bytes());
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::byte> model;
+  for (unsigned round = 0; round < 3; ++round)
+    for (std::uint64_t by = 0; by < 3; ++by)
+      for (std::uint64_t bx = 0; bx < 6; ++bx) {
+        if (round > 0) {
+          f.read_block({bx, by}, again);
+          CHECK(again == bytes(f.block_bytes(), model[{bx, by}]));
+        }
+        const auto value = static_cast<std::byte>(round * 64 + by * 8 + bx);
+        block.assign(f.block_bytes(), value);
+        f.write_block({bx, by}, block);
+        model[{bx, by}] = value;
+      }
 }
 
 TEST_CASE("a superblock that had to leave is read again", "[nodes]") {
