@@ -4,19 +4,23 @@
 
 namespace ooc::storage {
 
-int share_cache::get(file_id id, std::shared_ptr<share>& out) {
+int share_cache::get(const share_identity& who, std::shared_ptr<share>& out, std::string& why) {
+  const file_id id = who.id;
   std::lock_guard lock(mutex_);
   if (const auto found = by_id_.find(id); found != by_id_.end()) {
+    const std::shared_ptr<share>& there = found->second->second;
+    why = difference(who, there->identity());
+    if (!why.empty()) return EUCLEAN;
     order_.splice(order_.begin(), order_, found->second);
-    out = found->second->second;
+    out = there;
     return 0;
   }
   // Opening under the lock keeps a second thread from making a second object.
   std::shared_ptr<share> opened;
-  int error = share::open(folder_, id, direct_io_, opened);
+  int error = share::open(folder_, who, direct_io_, opened, why);
   if (error == EMFILE || error == ENFILE) {
     trim(order_.size() / 2);
-    error = share::open(folder_, id, direct_io_, opened);
+    error = share::open(folder_, who, direct_io_, opened, why);
   }
   if (error != 0) return error;
   order_.emplace_front(id, opened);

@@ -67,7 +67,9 @@ void check_file(store_core& core, const entry& e, check_result& result,
   shape->fill = e.fill;
   shape->name = e.path;
   try {
-    shape->ticket = core.metadata().find(e.id).ticket;
+    const entry now = core.metadata().find(e.id);
+    shape->ticket = now.ticket;
+    shape->generation = now.generation;
   } catch (const error& gone) {
     if (gone.code() == std::errc::no_such_file_or_directory) return;
     result.problems.push_back(gone.what());
