@@ -133,6 +133,8 @@ void upgrade_metadata_database(const std::filesystem::path& file, std::string_vi
     try {
       c.execute("PRAGMA busy_timeout = 1000");
       c.execute("PRAGMA journal_mode = DELETE");
+      sqlite::query q(c, "PRAGMA journal_mode");
+      if (!q.next() || q.text(0) != "delete") throw usage_error(errc::busy, name);
     } catch (const error&) {
       throw usage_error(errc::busy, name + " is in use: end the programs and servers that have the "
                                            "store open, then upgrade it");

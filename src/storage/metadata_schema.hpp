@@ -14,6 +14,8 @@ namespace ooc::storage {
 
 inline constexpr std::int64_t metadata_application_id = 0x4f4f4341;  // "OOCA"
 inline constexpr std::int64_t metadata_schema_version = 2;
+/// Of the files that say whose a folder is, and of the shares.
+inline constexpr int disk_format_version = 2;
 inline constexpr file_id root_id = 1;
 
 /// Makes the database of a new store: one folder, the root, that belongs to `owner`.

@@ -139,6 +139,10 @@ int sum_file::write_mark(std::uint64_t region, std::uint32_t value) const noexce
   return write_whole(fd(), &m, sizeof m, mark_offset(region));
 }
 
+int sum_file::mark_touched(std::uint64_t region, std::uint64_t syncs) const noexcept {
+  return write_mark(region, touched | static_cast<std::uint32_t>(syncs & ~touched));
+}
+
 int sum_file::touch(std::uint64_t first, std::uint64_t count, std::uint64_t syncs,
                     std::uint64_t chunks) const {
   for (std::uint64_t r = first / region_chunks; r <= (first + count - 1) / region_chunks; ++r) {
@@ -147,8 +151,7 @@ int sum_file::touch(std::uint64_t first, std::uint64_t count, std::uint64_t sync
     // A damaged mark says nothing: entries of zeros stay lost until their chunks are written whole.
     if (!intact(r, m) || m.value != 0) continue;
     if (const int e = replace_zeros(r, chunks)) return e;
-    if (const int e = write_mark(r, touched | static_cast<std::uint32_t>(syncs & ~touched)))
-      return e;
+    if (const int e = mark_touched(r, syncs)) return e;
   }
   return 0;
 }

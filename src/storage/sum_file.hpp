@@ -162,6 +162,8 @@ class sum_file {
   int touch(std::uint64_t first, std::uint64_t count, std::uint64_t syncs, std::uint64_t chunks) const;
   /// Marks these regions as untouched; their entries must be zeros.
   int mark_untouched(std::uint64_t first_region, std::uint64_t end_region) const;
+  /// Marks a region whose entries are written.
+  int mark_touched(std::uint64_t region, std::uint64_t syncs) const noexcept;
   /// Makes entries [first, end) "never written"; the rest of a region that is in use, when it grows.
   int clear(std::uint64_t first, std::uint64_t end) const;
   /// After a loss of power: in regions first touched after `syncs` nothing was durable, so entries
