@@ -50,6 +50,7 @@ _ooc() {
       ping|df) options+=" --key --json" ;;
       top) options+=" --once --interval --key --json" ;;
       verify) options+=" --json --remove-orphans --quiet" ;;
+      upgrade) options+=" --metadata --verbose" ;;
     esac
     COMPREPLY=($(compgen -W "$options" -- "$cur"))
     return
