@@ -492,7 +492,8 @@ void local_metadata::set_generation(file_id id, std::uint64_t generation) {
     refuse(EINVAL, "file number " + std::to_string(id) + ": generation " +
                        std::to_string(generation) + " cannot follow " + std::to_string(now));
   require_writer(c, id, "open it for writing");
-  run(c, "UPDATE entry SET generation = ? WHERE id = ?", std::max(now, generation), id);
+  if (now >= generation) return;  // another opened it at the same time, and said so durably
+  run(c, "UPDATE entry SET generation = ? WHERE id = ?", generation, id);
   record();
   t.commit();
 }

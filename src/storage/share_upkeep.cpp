@@ -193,6 +193,10 @@ bool share_operations::remove(operation& op) {
     // Whatever it is: only the id counts.
     op.target = cache_.find(op.file->id);
     if (!op.target) {
+      const file_descriptor sums(::open(folder_.sums(op.file->id).c_str(), O_RDWR | O_CLOEXEC));
+      region_locks locks(sums.get());
+      region_locks::hold hold;
+      if (sums) locks.lock_share(hold);
       op.result = remove_claimed(op);
       return true;
     }
