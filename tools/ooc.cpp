@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::array commands{&init,         &ls,           &stat, &mkdir, &mv,     &rm,    &cp,
                               &import_array, &export_array, &attr, &info,  &verify, &up,    &down,
-                              &ping,         &df,           &top,  &start, &stop,   &keygen};
+                              &ping,         &df,           &top,  &start, &stop,   &keygen,
+                              &upgrade};
 
 void print_help() {
   std::cout

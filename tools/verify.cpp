@@ -36,12 +36,17 @@ int run(const command& self, const std::vector<std::string>& arguments) {
   if (line.has("json")) {
     nlohmann::json orphans = nlohmann::json::array();
     for (const auto& o : r.orphans) orphans.push_back({{"node", o.node}, {"id", o.id}});
+    nlohmann::json damaged = nlohmann::json::array();
+    for (const auto& d : r.damaged)
+      damaged.push_back({{"file", d.file}, {"node", d.node}, {"node_name", d.node_name}});
     print({{"clean", r.clean()},
            {"files", r.files},
            {"shares", r.shares},
            {"chunks", r.chunks},
            {"corrupt", r.corrupt},
+           {"lost", r.lost},
            {"torn", r.torn},
+           {"damaged", damaged},
            {"orphans", orphans},
            {"orphans_removed", remove},
            {"problems", r.problems}});
@@ -51,7 +56,7 @@ int run(const command& self, const std::vector<std::string>& arguments) {
     if (r.clean())
       std::cout << "all as written\n";
     else
-      std::cout << r.corrupt << " corrupt, " << r.torn << " torn, " << r.orphans.size()
+      std::cout << r.corrupt << " corrupt, " << r.lost << " lost, " << r.torn << " torn, " << r.orphans.size()
                 << " orphaned shares" << (remove ? " (removed)" : "") << "\n";
   }
   return r.clean() ? success : problems_found;

@@ -7,6 +7,7 @@
 #include "common/folder_lock.hpp"
 #include "oocarray/error.hpp"
 #include "storage/durable_file.hpp"
+#include "storage/metadata_schema.hpp"
 
 namespace ooc::iod {
 
@@ -75,10 +76,9 @@ void iod_folder::read() {
   if (!in || magic != identity_name)
     refuse(folder_,
            std::string("has a damaged file '") + identity_name + "'; restore it from a copy");
-  if (version != 1)
-    refuse(folder_,
-           "has format version " + std::to_string(version) +
-               ", this server reads version 1: use the release of oocarray that made it");
+  if (version != storage::disk_format_version)
+    storage::refuse_version("folder '" + folder_.string() + "'", version,
+                            storage::disk_format_version);
   if (node != node_)
     refuse(folder_,
            "is that of node " + std::to_string(node) + ", not of node " + std::to_string(node_) +
@@ -91,7 +91,7 @@ void iod_folder::read() {
 
 void iod_folder::write(const std::string& store_uuid, const wire::capability_public_key& key) const {
   std::ostringstream text;
-  text << identity_name << " 1\nfolder " << uuid_ << "\nnode " << node_ << "\n";
+  text << identity_name << " " << storage::disk_format_version << "\nfolder " << uuid_ << "\nnode " << node_ << "\n";
   if (!store_uuid.empty()) text << "store " << store_uuid << " " << hex(key) << "\n";
   storage::write_durably(folder_ / unfinished_name, text.str());
   std::error_code ec;

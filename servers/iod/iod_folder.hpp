@@ -1,6 +1,6 @@
 // The folder of an I/O server: the shares, and a file that says whose it is.
 //
-// "oocarray-iod" holds four lines: "oocarray-iod 1", "folder UUID" (made with the folder), "node N",
+// "oocarray-iod" holds four lines: "oocarray-iod 2", "folder UUID" (made with the folder), "node N",
 // and, once the server has registered, "store UUID KEY", KEY being the public key of the store's
 // capabilities in hexadecimal digits.  With it the server serves those who were admitted before a
 // restart, whether the metadata server is there or not.

@@ -49,7 +49,7 @@ bool read_request::send_quickly() {
   const std::size_t sums_at = answer.size();
   const std::size_t data_at = sums_at + sums_.size() * 4;
   answer.resize(sums_at + wire_bytes);
-  if (!with_->host().node().read_quickly(*what_.file, part_,
+  if (!with_->host().node().read_quickly(*what_.file, what_.turn, part_,
                                          reinterpret_cast<std::byte*>(answer.data() + data_at),
                                          sums_.data()))
     return false;

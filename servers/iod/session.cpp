@@ -134,6 +134,7 @@ asio::awaitable<void> session::serve(const frame_header& h) {
     case frame_kind::create:
     case frame_kind::resize:
     case frame_kind::remove:
+    case frame_kind::advance:
     case frame_kind::sync:
     case frame_kind::verify:
     case frame_kind::list:
@@ -197,6 +198,8 @@ void session::start_on_share(const frame_header& h, const wire::io_request& r) {
       return node.create(r.file, r.turn, answer);
     case frame_kind::resize:
       return node.resize(r.file, r.turn, r.old_size, answer);
+    case frame_kind::advance:
+      return node.advance(r.file, r.turn, answer);
     case frame_kind::sync:
       return node.sync(r.file, r.turn, answer);
     default:

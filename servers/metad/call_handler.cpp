@@ -166,7 +166,10 @@ void call_handler::change(local_metadata& as, const caller& from, const pb::Call
     case pb::OP_FORGET:
       return as.forget(c.id());
     case pb::OP_SET_SIZE:
-      return as.set_size(c.id(), c.size(), {c.extents().begin(), c.extents().end()});
+      return a.set_granted(as.set_size(
+          c.id(), c.size(), {c.extents().begin(), c.extents().end()}, c.generation()));
+    case pb::OP_SET_GENERATION:
+      return as.set_generation(c.id(), c.generation());
     case pb::OP_SET_ATTRIBUTE:
       return as.set_attribute(c.path(), c.key(), c.value());
     case pb::OP_REMOVE_ATTRIBUTE:
@@ -191,6 +194,7 @@ bool call_handler::answer_again(local_metadata& as, const caller& from, const pb
     wire::write_entry(e, *a.mutable_entry());
     if (e.kind == storage::entry_kind::file) give_ticket(from, e.id, wire::right_remove, a);
   }
+  if (c.op() == pb::OP_SET_SIZE) a.set_granted(true);  // only then it was carried out
   if (c.op() == pb::OP_CREATE) {
     entry e = *done;
     e.path = c.path();
@@ -198,6 +202,7 @@ bool call_handler::answer_again(local_metadata& as, const caller& from, const pb
     e.group = from.who.gid;
     const storage::new_file f = wire::read_new_file(c.file());
     e.mode = f.mode & 07777;
+    e.generation = 1;
     e.sparse = f.sparse;
     e.fill = f.fill;
     e.array = f.array;

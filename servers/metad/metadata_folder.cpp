@@ -20,7 +20,6 @@ namespace fs = std::filesystem;
 constexpr const char* identity_name = "oocarray-metadata";
 constexpr const char* unfinished_name = "oocarray-metadata.new";
 constexpr const char* key_name = "capability.key";
-constexpr int format_version = 1;
 constexpr std::uint32_t max_nodes = 4096;
 
 [[noreturn]] void refuse(const fs::path& folder, const std::string& why) {
@@ -71,7 +70,7 @@ void metadata_folder::make(std::uint32_t nodes, storage::credentials owner) {
     refuse(folder_, "holds no store yet: say how many I/O servers it shall have (--nodes)");
   const std::string uuid = storage::new_uuid();
   storage::write_durably(folder_ / unfinished_name,
-                         std::string(identity_name) + " " + std::to_string(format_version) +
+                         std::string(identity_name) + " " + std::to_string(storage::disk_format_version) +
                              "\nstore " + uuid + "\nnodes " + std::to_string(nodes) + "\n");
   storage::sync_folder(folder_);
   storage::make_metadata_database(database(), uuid, owner);
@@ -89,10 +88,9 @@ void metadata_folder::read() {
   std::string magic, store, nodes;
   int version = 0;
   in >> magic >> version >> store >> uuid_ >> nodes >> nodes_;
-  if (in && version != format_version)
-    refuse(folder_, "has format version " + std::to_string(version) +
-                        ", this server reads version " + std::to_string(format_version) +
-                        ": use the release of oocarray that made the store");
+  if (in && version != storage::disk_format_version)
+    storage::refuse_version("folder '" + folder_.string() + "'", version,
+                            storage::disk_format_version);
   if (!in || magic != identity_name || store != "store" || nodes != "nodes" || nodes_ == 0 ||
       nodes_ > max_nodes)
     refuse(folder_,

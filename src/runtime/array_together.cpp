@@ -146,8 +146,10 @@ void array_core::come_together(runtime& rt, const array_request& r) {
     if (!leads) {
       storage::unpacker told(entries.front());
       const bool has_ticket = told.number() != 0;  // which everybody must renew for himself
-      entry_->opened =
-          has_ticket ? core.open(path_, mode) : core.adopt(storage::unpacked_entry(told.bytes()));
+      // Not another opening: the leader's counts for all.
+      entry_->opened = core.adopt(
+          has_ticket ? core.metadata().open(path_, mode == storage::open_mode::read_write)
+                     : storage::unpacked_entry(told.bytes()));
     }
     const storage::entry& meta = entry_->opened.meta;
     if (!creates) plan = plan_existing(path_, r, meta, block);

@@ -11,7 +11,7 @@ std::vector<std::byte> packed_entry(const entry& e) {
   p.number(static_cast<std::uint64_t>(e.created_ns))
       .number(static_cast<std::uint64_t>(e.changed_ns));
   p.number(e.size).number(e.striping.sn).number(e.striping.nn).number(e.striping.sf);
-  p.number(e.sparse).bytes(e.fill);
+  p.number(e.sparse).number(e.generation).bytes(e.fill);
   p.text(e.array.element_type).number(e.array.element_size).numbers(e.array.extents);
   p.number(e.array.max_extent).numbers(e.array.tile);
   return p.take();
@@ -34,6 +34,7 @@ entry unpacked_entry(std::span<const std::byte> bytes) {
   e.striping.nn = small();
   e.striping.sf = u.number();
   e.sparse = u.number() != 0;
+  e.generation = u.number();
   const std::span<const std::byte> fill = u.bytes();
   e.fill.assign(fill.begin(), fill.end());
   e.array.element_type = u.text();

@@ -29,7 +29,7 @@ std::vector<std::uint64_t> numbers_from_text(const std::string& s) {
 #define OOC_ENTRY_COLUMNS                                                                     \
   "e.id, e.kind, e.owner, e.grp, e.mode, e.created_ns, e.changed_ns, e.size, e.sn, e.nn, "    \
   "e.sf, e.sparse, e.fill, e.element_type, e.element_size, e.extents, e.max_extent, e.tile, " \
-  "e.name"
+  "e.name, e.generation"
 
 entry entry_from(const query& q) {
   entry e;
@@ -52,6 +52,7 @@ entry entry_from(const query& q) {
   e.array.max_extent = q.unsigned_integer(16);
   e.array.tile = numbers_from_text(q.text(17));
   e.path = q.text(18);
+  if (e.kind == entry_kind::file) e.generation = q.unsigned_integer(19);
   return e;
 }
 

@@ -10,7 +10,7 @@ namespace ooc::storage {
 namespace {
 
 constexpr const char* names[io_calls] = {"read",    "write", "creation",     "resizing",
-                                         "removal", "sync",  "verification", "listing"};
+                                         "removal", "sync",  "verification", "listing", "opening for writing"};
 
 // The first `n` pieces that the node with this turn has of the request, as a request.
 request prefix_of(const request& r, const striping& s, std::uint32_t turn, std::uint64_t n) {
@@ -213,6 +213,11 @@ void faulty_io_service::resize(shape_ptr file, std::uint32_t turn, std::uint64_t
 void faulty_io_service::remove(shape_ptr file, completion done) {
   simple(io_call::remove, std::move(done),
          [=, this](completion d) { inner_->remove(file, std::move(d)); });
+}
+
+void faulty_io_service::advance(shape_ptr file, std::uint32_t turn, completion done) {
+  simple(io_call::advance, std::move(done),
+         [=, this](completion d) { inner_->advance(file, turn, std::move(d)); });
 }
 
 void faulty_io_service::sync(shape_ptr file, std::uint32_t turn, completion done) {

@@ -28,8 +28,8 @@
 
 namespace ooc::storage {
 
-enum class io_call : unsigned { read, write, create, resize, remove, sync, verify, list };
-inline constexpr std::size_t io_calls = 8;
+enum class io_call : unsigned { read, write, create, resize, remove, sync, verify, list, advance };
+inline constexpr std::size_t io_calls = 9;
 
 struct fault_rule {
   io_call call = io_call::read;
@@ -72,6 +72,7 @@ class faulty_io_service final : public io_service {
   void create(shape_ptr file, std::uint32_t turn, completion done) override;
   void resize(shape_ptr file, std::uint32_t turn, std::uint64_t old_size, completion done) override;
   void remove(shape_ptr file, completion done) override;
+  void advance(shape_ptr file, std::uint32_t turn, completion done) override;
   void sync(shape_ptr file, std::uint32_t turn, completion done) override;
   void verify(shape_ptr file, std::uint32_t turn,
               std::function<void(const failure&, verify_report)> done) override;

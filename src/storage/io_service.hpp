@@ -50,6 +50,8 @@ struct file_shape {
   std::vector<std::byte> fill;   ///< repeated from file offset 0 where nothing was written; empty: zeros
   std::string name;              ///< path in the store, for messages only
   ticket_ptr ticket;             ///< empty on local stores, which ask for none
+  /// What the metadata knew of openings for writing when the file was looked up: no share is older.
+  std::uint64_t generation = 0;
 };
 
 using shape_ptr = std::shared_ptr<const file_shape>;
@@ -60,6 +62,7 @@ using completion = std::function<void(const failure&)>;
 struct verify_report {
   std::uint64_t chunks = 0;       ///< chunks that were written at some time
   std::uint64_t torn = 0;         ///< overwrites cut short by a crash, never acknowledged
+  std::uint64_t lost = 0;         ///< chunks whose checksums are gone
   std::vector<std::string> problems;  ///< a line for each chunk whose bytes are wrong, at most 100
   std::uint64_t corrupt = 0;      ///< number of such chunks
 };
@@ -91,6 +94,10 @@ class io_service {
                       completion done) = 0;
   /// Removes the share of the file with this id; only id, name and ticket of `file` count.
   virtual void remove(shape_ptr file, completion done) = 0;
+  /// The share's generation becomes `file->generation`, durably; it must be that or the one before.
+  /// errc::corrupt where it is less (an old copy of the share was put back), errc::conflict where it
+  /// is more: the file was opened for writing by another meanwhile, or the metadata are an old copy.
+  virtual void advance(shape_ptr file, std::uint32_t turn, completion done) = 0;
   /// All acknowledged writes of the share become durable.  A failed sync is final for those data.
   virtual void sync(shape_ptr file, std::uint32_t turn, completion done) = 0;
   /// Reads the whole share against its checksums.

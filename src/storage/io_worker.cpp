@@ -44,7 +44,7 @@ share_error io_worker::first_error(const char* step) const noexcept {
   return {};
 }
 
-int io_worker::load_sums(const share& s) {
+int io_worker::load_sums(const share& s, bool& untouched) {
   // Entries that lie near each other come with one read, those between them too.
   constexpr std::uint64_t near = 512;
   sums.clear();
@@ -57,7 +57,7 @@ int io_worker::load_sums(const share& s) {
       end = std::max(end, slots[j].chunk + slots[j].count);
     }
     row_.resize(end - first);
-    if (const int e = s.sums().read(first, row_)) return e;
+    if (const int e = s.sums().read(first, row_, &untouched)) return e;
     for (; i < j; ++i) {
       const auto at = row_.begin() + static_cast<std::ptrdiff_t>(slots[i].chunk - first);
       sums.insert(sums.end(), at, at + slots[i].count);

@@ -18,12 +18,12 @@ namespace ooc::storage {
 /// Why a transfer did not succeed, and where.
 struct share_error {
   int error = 0;                  ///< an errno; 0: none
-  verdict found = verdict::good;  ///< torn or corrupt: the chunk at `offset` cannot be trusted
+  verdict found = verdict::good;  ///< unreadable: the chunk at `offset` cannot be trusted
   std::uint64_t offset = 0;       ///< byte of the share
   const char* step = "";          ///< what was being done
 
   explicit operator bool() const noexcept {
-    return error != 0 || found == verdict::torn || found == verdict::corrupt;
+    return error != 0 || unreadable(found);
   }
 };
 
@@ -47,8 +47,9 @@ class io_worker {
   void run(share& s, direction d);
   /// The first extent of `plan` with an error.
   share_error first_error(const char* step) const noexcept;
-  /// Appends the checksum entries of the slots' chunks to `sums`, in the order of the slots.
-  int load_sums(const share& s);
+  /// Appends the checksum entries of the slots' chunks to `sums`, in the order of the slots.  Sets
+  /// `untouched` where some are in a region that was never written to.
+  int load_sums(const share& s, bool& untouched);
 
   /// Bounce buffer: memory for chunks, a spare chunk, and a place for bytes that nobody wants.
   std::byte* bounce_chunk(std::size_t i) const noexcept {

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <limits>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "storage/file_locks.hpp"
@@ -136,6 +137,11 @@ entry local_metadata::open(std::string_view path, bool write) {
     refuse(EACCES, quoted(path) + ": user " + std::to_string(who_.uid) + " may not " +
                        (write ? "write" : "read") + " it; its owner (user " +
                        std::to_string(e.owner) + ") can change the mode");
+  const std::lock_guard lock(db_->mutex);
+  query q(*db_->connection, "SELECT in_progress FROM entry WHERE id = ?", e.id);
+  if (const std::string what = q.next() ? q.text(0) : ""; !what.empty())
+    refuse(EBUSY, quoted(path) + " is in the middle of an algorithm, its contents are neither the old "
+                                 "nor the new ones (" + what + ")");
   return e;
 }
 
@@ -415,27 +421,79 @@ std::vector<file_id> local_metadata::dead() {
 
 // Changing.
 
-void local_metadata::set_size(file_id id, std::uint64_t size,
-                              const std::vector<std::uint64_t>& extents) {
+// By a client of a server: the caller needs permission.
+void local_metadata::require_writer(sqlite::connection& c, file_id id, const char* doing) const {
+  if (!call_) return;
+  const name_walk walk(c, who_);
+  walk.require_way_to(id);
+  const entry e = read_entry(c, id, walk.path_of(id));
+  if (!permits(who_, e, may_write) && who_.uid != e.owner)
+    refuse(EACCES, storage::quoted(e.path) + ": user " + std::to_string(who_.uid) + " may not " +
+                       doing + "; its owner (user " + std::to_string(e.owner) +
+                       ") can change the mode");
+}
+
+namespace {
+
+std::uint64_t generation_of(sqlite::connection& c, file_id id) {
+  query q(c, "SELECT generation FROM entry WHERE id = ? AND kind = 2 AND made = 1", id);
+  if (!q.next())
+    refuse(ENOENT, "file number " + std::to_string(id) + " has been removed from the store");
+  return q.unsigned_integer(0);
+}
+
+// Commits are durable while this lives.
+class durable_commits {
+ public:
+  explicit durable_commits(sqlite::connection& c) : c_(c) {
+    c_.execute("PRAGMA synchronous = FULL");
+  }
+  ~durable_commits() {
+    try {
+      c_.execute("PRAGMA synchronous = NORMAL");
+    } catch (const error&) {
+      // Later commits are then durable too: slow, not wrong.
+    }
+  }
+  durable_commits(const durable_commits&) = delete;
+
+ private:
+  sqlite::connection& c_;
+};
+
+}  // namespace
+
+bool local_metadata::set_size(file_id id, std::uint64_t size,
+                              const std::vector<std::uint64_t>& extents,
+                              std::uint64_t generation) {
   if (size > max_size) refuse(EINVAL, "a file has at most 2^63 - 1 bytes");
   const std::lock_guard lock(db_->mutex);
   auto& c = *db_->connection;
+  std::optional<durable_commits> durable;
+  if (generation != 0) durable.emplace(c);  // the shares have it already, durably
   transaction t(c, transaction_kind::write);
-  run(c,
-      "UPDATE entry SET size = ?, extents = ?, changed_ns = ? WHERE id = ? AND kind = 2 AND made = "
-      "1",
-      size, numbers_to_text(extents), now_ns(), id);
-  if (c.changes() == 0)
-    refuse(ENOENT, "file number " + std::to_string(id) + " has been removed from the store");
-  if (call_) {
-    const name_walk walk(c, who_);
-    walk.require_way_to(id);
-    const entry e = read_entry(c, id, walk.path_of(id));
-    if (!permits(who_, e, may_write) && who_.uid != e.owner)
-      refuse(EACCES, storage::quoted(e.path) + ": user " + std::to_string(who_.uid) +
-                         " may not change its size; its owner (user " + std::to_string(e.owner) +
-                         ") can change the mode");
-  }
+  const std::uint64_t now = generation_of(c, id);
+  if (generation != 0 && now > generation) return false;
+  require_writer(c, id, "change its size");
+  run(c, "UPDATE entry SET size = ?, extents = ?, changed_ns = ?, generation = ? WHERE id = ?", size,
+      numbers_to_text(extents), now_ns(), std::max(now, generation), id);
+  record();
+  t.commit();
+  return true;
+}
+
+void local_metadata::set_generation(file_id id, std::uint64_t generation) {
+  const std::lock_guard lock(db_->mutex);
+  auto& c = *db_->connection;
+  const durable_commits durable(c);
+  transaction t(c, transaction_kind::write);
+  const std::uint64_t now = generation_of(c, id);
+  if (generation > now + 1)
+    refuse(EINVAL, "file number " + std::to_string(id) + ": generation " +
+                       std::to_string(generation) + " cannot follow " + std::to_string(now));
+  require_writer(c, id, "open it for writing");
+  if (now >= generation) return;  // another opened it at the same time, and said so durably
+  run(c, "UPDATE entry SET generation = ? WHERE id = ?", generation, id);
   record();
   t.commit();
 }
@@ -452,7 +510,7 @@ void local_metadata::set_attribute(std::string_view path, std::string_view key,
   const name_walk walk(c, who_);
   const name_walk::node n = walk.resolve(path);
   walk.require(n, may_write, path, "change its attributes");
-  run(c, "INSERT INTO attribute VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
+  run(c, "INSERT INTO attribute (entry, key, value) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
       n.id, key, value);
   {
     query q(c, "SELECT sum(length(value) + length(key)) FROM attribute WHERE entry = ?", n.id);
@@ -516,14 +574,8 @@ void local_metadata::sync() {
   const std::lock_guard lock(db_->mutex);
   auto& c = *db_->connection;
   // One commit with fsync carries everything that is in the log before it.
-  c.execute("PRAGMA synchronous = FULL");
-  try {
-    run(c, "UPDATE store SET value = value + 1 WHERE key = 'syncs'");
-  } catch (...) {
-    c.execute("PRAGMA synchronous = NORMAL");
-    throw;
-  }
-  c.execute("PRAGMA synchronous = NORMAL");
+  const durable_commits durable(c);
+  run(c, "UPDATE store SET value = value + 1 WHERE key = 'syncs'");
 }
 
 }  // namespace ooc::storage

@@ -72,7 +72,9 @@ class local_metadata final : public metadata_service {
   entry remove(std::string_view path) override;
   void forget(file_id id) override;
   ticket_ptr removal_ticket(file_id id) override;
-  void set_size(file_id id, std::uint64_t size, const std::vector<std::uint64_t>& extents) override;
+  bool set_size(file_id id, std::uint64_t size, const std::vector<std::uint64_t>& extents,
+                std::uint64_t generation) override;
+  void set_generation(file_id id, std::uint64_t generation) override;
   void set_attribute(std::string_view path, std::string_view key, std::string_view value) override;
   void remove_attribute(std::string_view path, std::string_view key) override;
   void set_mode(std::string_view path, std::uint32_t mode) override;
@@ -92,6 +94,7 @@ class local_metadata final : public metadata_service {
                  std::optional<remote_call> call = std::nullopt);
   void record(const entry& about = {}) const;  // inside the transaction
   void require_maker(file_id id) const;
+  void require_writer(sqlite::connection& c, file_id id, const char* doing) const;
 
   std::shared_ptr<database> db_;
   credentials who_;

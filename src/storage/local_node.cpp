@@ -26,7 +26,9 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
  public:
   thread_pool(const std::filesystem::path& folder, const local_node_options& options)
       : options_(options),
-        operations_(folder, options.direct_io, [this](operation* op) { enqueue_first(op); }) {}
+        operations_(folder, options.direct_io, [this](operation* op) { enqueue_first(op); }) {
+    operations_.set_store(store_id_from(options.store));
+  }
 
   void submit(operation_ptr op) {
     std::unique_lock lock(mutex_);
@@ -167,9 +169,13 @@ class local_io_service final : public local_node {
     pool_->submit(std::move(op));
   }
 
-  bool read_quickly(const file_shape& file, const io_part& part, std::byte* memory,
-                    std::uint32_t* sums) override {
-    return pool_->operations().read_quickly(file, part, memory, sums);
+  bool read_quickly(const file_shape& file, std::uint32_t turn, const io_part& part,
+                    std::byte* memory, std::uint32_t* sums) override {
+    return pool_->operations().read_quickly(file, turn, part, memory, sums);
+  }
+
+  void set_store(const std::string& uuid) override {
+    pool_->operations().set_store(store_id_from(uuid));
   }
 
   void write_part(shape_ptr file, std::uint32_t turn, io_part part, const std::byte* memory,
@@ -195,6 +201,10 @@ class local_io_service final : public local_node {
   void remove(shape_ptr file, completion done) override {
     auto op = make(io_kind::remove, std::move(file), 0, std::move(done));
     pool_->submit(std::move(op));
+  }
+
+  void advance(shape_ptr file, std::uint32_t turn, completion done) override {
+    pool_->submit(make(io_kind::advance, std::move(file), turn, std::move(done)));
   }
 
   void sync(shape_ptr file, std::uint32_t turn, completion done) override {

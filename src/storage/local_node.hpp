@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <string>
 
 #include "storage/io_part.hpp"
 #include "storage/io_service.hpp"
@@ -16,6 +17,7 @@ struct local_node_options {
   std::uint64_t staging = 1 << 18; ///< bytes of bounce buffer per thread, multiple of 64 KiB
   bool direct_io = true;           ///< bypass the page cache where the file system can
   bool io_uring = true;            ///< use io_uring where the kernel allows it
+  std::string store{};             ///< UUID of the store that the shares must be of
 };
 
 /// A local node as its server uses it: reads and writes in parts, with their checksums.
@@ -27,8 +29,11 @@ class local_node : public io_service {
                          std::uint32_t* sums, checking who, completion done) = 0;
   /// The same at once, in the calling thread and without waiting, by_caller; false where that cannot
   /// be (quick_read.hpp).
-  virtual bool read_quickly(const file_shape& file, const io_part& part, std::byte* memory,
-                            std::uint32_t* sums) = 0;
+  virtual bool read_quickly(const file_shape& file, std::uint32_t turn, const io_part& part,
+                            std::byte* memory, std::uint32_t* sums) = 0;
+  /// For servers, which learn it late: the store, as local_node_options::store; before the first
+  /// operation on a share.
+  virtual void set_store(const std::string& uuid) = 0;
   /// Writes a part whose checksums are `sums`; EBADMSG, with nothing written, where they do not
   /// belong to the bytes.
   virtual void write_part(shape_ptr file, std::uint32_t turn, io_part part, const std::byte* memory,

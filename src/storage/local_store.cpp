@@ -42,6 +42,7 @@ std::shared_ptr<store_core> open_local_store(const store_url& url, const store_o
   node.staging = options.staging;
   node.direct_io = options.direct_io;
   node.io_uring = options.io_uring;
+  node.store = uuid;
   striped_file::nodes nodes;
   for (const auto& f : folders) nodes.push_back(open_local_node(f, node));
 

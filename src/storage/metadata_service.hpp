@@ -53,6 +53,7 @@ struct entry {
   std::uint64_t size = 0;          ///< bytes; files only
   ooc::striping striping;          ///< files only
   bool sparse = false;
+  std::uint64_t generation = 0;    ///< counts openings for writing; files only
   std::vector<std::byte> fill;     ///< one element's bytes; empty: zeros
   array_description array;
   std::map<std::string, std::string> attributes;  ///< free, set by users
@@ -96,7 +97,13 @@ class metadata_service {
   /// What the nodes want to see before they remove shares of a file that is gone: `id` must not be
   /// that of a file that is there or being made (EBUSY).  Empty on local stores.
   virtual ticket_ptr removal_ticket(file_id id) = 0;
-  virtual void set_size(file_id id, std::uint64_t size, const std::vector<std::uint64_t>& extents) = 0;
+  /// Size and extents of a file whose shares have them, and the generation that the shares have been
+  /// given with it.  False, and nothing is changed, where the generation is past that by now.
+  virtual bool set_size(file_id id, std::uint64_t size, const std::vector<std::uint64_t>& extents,
+                        std::uint64_t generation) = 0;
+  /// The shares of the file have this generation: it was opened for writing.  Less than it has is no
+  /// change.  Durable on return.
+  virtual void set_generation(file_id id, std::uint64_t generation) = 0;
   virtual void set_attribute(std::string_view path, std::string_view key, std::string_view value) = 0;
   virtual void remove_attribute(std::string_view path, std::string_view key) = 0;
   virtual void set_mode(std::string_view path, std::uint32_t mode) = 0;

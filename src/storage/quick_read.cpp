@@ -17,10 +17,13 @@ bool read_cached(int fd, void* to, std::size_t bytes, std::uint64_t offset) {
 // The checksums of chunks [first, first + n), all of them written and settled.
 bool cached_sums(const share& s, std::uint64_t first, std::uint64_t n, std::uint32_t* sums) {
   sum_entry e[max_quick_bytes / chunk_size + 1];
-  if (!read_cached(s.sums().fd(), e, n * sizeof *e, sum_file::bytes_for(first))) return false;
+  const std::uint64_t at = sum_file::entry_offset(first);
+  if (sum_file::entry_offset(first + n - 1) != at + (n - 1) * sizeof *e) return false;
+  if (!read_cached(s.sums().fd(), e, n * sizeof *e, at)) return false;
   for (std::uint64_t i = 0; i < n; ++i) {
-    if (!e[i].settled() || e[i].current == 0) return false;
-    sums[i] = e[i].current;
+    if (!e[i].settled() || e[i].current == 0) return false;  // zeros on disk: lost, or never touched
+    sums[i] = s.sums().seeded(first + i, e[i]).current;
+    if (sums[i] == 0) return false;
   }
   return true;
 }

@@ -1,9 +1,9 @@
 #include "storage/share.hpp"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 
 #include <cerrno>
+#include <cstring>
 #include <thread>
 
 #include "storage/whole_transfer.hpp"
@@ -20,20 +20,27 @@ int flush_file(int fd) {
   return ::fdatasync(fd) == 0 ? 0 : errno;
 }
 
+bool is_version_1(int fd) {
+  char magic[8] = {};
+  return read_whole(fd, magic, sizeof magic, 0) == 0 && std::memcmp(magic, "OOCSUM1", 8) == 0;
+}
+
 }  // namespace
 
-share::share(const node_folder& folder, file_id id, file_descriptor direct,
+share::share(const node_folder& folder, const share_identity& who, file_descriptor direct,
              file_descriptor buffered, sum_file sums)
-    : data_path_(folder.data(id)),
+    : identity_(who),
+      data_path_(folder.data(who.id)),
       direct_(std::move(direct)),
       buffered_(std::move(buffered)),
       data_(direct_ ? direct_.get() : buffered_.get()),
       sums_(std::move(sums)),
       regions_(sums_.fd()),
-      undo_(folder.undo(id)) {}
+      undo_(folder.undo(who.id), sums_.seeds().of_undo()) {}
 
-int share::open(const node_folder& folder, file_id id, bool direct_io,
-                std::shared_ptr<share>& out) {
+int share::open(const node_folder& folder, const share_identity& who, bool direct_io,
+                std::shared_ptr<share>& out, std::string& why) {
+  const file_id id = who.id;
   file_descriptor sums(::open(folder.sums(id).c_str(), O_RDWR | O_CLOEXEC));
   if (!sums) return errno;
   file_descriptor direct;
@@ -42,16 +49,27 @@ int share::open(const node_folder& folder, file_id id, bool direct_io,
   if (error == EINVAL) error = open_data(folder.data(id), 0, buffered);
   if (error != 0) return error;
 
-  std::shared_ptr<share> s(
-      new share(folder, id, std::move(direct), std::move(buffered), sum_file(std::move(sums))));
+  std::shared_ptr<share> s(new share(folder, who, std::move(direct), std::move(buffered),
+                                     sum_file(std::move(sums), share_seeds(who))));
   sum_header h;
   error = s->read_header(h);
-  if (error == EINVAL || (error == 0 && h.id != id)) return EUCLEAN;
+  if (error == EINVAL) {
+    why = is_version_1(s->sums_.fd())
+              ? "it has version 1 of the disk format; `ooc upgrade` converts the store"
+              : "the header of its checksums is damaged";
+    return EUCLEAN;
+  }
   if (error != 0) return error;
+  why = difference(who, h.identity());
+  if (why.empty() && h.required != 0)
+    why = "it uses a feature that this release does not know (number " +
+          std::to_string(h.required) + "); use a later release";
+  if (!why.empty()) return EUCLEAN;
   if (h.unsynced != boot_id{} && h.unsynced != this_boot()) {
     error = s->recover_from_power_loss();
     if (error != 0) return error;
   }
+  s->generation_ = h.generation;
   out = std::move(s);
   return 0;
 }
@@ -99,22 +117,54 @@ int share::flush() {
   return error;
 }
 
-int share::settle_as_durable() {
+int share::settle_as_durable(std::optional<std::uint64_t> chunks) {
   if (const int e = flush()) return e;
-  std::lock_guard lock(header_);
-  sum_header h;
-  if (const int e = read_header(h)) return e;
-  h.unsynced = {};
-  h.syncs += 1;
-  h.flags |= sum_header::synced_once;
-  int error = sums_.write_header(h);
-  if (error == 0) error = sums_.make_durable();
+  const int error = change_header([&](sum_header& h) {
+    h.unsynced = {};
+    h.syncs += 1;
+    h.flags |= sum_header::synced_once;
+    if (chunks) h.chunks = *chunks;
+  });
   if (error != 0) {
     sync_failed_ = true;
     return error;
   }
   undo_.forget();
   return 0;
+}
+
+int share::shrink_to(std::uint64_t chunks) {
+  return change_header([&](sum_header& h) { h.chunks = chunks; });
+}
+
+// Durably; with the whole share locked, so that no other process writes the header.
+int share::change_header(const std::function<void(sum_header&)>& change) {
+  std::lock_guard lock(header_);
+  sum_header h;
+  if (const int e = read_header(h)) return e;
+  change(h);
+  if (const int e = sums_.write_header(h)) return e;
+  return sums_.make_durable();
+}
+
+int share::touch(std::uint64_t first, std::uint64_t count, const sum_header& h) {
+  std::lock_guard lock(touching_);
+  return sums_.touch(first, count, h.syncs, h.chunks);
+}
+
+int share::check_generation(std::uint64_t expected, std::uint64_t& found) {
+  found = generation_.load(std::memory_order_relaxed);
+  if (found >= expected) return 0;
+  sum_header h;  // another process may have set it since
+  if (const int e = read_header(h)) return e;
+  generation_ = found = h.generation;
+  return found >= expected ? 0 : EUCLEAN;
+}
+
+int share::set_generation(std::uint64_t generation) {
+  const int error = change_header([&](sum_header& h) { h.generation = generation; });
+  if (error == 0) generation_ = generation;
+  return error;
 }
 
 int share::recover_from_power_loss() {
@@ -126,11 +176,10 @@ int share::recover_from_power_loss() {
 
   file_descriptor data_file;
   if (const int e = open_data(data_path_, 0, data_file)) return e;
-  struct stat st {};
-  if (::fstat(data_file.get(), &st) != 0) return errno;
-  const std::uint64_t chunks = static_cast<std::uint64_t>(st.st_size) / chunk_size;
-  int error = undo_.replay(h.syncs, [&](const undo_record& r) {
-    if (r.chunk >= chunks) return 0;
+  int error = sums_.mend_touched_after(h.syncs, h.chunks);
+  if (error != 0) return error;
+  error = undo_.replay(h.syncs, [&](const undo_record& r) {
+    if (r.chunk >= h.chunks) return 0;
     const sum_entry entry{r.sum, r.sum};
     if (r.sum != 0)
       if (const int e = write_whole(data_file.get(), r.image, chunk_size, r.chunk * chunk_size))

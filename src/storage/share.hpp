@@ -14,8 +14,11 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 
 #include "storage/chunk_locks.hpp"
 #include "storage/node_folder.hpp"
@@ -28,9 +31,17 @@ namespace ooc::storage {
 class share {
  public:
   /// Opens an existing share.  Where the machine lost its power since the last write, the undo log
-  /// is applied first.  EUCLEAN: the header is damaged or of another file.
-  static int open(const node_folder& folder, file_id id, bool direct_io,
-                  std::shared_ptr<share>& out);
+  /// is applied first.  EUCLEAN: the header is damaged, of another version or of another share; `why`
+  /// says it.
+  static int open(const node_folder& folder, const share_identity& who, bool direct_io,
+                  std::shared_ptr<share>& out, std::string& why);
+
+  const share_identity& identity() const noexcept { return identity_; }
+
+  /// Whether the share is as new as the metadata say: 0, or EUCLEAN for a copy of an earlier time.
+  int check_generation(std::uint64_t expected, std::uint64_t& found);
+  /// Sets the generation, durably; the whole share is locked.
+  int set_generation(std::uint64_t generation);
 
   int data() const noexcept { return data_.load(std::memory_order_acquire); }
   /// True while data() bypasses the page cache: memory must then be aligned to 4096 bytes.
@@ -43,6 +54,10 @@ class share {
   region_locks& regions() noexcept { return regions_; }
   undo_journal& undo() noexcept { return undo_; }
 
+  /// sum_file::touch for the holder of the chunks' locks; `h` as from mark_unsynced().
+  int touch(std::uint64_t first, std::uint64_t count, const sum_header& h);
+  int read_header(sum_header& h) const;
+
   /// Records durably, before the first data go out, that there are unsynced writes.  `h` is then
   /// the header as it stands for the whole operation.
   int mark_unsynced(sum_header& h);
@@ -50,18 +65,22 @@ class share {
   /// Makes data and sums durable; any lock.  The long part of a sync.
   int flush();
   /// The end of a sync, with the whole share locked: everything is durable and said to be so.
-  int settle_as_durable();
+  /// `chunks`: what the share has from now on, if that has changed.
+  int settle_as_durable(std::optional<std::uint64_t> chunks = std::nullopt);
+  /// Says durably that the share has fewer chunks, before they go; the whole share is locked.
+  int shrink_to(std::uint64_t chunks);
   /// True when nothing was written since the last sync.
   bool clean() const;
   /// A failed flush is final: what it was for may be lost, whatever a later one says.
   bool sync_failed() const noexcept { return sync_failed_.load(); }
 
  private:
-  share(const node_folder& folder, file_id id, file_descriptor direct, file_descriptor buffered,
-        sum_file sums);
+  share(const node_folder& folder, const share_identity& who, file_descriptor direct,
+        file_descriptor buffered, sum_file sums);
   int recover_from_power_loss();
-  int read_header(sum_header& h) const;
+  int change_header(const std::function<void(sum_header&)>& change);
 
+  const share_identity identity_;
   const std::filesystem::path data_path_;
   file_descriptor direct_;  // one of the two is open, or both after give_up_direct()
   file_descriptor buffered_;
@@ -70,7 +89,9 @@ class share {
   chunk_locks chunks_;
   region_locks regions_;
   undo_journal undo_;
-  std::mutex header_;  // writers of the header in this process
+  std::mutex header_;    // writers of the header in this process
+  std::mutex touching_;  // who prepares regions
+  std::atomic<std::uint64_t> generation_{0};  // at least this
   std::atomic<bool> sync_failed_{false};
 };
 

@@ -16,13 +16,17 @@ std::size_t share_cache::default_limit() {
   return std::clamp<std::size_t>(r.rlim_cur / 16, least, most);
 }
 
-int share_cache::get(file_id id, std::shared_ptr<share>& out) {
+int share_cache::get(const share_identity& who, std::shared_ptr<share>& out, std::string& why) {
+  const file_id id = who.id;
   closed closing;  // before the lock: destroyed after it
   std::unique_lock lock(mutex_);
   for (;;) {
     if (const auto found = by_id_.find(id); found != by_id_.end()) {
+      const std::shared_ptr<share>& there = found->second->second;
+      why = difference(who, there->identity());
+      if (!why.empty()) return EUCLEAN;
       order_.splice(order_.begin(), order_, found->second);
-      out = found->second->second;
+      out = there;
       return 0;
     }
     if (opening_.insert(id).second) break;
@@ -36,10 +40,10 @@ int share_cache::get(file_id id, std::shared_ptr<share>& out) {
   int error = 0;
   try {
     lock.unlock();
-    error = share::open(folder_, id, direct_io_, opened);
+    error = share::open(folder_, who, direct_io_, opened, why);
     if (error == EMFILE || error == ENFILE) {
       close_some();
-      error = share::open(folder_, id, direct_io_, opened);
+      error = share::open(folder_, who, direct_io_, opened, why);
     }
     lock.lock();
   } catch (...) {

@@ -26,8 +26,9 @@ class share_cache {
   share_cache(const node_folder& folder, bool direct_io, std::size_t limit = default_limit())
       : folder_(folder), direct_io_(direct_io), limit_(limit) {}
 
-  /// The open share; kept open at least as long as the caller keeps the pointer.  Returns an errno.
-  int get(file_id id, std::shared_ptr<share>& out);
+  /// The open share; kept open at least as long as the caller keeps the pointer.  Returns an errno;
+  /// EUCLEAN where what is there is not this share, and `why`.
+  int get(const share_identity& who, std::shared_ptr<share>& out, std::string& why);
   /// The share if it is open already.
   std::shared_ptr<share> find(file_id id);
   /// Forgets a share whose files are gone.

@@ -58,6 +58,10 @@ failure share_operations::refused(const operation& op, const char* what, const s
   return with_cause(errc::invalid_request, subject(folder_, op, what) + ", " + why);
 }
 
+failure share_operations::damaged(const operation& op, const char* what, const std::string& why) {
+  return with_cause(errc::corrupt, subject(folder_, op, what) + ", " + why);
+}
+
 // "bytes [0, 512) and [2048, 2560) of the file (share offset 0) ...", in file offsets.
 std::string share_operations::chunk_text(const operation& op, const bad_chunk& c) {
   const striping& s = op.file->striping;
@@ -85,6 +89,9 @@ std::string share_operations::chunk_text(const operation& op, const bad_chunk& c
       op.target->sums().read_header(h) == 0 && (h.flags & sum_header::power_lost) != 0;
   if (c.found == verdict::torn)
     t += " are torn: an overwrite was cut short; write them again, whole 4 KiB at a time";
+  else if (c.found == verdict::lost)
+    t += power_lost ? " are lost: their checksums were not durable at a loss of power; write them again"
+                    : " are lost: their checksums are gone, so nobody can say what was written there";
   else if (power_lost)
     t += " were not durable at a loss of power (no sync after they were written); write them again";
   else

@@ -71,6 +71,8 @@ bool share_operations::step(operation& op, io_worker& w) {
       return read(op, w);
     case io_kind::write:
       return write(op, w);
+    case io_kind::advance:
+      return advance(op);
     case io_kind::sync:
       return sync(op);
     case io_kind::resize:
@@ -102,11 +104,25 @@ bool share_operations::begin(operation& op, const char* what) {
                             ", the file at " + std::to_string(f.size));
     return false;
   }
-  if (const int e = cache_.get(f.id, op.target)) {
-    op.result = failed(op, what, e,
-                       e == ENOENT    ? "the share is missing"
-                       : e == EUCLEAN ? "the header of its checksums is damaged"
-                                      : "");
+  std::string why;
+  if (const int e = cache_.get(identity(op), op.target, why)) {
+    op.result = e == EUCLEAN ? damaged(op, what, why)
+                             : failed(op, what, e, e == ENOENT ? "the share is missing" : "");
+    return false;
+  }
+  std::uint64_t found = 0;
+  // A share without bytes is not opened with the others.
+  const bool empty = op.kind == io_kind::resize && f.striping.share_size(op.turn, op.old_size) == 0;
+  const std::uint64_t least = empty                            ? 0
+                              : op.kind == io_kind::advance ? f.generation - 1
+                                                            : f.generation;
+  if (const int e = op.target->check_generation(least, found)) {
+    op.result = e != EUCLEAN
+                    ? failed(op, what, e, "reading the header of its checksums")
+                    : damaged(op, what,
+                              "it is an old copy: it is of generation " + std::to_string(found) +
+                                  " of the file, the metadata know generation " +
+                                  std::to_string(least) + "; put the newest copy back");
     return false;
   }
   return true;
@@ -172,10 +188,14 @@ void share_operations::delivered(operation& op) {
   if (op.part && op.part->rest) op.sums[op.part->whole] = rest_sum(*op.part, op.memory);
 }
 
-bool share_operations::read_quickly(const file_shape& f, const io_part& part, std::byte* memory,
-                                    std::uint32_t* sums) {
+bool share_operations::read_quickly(const file_shape& f, std::uint32_t turn, const io_part& part,
+                                    std::byte* memory, std::uint32_t* sums) {
   const std::shared_ptr<share> s = cache_.find(f.id);
-  if (!s || !quick_read(*s, part, memory, sums)) return false;
+  std::uint64_t generation = 0;
+  if (!s || s->identity() != identity_of(store_, f, turn) ||
+      s->check_generation(f.generation, generation) != 0)
+    return false;  // the long way says what is wrong
+  if (!quick_read(*s, part, memory, sums)) return false;
   counters.add(&io_stats::read_requests, 1);
   counters.add(&io_stats::read_pieces, node_runs(part.pieces));
   counters.add(&io_stats::bytes_read, part.bytes);

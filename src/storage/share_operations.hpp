@@ -18,7 +18,7 @@
 
 namespace ooc::storage {
 
-enum class io_kind { read, write, create, resize, remove, sync, verify, list };
+enum class io_kind { read, write, create, resize, remove, advance, sync, verify, list };
 
 /// One call of io_service, from its submission to its completion.
 struct operation {
@@ -54,13 +54,18 @@ class share_operations {
   share_operations(std::filesystem::path folder, bool direct_io,
                    std::function<void(operation*)> resume);
 
+  /// Which store the shares are of; before the first operation on one of them.
+  void set_store(const store_id& store) {
+    if (store_ != store) store_ = store;
+  }
+
   /// Runs `op` until it has ended (true; `op.result` says how) or is parked (false; `op` may then
   /// be running on another thread already).
   bool step(operation& op, io_worker& w);
 
   /// See quick_read.hpp.
-  bool read_quickly(const file_shape& f, const io_part& part, std::byte* memory,
-                    std::uint32_t* sums);
+  bool read_quickly(const file_shape& f, std::uint32_t turn, const io_part& part,
+                    std::byte* memory, std::uint32_t* sums);
 
   const node_folder& folder() const noexcept { return folder_; }
   node_counters counters;
@@ -68,6 +73,7 @@ class share_operations {
  private:
   bool read(operation& op, io_worker& w);
   bool write(operation& op, io_worker& w);
+  bool advance(operation& op);
   bool sync(operation& op);
   bool resize(operation& op, io_worker& w);
   bool remove(operation& op);
@@ -84,6 +90,10 @@ class share_operations {
   failure verify_claimed(operation& op, io_worker& w);
 
   bool begin(operation& op, const char* what);
+  failure advance_claimed(operation& op);
+  share_identity identity(const operation& op) const {
+    return identity_of(store_, *op.file, op.turn);
+  }
   bool find_pieces(operation& op, const char* what);
   bool claim(operation& op, std::vector<chunk_range> ranges, bool exclusive);
   failure reserve(const file_shape& f, const char* what, std::uint64_t bytes);
@@ -92,9 +102,11 @@ class share_operations {
   failure failed(const operation& op, const char* what, int error, const std::string& more = "");
   failure failed(const operation& op, const char* what, const share_error& e);
   failure refused(const operation& op, const char* what, const std::string& why);
+  failure damaged(const operation& op, const char* what, const std::string& why);
   std::string chunk_text(const operation& op, const bad_chunk& c);
 
   const node_folder folder_;
+  store_id store_{};
   share_cache cache_;
   const std::function<void(operation*)> resume_;
 };

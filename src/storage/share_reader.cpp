@@ -82,7 +82,8 @@ share_error share_reader::flush(std::vector<bad_chunk>& bad) {
   w_.run(s_, direction::read);
   share_error error = w_.first_error("reading data");
   if (!error) {
-    if (const int e = w_.load_sums(s_))
+    bool untouched = false;
+    if (const int e = w_.load_sums(s_, untouched))
       error = {e, verdict::good, w_.slots.front().chunk * chunk_size, "reading checksums"};
     else
       judge_slots(bad);
@@ -105,13 +106,15 @@ void share_reader::judge_slots(std::vector<bad_chunk>& bad) {
       const std::uint64_t chunk = slot.chunk + i;
       const bool never_written = *entry == sum_entry{};
       std::uint32_t* const sum = slot.sums == nullptr ? nullptr : slot.sums + i;
-      if (who_ == checking::by_caller && sum != nullptr && !never_written && entry->settled()) {
+      const std::uint32_t seed = s_.sums().seeds().of_chunk(chunk);
+      if (who_ == checking::by_caller && sum != nullptr && !never_written && entry->settled() &&
+          entry->current != seed) {
         *sum = entry->current;
         continue;
       }
       const std::uint32_t found = never_written ? 0 : chunk_sum(bytes);
       if (sum != nullptr) *sum = found;
-      switch (const verdict v = never_written ? verdict::fill : judge(*entry, found)) {
+      switch (const verdict v = never_written ? verdict::fill : judge(*entry, found, seed)) {
         case verdict::good:
           break;
         case verdict::fill:
@@ -120,6 +123,7 @@ void share_reader::judge_slots(std::vector<bad_chunk>& bad) {
           break;
         case verdict::torn:
         case verdict::corrupt:
+        case verdict::lost:
           bad.push_back({chunk, v});
           break;
       }

@@ -43,6 +43,31 @@ int flush_path(const std::filesystem::path& path) {
   return fd && ::fsync(fd.get()) == 0 ? 0 : errno;
 }
 
+int shorten(int fd, std::uint64_t bytes) {
+  struct stat st {};
+  if (::fstat(fd, &st) != 0) return errno;
+  if (static_cast<std::uint64_t>(st.st_size) <= bytes) return 0;
+  return ::ftruncate(fd, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
+}
+
+// Takes away what lies past so many chunks.
+int cut_off(const share& s, std::uint64_t chunks) {
+  const int error = shorten(s.sums().fd(), sum_file::bytes_for(chunks));
+  return error != 0 ? error : shorten(s.data(), chunks * chunk_size);
+}
+
+// Makes room for chunks [have, chunks), all of them never written.
+int lengthen(const share& s, std::uint64_t have, std::uint64_t chunks, bool reserved) {
+  const sum_file& sums = s.sums();
+  const std::uint64_t region_end = sum_file::regions_for(have) * sum_file::region_chunks;
+  int error = extend(sums.fd(), sum_file::bytes_for(have), sum_file::bytes_for(chunks), true);
+  if (error == 0)
+    error = sums.mark_untouched(sum_file::regions_for(have), sum_file::regions_for(chunks));
+  if (error == 0 && have < region_end) error = sums.clear(have, std::min(region_end, chunks));
+  if (error == 0) error = extend(s.data(), have * chunk_size, chunks * chunk_size, reserved);
+  return error;
+}
+
 std::string space_text(const std::filesystem::path& folder, std::uint64_t needed) {
   struct statvfs v {};
   std::string t = "it needs " + std::to_string(needed) + " bytes there";
@@ -77,14 +102,18 @@ failure share_operations::create(operation& op) {
   int error = made ? 0 : errno;
 
   sum_header h;
-  h.id = f.id;
+  h.set_identity(identity(op));
+  h.chunks = chunks;
+  h.generation = f.generation;
   const std::uint64_t sum_bytes = sum_file::bytes_for(chunks);
   std::string space;
   if (error == 0) error = extend(sums.get(), 0, sum_bytes, true);
   if (error == 0) error = extend(data.get(), 0, chunks * chunk_size, !f.sparse);
   if (error == ENOSPC)
     space = space_text(folder_.path(), sum_bytes + (f.sparse ? 0 : chunks * chunk_size));
-  const sum_file file(std::move(sums));
+  const sum_file file(std::move(sums), share_seeds(identity(op)));
+  // Entries come with the first write to their region: see sum_file.hpp.
+  if (error == 0) error = file.mark_untouched(0, sum_file::regions_for(chunks));
   if (error == 0) error = file.write_header(h);
   if (error == 0 && (::fsync(file.fd()) != 0 || ::fsync(data.get()) != 0)) error = errno;
   if (error == 0) error = flush_path(folder);
@@ -102,7 +131,8 @@ bool share_operations::resize(operation& op, io_worker& w) {
     const striping& s = op.file->striping;
     const bool held_nothing = s.nn != 0 && s.sf != 0 && op.turn < s.nn &&
                               s.share_size(op.turn, op.old_size) == 0;
-    if (held_nothing && cache_.get(op.file->id, op.target) == ENOENT) {
+    std::string why;
+    if (held_nothing && cache_.get(identity(op), op.target, why) == ENOENT) {
       // What a creation that was cut short left behind is in the way.
       ::unlink(folder_.sums(op.file->id).c_str());
       ::unlink(folder_.data(op.file->id).c_str());
@@ -126,12 +156,14 @@ failure share_operations::resize_claimed(operation& op, io_worker& w) {
 
   region_locks::hold hold;
   if (const int e = s.regions().lock_share(hold)) return failed(op, "resizing", e, "locking");
-  struct stat st {};
-  if (::fstat(s.data(), &st) != 0) return failed(op, "resizing", errno);
-  // What is there counts, not what should be: an earlier attempt may have been cut short.
-  const std::uint64_t have = static_cast<std::uint64_t>(st.st_size) / chunk_size;
-  if (after >= before && chunks <= have) return {};
   sum_header h;
+  if (const int e = s.read_header(h)) return failed(op, "resizing", e);
+  // What is there counts, not what should be: an earlier attempt may have been cut short.
+  const std::uint64_t have = h.chunks;
+  if (after >= before && chunks <= have) {
+    const int e = h.generation < f.generation ? s.set_generation(f.generation) : 0;
+    return e == 0 ? failure{} : failed(op, "resizing", e);
+  }
   if (const int e = s.mark_unsynced(h)) return failed(op, "resizing", e, "marking the share");
 
   int error = 0;
@@ -143,30 +175,36 @@ failure share_operations::resize_claimed(operation& op, io_worker& w) {
       if (const share_error e = writer.erase_tail(after / chunk_size, after % chunk_size))
         return failed(op, "resizing", e);
     }
-    // Sums first: chunks without an entry read as never written, whatever lies on disk.
-    if (::ftruncate(s.sums().fd(), static_cast<off_t>(sum_file::bytes_for(chunks))) != 0 ||
-        ::ftruncate(s.data(), static_cast<off_t>(chunks * chunk_size)) != 0)
-      error = errno;
+    // The header first: what it does not count is made anew when the share grows.
+    if (chunks < have) {
+      error = s.shrink_to(chunks);
+      if (error == 0) error = cut_off(s, chunks);
+    }
+    if (error == 0) error = s.settle_as_durable();
   } else {
     const std::uint64_t growth = (chunks - have) * chunk_size;
-    error = extend(s.sums().fd(), sum_file::bytes_for(have), sum_file::bytes_for(chunks), true);
-    if (error == 0) error = extend(s.data(), have * chunk_size, chunks * chunk_size, !f.sparse);
+    error = cut_off(s, have);  // what a resize that was cut short has left
+    if (error == 0) error = lengthen(s, have, chunks, !f.sparse);
+    if (error == 0) error = s.settle_as_durable(chunks);
     if (error == ENOSPC)
       more =
           space_text(folder_.path(), (chunks - have) * sizeof(sum_entry) + (f.sparse ? 0 : growth));
-    if (error != 0 &&
-        (::ftruncate(s.sums().fd(), static_cast<off_t>(sum_file::bytes_for(have))) != 0 ||
-         ::ftruncate(s.data(), st.st_size) != 0))
+    if (error != 0 && cut_off(s, have) != 0)
       more += "; the space that was reserved in part could not be given back";
   }
-  if (error == 0) error = s.settle_as_durable();
+  if (error == 0 && h.generation < f.generation) error = s.set_generation(f.generation);
   return error == 0 ? failure{} : failed(op, "resizing", error, more);
 }
 
 bool share_operations::remove(operation& op) {
   if (!op.claimed) {
-    // A share that cannot be opened is removed all the same.
-    if (cache_.get(op.file->id, op.target) != 0) {
+    // Whatever it is: only the id counts.
+    op.target = cache_.find(op.file->id);
+    if (!op.target) {
+      const file_descriptor sums(::open(folder_.sums(op.file->id).c_str(), O_RDWR | O_CLOEXEC));
+      region_locks locks(sums.get());
+      region_locks::hold hold;
+      if (sums) locks.lock_share(hold);
       op.result = remove_claimed(op);
       return true;
     }
@@ -193,6 +231,42 @@ failure share_operations::remove_claimed(operation& op) {
   }
   if (error == 0 && !found) error = ENOENT;
   return error == 0 ? failure{} : failed(op, "removal", error);
+}
+
+bool share_operations::advance(operation& op) {
+  if (!op.claimed) {
+    if (op.file->generation == 0) {
+      op.result = refused(op, "opening for writing", "generation 0");
+      return true;
+    }
+    if (!begin(op, "opening for writing")) return true;
+    if (!claim(op, {all_chunks}, true)) return false;
+  }
+  op.result = advance_claimed(op);
+  op.target->chunks().unlock(op.claim);
+  return true;
+}
+
+failure share_operations::advance_claimed(operation& op) {
+  constexpr const char* what = "opening for writing";
+  const std::uint64_t wanted = op.file->generation;
+  region_locks::hold hold;
+  if (const int e = op.target->regions().lock_share(hold)) return failed(op, what, e, "locking");
+  sum_header h;
+  if (const int e = op.target->read_header(h)) return failed(op, what, e);
+  if (h.generation == wanted) return {};
+  if (h.generation > wanted) {
+    failure f = damaged(op, what,
+                        "it is of generation " + std::to_string(h.generation) +
+                            " of the file, the metadata know generation " +
+                            std::to_string(wanted - 1) +
+                            ": the database is an old copy, or the stripe object of another time; "
+                            "put the newest copy back");
+    f.code = errc::conflict;
+    return f;
+  }
+  const int e = op.target->set_generation(wanted);
+  return e == 0 ? failure{} : failed(op, what, e);
 }
 
 bool share_operations::sync(operation& op) {
@@ -258,7 +332,9 @@ failure share_operations::verify_claimed(operation& op, io_worker& w) {
     if (const share_error e = reader.check(r.first, 1, counted_before, op.bad))
       return failed(op, "verification", e);
   for (const bad_chunk& b : op.bad) {
-    ++(b.found == verdict::torn ? op.report.torn : op.report.corrupt);
+    ++(b.found == verdict::torn   ? op.report.torn
+       : b.found == verdict::lost ? op.report.lost
+                                  : op.report.corrupt);
     if (op.report.problems.size() < 100) op.report.problems.push_back(chunk_text(op, b));
   }
   return {};

@@ -96,10 +96,13 @@ share_error share_writer::flush() {
     return share_error{e, verdict::good, w_.slots.front().chunk * chunk_size, step};
   };
   share_error error;
-  if (const int e = w_.load_sums(s_)) error = failed(e, "reading checksums");
+  bool untouched = false;
+  if (const int e = w_.load_sums(s_, untouched)) error = failed(e, "reading checksums");
   if (!error) error = resolve();
   if (!error) error = load_bases();
   if (!error) error = log_bases();
+  if (!error && untouched)
+    if (const int e = touch_regions()) error = failed(e, "preparing checksums");
   if (!error) {
     for (const patch& p : patches_) std::memcpy(p.to, p.from, p.bytes);
     // (a) what was, and what will be
@@ -129,6 +132,12 @@ share_error share_writer::flush() {
   bounced_ = 0;
   planned_ = 0;
   return error;
+}
+
+int share_writer::touch_regions() {
+  for (const chunk_slot& slot : w_.slots)
+    if (const int e = s_.touch(slot.chunk, slot.count, header_)) return e;
+  return 0;
 }
 
 // Overwrites that a crash cut short: `current` becomes what is on disk, so that the coming
@@ -171,7 +180,7 @@ share_error share_writer::load_bases() {
   share_error error = w_.first_error("reading the rest of a partly written chunk");
   each_chunk([&](const chunk_slot& slot, sum_entry& e, std::uint64_t chunk, std::byte* bytes) {
     if (error || !needs_base(slot) || e.current == 0) return;
-    const verdict v = judge(e, chunk_sum(bytes));
+    const verdict v = judge(e, chunk_sum(bytes), s_.sums().seeds().of_chunk(chunk));
     if (v != verdict::good)
       error = {0, v, chunk * chunk_size, "reading the rest of a partly written chunk"};
   });

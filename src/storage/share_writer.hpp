@@ -40,6 +40,7 @@ class share_writer {
 
   void plan_slot(const chunk_slot& slot);
   share_error flush();
+  int touch_regions();
   share_error resolve();
   share_error load_bases();
   share_error log_bases();

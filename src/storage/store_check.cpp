@@ -21,6 +21,16 @@ void collect(metadata_service& metadata, std::string_view path, std::vector<entr
 struct share_outcome {
   failure f;
   verify_report report;
+
+  bool damaged() const noexcept {
+    return f || report.corrupt != 0 || report.lost != 0 || report.torn != 0;
+  }
+};
+
+struct running_check {
+  std::uint64_t bytes;
+  std::uint32_t node;
+  std::future<share_outcome> outcome;
 };
 
 std::future<share_outcome> start_verify(io_service& node, const shape_ptr& shape,
@@ -67,7 +77,9 @@ void check_file(store_core& core, const entry& e, check_result& result,
   shape->fill = e.fill;
   shape->name = e.path;
   try {
-    shape->ticket = core.metadata().find(e.id).ticket;
+    const entry now = core.metadata().find(e.id);
+    shape->ticket = now.ticket;
+    shape->generation = now.generation;
   } catch (const error& gone) {
     if (gone.code() == std::errc::no_such_file_or_directory) return;
     result.problems.push_back(gone.what());
@@ -81,28 +93,36 @@ void check_file(store_core& core, const entry& e, check_result& result,
     return;
   }
   ++result.files;
-  std::vector<std::pair<std::uint64_t, std::future<share_outcome>>> running;
+  std::vector<running_check> running;
   for (std::uint32_t t = 0; t < e.striping.nn; ++t)
-    if (const std::uint64_t bytes = e.striping.share_size(t, e.size); bytes != 0)
-      running.emplace_back(
-          bytes, start_verify(*nodes[(e.striping.sn + std::size_t{t}) % nodes.size()], shape, t));
+    if (const std::uint64_t bytes = e.striping.share_size(t, e.size); bytes != 0) {
+      const std::size_t node = (e.striping.sn + std::size_t{t}) % nodes.size();
+      running.push_back(
+          {bytes, static_cast<std::uint32_t>(node), start_verify(*nodes[node], shape, t)});
+    }
   std::vector<share_outcome> outcomes;
-  for (auto& [bytes, outcome] : running) {
-    outcomes.push_back(outcome.get());
-    step(bytes);
+  for (running_check& r : running) {
+    outcomes.push_back(r.outcome.get());
+    step(r.bytes);
   }
   bool bad = false;
-  for (const share_outcome& o : outcomes) bad = bad || o.f || o.report.corrupt != 0;
+  for (const share_outcome& o : outcomes) bad = bad || o.damaged();
   if (bad && is_gone(core, e.id)) return;
-  for (share_outcome& o : outcomes) {
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    const share_outcome& o = outcomes[i];
+    const std::string node = nodes[running[i].node]->name();
+    const std::string where =
+        "'" + e.path + "' on node " + std::to_string(running[i].node) + " (" + node + "): ";
     ++result.shares;
-    if (o.f) result.problems.push_back(o.f.what);
+    if (o.damaged()) result.damaged.push_back({e.path, running[i].node, node});
+    if (o.f) result.problems.push_back(where + o.f.what);
+    result.lost += o.report.lost;
     result.chunks += o.report.chunks;
     result.corrupt += o.report.corrupt;
     result.torn += o.report.torn;
-    for (std::string& p : o.report.problems) result.problems.push_back(std::move(p));
+    for (const std::string& p : o.report.problems) result.problems.push_back(where + p);
     if (o.report.torn != 0 && o.report.problems.empty())
-      result.problems.push_back("'" + e.path + "': " + std::to_string(o.report.torn) +
+      result.problems.push_back(where + std::to_string(o.report.torn) +
                                 " chunks are torn: their overwrite was cut short by a crash; write "
                                 "them again");
   }

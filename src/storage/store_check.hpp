@@ -16,15 +16,22 @@ struct check_result {
   std::uint64_t shares = 0;
   std::uint64_t chunks = 0;           ///< 4 KiB chunks read
   std::uint64_t corrupt = 0;          ///< chunks whose bytes are not what was written
+  std::uint64_t lost = 0;             ///< chunks whose checksums are gone
   std::uint64_t torn = 0;             ///< chunks whose overwrite was cut short by a crash
   std::vector<std::string> problems;  ///< a line each; damage, missing shares, orphans
   struct orphan {
     std::uint32_t node;
     file_id id;
   };
+  struct damage {
+    std::string file;       ///< its path
+    std::uint32_t node;     ///< index in the store
+    std::string node_name;  ///< its folder or address
+  };
+  std::vector<damage> damaged;  ///< where corrupt, lost or torn chunks are, or a share cannot be read
   std::vector<orphan> orphans;  ///< shares that no entry knows; only for the whole store
 
-  bool clean() const noexcept { return problems.empty() && corrupt == 0 && torn == 0; }
+  bool clean() const noexcept { return problems.empty() && corrupt == 0 && torn == 0 && lost == 0; }
 };
 
 /// Reads the file at `path`, or all files in the folder; for the root also looks for orphans.

@@ -16,6 +16,12 @@ constexpr std::uint64_t max_size = std::numeric_limits<std::int64_t>::max();
   throw usage_error(errc::invalid_request, "'" + path + "': " + why);
 }
 
+bool has_new_shares(const striping& s, std::uint64_t before, std::uint64_t after) {
+  for (std::uint32_t t = 0; t < s.nn; ++t)
+    if (s.share_size(t, before) == 0 && s.share_size(t, after) != 0) return true;
+  return false;
+}
+
 }  // namespace
 
 store_core::store_core(std::string url, std::string uuid,
@@ -41,12 +47,32 @@ opened_file store_core::opened(entry e) const {
   shape->fill = e.fill;
   shape->name = e.path;
   shape->ticket = e.ticket;
+  shape->generation = e.generation;
   auto file = std::make_shared<const striped_file>(std::move(shape), nodes_, client_);
   return {std::move(e), std::move(file)};
 }
 
 opened_file store_core::open(std::string_view path, open_mode mode) {
-  return opened(metadata_->open(path, mode == open_mode::read_write));
+  opened_file f = opened(metadata_->open(path, mode == open_mode::read_write));
+  if (mode == open_mode::read || f.meta.size == 0) return f;
+  entry next = advanced(std::move(f.meta));
+  metadata_->set_generation(next.id, next.generation);
+  return opened(std::move(next));
+}
+
+// Gives all shares of `e` the next generation, before the metadata have it: so no share is ever older
+// than the metadata say, and after a crash at most one newer.
+entry store_core::advanced(entry e) {
+  for (;;) {
+    const std::uint64_t before = e.generation++;
+    const failure f = opened(e).file->advance_shares();
+    if (!f) return e;
+    if (f.code != errc::conflict) throw_if(f);
+    // Whoever brought a share past `e` has told the metadata of the step before.
+    const entry now = metadata_->find(e.id);
+    if (now.generation <= before) throw_if({errc::corrupt, f.what});
+    e.generation = now.generation;
+  }
 }
 
 new_file store_core::checked(std::string_view path, const new_file& f, bool finished) const {
@@ -129,8 +155,18 @@ opened_file store_core::resize_locked(const entry& now, std::uint64_t size,
     (void)opened(now).file->resize_shares(size);
     throw_if(f);
   }
-  metadata_->set_size(now.id, size, extents);
-  return resized;
+  if (!has_new_shares(now.striping, now.size, size)) {
+    metadata_->set_size(now.id, size, extents, 0);
+    return resized;
+  }
+  // Who opened the file for writing meanwhile did not know of the new shares: they must not be older
+  // than the metadata say when the new size is seen.
+  entry e = resized.meta;
+  do {
+    e.generation = metadata_->find(e.id).generation;
+    e = advanced(std::move(e));
+  } while (!metadata_->set_size(e.id, size, extents, e.generation));
+  return opened(std::move(e));
 }
 
 opened_file store_core::resize(const opened_file& f, std::uint64_t size,

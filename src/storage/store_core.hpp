@@ -72,6 +72,7 @@ class store_core {
  private:
   opened_file opened(entry e) const;
   new_file checked(std::string_view path, const new_file& f, bool finished) const;
+  entry advanced(entry e);
   opened_file resize_locked(const entry& now, std::uint64_t size,
                             const std::vector<std::uint64_t>& extents);
   void remove_shares_of(const striped_file& file);

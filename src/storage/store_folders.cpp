@@ -23,7 +23,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* unfinished_node_file_name = "oocarray-node.new";
-constexpr int format_version = 1;
 
 [[noreturn]] void refuse(const std::string& what) {
   throw usage_error(errc::not_a_store, what);
@@ -52,7 +51,7 @@ struct node_identity {
 
 std::string to_text(const node_identity& n) {
   std::ostringstream out;
-  out << "oocarray-node " << format_version << "\nstore " << n.uuid << "\nnode " << n.index
+  out << "oocarray-node " << disk_format_version << "\nstore " << n.uuid << "\nnode " << n.index
       << " of " << n.count << "\n";
   return out.str();
 }
@@ -65,10 +64,7 @@ node_identity read_node_file(const fs::path& file) {
   node_identity n;
   in >> magic >> version;
   if (!in || magic != "oocarray-node") refuse(in_quotes(file) + " is damaged, or not of oocarray");
-  if (version != format_version)
-    refuse(in_quotes(file) + " has format version " + std::to_string(version) +
-           ", this program reads version " + std::to_string(format_version) +
-           ": use the release of oocarray that made the store");
+  if (version != disk_format_version) refuse_version(in_quotes(file), version, disk_format_version);
   in >> store >> n.uuid >> node >> n.index >> of >> n.count;
   if (!in || store != "store" || node != "node" || of != "of" || n.index >= n.count)
     refuse(in_quotes(file) + " is damaged; the other folders of the store show what it should say");

@@ -221,6 +221,17 @@ failure striped_file::create_shares() const {
   });
 }
 
+failure striped_file::advance_shares() const {
+  return wait([&](completion done) {
+    scatter(
+        all_, shape_, client_, turns_with_bytes(*shape_), "opening",
+        [shape = shape_](io_service& n, std::uint32_t turn, completion answered) {
+          n.advance(shape, turn, std::move(answered));
+        },
+        std::move(done));
+  });
+}
+
 failure striped_file::resize_shares(std::uint64_t old_size) const {
   const striping& s = shape_->striping;
   std::vector<std::uint32_t> turns;

@@ -48,8 +48,9 @@ class striped_file {
   /// counts as far.  Waits, as above, where it is not known yet.
   distance farthest_node() const;
 
-  /// Makes, resizes or removes the shares on all nodes; used by store_core only.
+  /// Makes, opens for writing, resizes or removes the shares on all nodes; used by store_core only.
   failure create_shares() const;
+  failure advance_shares() const;
   failure resize_shares(std::uint64_t old_size) const;
   failure remove_shares() const;
 

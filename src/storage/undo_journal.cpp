@@ -73,7 +73,7 @@ int undo_journal::log(std::uint64_t syncs, std::span<const undo_image> images) {
     r->syncs = syncs;
     r->sum = i.sum;
     if (i.sum != 0) std::memcpy(r->image, i.bytes, chunk_size);
-    r->crc = crc32c(r.get(), sizeof *r);
+    r->crc = crc32c(r.get(), sizeof *r) ^ seed_;
     error = write_whole(fd_.get(), r.get(), sizeof *r, end);
     end += sizeof *r;
   }
@@ -95,7 +95,7 @@ int undo_journal::replay(std::uint64_t syncs,
   for (std::uint64_t at = 0; at + sizeof *r <= end; at += sizeof *r) {
     if (const int e = read_whole(fd_.get(), r.get(), sizeof *r, at)) return e;
     const std::uint32_t crc = std::exchange(r->crc, 0);
-    if (r->magic != undo_record::expected_magic || crc32c(r.get(), sizeof *r) != crc) continue;
+    if (r->magic != undo_record::expected_magic || (crc32c(r.get(), sizeof *r) ^ seed_) != crc) continue;
     if (r->syncs != syncs || !done.insert(r->chunk).second) continue;
     if (const int e = restore(*r)) return e;
   }

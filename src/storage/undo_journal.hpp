@@ -29,7 +29,7 @@ namespace ooc::storage {
 /// One record, at a multiple of its size in the file.  A record with a wrong CRC is not there.
 struct undo_record {
   std::uint32_t magic = expected_magic;
-  std::uint32_t crc = 0;    ///< CRC32C of the record with this field zero
+  std::uint32_t crc = 0;    ///< CRC32C of the record with this field zero, XOR the share's seed
   std::uint64_t chunk = 0;  ///< number in the share
   std::uint64_t syncs = 0;  ///< sum_header::syncs when it was logged
   std::uint32_t sum = 0;    ///< the chunk's checksum entry; 0: it had never been written
@@ -49,7 +49,9 @@ struct undo_image {
 
 class undo_journal {
  public:
-  explicit undo_journal(std::filesystem::path path) : path_(std::move(path)) {}
+  /// `seed`: of the share, so that the log of another share is none of this one.
+  undo_journal(std::filesystem::path path, std::uint32_t seed)
+      : path_(std::move(path)), seed_(seed) {}
 
   /// Makes those of `images` durable that were not logged since sync number `syncs`.
   int log(std::uint64_t syncs, std::span<const undo_image> images);
@@ -62,6 +64,7 @@ class undo_journal {
   int open(bool create);
 
   const std::filesystem::path path_;
+  const std::uint32_t seed_;
   std::mutex mutex_;
   file_descriptor fd_;
   std::uint64_t logged_for_ = 0;              // the value of `syncs` that logged_ belongs to

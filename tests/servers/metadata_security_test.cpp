@@ -85,7 +85,7 @@ TEST_CASE("a file of another user is refused, with the reason on both sides") {
   root->commit(made.id);
   CHECK(failure_code([&] { other->open("mine", false); }, "user 2000 may not read") == EACCES);
   CHECK(servers.metad().logged("user 2000 may not read"));
-  CHECK(failure_code([&] { other->set_size(made.id, 5, {}); }, "may not change its size") ==
+  CHECK(failure_code([&] { other->set_size(made.id, 5, {}, 0); }, "may not change its size") ==
         EACCES);
   CHECK(failure_code([&] { other->lock_size(made.id); }, "may not write") == EACCES);
   CHECK(failure_code([&] { other->claim_writer(made.id, true); }, "may not write") == EACCES);

@@ -32,6 +32,9 @@ class forwarded_node : public storage::io_service {
   void remove(storage::shape_ptr file, storage::completion done) override {
     inner_->remove(std::move(file), std::move(done));
   }
+  void advance(storage::shape_ptr file, std::uint32_t turn, storage::completion done) override {
+    inner_->advance(std::move(file), turn, std::move(done));
+  }
   void sync(storage::shape_ptr file, std::uint32_t turn, storage::completion done) override {
     inner_->sync(std::move(file), turn, std::move(done));
   }

@@ -159,6 +159,15 @@ void memory_io_service::remove(shape_ptr file, completion done) {
   done(f);
 }
 
+void memory_io_service::advance(shape_ptr file, std::uint32_t, completion done) {
+  failure f;
+  {
+    const std::lock_guard lock(mutex_);
+    f = named(failure_of(operation::advance), *file);
+  }
+  done(f);
+}
+
 void memory_io_service::sync(shape_ptr file, std::uint32_t, completion done) {
   failure f;
   {

@@ -21,7 +21,7 @@ namespace ooc::testing {
 
 using namespace ooc::storage;
 
-enum class operation { read, write, create, resize, remove, sync, verify, list };
+enum class operation { read, write, create, resize, remove, sync, verify, list, advance };
 
 class memory_io_service final : public io_service {
  public:
@@ -34,6 +34,7 @@ class memory_io_service final : public io_service {
   void create(shape_ptr file, std::uint32_t turn, completion done) override;
   void resize(shape_ptr file, std::uint32_t turn, std::uint64_t old_size, completion done) override;
   void remove(shape_ptr file, completion done) override;
+  void advance(shape_ptr file, std::uint32_t turn, completion done) override;
   void sync(shape_ptr file, std::uint32_t turn, completion done) override;
   void verify(shape_ptr file, std::uint32_t turn,
               std::function<void(const failure&, verify_report)> done) override;

@@ -140,11 +140,11 @@ TEST_CASE("sizes that overflow are refused") {
   CHECK(failure_code([&] { m->create("a", f); }, "a") == EINVAL);
   const entry e = m.make("a", (std::uint64_t{1} << 63) - 1);
   CHECK(m->find(e.id).size == (std::uint64_t{1} << 63) - 1);
-  CHECK(failure_code([&] { m->set_size(e.id, std::uint64_t{1} << 63, {}); }) == EINVAL);
-  m->set_size(e.id, 5, {5});
+  CHECK(failure_code([&] { m->set_size(e.id, std::uint64_t{1} << 63, {}, 0); }) == EINVAL);
+  CHECK(m->set_size(e.id, 5, {5}, 0));
   CHECK(m->find(e.id).array.extents == std::vector<std::uint64_t>{5});
   m->remove("a");
-  CHECK(failure_code([&] { m->set_size(e.id, 5, {5}); }) == ENOENT);
+  CHECK(failure_code([&] { m->set_size(e.id, 5, {5}, 0); }) == ENOENT);
   CHECK(failure_code([&] { m->find(e.id); }) == ENOENT);
 }
 

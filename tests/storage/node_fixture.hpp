@@ -97,6 +97,10 @@ inline failure create(io_service& n, const shape_ptr& f, std::uint32_t turn = 0)
   return wait_for([&](completion done) { n.create(f, turn, std::move(done)); });
 }
 
+inline failure advance(io_service& n, const shape_ptr& f, std::uint32_t turn = 0) {
+  return wait_for([&](completion done) { n.advance(f, turn, std::move(done)); });
+}
+
 inline failure resize(io_service& n, const shape_ptr& f, std::uint32_t turn, std::uint64_t old) {
   return wait_for([&](completion done) { n.resize(f, turn, old, std::move(done)); });
 }
@@ -135,8 +139,12 @@ inline void flip_byte(const fs::path& file, std::uint64_t offset) {
 
 /// The `.sum` file of a share, opened for a look or a change.
 inline sum_file open_sums(const fs::path& folder, file_id id) {
-  return sum_file(
-      file_descriptor(::open(node_folder(folder).sums(id).c_str(), O_RDWR | O_CLOEXEC)));
+  const auto open = [&] {
+    return file_descriptor(::open(node_folder(folder).sums(id).c_str(), O_RDWR | O_CLOEXEC));
+  };
+  sum_header h;
+  if (sum_file(open(), {}).read_header(h) != 0) throw std::runtime_error("no header");
+  return {open(), share_seeds(h.identity())};
 }
 
 inline sum_entry entry_of(const fs::path& folder, file_id id, std::uint64_t chunk) {

@@ -40,6 +40,10 @@ file_id id_of(unsigned i) {
   return i + 1;
 }
 
+share_identity identity(unsigned i) {
+  return identity_of({}, *make_shape(id_of(i), whole, 4096), 0);
+}
+
 void make(local_node& n, file_id id) {
   const shape_ptr f = make_shape(id, whole, 4096);
   REQUIRE_FALSE(create(n, f));
@@ -86,14 +90,15 @@ TEST_CASE("a share whose opening takes long holds up nobody who wants another") 
   share_cache cache(where, false);
   std::shared_ptr<share> slow, again, other;
   int slow_error = -1, again_error = -1;
+  std::string why[3];
   std::thread first, second;
   {
     region_locks::hold hold;
     REQUIRE(locks.lock_share(hold) == 0);
-    first = std::thread([&] { slow_error = cache.get(id_of(1), slow); });
-    second = std::thread([&] { again_error = cache.get(id_of(1), again); });
+    first = std::thread([&] { slow_error = cache.get(identity(1), slow, why[0]); });
+    second = std::thread([&] { again_error = cache.get(identity(1), again, why[1]); });
     while (descriptors(where.data(id_of(1)).filename().string()) == 0) std::this_thread::yield();
-    CHECK(cache.get(id_of(2), other) == 0);
+    CHECK(cache.get(identity(2), other, why[2]) == 0);
     CHECK(other);
   }
   first.join();

@@ -43,8 +43,13 @@ std::map<std::size_t, unsigned char> documented_bytes() {
 
 TEST_CASE("the worked example of docs/disk-format.md is what a node writes") {
   temporary_folder folder;
-  const shape_ptr f = make_shape(10, {0, 2, 4096}, 9000, false, {std::byte{'a'}, std::byte{'b'}});
-  auto node = open_local_node(folder.path());
+  const shape_ptr f = [] {
+    auto shape = std::make_shared<file_shape>(
+        *make_shape(10, {0, 2, 4096}, 9000, false, {std::byte{'a'}, std::byte{'b'}}));
+    shape->generation = 1;
+    return shape;
+  }();
+  auto node = open_local_node(folder.path(), {.store = "2f0c7a0e-8f0b-4c52-9f0e-0b6f6f3c9a11"});
   REQUIRE_FALSE(create(*node, f, 1));
   const char* word = "oocarray";
   REQUIRE_FALSE(
@@ -61,7 +66,7 @@ TEST_CASE("the worked example of docs/disk-format.md is what a node writes") {
 
   std::string sums(4104, '\0');
   const auto documented = documented_bytes();
-  REQUIRE(documented.size() == 4 * 16 + 8);
+  REQUIRE(documented.size() == 9 * 16 + 8);
   for (const auto& [at, value] : documented) sums.at(at) = static_cast<char>(value);
   const std::string found = contents(files / "000000000000000a.sum");
   REQUIRE(found.size() == sums.size());
@@ -89,6 +94,35 @@ TEST_CASE("what an entry says of a chunk") {
   CHECK(judge({0, 6}, 7) == verdict::fill);
   CHECK(judge({5, 5}, 7) == verdict::corrupt);
   CHECK(judge({5, 6}, 7) == verdict::torn);
+  CHECK(judge({9, 9}, 7, 9) == verdict::lost);
+  CHECK(judge({9, 9}, 9, 9) == verdict::good);
+  CHECK(judge({0, 0}, 7, 9) == verdict::fill);
+}
+
+TEST_CASE("entries and marks lie as documented") {
+  CHECK(sum_file::mark_offset(447) == 4096 - 8);
+  CHECK(sum_file::entry_offset(458'751) == 4096 + 8 * 458'751);
+  CHECK(sum_file::mark_offset(448) == 3'674'112);
+  CHECK(sum_file::entry_offset(458'752) == 3'674'112 + 4096);
+  CHECK(sum_file::mark_offset(448 + 512) == 3'674'112 + 4'198'400);
+  CHECK(sum_file::entry_offset(458'752 + 524'288) == 3'674'112 + 4'198'400 + 4096);
+  CHECK(sum_file::bytes_for(1) == 4104);
+}
+
+TEST_CASE("no seed is zero or the checksum of zeros, and places have different ones") {
+  const bytes zeros(4096);
+  CHECK(share_seeds::sum_of_zeros == chunk_sum(zeros.data()));
+  share_identity who;
+  who.id = 7;
+  const share_seeds here(who);
+  who.turn = 1;
+  const share_seeds there(who);
+  unsigned same = 0;
+  for (std::uint64_t c = 0; c < 100'000; ++c) {
+    same += here.of_chunk(c) == there.of_chunk(c) || here.of_chunk(c) == here.of_chunk(c + 1);
+    REQUIRE(here.of_chunk(c) != 0);
+  }
+  CHECK(same < 3);
 }
 
 TEST_CASE("an undo record lies as documented") {

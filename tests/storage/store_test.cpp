@@ -264,7 +264,7 @@ TEST_CASE("missing and empty folders become a store that opens again") {
   CHECK(file::open(again, "f").size() == 100'000);
   std::ifstream node(t / "x" / "b" / "oocarray-node");
   std::string text((std::istreambuf_iterator<char>(node)), {});
-  CHECK(text == "oocarray-node 1\nstore " + uuid + "\nnode 1 of 2\n");
+  CHECK(text == "oocarray-node 2\nstore " + uuid + "\nnode 1 of 2\n");
 }
 
 TEST_CASE("without create nothing is made") {

@@ -9,7 +9,7 @@ _ooc() {
     cword=$COMP_CWORD
   }
 
-  local commands="init ls stat mkdir mv rm cp import export attr info verify up down ping df top start stop keygen"
+  local commands="init ls stat mkdir mv rm cp import export attr info verify up down ping df top start stop keygen upgrade"
   local command="" i store=()
   for ((i = 1; i < cword; i++)); do
     case ${words[i]} in
@@ -50,6 +50,7 @@ _ooc() {
       ping|df) options+=" --key --json" ;;
       top) options+=" --once --interval --key --json" ;;
       verify) options+=" --json --remove-orphans --quiet" ;;
+      upgrade) options+=" --metadata --verbose" ;;
     esac
     COMPREPLY=($(compgen -W "$options" -- "$cur"))
     return

@@ -208,11 +208,19 @@ void remote_metadata::forget(file_id id) {
 
 // Changing.
 
-void remote_metadata::set_size(file_id id, std::uint64_t size,
-                               const std::vector<std::uint64_t>& extents) {
+bool remote_metadata::set_size(file_id id, std::uint64_t size,
+                               const std::vector<std::uint64_t>& extents,
+                               std::uint64_t generation) {
   pb::Call c = about(pb::OP_SET_SIZE, id);
   c.set_size(size);
   c.mutable_extents()->Add(extents.begin(), extents.end());
+  c.set_generation(generation);
+  return link_->call(c).granted();
+}
+
+void remote_metadata::set_generation(file_id id, std::uint64_t generation) {
+  pb::Call c = about(pb::OP_SET_GENERATION, id);
+  c.set_generation(generation);
   link_->call(c);
 }
 

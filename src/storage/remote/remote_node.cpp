@@ -52,6 +52,10 @@ class remote_node final : public io_service {
     submit(make(frame_kind::remove, std::move(file), 0, plain(std::move(done))));
   }
 
+  void advance(shape_ptr file, std::uint32_t turn, completion done) override {
+    submit(make(frame_kind::advance, std::move(file), turn, plain(std::move(done))));
+  }
+
   void sync(shape_ptr file, std::uint32_t turn, completion done) override {
     counters_.add(&io_stats::syncs, 1);
     submit(make(frame_kind::sync, std::move(file), turn, plain(std::move(done))));

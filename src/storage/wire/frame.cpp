@@ -62,6 +62,8 @@ std::string kind_name(frame_kind k) {
       return "resizing";
     case frame_kind::remove:
       return "removal";
+    case frame_kind::advance:
+      return "advance";
     case frame_kind::sync:
       return "sync";
     case frame_kind::verify:

@@ -18,7 +18,7 @@ namespace ooc::wire {
 static_assert(std::endian::native == std::endian::little,
               "frames are written as they lie in memory");
 
-inline constexpr std::uint8_t frame_version = 1;
+inline constexpr std::uint8_t frame_version = 2;
 
 enum class frame_kind : std::uint8_t {
   hello = 1,
@@ -38,6 +38,7 @@ enum class frame_kind : std::uint8_t {
   stats = 25,
   fence = 26,
   ping = 27,
+  advance = 28,  ///< the file is opened for writing: its generation
 
   metadata = 48,  ///< a call of the metadata service
   enlist = 49,    ///< an I/O server tells the metadata server where it is

@@ -61,6 +61,7 @@ std::string encode(const io_request& r) {
   file.set_sparse(f.sparse);
   file.set_fill(f.fill.data(), f.fill.size());
   file.set_name(f.name);
+  file.set_generation(f.generation);
   m.set_turn(r.turn);
   if (r.wanted)
     for (const nested_request& n : r.wanted->entries()) {
@@ -104,6 +105,7 @@ io_request decode_io_request(std::string_view body) {
   const auto* fill = reinterpret_cast<const std::byte*>(file.fill().data());
   f->fill.assign(fill, fill + file.fill().size());
   f->name = file.name();
+  f->generation = file.generation();
   if (f->size >= max_size) refuse("a file of 2^63 bytes or more");
   if (f->striping.nn != 0 && f->striping.sf > max_size / f->striping.nn)
     refuse("a striping whose stripes pass 2^63 bytes");
@@ -144,6 +146,7 @@ std::string encode(const storage::verify_report& r) {
   m.set_chunks(r.chunks);
   m.set_torn(r.torn);
   m.set_corrupt(r.corrupt);
+  m.set_lost(r.lost);
   for (const std::string& p : r.problems) m.add_problems(p);
   return m.SerializeAsString();
 }
@@ -154,6 +157,7 @@ storage::verify_report decode_verify_report(std::string_view body) {
   r.chunks = m.chunks();
   r.torn = m.torn();
   r.corrupt = m.corrupt();
+  r.lost = m.lost();
   r.problems.assign(m.problems().begin(), m.problems().end());
   return r;
 }

@@ -68,6 +68,7 @@ void write_entry(const entry& e, pb::Entry& m) {
   m.set_nn(e.striping.nn);
   m.set_sf(e.striping.sf);
   m.set_sparse(e.sparse);
+  m.set_generation(e.generation);
   m.set_fill(e.fill.data(), e.fill.size());
   write_array(e.array, *m.mutable_array());
 }
@@ -86,6 +87,7 @@ entry read_entry(const pb::Entry& m) {
   e.size = m.size();
   e.striping = {m.sn(), m.nn(), m.sf()};
   e.sparse = m.sparse();
+  e.generation = m.generation();
   e.fill = bytes_of(m.fill());
   if (m.has_array()) e.array = read_array(m.array());
   for (const pb::Attribute& a : m.attributes()) e.attributes.emplace(a.key(), a.value());
