@@ -89,7 +89,10 @@ TEST_CASE("up again says that the servers are up, and starts only what is missin
   o = sh.run("ping " + sh.served.url());
   CHECK(o.status == 1);
   CHECK(contains(o.out, "down"));
-  CHECK(sh.run("df " + sh.served.url()).status == 1);
+  o = sh.run("df " + sh.served.url());
+  CHECK(o.status == 1);
+  CHECK(contains(o.out, "Connection refused"));
+  CHECK_FALSE(contains(o.out, "No route to host"));
   o = sh.served.up();
   INFO(o.err);
   CHECK(o.status == 0);
