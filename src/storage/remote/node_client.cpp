@@ -336,7 +336,10 @@ void node_client::finish_ended() {
     const std::lock_guard held(mutex_);
     ended = std::exchange(ended_, {});
     for (const call_ptr& c : ended) calls_.erase(c->id);
-    if (calls_.empty()) idle_.notify_all();
+    if (calls_.empty()) {
+      outage_.nobody_waits();
+      idle_.notify_all();
+    }
     last = stopping_ && calls_.empty() && !ended.empty();
   }
   for (const call_ptr& c : ended) c->finish(c->outcome, std::move(c->reply));

@@ -32,6 +32,11 @@ class outage {
     return std::exchange(said_, false);
   }
 
+  /// Everybody has been answered: silence is none of the server's fault from now on.
+  void nobody_waits() {
+    if (!gone_) since_.reset();
+  }
+
   bool begun() const noexcept { return since_.has_value(); }
   /// When it becomes a verdict; the maximum where nobody waits.
   clock::time_point end() const { return since_ ? *since_ + deadline_ : clock::time_point::max(); }
