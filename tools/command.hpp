@@ -31,8 +31,8 @@ struct command {
   int (*run)(const command& self, const std::vector<std::string>& arguments);
 };
 
-extern const command ls, stat, rm, mv, mkdir, import_array, export_array, verify, info, attr, init,
-    keygen, cp, up, down, ping, df, top, start, stop, upgrade;
+extern const command ls, stat, rm, mv, mkdir, import_array, export_array, verify, info, attr, chmod,
+    chown, init, keygen, cp, up, down, ping, df, top, start, stop, upgrade;
 
 /// The command line of one subcommand.  Every subcommand knows --store and --help.
 class command_line {

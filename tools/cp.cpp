@@ -213,6 +213,7 @@ int run(const command& self, const std::vector<std::string>& arguments) {
     wanted.push_back(i);
   }
 
+  catch_interrupts();
   std::optional<progress> bar;
   if (!line.has("quiet")) bar.emplace("cp " + source, p.bytes);
   copier c(line, *from.core(), *to.core(), buffer, bar ? &*bar : nullptr);

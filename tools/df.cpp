@@ -1,7 +1,9 @@
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 
 #include <cstdio>
 #include <iostream>
+#include <set>
 
 #include "cluster/server_queries.hpp"
 #include "command.hpp"
@@ -18,6 +20,7 @@ namespace {
 struct disk {
   std::string name;
   std::uint64_t bytes = 0, free = 0;
+  std::string where;  ///< which disk of which host it is, for who adds them up
   std::string why;  ///< where it could not be asked
 };
 
@@ -33,6 +36,7 @@ std::vector<disk> served_disks(const std::string& url, const std::string& key) {
       const auto s = cluster::ask_statistics(node, n, store.store_uuid, who);
       d.bytes = s.disk_bytes;
       d.free = s.disk_free;
+      d.where = s.disk;
     } catch (const error& e) {
       d.why = e.what();
     }
@@ -51,6 +55,8 @@ std::vector<disk> local_disks(const ooc::store& store) {
       throw io_error({errno, std::generic_category()}, "'" + d.name + "'");
     d.bytes = std::uint64_t{v.f_blocks} * v.f_frsize;
     d.free = std::uint64_t{v.f_bavail} * v.f_frsize;
+    struct ::stat st {};
+    if (::stat(d.name.c_str(), &st) == 0) d.where = std::to_string(st.st_dev);
     all.push_back(std::move(d));
   }
   return all;
@@ -78,9 +84,12 @@ int run(const command& self, const std::vector<std::string>& arguments) {
                                            : local_disks(line.open_store_of("URL"));
   std::uint64_t bytes = 0, free = 0;
   bool complete = true;
+  std::set<std::string> counted;  // a disk that several nodes share is there once
   for (const disk& d : all) {
-    bytes += d.bytes;
-    free += d.free;
+    if (d.where.empty() || counted.insert(d.where).second) {
+      bytes += d.bytes;
+      free += d.free;
+    }
     complete = complete && d.why.empty();
   }
   if (line.has("json")) {
@@ -113,6 +122,6 @@ int run(const command& self, const std::vector<std::string>& arguments) {
 
 const command df{
     "df", "df [options] [URL]",
-    "Tells the size of every node's disk and what is free; nodes on one disk share it.", run};
+    "Tells the size of every node's disk and what is free; the total counts a shared disk once.", run};
 
 }  // namespace ooc::tool

@@ -1,9 +1,37 @@
 #include "entry_text.hpp"
 
+#include <cstdio>
 #include <ctime>
 #include <iostream>
 
 namespace ooc::tool {
+
+std::string printable(const std::string& name) {
+  // Besides those of ASCII, U+0080 to U+009F, which in UTF-8 begin with C2.
+  const auto is_control = [&](std::size_t i) {
+    const auto c = static_cast<unsigned char>(name[i]);
+    if (c < 0x20 || c == 0x7f) return true;
+    const auto next = i + 1 < name.size() ? static_cast<unsigned char>(name[i + 1]) : 0;
+    return c == 0xc2 && next >= 0x80 && next < 0xa0;
+  };
+  bool any = false;
+  for (std::size_t i = 0; i < name.size(); ++i) any = any || is_control(i);
+  if (!any) return name;
+  std::string shown;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    if (!is_control(i)) {
+      shown += name[i] == '\\' ? "\\\\" : std::string(1, name[i]);
+      continue;
+    }
+    for (std::size_t n = static_cast<unsigned char>(name[i]) == 0xc2 ? 2 : 1; n != 0; --n) {
+      char text[8];
+      std::snprintf(text, sizeof text, "\\x%02x", static_cast<unsigned char>(name[i]));
+      shown += text;
+      if (n == 2) ++i;
+    }
+  }
+  return shown;
+}
 
 std::string shape_text(const std::vector<std::uint64_t>& shape) {
   std::string s;

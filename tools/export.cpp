@@ -44,6 +44,7 @@ int run(const command& self, const std::vector<std::string>& arguments) {
                                              "': its entry describes more data "
                                              "than the file has");
 
+  catch_interrupts();
   output_file out(file, line.has("force"));
   if (format == "npy") {
     const std::string header = storage::format_npy_header(array.element_type, array.extents);

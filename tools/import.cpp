@@ -1,8 +1,11 @@
 #include <algorithm>
 #include <fstream>
 #include <optional>
+#include <span>
+#include <sstream>
 
 #include "command.hpp"
+#include "entry_text.hpp"
 #include "oocarray/error.hpp"
 #include "plain_file.hpp"
 #include "progress.hpp"
@@ -29,11 +32,39 @@ bool is_npy(const command_line& line, const std::string& file) {
   return format == "npy";
 }
 
-source read_npy(const command_line& line, const std::string& file) {
+/// The header of a .npy stream, as far as its first bytes say how long it is.
+std::string npy_header_of(const input_file& in) {
+  std::string text(10, '\0');
+  const auto take = [&](std::size_t at) {
+    in.read(0, std::as_writable_bytes(std::span(text).subspan(at)));
+  };
+  take(0);
+  const auto byte = [&](std::size_t i) { return std::size_t{static_cast<unsigned char>(text[i])}; };
+  if (!text.starts_with("\x93NUMPY")) return text;  // for read_npy_header() to refuse
+  std::size_t length = byte(8) | byte(9) << 8;
+  if (byte(6) > 1) {
+    text.resize(12);
+    take(10);
+    length |= byte(10) << 16 | byte(11) << 24;
+  }
+  constexpr std::size_t longest = 1 << 20;
+  const std::size_t so_far = text.size();
+  text.resize(so_far + std::min(length, longest));
+  take(so_far);
+  return text;
+}
+
+source read_npy(const command_line& line, const std::string& file, const input_file& opened) {
   for (const char* o : {"type", "shape"})
     if (line.has(o))
       throw usage_mistake(std::string("--") + o + " is for raw files; a .npy file says it itself");
-  std::ifstream in(file, std::ios::binary);
+  std::ifstream plain;
+  std::istringstream head;
+  if (opened.is_stream())
+    head.str(npy_header_of(opened));
+  else
+    plain.open(file, std::ios::binary);
+  std::istream& in = opened.is_stream() ? static_cast<std::istream&>(head) : plain;
   const storage::npy_header h = storage::read_npy_header(in, file);
   source s;
   s.offset = h.data_offset;
@@ -65,6 +96,20 @@ source read_raw(const command_line& line, const std::string& file) {
   return s;
 }
 
+/// What an ooc_array could not open is no array.
+void require_array(const std::string& file, const std::vector<std::uint64_t>& extents) {
+  constexpr std::size_t max_dimensions = 8;
+  if (extents.size() > max_dimensions)
+    throw usage_error(errc::invalid_request,
+                      "'" + file + "': " + shape_text(extents) + " has " +
+                          std::to_string(extents.size()) +
+                          " dimensions, and an array has at most 8; give it fewer (a.reshape(...))");
+  if (std::find(extents.begin(), extents.end(), 0u) != extents.end())
+    throw usage_error(errc::invalid_request,
+                      "'" + file + "': an array of " + shape_text(extents) +
+                          " has no elements, and every extent must be at least 1");
+}
+
 int run(const command& self, const std::vector<std::string>& arguments) {
   command_line line(self);
   line.option()("format", po::value<std::string>()->value_name("npy|raw"),
@@ -88,9 +133,12 @@ int run(const command& self, const std::vector<std::string>& arguments) {
   const std::uint64_t buffer = std::max<std::uint64_t>(4096, line.bytes("buffer", 32_MiB));
 
   const input_file in(file);
-  const source from = is_npy(line, file) ? read_npy(line, file) : read_raw(line, file);
+  const source from = is_npy(line, file) ? read_npy(line, file, in) : read_raw(line, file);
+  require_array(file, from.array.extents);
   const std::uint64_t bytes = storage::array_bytes(from.array);
-  if (const std::uint64_t present = in.size() - std::min(in.size(), from.offset); present != bytes)
+  if (in.is_stream()) {
+    // How much there is shows at its end.
+  } else if (const std::uint64_t present = in.size() - std::min(in.size(), from.offset); present != bytes)
     throw usage_error(errc::invalid_request, "'" + file + "' holds " + std::to_string(present) +
                                                  " bytes of data, but its shape needs " +
                                                  std::to_string(bytes));
@@ -103,6 +151,7 @@ int run(const command& self, const std::vector<std::string>& arguments) {
   made.sparse = line.has("sparse");
   made.striping = target_striping(line, made.array, made.size, store.nodes());
 
+  catch_interrupts();
   auto& core = *store.core();
   const storage::opened_file target = core.make(path, made);
   try {
@@ -119,6 +168,7 @@ int run(const command& self, const std::vector<std::string>& arguments) {
           throw_if(target.file->write(storage::box_request(made.array, lower, upper), slab.data()));
           if (bar) bar->advance(slab.size());
         });
+    if (in.is_stream()) in.expect_end();
     throw_if(target.file->sync());
     if (bar) bar->finish();
   } catch (...) {

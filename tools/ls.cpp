@@ -32,8 +32,11 @@ int run(const command& self, const std::vector<std::string>& arguments) {
   if (!line.parse(arguments)) return success;
 
   std::vector<entry> entries;
-  const ooc::store store = line.open_store();
-  collect(store.core()->metadata(), line.text_or("PATH", ""), line.has("recursive"), entries);
+  std::string path = line.text_or("PATH", "");
+  const bool is_url = path.starts_with("local:") || path.starts_with("ooc:");
+  const ooc::store store = is_url ? line.open_store_of("PATH") : line.open_store();
+  if (is_url) path.clear();
+  collect(store.core()->metadata(), path, line.has("recursive"), entries);
   if (line.has("json")) {
     nlohmann::json j = nlohmann::json::array();
     for (const entry& e : entries) j.push_back(to_json(e));
@@ -46,7 +49,7 @@ int run(const command& self, const std::vector<std::string>& arguments) {
                 << ' ' << std::setw(9)
                 << (e.kind == entry_kind::file ? human_bytes(static_cast<double>(e.size)) : "-")
                 << "  " << time_text(e.changed_ns) << "  ";
-    std::cout << e.path << (e.kind == entry_kind::folder ? "/" : "");
+    std::cout << printable(e.path) << (e.kind == entry_kind::folder ? "/" : "");
     if (line.has("long") && !e.array.extents.empty()) std::cout << "  (" << describe(e) << ")";
     std::cout << "\n";
   }
@@ -55,6 +58,6 @@ int run(const command& self, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-const command ls{"ls", "ls [options] [PATH]", "Lists a folder.", run};
+const command ls{"ls", "ls [options] [PATH|URL]", "Lists a folder, or a store.", run};
 
 }  // namespace ooc::tool

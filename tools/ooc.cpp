@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "command.hpp"
+#include "entry_text.hpp"
+#include "interrupt.hpp"
 #include "oocarray/error.hpp"
 
 namespace ooc::tool {
@@ -16,13 +18,13 @@ namespace ooc::tool {
 namespace {
 
 constexpr std::array commands{&init,         &ls,           &stat, &mkdir, &mv,     &rm,    &cp,
-                              &import_array, &export_array, &attr, &info,  &verify, &up,    &down,
-                              &ping,         &df,           &top,  &start, &stop,   &keygen,
-                              &upgrade};
+                              &import_array, &export_array, &attr, &chmod, &chown, &info,  &verify,
+                              &up,           &down,         &ping, &df,    &top,   &start, &stop,
+                              &keygen,       &upgrade};
 
 void print_help() {
   std::cout
-      << "Usage: ooc [--store URL] COMMAND [ARGUMENTS]\n"
+      << "Usage: ooc [--store URL] COMMAND [ARGUMENTS] | ooc help [COMMAND]\n"
          "Works on a store of out-of-core arrays: --store URL, or the environment variable\n"
          "OOC_STORE.  A store on this machine is local:FOLDER[,FOLDER...], one folder for each\n"
          "disk; one on servers is ooc://HOST:PORT.\n\nCommands:\n";
@@ -51,6 +53,10 @@ int run(std::vector<std::string> arguments) {
     arguments.erase(arguments.begin(), end);
   }
   if (arguments.empty()) throw usage_mistake("no command is given; see ooc --help");
+  if (arguments[0] == "help") {
+    if (arguments.size() == 1) return print_help(), success;
+    arguments = {arguments[1], "--help"};
+  }
   const std::string name = arguments[0];
   const auto c = std::find_if(commands.begin(), commands.end(),
                               [&](const command* k) { return name == k->name; });
@@ -62,7 +68,7 @@ int run(std::vector<std::string> arguments) {
 
 int complain(std::string what) {
   std::replace(what.begin(), what.end(), '\n', ' ');
-  std::cerr << "ooc: " << what << std::endl;
+  std::cerr << "ooc: " << printable(what) << std::endl;
   return failed;
 }
 
@@ -74,6 +80,9 @@ int run_and_report(int argc, char** argv) {
     std::cout.flush();
     if (!std::cout) return complain("standard output cannot be written");
     return status;
+  } catch (const interrupted& i) {
+    complain("ended by signal " + std::to_string(i.signal) + "; what was half made has been removed");
+    end_by_signal(i.signal);
   } catch (const std::bad_alloc&) {
     return complain("not enough memory");
   } catch (const std::exception& e) {

@@ -7,15 +7,31 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <utility>
 
 #include "oocarray/error.hpp"
 
 namespace ooc::tool {
 
+namespace {
+
+/// What is written to as it is, rather than replaced.
+bool is_stream_mode(mode_t mode) {
+  return S_ISFIFO(mode) || S_ISCHR(mode);
+}
+
+}  // namespace
+
 input_file::input_file(const std::string& name)
-    : name_(name), fd_(::open(name.c_str(), O_RDONLY | O_CLOEXEC)) {
+    : name_(name),
+      fd_(name == "-" ? ::fcntl(0, F_DUPFD_CLOEXEC, 3)
+                      : ::open(name.c_str(), O_RDONLY | O_CLOEXEC)) {
   struct ::stat s {};
-  if (fd_ >= 0 && ::fstat(fd_, &s) == 0 && S_ISREG(s.st_mode)) return;
+  if (fd_ >= 0 && ::fstat(fd_, &s) == 0) {
+    // Standard input may be a file that somebody has read a part of.
+    stream_ = name == "-" || is_stream_mode(s.st_mode) || S_ISSOCK(s.st_mode);
+    if (stream_ ? !S_ISDIR(s.st_mode) : S_ISREG(s.st_mode)) return;
+  }
   const int error = fd_ < 0 ? errno : S_ISDIR(s.st_mode) ? EISDIR : EINVAL;
   if (fd_ >= 0) ::close(fd_);
   throw io_error({error, std::generic_category()}, "'" + name + "' cannot be read");
@@ -34,25 +50,53 @@ std::uint64_t input_file::size() const {
 
 void input_file::read(std::uint64_t offset, std::span<std::byte> out) const {
   while (!out.empty()) {
-    const ssize_t n = ::pread(fd_, out.data(), out.size(), static_cast<off_t>(offset));
+    const ssize_t n = stream_
+                          ? ::read(fd_, out.data(), out.size())
+                          : ::pread(fd_, out.data(), out.size(), static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) throw io_error({errno, std::generic_category()}, "'" + name_ + "' cannot be read");
     if (n == 0)
       throw io_error({EIO, std::generic_category()},
-                     "'" + name_ + "' became shorter while it was being read");
+                     "'" + name_ + (stream_ ? "' ended before its shape was filled"
+                                            : "' became shorter while it was being read"));
     offset += static_cast<std::uint64_t>(n);
     out = out.subspan(static_cast<std::size_t>(n));
   }
 }
 
+void input_file::expect_end() const {
+  char more = 0;
+  ssize_t n = 0;
+  do n = ::read(fd_, &more, 1);
+  while (n < 0 && errno == EINTR);
+  if (n != 0)
+    throw usage_error(errc::invalid_request, "'" + name_ + "' holds more data than its shape needs");
+}
+
 output_file::output_file(const std::string& name, bool replace)
-    : name_(name), part_(name + ".part-" + std::to_string(::getpid())), replace_(replace) {
+    : name_(name), replace_(replace) {
+  struct ::stat s {};
+  if (name == "-")
+    fd_ = ::fcntl(1, F_DUPFD_CLOEXEC, 3);
+  else if (::stat(name.c_str(), &s) == 0 && is_stream_mode(s.st_mode))
+    fd_ = ::open(name.c_str(), O_WRONLY | O_CLOEXEC);
+  else
+    part_ = name + ".part-" + std::to_string(::getpid());
+  if (!part_.empty()) {
+    make_part();
+    return;
+  }
+  if (fd_ < 0) fail(errno, "written");
+  stream_ = true;
+}
+
+void output_file::make_part() {
   std::error_code ec;
-  const auto status = std::filesystem::symlink_status(name, ec);
+  const auto status = std::filesystem::symlink_status(name_, ec);
   if (std::filesystem::is_directory(status)) fail(EISDIR, "made");
-  if (std::filesystem::exists(status) && !replace)
+  if (std::filesystem::exists(status) && !replace_)
     throw usage_error({EEXIST, std::generic_category()},
-                      "'" + name + "' is there already; give --force to replace it");
+                      "'" + name_ + "' is there already; give --force to replace it");
   fd_ = ::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (fd_ < 0) fail(errno, "made");
 }
@@ -60,7 +104,7 @@ output_file::output_file(const std::string& name, bool replace)
 output_file::~output_file() {
   if (fd_ < 0) return;
   ::close(fd_);
-  ::unlink(part_.c_str());
+  if (!stream_) ::unlink(part_.c_str());
 }
 
 void output_file::append(std::span<const std::byte> bytes) {
@@ -73,6 +117,10 @@ void output_file::append(std::span<const std::byte> bytes) {
 }
 
 void output_file::publish() {
+  if (stream_) {
+    if (::close(std::exchange(fd_, -1)) != 0) fail(errno, "written");
+    return;
+  }
   if (::fsync(fd_) != 0) fail(errno, "written");
   int done = ::renameat2(AT_FDCWD, part_.c_str(), AT_FDCWD, name_.c_str(),
                          replace_ ? 0 : RENAME_NOREPLACE);

@@ -9,6 +9,7 @@
 
 namespace ooc::tool {
 
+/// "-" is standard input.  FIFOs and devices are streams: read once, from the beginning on.
 class input_file {
  public:
   explicit input_file(const std::string& name);
@@ -16,16 +17,23 @@ class input_file {
   input_file(const input_file&) = delete;
   input_file& operator=(const input_file&) = delete;
 
+  bool is_stream() const noexcept { return stream_; }
+  /// Not of a stream.
   std::uint64_t size() const;
-  /// Fills `out` from byte `offset` on; a file that ends before is a failure.
+  /// Throws usage_error where a stream has more to give.
+  void expect_end() const;
+  /// Fills `out` from byte `offset` on (a stream: with what comes next); one that ends before is a
+  /// failure.
   void read(std::uint64_t offset, std::span<std::byte> out) const;
 
  private:
   std::string name_;
   int fd_;
+  bool stream_ = false;
 };
 
-/// A file that appears under its name only when it is complete.
+/// A file that appears under its name only when it is complete; "-" is standard output, and FIFOs and
+/// character devices are written to as they are.
 class output_file {
  public:
   /// Refuses an existing file unless `replace`.
@@ -40,10 +48,12 @@ class output_file {
   void publish();
 
  private:
+  void make_part();
   [[noreturn]] void fail(int error, const char* doing) const;
 
   std::string name_, part_;
   bool replace_;
+  bool stream_ = false;
   int fd_ = -1;
 };
 

@@ -11,6 +11,7 @@
 #include <new>
 #include <span>
 
+#include "interrupt.hpp"
 #include "storage/array_boxes.hpp"
 
 namespace ooc::tool {
@@ -21,7 +22,7 @@ using slab_step = std::function<void(const storage::index& lower, const storage:
 
 /// Calls fill() and then drain() for every slab of the array, in order; fill() of the next slab
 /// runs beside drain() of the last, on another thread.  Holds 2 * max_bytes of memory.  What a step
-/// throws comes out when the other has ended.
+/// throws comes out when the other has ended; a signal ends it between two steps (interrupted).
 inline void pump_slabs(const storage::array_description& array, std::uint64_t max_bytes,
                        const slab_step& fill, const slab_step& drain) {
   struct buffer {
@@ -41,6 +42,7 @@ inline void pump_slabs(const storage::array_description& array, std::uint64_t ma
       array, max_bytes,
       [&](const storage::index& lower, const storage::index& upper, std::uint64_t n) {
         const std::span slab(buffers[turn].memory.get(), static_cast<std::size_t>(n));
+        check_interrupted();
         fill(lower, upper, slab);
         if (draining.valid()) draining.get();
         draining = std::async(std::launch::async,
@@ -48,6 +50,7 @@ inline void pump_slabs(const storage::array_description& array, std::uint64_t ma
         turn ^= 1;
       });
   if (draining.valid()) draining.get();
+  check_interrupted();
 }
 
 }  // namespace ooc::tool

@@ -21,7 +21,7 @@ int run(const command& self, const std::vector<std::string>& arguments) {
     print(to_json(e));
     return success;
   }
-  std::cout << "path      " << (e.path.empty() ? "/" : e.path) << "\n"
+  std::cout << "path      " << (e.path.empty() ? "/" : printable(e.path)) << "\n"
             << "holds     " << describe(e) << "\n";
   if (e.kind == storage::entry_kind::file) {
     std::cout << "size      " << e.size << " bytes (" << human_bytes(static_cast<double>(e.size))
@@ -35,7 +35,7 @@ int run(const command& self, const std::vector<std::string>& arguments) {
             << "created   " << time_text(e.created_ns) << "\n"
             << "changed   " << time_text(e.changed_ns) << "\n";
   for (const auto& [key, value] : e.attributes)
-    std::cout << "attribute " << key << " = " << value << "\n";
+    std::cout << "attribute " << printable(key) << " = " << printable(value) << "\n";
   return success;
 }
 

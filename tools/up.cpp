@@ -18,6 +18,7 @@ std::vector<std::string> split(const std::string& text) {
 
 cluster::cluster_settings settings(const command_line& line, const cluster::local_cluster& c) {
   cluster::cluster_settings s = c.recorded().value_or(cluster::cluster_settings());
+  if (!line.has("nodes")) c.require_readable();
   if (!c.recorded() && !line.has("nodes"))
     throw usage_mistake("--nodes is missing: how many I/O servers is the new store to have?");
   s.nodes = line.number("nodes", s.nodes);

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,11 @@ class store_files {
   const char* fresh(const char* path);
   /// Notes the file and returns its path, whether or not there is one.
   const char* note(const char* path);
+  /// A number that an earlier run has left with the file (as an attribute); `otherwise` where there is
+  /// none.  On every rank.
+  std::uint64_t number(const char* path, const char* key, std::uint64_t otherwise) const;
+  /// Leaves one for later runs; rank 0 does.
+  void leave(const char* path, const char* key, std::uint64_t value);
   /// An array that is made, or the one that an earlier run has left (--stage compute).
   template <class T, std::size_t N>
   ooc::ooc_array<T, N> array(ooc::runtime& rt, const char* path,

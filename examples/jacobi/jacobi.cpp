@@ -57,6 +57,15 @@ T sweep(const Plate& a, Plate& b, std::size_t n, rows mine, examples::progress_b
   return residual;
 }
 
+/// Where an earlier run with --keep has left off; `--stage compute` goes on from there.
+struct progress {
+  std::uint64_t done = 0;   ///< iterations that the plates have behind them
+  std::uint64_t planned;    ///< for which they were made: integers are exact for so many
+};
+
+/// Of plates in the middle of an iteration: neither of them is that of a certain one.
+constexpr std::uint64_t in_between = ~std::uint64_t{0};
+
 struct options : examples::common_options {
   bool no_overwrite = false;
   bool durable = false;
@@ -93,15 +102,16 @@ checked check(const Exact& exact, const Plate& a, std::size_t n, rows mine,
 }
 
 /// `load` is called between start and iterations (rivals), `promise` before every sweep, `store` at
-/// the end: it returns when the plate is in its file or, with --durable, on its disks.
+/// the end: it returns when the plate is in its file or, with --durable, on its disks.  `begun` says how
+/// many iterations the plates have behind them, and `a` is the one that the last of them wrote.
 template <class Exact, class Plate, class Load, class Promise, class Store>
-int solve(Plate* a, Plate* b, const options& o, examples::report& r, const examples::ranks& all,
-          Load load, Promise promise, Store store) {
+int solve(Plate* a, Plate* b, const options& o, progress begun, examples::report& r,
+          const examples::ranks& all, Load load, Promise promise, Store store) {
   using T = typename Exact::value_type;
   const std::size_t n = o.size;
   const auto [first, last] = a->local_rows();
   const rows mine{first, last};
-  Exact exact(n, o.iterations);
+  Exact exact(n, begun.planned);
   if (o.creates()) r.phase("create", [&] {
     examples::progress_bar bar("creating", mine.last - mine.first, 2 * n * sizeof(T), o.quiet);
     start(exact, *a, *b, n, mine, bar);
@@ -125,7 +135,8 @@ int solve(Plate* a, Plate* b, const options& o, examples::report& r, const examp
     }
   });
   r.phase("store", [&] { store(*a); });
-  exact.set_iteration(o.iterations);
+  const std::uint64_t done = begun.done + o.iterations;
+  exact.set_iteration(done);
   const checked found = r.phase("check", [&] {
     examples::progress_bar bar("checking", mine.last - mine.first, n * sizeof(T), o.quiet);
     const checked part = check(exact, std::as_const(*a), n, mine, bar);
@@ -142,8 +153,8 @@ int solve(Plate* a, Plate* b, const options& o, examples::report& r, const examp
   r.set("iterations", o.iterations);
   r.set("error", error);
   r.set("checksum", found.checksum);
-  std::printf("n = %zu, largest error %.3e (rounding allows %.3e)\n", n, error, exact.tolerance(o.iterations));
-  return r.finish(error <= exact.tolerance(o.iterations));
+  std::printf("n = %zu, largest error %.3e (rounding allows %.3e)\n", n, error, exact.tolerance(done));
+  return r.finish(error <= exact.tolerance(done));
 }
 
 template <class Exact>
@@ -169,10 +180,38 @@ int out_of_core(const options& o, const examples::ranks& all) {
   const auto promise = [&](plate& target) {
     if (!o.no_overwrite) target.overwrite({{1, 0}, {n - 1, n}});
   };
-  return solve<Exact>(&a, &b, o, r, all, [] {}, promise,
-                      [&](plate& result) {
-                        result.sync(o.durable ? ooc::durable : ooc::durability::acknowledged);
-                      });
+  constexpr const char* first = "jacobi.a";
+  const progress begun{o.creates() ? 0 : files.number(first, "iterations", 0),
+                       o.creates() ? o.iterations : files.number(first, "planned", o.iterations)};
+  if (begun.done == in_between)
+    throw examples::bad_option(
+        "--stage compute: an earlier run was cut short in the middle of its iterations; begin anew "
+        "with --stage create");
+  if (o.computes() && o.type == "i4" && begun.done + o.iterations > begun.planned)
+    throw examples::bad_option("--iterations " + std::to_string(o.iterations) + ": the plates were made "
+                               "for " + std::to_string(begun.planned) + " with --type i4, and have " +
+                               std::to_string(begun.done) + " behind them; begin anew with --stage "
+                               "create, or use --type f8");
+  all.barrier();  // all have read it
+  if (o.keeps() || !o.creates()) {
+    files.leave(first, "planned", begun.planned);
+    files.leave(first, "iterations", o.computes() ? in_between : 0);
+  }
+  plate *now = &a, *next = &b;
+  if (begun.done % 2 != 0) std::swap(now, next);
+  const int status = solve<Exact>(now, next, o, begun, r, all, [] {}, promise, [&](plate& result) {
+    result.sync(o.durable ? ooc::durable : ooc::durability::acknowledged);
+  });
+  if (o.keeps() && o.computes()) {
+    all.barrier();
+    try {
+      files.leave(first, "iterations", begun.done + o.iterations);
+    } catch (const ooc::io_error& e) {
+      // The result is there and right; who would go on from it is told to begin anew.
+      std::fprintf(stderr, "jacobi: a later --stage compute cannot go on from here: %s\n", e.what());
+    }
+  }
+  return status;
 }
 
 template <class Exact>
@@ -193,7 +232,7 @@ int plain(const options& o, const examples::ranks& all) {
       b = plate::read_from(folder / "b", {n, n}, all);
     });
   };
-  return solve<Exact>(&a, &b, o, r, all, load, [](plate&) {},
+  return solve<Exact>(&a, &b, o, {0, o.iterations}, r, all, load, [](plate&) {},
                       [&](plate& result) {
                         if (o.durable) result.writeback();
                       });

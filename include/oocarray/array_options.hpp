@@ -1,6 +1,7 @@
 // What may be chosen when an array is created or opened.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -87,6 +88,12 @@ struct array_options {
   /// memory, and overwrite() saves nothing.
   bool shared = false;
 
+  /// How long opening (or replacing) waits for another process that has the file open for writing,
+  /// before it throws usage_error (errc::busy).  On a served store a process that died keeps its claim
+  /// for the metadata server's grace period (30 s): it might come back.  The error tells how much of
+  /// that is left.
+  std::chrono::milliseconds wait_for_writer{0};
+
   /// The ranks that use this array together (mpi_group() of oocarray/mpi.hpp): creating, opening,
   /// sync(), sync_halo() and close() are then collective, and `shared` goes without saying.  All
   /// ranks pass the same arguments; the default block is that of rank 0.
@@ -125,6 +132,9 @@ struct buffering {
 struct create_t {
   explicit create_t() = default;
 };
+struct create_or_open_t {
+  explicit create_or_open_t() = default;
+};
 struct open_t {
   explicit open_t() = default;
 };
@@ -132,6 +142,7 @@ struct open_read_only_t {
   explicit open_read_only_t() = default;
 };
 inline constexpr create_t create{};
+inline constexpr create_or_open_t create_or_open{};
 inline constexpr open_t open{};
 inline constexpr open_read_only_t open_read_only{};
 

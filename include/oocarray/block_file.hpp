@@ -21,6 +21,7 @@
 // it: writeback(), close(), the destructor, or the pool when it needs room.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -47,6 +48,8 @@ struct block_file_options {
   std::uint64_t max_superblocks = 0;
   /// Other processes write other records of the file at the same time: see array_options::shared.
   bool shared = false;
+  /// How long opening waits for a process that writes the file: see array_options::wait_for_writer.
+  std::chrono::milliseconds wait_for_writer{0};
 
   // At creation only:
   std::string element_type;  ///< recorded with the file ("f8", "c16" ...); empty: plain records

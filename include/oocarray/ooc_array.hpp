@@ -105,6 +105,14 @@ class ooc_array {
             const extents_type& extents, const options_type& options = {})
       : ooc_array(rt, s, path, how::create, &extents, options) {}
 
+  /// Opens the file at `path` for reading and writing, or makes it where there is none, so that a
+  /// program can be run again.  Throws what making and opening throw: type_mismatch, with what differs,
+  /// where the file holds other elements, another rank or other extents.  Options that are recorded with
+  /// a file (fill among them) count where it is made.
+  ooc_array(runtime& rt, const store& s, std::string_view path, create_or_open_t,
+            const extents_type& extents, const options_type& options = {})
+      : ooc_array(rt, s, path, how::create_or_open, &extents, options) {}
+
   /// Opens a file for reading and writing; its extents are those recorded.  Throws usage_error:
   /// type_mismatch where it holds another element type or rank; busy where it is open in this
   /// process already; ENOENT, EACCES, EISDIR.
@@ -449,6 +457,7 @@ class ooc_array {
                  .replace = o.replace,
                  .mode = o.mode,
                  .shared = o.shared,
+                 .wait_for_writer = o.wait_for_writer,
                  .group = o.group,
                  .owner_computes = o.owner_computes,
                  .checking = o.checking,

@@ -2,6 +2,7 @@
 //
 //     local:/disk1,/disk2       embedded; one folder per I/O node, no server
 //     ooc://host:7420           served: a metadata server there, I/O servers wherever it says
+//     ooc://host:7420/?deadline=10s     the same, with store_options::deadline
 //
 // A store is a cheap handle; copies share one connection.  Any thread may use it.
 #pragma once
@@ -29,8 +30,12 @@ struct store_options {
   bool direct_io = true;            ///< bypass the page cache where the file system can
   bool io_uring = true;             ///< use io_uring where the kernel allows it
   /// Served stores: how long a call may go without word from its server, reconnections included,
-  /// before it fails.  A server says every second what it is busy with.
-  std::chrono::milliseconds deadline{30'000};
+  /// before it fails.  A server says every second what it is busy with.  The time counts from when the
+  /// server was last heard of or first missed; when it has passed the server counts as gone, and calls
+  /// fail at once until it answers again.  After 2 s a line on standard error says what is waited for.
+  /// 0: $OOC_DEADLINE ("10s"), else 30 s.  The URL's own (`ooc://host:7420/?deadline=10s`) comes before
+  /// both.
+  std::chrono::milliseconds deadline{0};
   /// Served stores: file with the cluster key; empty: $OOC_KEY, else ~/.config/oocarray/key.
   std::string key{};
 };
@@ -40,7 +45,7 @@ class store {
   /// Opens (or makes) the store at `url`.  Throws usage_error (errc::not_a_store) for a folder that
   /// holds something else, for folders of another store or in another order, and for a URL that
   /// cannot be read; io_error where a folder cannot be used.  A served store needs its metadata server
-  /// only: what needs data waits for the I/O servers that are not there, and fails after the deadline
+  /// only, and waits for it up to the deadline; what needs data waits for the I/O servers that are not there, and fails after the deadline
   /// with an error that names them.
   static store open(std::string_view url, const store_options& options = {});
 

@@ -1,6 +1,7 @@
 #include "iod/iod_server.hpp"
 
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 
 #include <algorithm>
@@ -10,6 +11,8 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 
 #include "common/admission.hpp"
 #include "common/clock.hpp"
@@ -154,6 +157,19 @@ asio::awaitable<void> iod_server::watch() {
   }
 }
 
+namespace {
+
+/// The boot of the host, and the device of the file system there.
+std::string disk_of(const std::filesystem::path& folder) {
+  struct ::stat st {};
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  if (boot.empty() || ::stat(folder.c_str(), &st) != 0) return {};
+  return boot + " " + std::to_string(st.st_dev);
+}
+
+}  // namespace
+
 wire::node_statistics iod_server::statistics() {
   wire::node_statistics s;
   s.io = node_->stats();
@@ -165,6 +181,7 @@ wire::node_statistics iod_server::statistics() {
   if (::statvfs(options_.folder.c_str(), &v) == 0) {
     s.disk_bytes = std::uint64_t{v.f_blocks} * v.f_frsize;
     s.disk_free = std::uint64_t{v.f_bavail} * v.f_frsize;
+    s.disk = disk_of(options_.folder);
   }
   s.started_ns = started_ns_;
   s.version = OOCARRAY_VERSION;

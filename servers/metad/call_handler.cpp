@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 #include "storage/permission.hpp"
@@ -45,8 +46,10 @@ std::uint32_t granted(storage::credentials who, const entry& e, std::uint32_t wa
 }  // namespace
 
 call_handler::call_handler(const metadata_folder& folder, std::chrono::seconds capability_life,
-                           std::function<bool(const client_key&)> alive)
-    : metadata_(folder.database(), folder.store_uuid(), {0, 0}),
+                           std::function<bool(const client_key&)> alive,
+                           std::function<storage::claim_holder(const client_key&)> described)
+    : described_(std::move(described)),
+      metadata_(folder.database(), folder.store_uuid(), {0, 0}),
       leases_(folder),
       signer_(folder.signing_key()),
       store_uuid_(folder.store_uuid()),
@@ -226,9 +229,21 @@ void call_handler::take_lease(local_metadata& as, const caller& from, const pb::
   if (!storage::permits(from.who, e, storage::may_write) && from.who.uid != e.owner)
     refuse(EACCES, "'" + e.path + "': user " + std::to_string(from.who.uid) +
                        " may not write it; its owner (user " + std::to_string(e.owner) +
-                       ") can change the mode");
-  a.set_granted(
-      leases_.take(from.client, c.lease(), c.id(), static_cast<lease_kind>(c.lease_kind())));
+                       ") can change the mode (`ooc chmod`)");
+  const auto kind = static_cast<lease_kind>(c.lease_kind());
+  a.set_granted(leases_.take(from.client, c.lease(), c.id(), kind));
+  if (a.granted()) return;
+  // The one that keeps the caller waiting longest: one that is there, else the last to end.
+  std::optional<storage::claim_holder> longest;
+  for (const client_key& other : leases_.in_the_way(c.id(), kind)) {
+    storage::claim_holder h = described_(other);
+    const bool longer = !longest || (longest->ends.count() != 0 &&
+                                     (h.ends.count() == 0 || h.ends > longest->ends));
+    if (longer) longest = std::move(h);
+  }
+  if (!longest) return;
+  a.set_holder(longest->name);
+  a.set_holder_ms(longest->ends.count());
 }
 
 /// A new capability for one that a client holds.  The owner may keep what it has, whatever the

@@ -29,7 +29,8 @@ struct caller {
 class call_handler {
  public:
   call_handler(const metadata_folder& folder, std::chrono::seconds capability_life,
-               std::function<bool(const client_key&)> alive);
+               std::function<bool(const client_key&)> alive,
+               std::function<storage::claim_holder(const client_key&)> described);
 
   /// Throws what the metadata service throws, and usage_error for a call that cannot be meant.
   wire::pb::Answer answer(const caller& from, const wire::pb::Call& c);
@@ -58,6 +59,7 @@ class call_handler {
   void renew_ticket(storage::local_metadata& as, const caller& from, const wire::pb::Call& c,
                     wire::pb::Answer& a);
 
+  const std::function<storage::claim_holder(const client_key&)> described_;
   storage::local_metadata metadata_;
   lease_table leases_;
   wire::capability_signer signer_;

@@ -4,12 +4,15 @@
 // Used by one thread.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "storage/call_log.hpp"
+#include "storage/metadata_service.hpp"
 
 namespace ooc::metad {
 
@@ -21,8 +24,9 @@ class client_table {
 
   explicit client_table(std::chrono::seconds grace) : grace_(grace) {}
 
-  void connected(const client_key& c) {
+  void connected(const client_key& c, const std::string& name) {
     state& s = clients_[c];
+    s.name = name;
     s.connections += 1;
     s.over = false;
   }
@@ -42,6 +46,18 @@ class client_table {
     const auto found = clients_.find(c);
     return found != clients_.end() && !found->second.over;
   }
+  /// As others see it whom it is in the way of.
+  storage::claim_holder described(const client_key& c) const {
+    const auto found = clients_.find(c);
+    if (found == clients_.end()) return {};
+    storage::claim_holder h{found->second.name, {}};
+    // At least a millisecond: 0 says that it is connected.
+    if (found->second.connections == 0)
+      h.ends = std::max(std::chrono::milliseconds(1),
+                        std::chrono::ceil<std::chrono::milliseconds>(found->second.until -
+                                                                     clock::now()));
+    return h;
+  }
   std::size_t size() const noexcept { return clients_.size(); }
 
   /// Takes out those whose grace period has ended.
@@ -55,6 +71,7 @@ class client_table {
 
  private:
   struct state {
+    std::string name;  // as it said; empty: of an earlier incarnation, and not heard of since
     std::size_t connections = 0;
     bool over = false;
     clock::time_point until{};  // without connections: may come back until then

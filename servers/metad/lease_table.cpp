@@ -18,6 +18,11 @@ std::vector<std::byte> blob_of(const client_key& client) {
   return b;
 }
 
+bool exclude(lease_kind one, lease_kind other) {
+  if (one == lease_kind::size || other == lease_kind::size) return one == other;
+  return one == lease_kind::writer_alone || other == lease_kind::writer_alone;
+}
+
 }  // namespace
 
 lease_table::lease_table(const metadata_folder& folder)
@@ -40,13 +45,19 @@ void lease_table::remember(const client_key& client, std::uint64_t number, const
   held_.emplace(l.file, l.kind);
 }
 
-bool lease_table::in_the_way(file_id file, lease_kind kind) const {
+bool lease_table::is_held_against(file_id file, lease_kind kind) const {
   const auto [first, last] = held_.equal_range(file);
-  return std::any_of(first, last, [&](const auto& held) {
-    const lease_kind other = held.second;
-    if (kind == lease_kind::size || other == lease_kind::size) return kind == other;
-    return kind == lease_kind::writer_alone || other == lease_kind::writer_alone;
-  });
+  return std::any_of(first, last, [&](const auto& held) { return exclude(kind, held.second); });
+}
+
+std::vector<client_key> lease_table::in_the_way(file_id file, lease_kind kind) const {
+  std::vector<client_key> all;
+  for (const auto& [client, leases] : leases_)
+    if (std::any_of(leases.begin(), leases.end(), [&](const auto& l) {
+          return l.second.file == file && exclude(kind, l.second.kind);
+        }))
+      all.push_back(client);
+  return all;
 }
 
 bool lease_table::take(const client_key& client, std::uint64_t number, file_id file,
@@ -54,7 +65,7 @@ bool lease_table::take(const client_key& client, std::uint64_t number, file_id f
   if (const auto mine = leases_.find(client); mine != leases_.end())
     if (const auto l = mine->second.find(number); l != mine->second.end())
       return l->second.file == file && l->second.kind == kind;
-  if (in_the_way(file, kind)) return false;
+  if (is_held_against(file, kind)) return false;
   run(*connection_, "INSERT INTO lease VALUES (?, ?, ?, ?)", blob_of(client), number, file,
       static_cast<int>(kind));
   remember(client, number, {file, kind});

@@ -33,6 +33,9 @@ class lease_table {
   void drop(const client_key& client, std::uint64_t number);
   void drop_all(const client_key& client);
 
+  /// The clients whose leases keep others from this one.
+  std::vector<client_key> in_the_way(file_id file, lease_kind kind) const;
+
   bool holds_any(const client_key& client) const { return leases_.count(client) != 0; }
   std::vector<client_key> clients() const;
   std::size_t size() const;
@@ -42,7 +45,7 @@ class lease_table {
     file_id file = 0;
     lease_kind kind{};
   };
-  bool in_the_way(file_id file, lease_kind kind) const;
+  bool is_held_against(file_id file, lease_kind kind) const;
   void remember(const client_key& client, std::uint64_t number, const lease& l);
 
   std::unique_ptr<storage::sqlite::connection> connection_;

@@ -27,7 +27,8 @@ metad_server::metad_server(asio::io_context& context, metad_options options)
       folder_(options_.folder, options_.nodes, options_.owner),
       clients_(options_.grace),
       calls_(folder_, options_.capability_life,
-             [this](const client_key& c) { return clients_.alive(c); }),
+             [this](const client_key& c) { return clients_.alive(c); },
+             [this](const client_key& c) { return clients_.described(c); }),
       nodes_(folder_),
       ticks_(context),
       listeners_(context,
@@ -85,7 +86,7 @@ void metad_server::welcome(session& s) {
                                    "this client has a newer connection");
     other->close();
   }
-  clients_.connected(c.client);
+  clients_.connected(c.client, c.name);
 }
 
 std::string metad_server::answer(session& s, wire::frame_kind kind, std::string_view body) {

@@ -18,6 +18,7 @@
 #include "runtime/open_files.hpp"
 #include "runtime/pager.hpp"
 #include "runtime/partition.hpp"
+#include "storage/packed.hpp"
 #include "storage/store_core.hpp"
 
 namespace ooc::detail {
@@ -59,6 +60,48 @@ array_core::array_core(runtime& rt, const ooc::store& s, std::string_view path,
     refuse(errc::invalid_request, "array '" + path_ +
                                       "': options.owner_computes needs options.group, whose ranks "
                                       "have parts of their own");
+  if (r.action != array_request::how::create_or_open) {
+    begin(rt, r);
+    return;
+  }
+  if (r.options.replace)
+    refuse(errc::invalid_request, "array '" + path_ +
+                                      "': ooc::create_or_open keeps what is there, and options.replace "
+                                      "removes it; give one");
+  array_request known = r;
+  known.action = is_there() ? array_request::how::open : array_request::how::create;
+  try {
+    begin(rt, known);
+  } catch (const usage_error& e) {
+    const bool was_made_meanwhile = known.action == array_request::how::create && !group_ &&
+                                    e.code() == std::errc::file_exists;
+    if (!was_made_meanwhile) throw;
+    segment_.reset();
+    source_.reset();
+    known.action = array_request::how::open;
+    begin(rt, known);
+  }
+}
+
+/// Whether something has the path; rank 0 looks for all.
+bool array_core::is_there() const {
+  const auto look = [&] {
+    try {
+      (void)store_.core()->metadata().lookup(path_);
+      return true;
+    } catch (const error& e) {
+      if (e.code() != std::errc::no_such_file_or_directory) throw;
+      return false;
+    }
+  };
+  if (!group_) return look();
+  const auto told = group_->together("looking for array '" + path_ + "'", [&] {
+    return storage::packer().number(group_->rank() == 0 && look() ? 1 : 0).take();
+  });
+  return storage::unpacker(told.front()).number() != 0;
+}
+
+void array_core::begin(runtime& rt, const array_request& r) {
   check_placement(r);
   if (group_)
     come_together(rt, r);
@@ -94,7 +137,8 @@ void array_core::open_existing(runtime& rt, const array_request& r) {
   storage::opened_file f =
       core.open(path_, writable_ ? storage::open_mode::read_write : storage::open_mode::read);
   const array_plan plan = plan_existing(path_, r, f.meta, rt.pager().default_block_bytes());
-  claim_ = std::make_unique<file_claim>(core, f.meta.id, path_, "an ooc_array", writing_as(r));
+  claim_ = std::make_unique<file_claim>(core, f.meta.id, path_, "an ooc_array", writing_as(r),
+                                        r.options.wait_for_writer);
   set_up(rt, r, plan);
   entry_->opened = std::move(f);
   source_->set(plan.geometry, entry_->opened.file);
@@ -154,8 +198,13 @@ void array_core::make_file(const array_request& r, const array_plan& plan) {
     try {
       const storage::entry old = core.metadata().lookup(path_);
       if (old.kind == storage::entry_kind::file) {
-        const file_claim unused(core, old.id, path_, "an ooc_array", writing::alone);
+        const file_claim unused(core, old.id, path_, "an ooc_array", writing::alone,
+                                r.options.wait_for_writer);
         core.remove(path_);
+      } else {
+        throw usage_error(std::make_error_code(std::errc::is_a_directory),
+                          "'" + path_ + "' is a folder, and options.replace replaces files only: take "
+                          "another name, or remove the folder first");
       }
     } catch (const error& e) {
       if (e.code() != std::errc::no_such_file_or_directory) throw;
@@ -165,12 +214,17 @@ void array_core::make_file(const array_request& r, const array_plan& plan) {
     entry_->opened = core.create(path_, f);
   } catch (const error& e) {
     if (e.code() != std::errc::file_exists) throw;
+    if (core.metadata().lookup(path_).kind == storage::entry_kind::folder)
+      throw usage_error(e.code(), "'" + path_ +
+                                      "' exists already, as a folder: take another name, or remove the "
+                                      "folder first");
     throw usage_error(e.code(), "'" + path_ +
-                                    "' exists already; open it with ooc::open, or create it with "
-                                    "options.replace = true");
+                                    "' exists already; open it with ooc::open, create it with "
+                                    "options.replace = true, or take what is there with "
+                                    "ooc::create_or_open");
   }
   claim_ = std::make_unique<file_claim>(core, entry_->opened.meta.id, path_, "an ooc_array",
-                                        writing_as(r));
+                                        writing_as(r), r.options.wait_for_writer);
   source_->set(g, entry_->opened.file);
 }
 

@@ -155,7 +155,8 @@ void array_core::come_together(runtime& rt, const array_request& r) {
     if (!creates) plan = plan_existing(path_, r, meta, block);
     if (!claim_)
       claim_ = std::make_unique<file_claim>(core, meta.id, path_, "an ooc_array",
-                                            leads ? writing_as(r) : writing::no);
+                                            leads ? writing_as(r) : writing::no,
+                                            r.options.wait_for_writer);
     if (!creates) set_up(rt, r, plan);
     source_->set(plan.geometry, entry_->opened.file);
     return bytes{};

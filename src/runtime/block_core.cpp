@@ -95,7 +95,8 @@ block_core::block_core(runtime& rt, const store& s, std::string_view path, const
   claim_ = file_claim(core, opened_.meta.id, path_, "a block_file",
                       !writable_       ? writing::no
                       : options.shared ? writing::together
-                                       : writing::alone);
+                                       : writing::alone,
+                      options.wait_for_writer);
   source_.set_file(opened_.file);
 }
 

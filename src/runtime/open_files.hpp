@@ -6,6 +6,7 @@
 // claim for as long as they are open.  Thread-safe.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -28,9 +29,10 @@ class file_claim {
  public:
   file_claim() = default;
   /// `path` and `holder` ("an ooc_array", "a block_file") are for the message of whoever comes
-  /// second: throws usage_error (errc::busy) naming both.
+  /// second: throws usage_error (errc::busy) naming both.  A claim of another process is waited for
+  /// as long as `patience` says, with a line on standard error if that takes longer than 2 s.
   file_claim(storage::store_core& store, storage::file_id id, std::string_view path,
-             std::string_view holder, writing w);
+             std::string_view holder, writing w, std::chrono::milliseconds patience);
   ~file_claim() { release(); }
   file_claim(file_claim&& o) noexcept
       : uuid_(std::move(o.uuid_)),

@@ -136,7 +136,7 @@ entry local_metadata::open(std::string_view path, bool write) {
   if (!permits(who_, e, write ? may_read | may_write : may_read))
     refuse(EACCES, quoted(path) + ": user " + std::to_string(who_.uid) + " may not " +
                        (write ? "write" : "read") + " it; its owner (user " +
-                       std::to_string(e.owner) + ") can change the mode");
+                       std::to_string(e.owner) + ") can change the mode (`ooc chmod`)");
   const std::lock_guard lock(db_->mutex);
   query q(*db_->connection, "SELECT in_progress FROM entry WHERE id = ?", e.id);
   if (const std::string what = q.next() ? q.text(0) : ""; !what.empty())
@@ -430,7 +430,7 @@ void local_metadata::require_writer(sqlite::connection& c, file_id id, const cha
   if (!permits(who_, e, may_write) && who_.uid != e.owner)
     refuse(EACCES, storage::quoted(e.path) + ": user " + std::to_string(who_.uid) + " may not " +
                        doing + "; its owner (user " + std::to_string(e.owner) +
-                       ") can change the mode");
+                       ") can change the mode (`ooc chmod`)");
 }
 
 namespace {
@@ -555,7 +555,16 @@ void local_metadata::set_owner(std::string_view path, std::uint32_t uid, std::ui
   transaction t(c, transaction_kind::write);
   const name_walk walk(c, who_);
   const name_walk::node n = walk.resolve(path);
-  walk.require_owner(n, path, "give it away");
+  walk.require_owner(n, path, "change its owner or group");
+  if (uid == keep_id) uid = n.owner;
+  if (gid == keep_id) gid = n.group;
+  // As POSIX has it for the unprivileged, with one group for each caller.
+  if (who_.uid != 0 && uid != n.owner)
+    refuse(EPERM, quoted(path) + ": only user 0 may give it to user " + std::to_string(uid));
+  if (who_.uid != 0 && gid != n.group && gid != who_.gid)
+    refuse(EPERM, quoted(path) + ": user " + std::to_string(who_.uid) +
+                      " may give it to his own group only (" + std::to_string(who_.gid) + "), not to " +
+                      std::to_string(gid));
   run(c, "UPDATE entry SET owner = ?, grp = ?, changed_ns = ? WHERE id = ?", uid, gid, now_ns(),
       n.id);
   record();
@@ -566,7 +575,8 @@ std::shared_ptr<void> local_metadata::lock_size(file_id id) {
   return storage::lock_size(db_->locks, id);
 }
 
-std::shared_ptr<void> local_metadata::claim_writer(file_id id, bool together) {
+std::shared_ptr<void> local_metadata::claim_writer(file_id id, bool together,
+                                                   claim_holder* /*in_the_way*/) {
   return storage::claim_writer(db_->locks, id, together);
 }
 

@@ -9,6 +9,7 @@
 // trailing and doubled slashes are ignored.  A component has 1 to 255 bytes and no NUL.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -39,6 +40,9 @@ struct credentials {
   std::uint32_t gid = 0;
 };
 
+/// For set_owner(): no change.
+inline constexpr std::uint32_t keep_id = ~std::uint32_t{0};
+
 enum class entry_kind : std::uint8_t { folder = 1, file = 2 };
 
 struct entry {
@@ -68,6 +72,14 @@ struct new_file {
   array_description array;
   std::uint32_t mode = 0644;
   bool finished = false;           ///< committed with its creation: an empty file needs no shares
+};
+
+/// Who is in the way of a claim.
+struct claim_holder {
+  std::string name;  ///< program and process; empty: not known
+  /// Where it has lost its connection: the claim ends after this, unless it comes back.  0: it is
+  /// there, for all that is known.
+  std::chrono::milliseconds ends{0};
 };
 
 class metadata_service {
@@ -107,6 +119,8 @@ class metadata_service {
   virtual void set_attribute(std::string_view path, std::string_view key, std::string_view value) = 0;
   virtual void remove_attribute(std::string_view path, std::string_view key) = 0;
   virtual void set_mode(std::string_view path, std::uint32_t mode) = 0;
+  /// keep_id leaves owner or group as it is.  Who is not uid 0 may give nothing away, and sets the group of
+  /// what is his own to his own (EPERM).
   virtual void set_owner(std::string_view path, std::uint32_t uid, std::uint32_t gid) = 0;
   /// Ids of every committed file: what `ooc verify` walks and what shares are compared with.
   virtual std::vector<file_id> files() = 0;
@@ -126,8 +140,9 @@ class metadata_service {
   virtual std::shared_ptr<void> lock_size(file_id id) = 0;
   /// Says that the caller writes the file through a cache of whole blocks: alone, or `together`
   /// with others that send only what they changed.  The claim holds until the guard goes or the
-  /// process dies.  An empty pointer where another claim is in the way.
-  virtual std::shared_ptr<void> claim_writer(file_id id, bool together) = 0;
+  /// process dies.  An empty pointer where another claim is in the way; `*in_the_way` then says whose.
+  virtual std::shared_ptr<void> claim_writer(file_id id, bool together,
+                                             claim_holder* in_the_way = nullptr) = 0;
   /// Changes acknowledged so far survive the death of the process; after sync() also the loss of
   /// power.
   virtual void sync() = 0;

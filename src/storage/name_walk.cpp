@@ -116,7 +116,7 @@ void name_walk::require(const node& n, std::uint32_t bits, std::string_view path
                         const char* to_do) const {
   if (!permits(who_, n.owner, n.group, n.mode, bits))
     refuse(EACCES, quoted(path) + ": user " + std::to_string(who_.uid) + " may not " + to_do +
-                       "; its owner (user " + std::to_string(n.owner) + ") can change the mode");
+                       "; its owner (user " + std::to_string(n.owner) + ") can change the mode (`ooc chmod`)");
 }
 
 void name_walk::require_owner(const node& n, std::string_view path, const char* to_do) const {

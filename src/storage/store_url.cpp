@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 
 #include "oocarray/error.hpp"
 #include "storage/wire/address.hpp"
@@ -79,6 +80,9 @@ std::vector<fs::path> local_folders(const store_url& url) {
       refuse(whole,
              "a folder's name is empty; write local:FOLDER[,FOLDER...], and %2C for a comma "
              "in a name");
+    if (name == "~" || name.starts_with("~/"))
+      refuse(whole, "'~' stands for the home folder in a shell only, and only at the beginning of a "
+                    "word; write the folder in full (local:$HOME/...), or local:./~ for one of that name");
     fs::path p = normal(whole, decode(whole, name));
     if (std::find(folders.begin(), folders.end(), p) != folders.end())
       refuse(whole, "folder '" + p.string() + "' is named twice; each I/O node needs its own");
@@ -94,16 +98,55 @@ std::vector<fs::path> local_folders(const store_url& url) {
   return folders;
 }
 
+std::chrono::milliseconds parse_duration(std::string_view text, const std::string& what) {
+  double number = 0;
+  const auto r = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view unit(r.ptr, static_cast<std::size_t>(text.data() + text.size() - r.ptr));
+  const double factor = unit == "ms"                ? 1
+                        : unit == "s" || unit == "" ? 1000
+                        : unit == "min"             ? 60'000
+                        : unit == "h"               ? 3'600'000
+                                                    : 0;
+  if (r.ec != std::errc() || factor == 0 || !(number >= 0) || number * factor > 1e12)
+    throw usage_error(errc::invalid_request, what + " is '" + std::string(text) +
+                                                 "'; write for instance 10s, 1500ms or 2min");
+  return std::chrono::milliseconds(static_cast<std::int64_t>(number * factor));
+}
+
+url_options options_of(const store_url& url) {
+  url_options o;
+  std::string_view rest = url.rest;
+  const auto begin = rest.find('?');
+  if (begin == rest.npos) return o;
+  const std::string whole = url.scheme + ":" + url.rest;
+  for (rest.remove_prefix(begin + 1); !rest.empty();) {
+    const auto end = rest.find('&');
+    const std::string_view one = rest.substr(0, end);
+    rest.remove_prefix(end == rest.npos ? rest.size() : end + 1);
+    const auto equals = one.find('=');
+    const std::string_view name = one.substr(0, equals);
+    if (name != "deadline" || equals == one.npos)
+      refuse(whole, "option '" + std::string(one) + "' is unknown; write ?deadline=10s");
+    try {
+      o.deadline = parse_duration(one.substr(equals + 1), "deadline");
+    } catch (const usage_error& e) {
+      refuse(whole, e.what());
+    }
+  }
+  return o;
+}
+
 std::string server_address_of(const store_url& url) {
   const std::string whole = url.scheme + ":" + url.rest;
-  std::string_view rest = url.rest;
+  (void)options_of(url);
+  std::string_view rest = std::string_view(url.rest).substr(0, url.rest.find('?'));
   try {
     if (rest.starts_with("unix:")) return wire::parse_address(rest).text();
     if (!rest.starts_with("//")) refuse(whole, "write ooc://HOST[:PORT]");
     rest.remove_prefix(2);
     if (rest.ends_with('/')) rest.remove_suffix(1);
     if (rest.empty() || rest.find_first_of("/@?#") != rest.npos)
-      refuse(whole, "write ooc://HOST[:PORT], without anything after it");
+      refuse(whole, "write ooc://HOST[:PORT], with nothing but ?deadline=10s after it");
     return wire::parse_address(rest, "7420").text();
   } catch (const usage_error& e) {
     if (e.code() == errc::not_a_store) throw;

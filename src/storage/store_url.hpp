@@ -1,7 +1,9 @@
-// The URL of a store: "local:/disk1,/disk2" (one folder per I/O node) or "ooc://host:port".
+// The URL of a store: "local:/disk1,/disk2" (one folder per I/O node) or "ooc://host:port/?deadline=10s".
 #pragma once
 
+#include <chrono>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,8 +24,19 @@ store_url parse_store_url(std::string_view url);
 std::vector<std::filesystem::path> local_folders(const store_url& url);
 
 /// The address of the metadata server in an "ooc:" URL: "host:port", "[v6]:port" (port 7420 where
-/// none is given) or, from "ooc:unix:/path", "unix:/path".  Throws usage_error (errc::not_a_store).
+/// none is given), without options, or, from "ooc:unix:/path", "unix:/path".  Throws usage_error (errc::not_a_store).
 std::string server_address_of(const store_url& url);
+
+/// What follows '?' in an "ooc:" URL.
+struct url_options {
+  std::optional<std::chrono::milliseconds> deadline;  ///< "?deadline=10s", "1500ms", "2min"
+};
+
+/// Throws usage_error (errc::not_a_store) for what cannot be read, naming what can.
+url_options options_of(const store_url& url);
+
+/// "10s", "1500ms", "2min", "1h".  Throws usage_error (errc::invalid_request) that names `what`.
+std::chrono::milliseconds parse_duration(std::string_view text, const std::string& what);
 
 /// The URL of a store in these folders; local_folders() reads it back.
 std::string local_url(const std::vector<std::filesystem::path>& folders);

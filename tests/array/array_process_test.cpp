@@ -6,6 +6,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <future>
 #include <string>
 #include <thread>
 
@@ -109,6 +110,79 @@ TEST_CASE("two processes that write different parts of one array lose nothing") 
     for (std::size_t j = 0; j < columns; ++j)
       wrong += a[i][j] != static_cast<double>(i * columns + j);
   CHECK(wrong == 0);
+}
+
+TEST_CASE("create_or_open makes an array the first time, and finds it or says what differs the next") {
+  temporary_folder folder;
+  for (int run = 0; run < 2; ++run) {
+    runtime rt({.memory = 2_MiB, .block = 64_KiB});
+    const store s = small_store(folder);
+    ooc_array<double, 2> a(rt, s, "d/a", create_or_open, {100, 50}, {.fill = 1.0});
+    CHECK(a[99][49] == 1);
+    CHECK(a[0][0] == 1 + run);
+    a[0][0] = 2;
+  }
+  runtime rt({.memory = 2_MiB, .block = 64_KiB});
+  const store s = small_store(folder);
+  using doubles = ooc_array<double, 2>;
+  using floats = ooc_array<float, 2>;
+  using line = ooc_array<double, 1>;
+  CHECK_THROWS_WITH(doubles(rt, s, "d/a", create_or_open, {100, 51}),
+                    Catch::Contains("100") && Catch::Contains("51"));
+  CHECK_THROWS_WITH(floats(rt, s, "d/a", create_or_open, {100, 50}),
+                    Catch::Contains("f8") && Catch::Contains("f4"));
+  CHECK_THROWS_WITH(line(rt, s, "d/a", create_or_open, {5000}), Catch::Contains("rank"));
+  CHECK_THROWS_WITH(doubles(rt, s, "d/a", create_or_open, {100, 50}, {.replace = true}),
+                    Catch::Contains("replace"));
+  CHECK_THROWS_AS(doubles(rt, s, "d", create_or_open, {100, 50}), usage_error);
+  // A folder is no array to be replaced.
+  CHECK_THROWS_WITH(doubles(rt, s, "d", create, {100, 50}, {.replace = true}),
+                    Catch::Contains("is a folder") && !Catch::Contains("options.replace = true"));
+  CHECK_THROWS_WITH(doubles(rt, s, "d", create, {100, 50}),
+                    Catch::Contains("as a folder") && !Catch::Contains("options.replace"));
+}
+
+TEST_CASE("who asks to wait gets a file as soon as its writer has closed it") {
+  temporary_folder folder;
+  {
+    runtime rt({.memory = 2_MiB, .block = 64_KiB});
+    const store s = small_store(folder);
+    ooc_array<double, 1> a(rt, s, "a", create, {1000});
+  }
+  int opened[2], go_on[2];
+  REQUIRE(::pipe(opened) == 0);
+  REQUIRE(::pipe(go_on) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close(go_on[1]);
+    try {
+      runtime rt({.memory = 2_MiB, .block = 64_KiB});
+      const store s = small_store(folder);
+      ooc_array<double, 1> a(rt, s, "a", open);
+      a[7] = 7;
+      char c = 0;
+      if (::write(opened[1], &c, 1) != 1 || ::read(go_on[0], &c, 1) != 0) ::_exit(1);
+      a.close();
+      ::_exit(0);
+    } catch (...) {
+      ::_exit(1);
+    }
+  }
+  char c = 0;
+  REQUIRE(::read(opened[0], &c, 1) == 1);
+  runtime rt({.memory = 2_MiB, .block = 64_KiB});
+  const store s = small_store(folder);
+  const auto open_for = [&](std::chrono::milliseconds patience) {
+    return ooc_array<double, 1>(rt, s, "a", open, {.wait_for_writer = patience});
+  };
+  CHECK_THROWS_WITH(open_for(std::chrono::milliseconds(50)),
+                    Catch::Contains("waited for during 0.05 s"));
+  auto mine = std::async(std::launch::async, [&] { return open_for(std::chrono::minutes(1)); });
+  CHECK(mine.wait_for(std::chrono::milliseconds(50)) == std::future_status::timeout);
+  ::close(go_on[1]);
+  CHECK(mine.get()[7] == 7);
+  CHECK(wait_for(child) == 0);
+  for (const int fd : {opened[0], opened[1], go_on[0]}) ::close(fd);
 }
 
 TEST_CASE("a second process that writes whole blocks is refused, and told the remedy") {

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "servers/scripted_iod.hpp"
+#include "soon.hpp"
 
 using namespace ooc::testing;
 using namespace ooc;
@@ -124,10 +125,31 @@ TEST_CASE("calls that wait for a fence which never succeeds end at their deadlin
   }
   CHECK(clock_type::now() - start < 5s);
   healthy = true;
-  auto third = start_sync(*node);
-  const failure f = ended(third);
-  INFO(f.what);
-  CHECK_FALSE(f);
+  // Where nothing at all came it counts as gone until it is connected again.
+  CHECK(soon([&] {
+    auto third = start_sync(*node);
+    return !ended(third);
+  }));
+}
+
+TEST_CASE("who comes within an outage fails with those who began to wait in it, and later ones at once") {
+  std::atomic<bool> deaf{true};
+  scripted_iod server([&](std::uint32_t, const frame_header& h, const auto& say) {
+    return deaf || say(scripted_iod::reply(h));
+  });
+  const auto node = open_remote_node(client_options({server.address()}, 3s));
+  auto first = start_sync(*node);
+  std::this_thread::sleep_for(500ms);
+  auto second = start_sync(*node);
+  CHECK_THAT(ended(first).what, Catch::Contains("no answer"));
+  const failure f = ended(second);
+  CHECK(f.code == std::errc::timed_out);
+  CHECK_THAT(f.what, Catch::Contains("given up"));  // before a deadline of its own
+  deaf = false;
+  CHECK(soon([&] {
+    auto again = start_sync(*node);
+    return !ended(again);
+  }));
 }
 
 TEST_CASE("a node that is let go in a completion waits for its other calls without spinning") {

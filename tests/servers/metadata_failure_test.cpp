@@ -1,5 +1,6 @@
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <future>
 #include <set>
 #include <thread>
 
@@ -137,6 +138,34 @@ TEST_CASE("what a lost client was making is abandoned, and its locks end, after 
   m->commit(m->create("half", plain()).id);
 }
 
+TEST_CASE("who is refused a claim learns whose it is, and how long a lost client keeps it") {
+  cluster servers({.metad = {"--grace", "20"}});
+  const auto m = servers.client({0, 0});
+  m->commit(m->create("f", plain()).id);
+  const file_id id = m->lookup("f").id;
+  claim_holder other;
+  {
+    auto o = servers.client_options({0, 0});
+    o.client.name = "jacobi 4711";
+    remote_metadata alive(o);
+    const auto claim = alive.claim_writer(id, false);
+    CHECK(m->claim_writer(id, true, &other) == nullptr);
+    CHECK(other.name == "jacobi 4711");
+    CHECK(other.ends.count() == 0);
+  }
+  in_lost_process([&] {
+    static auto lost = servers.client({0, 0});
+    static auto claim = lost->claim_writer(id, false);
+    if (!claim) throw std::runtime_error("no claim");
+  });
+  CHECK(soon([&] {
+    return m->claim_writer(id, true, &other) == nullptr && other.ends.count() != 0;
+  }));
+  CHECK(other.name == "test");
+  CHECK(other.ends <= 20s);
+  CHECK(other.ends > 1s);
+}
+
 TEST_CASE("a client that leaves takes its locks and unfinished files with it at once") {
   cluster servers;
   const auto m = servers.client({0, 0});
@@ -219,7 +248,44 @@ TEST_CASE("a stopped server makes a call fail in time, with its name and a remed
   }
   CHECK(std::chrono::steady_clock::now() - start < 5s);
   servers.metad().resume();
-  CHECK(m->lookup("").kind == entry_kind::folder);
+  // It counts as gone until somebody who asks after it is answered.
+  CHECK(soon([&] {
+    try {
+      return m->lookup("").kind == entry_kind::folder;
+    } catch (const io_error&) {
+      return false;
+    }
+  }));
+}
+
+TEST_CASE("one verdict on a metadata server that is gone: later calls fail at once until it is back") {
+  cluster servers;
+  const auto m = servers.client({0, 0}, 1500ms);
+  servers.metad().kill();
+  const auto call = [&] {
+    try {
+      m->lookup("");
+      return std::string("answered");
+    } catch (const io_error& e) {
+      CHECK(e.code() == std::errc::timed_out);
+      return std::string(e.what());
+    }
+  };
+  CHECK(call().find("no answer within 1.5 s") != std::string::npos);
+  int at_once = 0;  // but for those that look whether it is back
+  for (int i = 0; i < 20; ++i) at_once += call().find("at once") != std::string::npos;
+  CHECK(at_once >= 15);
+  servers.metad().start();
+  CHECK(soon([&] { return call() == "answered"; }));
+}
+
+TEST_CASE("who connects while the metadata server restarts waits for it") {
+  cluster servers;
+  servers.metad().kill();
+  auto client = std::async(std::launch::async, [&] { return servers.client({0, 0}, 30s); });
+  CHECK(client.wait_for(4s) == std::future_status::timeout);
+  servers.metad().start();
+  CHECK(client.get()->lookup("").kind == entry_kind::folder);
 }
 
 TEST_CASE("rights are renewed at half their life while they are held, and only then") {

@@ -195,6 +195,16 @@ TEST_CASE("permissions are kept as in POSIX") {
   const auto root = m.as({0, 0});
   root->set_owner("mine/f", 2000, 2000);
   other->set_mode("mine/f", 0600);
+  // As POSIX has it: nobody but user 0 gives away, and a group only to one's own.
+  CHECK(failure_code([&] { other->set_owner("mine/f", me.uid, keep_id); }) == EPERM);
+  CHECK(failure_code([&] { other->set_owner("mine/f", keep_id, 2001); }) == EPERM);
+  other->set_owner("mine/f", 2000, 2000);
+  other->set_owner("mine/f", keep_id, keep_id);
+  root->set_owner("mine/f", keep_id, 2001);
+  CHECK(m->lookup("mine/f").group == 2001);
+  CHECK(m->lookup("mine/f").owner == 2000);
+  other->set_owner("mine/f", keep_id, 2000);
+  CHECK(m->lookup("mine/f").group == 2000);
   CHECK(m->lookup("mine/f").mode == 0600);
 }
 

@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -88,7 +89,10 @@ TEST_CASE("up again says that the servers are up, and starts only what is missin
   o = sh.run("ping " + sh.served.url());
   CHECK(o.status == 1);
   CHECK(contains(o.out, "down"));
-  CHECK(sh.run("df " + sh.served.url()).status == 1);
+  o = sh.run("df " + sh.served.url());
+  CHECK(o.status == 1);
+  CHECK(contains(o.out, "Connection refused"));
+  CHECK_FALSE(contains(o.out, "No route to host"));
   o = sh.served.up();
   INFO(o.err);
   CHECK(o.status == 0);
@@ -96,6 +100,62 @@ TEST_CASE("up again says that the servers are up, and starts only what is missin
   CHECK(sh.served.pid("metad") == metad);
   CHECK(sh.served.pid("iod-1") != killed);
   CHECK(sh.run("ping " + sh.served.url()).status == 0);
+}
+
+TEST_CASE("a server that is about to end when up finds it running is started again") {
+  cluster_shell sh(2);
+  // Stopped, it is there and does not answer, as one that was just killed and has not ended yet.
+  const std::string victim = GENERATE("metad", "iod-1");
+  const pid_t killed = sh.served.pid(victim);
+  REQUIRE(sh.served.send(victim, SIGSTOP));
+  auto up = std::async(std::launch::async, [&] { return sh.served.up(); });
+  CHECK(up.wait_for(std::chrono::milliseconds(500)) == std::future_status::timeout);
+  REQUIRE(sh.served.send(victim, SIGKILL));
+  const outcome o = up.get();
+  INFO(o.err << sh.served.logs());
+  CHECK(o.status == 0);
+  CHECK(o.out == "1 servers started\n" + sh.served.url() + "\n");
+  CHECK(sh.served.pid(victim) != killed);
+  CHECK(sh.run("ping " + sh.served.url()).status == 0);
+}
+
+TEST_CASE("up writes cluster.json only where it has changed, and once more where it is damaged") {
+  shell sh;
+  servers s(sh.folder / "cluster", 2);
+  const fs::path file = s.dir() / "cluster.json";
+  const std::string settings = contents(file);
+  const auto inode = [&] {
+    struct ::stat st {};
+    REQUIRE(::stat(file.c_str(), &st) == 0);
+    return st.st_ino;
+  };
+  const auto before = inode();
+  REQUIRE(s.down().status == 0);
+  REQUIRE(s.up().status == 0);
+  CHECK(inode() == before);
+  REQUIRE(s.down().status == 0);
+
+  // As a loss of power left it where it had not been synced.
+  for (const std::string& damaged : {std::string(), std::string(settings.size(), '\0'),
+                                     settings.substr(0, settings.size() / 2), std::string("{}")}) {
+    write(file, damaged);
+    const outcome refused = s.up();
+    CHECK(refused.status == 1);
+    CHECK(contains(refused.err, file.string()));
+    CHECK(contains(refused.err, "--nodes 2"));
+    CHECK(contents(file) == damaged);
+  }
+  const std::string port = s.url().substr(s.url().rfind(':') + 1);
+  const outcome again =
+      sh.run("up --dir cluster --nodes 2 --port " + port.substr(0, port.find('/')));
+  INFO(again.err);
+  CHECK(again.status == 0);
+  CHECK(servers::last_line(again.out) == s.url());
+  CHECK(contents(file) == settings);
+  write(file, "");
+  CHECK(contains(s.down().out, "iod-1"));
+  CHECK(s.pid("iod-1") == 0);
+  write(file, settings);
 }
 
 TEST_CASE("names are served while an I/O server is down; its data come when it is back") {

@@ -1,12 +1,18 @@
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "oocarray/file.hpp"
+#include "soon.hpp"
 #include "storage/npy.hpp"
 #include "storage/store_core.hpp"
 #include "tools/shell.hpp"
@@ -92,10 +98,11 @@ TEST_CASE("all three header versions and every element type are read") {
 
 TEST_CASE("arrays without elements and without dimensions") {
   shell sh;
+  // What no array can be is not imported either.
   write(sh.folder / "e.npy", npy("f4", {0, 5}, ""));
-  sh.ok("import e.npy e");
-  sh.ok("export e e2.npy");
-  CHECK(contents(sh.folder / "e2.npy") == contents(sh.folder / "e.npy"));
+  sh.refused("import e.npy e", "0x5");
+  write(sh.folder / "e.npy", npy("f4", {1, 1, 1, 1, 1, 1, 1, 1, 2}, numbered(8)));
+  sh.refused("import e.npy e", "9 dimensions");
   write(sh.folder / "s.npy",
         npy_with_header("{'descr': '<f8', 'fortran_order': False, 'shape': (), }", 1, numbered(8)));
   sh.ok("import s.npy s");
@@ -222,6 +229,130 @@ TEST_CASE("attributes are set, shown and removed") {
   sh.refused("attr show d", "show");
 }
 
+TEST_CASE("chmod and chown change who may do what, and errors name them") {
+  shell sh;
+  write(sh.folder / "a", numbered(100));
+  sh.ok("mkdir d");
+  sh.ok("import a d/a --type u1 --shape 100");
+  sh.ok("chmod 640 d/a");
+  CHECK(sh.ok("stat d/a").find("-rw-r-----") != std::string::npos);
+  sh.ok("chmod -r 0 d");
+  CHECK(sh.run("stat --json d").out.find("\"mode\": 0") != std::string::npos);
+  sh.ok("chmod 700 d");
+  CHECK(sh.ok("stat d/a").find("----------") != std::string::npos);
+  sh.ok("chmod -r 755 d");
+  CHECK(sh.ok("stat d/a").find("-rwxr-xr-x") != std::string::npos);
+  const std::string me = std::to_string(::geteuid()), my_group = std::to_string(::getegid());
+  sh.ok("chown " + me + ":" + my_group + " d/a");
+  sh.ok("chown :" + my_group + " d/a");
+  if (::geteuid() == 0) {
+    sh.ok("chown -r 4711 d");
+    CHECK(sh.ok("stat d/a").find("owner 4711, group " + my_group) != std::string::npos);
+    sh.ok("chown -r 4711:4712 d");
+    CHECK(sh.ok("stat d").find("owner 4711, group 4712") != std::string::npos);
+  }
+  sh.refused("chmod u+w d", "octal");
+  sh.refused("chmod 1000 d", "octal");
+  sh.refused("chmod 644 nothing", "'nothing'");
+  sh.refused("chown somebody d", "numbers");
+  sh.refused("chown : d", "numbers");
+  sh.refused("chown 5", "PATH");
+}
+
+TEST_CASE("standard input and output, FIFOs, and names that a terminal would obey") {
+  shell sh;
+  const std::string file = npy("f8", {30, 50}, numbered(30 * 50 * 8));
+  write(sh.folder / "a.npy", file);
+  // Through pipes, which end where the data do.
+  sh.ok("import --format npy - a < a.npy");
+  CHECK(sh.ok("export --format npy a - | cat") == file);
+  sh.ok("export --format raw a - | " OOC_COMMAND " --store " + sh.url() +
+        " import --type f8 --shape 30x50 - b");
+  sh.ok("export b b.npy");
+  CHECK(contents(sh.folder / "b.npy") == file);
+  CHECK_FALSE(fs::exists(sh.folder / "-"));
+  sh.refused("import --type f8 --shape 30x51 - c < b.npy", "shape");
+  sh.refused("import --type f8 --shape 30x49 - c < b.npy", "more data");
+  sh.refused("import --format npy - c < /dev/null", "ended");
+  // A FIFO is written to, and stays one.
+  REQUIRE(::mkfifo((sh.folder / "fifo").c_str(), 0600) == 0);
+  sh.run("export -f --format npy a fifo & cat " + (sh.folder / "fifo").string() + " > " +
+         (sh.folder / "c.npy").string() + "; wait");
+  CHECK(contents(sh.folder / "c.npy") == file);
+  CHECK(fs::is_fifo(sh.folder / "fifo"));
+
+  sh.ok("mkdir \"$(printf 'red\\033[31m\\302\\233')\"");
+  CHECK(sh.ok("ls").find("red\\x1b[31m\\xc2\\x9b/") != std::string::npos);
+  CHECK(sh.run("stat \"$(printf 'no\\033')\"").err.find('\033') == std::string::npos);
+}
+
+TEST_CASE("ls takes a URL, help a command, and ~ is no folder") {
+  shell sh;
+  sh.ok("mkdir d");
+  CHECK(sh.run("ls " + sh.url(), "OOC_STORE=").out == "d/\n");
+  CHECK(sh.ok("help") == sh.ok("--help"));
+  CHECK(sh.ok("help ls") == sh.ok("ls --help"));
+  sh.refused("ls local:~/store", "$HOME");
+  sh.refused("--store local:/tmp/x,~/store init", "$HOME");
+  CHECK_FALSE(fs::exists(sh.folder / "~"));
+}
+
+TEST_CASE("a disk that several nodes share counts once") {
+  shell sh;
+  const auto j = nlohmann::json::parse(sh.ok("df --json"));
+  CHECK(j.at("disk_bytes") == j.at("nodes")[0].at("disk_bytes"));
+}
+
+TEST_CASE("a signal ends import, cp and export, and what was half made goes with it") {
+  shell sh;
+  {
+    std::ofstream(sh.folder / "big") << "x";
+    fs::resize_file(sh.folder / "big", std::uint64_t{20} << 30);
+  }
+  const auto interrupted = [&](std::vector<std::string> words, int signal, const auto& begun) {
+    words.insert(words.begin(), {OOC_COMMAND, "--store", sh.url()});
+    std::vector<char*> argv;
+    for (std::string& w : words) argv.push_back(w.data());
+    argv.push_back(nullptr);
+    const std::string err = sh.folder / "stderr";
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      const int fd = ::open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+      if (fd < 0 || ::dup2(fd, 2) < 0 || ::chdir(sh.folder.path().c_str()) != 0) ::_exit(126);
+      ::execv(argv[0], argv.data());
+      ::_exit(127);
+    }
+    CHECK(soon([&] { return begun(); }, std::chrono::seconds(60)));
+    ::kill(pid, signal);
+    int status = 0;
+    ::waitpid(pid, &status, 0);
+    INFO(words[3] << ": " << contents(err));
+    CHECK(WIFSIGNALED(status));
+    CHECK(WTERMSIG(status) == signal);
+    CHECK(contents(err).find("has been removed") != std::string::npos);
+  };
+  const auto made = [&] { return !sh.store().core()->metadata().unfinished().empty(); };
+  const auto nothing_left = [&] {
+    auto store = sh.store();
+    CHECK(store.core()->metadata().unfinished().empty());
+    CHECK(store.core()->metadata().dead().empty());
+  };
+  interrupted({"import", "-q", "big", "big", "--sparse", "--type", "u1", "--shape", "21474836480"}, SIGINT,
+              made);
+  nothing_left();
+  ooc::file::create(sh.store(), "sparse", {.size = std::uint64_t{20} << 30, .sparse = true});
+  interrupted({"cp", "-q", "sparse", "other"}, SIGTERM, made);
+  nothing_left();
+  interrupted({"export", "-q", "sparse", "out"}, SIGINT, [&] {
+    for (const auto& e : fs::directory_iterator(sh.folder.path()))
+      if (e.path().filename().string().find(".part") != std::string::npos) return true;
+    return false;
+  });
+  for (const auto& e : fs::directory_iterator(sh.folder.path()))
+    CHECK(e.path().filename().string().find(".part") == std::string::npos);
+  CHECK_FALSE(fs::exists(sh.folder / "out"));
+}
+
 TEST_CASE("bad command lines are one line and status 1") {
   shell sh;
   sh.refused("", "no command");
@@ -232,7 +363,9 @@ TEST_CASE("bad command lines are one line and status 1") {
   sh.refused("stat", "PATH");
   sh.refused("ls", "no store", "OOC_STORE=");
   sh.refused("ls --store local:/nowhere/at/all", "/nowhere/at/all");
-  sh.refused("ls --store ooc://127.0.0.1:1", "start the server");
+  sh.refused("ls --store ooc://127.0.0.1:1/?deadline=1s", "start the server");
+  sh.refused("ls --store ooc://127.0.0.1:1/?patience=1s", "?deadline=10s");
+  sh.refused("ls --store ooc://127.0.0.1:1/?deadline=1y", "'1y'");
   sh.refused("--store local:relative/missing ls", "relative/missing");
   sh.refused("export x y --buffer 1Q", "1Q");
   sh.refused("import nothing x --type u1 --shape 1", "nothing");

@@ -5,6 +5,7 @@
 #include <string>
 #include <thread>
 
+#include "soon.hpp"
 #include "tools/shell.hpp"
 
 using namespace ooc::testing;
@@ -99,13 +100,71 @@ TEST_CASE("the metadata server killed while arrays are open: the run goes on to 
   sh.ok("verify --store " + s.url());
 }
 
+TEST_CASE("a run that --stage compute goes on with gives the right result, as often as it is asked to") {
+  run_on_servers sh;
+  const std::string run = std::string(JACOBI " --size 301 --memory 6M --store ") + sh.url();
+  const auto ends_right = [&](const std::string& more) {
+    const outcome o = run_command(run + more, (sh.folder / "run").string());
+    INFO(more << o.out << o.err);
+    CHECK(o.status == 0);
+  };
+  ends_right(" --iterations 3 --keep");
+  ends_right(" --iterations 4 --stage compute --keep");
+  ends_right(" --iterations 2 --stage compute --keep");
+  ends_right(" --iterations 2 --stage create");
+  ends_right(" --iterations 3 --stage compute");
+}
+
+// Times are those of whole programs, from the loss on: deadline plus 5 s, and what a busy machine takes.
+TEST_CASE("a program whose I/O server does not come back says that it waits, and ends in time") {
+  run_on_servers sh;
+  servers s(sh.folder / "cluster", 2);
+  const int how = GENERATE(SIGKILL, SIGSTOP);
+  CAPTURE(how);
+  jacobi_run run(s.url() + "?deadline=4s", 100'000, sh.folder / "run");
+  // Its first phase is over: both plates are made.
+  REQUIRE(soon([&] { return !contents(sh.folder / "run.stdout").empty(); }, 60s));
+  REQUIRE(s.send("iod-1", how));
+  const auto lost = std::chrono::steady_clock::now();
+  const outcome o = run.wait();
+  INFO(o.out << o.err);
+  CHECK(std::chrono::steady_clock::now() - lost < 14s);
+  CHECK((o.status == 74 || o.status == 1));
+  CHECK(o.err.find("waiting for node 1") != std::string::npos);
+  CHECK(o.err.find("until") != std::string::npos);
+  CHECK(o.err.find("4 s") != std::string::npos);
+}
+
+TEST_CASE("a copy to a store that loses a server ends in time, with one line on what it waited for") {
+  run_on_servers sh;
+  servers s(sh.folder / "cluster", 2);
+  const std::string victim = GENERATE("iod-0", "metad");
+  CAPTURE(victim);
+  write(sh.folder / "a", std::string(3'000'000, 'a'));
+  sh.ok("import --type u1 --shape 3000000 a a");
+  REQUIRE(s.send(victim, SIGSTOP));
+  const auto start = std::chrono::steady_clock::now();
+  const outcome o = sh.run("cp -q --to " + s.url() + "?deadline=4s a b");
+  INFO(o.err);
+  CHECK(std::chrono::steady_clock::now() - start < 14s);
+  CHECK(o.status == 1);
+  CHECK(o.err.find(victim == "metad" ? "waiting for metadata server" : "waiting for node 0") !=
+        std::string::npos);
+  // As the environment says, where the URL says nothing.
+  CHECK(sh.run("ls --store " + s.url(), "OOC_DEADLINE=soon").err.find("OOC_DEADLINE") !=
+        std::string::npos);
+  if (victim == "metad")
+    CHECK(sh.run("ls --store " + s.url(), "OOC_DEADLINE=300ms").err.find("within 0.3 s") !=
+          std::string::npos);
+}
+
 TEST_CASE(
     "an I/O server silent beyond the deadline ends the program, which names it; a second run "
     "works") {
   run_on_servers sh;
   servers s(sh.folder / "cluster", 2);
   {
-    jacobi_run run(s.url(), 100'000, sh.folder / "run");
+    jacobi_run run(s.url() + "?deadline=5s", 100'000, sh.folder / "run");
     std::this_thread::sleep_for(1500ms);
     REQUIRE_FALSE(run.ended());
     REQUIRE(s.send("iod-1", SIGSTOP));

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <deque>
 #include <fstream>
+#include <sstream>
 #include <thread>
 
 #include "oocarray/error.hpp"
@@ -23,21 +24,26 @@ using storage::file_descriptor;
 namespace {
 
 /// When a process was started, in ticks since the machine was; 0: there is none, or it has ended
-/// and waits for its parent.
+/// and waits for its parent.  A process whose first thread has ended lives on while others do: until
+/// then its locks and sockets are its own.
 std::uint64_t start_time(pid_t pid) {
   std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
   std::string text;
   std::getline(in, text);
   const auto name_end = text.rfind(')');  // a program's name may hold anything
-  if (name_end == text.npos || name_end + 2 >= text.size()) return 0;
-  if (text[name_end + 2] == 'Z' || text[name_end + 2] == 'X') return 0;
-  std::size_t at = name_end + 1;
-  for (int field = 3; field <= 22; ++field) {
-    at = text.find(' ', at);
-    if (at == text.npos) return 0;
-    ++at;
+  if (name_end == text.npos) return 0;
+  std::istringstream fields(text.substr(name_end + 1));
+  char state = 0;
+  fields >> state;
+  std::uint64_t threads = 0, started = 0;
+  for (int field = 4; field <= 22; ++field) {
+    std::int64_t value = 0;
+    fields >> value;
+    if (field == 20) threads = static_cast<std::uint64_t>(value);
+    if (field == 22) started = static_cast<std::uint64_t>(value);
   }
-  return std::strtoull(text.c_str() + at, nullptr, 10);
+  if (!fields || state == 'X' || (state == 'Z' && threads <= 1)) return 0;
+  return started;
 }
 
 /// In the child: becomes a session of its own and runs the program.  Only async-signal-safe calls.
@@ -138,10 +144,9 @@ std::string background_server::log_end() const {
   return text.empty() ? "its log is empty" : "the end of its log: " + text;
 }
 
-void background_server::check_alive() const {
-  if (!running())
-    throw io_error({EIO, std::generic_category()},
-                   name_ + " has ended; " + log_end() + " (" + log().string() + ")");
+void background_server::fail_ended() const {
+  throw io_error({EIO, std::generic_category()},
+                 name_ + " has ended; " + log_end() + " (" + log().string() + ")");
 }
 
 bool background_server::ask_to_stop() const {

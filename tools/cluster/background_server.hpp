@@ -31,8 +31,8 @@ class background_server {
   /// Starts `program` with `arguments` in a session of its own, with its output in the log. Returns
   /// when it runs, which does not mean that it serves yet.
   void start(const std::filesystem::path& program, const std::vector<std::string>& arguments);
-  /// Throws with the last lines of the log if the server that start() started has ended.
-  void check_alive() const;
+  /// Throws that the server has ended, with the last lines of its log.
+  [[noreturn]] void fail_ended() const;
   /// Asks it to stop (SIGTERM).  False where it does not run.
   bool ask_to_stop() const;
   /// Waits until it has ended and forgets it; throws io_error (ETIMEDOUT) where it has not at

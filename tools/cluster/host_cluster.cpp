@@ -14,6 +14,9 @@ using std::chrono::steady_clock;
 
 namespace {
 
+constexpr std::string_view already = "is running already";  // what `ooc start` says
+constexpr auto look_pause = 1s;
+
 const char* program_of(const host_server& s) {
   return s.name == "metad" ? "ooc-metad" : "ooc-iod";
 }
@@ -56,7 +59,7 @@ std::string host_cluster::start(const host_server& s) const {
     return options_.how.run(s.host, words);
   }
   background_server b(options_.dir, s.name);
-  if (b.running()) return s.name + " is running already";
+  if (b.running()) return s.name + " " + std::string(already);
   words.push_back(program_of(s));
   const auto more = arguments(s);
   words.insert(words.end(), more.begin(), more.end());
@@ -70,7 +73,12 @@ std::string host_cluster::start(const host_server& s) const {
 std::vector<std::string> host_cluster::up(std::chrono::seconds patience) {
   const auto deadline = steady_clock::now() + patience;
   std::vector<std::string> lines;
-  for (const host_server& s : servers_) lines.push_back(s.host + ": " + start(s));
+  std::vector<const host_server*> found;  // running when they were to be started
+  for (const host_server& s : servers_) {
+    lines.push_back(s.host + ": " + start(s));
+    if (lines.back().ends_with(already)) found.push_back(&s);
+  }
+  auto look_again = steady_clock::now() + look_pause;
   asker who = asker::with_key(options_.key);
   for (;;) {
     std::string missing;
@@ -82,6 +90,10 @@ std::vector<std::string> host_cluster::up(std::chrono::seconds patience) {
                      "the servers have not come up: " + missing +
                          "; the logs are in the `log` folders beside their own");
     std::this_thread::sleep_for(100ms);
+    if (steady_clock::now() < look_again) continue;
+    // Who was killed a moment ago still ran.
+    std::erase_if(found, [&](const host_server* s) { return !start(*s).ends_with(already); });
+    look_again = steady_clock::now() + look_pause;
   }
 }
 

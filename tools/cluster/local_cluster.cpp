@@ -14,6 +14,7 @@
 #include "cluster/find_program.hpp"
 #include "cluster/server_queries.hpp"
 #include "oocarray/error.hpp"
+#include "storage/durable_file.hpp"
 #include "storage/wire/address.hpp"
 
 namespace ooc::cluster {
@@ -77,6 +78,19 @@ std::uint16_t free_ports(const cluster_settings& s) {
                  "no " + std::to_string(s.nodes + 1) + " neighbouring ports are free");
 }
 
+cluster_settings read_settings(std::istream& in) {
+  const auto j = nlohmann::json::parse(in);
+  cluster_settings s;
+  s.nodes = j.at("nodes");
+  s.port = j.at("port");
+  s.addresses = j.at("addresses");
+  s.key = j.at("key");
+  s.direct_io = j.value("direct_io", false);
+  s.iod_memory = j.value("iod_memory", 0u);
+  if (s.nodes == 0 || s.addresses.empty()) throw std::runtime_error("no nodes or no addresses");
+  return s;
+}
+
 void add_common(const cluster_settings& s, unsigned port, std::vector<std::string>& words) {
   for (const std::string& a : s.addresses) {
     words.push_back("--listen");
@@ -123,19 +137,9 @@ local_cluster::local_cluster(const fs::path& dir) : dir_(fs::absolute(dir)) {
   std::ifstream in(dir_ / settings_file);
   if (!in) return;
   try {
-    const auto j = nlohmann::json::parse(in);
-    cluster_settings s;
-    s.nodes = j.at("nodes");
-    s.port = j.at("port");
-    s.addresses = j.at("addresses");
-    s.key = j.at("key");
-    s.direct_io = j.value("direct_io", false);
-    s.iod_memory = j.value("iod_memory", 0u);
-    if (s.nodes == 0 || s.addresses.empty()) throw std::runtime_error("no nodes or no addresses");
-    recorded_ = std::move(s);
+    recorded_ = read_settings(in);
   } catch (const std::exception& e) {
-    throw usage_error(errc::corrupt,
-                      "'" + (dir_ / settings_file).string() + "' cannot be read: " + e.what());
+    damage_ = e.what();
   }
 }
 
@@ -144,22 +148,41 @@ bool local_cluster::is_there(const fs::path& dir) {
   return fs::exists(dir / settings_file, ec);
 }
 
+void local_cluster::require_readable() const {
+  if (damage_.empty()) return;
+  const unsigned nodes = nodes_there();
+  throw usage_error(
+      errc::corrupt,
+      "'" + (dir_ / settings_file).string() + "' is damaged (" + damage_ +
+          "); the store itself is not.  Say once more how it was started, with the same port, key and "
+          "other options as then: ooc up --dir " +
+          dir_.string() + " --nodes " + (nodes == 0 ? "N" : std::to_string(nodes)) + " ...");
+}
+
+unsigned local_cluster::nodes_there() const {
+  unsigned nodes = 0;
+  std::error_code ec;
+  while (fs::exists(dir_ / ("iod-" + std::to_string(nodes)), ec)) ++nodes;
+  return nodes;
+}
+
+/// Written only where it has changed, and durably: servers that have started know the store's data
+/// as safe, so what starts them again must be as safe.
 void local_cluster::record(const cluster_settings& s) {
+  if (recorded_ == s) return;
   const fs::path file = dir_ / settings_file, part = dir_ / "run" / "cluster.json.new";
-  std::ofstream out(part);
-  out << nlohmann::json{{"nodes", s.nodes},
-                        {"port", s.port},
-                        {"addresses", s.addresses},
-                        {"key", s.key},
-                        {"direct_io", s.direct_io},
-                        {"iod_memory", s.iod_memory}}
-             .dump(2)
-      << "\n";
-  out.close();
-  if (!out)
-    throw io_error({EIO, std::generic_category()}, "'" + part.string() + "' cannot be written");
+  storage::write_durably(part, nlohmann::json{{"nodes", s.nodes},
+                                              {"port", s.port},
+                                              {"addresses", s.addresses},
+                                              {"key", s.key},
+                                              {"direct_io", s.direct_io},
+                                              {"iod_memory", s.iod_memory}}
+                                       .dump(2) +
+                                   "\n");
   fs::rename(part, file);
+  storage::sync_folder(dir_);
   recorded_ = s;
+  damage_.clear();
 }
 
 std::vector<background_server> local_cluster::servers(unsigned nodes) const {
@@ -187,16 +210,21 @@ local_cluster::started local_cluster::up(const cluster_settings& wanted,
   record(s);
 
   std::vector<background_server> mine;
-  try {
+  const auto start_missing = [&] {
     for (unsigned i = 0; i <= s.nodes; ++i) {
       background_server& b = all[i];
       if (b.running()) continue;
+      if (std::any_of(mine.begin(), mine.end(),
+                      [&](const background_server& m) { return m.name() == b.name(); }))
+        b.fail_ended();
       require_free(s, b.name(), static_cast<std::uint16_t>(s.port + i));
       b.start(i == 0 ? metad : iod,
               i == 0 ? metad_arguments(s, b.folder()) : iod_arguments(s, i - 1, b.folder()));
       mine.push_back(b);
     }
-    wait_until_serving(s, all, steady_clock::now() + patience);
+  };
+  try {
+    wait_until_serving(s, start_missing, steady_clock::now() + patience);
   } catch (...) {
     for (const background_server& b : mine) (void)b.ask_to_stop();
     for (const background_server& b : mine) b.wait_stopped(steady_clock::now() + 10s);
@@ -206,13 +234,14 @@ local_cluster::started local_cluster::up(const cluster_settings& wanted,
 }
 
 void local_cluster::wait_until_serving(const cluster_settings& s,
-                                       const std::vector<background_server>& all,
+                                       const std::function<void()>& start_missing,
                                        steady_clock::time_point deadline) const {
   asker who = asker::with_key(s.key);
   who.patience = 1s;
   const std::string metadata = at_port(s.addresses.front(), s.port);
   for (auto pause = 5ms;; pause = std::min<std::chrono::milliseconds>(pause * 2, 100ms)) {
-    for (const background_server& b : all) b.check_alive();
+    // Also one that has ended since the last look: who was killed a moment ago still runs at first.
+    start_missing();
     std::string missing;
     for (const pulse& p : ping_all(metadata, who))
       if (!p.up && missing.empty()) missing = p.name + " " + p.address + ": " + p.why;
@@ -226,10 +255,10 @@ void local_cluster::wait_until_serving(const cluster_settings& s,
 }
 
 std::vector<std::string> local_cluster::down(std::chrono::seconds patience) {
-  if (!recorded_)
+  if (!recorded_ && damage_.empty())
     throw usage_error(errc::not_a_store,
                       "'" + dir_.string() + "' holds no servers; it is the --dir of `ooc up`");
-  const std::vector<background_server> all = servers(recorded_->nodes);
+  const std::vector<background_server> all = servers(recorded_ ? recorded_->nodes : nodes_there());
   std::vector<std::string> lines;
   std::vector<const background_server*> asked;
   for (const background_server& b : all) {

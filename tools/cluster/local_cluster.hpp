@@ -1,7 +1,8 @@
 // A served store on this machine: one metadata server and its I/O servers, in the background.
 //
 // Everything lies in one folder: `metad` and `iod-0` ... hold the store, `log` the logs, `run` the
-// process ids, and `cluster.json` how it was started, so that it starts the same way again.  The
+// process ids, and `cluster.json` how it was started, so that it starts the same way again; it is
+// durable before a server starts, and where it is damaged all the same, up() writes it anew.  The
 // metadata server has the port P, I/O server i P + 1 + i, at each address: a server that is started
 // again is found where it was.
 //
@@ -11,6 +12,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,6 +31,8 @@ struct cluster_settings {
   std::string key;                                  ///< file; empty: none
   bool direct_io = false;  ///< the I/O servers bypass the page cache
   std::uint32_t iod_memory = 0;  ///< MiB for transfers in each I/O server; 0: its default
+
+  bool operator==(const cluster_settings&) const = default;
 };
 
 class local_cluster {
@@ -39,14 +43,17 @@ class local_cluster {
   /// Whether servers were ever started in `dir`.
   static bool is_there(const std::filesystem::path& dir);
 
-  /// How it was started before.
+  /// How it was started before; nothing where that was never recorded, or cannot be read.
   const std::optional<cluster_settings>& recorded() const noexcept { return recorded_; }
+
+  /// Throws usage_error (errc::corrupt) with the remedy where cluster.json is there and damaged.
+  void require_readable() const;
 
   struct started {
     unsigned servers = 0;  ///< that did not run before
     std::string url;       ///< of the store
   };
-  /// Starts what does not run and waits until all servers have found each other and answer, at most
+  /// Starts what does not run, or ends meanwhile, and waits until all servers have found each other and answer, at most
   /// `patience`.  If it fails, the servers that this call has started are stopped.
   started up(const cluster_settings& s, std::chrono::seconds patience);
 
@@ -57,12 +64,14 @@ class local_cluster {
  private:
   std::vector<background_server> servers(unsigned nodes) const;
   void record(const cluster_settings& s);
-  void wait_until_serving(const cluster_settings& s, const std::vector<background_server>& all,
+  void wait_until_serving(const cluster_settings& s, const std::function<void()>& start_missing,
                           std::chrono::steady_clock::time_point deadline) const;
+  unsigned nodes_there() const;
 
   std::filesystem::path dir_;
   storage::file_descriptor lock_;
   std::optional<cluster_settings> recorded_;
+  std::string damage_;  // why cluster.json cannot be read; empty: it can, or is not there
 };
 
 /// Arguments of the metadata server, and of I/O server `node`, in `folder`.

@@ -173,16 +173,18 @@ std::vector<pulse> ping_all(const std::string& metadata, const asker& who) {
 
 wire::node_statistics ask_statistics(std::uint32_t index, const storage::node_info& node,
                                      const std::string& store_uuid, const asker& who) {
-  std::string why = "it has never registered with the metadata server";
+  failure why{{EHOSTUNREACH, std::generic_category()},
+              "it has never registered with the metadata server"};
   for (const std::string& address : node.addresses) {
     try {
       server_connection c = connected_to_node(address, index, store_uuid, who);
       return statistics_of(c, who);
     } catch (const error& e) {
-      why = address + ": " + e.what();
+      why = {e.code(), address + ": " + e.what()};
     }
   }
-  throw io_error({EHOSTUNREACH, std::generic_category()}, why);
+  throw_if(why);
+  return {};
 }
 
 }  // namespace ooc::cluster

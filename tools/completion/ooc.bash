@@ -9,7 +9,7 @@ _ooc() {
     cword=$COMP_CWORD
   }
 
-  local commands="init ls stat mkdir mv rm cp import export attr info verify up down ping df top start stop keygen upgrade"
+  local commands="init ls stat mkdir mv rm cp import export attr chmod chown info verify up down ping df top start stop keygen upgrade"
   local command="" i store=()
   for ((i = 1; i < cword; i++)); do
     case ${words[i]} in
@@ -39,7 +39,7 @@ _ooc() {
     case $command in
       ls) options+=" --long --recursive --json" ;;
       stat|info) options+=" --json" ;;
-      rm) options+=" --recursive" ;;
+      rm|chmod|chown) options+=" --recursive" ;;
       cp) options+=" --from --to --recursive --skip-existing --sf --nn --sn --buffer --quiet" ;;
       mkdir) options+=" --parents" ;;
       import) options+=" --format --type --shape --transpose --tile --sf --nn --sn --sparse --buffer --quiet" ;;

@@ -40,7 +40,7 @@ enum class memory_layout : std::uint8_t { right, tiled };
 
 /// What a typed array asks of the core.
 struct array_request {
-  enum class how : std::uint8_t { create, open, open_read_only };
+  enum class how : std::uint8_t { create, create_or_open, open, open_read_only };
 
   how action = how::open;
   memory_layout layout = memory_layout::right;
@@ -143,6 +143,8 @@ class array_core {
   void make(runtime& rt, const array_request& r);
   void open_existing(runtime& rt, const array_request& r);
   void come_together(runtime& rt, const array_request& r);
+  void begin(runtime& rt, const array_request& r);
+  bool is_there() const;
   void check_placement(const array_request& r) const;
   segment_part limit_to_part(const array_geometry& g, const striping& s);
   void check_unpinned(const char* operation) const;

@@ -17,15 +17,12 @@ using clock = std::chrono::steady_clock;
 
 namespace {
 
-constexpr auto first_patience = 3s;  // with a server that has never been there
-constexpr auto quick = 2s;           // for calls that nobody should wait for long
+constexpr auto quick = 2s;  // for calls that nobody should wait for long
+// With a server that is gone: how long, and how often, it is asked all the same.
+constexpr std::chrono::milliseconds probe_time = 500ms, probe_pause = 1s;
 
 bool changes(pb::Operation op) {
   return op >= pb::OP_CREATE;
-}
-
-std::string spoken(std::chrono::milliseconds t) {
-  return t % 1s == 0ms ? std::to_string(t / 1s) + " s" : std::to_string(t.count()) + " ms";
 }
 
 }  // namespace
@@ -48,11 +45,11 @@ struct metadata_link::question {
 metadata_link::metadata_link(remote_metadata_options options)
     : options_(std::move(options)),
       connection_(options_.address),
+      outage_(options_.deadline),
       store_uuid_(options_.store_uuid) {}
 
 void metadata_link::connect() {
-  question q{wire::frame_kind::ping, "connecting",
-             std::min<std::chrono::milliseconds>(options_.deadline, first_patience)};
+  question q{wire::frame_kind::ping, "connecting", options_.deadline};
   exchange(q);
 }
 
@@ -71,40 +68,73 @@ std::string metadata_link::ask(wire::frame_kind kind, const std::string& doing,
   return exchange(q);
 }
 
+/// The server has answered, if only with a refusal.
+void metadata_link::heard() {
+  if (outage_.heard(clock::now(), false)) notice(name() + " answers again");
+}
+
 std::string metadata_link::exchange(question& q) {
-  const auto deadline = clock::now() + q.within;
+  auto deadline = clock::now() + q.within;
   const auto start = name() + ": " + q.doing + ": ";
   std::unique_lock lock(mutex_, deadline);
   if (!lock)
     throw io_error({ETIMEDOUT, std::generic_category()},
                    start + "other calls of this program have kept it waiting for " +
-                       spoken(q.within) + "; see whether the server answers (`ooc ping`)");
+                       seconds_text(q.within) + "; see whether the server answers (`ooc ping`)");
+  // Who comes within an outage waits for its end only.
+  const bool gone = outage_.judge(clock::now());
+  if (gone && clock::now() - last_try_ < probe_pause)
+    throw io_error({ETIMEDOUT, std::generic_category()},
+                   start + "fails at once: nothing has come from there for " +
+                       seconds_text(outage_.lasts(clock::now())) +
+                       ", longer than the deadline of " + seconds_text(outage_.deadline()) +
+                       "; start the server, or check its address and the network");
+  deadline = std::min(deadline, gone ? clock::now() + probe_time : outage_.end());
   const bool changing = q.call != nullptr && changes(q.call->op());
   if (changing) q.call->set_sequence(++sequence_);
   bool sent = false;
+  const std::shared_ptr<void> told(nullptr, [this](void*) {
+    connection_.tell_at(clock::time_point::max(), {});
+  });
   for (std::chrono::milliseconds pause = 20ms;; pause = std::min(2 * pause, 1000ms)) {
     // A part of the time for each attempt, so that a connection that has gone dead is noticed.
-    const auto attempt = std::min(deadline, clock::now() + std::max(q.within / 3, 1000ms));
+    const auto began = clock::now();
+    const auto attempt = std::min(deadline, began + std::max(q.within / 3, 1000ms));
     try {
+      if (!gone && q.within > notice_after)
+        connection_.tell_at(std::min(outage_.notice_at(), outage_.begun() ? clock::time_point::max()
+                                                                          : began + notice_after),
+                            [&] {
+                              outage_.missed(began);
+                              outage_.say(name() + " to answer (" + q.doing + ")");
+                            });
       if (!connection_.open()) connect_once(attempt);
       tell_dropped(attempt);
       if (q.call != nullptr) q.call->set_again(sent);
       const std::string body = q.call != nullptr ? q.call->SerializeAsString() : std::string();
       sent = true;
       const auto answer = connection_.ask(q.kind, body, attempt);
+      heard();
       if (answer.header.has(wire::frame_header::failed)) wire::throw_failure(answer.body);
       return std::string(answer.body);
     } catch (const connection_refused& e) {
+      heard();
       throw usage_error(e.code(), start + e.what());
     } catch (const connection_lost& e) {
+      last_try_ = clock::now();
+      outage_.missed(began);
+      deadline = std::min(deadline, gone ? deadline : outage_.end());
       if (clock::now() + pause < deadline) {
+        if (q.within > notice_after && clock::now() + pause >= outage_.notice_at())
+          outage_.say(name() + " to answer (" + q.doing + "; " + e.what() + ")");
         std::this_thread::sleep_for(pause);
         continue;
       }
+      outage_.judge(clock::now() + pause);
       throw io_error(
           {ETIMEDOUT, std::generic_category()},
-          start + "no answer within " + spoken(q.within) + " (" + e.what() +
-              "); start the server, or check its address and the network" +
+          start + "no answer within " + seconds_text(gone ? outage_.deadline() : q.within) + " (" +
+              e.what() + "); start the server, or check its address and the network" +
               (sent && changing
                    ? "; whether the change was made is not known: look before you repeat it"
                    : ""));
@@ -153,12 +183,13 @@ void metadata_link::restore_leases(deadline_point deadline) {
       // The file has been removed: there is nothing left to guard.
     }
     if (!granted)
-      spdlog::error("{}: the lock of file number {} was lost while the server could not be reached",
-                    name(), l.file);
+      notice(name() + ": the lock of file number " + std::to_string(l.file) +
+             " was lost while the server could not be reached");
   }
 }
 
-std::shared_ptr<void> metadata_link::take(file_id file, pb::LeaseKind kind) {
+std::shared_ptr<void> metadata_link::take(file_id file, pb::LeaseKind kind,
+                                          claim_holder* in_the_way) {
   pb::Call c;
   c.set_op(pb::OP_TAKE_LEASE);
   c.set_id(file);
@@ -169,7 +200,11 @@ std::shared_ptr<void> metadata_link::take(file_id file, pb::LeaseKind kind) {
   }
   const std::uint64_t number = c.lease();
   try {
-    if (!call(c).granted()) return nullptr;
+    if (const pb::Answer a = call(c); !a.granted()) {
+      if (in_the_way != nullptr)
+        *in_the_way = {a.holder(), std::chrono::milliseconds(std::max<std::int64_t>(0, a.holder_ms()))};
+      return nullptr;
+    }
   } catch (...) {
     // The server may have granted what it could not tell of.
     const std::lock_guard lock(leases_mutex_);

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "storage/remote/outage.hpp"
 #include "storage/remote/remote_metadata.hpp"
 #include "storage/remote/server_connection.hpp"
 #include "wire/metadata.pb.h"
@@ -22,7 +23,7 @@ class metadata_link : public std::enable_shared_from_this<metadata_link> {
  public:
   explicit metadata_link(remote_metadata_options options);
 
-  /// Connects; gives up after a few seconds if nobody listens there.
+  /// Connects; waits as long as for any call.
   void connect();
   /// A call of the metadata service; numbers it if it changes something.
   wire::pb::Answer call(wire::pb::Call& c);
@@ -31,8 +32,9 @@ class metadata_link : public std::enable_shared_from_this<metadata_link> {
   std::string ask(wire::frame_kind kind, const std::string& doing,
                   std::chrono::milliseconds within);
 
-  /// A lease for as long as the guard lives; empty where another is in the way.
-  std::shared_ptr<void> take(file_id file, wire::pb::LeaseKind kind);
+  /// A lease for as long as the guard lives; empty where another is in the way, which is told.
+  std::shared_ptr<void> take(file_id file, wire::pb::LeaseKind kind,
+                             claim_holder* in_the_way = nullptr);
   /// Ends everything that the server keeps for this client, if it can be reached at once.
   void goodbye() noexcept;
 
@@ -44,6 +46,7 @@ class metadata_link : public std::enable_shared_from_this<metadata_link> {
   struct question;
 
   std::string exchange(question& q);
+  void heard();
   void connect_once(deadline_point deadline);
   wire::pb::Answer ask_now(const wire::pb::Call& c, deadline_point deadline);
   void restore_leases(deadline_point deadline);
@@ -55,6 +58,8 @@ class metadata_link : public std::enable_shared_from_this<metadata_link> {
 
   std::timed_mutex mutex_;  // held through a call; guards what follows
   server_connection connection_;
+  outage outage_;
+  std::chrono::steady_clock::time_point last_try_{};  // that failed
   std::string store_uuid_;
   std::uint32_t connections_ = 0;
   std::uint64_t sequence_ = 0;

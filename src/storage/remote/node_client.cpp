@@ -6,7 +6,6 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <cstdio>
 #include <utility>
 
 namespace ooc::storage {
@@ -45,7 +44,7 @@ failure failure_of(const remote_call& c, std::string_view body) {
 
 }  // namespace
 
-node_client::node_client(remote_node_options o) : options_(std::move(o)), ticks_(context_) {
+node_client::node_client(remote_node_options o) : options_(std::move(o)), ticks_(context_), outage_(options_.deadline) {
   go_to(options_.addresses);
   asio::co_spawn(context_, watch(), asio::detached);
 }
@@ -82,6 +81,15 @@ void node_client::submit(const call_ptr& c, std::vector<piece> pieces) {
   c->alive = clock::now();
   if (std::exchange(asleep_, false)) look_soon();
   calls_.emplace(c->id, c);
+  if (outage_.gone()) {
+    c->answered = true;
+    c->outcome = {std::make_error_code(std::errc::timed_out), late(*c)};
+    ended_.push_back(c);
+    // Not here: who submits need not expect its completion before this returns.
+    asio::post(context_, [self = shared_from_this()] { self->finish_ended(); });
+    return;
+  }
+  outage_.missed(c->alive);
   place(std::move(held), c, std::move(pieces));
 }
 
@@ -110,6 +118,7 @@ void node_client::channel_up(std::size_t channel, std::uint32_t number,
     links_[channel] = {number, std::move(sender), 0, clock::now(),
                        is_unix(channels_[channel]->address())};
     last_trouble_.clear();
+    heard(clock::now());
   }
   fence_lost();
   place_waiting();
@@ -140,7 +149,7 @@ void node_client::channel_down(std::size_t channel, const std::string& why) {
 
 bool node_client::wants_connection() const {
   const std::lock_guard held(mutex_);
-  return !calls_.empty();
+  return !calls_.empty() || outage_.gone();
 }
 
 asio::awaitable<void> node_client::frame_came(std::size_t channel, wire::frame_reader& reader,
@@ -149,6 +158,7 @@ asio::awaitable<void> node_client::frame_came(std::size_t channel, wire::frame_r
   {
     const std::lock_guard held(mutex_);
     links_[channel].alive = clock::now();
+    heard(links_[channel].alive);
     const auto found = calls_.find(h.id);
     if (found != calls_.end() && found->second->connection == links_[channel].number)
       c = found->second;
@@ -179,6 +189,11 @@ asio::awaitable<void> node_client::frame_came(std::size_t channel, wire::frame_r
     damaged(c);
   else
     answered(c, {}, std::string(reader.body()));
+}
+
+/// With the lock held.
+void node_client::heard(clock::time_point now) {
+  if (outage_.heard(now, !calls_.empty())) notice(name_ + " answers again");
 }
 
 void node_client::heard_of_all(const link& l) {
@@ -321,7 +336,10 @@ void node_client::finish_ended() {
     const std::lock_guard held(mutex_);
     ended = std::exchange(ended_, {});
     for (const call_ptr& c : ended) calls_.erase(c->id);
-    if (calls_.empty()) idle_.notify_all();
+    if (calls_.empty()) {
+      outage_.nobody_waits();
+      idle_.notify_all();
+    }
     last = stopping_ && calls_.empty() && !ended.empty();
   }
   for (const call_ptr& c : ended) c->finish(c->outcome, std::move(c->reply));
@@ -380,7 +398,7 @@ void node_client::look_for_server(clock::time_point now) {
   bool needed = false;
   {
     const std::lock_guard held(mutex_);
-    needed = !calls_.empty() && best_link() == nullptr;
+    needed = (!calls_.empty() || outage_.gone()) && best_link() == nullptr;
   }
   if (!needed) {
     next_lookup_ = clock::time_point::max();
@@ -415,6 +433,7 @@ node_client::clock::time_point node_client::next_look() {
   const std::lock_guard held(mutex_);
   const auto now = clock::now();
   if (!calls_.empty() && (best_link() == nullptr || !waiting_.empty())) return now + shortest_tick;
+  if (!stopping_ && outage_.gone()) return now + longest_tick;
   const std::uint64_t seen = std::exchange(seen_, next_id_);
   if (!calls_.empty() || seen != next_id_)
     return now + std::clamp<clock::duration>(options_.deadline / 20, shortest_tick, longest_tick);
@@ -435,9 +454,21 @@ asio::awaitable<void> node_client::watch() {
     const auto now = clock::now();
     for (const auto& channel : channels_) channel->check(now);
     look_for_server(now);
+    say_that_calls_wait(now);
     expire(now);
     place_waiting();
   }
+}
+
+void node_client::say_that_calls_wait(clock::time_point now) {
+  const std::lock_guard held(mutex_);
+  if (now < outage_.notice_at()) return;
+  const remote_call* longest = nullptr;
+  for (const auto& [id, c] : calls_)
+    if (!c->answered && (longest == nullptr || c->alive < longest->alive)) longest = c.get();
+  if (longest == nullptr) return;
+  outage_.say(name_ + " to answer " + describe(*longest) +
+              (last_trouble_.empty() ? "" : " (" + last_trouble_ + ")"));
 }
 
 void node_client::expire(clock::time_point now) {
@@ -456,18 +487,20 @@ void node_client::expire(clock::time_point now) {
       if (progress == clock::time_point::max() || now - progress > shortest_silence) continue;
       for (const auto& [id, c] : calls_)
         if (c->connection == l.number) c->alive = now;
+      heard(now);
     }
+    const bool gone = outage_.judge(now);
     for (const auto& [id, c] : calls_) {
       if (c->answered) continue;
       const auto silent = now - c->alive;
       if (c->connection != 0) {
         for (const link& l : links_)
           if (l.number == c->connection &&
-              ((silent > limit && now - l.alive > limit) || silent > options_.deadline))
+              ((silent > limit && now - l.alive > limit) || silent > options_.deadline || gone))
             dead.push_back(l.sender);
         continue;
       }
-      if (silent < options_.deadline || c->holds != 0) continue;
+      if ((silent < options_.deadline && !gone) || c->holds != 0) continue;
       c->answered = true;
       c->outcome = {std::make_error_code(std::errc::timed_out), late(*c)};
       ended_.push_back(c);
@@ -480,10 +513,12 @@ void node_client::expire(clock::time_point now) {
 }
 
 std::string node_client::late(const remote_call& c) const {
-  const double seconds = std::chrono::duration<double>(options_.deadline).count();
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", seconds);
-  std::string what = name_ + ": no answer to " + describe(c) + " within " + text + " s";
+  std::string what = name_ + ": no answer to " + describe(c) + " within " +
+                     seconds_text(options_.deadline);
+  if (outage_.gone() && clock::now() - c.alive < options_.deadline)
+    what = name_ + ": " + describe(c) + " is given up: nothing has come from there for " +
+           seconds_text(outage_.lasts(clock::now())) + ", longer than the deadline of " +
+           seconds_text(options_.deadline);
   if (!last_trouble_.empty()) what += " (" + last_trouble_ + ")";
   return what + "; is ooc-iod running there? `ooc ping` shows which servers answer";
 }

@@ -10,6 +10,9 @@
 // that need no fence.  A call is finished when it was answered, or when its time is up and no
 // connection has it, and no sender looks at its payload any more.
 //
+// A server of which nothing comes while calls wait is gone when the deadline has passed since then
+// (outage.hpp): all calls fail, later ones at once, and connections are tried until it answers.
+//
 // A thread of its own runs the connections and calls most completions.
 #pragma once
 
@@ -27,6 +30,7 @@
 #include <vector>
 
 #include "storage/remote/lost_calls.hpp"
+#include "storage/remote/outage.hpp"
 #include "storage/remote/remote_call.hpp"
 #include "storage/remote/remote_channel.hpp"
 #include "storage/remote/remote_node.hpp"
@@ -76,6 +80,7 @@ class node_client final : public channel_owner, public std::enable_shared_from_t
     }
   };
 
+  void heard(clock::time_point now);
   void heard_of_all(const link& l);
   link* best_link();
   void place(lock held, const call_ptr& c, std::vector<piece> pieces);
@@ -97,6 +102,7 @@ class node_client final : public channel_owner, public std::enable_shared_from_t
   void look_soon();
   boost::asio::awaitable<void> watch();
   void expire(clock::time_point now);
+  void say_that_calls_wait(clock::time_point now);
   std::string late(const remote_call& c) const;
   void close();
 
@@ -122,6 +128,7 @@ class node_client final : public channel_owner, public std::enable_shared_from_t
   std::vector<call_ptr> ended_;
   std::uint64_t next_id_ = 1;
   std::string last_trouble_;
+  outage outage_;
   std::atomic<bool> near_{false};
   bool stopping_ = false;
   bool asleep_ = false;  // until the next submit()

@@ -17,7 +17,8 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr auto lock_patience = 60s;    // as on local stores
-constexpr auto renewal_patience = 5s;  // there is time to try again
+constexpr std::chrono::milliseconds abandon_patience = 2s;
+constexpr auto renewal_patience = 2s;  // there is time to try again
 
 pb::Call about(pb::Operation op, std::string_view path) {
   pb::Call c;
@@ -179,8 +180,9 @@ void remote_metadata::commit(file_id id) {
 }
 
 void remote_metadata::abandon(file_id id) {
+  // Who cannot be told now finds out when this client has gone: nobody should wait for that.
   pb::Call c = about(pb::OP_ABANDON, id);
-  link_->call(c);
+  link_->call(c, std::min(deadline_, abandon_patience));
 }
 
 void remote_metadata::mkdir(std::string_view path, std::uint32_t mode, bool parents) {
@@ -264,8 +266,9 @@ std::shared_ptr<void> remote_metadata::lock_size(file_id id) {
   }
 }
 
-std::shared_ptr<void> remote_metadata::claim_writer(file_id id, bool together) {
-  return link_->take(id, together ? pb::LEASE_WRITER_TOGETHER : pb::LEASE_WRITER_ALONE);
+std::shared_ptr<void> remote_metadata::claim_writer(file_id id, bool together,
+                                                    claim_holder* in_the_way) {
+  return link_->take(id, together ? pb::LEASE_WRITER_TOGETHER : pb::LEASE_WRITER_ALONE, in_the_way);
 }
 
 void remote_metadata::sync() {

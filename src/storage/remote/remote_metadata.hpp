@@ -109,7 +109,8 @@ class remote_metadata final : public metadata_service {
   std::vector<file_id> dead() override;
   entry find(file_id id) override;
   std::shared_ptr<void> lock_size(file_id id) override;
-  std::shared_ptr<void> claim_writer(file_id id, bool together) override;
+  std::shared_ptr<void> claim_writer(file_id id, bool together,
+                                     claim_holder* in_the_way = nullptr) override;
   void sync() override;
 
  private:

@@ -2,7 +2,8 @@
 //
 // One connection per address of the server; requests go to the one with the least to do, or by a
 // Unix socket as long as there is one: nothing is nearer.  A request is answered or fails within
-// the deadline: lost connections are made again, with growing pauses, and what they left unanswered
+// the deadline, which counts from when the server was last heard of or first missed; after that later
+// requests fail at once, until it answers again.  Lost connections are made again, with growing pauses, and what they left unanswered
 // is sent again after the server has fenced the lost connection (it will do nothing more for it),
 // so that a repetition is harmless.  While no address answers, the metadata server is asked for
 // others: a server may come late, or come back elsewhere.  The memory of a request is out of use

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <utility>
 #include <vector>
 
@@ -15,11 +16,25 @@ using namespace std::chrono_literals;
 
 namespace {
 
-void check(const store_options& o) {
-  if (o.deadline < 100ms || o.deadline > 24h)
-    throw usage_error(errc::invalid_request, "store_options::deadline is " +
-                                                 std::to_string(o.deadline.count()) +
+constexpr std::chrono::milliseconds usual_deadline = 30s;
+
+/// Of the URL, else of the program, else of the environment.
+std::chrono::milliseconds deadline_of(const store_url& url, const store_options& o) {
+  std::string what = "store_options::deadline";
+  std::chrono::milliseconds deadline = o.deadline;
+  if (const auto own = options_of(url).deadline) {
+    what = "store '" + url.scheme + ":" + url.rest + "': deadline";
+    deadline = *own;
+  } else if (deadline == 0ms) {
+    const char* const text = std::getenv("OOC_DEADLINE");
+    if (text == nullptr || *text == '\0') return usual_deadline;
+    what = "the environment variable OOC_DEADLINE";
+    deadline = parse_duration(text, what);
+  }
+  if (deadline < 100ms || deadline > 24h)
+    throw usage_error(errc::invalid_request, what + " is " + std::to_string(deadline.count()) +
                                                  " ms; give 100 ms to 24 h");
+  return deadline;
 }
 
 constexpr auto lookup_patience = 1s;
@@ -43,11 +58,11 @@ client_identity this_client(const store_options& options) {
 }
 
 std::shared_ptr<store_core> open_remote_store(const store_url& url, const store_options& options) {
-  check(options);
+  const std::chrono::milliseconds deadline = deadline_of(url, options);
   remote_metadata_options m;
   m.address = server_address_of(url);
   m.client = this_client(options);
-  m.deadline = options.deadline;
+  m.deadline = deadline;
   const std::string name = url.scheme + ":" + url.rest;
   auto metadata = std::make_shared<remote_metadata>(m);
   const cluster_info info = metadata->cluster();
@@ -61,7 +76,7 @@ std::shared_ptr<store_core> open_remote_store(const store_url& url, const store_
     n.lookup = lookup_of(metadata, n.index);
     n.store_uuid = info.store_uuid;
     n.client = m.client;
-    n.deadline = options.deadline;
+    n.deadline = deadline;
     complete = complete && info.nodes[i].up;
     nodes.push_back(open_remote_node(std::move(n)));
   }

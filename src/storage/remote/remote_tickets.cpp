@@ -1,12 +1,11 @@
 #include "storage/remote/remote_tickets.hpp"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "oocarray/error.hpp"
+#include "storage/notice.hpp"
 
 namespace ooc::storage {
 
@@ -111,7 +110,7 @@ void remote_tickets::run() {
       due->set(renew_(what.first, what.second));
     } catch (const error& e) {
       // The one in hand may still do, see above; the I/O server says so where it does not.
-      spdlog::warn("renewing the right to file number {}: {}", what.first, e.what());
+      notice("renewing the right to file number " + std::to_string(what.first) + ": " + e.what());
       due->postpone(retry_pause);
     }
     due.reset();

@@ -25,30 +25,6 @@ namespace {
 
 constexpr wire::frame_limits answer_limits{.body = 16 << 20, .payload = 0};
 
-/// Waits until the socket can be read or written; false where the deadline has passed.
-bool wait_for(int fd, short events, deadline_point deadline) {
-  for (;;) {
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-    if (left.count() <= 0) return false;
-    pollfd p{fd, events, 0};
-    const int n = ::poll(&p, 1, static_cast<int>(std::min<std::int64_t>(left.count(), 60'000)));
-    if (n > 0) return true;
-    if (n < 0 && errno != EINTR) return true;  // the call that follows tells
-  }
-}
-
-/// 0, or the errno that connecting ended with.
-int connect_until(int fd, const sockaddr* to, socklen_t size, deadline_point deadline) {
-  if (::connect(fd, to, size) == 0) return 0;
-  if (errno != EINPROGRESS && errno != EAGAIN) return errno;
-  if (!wait_for(fd, POLLOUT, deadline)) return ETIMEDOUT;
-  int error = 0;
-  socklen_t length = sizeof error;
-  ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
-  return error;
-}
-
 void tune(int fd) {
   const int on = 1;
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -69,6 +45,35 @@ void server_connection::lose(int error, const std::string& why) {
   throw connection_lost({error, std::generic_category()}, why);
 }
 
+/// Waits until the socket can be read or written; false where the deadline has passed.
+bool server_connection::wait_for(short events, deadline_point deadline) {
+  for (;;) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= tell_at_) {
+      tell_at_ = deadline_point::max();
+      tell_();
+    }
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(std::min(deadline, tell_at_) - now);
+    if (deadline <= now) return false;
+    pollfd p{socket_.get(), events, 0};
+    const int n = ::poll(&p, 1, static_cast<int>(std::min<std::int64_t>(left.count(), 60'000)));
+    if (n > 0) return true;
+    if (n < 0 && errno != EINTR) return true;  // the call that follows tells
+  }
+}
+
+/// 0, or the errno that connecting ended with.
+int server_connection::connect_until(const sockaddr* to, unsigned size, deadline_point deadline) {
+  const int fd = socket_.get();
+  if (::connect(fd, to, size) == 0) return 0;
+  if (errno != EINPROGRESS && errno != EAGAIN) return errno;
+  if (!wait_for(POLLOUT, deadline)) return ETIMEDOUT;
+  int error = 0;
+  socklen_t length = sizeof error;
+  ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
+  return error;
+}
+
 void server_connection::connect_socket(deadline_point deadline) {
   const wire::server_address a = wire::parse_address(address_);
   constexpr int type = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
@@ -77,7 +82,7 @@ void server_connection::connect_socket(deadline_point deadline) {
     un.sun_family = AF_UNIX;
     std::memcpy(un.sun_path, a.path.c_str(), a.path.size() + 1);
     socket_ = file_descriptor(::socket(AF_UNIX, type, 0));
-    const int error = socket_ ? connect_until(socket_.get(), reinterpret_cast<sockaddr*>(&un),
+    const int error = socket_ ? connect_until(reinterpret_cast<sockaddr*>(&un),
                                               sizeof un, deadline)
                               : errno;
     if (error != 0) lose(error, "connecting");
@@ -97,7 +102,7 @@ void server_connection::connect_socket(deadline_point deadline) {
   int error = EHOSTUNREACH;
   for (const addrinfo* i = all.get(); i != nullptr; i = i->ai_next) {
     socket_ = file_descriptor(::socket(i->ai_family, type, 0));
-    error = socket_ ? connect_until(socket_.get(), i->ai_addr, i->ai_addrlen, deadline) : errno;
+    error = socket_ ? connect_until(i->ai_addr, i->ai_addrlen, deadline) : errno;
     if (error != 0) continue;
     tune(socket_.get());
     return;
@@ -153,7 +158,7 @@ void server_connection::send(std::string_view bytes, deadline_point deadline) {
     if (n >= 0)
       bytes.remove_prefix(static_cast<std::size_t>(n));
     else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (!wait_for(socket_.get(), POLLOUT, deadline))
+      if (!wait_for(POLLOUT, deadline))
         lose(ETIMEDOUT, "the server does not take what it is sent");
     } else if (errno != EINTR) {
       lose(errno, "sending");
@@ -176,7 +181,7 @@ void server_connection::fill(std::size_t wanted, deadline_point deadline) {
     else if (n == 0)
       lose(ECONNRESET, "the server closed the connection");
     else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (!wait_for(socket_.get(), POLLIN, deadline)) lose(ETIMEDOUT, "waiting for the answer");
+      if (!wait_for(POLLIN, deadline)) lose(ETIMEDOUT, "waiting for the answer");
     } else if (errno != EINTR) {
       lose(errno, "receiving");
     }

@@ -7,10 +7,14 @@
 // After an exception other than those of a failed answer the connection is closed.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "storage/file_descriptor.hpp"
 #include "storage/wire/frame.hpp"
@@ -35,6 +39,12 @@ class server_connection {
   /// `address`: "host:port", "[v6]:port" or "unix:/path".
   explicit server_connection(std::string address);
 
+  /// While a call from now on waits at this moment, `tell` is called on its thread, once.
+  void tell_at(deadline_point when, std::function<void()> tell) {
+    tell_at_ = when;
+    tell_ = std::move(tell);
+  }
+
   bool open() const noexcept { return static_cast<bool>(socket_); }
   void close() noexcept;
   /// Connects and shakes hands.  Throws connection_lost or connection_refused.
@@ -57,11 +67,15 @@ class server_connection {
   wire::frame_header receive(const wire::frame_limits& limits, deadline_point deadline);
   void fill(std::size_t wanted, deadline_point deadline);
   bool same_machine() const noexcept;
+  bool wait_for(short events, deadline_point deadline);
+  int connect_until(const sockaddr* to, unsigned size, deadline_point deadline);
   [[noreturn]] void lose(int error, const std::string& why);
 
   std::string address_;
   file_descriptor socket_;
   wire::server_info server_;
+  deadline_point tell_at_ = deadline_point::max();
+  std::function<void()> tell_;
   std::uint64_t last_id_ = 0;
   std::string buffer_;               // received; grows to the longest frame
   std::size_t begin_ = 0, end_ = 0;  // of what is not consumed

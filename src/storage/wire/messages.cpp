@@ -208,6 +208,7 @@ std::string encode(const node_statistics& s) {
   m.set_disk_free(s.disk_free);
   m.set_started_ns(s.started_ns);
   m.set_version(s.version);
+  m.set_disk(s.disk);
   return m.SerializeAsString();
 }
 
@@ -225,6 +226,7 @@ node_statistics decode_statistics(std::string_view body) {
   s.disk_free = m.disk_free();
   s.started_ns = m.started_ns();
   s.version = m.version();
+  s.disk = m.disk();
   return s;
 }
 

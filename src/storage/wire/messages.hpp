@@ -69,6 +69,7 @@ struct node_statistics {
   std::uint64_t buffer_limit = 0;
   std::uint64_t disk_bytes = 0;
   std::uint64_t disk_free = 0;
+  std::string disk;  ///< which one: equal for folders on the same; empty: not known
   std::uint64_t started_ns = 0;
   std::string version;
 };
