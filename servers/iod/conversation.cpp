@@ -46,18 +46,19 @@ failure conversation::unexpected(const std::exception& e) const {
   return {code, std::string("the I/O server could not serve the request: ") + e.what()};
 }
 
-failure conversation::check(const wire::io_request& r, std::uint32_t rights) const {
-  const auto& f = *r.file;
-  if (f.striping.nn == 0 || f.striping.sf == 0 || r.turn >= f.striping.nn)
-    return {errc::invalid_request, "'" + f.name + "': no such turn, or a striping without nodes"};
-  if (r.wanted->file_end() > f.size)
-    return {errc::invalid_request, "'" + f.name + "': the request ends at byte " +
-                                       std::to_string(r.wanted->file_end()) +
-                                       ", the file at byte " + std::to_string(f.size)};
-  if (failure refused = host_.check_ticket(r.ticket, f.id, rights)) {
-    refused.what = "'" + f.name + "': " + refused.what;
+failure conversation::check(wire::io_request& r, std::uint32_t rights) const {
+  const std::string name = "'" + r.file->name + "': ";
+  if (failure refused = host_.check_ticket(r.ticket, r.file, rights)) {
+    refused.what = name + refused.what;
     return refused;
   }
+  const auto& f = *r.file;
+  if (f.striping.nn == 0 || f.striping.sf == 0 || r.turn >= f.striping.nn)
+    return {errc::invalid_request, name + "no such turn, or a striping without nodes"};
+  if (r.wanted->file_end() > f.size)
+    return {errc::invalid_request, name + "the request ends at byte " +
+                                       std::to_string(r.wanted->file_end()) +
+                                       ", the file at byte " + std::to_string(f.size)};
   return {};
 }
 

@@ -37,7 +37,7 @@ class session_host {
   virtual wire::server_info who_am_i() const = 0;
   virtual wire::key_ptr key() const = 0;
   /// Why the ticket does not grant `rights` on the file; no failure if it does.
-  virtual failure check_ticket(const std::string& ticket, storage::file_id file,
+  virtual failure check_ticket(const std::string& ticket, storage::shape_ptr& file,
                                std::uint32_t rights) = 0;
   virtual std::size_t connections() const = 0;
   /// Closes these connections of the client and calls `done` when they are over.
@@ -65,8 +65,8 @@ class conversation {
   /// What a client is told whose work has thrown; logged.
   failure unexpected(const std::exception& e) const;
 
-  /// Why the request cannot be served; no failure if it can.
-  failure check(const wire::io_request& r, std::uint32_t rights) const;
+  /// Why the request cannot be served; no failure if it can.  Its file is then what was signed.
+  failure check(wire::io_request& r, std::uint32_t rights) const;
   /// The pieces of the request `id`, which takes their memory until it ends.  Throws usage_error
   /// where there are too many of them, or there is no memory for its description.
   std::vector<storage::piece> pieces_of(std::uint64_t id, const wire::io_request& r);

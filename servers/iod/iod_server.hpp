@@ -54,7 +54,7 @@ class iod_server final : public session_host {
   const std::shared_ptr<buffer_pool>& write_buffers() override { return write_buffers_; }
   wire::server_info who_am_i() const override;
   wire::key_ptr key() const override { return options_.key; }
-  failure check_ticket(const std::string& ticket, storage::file_id file,
+  failure check_ticket(const std::string& ticket, storage::shape_ptr& file,
                        std::uint32_t rights) override {
     return tickets_.check(ticket, file, rights);
   }

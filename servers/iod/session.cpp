@@ -36,6 +36,8 @@ std::uint32_t rights_for(frame_kind kind) {
       return wire::right_remove;
     case frame_kind::verify:
       return wire::right_read;
+    case frame_kind::resize:
+      return wire::right_resize;
     default:
       return wire::right_write;
   }
@@ -182,12 +184,12 @@ void session::start_fence(std::uint64_t id, const std::vector<std::uint64_t>& co
   with_->host().fence(client().client, connections, [with = with_, id] { with->reply(id, {}); });
 }
 
-void session::start_on_share(const frame_header& h, const wire::io_request& r) {
+void session::start_on_share(const frame_header& h, wire::io_request r) {
   auto& node = with_->host().node();
   const auto answer = [with = with_, id = h.id](const failure& f) { with->reply(id, f); };
   const std::uint32_t rights = rights_for(h.kind);
   if (h.kind == frame_kind::remove) {  // only the id of the file counts
-    if (const failure f = with_->host().check_ticket(r.ticket, r.file->id, rights))
+    if (const failure f = with_->host().check_ticket(r.ticket, r.file, rights))
       return answer(f);
     return node.remove(r.file, answer);
   }

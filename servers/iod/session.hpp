@@ -49,7 +49,7 @@ class session : public std::enable_shared_from_this<session> {
   boost::asio::awaitable<void> serve(const wire::frame_header& h);
   void start_other(const wire::frame_header& h);
   void start_fence(std::uint64_t id, const std::vector<std::uint64_t>& connections);
-  void start_on_share(const wire::frame_header& h, const wire::io_request& r);
+  void start_on_share(const wire::frame_header& h, wire::io_request r);
 
   const std::shared_ptr<wire::stream_socket> socket_;
   const conversation_ptr with_;

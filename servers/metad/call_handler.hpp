@@ -54,7 +54,10 @@ class call_handler {
   void list(storage::local_metadata& as, const wire::pb::Call& c, wire::pb::Answer& a);
   void take_lease(storage::local_metadata& as, const caller& from, const wire::pb::Call& c,
                   wire::pb::Answer& a);
-  void give_ticket(const caller& from, file_id file, std::uint32_t rights, wire::pb::Answer& a);
+  /// For the file as `e` has it; a right to remove needs no more of it than its id.
+  void give_ticket(const caller& from, const storage::entry& e, std::uint32_t rights,
+                   wire::pb::Answer& a);
+  void give_removal_ticket(const caller& from, file_id file, wire::pb::Answer& a);
   void renew_ticket(storage::local_metadata& as, const caller& from, const wire::pb::Call& c,
                     wire::pb::Answer& a);
 

@@ -33,6 +33,7 @@ class lease_table {
   void drop(const client_key& client, std::uint64_t number);
   void drop_all(const client_key& client);
 
+  bool holds(const client_key& client, file_id file, lease_kind kind) const;
   bool holds_any(const client_key& client) const { return leases_.count(client) != 0; }
   std::vector<client_key> clients() const;
   std::size_t size() const;

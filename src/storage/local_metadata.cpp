@@ -112,10 +112,11 @@ void local_metadata::require_maker(file_id id) const {
     refuse(EACCES, "file number " + std::to_string(id) + " is being made by another client");
 }
 
-bool local_metadata::is_maker(file_id id) const {
+std::optional<entry> local_metadata::being_made(file_id id) const {
   const std::lock_guard lock(db_->mutex);
   query q(*db_->connection, "SELECT boot, pid_space FROM making WHERE id = ?", id);
-  return call_ && q.next() && client_of({0, 0, q.text(0), q.text(1)}) == call_->client;
+  if (!call_ || !q.next() || client_of({0, 0, q.text(0), q.text(1)}) != call_->client) return {};
+  return read_entry(*db_->connection, id, {});
 }
 
 // Reading.

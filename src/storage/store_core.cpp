@@ -122,15 +122,18 @@ opened_file store_core::resize_locked(const entry& now, std::uint64_t size,
   entry next = now;
   next.size = size;
   next.array.extents = extents;
-  opened_file resized = opened(std::move(next));
-  if (const failure f = resized.file->resize_shares(now.size)) {
+  entry before = now;
+  before.ticket = next.ticket = metadata_->size_ticket(now.id, size);
+  if (const failure f = opened(next).file->resize_shares(now.size)) {
     // Back to what the entry says.  Bytes that a failed shrink cut off are gone; a failed growth
     // (a full disk) leaves no trace.
-    (void)opened(now).file->resize_shares(size);
+    (void)opened(before).file->resize_shares(size);
     throw_if(f);
   }
   metadata_->set_size(now.id, size, extents);
-  return resized;
+  if (!next.ticket) return opened(std::move(next));
+  // The right to use the file as it was ends at the old size.
+  return opened(metadata_->find(now.id));
 }
 
 opened_file store_core::resize(const opened_file& f, std::uint64_t size,

@@ -46,7 +46,7 @@ class scarce_server final : public iod::session_host {
   }
   wire::server_info who_am_i() const override { return real_.who_am_i(); }
   wire::key_ptr key() const override { return real_.key(); }
-  failure check_ticket(const std::string& ticket, file_id file, std::uint32_t rights) override {
+  failure check_ticket(const std::string& ticket, shape_ptr& file, std::uint32_t rights) override {
     return real_.check_ticket(ticket, file, rights);
   }
   std::size_t connections() const override { return 1; }
