@@ -13,7 +13,8 @@ constexpr std::align_val_t page{4096};
 
 }  // namespace
 
-buffer_pool::buffer_pool(std::uint64_t limit) : limit_(limit < large ? large : limit) {}
+buffer_pool::buffer_pool(std::uint64_t limit)
+    : share_(std::make_shared<servers::fair_share>(limit < large ? large : limit, small)) {}
 
 buffer_pool::~buffer_pool() {
   for (std::byte* p : free_small_) ::operator delete(p, page);
@@ -28,14 +29,15 @@ std::uint64_t buffer_pool::unused() const noexcept {
   return free_small_.size() * small + free_large_.size() * large;
 }
 
-// With the mutex held: memory for a buffer that fits, or nothing where the system has none.
+// Memory for a buffer that there is room for, or nothing where the system has none.
 std::byte* buffer_pool::find(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
   auto& free = bytes == small ? free_small_ : free_large_;
   std::byte* p = nullptr;
   if (free.empty()) {
     // What lies about unused counts too, and those are of the other size.
     auto& others = bytes == small ? free_large_ : free_small_;
-    while (in_use_ + unused() + bytes > limit_) {
+    while (!others.empty() && in_use() + unused() > limit()) {
       ::operator delete(others.back(), page);
       others.pop_back();
     }
@@ -48,43 +50,19 @@ std::byte* buffer_pool::find(std::size_t bytes) {
   return p;
 }
 
-void buffer_pool::take(std::size_t bytes, std::function<void(buffer)> ready) {
-  bytes = room_of(bytes);
-  std::byte* p = nullptr;
-  {
-    const std::lock_guard lock(mutex_);
-    if (!waiting_.empty() || !fits(bytes)) {
-      waiting_.push_back({bytes, std::move(ready)});
-      return;
-    }
-    p = find(bytes);
-  }
-  ready(buffer(shared_from_this(), p, bytes));
+void buffer_pool::take(client_number who, std::size_t bytes, std::function<void(buffer)> ready) {
+  share_->take(who, room_of(bytes),
+               [self = shared_from_this(), ready = std::move(ready)](servers::fair_share::claim c) {
+                 std::byte* const p = self->find(c.amount());
+                 if (p == nullptr) c = {};
+                 ready(buffer(self, p, std::move(c)));
+               });
 }
 
 void buffer_pool::give_back(std::byte* data, std::size_t bytes) {
-  std::vector<std::pair<std::function<void(buffer)>, buffer>> served;
-  {
-    const std::lock_guard lock(mutex_);
-    in_use_ -= bytes;
-    (bytes == small ? free_small_ : free_large_).push_back(data);
-    while (!waiting_.empty() && fits(waiting_.front().bytes)) {
-      waiter& w = waiting_.front();
-      served.emplace_back(std::move(w.ready), buffer(shared_from_this(), find(w.bytes), w.bytes));
-      waiting_.pop_front();
-    }
-  }
-  for (auto& [ready, b] : served) ready(std::move(b));
-}
-
-std::uint64_t buffer_pool::in_use() const {
   const std::lock_guard lock(mutex_);
-  return in_use_;
-}
-
-bool buffer_pool::short_of_room() const {
-  const std::lock_guard lock(mutex_);
-  return !waiting_.empty();
+  in_use_ -= bytes;
+  (bytes == small ? free_small_ : free_large_).push_back(data);
 }
 
 std::uint64_t buffer_pool::held() const {

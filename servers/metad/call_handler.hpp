@@ -36,6 +36,10 @@ class call_handler {
   /// The client is gone for good: its leases end, and what it was making is abandoned.
   void end(const client_key& client);
 
+  /// True where the client has leases, or files that it is making.
+  bool holds_something(const client_key& client) const {
+    return leases_.holds_any(client) || metadata_.makes_files(client);
+  }
   /// Clients of an earlier incarnation that may come back: they hold something.
   std::vector<client_key> remembered() const;
 

@@ -119,6 +119,14 @@ std::optional<entry> local_metadata::being_made(file_id id) const {
   return read_entry(*db_->connection, id, {});
 }
 
+bool local_metadata::makes_files(const client_key& client) const {
+  const std::lock_guard lock(db_->mutex);
+  query q(*db_->connection, "SELECT boot, pid_space FROM making");
+  while (q.next())
+    if (client_of({0, 0, q.text(0), q.text(1)}) == client) return true;
+  return false;
+}
+
 // Reading.
 
 entry local_metadata::lookup(std::string_view path) {

@@ -47,6 +47,8 @@ class local_metadata final : public metadata_service {
   std::optional<entry> outcome() const;
   /// The entry of this file where the client is making it; without its path.
   std::optional<entry> being_made(file_id id) const;
+  /// True where the client is making some file.
+  bool makes_files(const client_key& client) const;
   /// For servers, once before the first call: makes the tables that they need, and says which of
   /// the clients that make files may still be there.  `alive` is called under the database's mutex.
   void serve(std::function<bool(const client_key&)> alive);

@@ -244,7 +244,7 @@ TEST_CASE("clients that read and write at once need more buffers than there are,
   const test_signer signer;
   temporary_folder folder;
   iod::iod_options o;
-  o.buffers = 4 << 20;
+  o.memory = 4 << 20;
   o.workers = 2;
   running_iod server(signer, folder.path(), {"127.0.0.1:0"}, o);
   constexpr std::uint64_t size = 6 << 20;
