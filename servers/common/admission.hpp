@@ -34,25 +34,30 @@ std::size_t open_sessions(const std::vector<std::shared_ptr<Session>>& sessions)
   return n;
 }
 
-/// True where another session may be added to fewer than `limit` open ones, of which `share` counts
-/// those that have said who they are.  Others give way to it: the first peer that has not said who it
-/// is; where there is none, of those who have asked nothing for a while, or have more connections than
-/// their share and ask nothing now, one of the user and process with the most.
+/// Whether another session may be added, and which one gives way to it.
 template <class Session>
-bool make_room(const std::vector<std::shared_ptr<Session>>& sessions, std::size_t limit,
-               const fair_share& share, std::chrono::steady_clock::time_point now) {
-  if (open_sessions(sessions) < limit) return true;
+struct admitted {
+  bool in = false;
+  std::shared_ptr<Session> out;  ///< to be closed by who asked, without a lock; often none
+};
+
+/// Another session may be added to fewer than `limit` open ones, of which `share` counts those that have
+/// said who they are.  Else one gives way to it: the first peer that has not said who it is; where there
+/// is none, of those who have asked nothing for a while, or have more connections than their share and
+/// ask nothing now, one of the user and process with the most.
+template <class Session>
+admitted<Session> make_room(const std::vector<std::shared_ptr<Session>>& sessions,
+                            std::size_t limit, const fair_share& share,
+                            std::chrono::steady_clock::time_point now) {
+  if (open_sessions(sessions) < limit) return {true, {}};
   std::unordered_map<std::uint64_t, std::size_t> users, processes;
   for (const auto& s : sessions) {
     if (s->closed()) continue;
-    if (!s->welcomed()) {
-      s->close();
-      return true;
-    }
+    if (!s->welcomed()) return {true, s};
     ++users[s->number_in_shares().user];
     ++processes[s->number_in_shares().process];
   }
-  Session* found = nullptr;
+  std::shared_ptr<Session> found;
   std::tuple<std::size_t, std::size_t, std::chrono::steady_clock::duration> most{};
   for (const auto& s : sessions) {
     if (s->closed() || !s->may_give_way()) continue;
@@ -60,28 +65,28 @@ bool make_room(const std::vector<std::shared_ptr<Session>>& sessions, std::size_
     const auto idle = now - s->heard();
     if (idle < idle_limit && (processes[who.process] < 2 || !share.above_share(who))) continue;
     const std::tuple weight{users[who.user], processes[who.process], idle};
-    if (found != nullptr && weight <= most) continue;
-    found = s.get();
+    if (found && weight <= most) continue;
+    found = s;
     most = weight;
   }
-  if (found == nullptr) return false;
-  spdlog::info("{} ({}): dropped, it has asked nothing for {} s and others want to connect",
-               found->peer(), found->client().name,
-               std::chrono::duration_cast<std::chrono::seconds>(now - found->heard()).count());
-  found->close();
-  return true;
+  if (found)
+    spdlog::info("{} ({}): dropped, it has asked nothing for {} s and others want to connect",
+                 found->peer(), found->client().name,
+                 std::chrono::duration_cast<std::chrono::seconds>(now - found->heard()).count());
+  return {found != nullptr, found};
 }
 
 /// Adds the session where there is room for it.
 template <class Session>
-bool admit(std::vector<std::shared_ptr<Session>>& sessions, const std::shared_ptr<Session>& s,
-           std::size_t limit, const fair_share& share) {
-  if (!make_room(sessions, limit, share, std::chrono::steady_clock::now())) {
+admitted<Session> admit(std::vector<std::shared_ptr<Session>>& sessions,
+                        const std::shared_ptr<Session>& s, std::size_t limit,
+                        const fair_share& share) {
+  auto room = make_room(sessions, limit, share, std::chrono::steady_clock::now());
+  if (room.in)
+    sessions.push_back(s);
+  else
     spdlog::warn("{}: refused, there are {} clients already (--max-connections)", s->peer(), limit);
-    return false;
-  }
-  sessions.push_back(s);
-  return true;
+  return room;
 }
 
 /// The place of a client that has said who it is.  Throws connection_error where it has its share.

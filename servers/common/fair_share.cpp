@@ -12,9 +12,11 @@ bool fair_share::fits(const holder& h, std::uint64_t amount) const {
   if (held_ == 0) return true;  // however large: else it would never be served
   if (held_ + amount > limit_) return false;
   const std::uint64_t free = limit_ - held_;
-  if (h.held == 0) return amount <= small_ || free - amount >= limit_ / 8;
   const auto user = users_.find(h.who.user);
   const std::uint64_t users = user == users_.end() ? 0 : user->second;
+  if (h.held == 0)
+    return amount <= small_ ||
+           (free - amount >= limit_ / 8 && (users == 0 || users + amount <= free));
   return users + amount <= free && h.held + amount <= free - users;
 }
 

@@ -4,8 +4,9 @@
 // 1.  A user may hold as much as nobody holds, so n users have 1/(n + 1) of it each and as much stays
 // free for the next one; of what a user may hold beside what it holds, a process that acts for it may
 // hold as much again.  Shares shrink by themselves as clients come, and what they held before comes back
-// as they give it back.  Who holds nothing gets what it asks for while there is room, outside a reserve
-// of an eighth where it is large: so everybody goes on, and something small is to be had at once.
+// as they give it back.  A user that holds nothing gets what it asks for while there is room, as does a
+// process within what its user may hold; outside a reserve of an eighth where it is large.  So everybody
+// goes on, and a process that holds nothing has something small at once, whatever its user holds.
 //
 // What does not fit waits: the waiting processes take turns, each one's own requests in their order.
 //

@@ -6,6 +6,7 @@
 // its own, which is never taken under it.  Thread-safe.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -76,6 +77,8 @@ class buffer_pool : public std::enable_shared_from_this<buffer_pool> {
   bool short_of_room() const { return share_->short_of(); }
 
  private:
+  static constexpr std::size_t kinds = 3;  // of sizes
+
   std::uint64_t unused() const noexcept;
   std::byte* find(std::size_t bytes);
   void give_back(std::byte* data, std::size_t bytes);
@@ -83,7 +86,7 @@ class buffer_pool : public std::enable_shared_from_this<buffer_pool> {
   const std::shared_ptr<servers::fair_share> share_;
   mutable std::mutex mutex_;
   std::uint64_t in_use_ = 0;
-  std::vector<std::byte*> free_small_, free_large_;
+  std::array<std::vector<std::byte*>, kinds> free_;  // by kind
 };
 
 }  // namespace ooc::iod

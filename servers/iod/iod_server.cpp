@@ -94,10 +94,13 @@ wire::server_info iod_server::who_am_i() const {
 
 void iod_server::accepted(std::shared_ptr<wire::stream_socket> socket) {
   const auto s = std::make_shared<session>(*this, socket, options_.transfer_window);
+  servers::admitted<session> room;
   {
     const std::lock_guard lock(mutex_);
-    if (stopping_ || !servers::admit(sessions_, s, options_.max_connections, *places_)) return;
+    if (!stopping_) room = servers::admit(sessions_, s, options_.max_connections, *places_);
   }
+  if (room.out) room.out->close();
+  if (!room.in) return;
   asio::co_spawn(socket->get_executor(), serve(s), asio::detached);
 }
 

@@ -64,7 +64,10 @@ wire::server_info metad_server::who_am_i() const {
 
 void metad_server::accepted(std::shared_ptr<wire::stream_socket> socket) {
   const auto s = std::make_shared<session>(*this, socket, ++last_session_);
-  if (stopping_ || !servers::admit(sessions_, s, options_.max_connections, *places_)) return;
+  if (stopping_) return;
+  const auto room = servers::admit(sessions_, s, options_.max_connections, *places_);
+  if (room.out) room.out->close();
+  if (!room.in) return;
   asio::co_spawn(socket->get_executor(), serve(s), asio::detached);
 }
 

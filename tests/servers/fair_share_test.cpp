@@ -51,10 +51,12 @@ TEST_CASE("the processes of one user share what the user may have") {
 TEST_CASE("who holds nothing gets something large while there is room outside the reserve") {
   const auto share = std::make_shared<fair_share>(800, 10);
   std::vector<claim> held;
-  for (std::uint64_t process = 1; process <= 20; ++process) {
-    claim c = share->try_take({1, process}, 100);
-    if (c) held.push_back(std::move(c));
-  }
+  const auto take = [&](std::uint64_t user, std::uint64_t process) {
+    if (claim c = share->try_take({user, process}, 100)) held.push_back(std::move(c));
+  };
+  for (std::uint64_t process = 1; process <= 20; ++process) take(1, process);
+  CHECK(held.size() == 4);  // one user's
+  for (std::uint64_t other = 50; other <= 60; ++other) take(other, other);
   CHECK(held.size() == 7);
   CHECK(share->try_take({1, 100}, 10));   // small
   CHECK_FALSE(share->try_take({1, 101}, 11));

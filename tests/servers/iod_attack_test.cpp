@@ -166,8 +166,7 @@ TEST_CASE("a transfer that is too slow ends, however steadily its bytes come, an
     if (reading && s.server().connections() < 3) lives = false;  // the rest is on its way
   }
   CHECK_FALSE(lives);
-  if (!reading) CHECK(::recv(fast.get(), &little, 1, MSG_DONTWAIT) < 0);  // it goes on
-  CHECK(soon([&] { return s.server().connections() <= 2; }));
+  CHECK(soon([&] { return s.server().connections() == 2; }));
 }
 
 TEST_CASE("a connection that never stops asking keeps nobody waiting, and holds its share at most") {
@@ -253,7 +252,7 @@ TEST_CASE("answers that nobody takes are counted as their client's memory") {
       if (!send_all(deaf, read_frame(id, shape, request::contiguous(0, 64 << 10)))) return;
   });
   const auto& descriptions = *s.server().descriptions();
-  REQUIRE(soon([&] { return descriptions.held() > descriptions.limit() / 4; }));
+  REQUIRE(soon([&] { return descriptions.held() > descriptions.limit() / 8; }));
   CHECK(s.server().buffers()->in_use() <= s.server().buffers()->limit() / 2);
   CHECK(resident_bytes() < before + resident_per_byte * ((16 + 64) << 20));
   ::shutdown(deaf.get(), SHUT_RDWR);
