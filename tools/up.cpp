@@ -71,8 +71,7 @@ int run_up(const command& self, const std::vector<std::string>& arguments) {
   line.option()("direct-io",
                 "the I/O servers bypass the page cache: for nodes whose memory the programs need");
   line.option()("iod-memory", po::value<std::uint32_t>()->value_name("MIB"),
-                "memory for transfers in each I/O server, otherwise 64 MiB: three quarters for reads, "
-                "one for writes");
+                "memory for requests and transfers in each I/O server, otherwise 64 MiB");
   line.option()("wait", po::value<std::uint32_t>()->value_name("SECONDS"),
                 "how long to wait until all servers answer, otherwise 30");
   add_host_options(line);

@@ -8,7 +8,7 @@
 
 namespace ooc::iod {
 
-void active_requests::begin(std::uint64_t id, bool coming) {
+void active_requests::begin(std::uint64_t id, servers::fair_share::claim memory, bool coming) {
   const std::lock_guard lock(mutex_);
   const auto [r, made] = active_.try_emplace(id);
   if (!made)
@@ -16,20 +16,7 @@ void active_requests::begin(std::uint64_t id, bool coming) {
                                  "request " + std::to_string(id) + " was made twice");
   r->second.spoken = clock::now();
   r->second.coming = coming;
-  memory_ += r->second.bytes;
-}
-
-void active_requests::takes(std::uint64_t id, std::uint64_t bytes) {
-  const std::lock_guard lock(mutex_);
-  const auto r = active_.find(id);
-  if (r == active_.end()) return;
-  r->second.bytes += bytes;
-  memory_ += bytes;
-}
-
-std::uint64_t active_requests::memory() const {
-  const std::lock_guard lock(mutex_);
-  return memory_;
+  r->second.memory = std::move(memory);
 }
 
 void active_requests::all_came(std::uint64_t id) {
@@ -49,10 +36,11 @@ void active_requests::answered(std::uint64_t id) {
 
 void active_requests::end(std::uint64_t id) {
   std::vector<std::function<void()>> over;
+  servers::fair_share::claim memory;  // goes without the mutex
   {
     const std::lock_guard lock(mutex_);
     if (const auto r = active_.find(id); r != active_.end()) {
-      memory_ -= r->second.bytes;
+      memory = std::move(r->second.memory);
       active_.erase(r);
     }
     if (ended_ && active_.empty()) over = std::exchange(over_, {});
@@ -97,6 +85,11 @@ std::vector<std::uint64_t> active_requests::busy(clock::time_point now,
 bool active_requests::coming() const {
   const std::lock_guard lock(mutex_);
   return std::any_of(active_.begin(), active_.end(), [](const auto& r) { return r.second.coming; });
+}
+
+bool active_requests::none() const {
+  const std::lock_guard lock(mutex_);
+  return active_.empty();
 }
 
 }  // namespace ooc::iod

@@ -1,6 +1,7 @@
-// The requests of one connection that have not been answered yet.
+// The requests of one connection that have not been answered yet, and what memory their descriptions
+// hold.
 //
-// Thread-safe.
+// One mutex; nothing of others is called under it.  Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -10,6 +11,8 @@
 #include <mutex>
 #include <vector>
 
+#include "common/fair_share.hpp"
+
 namespace ooc::iod {
 
 class active_requests {
@@ -17,15 +20,11 @@ class active_requests {
   using clock = std::chrono::steady_clock;
   static constexpr auto still_busy = std::chrono::seconds(1);  ///< a client is told this often
 
-  /// `coming`: parts of it are still to come.  Throws wire::connection_error where there is one of
-  /// this id.
-  void begin(std::uint64_t id, bool coming = false);
+  /// `memory` is held until it ends.  `coming`: parts of it are still to come.  Throws
+  /// wire::connection_error where there is one of this id.
+  void begin(std::uint64_t id, servers::fair_share::claim memory, bool coming = false);
   /// All its parts have come.
   void all_came(std::uint64_t id);
-  /// It takes this much memory, beside that for its bytes, until it ends.
-  void takes(std::uint64_t id, std::uint64_t bytes);
-  /// All of them together.
-  std::uint64_t memory() const;
   /// The client hears of the request some other way than by busy().
   void touch(std::uint64_t id);
   /// Its last frame is about to be sent: the client is not told of it any more.
@@ -42,18 +41,19 @@ class active_requests {
   std::vector<std::uint64_t> busy(clock::time_point now, clock::time_point receiving);
   /// True while parts of a request are to come.
   bool coming() const;
+  /// True where there are none.
+  bool none() const;
 
  private:
   struct request {
     clock::time_point spoken;  // of it, last
     bool coming = false;
     bool answered = false;
-    std::uint64_t bytes = 1 << 10;  // that it takes at least, about
+    servers::fair_share::claim memory;
   };
 
   mutable std::mutex mutex_;
   std::map<std::uint64_t, request> active_;
-  std::uint64_t memory_ = 0;  // of the requests
   bool ended_ = false;
   std::vector<std::function<void()>> over_;
 };

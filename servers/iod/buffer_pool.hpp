@@ -1,17 +1,25 @@
-// Memory for transfers, bounded: what clients send or want waits until there is room.
+// Memory for transfers, bounded and shared by the clients: what they send or want waits until there is
+// room in their shares (fair_share).
 //
-// Thread-safe.
+// Invariant: the buffers in use and those kept for later use are at most limit() together, but for a
+// limit that is less than the largest buffer.  One mutex, for the buffers that are kept; the share has
+// its own, which is never taken under it.  Thread-safe.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
+#include "common/fair_share.hpp"
+
 namespace ooc::iod {
+
+using storage::client_number;
 
 class buffer_pool : public std::enable_shared_from_this<buffer_pool> {
  public:
@@ -19,15 +27,16 @@ class buffer_pool : public std::enable_shared_from_this<buffer_pool> {
   class buffer {
    public:
     buffer() = default;
-    buffer(std::shared_ptr<buffer_pool> pool, std::byte* data, std::size_t bytes)
-        : pool_(std::move(pool)), data_(data), bytes_(bytes) {}
+    buffer(std::shared_ptr<buffer_pool> pool, std::byte* data, servers::fair_share::claim claim)
+        : claim_(std::move(claim)), pool_(std::move(pool)), data_(data) {}
     buffer(buffer&& o) noexcept { swap(o); }
     buffer& operator=(buffer&& o) noexcept {
       buffer(std::move(o)).swap(*this);
       return *this;
     }
     ~buffer() {
-      if (data_ != nullptr) pool_->give_back(data_, bytes_);
+      // Before the claim goes, which lets another look for a buffer.
+      if (data_ != nullptr) pool_->give_back(data_, claim_.amount());
     }
 
     std::byte* data() const noexcept { return data_; }
@@ -35,14 +44,14 @@ class buffer_pool : public std::enable_shared_from_this<buffer_pool> {
 
    private:
     void swap(buffer& o) noexcept {
+      std::swap(claim_, o.claim_);
       pool_.swap(o.pool_);
       std::swap(data_, o.data_);
-      std::swap(bytes_, o.bytes_);
     }
 
+    servers::fair_share::claim claim_;
     std::shared_ptr<buffer_pool> pool_;
     std::byte* data_ = nullptr;
-    std::size_t bytes_ = 0;
   };
 
   /// `limit`: bytes of all buffers, those kept for later use included; at least the largest.
@@ -50,35 +59,34 @@ class buffer_pool : public std::enable_shared_from_this<buffer_pool> {
   ~buffer_pool();
 
   /// Calls `ready` with a buffer of at least `bytes` (at most io_part::max_bytes), at once or when
-  /// others have come back, or with an empty one where the system has no memory; first come, first
-  /// served.
-  void take(std::size_t bytes, std::function<void(buffer)> ready);
+  /// others have come back, or with an empty one where the system has no memory.
+  void take(client_number who, std::size_t bytes, std::function<void(buffer)> ready);
+  /// Room in the limit for memory that is not the pool's, if there is some at once.
+  servers::fair_share::claim try_room(client_number who, std::size_t bytes) {
+    return share_->try_take(who, bytes);
+  }
   /// What a buffer of at least `bytes` takes of the limit.
   static std::size_t room_of(std::size_t bytes) noexcept;
 
-  std::uint64_t limit() const noexcept { return limit_; }
-  std::uint64_t in_use() const;
+  std::uint64_t limit() const noexcept { return share_->limit(); }
+  std::uint64_t in_use() const { return share_->held(); }
+  std::uint64_t in_use_by(client_number who) const { return share_->held_by(who); }
   /// Bytes of memory that the pool has of the system: those in use and those kept for later use.
   std::uint64_t held() const;
   /// True while somebody waits for a buffer.
-  bool short_of_room() const;
+  bool short_of_room() const { return share_->short_of(); }
 
  private:
-  struct waiter {
-    std::size_t bytes;
-    std::function<void(buffer)> ready;
-  };
+  static constexpr std::size_t kinds = 3;  // of sizes
 
-  bool fits(std::size_t bytes) const noexcept { return in_use_ + bytes <= limit_; }
   std::uint64_t unused() const noexcept;
   std::byte* find(std::size_t bytes);
   void give_back(std::byte* data, std::size_t bytes);
 
-  const std::uint64_t limit_;
+  const std::shared_ptr<servers::fair_share> share_;
   mutable std::mutex mutex_;
   std::uint64_t in_use_ = 0;
-  std::deque<waiter> waiting_;
-  std::vector<std::byte*> free_small_, free_large_;
+  std::array<std::vector<std::byte*>, kinds> free_;  // by kind
 };
 
 }  // namespace ooc::iod

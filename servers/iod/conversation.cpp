@@ -11,29 +11,24 @@ using wire::frame_header;
 
 namespace {
 
-// Of the buffers for reads, an eighth, but room for one part to be read while another is sent.
-std::uint64_t reading_allowance(const buffer_pool& buffers) {
-  return std::max(buffers.limit() / 8, 2 * storage::io_part::max_bytes);
+constexpr std::uint64_t least_memory = 1 << 10;  // that any request takes
+constexpr std::uint64_t small_body = 4 << 10;    // part of what a connection takes anyway
+constexpr std::uint64_t few_pieces = 512;
+constexpr std::uint64_t least_entry = 4;  // bytes in a message
+
+// What the nested requests in a body of so many bytes can take.
+std::uint64_t memory_of_entries(std::uint64_t body) noexcept {
+  return std::min(body / least_entry, wire::max_entries) * sizeof(nested_request);
 }
 
 }  // namespace
 
 conversation::conversation(session_host& host, std::shared_ptr<wire::stream_socket> socket)
-    : host_(host),
-      sender_(std::make_shared<wire::frame_sender>(std::move(socket))),
-      reading_(std::make_shared<allowance>(reading_allowance(*host.buffers()))) {}
+    : host_(host), sender_(std::make_shared<wire::frame_sender>(std::move(socket))) {}
 
-void conversation::set_who(const wire::hello_info& client) {
+void conversation::set_who(const wire::hello_info& client, storage::client_number number) {
   client_ = client;
-  queue_name_.assign(client.client.begin(), client.client.end());
-}
-
-void conversation::queue(fair_queue::place where, std::uint64_t cost, fair_queue::job j,
-                         std::function<void(const failure&)> failed) {
-  host_.queue().add(queue_name_, where, cost, std::move(j),
-                    [this, failed = std::move(failed)](const std::exception& e) {
-                      failed(unexpected(e));
-                    });
+  number_ = number;
 }
 
 failure conversation::unexpected(const std::exception& e) const {
@@ -46,32 +41,46 @@ failure conversation::unexpected(const std::exception& e) const {
   return {code, std::string("the I/O server could not serve the request: ") + e.what()};
 }
 
-failure conversation::check(const wire::io_request& r, std::uint32_t rights) const {
-  const auto& f = *r.file;
-  if (f.striping.nn == 0 || f.striping.sf == 0 || r.turn >= f.striping.nn)
-    return {errc::invalid_request, "'" + f.name + "': no such turn, or a striping without nodes"};
-  if (r.wanted->file_end() > f.size)
-    return {errc::invalid_request, "'" + f.name + "': the request ends at byte " +
-                                       std::to_string(r.wanted->file_end()) +
-                                       ", the file at byte " + std::to_string(f.size)};
-  if (failure refused = host_.check_ticket(r.ticket, f.id, rights)) {
-    refused.what = "'" + f.name + "': " + refused.what;
+failure conversation::check(wire::io_request& r, std::uint32_t rights) const {
+  const std::string name = "'" + r.file->name + "': ";
+  if (failure refused = host_.check_ticket(r.ticket, r.file, rights)) {
+    refused.what = name + refused.what;
     return refused;
   }
+  const auto& f = *r.file;
+  if (f.striping.nn == 0 || f.striping.sf == 0 || r.turn >= f.striping.nn)
+    return {errc::invalid_request, name + "no such turn, or a striping without nodes"};
+  if (r.wanted->file_end() > f.size)
+    return {errc::invalid_request, name + "the request ends at byte " +
+                                       std::to_string(r.wanted->file_end()) +
+                                       ", the file at byte " + std::to_string(f.size)};
   return {};
 }
 
-std::vector<storage::piece> conversation::pieces_of(std::uint64_t id, const wire::io_request& r) {
-  std::vector<storage::piece> pieces = wire::pieces_of(r);
-  active_.takes(id, pieces.capacity() * sizeof(storage::piece) +
-                        r.wanted->entries().size() * sizeof(nested_request));
-  // Only where they came between the parts of a write: else they would have waited.
-  if (overfull())
-    throw usage_error(errc::invalid_request,
-                      "'" + r.file->name + "': the descriptions of this connection's requests take "
-                          "more than " + std::to_string(2 * max_memory >> 20) +
-                          " MiB; send a write's parts without large requests in between");
-  return pieces;
+std::uint64_t conversation::memory_for(const frame_header& h) noexcept {
+  if (h.body_bytes > small_body) return most_memory(h);
+  return least_memory + h.body_bytes + memory_of_entries(h.body_bytes) +
+         few_pieces * sizeof(storage::piece);
+}
+
+std::uint64_t conversation::most_memory(const frame_header& h) noexcept {
+  return least_memory + h.body_bytes + memory_of_entries(h.body_bytes) +
+         wire::max_steps * sizeof(storage::piece);
+}
+
+std::optional<described_request> conversation::describe(std::string_view body, std::uint32_t rights,
+                                                        fair_share::claim& memory,
+                                                        std::uint64_t most) const {
+  described_request r{wire::decode_io_request(body), {}};
+  if (const failure f = check(r.what, rights)) throw usage_error(f.code, f.what);
+  if (memory.amount() >= most)
+    r.pieces = wire::pieces_of(r.what);
+  else if (!wire::pieces_within(r.what, few_pieces, r.pieces))
+    return {};
+  memory.shrink(least_memory + r.what.file->fill.size() +
+                r.what.wanted->entries().size() * sizeof(nested_request) +
+                r.pieces.capacity() * sizeof(storage::piece));
+  return r;
 }
 
 frame_header conversation::reply_header(std::uint64_t id) const {
@@ -86,8 +95,9 @@ void conversation::reply(std::uint64_t id, const failure& f, const std::string& 
   frame_header h = reply_header(id);
   h.flags = frame_header::last;
   if (f) h.flags |= frame_header::failed;
-  sender_->send({wire::encode_frame(h, f ? wire::encode(f) : body), {}, {}});
-  active_.end(id);
+  active_.answered(id);
+  sender_->send({wire::encode_frame(h, f ? wire::encode(f) : body), {},
+                 [self = shared_from_this(), id](bool) { self->active_.end(id); }});
 }
 
 failure too_many_pieces() {

@@ -3,25 +3,20 @@
 #include <sys/uio.h>
 
 #include <array>
-#include <boost/asio/post.hpp>
-#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <new>
 #include <optional>
 #include <utility>
 
-#include "storage/wire/capability.hpp"
+#include "common/await_grant.hpp"
 
 namespace ooc::iod {
 
 namespace asio = boost::asio;
-using namespace std::chrono_literals;
 using storage::io_part;
 using wire::frame_header;
 
 namespace {
-
-constexpr std::uint64_t max_holding = 4 * io_part::max_bytes;
 
 [[noreturn]] void broken(const std::string& why) {
   throw wire::connection_error(std::make_error_code(std::errc::protocol_error), why);
@@ -42,20 +37,31 @@ struct incoming_writes::write_job {
 
 incoming_writes::incoming_writes(conversation_ptr with, std::shared_ptr<wire::stream_socket> socket,
                                  wire::frame_reader& reader)
-    : with_(std::move(with)),
-      socket_(std::move(socket)),
-      reader_(reader),
-      room_(socket_->get_executor(), std::chrono::steady_clock::time_point::max()) {}
+    : with_(std::move(with)), socket_(std::move(socket)), reader_(reader) {}
 
-asio::awaitable<void> incoming_writes::receive(const frame_header& h) {
-  std::shared_ptr<write_job> w;
-  if (h.kind == wire::frame_kind::write) {
-    w = begin(h);
-  } else {
-    const auto found = jobs_.find(h.id);
-    if (found == jobs_.end()) broken("a part of no write");
-    w = found->second;
-  }
+asio::awaitable<void> incoming_writes::begin(const frame_header& h, described_request r,
+                                             const failure& why) {
+  const auto w = std::make_shared<write_job>();
+  w->id = h.id;
+  w->what = std::move(r.what);
+  w->outcome = why;
+  if (!why && overlap(r.pieces))
+    w->outcome = {errc::invalid_request,
+                  "'" + w->what.file->name + "': pieces of the request overlap in the file"};
+  w->refused = static_cast<bool>(w->outcome);
+  w->parts.emplace(std::move(r.pieces));
+  jobs_[h.id] = w;
+  co_await receive(h, w);
+}
+
+asio::awaitable<void> incoming_writes::receive_more(const frame_header& h) {
+  const auto found = jobs_.find(h.id);
+  if (found == jobs_.end()) broken("a part of no write");
+  co_await receive(h, found->second);
+}
+
+asio::awaitable<void> incoming_writes::receive(const frame_header& h,
+                                               std::shared_ptr<write_job> w) {
   co_await receive_part(h, w);
   if (!h.has(frame_header::last)) co_return;
   jobs_.erase(h.id);
@@ -65,28 +71,6 @@ asio::awaitable<void> incoming_writes::receive(const frame_header& h) {
 
 void incoming_writes::abandon() {
   for (const auto& [id, w] : std::exchange(jobs_, {})) complete(w);
-}
-
-std::shared_ptr<incoming_writes::write_job> incoming_writes::begin(const frame_header& h) {
-  with_->active().begin(h.id, true);
-  const auto w = std::make_shared<write_job>();
-  w->id = h.id;
-  std::vector<storage::piece> pieces;
-  try {
-    w->what = wire::decode_io_request(reader_.body());
-    w->outcome = with_->check(w->what, wire::right_write);
-    if (!w->outcome) pieces = with_->pieces_of(h.id, w->what);
-    if (overlap(pieces))
-      w->outcome = {errc::invalid_request,
-                    "'" + w->what.file->name + "': pieces of the request overlap in the file"};
-  } catch (const error& e) {
-    w->outcome = {e.code(), e.what()};
-  } catch (const std::bad_alloc&) {
-    w->outcome = too_many_pieces();
-  }
-  w->refused = static_cast<bool>(w->outcome);
-  w->parts.emplace(std::move(pieces));
-  return jobs_[h.id] = w;
 }
 
 asio::awaitable<void> incoming_writes::receive_part(const frame_header& h,
@@ -116,50 +100,18 @@ asio::awaitable<void> incoming_writes::receive_part(const frame_header& h,
   write_part(w, part, buffer, sums);
 }
 
-// Room.
-
-void incoming_writes::wake() {
-  asio::post(socket_->get_executor(), [self = shared_from_this()] { self->room_.cancel(); });
-}
-
-// Wake-ups run on the same strand, so none is lost between the look and the wait.
-template <class Condition>
-asio::awaitable<void> incoming_writes::wait_for(Condition condition) {
-  while (!condition()) {
-    room_.expires_after(1s);
-    boost::system::error_code ec;
-    co_await room_.async_wait(asio::redirect_error(asio::use_awaitable, ec));
-    if (with_->sender().closed()) broken("the connection was closed");
-  }
-}
-
-// A buffer, once this client has not too many already.
 asio::awaitable<incoming_writes::shared_buffer> incoming_writes::take_buffer(std::size_t bytes) {
   waiting_ = true;
-  co_await wait_for([&] {
-    const std::lock_guard lock(mutex_);
-    return holding_ < max_holding;
-  });
-  struct place {
-    std::mutex mutex;
-    shared_buffer buffer;
+  const auto with = with_;
+  const auto ask = [with, bytes](auto go) {
+    with->host().buffers()->take(with->number(), bytes, std::move(go));
   };
-  const auto p = std::make_shared<place>();
-  with_->host().write_buffers()->take(bytes, [p, self = shared_from_this()](buffer_pool::buffer b) {
-    {
-      const std::lock_guard lock(p->mutex);
-      p->buffer = std::make_shared<buffer_pool::buffer>(std::move(b));
-    }
-    self->wake();
-  });
-  co_await wait_for([&] {
-    const std::lock_guard lock(p->mutex);
-    return p->buffer != nullptr;
-  });
+  const auto gone = [with] { return with->sender().closed(); };
+  buffer_pool::buffer got =
+      co_await servers::await_grant<buffer_pool::buffer>(socket_->get_executor(), ask, gone);
   waiting_ = false;
-  const std::lock_guard lock(mutex_);
-  if (*p->buffer) holding_ += bytes;
-  co_return p->buffer;
+  if (gone()) broken("the connection was closed");
+  co_return std::make_shared<buffer_pool::buffer>(std::move(got));
 }
 
 // Writing.
@@ -170,32 +122,24 @@ void incoming_writes::write_part(const std::shared_ptr<write_job>& w, const io_p
     const std::lock_guard lock(mutex_);
     ++w->running;
   }
-  const fair_queue::place where{w->what.file->id, part.pieces.front().node_offset};
-  with_->queue(where, part.bytes,
-               [self = shared_from_this(), w, part, bytes, sums](std::function<void()> finished) {
-                 self->with_->host().node().write_part(
-                     w->what.file, w->what.turn, part, bytes->data(), sums->data(),
-                     [self, w, n = part.bytes, bytes, sums, finished](const failure& f) {
-                       *bytes = {};
-                       self->written(w, n, f);
-                       finished();
-                     });
-               },
-               [self = shared_from_this(), w, n = part.bytes, bytes](const failure& f) {
-                 *bytes = {};
-                 self->written(w, n, f);
-               });
+  try {
+    with_->node()->write_part(w->what.file, w->what.turn, part, bytes->data(), sums->data(),
+                              [self = shared_from_this(), w, bytes, sums](const failure& f) {
+                                *bytes = {};
+                                self->written(w, f);
+                              });
+  } catch (const std::exception& e) {
+    *bytes = {};
+    written(w, with_->unexpected(e));
+  }
 }
 
-void incoming_writes::written(const std::shared_ptr<write_job>& w, std::uint64_t bytes,
-                              const failure& f) {
+void incoming_writes::written(const std::shared_ptr<write_job>& w, const failure& f) {
   {
     const std::lock_guard lock(mutex_);
-    holding_ -= bytes;
     --w->running;
     if (f && !w->outcome) w->outcome = f;
   }
-  wake();
   answer_if_done(w);
 }
 

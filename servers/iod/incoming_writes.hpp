@@ -2,12 +2,11 @@
 // threads of the node; a write is answered when all its parts have been.
 //
 // Parts are received by the one coroutine that reads the connection; what they hold of memory is
-// bounded, and it waits where there is none.
+// what the client's share allows, and it waits where there is none.
 #pragma once
 
 #include <atomic>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -24,9 +23,12 @@ class incoming_writes : public std::enable_shared_from_this<incoming_writes> {
   incoming_writes(conversation_ptr with, std::shared_ptr<wire::stream_socket> socket,
                   wire::frame_reader& reader);
 
-  /// A frame of the kind write or more has come: takes its payload from the reader.  Throws
-  /// connection_error where it does not fit what came before.
-  boost::asio::awaitable<void> receive(const wire::frame_header& h);
+  /// A frame of the kind write has come, which is among the active requests, or one of the kind more:
+  /// takes its payload from the reader.  A write that is refused has no description but `why`.  Throws
+  /// connection_error where a frame does not fit what came before.
+  boost::asio::awaitable<void> begin(const wire::frame_header& h, described_request r,
+                                     const failure& why);
+  boost::asio::awaitable<void> receive_more(const wire::frame_header& h);
   /// Nothing more will come.
   void abandon();
   /// True while bytes of the client wait for room here.  From any thread.
@@ -37,28 +39,23 @@ class incoming_writes : public std::enable_shared_from_this<incoming_writes> {
   using shared_buffer = std::shared_ptr<buffer_pool::buffer>;
   using shared_sums = std::shared_ptr<std::vector<std::uint32_t>>;
 
-  std::shared_ptr<write_job> begin(const wire::frame_header& h);
+  boost::asio::awaitable<void> receive(const wire::frame_header& h, std::shared_ptr<write_job> w);
   boost::asio::awaitable<void> receive_part(const wire::frame_header& h,
                                             std::shared_ptr<write_job> w);
   boost::asio::awaitable<shared_buffer> take_buffer(std::size_t bytes);
-  template <class Condition>
-  boost::asio::awaitable<void> wait_for(Condition condition);
-  void wake();
   void write_part(const std::shared_ptr<write_job>& w, const storage::io_part& part,
                   shared_buffer bytes, shared_sums sums);
-  void written(const std::shared_ptr<write_job>& w, std::uint64_t bytes, const failure& f);
+  void written(const std::shared_ptr<write_job>& w, const failure& f);
   void complete(const std::shared_ptr<write_job>& w);
   void answer_if_done(const std::shared_ptr<write_job>& w);
 
   const conversation_ptr with_;
   const std::shared_ptr<wire::stream_socket> socket_;
   wire::frame_reader& reader_;      // used by receive() only
-  boost::asio::steady_timer room_;  // cancelled when bytes have been written
   std::atomic<bool> waiting_{false};
   std::map<std::uint64_t, std::shared_ptr<write_job>> jobs_;  // whose parts are still coming
 
-  std::mutex mutex_;
-  std::uint64_t holding_ = 0;  // bytes received that are not written yet
+  std::mutex mutex_;  // of what has become of the jobs
 };
 
 }  // namespace ooc::iod

@@ -24,10 +24,13 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// How long a client may take nothing of what it asked for; less where others wait for the memory
-// that it holds.  A client that was dropped wrongly connects again and repeats its requests.
-constexpr auto patience_with_clients = 30s;
-constexpr auto patience_when_short = 5s;
+// A quarter of the memory is for descriptions of requests, but enough for the largest one and for others
+// beside it.
+std::uint64_t for_descriptions(const iod_options& o) {
+  return std::max<std::uint64_t>(o.memory / 4, 16 << 20);
+}
+// Descriptions up to this size may be had from the reserve.
+constexpr std::uint64_t small_description = 256 << 10;
 
 storage::local_node_options node_options(const iod_options& o) {
   storage::local_node_options n;
@@ -44,9 +47,9 @@ iod_server::iod_server(asio::io_context& context, iod_options options)
       incarnation_(wire::random_incarnation()),
       started_ns_(servers::unix_time_ns()),
       node_(storage::open_local_node(options_.folder, node_options(options_))),
-      queue_(options_.workers),
-      buffers_(std::make_shared<buffer_pool>(options_.buffers - options_.buffers / 4)),
-      write_buffers_(std::make_shared<buffer_pool>(options_.buffers / 4)),
+      descriptions_(std::make_shared<fair_share>(for_descriptions(options_), small_description)),
+      buffers_(std::make_shared<buffer_pool>(options_.memory - options_.memory / 4)),
+      places_(std::make_shared<fair_share>(options_.max_connections, 1)),
       ticks_(context),
       listeners_(context,
                  [this](std::shared_ptr<wire::stream_socket> s) { accepted(std::move(s)); }) {}
@@ -94,11 +97,14 @@ wire::server_info iod_server::who_am_i() const {
 }
 
 void iod_server::accepted(std::shared_ptr<wire::stream_socket> socket) {
-  const auto s = std::make_shared<session>(*this, socket);
+  const auto s = std::make_shared<session>(*this, socket, options_.transfer_window);
+  servers::admitted<session> room;
   {
     const std::lock_guard lock(mutex_);
-    if (stopping_ || !servers::admit(sessions_, s, options_.max_connections)) return;
+    if (!stopping_) room = servers::admit(sessions_, s, options_.max_connections, *places_);
   }
+  if (room.out) room.out->close();
+  if (!room.in) return;
   asio::co_spawn(socket->get_executor(), serve(s), asio::detached);
 }
 
@@ -149,9 +155,9 @@ asio::awaitable<void> iod_server::watch() {
       if (stopping_) co_return;
       all = sessions_;
     }
-    const auto patience = buffers_->short_of_room() ? patience_when_short : patience_with_clients;
+    const bool hurry = buffers_->short_of_room() || descriptions_->short_of();
     for (const auto& s : all)
-      if (const std::string why = s->look_after(std::chrono::steady_clock::now(), patience);
+      if (const std::string why = s->look_after(std::chrono::steady_clock::now(), hurry);
           !why.empty())
         spdlog::warn("{}: dropped, {}", s->peer(), why);
   }
@@ -173,10 +179,11 @@ std::string disk_of(const std::filesystem::path& folder) {
 wire::node_statistics iod_server::statistics() {
   wire::node_statistics s;
   s.io = node_->stats();
-  s.waiting = queue_.waiting();
-  s.running = queue_.running();
-  s.buffer_bytes = buffers_->in_use() + write_buffers_->in_use();
-  s.buffer_limit = buffers_->limit() + write_buffers_->limit();
+  const auto load = node_->present_load();
+  s.waiting = load.waiting;
+  s.running = load.running;
+  s.buffer_bytes = buffers_->in_use();
+  s.buffer_limit = buffers_->limit();
   struct statvfs v {};
   if (::statvfs(options_.folder.c_str(), &v) == 0) {
     s.disk_bytes = std::uint64_t{v.f_blocks} * v.f_frsize;

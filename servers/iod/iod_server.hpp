@@ -1,9 +1,19 @@
 // The I/O server: accepts connections, keeps their sessions, and fences those that a client lost.
+//
+// What clients share, each by its share (fair_share): memory for descriptions of requests, memory for
+// transfers, places for connections; and the threads of the node, in turns (request_scheduler).
+//
+// The locks of the server, none of which is taken under another but as said: the server's own (list of
+// sessions; under it those of a sender, of a session's active requests and of `places_`); one of each
+// session's active requests; one of each connection's sender; one of each fair_share; the pool's, for
+// buffers that are kept (under it that of its share); the node's, for its queue.  Callbacks are called
+// under none of them.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <filesystem>
@@ -24,10 +34,12 @@ struct iod_options {
   std::vector<std::string> listen;   ///< addresses
   wire::key_ptr key;                 ///< empty: loopback and Unix sockets only
   std::uint32_t node = 0;            ///< index in the store
-  std::uint64_t buffers = 64 << 20;  ///< bytes of memory for transfers
+  std::uint64_t memory = 64 << 20;   ///< bytes, for transfers and descriptions of requests
   unsigned workers = 4;              ///< requests served at a time
   unsigned max_connections = 1024;
   bool direct_io = false;  ///< bypass the page cache
+  /// How long a transfer may be slower than servers::transfer_watch::least_rate.
+  std::chrono::milliseconds transfer_window = servers::transfer_watch::window;
 };
 
 class iod_server final : public session_host {
@@ -49,12 +61,12 @@ class iod_server final : public session_host {
   std::uint64_t incarnation() const noexcept { return incarnation_; }
 
   storage::local_node& node() override { return *node_; }
-  fair_queue& queue() override { return queue_; }
   const std::shared_ptr<buffer_pool>& buffers() override { return buffers_; }
-  const std::shared_ptr<buffer_pool>& write_buffers() override { return write_buffers_; }
+  const std::shared_ptr<fair_share>& descriptions() override { return descriptions_; }
+  const std::shared_ptr<fair_share>& places() override { return places_; }
   wire::server_info who_am_i() const override;
   wire::key_ptr key() const override { return options_.key; }
-  failure check_ticket(const std::string& ticket, storage::file_id file,
+  failure check_ticket(const std::string& ticket, storage::shape_ptr& file,
                        std::uint32_t rights) override {
     return tickets_.check(ticket, file, rights);
   }
@@ -75,9 +87,9 @@ class iod_server final : public session_host {
   const std::uint64_t incarnation_;
   const std::uint64_t started_ns_;
   std::shared_ptr<storage::local_node> node_;
-  fair_queue queue_;
-  std::shared_ptr<buffer_pool> buffers_;
-  std::shared_ptr<buffer_pool> write_buffers_;
+  const std::shared_ptr<fair_share> descriptions_;
+  const std::shared_ptr<buffer_pool> buffers_;
+  const std::shared_ptr<fair_share> places_;
   ticket_check tickets_;
   boost::asio::steady_timer ticks_;
   servers::listener_group listeners_;

@@ -54,8 +54,9 @@ int run(int argc, char** argv) {
       "key", po::value<std::string>()->default_value(""),
       "file with the cluster key (default $OOC_KEY, ~/.config/oocarray/key); without a key only "
       "this machine is served")("memory", po::value<std::uint64_t>()->default_value(64),
-                                "MiB for transfers, whatever clients do: three quarters for "
-                                "reads, one for writes")(
+                                "MiB for transfers (three quarters) and descriptions of "
+                                "requests, shared by the clients; whatever they do, the server "
+                                "takes at most 64 MiB more")(
       "workers", po::value<unsigned>()->default_value(4), "requests served at a time")(
       "threads", po::value<unsigned>()->default_value(1), "threads for the network")(
       "direct-io", po::bool_switch(), "bypass the page cache of this machine")(
@@ -67,14 +68,14 @@ int run(int argc, char** argv) {
   o.node = line.get<std::uint32_t>("node");
   o.listen = line.has("listen") ? line.get<strings>("listen") : strings{"127.0.0.1:0"};
   o.key = wire::find_cluster_key(line.get<std::string>("key"));
-  o.buffers = line.get<std::uint64_t>("memory") << 20;
+  o.memory = line.get<std::uint64_t>("memory") << 20;
   o.workers = line.get<unsigned>("workers");
   o.direct_io = line.get<bool>("direct-io");
   o.max_connections = line.get<unsigned>("max-connections");
   const unsigned threads = line.get<unsigned>("threads");
   if (o.workers == 0 || o.workers > 256 || threads == 0 || threads > 64)
     throw usage_error(errc::invalid_request, "--workers is 1 to 256, --threads is 1 to 64");
-  if (o.buffers < 4 << 20 || o.buffers > std::uint64_t{1} << 40)
+  if (o.memory < 4 << 20 || o.memory > std::uint64_t{1} << 40)
     throw usage_error(errc::invalid_request, "--memory is 4 MiB to 1 TiB");
 
   iod::iod_folder folder(o.folder, o.node);

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string_view>
 #include <vector>
 
 #include "iod/conversation.hpp"
@@ -14,24 +13,18 @@ namespace ooc::iod {
 
 class read_request : public std::enable_shared_from_this<read_request> {
  public:
-  /// Begins what the frame asks for, and answers it on whatever thread it ends.
-  static void start(conversation_ptr with, const wire::frame_header& h, std::string_view body);
+  /// Begins what the frame asks for, and answers it on whatever thread it ends.  It is among the active
+  /// ones.
+  static void start(conversation_ptr with, const wire::frame_header& h, described_request r);
 
   read_request(conversation_ptr with, std::uint64_t id) : with_(std::move(with)), id_(id) {}
 
  private:
-  /// What a part takes of the memory for transfers.
-  struct room {
-    buffer_pool::buffer bytes;  // goes back before the claim, which lets another read look for it
-    allowance::claim claim;
-  };
-
   bool send_quickly();
   void next_part();
   void go_on();
-  void queue_part();
-  void wait_for_turn();
-  void fetch_part(std::function<void()> finished);
+  void get_part();
+  void fetch_part(buffer_pool::buffer room);
   void send_part(const failure& f);
 
   const conversation_ptr with_;
@@ -41,7 +34,7 @@ class read_request : public std::enable_shared_from_this<read_request> {
   storage::checking who_checks_ = storage::checking::by_caller;
   storage::io_part part_;  // the one in hand, packed
   std::vector<std::uint32_t> sums_;
-  room room_;
+  buffer_pool::buffer room_;  // for it
 };
 
 }  // namespace ooc::iod

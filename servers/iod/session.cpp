@@ -1,11 +1,14 @@
 #include "iod/session.hpp"
 
 #include <algorithm>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/this_coro.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <new>
+#include <optional>
 #include <utility>
 
+#include "common/admission.hpp"
+#include "common/await_grant.hpp"
 #include "iod/read_request.hpp"
 #include "storage/wire/address.hpp"
 #include "storage/wire/capability.hpp"
@@ -22,7 +25,6 @@ namespace {
 
 constexpr std::uint32_t max_payload = storage::io_part::max_bytes + (1 << 16);
 constexpr auto handshake_limit = 10s;
-constexpr auto silence_limit = 30s;
 
 [[noreturn]] void broken(const std::string& why) {
   throw wire::connection_error(std::make_error_code(std::errc::protocol_error), why);
@@ -36,6 +38,8 @@ std::uint32_t rights_for(frame_kind kind) {
       return wire::right_remove;
     case frame_kind::verify:
       return wire::right_read;
+    case frame_kind::resize:
+      return wire::right_resize;
     default:
       return wire::right_write;
   }
@@ -43,26 +47,28 @@ std::uint32_t rights_for(frame_kind kind) {
 
 }  // namespace
 
-session::session(session_host& host, std::shared_ptr<wire::stream_socket> socket)
+session::session(session_host& host, std::shared_ptr<wire::stream_socket> socket,
+                 std::chrono::milliseconds window)
     : socket_(std::move(socket)),
       with_(std::make_shared<conversation>(host, socket_)),
       reader_(socket_, wire::handshake_limits),
       writes_(std::make_shared<incoming_writes>(with_, socket_, reader_)),
-      peer_(wire::peer_text(*socket_)) {}
+      peer_(wire::peer_text(*socket_)),
+      window_(window) {}
 
 asio::awaitable<std::string> session::run() {
   const auto self = shared_from_this();
   std::string why;
   try {
     co_await shake_hands();
-    welcomed_ = true;
-    reader_.set_limits({16 << 20, max_payload});
+    reader_.set_limits({wire::max_request_body, max_payload});
     for (;;) {
-      co_await wait_for_memory();
-      const frame_header h = co_await reader_.next();
-      if (with_->overfull())
-        broken("more requests between the parts of a write than there is room for");
+      const frame_header h = co_await reader_.next_header();
+      heard_ = clock::now();
       co_await serve(h);
+      reader_.drop_body();
+      // A connection whose frames never end would keep this thread to itself.
+      co_await asio::post(socket_->get_executor(), asio::use_awaitable);
     }
   } catch (const wire::connection_error& e) {
     if (e.code() != std::errc::connection_reset) why = e.what();
@@ -70,49 +76,65 @@ asio::awaitable<std::string> session::run() {
     why = e.what();
   }
   close();
+  with_->end();
   writes_->abandon();
+  place_ = {};
   with_->active().no_more();
   co_return why;
 }
 
 asio::awaitable<void> session::shake_hands() {
-  wire::server_handshake hands(with_->host().who_am_i(), with_->host().key(),
-                               wire::same_machine(*socket_));
+  const wire::key_ptr key = with_->host().key();
+  wire::server_handshake hands(with_->host().who_am_i(), key, wire::same_machine(*socket_));
   co_await wire::greet(hands, reader_, with_->sender());
-  with_->set_who(hands.peer());
+  const auto number = servers::number_of(*socket_, hands.peer(), key != nullptr);
+  with_->set_who(hands.peer(), number);
+  place_ = servers::welcome_to(*with_->host().places(), number);
+  welcomed_ = true;
 }
 
-asio::awaitable<void> session::wait_for_memory() {
-  if (!with_->full()) co_return;
-  asio::steady_timer soon(co_await asio::this_coro::executor);
-  while (with_->full() && !closed()) {
-    soon.expires_after(5ms);
-    co_await soon.async_wait(asio::use_awaitable);
-  }
+// For the description of a request.  Where parts of a write are to come, which must be read on for its
+// own memory to come back, there is no waiting: an empty claim is none.
+asio::awaitable<fair_share::claim> session::take_memory(std::uint64_t bytes) {
+  const auto with = with_;
+  if (with->active().coming()) co_return with->host().descriptions()->try_take(with->number(), bytes);
+  waiting_ = true;
+  const auto ask = [with, bytes](auto go) {
+    with->host().descriptions()->take(with->number(), bytes, std::move(go));
+  };
+  const auto gone = [with] { return with->sender().closed(); };
+  fair_share::claim got =
+      co_await servers::await_grant<fair_share::claim>(socket_->get_executor(), ask, gone);
+  waiting_ = false;
+  if (gone()) broken("the connection was closed");
+  co_return got;
 }
 
-std::string session::look_after(clock::time_point now, std::chrono::seconds patience) {
+std::string session::look_after(clock::time_point now, bool hurry) {
   if (closed()) return {};
-  if (!welcomed_ && now - accepted_ > handshake_limit) {
+  if (!welcomed_) {
+    if (now - accepted_ <= handshake_limit) return {};
     close();
     return "it did not say who it is within 10 s";
   }
-  const auto stuck = with_->sender().stuck_since();
-  if (stuck != clock::time_point::max() && now - stuck > patience) {
+  const auto window = hurry ? window_ / 2 : window_;
+  const auto drop = [&](const std::string& what) {
     close();
-    return "it has not taken what it asked for within " + std::to_string(patience.count()) + " s";
-  }
+    return "it has " + what + " less than " +
+           std::to_string(servers::transfer_watch::least_rate >> 10) + " KiB/s for " +
+           std::to_string(std::chrono::duration_cast<std::chrono::seconds>(window).count()) + " s";
+  };
+  const bool to_be_taken = with_->sender().stuck_since() != clock::time_point::max();
+  if (going_.too_slow(now, to_be_taken, with_->sender().taken(), window))
+    return drop("taken of what it asked for");
   // Where its bytes wait for room here, the client is not to blame.
+  const bool waits = waiting_ || writes_->waiting();
   const std::uint64_t received = reader_.received();
-  const bool full = with_->full();
-  if (received != std::exchange(received_, received) || writes_->waiting() || full)
-    receiving_ = now;
-  if ((reader_.inside() || with_->active().coming()) && now - receiving_ > silence_limit) {
-    close();
-    return "it stopped in the middle of a request for 30 s";
-  }
+  if (received != std::exchange(received_, received) || waits) receiving_ = now;
+  const bool to_come = (reader_.inside() || with_->active().coming()) && !waits;
+  if (coming_.too_slow(now, to_come, received, window)) return drop("sent of a request");
   for (const std::uint64_t id : with_->active().busy(now, receiving_)) say_busy(id);
-  if (!full || now - spoken_ < active_requests::still_busy) return {};
+  if (!waiting_ || now - spoken_ < active_requests::still_busy) return {};
   spoken_ = now;
   say_busy(0);
   return {};
@@ -125,11 +147,12 @@ void session::say_busy(std::uint64_t id) {
 
 asio::awaitable<void> session::serve(const frame_header& h) {
   switch (h.kind) {
+    case frame_kind::more:
+      co_await reader_.receive_body(h);
+      co_return co_await writes_->receive_more(h);
     case frame_kind::write:
       reader_.limit_window(with_->host().connections() <= wire::receive_window::most_at_once);
-      [[fallthrough]];
-    case frame_kind::more:
-      co_return co_await writes_->receive(h);
+      break;
     case frame_kind::read:
     case frame_kind::create:
     case frame_kind::resize:
@@ -142,18 +165,60 @@ asio::awaitable<void> session::serve(const frame_header& h) {
     case frame_kind::fence:
     case frame_kind::ping:
       if (h.payload_bytes != 0) broken("a " + wire::kind_name(h.kind) + " with a payload");
-      if (h.kind == frame_kind::read)
-        read_request::start(with_, h, reader_.body());
-      else
-        start_other(h);
       break;
     default:
       broken("a " + wire::kind_name(h.kind) + " is nothing for an I/O server");
   }
+  // The ids of all shares may be many.
+  const std::uint64_t bytes = h.kind == frame_kind::list ? conversation::most_memory(h)
+                                                         : conversation::memory_for(h);
+  fair_share::claim memory = co_await take_memory(bytes);
+  co_await reader_.receive_body(h);
+  if (h.kind == frame_kind::read || h.kind == frame_kind::write)
+    co_return co_await start_transfer(h, std::move(memory));
+  with_->active().begin(h.id, std::move(memory));
+  start_other(h);
+}
+
+asio::awaitable<void> session::start_transfer(const frame_header& h, fair_share::claim memory) {
+  const bool writes = h.kind == frame_kind::write;
+  const std::uint64_t most = conversation::most_memory(h);
+  described_request r;
+  failure refused;
+  try {
+    const auto rights = writes ? wire::right_write : wire::right_read;
+    std::optional<described_request> described;
+    if (memory) described = with_->describe(reader_.body(), rights, memory, most);
+    if (!described) {
+      // What it holds goes back first: else requests that wait for more could wait for each other.
+      memory = {};
+      memory = co_await take_memory(most);
+      if (memory) described = with_->describe(reader_.body(), rights, memory, most);
+    }
+    if (described)
+      r = std::move(*described);
+    else
+      refused = {std::make_error_code(std::errc::not_enough_memory),
+                 "the descriptions of this client's requests take the memory that there is for them; "
+                 "send a write's parts without requests in between"};
+  } catch (const wire::connection_error&) {
+    throw;
+  } catch (const error& e) {
+    refused = {e.code(), e.what()};
+  } catch (const std::bad_alloc&) {
+    refused = too_many_pieces();
+  }
+  with_->active().begin(h.id, std::move(memory), writes);
+  if (writes) co_return co_await writes_->begin(h, std::move(r), refused);
+  if (refused) co_return with_->reply(h.id, refused);
+  try {
+    read_request::start(with_, h, std::move(r));
+  } catch (const std::exception& e) {
+    with_->reply(h.id, with_->unexpected(e));
+  }
 }
 
 void session::start_other(const frame_header& h) {
-  with_->active().begin(h.id);
   try {
     switch (h.kind) {
       case frame_kind::ping:
@@ -163,7 +228,7 @@ void session::start_other(const frame_header& h) {
       case frame_kind::fence:
         return start_fence(h.id, wire::decode_fence(reader_.body()));
       case frame_kind::list:
-        return with_->host().node().list(
+        return with_->node()->list(
             [with = with_, id = h.id](const failure& f, std::vector<storage::file_id> ids) {
               with->reply(id, f, wire::encode_ids(ids));
             });
@@ -183,27 +248,27 @@ void session::start_fence(std::uint64_t id, const std::vector<std::uint64_t>& co
   with_->host().fence(client().client, connections, [with = with_, id] { with->reply(id, {}); });
 }
 
-void session::start_on_share(const frame_header& h, const wire::io_request& r) {
-  auto& node = with_->host().node();
+void session::start_on_share(const frame_header& h, wire::io_request r) {
+  const auto node = with_->node();
   const auto answer = [with = with_, id = h.id](const failure& f) { with->reply(id, f); };
   const std::uint32_t rights = rights_for(h.kind);
   if (h.kind == frame_kind::remove) {  // only the id of the file counts
-    if (const failure f = with_->host().check_ticket(r.ticket, r.file->id, rights))
+    if (const failure f = with_->host().check_ticket(r.ticket, r.file, rights))
       return answer(f);
-    return node.remove(r.file, answer);
+    return node->remove(r.file, answer);
   }
   if (const failure f = with_->check(r, rights)) return answer(f);
   switch (h.kind) {
     case frame_kind::create:
-      return node.create(r.file, r.turn, answer);
+      return node->create(r.file, r.turn, answer);
     case frame_kind::resize:
-      return node.resize(r.file, r.turn, r.old_size, answer);
+      return node->resize(r.file, r.turn, r.old_size, answer);
     case frame_kind::advance:
-      return node.advance(r.file, r.turn, answer);
+      return node->advance(r.file, r.turn, answer);
     case frame_kind::sync:
-      return node.sync(r.file, r.turn, answer);
+      return node->sync(r.file, r.turn, answer);
     default:
-      return node.verify(
+      return node->verify(
           r.file, r.turn,
           [with = with_, id = h.id](const failure& f, const storage::verify_report& report) {
             with->reply(id, f, wire::encode(report));

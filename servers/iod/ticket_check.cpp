@@ -1,12 +1,14 @@
 #include "iod/ticket_check.hpp"
 
 #include <cerrno>
+#include <memory>
+#include <utility>
 
 namespace ooc::iod {
 
 namespace {
 
-constexpr std::size_t max_known = 1 << 16;
+constexpr std::size_t max_known = 1 << 14;  // some 8 MiB
 
 failure refuse(int error, const std::string& why) {
   return {{error, std::generic_category()}, why};
@@ -16,6 +18,7 @@ std::string rights_text(std::uint32_t rights) {
   return rights == wire::right_read    ? "read it"
          : rights == wire::right_write ? "write it"
          : rights == wire::right_make  ? "make its shares"
+         : rights == wire::right_resize ? "change its size"
                                        : "remove its shares";
 }
 
@@ -29,8 +32,10 @@ void ticket_check::set_store(const std::string& uuid, const wire::capability_pub
   known_.clear();
 }
 
-failure ticket_check::check(const std::string& ticket, storage::file_id file,
+failure ticket_check::check(const std::string& ticket, storage::shape_ptr& described,
                             std::uint32_t rights) {
+  const storage::file_shape& f = *described;
+  const storage::file_id file = f.id;
   const std::lock_guard lock(mutex_);
   if (!key_)
     return refuse(EAGAIN,
@@ -57,6 +62,21 @@ failure ticket_check::check(const std::string& ticket, storage::file_id file,
   if ((c.rights & rights) != rights)
     return refuse(EACCES, "user " + std::to_string(c.uid) + " was not given the right to " +
                               rights_text(rights) + "; the file's owner can change its mode");
+  if (rights == wire::right_remove) return {};
+  const wire::file_geometry stated = wire::geometry_of(f.size, f.striping, f.sparse, f.fill);
+  if (!stated.same_layout(c.geometry))
+    return refuse(EACCES,
+                  "the request describes another striping, fill value or kind of space than the "
+                  "capability was signed for; open the file again");
+  if (rights == wire::right_resize && f.size > c.geometry.size)
+    return refuse(EACCES, "the request is for " + std::to_string(f.size) +
+                              " bytes, the capability for at most " +
+                              std::to_string(c.geometry.size));
+  if (f.size > c.geometry.size) {
+    auto smaller = std::make_shared<storage::file_shape>(f);
+    smaller->size = c.geometry.size;
+    described = std::move(smaller);
+  }
   return {};
 }
 

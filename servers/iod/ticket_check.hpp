@@ -25,8 +25,11 @@ class ticket_check {
   /// Says whether the metadata server can be reached (renewals are possible then).
   void set_metadata_reachable(bool yes) noexcept { reachable_ = yes; }
 
-  /// Why `ticket` does not grant `rights` on the file; no failure if it does.
-  failure check(const std::string& ticket, storage::file_id file, std::uint32_t rights);
+  /// Why `ticket` does not grant `rights` on the file that a client describes; no failure if it
+  /// does.  The description must be what was signed, but for the size: that of a request to resize
+  /// may be smaller than the signed one, and that of any other becomes so, as the file may have
+  /// shrunk since the client opened it.
+  failure check(const std::string& ticket, storage::shape_ptr& file, std::uint32_t rights);
 
  private:
   std::atomic<bool> reachable_{false};

@@ -84,10 +84,17 @@ pb::Answer call_handler::answer(const caller& from, const pb::Call& c) {
   return a;
 }
 
-void call_handler::give_ticket(const caller& from, file_id file, std::uint32_t rights,
+void call_handler::give_removal_ticket(const caller& from, file_id file, pb::Answer& a) {
+  entry e;
+  e.id = file;
+  give_ticket(from, e, wire::right_remove, a);
+}
+
+void call_handler::give_ticket(const caller& from, const entry& e, std::uint32_t rights,
                                pb::Answer& a) {
   wire::capability cap;
-  cap.file = file;
+  cap.file = e.id;
+  cap.geometry = wire::geometry_of(e.size, e.striping, e.sparse, e.fill);
   cap.rights = rights;
   cap.uid = from.who.uid;
   cap.expiry = wire::seconds_now() + capability_life_.count();
@@ -96,6 +103,7 @@ void call_handler::give_ticket(const caller& from, file_id file, std::uint32_t r
   a.set_ticket(signer_.sign(cap));
   a.set_ticket_seconds(capability_life_.count());
   a.set_ticket_rights(rights);
+  a.set_ticket_size(e.size);
 }
 
 void call_handler::look(local_metadata& as, const caller& from, const pb::Call& c, pb::Answer& a) {
@@ -106,13 +114,13 @@ void call_handler::look(local_metadata& as, const caller& from, const pb::Call& 
     case pb::OP_OPEN: {
       const entry e = as.open(c.path(), (c.rights() & wire::right_write) != 0);
       wire::write_entry(e, *a.mutable_entry());
-      return give_ticket(from, e.id, granted(from.who, e, c.rights()), a);
+      return give_ticket(from, e, granted(from.who, e, c.rights()), a);
     }
     case pb::OP_FIND: {
       const entry e = as.find(c.id());
       wire::write_entry(e, *a.mutable_entry());
       const std::uint32_t rights = granted(from.who, e, c.rights());
-      if (rights != 0) give_ticket(from, e.id, rights, a);
+      if (rights != 0) give_ticket(from, e, rights, a);
       return;
     }
     case pb::OP_LIST:
@@ -130,7 +138,7 @@ void call_handler::look(local_metadata& as, const caller& from, const pb::Call& 
       return renew_ticket(as, from, c, a);
     case pb::OP_REMOVAL_TICKET:
       as.removal_ticket(c.id());
-      return give_ticket(from, c.id(), wire::right_remove, a);
+      return give_removal_ticket(from, c.id(), a);
     case pb::OP_SYNC:
       return as.sync();
     case pb::OP_TAKE_LEASE:
@@ -149,7 +157,7 @@ void call_handler::change(local_metadata& as, const caller& from, const pb::Call
       const storage::new_file f = wire::read_new_file(c.file());
       const entry e = as.create(c.path(), f);
       wire::write_entry(e, *a.mutable_entry());
-      if (!f.finished) give_ticket(from, e.id, maker_rights, a);
+      if (!f.finished) give_ticket(from, e, maker_rights, a);
       return;
     }
     case pb::OP_COMMIT:
@@ -163,7 +171,7 @@ void call_handler::change(local_metadata& as, const caller& from, const pb::Call
     case pb::OP_REMOVE: {
       const entry e = as.remove(c.path());
       wire::write_entry(e, *a.mutable_entry());
-      if (e.kind == storage::entry_kind::file) give_ticket(from, e.id, wire::right_remove, a);
+      if (e.kind == storage::entry_kind::file) give_removal_ticket(from, e.id, a);
       return;
     }
     case pb::OP_FORGET:
@@ -195,7 +203,7 @@ bool call_handler::answer_again(local_metadata& as, const caller& from, const pb
     entry e = *done;
     e.path = c.path();
     wire::write_entry(e, *a.mutable_entry());
-    if (e.kind == storage::entry_kind::file) give_ticket(from, e.id, wire::right_remove, a);
+    if (e.kind == storage::entry_kind::file) give_removal_ticket(from, e.id, a);
   }
   if (c.op() == pb::OP_SET_SIZE) a.set_granted(true);  // only then it was carried out
   if (c.op() == pb::OP_CREATE) {
@@ -210,7 +218,7 @@ bool call_handler::answer_again(local_metadata& as, const caller& from, const pb
     e.fill = f.fill;
     e.array = f.array;
     wire::write_entry(e, *a.mutable_entry());
-    if (!f.finished) give_ticket(from, e.id, maker_rights, a);
+    if (!f.finished) give_ticket(from, e, maker_rights, a);
   }
   return true;
 }
@@ -250,19 +258,29 @@ void call_handler::take_lease(local_metadata& as, const caller& from, const pb::
 /// mode.
 void call_handler::renew_ticket(local_metadata& as, const caller& from, const pb::Call& c,
                                 pb::Answer& a) {
-  if (as.is_maker(c.id())) return give_ticket(from, c.id(), c.rights() & maker_rights, a);
+  if (const auto made = as.being_made(c.id()))
+    return give_ticket(from, *made, c.rights() & maker_rights, a);
   if (c.rights() == wire::right_remove) {
     as.removal_ticket(c.id());
-    return give_ticket(from, c.id(), wire::right_remove, a);
+    return give_removal_ticket(from, c.id(), a);
   }
-  const entry e = as.find(c.id());
-  const std::uint32_t wanted = c.rights() & (wire::right_read | wire::right_write);
+  entry e = as.find(c.id());
+  const bool resizes = (c.rights() & wire::right_resize) != 0;
+  const std::uint32_t wanted =
+      resizes ? wire::right_write : c.rights() & (wire::right_read | wire::right_write);
   const std::uint32_t rights = from.who.uid == e.owner ? wanted : granted(from.who, e, wanted);
   if (rights != wanted)
     refuse(EACCES, "'" + e.path + "': user " + std::to_string(from.who.uid) +
                        " may not use it as before; its owner (user " + std::to_string(e.owner) +
                        ") has changed the mode");
-  give_ticket(from, c.id(), rights, a);
+  if (!resizes) return give_ticket(from, e, rights, a);
+  if (!leases_.holds(from.client, c.id(), lease_kind::size))
+    refuse(EINVAL, "'" + e.path +
+                       "': the right to change its size is given to who holds its size lease, and "
+                       "this client does not");
+  // Until set_size() says what has become of it, both sizes may be asked of the nodes.
+  e.size = std::max(e.size, c.size());
+  give_ticket(from, e, wire::right_resize | wire::right_write, a);
 }
 
 }  // namespace ooc::metad

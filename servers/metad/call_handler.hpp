@@ -37,6 +37,10 @@ class call_handler {
   /// The client is gone for good: its leases end, and what it was making is abandoned.
   void end(const client_key& client);
 
+  /// True where the client has leases, or files that it is making.
+  bool holds_something(const client_key& client) const {
+    return leases_.holds_any(client) || metadata_.makes_files(client);
+  }
   /// Clients of an earlier incarnation that may come back: they hold something.
   std::vector<client_key> remembered() const;
 
@@ -55,7 +59,10 @@ class call_handler {
   void list(storage::local_metadata& as, const wire::pb::Call& c, wire::pb::Answer& a);
   void take_lease(storage::local_metadata& as, const caller& from, const wire::pb::Call& c,
                   wire::pb::Answer& a);
-  void give_ticket(const caller& from, file_id file, std::uint32_t rights, wire::pb::Answer& a);
+  /// For the file as `e` has it; a right to remove needs no more of it than its id.
+  void give_ticket(const caller& from, const storage::entry& e, std::uint32_t rights,
+                   wire::pb::Answer& a);
+  void give_removal_ticket(const caller& from, file_id file, wire::pb::Answer& a);
   void renew_ticket(storage::local_metadata& as, const caller& from, const wire::pb::Call& c,
                     wire::pb::Answer& a);
 

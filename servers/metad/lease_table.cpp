@@ -85,6 +85,14 @@ void lease_table::drop(const client_key& client, std::uint64_t number) {
   if (mine->second.empty()) leases_.erase(mine);
 }
 
+bool lease_table::holds(const client_key& client, file_id file, lease_kind kind) const {
+  const auto mine = leases_.find(client);
+  return mine != leases_.end() &&
+         std::any_of(mine->second.begin(), mine->second.end(), [&](const auto& l) {
+           return l.second.file == file && l.second.kind == kind;
+         });
+}
+
 void lease_table::drop_all(const client_key& client) {
   while (holds_any(client)) drop(client, leases_.at(client).begin()->first);
 }

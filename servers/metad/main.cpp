@@ -36,6 +36,9 @@ int run(int argc, char** argv) {
                                 "at once")(
       "grace", po::value<unsigned>()->default_value(30),
       "seconds a client that lost its connection may take to come back")(
+      "memory", po::value<std::uint64_t>()->default_value(64),
+      "MiB for calls and answers that are large, shared by the clients; whatever they do, the server "
+      "takes at most 64 MiB more, and what the database's cache takes")(
       "capability-life", po::value<unsigned>()->default_value(3600),
       "seconds that the right to a file holds before it must be renewed")(
       "forget-node", po::value<std::uint32_t>(),
@@ -50,6 +53,9 @@ int run(int argc, char** argv) {
                                 : std::vector<std::string>{"127.0.0.1:7420"};
   o.key = wire::find_cluster_key(line.get<std::string>("key"));
   o.max_connections = line.get<unsigned>("max-connections");
+  o.memory = line.get<std::uint64_t>("memory") << 20;
+  if (o.memory < 16 << 20 || o.memory > std::uint64_t{1} << 40)
+    throw usage_error(errc::invalid_request, "--memory is 16 MiB to 1 TiB");
   o.grace = seconds(line, "grace");
   o.capability_life = seconds(line, "capability-life");
   if (line.has("forget-node")) o.forget_node = line.get<std::uint32_t>("forget-node");

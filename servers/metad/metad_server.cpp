@@ -4,6 +4,7 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <cerrno>
@@ -32,7 +33,9 @@ metad_server::metad_server(asio::io_context& context, metad_options options)
       nodes_(folder_),
       ticks_(context),
       listeners_(context,
-                 [this](std::shared_ptr<wire::stream_socket> s) { accepted(std::move(s)); }) {
+                 [this](std::shared_ptr<wire::stream_socket> s) { accepted(std::move(s)); }),
+      places_(std::make_shared<servers::fair_share>(options_.max_connections, 1)),
+      memory_(std::make_shared<servers::fair_share>(options_.memory, 64 << 10)) {
   if (options_.forget_node) {
     nodes_.forget(*options_.forget_node);
     spdlog::warn("node {}: forgotten, another folder may register", *options_.forget_node);
@@ -62,7 +65,10 @@ wire::server_info metad_server::who_am_i() const {
 
 void metad_server::accepted(std::shared_ptr<wire::stream_socket> socket) {
   const auto s = std::make_shared<session>(*this, socket, ++last_session_);
-  if (stopping_ || !servers::admit(sessions_, s, options_.max_connections)) return;
+  if (stopping_) return;
+  const auto room = servers::admit(sessions_, s, options_.max_connections, *places_);
+  if (room.out) room.out->close();
+  if (!room.in) return;
   asio::co_spawn(socket->get_executor(), serve(s), asio::detached);
 }
 
@@ -74,10 +80,11 @@ asio::awaitable<void> metad_server::serve(std::shared_ptr<session> s) {
   nodes_.lost(s->number());
 }
 
-void metad_server::welcome(session& s) {
+servers::fair_share::claim metad_server::welcome(session& s) {
   const wire::hello_info& c = s.client();
   spdlog::debug("{} ({}): connected as user {}", s.peer(), c.name, c.who.uid);
-  if (c.role != wire::peer_role::client) return;
+  if (c.role != wire::peer_role::client)
+    return servers::welcome_to(*places_, s.number_in_shares());
   // A client uses its newest connection only: what it sent on older ones is not run any more.
   for (const auto& other : sessions_) {
     if (other.get() == &s || !other->welcomed() || other->client().client != c.client) continue;
@@ -86,7 +93,53 @@ void metad_server::welcome(session& s) {
                                    "this client has a newer connection");
     other->close();
   }
+  auto place = servers::welcome_to(*places_, s.number_in_shares());
   clients_.connected(c.client, c.name);
+  return place;
+}
+
+void metad_server::take_turn(storage::client_number who, std::function<void(bool)> go) {
+  // Nobody else waits, and nobody is being served.
+  if (!turning_) {
+    turning_ = true;
+    go(true);
+  } else {
+    turns_.add(who, {}, 0, std::move(go));
+  }
+  // Others' frames come in between, and what follows on this one's connection after them.
+  if (!posted_) {
+    posted_ = true;
+    asio::post(context_, [this] { next_turn(); });
+  }
+}
+
+void metad_server::next_turn() {
+  posted_ = false;
+  auto go = turns_.next();
+  turning_ = go.has_value();
+  if (!go) return;
+  posted_ = true;
+  (*go)(true);
+  asio::post(context_, [this] { next_turn(); });
+}
+
+std::uint64_t metad_server::answer_room(wire::frame_kind kind, std::string_view body) const {
+  if (kind != wire::frame_kind::metadata) return 0;
+  pb::Call c;
+  if (!c.ParseFromArray(body.data(), static_cast<int>(body.size()))) return 0;
+  switch (c.op()) {
+    case pb::OP_LIST:
+    case pb::OP_FILES:
+    case pb::OP_UNFINISHED:
+    case pb::OP_DEAD:
+      return 4 << 20;
+    default:
+      return 0;
+  }
+}
+
+bool metad_server::holds_something(const session& s) const {
+  return s.client().role != wire::peer_role::client || calls_.holds_something(s.client().client);
 }
 
 std::string metad_server::answer(session& s, wire::frame_kind kind, std::string_view body) {

@@ -1,7 +1,8 @@
 // The metadata server: accepts connections, keeps their sessions, and answers them.
 //
 // Everything runs on the one thread of its io_context: a call is a few reads and writes of a local
-// database, and handing it to another thread would cost more than the call.
+// database, and handing it to another thread would cost more than the call.  There are no locks but
+// those of the fair_shares.  Clients take turns, a call at a time (request_scheduler).
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -31,6 +32,7 @@ struct metad_options {
   std::vector<std::string> listen;  ///< addresses
   wire::key_ptr key;                ///< empty: loopback and Unix sockets only
   unsigned max_connections = 1024;
+  std::uint64_t memory = 64 << 20;  ///< bytes, for calls and answers that are large
   std::chrono::seconds grace{30};  ///< for clients to come back
   std::chrono::seconds capability_life{3600};
   std::optional<std::uint32_t> forget_node;  ///< another folder may take its place
@@ -50,13 +52,18 @@ class metad_server final : public session_host {
 
   wire::server_info who_am_i() const override;
   const wire::key_ptr& key() const override { return options_.key; }
-  void welcome(session& s) override;
+  servers::fair_share::claim welcome(session& s) override;
+  const std::shared_ptr<servers::fair_share>& memory() override { return memory_; }
+  void take_turn(storage::client_number who, std::function<void(bool)> go) override;
+  std::uint64_t answer_room(wire::frame_kind kind, std::string_view body) const override;
+  bool holds_something(const session& s) const override;
   std::string answer(session& s, wire::frame_kind kind, std::string_view body) override;
 
  private:
   void accepted(std::shared_ptr<wire::stream_socket> socket);
   boost::asio::awaitable<void> serve(std::shared_ptr<session> s);
   boost::asio::awaitable<void> watch();
+  void next_turn();
   std::string call(session& s, std::string_view body);
   std::string enlist(session& s, std::string_view body);
   std::string cluster(const session& asker) const;
@@ -72,6 +79,11 @@ class metad_server final : public session_host {
   node_table nodes_;
   boost::asio::steady_timer ticks_;
   servers::listener_group listeners_;
+  const std::shared_ptr<servers::fair_share> places_;
+  const std::shared_ptr<servers::fair_share> memory_;
+  storage::request_scheduler<std::function<void(bool)>> turns_{1, 1};  // a call is a turn
+  bool turning_ = false;  // somebody has the turn
+  bool posted_ = false;   // next_turn() will be called
   std::vector<std::shared_ptr<session>> sessions_;
   std::uint64_t last_session_ = 0;
   std::uint64_t failures_ = 0;

@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "common/admission.hpp"
+#include "common/await_grant.hpp"
 #include "storage/wire/address.hpp"
 #include "storage/wire/greeting.hpp"
 #include "storage/wire/metadata_messages.hpp"
@@ -24,7 +26,8 @@ namespace {
 
 constexpr wire::frame_limits call_limits{.body = 2 << 20, .payload = 0};
 constexpr auto handshake_limit = 10s;
-constexpr auto stuck_limit = 30s;
+constexpr std::uint64_t large_answer = 16 << 10;
+constexpr std::uint32_t small = 4 << 10;  // bytes of a call that its connection has memory for
 
 /// Over a Unix socket the kernel knows who is there: only root may act for others.
 void check_user(const wire::stream_socket& s, storage::credentials claimed) {
@@ -61,15 +64,20 @@ session::session(session_host& host, std::shared_ptr<wire::stream_socket> socket
 
 void session::close() {
   closed_ = true;
+  place_ = {};
   sender_->close();
   taken_.cancel();
 }
 
-std::string session::fault(std::chrono::steady_clock::time_point now) const {
+std::string session::fault(std::chrono::steady_clock::time_point now) {
   if (closed_) return {};
-  if (!welcomed_ && now - accepted_ > handshake_limit) return "has not said who it is for 10 s";
-  const auto since = sender_->stuck_since();
-  if (since < now && now - since > stuck_limit) return "has not taken its answer for 30 s";
+  if (!welcomed_)
+    return now - accepted_ > handshake_limit ? "has not said who it is for 10 s" : "";
+  const bool to_be_taken = sender_->stuck_since() != std::chrono::steady_clock::time_point::max();
+  if (going_.too_slow(now, to_be_taken, sender_->taken()))
+    return "has taken less than 16 KiB/s of its answer for 10 s";
+  if (coming_.too_slow(now, reader_.inside() && !waiting_, reader_.received()))
+    return "has sent less than 16 KiB/s of a call for 10 s";
   return {};
 }
 
@@ -80,8 +88,12 @@ asio::awaitable<std::string> session::run() {
     co_await shake_hands();
     reader_.set_limits(call_limits);
     while (!closed_) {
-      const frame_header h = co_await reader_.next();
+      const frame_header h = co_await reader_.next_header();
+      heard_ = std::chrono::steady_clock::now();
+      busy_ = true;
       if (!closed_) co_await serve(h);
+      busy_ = false;
+      reader_.drop_body();
     }
   } catch (const wire::connection_error& e) {
     if (e.code() != std::errc::connection_reset) why = e.what();
@@ -97,11 +109,41 @@ asio::awaitable<void> session::shake_hands() {
   co_await wire::greet(hands, reader_, *sender_);
   client_ = hands.peer();
   check_user(*socket_, client_.who);
-  host_.welcome(*this);
+  who_ = servers::number_of(*socket_, client_, host_.key() != nullptr);
+  place_ = host_.welcome(*this);
   welcomed_ = true;
 }
 
+asio::awaitable<servers::fair_share::claim> session::take_memory(std::uint64_t bytes) {
+  waiting_ = true;
+  const auto ask = [this, bytes](auto go) { host_.memory()->take(who_, bytes, std::move(go)); };
+  const auto gone = [this] { return closed_; };
+  servers::fair_share::claim got = co_await servers::await_grant<servers::fair_share::claim>(
+      socket_->get_executor(), ask, gone);
+  waiting_ = false;
+  co_return got;
+}
+
 asio::awaitable<void> session::serve(const frame_header& h) {
+  // A call is read into as much again.
+  servers::fair_share::claim memory;
+  if (h.body_bytes > small) memory = co_await take_memory(3 * std::uint64_t{h.body_bytes});
+  if (closed_) co_return;
+  co_await reader_.receive_body(h);
+  const std::uint64_t room = host_.answer_room(h.kind, reader_.body());
+  if (room > memory.amount()) {
+    memory = {};
+    memory = co_await take_memory(room + 3 * std::uint64_t{h.body_bytes});
+  }
+  waiting_ = true;
+  const auto ask = [this](auto go) { host_.take_turn(who_, std::move(go)); };
+  const auto gone = [this] { return closed_; };
+  co_await servers::await_grant<bool>(socket_->get_executor(), ask, gone);
+  waiting_ = false;
+  if (!closed_) co_await answer(h, std::move(memory));
+}
+
+asio::awaitable<void> session::answer(const frame_header& h, servers::fair_share::claim memory) {
   frame_header reply;
   reply.kind = frame_kind::reply;
   reply.flags = frame_header::last;
@@ -120,6 +162,15 @@ asio::awaitable<void> session::serve(const frame_header& h) {
   sender_->send({wire::encode_frame(reply, body), {}, [self](bool) {
                    asio::post(self->socket_->get_executor(), [self] { self->taken_.cancel(); });
                  }});
+  // An entry may have long attributes, which nobody knew before the answer was there.
+  if (const auto left = sender_->queued_bytes(); left > large_answer && left > memory.amount()) {
+    memory = {};
+    memory = host_.memory()->try_take(who_, left);
+    if (!memory)
+      throw wire::connection_error(
+          std::make_error_code(std::errc::not_enough_memory),
+          "it has not taken its answer, and there is no memory to keep it in (--memory)");
+  }
   while (!closed_ && sender_->queued_bytes() != 0) {
     boost::system::error_code ignored;
     co_await taken_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));

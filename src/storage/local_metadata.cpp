@@ -113,10 +113,19 @@ void local_metadata::require_maker(file_id id) const {
     refuse(EACCES, "file number " + std::to_string(id) + " is being made by another client");
 }
 
-bool local_metadata::is_maker(file_id id) const {
+std::optional<entry> local_metadata::being_made(file_id id) const {
   const std::lock_guard lock(db_->mutex);
   query q(*db_->connection, "SELECT boot, pid_space FROM making WHERE id = ?", id);
-  return call_ && q.next() && client_of({0, 0, q.text(0), q.text(1)}) == call_->client;
+  if (!call_ || !q.next() || client_of({0, 0, q.text(0), q.text(1)}) != call_->client) return {};
+  return read_entry(*db_->connection, id, {});
+}
+
+bool local_metadata::makes_files(const client_key& client) const {
+  const std::lock_guard lock(db_->mutex);
+  query q(*db_->connection, "SELECT boot, pid_space FROM making");
+  while (q.next())
+    if (client_of({0, 0, q.text(0), q.text(1)}) == client) return true;
+  return false;
 }
 
 // Reading.

@@ -45,8 +45,10 @@ class local_metadata final : public metadata_service {
   local_metadata as(credentials who, const remote_call& call) const;
   /// What this call did, if it was done before; for create() and remove() the entry it was about.
   std::optional<entry> outcome() const;
-  /// True where the client is making this file.
-  bool is_maker(file_id id) const;
+  /// The entry of this file where the client is making it; without its path.
+  std::optional<entry> being_made(file_id id) const;
+  /// True where the client is making some file.
+  bool makes_files(const client_key& client) const;
   /// For servers, once before the first call: makes the tables that they need, and says which of
   /// the clients that make files may still be there.  `alive` is called under the database's mutex.
   void serve(std::function<bool(const client_key&)> alive);
@@ -72,6 +74,7 @@ class local_metadata final : public metadata_service {
   entry remove(std::string_view path) override;
   void forget(file_id id) override;
   ticket_ptr removal_ticket(file_id id) override;
+  ticket_ptr size_ticket(file_id, std::uint64_t) override { return {}; }
   bool set_size(file_id id, std::uint64_t size, const std::vector<std::uint64_t>& extents,
                 std::uint64_t generation) override;
   void set_generation(file_id id, std::uint64_t generation) override;

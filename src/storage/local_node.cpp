@@ -1,8 +1,12 @@
 // The pool of I/O threads of a local node and its front, an io_service.
 //
-// One FIFO queue; threads are started when there is work and none is idle, up to the limit, and
-// each runs one operation at a time.  A parked operation is owned by its share's chunk_locks (as a
-// raw pointer) until it comes back at the head of the queue.
+// Two schedulers: one for reads and writes, one for upkeep, which may take long (a sync, reserving
+// space, a verification, which goes in slices).  Upkeep has at most half of the threads at a time, so
+// that reads and writes are never without one.  Threads are started when there is work and none is
+// idle, up to the limit, and each runs one operation at a time.  A parked operation is owned by its
+// share's chunk_locks (as a raw pointer) until it comes back, before all that wait for their turns.
+//
+// One mutex, for all of the queue; no other lock is taken while it is held.
 //
 // Destruction waits for every operation that was submitted.  A completion may drop the last
 // reference to the node: then the thread it runs on is left to end by itself.
@@ -11,6 +15,8 @@
 #include <unistd.h>
 
 #include <condition_variable>
+#include <algorithm>
+#include <cerrno>
 #include <deque>
 #include <mutex>
 #include <new>
@@ -32,15 +38,19 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
 
   void submit(operation_ptr op) {
     std::unique_lock lock(mutex_);
-    queue_.push_back(std::move(op));
     ++open_;
     try {
-      wake();
-    } catch (...) {  // there is no thread that could have taken it
-      queue_.pop_back();
+      wake(waiting() + 1);  // throws where there is no thread that could take it
+      add(std::move(op));
+    } catch (...) {
       --open_;
       throw;
     }
+  }
+
+  local_node::load present_load() const {
+    const std::lock_guard lock(mutex_);
+    return {waiting(), running_};
   }
 
   // Returns when everything has been done and, unless called on one of them, no thread is left.
@@ -64,17 +74,46 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
   share_operations& operations() noexcept { return operations_; }
 
  private:
-  void enqueue_first(operation* op) {
-    std::lock_guard lock(mutex_);
-    queue_.push_front(operation_ptr(op));
-    wake();
+  // With the mutex held.
+
+  static bool is_upkeep(const operation& op) noexcept {
+    return op.kind != io_kind::read && op.kind != io_kind::write;
   }
 
-  // With the mutex held.
-  void wake() {
+  std::uint64_t waiting() const noexcept {
+    return resumed_.size() + transfers_.waiting() + upkeep_.waiting();
+  }
+
+  void add(operation_ptr op) {
+    const client_number who = op->origin.client;
+    const bool placed = op->part && !op->part->pieces.empty();
+    const request_scheduler<operation_ptr>::place where{
+        placed ? op->file->id : 0, placed ? op->part->pieces.front().node_offset : 0};
+    const std::uint64_t cost = placed ? op->part->bytes : op->next_cost;
+    (is_upkeep(*op) ? upkeep_ : transfers_).add(who, where, cost, std::move(op));
+  }
+
+  // Nothing where nothing waits, or only upkeep that has its threads already.
+  operation_ptr take() {
+    if (!resumed_.empty()) {
+      operation_ptr op(resumed_.front());
+      resumed_.pop_front();
+      return op;
+    }
+    const bool may_upkeep = upkeep_running_ < std::max(1u, options_.workers / 2);
+    // Turn and turn about, for a node with one thread.
+    upkeep_next_ = !upkeep_next_;
+    auto op = may_upkeep && upkeep_next_ ? upkeep_.next() : transfers_.next();
+    if (!op) op = transfers_.next();
+    if (!op && may_upkeep) op = upkeep_.next();
+    return op ? std::move(*op) : nullptr;
+  }
+
+  // For the last of `queued` operations.
+  void wake(std::size_t queued) {
     work_.notify_one();
     // An idle thread that was told of earlier work is not free for this.
-    if (queue_.size() <= idle_ || threads_.size() >= options_.workers || stopping_) return;
+    if (queued <= idle_ || threads_.size() >= options_.workers || stopping_) return;
     try {
       threads_.emplace_back([self = shared_from_this()] { self->work(); });
     } catch (const std::system_error&) {
@@ -82,21 +121,43 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
     }
   }
 
+  // Without it.
+
+  void enqueue_first(operation* op) {
+    std::lock_guard lock(mutex_);
+    resumed_.push_front(op);
+    wake(waiting());
+  }
+
   void work() {
     io_worker worker(options_.staging, options_.io_uring, operations_.counters);
     std::unique_lock lock(mutex_);
     for (;;) {
-      while (queue_.empty()) {
+      operation_ptr op = take();
+      if (!op) {
         // Parked operations come back through the queue: stay until all have ended.
         if (stopping_ && open_ == 0) return;
         ++idle_;
         work_.wait(lock);
         --idle_;
+        continue;
       }
-      operation* op = queue_.front().release();
-      queue_.pop_front();
+      const bool upkeep = is_upkeep(*op);
+      upkeep_running_ += upkeep;
+      ++running_;
       lock.unlock();
-      if (run(*op, worker)) finish(operation_ptr(op));
+      // Parked, it is no longer ours.
+      operation* const one = op.release();
+      const step_result how = run(*one, worker);
+      lock.lock();
+      --running_;
+      upkeep_running_ -= upkeep;
+      // What was left to others because upkeep had its threads can go on now.
+      if (upkeep && !upkeep_.empty()) work_.notify_one();
+      if (how == step_result::to_be_continued) add(operation_ptr(one));
+      if (how != step_result::ended) continue;
+      lock.unlock();
+      finish(operation_ptr(one));
       lock.lock();
     }
   }
@@ -111,23 +172,36 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
     op->finish(*op);
   }
 
-  bool run(operation& op, io_worker& worker) {
+  step_result run(operation& op, io_worker& worker) {
+    if (!op.claimed && op.origin.gone.stop_requested()) {
+      op.result = {std::make_error_code(std::errc::operation_canceled),
+                   "node " + operations_.folder().path().string() + ": its client has gone"};
+      return step_result::ended;
+    }
     try {
       return operations_.step(op, worker);
     } catch (const std::bad_alloc&) {
       const auto code = std::make_error_code(std::errc::not_enough_memory);
       op.result = {code, "node " + operations_.folder().path().string() + ": " + code.message()};
-      return true;
+      return step_result::ended;
     }
   }
 
+  static constexpr std::uint64_t quantum = 1 << 20;  // bytes
+  static constexpr std::uint64_t least_cost = 4096;  // what a request costs beside its bytes
+
   const local_node_options options_;
   share_operations operations_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable work_;
-  std::deque<operation_ptr> queue_;
+  std::deque<operation*> resumed_;  // owned
+  request_scheduler<operation_ptr> transfers_{quantum, least_cost};
+  request_scheduler<operation_ptr> upkeep_{quantum, least_cost};
   std::vector<std::thread> threads_;
   unsigned idle_ = 0;
+  unsigned running_ = 0;
+  unsigned upkeep_running_ = 0;
+  bool upkeep_next_ = false;
   std::uint64_t open_ = 0;  // submitted and not yet ended, queued and parked ones included
   bool stopping_ = false;
 };
@@ -136,12 +210,20 @@ class local_io_service final : public local_node {
  public:
   local_io_service(const std::filesystem::path& folder, const local_node_options& options)
       : pool_(std::make_shared<thread_pool>(folder, options)) {}
+  local_io_service(const local_io_service& node, request_origin origin)
+      : pool_(node.pool_), origin_(std::move(origin)), for_others_(true) {}
   ~local_io_service() override {
+    if (for_others_) return;
     if (::getpid() == owner_)
       pool_->stop();
     else
       new std::shared_ptr<thread_pool>(pool_);  // a forked child has none of the threads: leave them be
   }
+
+  std::shared_ptr<local_node> on_behalf_of(request_origin origin) override {
+    return std::make_shared<local_io_service>(*this, std::move(origin));
+  }
+  load present_load() const override { return pool_->present_load(); }
 
   void read(shape_ptr file, std::uint32_t turn, request_ptr r, std::byte* memory,
             completion done) override {
@@ -235,8 +317,9 @@ class local_io_service final : public local_node {
   }
 
  private:
-  static operation_ptr make(io_kind kind, shape_ptr file, std::uint32_t turn, completion done) {
+  operation_ptr make(io_kind kind, shape_ptr file, std::uint32_t turn, completion done) const {
     auto op = std::make_unique<operation>();
+    op->origin = origin_;
     op->kind = kind;
     op->file = std::move(file);
     op->turn = turn;
@@ -246,6 +329,8 @@ class local_io_service final : public local_node {
 
   const pid_t owner_ = ::getpid();
   const std::shared_ptr<thread_pool> pool_;
+  const request_origin origin_;
+  const bool for_others_ = false;
 };
 
 }  // namespace

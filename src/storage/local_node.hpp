@@ -8,6 +8,7 @@
 
 #include "storage/io_part.hpp"
 #include "storage/io_service.hpp"
+#include "storage/request_scheduler.hpp"
 #include "storage/share_reader.hpp"
 
 namespace ooc::storage {
@@ -20,9 +21,19 @@ struct local_node_options {
   std::string store{};             ///< UUID of the store that the shares must be of
 };
 
-/// A local node as its server uses it: reads and writes in parts, with their checksums.
+/// A local node as its server uses it: reads and writes in parts, with their checksums, on behalf of
+/// clients who take turns.
 class local_node : public io_service {
  public:
+  /// The same node; what is asked of the result is done for `origin`.  Lives no longer than the node.
+  virtual std::shared_ptr<local_node> on_behalf_of(request_origin origin) = 0;
+
+  struct load {
+    std::uint64_t waiting = 0;  ///< requests that no thread has begun
+    std::uint64_t running = 0;
+  };
+  virtual load present_load() const = 0;
+
   /// Reads a part to `memory`, and its checksums to `sums`.  Where `who` is by_caller, chunks that
   /// no writer is busy with are not compared with their checksums: the receiver must.
   virtual void read_part(shape_ptr file, std::uint32_t turn, io_part part, std::byte* memory,

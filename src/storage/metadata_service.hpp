@@ -109,6 +109,10 @@ class metadata_service {
   /// What the nodes want to see before they remove shares of a file that is gone: `id` must not be
   /// that of a file that is there or being made (EBUSY).  Empty on local stores.
   virtual ticket_ptr removal_ticket(file_id id) = 0;
+  /// What the nodes want to see before they change the shares to those of a file of `size` bytes; the
+  /// caller holds lock_size().  Empty on local stores.  Throws EACCES where the caller may not write
+  /// the file.
+  virtual ticket_ptr size_ticket(file_id id, std::uint64_t size) = 0;
   /// Size and extents of a file whose shares have them, and the generation that the shares have been
   /// given with it.  False, and nothing is changed, where the generation is past that by now.
   virtual bool set_size(file_id id, std::uint64_t size, const std::vector<std::uint64_t>& extents,

@@ -65,30 +65,31 @@ share_operations::share_operations(std::filesystem::path folder, bool direct_io,
                                    std::function<void(operation*)> resume)
     : folder_(std::move(folder)), cache_(folder_, direct_io), resume_(std::move(resume)) {}
 
-bool share_operations::step(operation& op, io_worker& w) {
+step_result share_operations::step(operation& op, io_worker& w) {
+  const auto whole = [](bool ended) { return ended ? step_result::ended : step_result::parked; };
   switch (op.kind) {
     case io_kind::read:
-      return read(op, w);
+      return whole(read(op, w));
     case io_kind::write:
-      return write(op, w);
+      return whole(write(op, w));
     case io_kind::advance:
-      return advance(op);
+      return whole(advance(op));
     case io_kind::sync:
-      return sync(op);
+      return whole(sync(op));
     case io_kind::resize:
-      return resize(op, w);
+      return whole(resize(op, w));
     case io_kind::remove:
-      return remove(op);
+      return whole(remove(op));
     case io_kind::verify:
       return verify(op, w);
     case io_kind::create:
       op.result = create(op);
-      return true;
+      break;
     case io_kind::list:
       op.result = list(op);
-      return true;
+      break;
   }
-  return true;
+  return step_result::ended;
 }
 
 // Checks the arguments and opens the share; on failure the operation has ended.

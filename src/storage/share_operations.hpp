@@ -13,6 +13,7 @@
 #include "storage/io_part.hpp"
 #include "storage/io_worker.hpp"
 #include "storage/node_folder.hpp"
+#include "storage/request_scheduler.hpp"
 #include "storage/share_cache.hpp"
 #include "storage/share_reader.hpp"
 
@@ -20,9 +21,17 @@ namespace ooc::storage {
 
 enum class io_kind { read, write, create, resize, remove, advance, sync, verify, list };
 
+/// What has become of an operation in a step.
+enum class step_result {
+  ended,
+  parked,           ///< it may be running on another thread already
+  to_be_continued,  ///< others first: it is to be queued again
+};
+
 /// One call of io_service, from its submission to its completion.
 struct operation {
   io_kind kind = io_kind::read;
+  request_origin origin;
   shape_ptr file;
   std::uint32_t turn = 0;
   request_ptr wanted;
@@ -38,6 +47,9 @@ struct operation {
   std::function<void(operation&)> finish;  ///< calls the caller's completion
 
   // Between the steps.
+  std::uint64_t next_cost = 0;  ///< of the next step, in bytes; beside those of a part
+  std::uint64_t chunk = 0;      ///< verify: the first that was not looked at
+  std::uint64_t chunks = 0;     ///< verify: that there are
   bool claimed = false;  ///< the claim has been granted
   std::shared_ptr<share> target;
   std::vector<piece> pieces;
@@ -59,9 +71,9 @@ class share_operations {
     if (store_ != store) store_ = store;
   }
 
-  /// Runs `op` until it has ended (true; `op.result` says how) or is parked (false; `op` may then
-  /// be running on another thread already).
-  bool step(operation& op, io_worker& w);
+  /// Runs `op` until it has ended (`op.result` says how), is parked, or has done what it may do at a
+  /// time.
+  step_result step(operation& op, io_worker& w);
 
   /// See quick_read.hpp.
   bool read_quickly(const file_shape& f, std::uint32_t turn, const io_part& part,
@@ -77,7 +89,7 @@ class share_operations {
   bool sync(operation& op);
   bool resize(operation& op, io_worker& w);
   bool remove(operation& op);
-  bool verify(operation& op, io_worker& w);
+  step_result verify(operation& op, io_worker& w);
   failure create(operation& op);
   failure list(operation& op);
 

@@ -16,6 +16,20 @@ std::uint64_t chunks_for(std::uint64_t bytes) {
   return bytes / chunk_size + (bytes % chunk_size != 0);
 }
 
+// A verification goes on for so many chunks at a time.
+constexpr std::uint64_t verify_slice = 1024;
+
+// Chunks that the share had when it was made or last resized, or that its files have room for: none of
+// those beyond was ever written, whatever size a request states.
+int chunks_on_disk(const share& s, std::uint64_t& chunks) {
+  struct stat data {};
+  if (::fstat(s.data(), &data) != 0) return errno;
+  sum_header h;
+  if (const int e = s.sums().read_header(h)) return e;
+  chunks = std::max(chunks_for(static_cast<std::uint64_t>(data.st_size)), h.chunks);
+  return 0;
+}
+
 // Makes a file of `bytes`, with its space if `reserved`.  `from`: where the new part begins.
 int extend(int fd, std::uint64_t from, std::uint64_t bytes, bool reserved) {
   if (bytes <= from) return 0;
@@ -297,29 +311,46 @@ bool share_operations::sync(operation& op) {
   return true;
 }
 
-bool share_operations::verify(operation& op, io_worker& w) {
+// A slice of the share in each step, so that others have their turns in between, a client that goes
+// ends it, and the list of suspects stays short.
+step_result share_operations::verify(operation& op, io_worker& w) {
   if (!op.claimed) {
-    if (!begin(op, "verification")) return true;
-    const std::uint64_t chunks = chunks_for(op.file->striping.share_size(op.turn, op.file->size));
-    share_reader reader(w, *op.target, *op.file, op.turn);
-    for (std::uint64_t c = 0; c < chunks;) {
-      const auto n =
-          static_cast<std::uint32_t>(std::min<std::uint64_t>(w.bounce_chunks(), chunks - c));
-      if (const share_error e = reader.check(c, n, op.report.chunks, op.bad)) {
+    if (!op.target) {
+      if (!begin(op, "verification")) return step_result::ended;
+      std::uint64_t there = 0;
+      if (const int e = chunks_on_disk(*op.target, there)) {
         op.result = failed(op, "verification", e);
-        return true;
+        return step_result::ended;
       }
-      c += n;
+      op.chunks =
+          std::min(there, chunks_for(op.file->striping.share_size(op.turn, op.file->size)));
+      op.next_cost = verify_slice * chunk_size;
     }
-    if (op.bad.empty()) return true;
-    std::vector<chunk_range> suspects;
-    for (const bad_chunk& b : op.bad) suspects.push_back({b.chunk, b.chunk + 1});
-    op.bad.clear();
-    if (!claim(op, std::move(suspects), false)) return false;
+    share_reader reader(w, *op.target, *op.file, op.turn);
+    const std::uint64_t end = std::min(op.chunk + verify_slice, op.chunks);
+    while (op.chunk < end) {
+      const auto n =
+          static_cast<std::uint32_t>(std::min<std::uint64_t>(w.bounce_chunks(), end - op.chunk));
+      if (const share_error e = reader.check(op.chunk, n, op.report.chunks, op.bad)) {
+        op.result = failed(op, "verification", e);
+        return step_result::ended;
+      }
+      op.chunk += n;
+    }
+    if (!op.bad.empty()) {
+      std::vector<chunk_range> suspects;
+      for (const bad_chunk& b : op.bad) suspects.push_back({b.chunk, b.chunk + 1});
+      op.bad.clear();
+      if (!claim(op, std::move(suspects), false)) return step_result::parked;
+    }
   }
-  op.result = verify_claimed(op, w);
-  op.target->chunks().unlock(op.claim);
-  return true;
+  if (op.claimed) {
+    op.result = verify_claimed(op, w);
+    op.target->chunks().unlock(op.claim);
+    op.claimed = false;
+    op.bad.clear();
+  }
+  return op.result || op.chunk >= op.chunks ? step_result::ended : step_result::to_be_continued;
 }
 
 failure share_operations::verify_claimed(operation& op, io_worker& w) {

@@ -148,25 +148,27 @@ opened_file store_core::resize_locked(const entry& now, std::uint64_t size,
   entry next = now;
   next.size = size;
   next.array.extents = extents;
-  opened_file resized = opened(std::move(next));
-  if (const failure f = resized.file->resize_shares(now.size)) {
+  entry before = now;
+  before.ticket = next.ticket = metadata_->size_ticket(now.id, size);
+  if (const failure f = opened(next).file->resize_shares(now.size)) {
     // Back to what the entry says.  Bytes that a failed shrink cut off are gone; a failed growth
     // (a full disk) leaves no trace.
-    (void)opened(now).file->resize_shares(size);
+    (void)opened(before).file->resize_shares(size);
     throw_if(f);
   }
   if (!has_new_shares(now.striping, now.size, size)) {
     metadata_->set_size(now.id, size, extents, 0);
-    return resized;
+  } else {
+    // Who opened the file for writing meanwhile did not know of the new shares: they must not be older
+    // than the metadata say when the new size is seen.
+    do {
+      next.generation = metadata_->find(next.id).generation;
+      next = advanced(std::move(next));
+    } while (!metadata_->set_size(next.id, size, extents, next.generation));
   }
-  // Who opened the file for writing meanwhile did not know of the new shares: they must not be older
-  // than the metadata say when the new size is seen.
-  entry e = resized.meta;
-  do {
-    e.generation = metadata_->find(e.id).generation;
-    e = advanced(std::move(e));
-  } while (!metadata_->set_size(e.id, size, extents, e.generation));
-  return opened(std::move(e));
+  if (!next.ticket) return opened(std::move(next));
+  // The right to use the file as it was ends at the old size.
+  return opened(metadata_->find(now.id));
 }
 
 opened_file store_core::resize(const opened_file& f, std::uint64_t size,

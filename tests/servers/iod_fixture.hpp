@@ -24,10 +24,11 @@ class test_signer {
  public:
   test_signer() : signer_(folder_.path() / "key") {}
 
-  ticket_ptr ticket(file_id id, std::uint32_t rights = 15, std::int64_t lifetime = 3600,
+  ticket_ptr ticket(const file_shape& f, std::uint32_t rights = 31, std::int64_t lifetime = 3600,
                     const std::string& uuid = test_uuid) const {
     wire::capability c;
-    c.file = id;
+    c.file = f.id;
+    c.geometry = wire::geometry_of(f.size, f.striping, f.sparse, f.fill);
     c.rights = rights;
     c.uid = 1;
     c.expiry = wire::seconds_now() + lifetime;
@@ -45,7 +46,7 @@ class test_signer {
 inline shape_ptr granted(const test_signer& signer, file_id id, std::uint64_t size,
                          striping s = {0, 1, 65536}, bool sparse = false) {
   auto f = std::make_shared<file_shape>(*make_shape(id, s, size, sparse));
-  f->ticket = signer.ticket(id);
+  f->ticket = signer.ticket(*f);
   return f;
 }
 

@@ -122,7 +122,7 @@ TEST_CASE("clients that stop reading hold a bounded amount of memory, and others
   const test_signer signer;
   temporary_folder folder;
   iod::iod_options o;
-  o.buffers = 24 << 20;  // three quarters of it are for reads
+  o.memory = 24 << 20;
   running_iod server(signer, folder.path(), {"127.0.0.1:0"}, o);
   auto node = open_remote_node(client_options(server.addresses()));
   constexpr std::uint64_t size = 64 << 20;

@@ -6,7 +6,6 @@
 #include <new>
 #include <thread>
 
-#include "iod/allowance.hpp"
 #include "servers/iod_fixture.hpp"
 #include "servers/raw_connection.hpp"
 #include "storage/modelled_file.hpp"
@@ -39,14 +38,14 @@ class scarce_server final : public iod::session_host {
     if (short_of_memory) throw std::bad_alloc();
     return real_.node();
   }
-  iod::fair_queue& queue() override { return real_.queue(); }
   const std::shared_ptr<iod::buffer_pool>& buffers() override { return real_.buffers(); }
-  const std::shared_ptr<iod::buffer_pool>& write_buffers() override {
-    return real_.write_buffers();
+  const std::shared_ptr<iod::fair_share>& descriptions() override {
+    return real_.descriptions();
   }
+  const std::shared_ptr<iod::fair_share>& places() override { return real_.places(); }
   wire::server_info who_am_i() const override { return real_.who_am_i(); }
   wire::key_ptr key() const override { return real_.key(); }
-  failure check_ticket(const std::string& ticket, file_id file, std::uint32_t rights) override {
+  failure check_ticket(const std::string& ticket, shape_ptr& file, std::uint32_t rights) override {
     return real_.check_ticket(ticket, file, rights);
   }
   std::size_t connections() const override { return 1; }
@@ -67,37 +66,19 @@ class scarce_server final : public iod::session_host {
 
 }  // namespace
 
-TEST_CASE("what a client wants beyond its allowance waits, in order, until it has given back") {
-  const auto shared = std::make_shared<iod::allowance>(10);
-  std::vector<int> order;
-  std::vector<iod::allowance::claim> held(4);
-  const auto take = [&](int n, std::uint64_t bytes) {
-    shared->take(bytes, [&, n](iod::allowance::claim c) {
-      order.push_back(n);
-      held[static_cast<std::size_t>(n)] = std::move(c);
-    });
-  };
-  take(0, 6);
-  take(1, 8);
-  take(2, 2);  // there would be room for it, but not its turn
-  take(3, 2);
-  CHECK(order == std::vector{0});
-  held[0].reset();
-  CHECK(order == std::vector{0, 1, 2});
-  held[1].reset();
-  CHECK(order == std::vector{0, 1, 2, 3});
-}
-
 TEST_CASE("a pool keeps within its limit where buffers of both sizes take turns") {
   constexpr std::uint64_t limit = 4 << 20;
   const auto pool = std::make_shared<iod::buffer_pool>(limit);
   std::vector<iod::buffer_pool::buffer> held;
   const auto take_all = [&](std::size_t bytes) {
-    for (std::uint64_t taken = 0; taken < limit; taken += iod::buffer_pool::room_of(bytes))
-      pool->take(bytes, [&](iod::buffer_pool::buffer b) { held.push_back(std::move(b)); });
-    CHECK(pool->in_use() == limit);
+    // More clients than there are buffers.
+    for (std::uint64_t client = 1; client <= limit / iod::buffer_pool::room_of(bytes); ++client)
+      pool->take({1, client}, bytes, [&](iod::buffer_pool::buffer b) { held.push_back(std::move(b)); });
+    CHECK(pool->in_use() >= limit / 2);
+    CHECK(pool->in_use() <= limit);
     CHECK(pool->held() <= limit);
-    held.clear();
+    // Those that waited come while others go.
+    while (!held.empty()) std::vector<iod::buffer_pool::buffer>().swap(held);
     CHECK(pool->in_use() == 0);
     CHECK(pool->held() <= limit);
   };
@@ -105,22 +86,6 @@ TEST_CASE("a pool keeps within its limit where buffers of both sizes take turns"
     take_all(1000);
     take_all(1 << 20);
   }
-}
-
-TEST_CASE("a job that throws is told why, and its turn is for the others") {
-  iod::fair_queue queue(1);
-  std::vector<std::string> heard;
-  const auto failed = [&](const std::exception& e) { heard.emplace_back(e.what()); };
-  queue.add("a", {1, 0}, 1, [](auto) { throw std::runtime_error("no room"); }, failed);
-  queue.add("b", {1, 0}, 1,
-            [&](std::function<void()> finished) {
-              heard.emplace_back("served");
-              finished();
-            },
-            failed);
-  CHECK(heard == std::vector<std::string>{"no room", "served"});
-  CHECK(queue.running() == 0);
-  CHECK(queue.waiting() == 0);
 }
 
 TEST_CASE("requests for which a server has no memory are answered so, and later ones served") {
@@ -152,7 +117,7 @@ TEST_CASE("a slow client with many reads under way keeps no other one's reads wa
   const test_signer signer;
   temporary_folder folder;
   iod::iod_options o;
-  o.buffers = 32 << 20;  // three quarters of it are for reads
+  o.memory = 32 << 20;  // three quarters of it for transfers
   running_iod server(signer, folder.path(), {"127.0.0.1:0"}, o);
   auto node = open_remote_node(client_options(server.addresses()));
   constexpr std::uint64_t size = 48 << 20;
@@ -190,9 +155,11 @@ TEST_CASE("a slow client with many reads under way keeps no other one's reads wa
   CHECK_FALSE(failed);
   // The last answer's buffer goes back after the answer.
   const auto given_back = std::chrono::steady_clock::now() + 5s;
-  while (reading() > (3 << 20) && std::chrono::steady_clock::now() < given_back)
+  // One client has a third.
+  constexpr std::uint64_t third = 8 << 20;
+  while (reading() > third && std::chrono::steady_clock::now() < given_back)
     std::this_thread::sleep_for(1ms);
-  CHECK(reading() <= (3 << 20));
+  CHECK(reading() <= third);
   stop = true;
   taking.join();
 }
@@ -201,7 +168,7 @@ TEST_CASE("reads that fail, and connections that end, give back what they held o
   const test_signer signer;
   temporary_folder folder;
   iod::iod_options o;
-  o.buffers = 4 << 20;
+  o.memory = 4 << 20;
   running_iod server(signer, folder.path(), {"127.0.0.1:0"}, o);
   auto node = open_remote_node(client_options(server.addresses()));
   constexpr std::uint64_t size = 2 << 20;

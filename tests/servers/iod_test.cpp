@@ -28,7 +28,7 @@ struct served_node {
         node(open_remote_node(client_options(iod.addresses(), deadline))) {}
 
   shape_ptr shape(file_id id, std::uint64_t size, striping s = {0, 1, 65536}) {
-    return with_ticket(make_shape(id, s, size), signer.ticket(id));
+    return granted(signer, id, size, s);
   }
 
   test_signer signer;
@@ -50,9 +50,9 @@ TEST_CASE("random operations through a server equal a plain array") {
         std::map<fs::path, std::unique_ptr<running_iod>> servers;
         const std::size_t element = n % 2 == 0 ? 0 : 7;
         CAPTURE(sf, nn, element, direct);
+        const auto shape = make_shape(77, {0, nn, sf}, size, n % 3 == 0, pattern(element));
         random_life(
-            with_ticket(make_shape(77, {0, nn, sf}, size, n % 3 == 0, pattern(element)),
-                        signer.ticket(77)),
+            with_ticket(shape, signer.ticket(*shape)),
             [&](const fs::path& folder) {
               auto& server = servers[folder];
               if (!server || n % 2 == 0) {
@@ -105,14 +105,14 @@ TEST_CASE("a server's refusal says what and why") {
   const failure none = reading(with_ticket(shape, nullptr));
   CHECK(none.code == std::errc::permission_denied);
   CHECK_THAT(none.what, Catch::Contains("node 0 (127.0.0.1:") && Catch::Contains("capability"));
-  const failure other = reading(with_ticket(shape, s.signer.ticket(6)));
+  const failure other = reading(with_ticket(shape, granted(s.signer, 6, 100000)->ticket));
   CHECK(other.code == std::errc::permission_denied);
   CHECK_THAT(other.what, Catch::Contains("file 6"));
-  const failure late = reading(with_ticket(shape, s.signer.ticket(5, 15, -1)));
+  const failure late = reading(with_ticket(shape, s.signer.ticket(*shape, 15, -1)));
   CHECK(late.code.value() == EKEYEXPIRED);
-  const failure unequal = reading(with_ticket(shape, test_signer().ticket(5)));
+  const failure unequal = reading(with_ticket(shape, test_signer().ticket(*shape)));
   CHECK(unequal.code == std::errc::permission_denied);
-  const auto read_only = with_ticket(shape, s.signer.ticket(5, wire::right_read));
+  const auto read_only = with_ticket(shape, s.signer.ticket(*shape, wire::right_read));
   CHECK_FALSE(reading(read_only));
   CHECK(write(*s.node, read_only, 0, request::contiguous(0, 100000), memory.data()).code ==
         std::errc::permission_denied);
@@ -153,7 +153,7 @@ TEST_CASE("a server that comes back is used again, and what was under way is don
   const std::vector<std::string> listen{"unix:" + (place.path() / "iod").string()};
   auto server = std::make_unique<running_iod>(signer, folder.path(), listen);
   const auto node = open_remote_node(client_options(listen));
-  const auto shape = with_ticket(make_shape(1, {0, 1, 65536}, 8 << 20), signer.ticket(1));
+  const auto shape = granted(signer, 1, 8 << 20);
   REQUIRE_FALSE(create(*node, shape));
   const bytes data = pattern(8 << 20);
   std::atomic<bool> stop{false};
@@ -197,7 +197,7 @@ TEST_CASE("a server on this host is reached by its Unix socket, which the networ
   const auto node = open_remote_node(client_options({network.address(), local}));
   CHECK(is_near(node));
   constexpr std::uint64_t size = 1 << 20;
-  const auto shape = with_ticket(make_shape(1, {0, 1, 65536}, size), signer.ticket(1));
+  const auto shape = granted(signer, 1, size);
   REQUIRE_FALSE(create(*node, shape));
   const bytes data = pattern(size);
   bytes back(size);
@@ -231,7 +231,7 @@ TEST_CASE("an address at which another node of the store answers is not used") {
   auto o = client_options({path, there.addresses().front()});
   o.index = 1;
   const auto node = open_remote_node(o);
-  const auto shape = with_ticket(make_shape(1, {0, 1, 65536}, 10000), signer.ticket(1));
+  const auto shape = granted(signer, 1, 10000);
   REQUIRE_FALSE(create(*node, shape));
   const bytes data = pattern(10000);
   for (int i = 0; i < 50; ++i)
@@ -244,7 +244,7 @@ TEST_CASE("clients that read and write at once need more buffers than there are,
   const test_signer signer;
   temporary_folder folder;
   iod::iod_options o;
-  o.buffers = 4 << 20;
+  o.memory = 4 << 20;
   o.workers = 2;
   running_iod server(signer, folder.path(), {"127.0.0.1:0"}, o);
   constexpr std::uint64_t size = 6 << 20;

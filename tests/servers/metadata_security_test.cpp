@@ -121,6 +121,40 @@ TEST_CASE("an opened file carries the rights that its mode grants, and no more")
   CHECK(rights(root->remove("f").ticket) == wire::right_remove);
 }
 
+TEST_CASE("the right to change a size goes with the lease, and openers' rights grow with the file") {
+  cluster servers;
+  const auto writer = servers.client(), opener = servers.client();
+  const entry made = writer->create("f", plain());
+  writer->commit(made.id);
+  const wire::capability_signer signer(servers.folder() / "meta/capability.key");
+  const std::string uuid = writer->cluster().store_uuid;
+  const auto granted = [&](const ticket_ptr& t) {
+    REQUIRE(t);
+    const auto v =
+        wire::verify_capability(signer.public_key(), uuid, t->bytes(), wire::seconds_now());
+    REQUIRE(v.fault == wire::capability_fault::none);
+    return v.granted;
+  };
+  const std::uint64_t before = plain().size, after = 4 * before;
+  const entry opened = opener->open("f", true);
+  CHECK(granted(opened.ticket).geometry ==
+        wire::geometry_of(before, plain().striping, plain().sparse, plain().fill));
+  CHECK(failure_code([&] { writer->size_ticket(made.id, after); }, "size lease") == EINVAL);
+  {
+    const auto lease = writer->lock_size(made.id);
+    const wire::capability c = granted(writer->size_ticket(made.id, after));
+    CHECK(c.rights == wire::right_resize);
+    CHECK(c.geometry.size == after);
+    // Shrinking may have to be taken back: the larger of both sizes.
+    CHECK(granted(writer->size_ticket(made.id, 1)).geometry.size == before);
+    writer->set_size(made.id, after, {});
+  }
+  CHECK(granted(opened.ticket).geometry.size == before);
+  const entry seen = opener->find(made.id);
+  CHECK(granted(seen.ticket).geometry.size == after);
+  CHECK(seen.ticket == opened.ticket);  // who opened it before has it too
+}
+
 TEST_CASE("random messages crash nothing and fill nothing") {
   cluster servers;
   std::mt19937_64 random(random_seed("malformed"));

@@ -63,10 +63,13 @@ inline bool receive(const file_descriptor& fd, received_frame& f) {
 
 /// A connection that has shaken hands.
 inline file_descriptor welcomed(const std::string& address, wire::server_role wanted,
-                                wire::key_ptr key = nullptr, const std::string& store = {}) {
+                                wire::key_ptr key = nullptr, const std::string& store = {},
+                                const wire::client_id& client = wire::random_client_id(),
+                                std::uint32_t connection = 0) {
   file_descriptor fd = raw_connection(address);
   wire::hello_info me;
-  me.client = wire::random_client_id();
+  me.client = client;
+  me.connection = connection;
   me.wanted = wanted;
   me.store_uuid = store;
   me.name = "raw";

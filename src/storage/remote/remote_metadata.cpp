@@ -7,6 +7,7 @@
 
 #include "storage/remote/metadata_link.hpp"
 #include "storage/wire/capability.hpp"
+#include "storage/wire/messages.hpp"
 #include "storage/wire/metadata_messages.hpp"
 
 namespace ooc::storage {
@@ -35,7 +36,7 @@ pb::Call about(pb::Operation op, file_id id) {
 }
 
 granted_ticket ticket_of(const pb::Answer& a) {
-  return {a.ticket(), std::chrono::seconds(a.ticket_seconds())};
+  return {a.ticket(), std::chrono::seconds(a.ticket_seconds()), a.ticket_size()};
 }
 
 std::string last_component(const std::string& path) {
@@ -123,7 +124,10 @@ entry remote_metadata::find(file_id id) {
   if (!held) held = tickets_.in_use(id, wire::right_read);
   if (!held) c.set_rights(wire::right_read | wire::right_write);
   entry e = entry_of(link_->call(c));
-  if (held) e.ticket = held;
+  if (!held) return e;
+  // The file may have grown since the right to it was granted.
+  e.ticket = tickets_.in_use(id, wire::right_read | wire::right_write, e.size);
+  if (!e.ticket) e.ticket = tickets_.in_use(id, wire::right_read, e.size);
   return e;
 }
 
@@ -164,6 +168,13 @@ std::vector<file_id> remote_metadata::dead() {
 ticket_ptr remote_metadata::removal_ticket(file_id id) {
   pb::Call c = about(pb::OP_REMOVAL_TICKET, id);
   return tickets_.keep(id, wire::right_remove, ticket_of(link_->call(c)));
+}
+
+ticket_ptr remote_metadata::size_ticket(file_id id, std::uint64_t size) {
+  pb::Call c = about(pb::OP_TICKET, id);
+  c.set_rights(wire::right_resize);
+  c.set_size(size);
+  return std::make_shared<wire::plain_ticket>(link_->call(c).ticket());
 }
 
 // Making and removing.

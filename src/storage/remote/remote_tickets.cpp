@@ -27,6 +27,11 @@ class remote_tickets::ticket final : public access_ticket {
     const std::lock_guard lock(mutex_);
     bytes_ = std::move(g.bytes);
     renew_at_ = clock::now() + std::chrono::duration_cast<clock::duration>(g.life) / 2;
+    size_ = g.size;
+  }
+  std::uint64_t size() const {
+    const std::lock_guard lock(mutex_);
+    return size_;
   }
   clock::time_point renew_at() const {
     const std::lock_guard lock(mutex_);
@@ -40,6 +45,7 @@ class remote_tickets::ticket final : public access_ticket {
  private:
   mutable std::mutex mutex_;
   std::string bytes_;
+  std::uint64_t size_ = 0;
   clock::time_point renew_at_;
 };
 
@@ -75,12 +81,23 @@ ticket_ptr remote_tickets::keep(file_id file, std::uint32_t rights, granted_tick
   return t;
 }
 
-ticket_ptr remote_tickets::in_use(file_id file, std::uint32_t rights) const {
+std::pair<std::uint32_t, std::shared_ptr<remote_tickets::ticket>> remote_tickets::find(
+    file_id file, std::uint32_t rights) const {
   const std::lock_guard lock(mutex_);
   for (auto i = tickets_.lower_bound({file, 0}); i != tickets_.end() && i->first.first == file; ++i)
     if ((i->first.second & rights) == rights)
-      if (auto t = i->second.lock()) return t;
+      if (auto t = i->second.lock()) return {i->first.second, std::move(t)};
   return {};
+}
+
+ticket_ptr remote_tickets::in_use(file_id file, std::uint32_t rights) const {
+  return find(file, rights).second;
+}
+
+ticket_ptr remote_tickets::in_use(file_id file, std::uint32_t rights, std::uint64_t size) {
+  const auto [has, t] = find(file, rights);
+  if (t && t->size() < size) t->set(renew_(file, has));
+  return t;
 }
 
 void remote_tickets::run() {

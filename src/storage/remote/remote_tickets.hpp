@@ -24,6 +24,7 @@ namespace ooc::storage {
 struct granted_ticket {
   std::string bytes;
   std::chrono::seconds life{0};  ///< until it expires
+  std::uint64_t size = 0;        ///< of the file, in bytes: it is good for no more of it
 };
 
 class remote_tickets {
@@ -40,11 +41,16 @@ class remote_tickets {
   ticket_ptr keep(file_id file, std::uint32_t rights, granted_ticket granted);
   /// The one in use for these rights or more; empty where there is none.
   ticket_ptr in_use(file_id file, std::uint32_t rights) const;
+  /// The same, good for `size` bytes of the file: renewed where the file was smaller when it was
+  /// granted.  Throws as the renewal does.
+  ticket_ptr in_use(file_id file, std::uint32_t rights, std::uint64_t size);
   /// No renewing any more; before what renew() needs goes.
   void stop();
 
  private:
   class ticket;
+  /// The rights that the one in use was granted for, and itself.
+  std::pair<std::uint32_t, std::shared_ptr<ticket>> find(file_id file, std::uint32_t rights) const;
   using clock = std::chrono::steady_clock;
 
   void run();

@@ -8,10 +8,6 @@
 namespace ooc::storage {
 namespace {
 
-/// Entries that go in one message: with the most levels they take 9 MiB of the 16 MiB that a server
-/// takes.
-constexpr std::size_t most_entries = 1 << 15;
-
 std::pair<nested_request, nested_request> halves(const nested_request& n, const striping& s) {
   nested_request first = n, second = n;
   if (n.depth == 0) {
@@ -45,7 +41,7 @@ std::pair<request, request> halves(const request& r, const striping& s) {
 
 void split(request_ptr r, const striping& s, std::uint32_t turn, std::vector<sendable>& out) {
   std::vector<piece> pieces;
-  if (r->entries().size() <= most_entries &&
+  if (r->entries().size() <= wire::max_entries &&
       share_pieces_within(*r, s, turn, wire::max_steps, pieces)) {
     out.push_back({std::move(r), std::move(pieces)});
     return;

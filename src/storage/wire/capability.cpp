@@ -16,7 +16,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "capabilities are copied as they are");
 
-constexpr std::string_view magic = "OOCCAP01";
+constexpr std::string_view magic = "OOCCAP02";
 
 /// The signed part, as it travels.
 struct packed {
@@ -27,8 +27,15 @@ struct packed {
   std::int64_t expiry;
   std::uint64_t serial;
   char store_uuid[40];  // padded with zeros
+  std::uint64_t size;
+  std::uint64_t sf;
+  std::uint32_t sn;
+  std::uint32_t nn;
+  std::uint32_t sparse;  // 0 or 1
+  std::uint32_t reserved;
+  std::uint8_t fill[16];
 };
-static_assert(sizeof(packed) == 80 && sizeof(packed) + crypto_sign_BYTES == capability_size);
+static_assert(sizeof(packed) == 128 && sizeof(packed) + crypto_sign_BYTES == capability_size);
 static_assert(crypto_sign_PUBLICKEYBYTES == capability_public_size);
 
 constexpr const char* title = "oocarray-capability-seed";
@@ -42,6 +49,17 @@ verified_capability refused(capability_fault fault, int error, std::string why) 
 }
 
 }  // namespace
+
+file_geometry geometry_of(std::uint64_t size, const ooc::striping& s, bool sparse,
+                          std::span<const std::byte> fill) {
+  file_geometry g{size, s, sparse, {}};
+  if (!fill.empty()) {
+    ready_sodium();
+    ::crypto_generichash(g.fill.data(), g.fill.size(), bytes_of(fill.data()), fill.size(), nullptr,
+                         0);
+  }
+  return g;
+}
 
 capability_signer::capability_signer(const std::filesystem::path& file) {
   ready_sodium();
@@ -71,6 +89,12 @@ std::string capability_signer::sign(const capability& c) const {
   p.expiry = c.expiry;
   p.serial = c.serial;
   std::memcpy(p.store_uuid, c.store_uuid.data(), c.store_uuid.size());
+  p.size = c.geometry.size;
+  p.sf = c.geometry.striping.sf;
+  p.sn = c.geometry.striping.sn;
+  p.nn = c.geometry.striping.nn;
+  p.sparse = c.geometry.sparse ? 1 : 0;
+  std::memcpy(p.fill, c.geometry.fill.data(), sizeof p.fill);
   std::string out(capability_size, '\0');
   std::memcpy(out.data(), &p, sizeof p);
   ::crypto_sign_detached(reinterpret_cast<unsigned char*>(out.data()) + sizeof p, nullptr,
@@ -98,7 +122,9 @@ verified_capability verify_capability(const capability_public_key& key, std::str
                    "the capability is for store " + std::string(uuid) + ", not for store " +
                        std::string(store_uuid));
   verified_capability v;
-  v.granted = {p.file, p.rights, p.uid, p.expiry, p.serial, std::string(uuid)};
+  v.granted = {p.file, p.rights, p.uid, p.expiry, p.serial, std::string(uuid),
+               {p.size, {p.sn, p.nn, p.sf}, p.sparse != 0, {}}};
+  std::memcpy(v.granted.geometry.fill.data(), p.fill, sizeof p.fill);
   if (now >= p.expiry) {
     v.fault = capability_fault::expired;
     v.reason = {{EKEYEXPIRED, std::generic_category()},

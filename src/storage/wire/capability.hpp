@@ -1,13 +1,18 @@
-// Capabilities: what a client may do with a file, signed by the metadata server of the store.
+// Capabilities: what a client may do with a file, and the geometry of that file, signed by the
+// metadata server of the store.
 //
 // I/O servers verify them alone, with the store's public key.  The secret half is the metadata
-// server's: a cluster key is of no use for making one.  The bytes (144, fixed; docs/wire-format.md,
+// server's: a cluster key is of no use for making one.  The bytes (192, fixed; docs/wire-format.md,
 // "Capability") travel as the access_ticket of a file.
+//
+// The geometry is signed because the work that a request makes follows from it: a client that could
+// state another size would have an I/O server walk over chunks that nobody ever made.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -19,10 +24,28 @@ namespace ooc::wire {
 /// Bits of capability::rights.
 enum : std::uint32_t {
   right_read = 1,    ///< read and verify
-  right_write = 2,   ///< write, resize, sync
+  right_write = 2,   ///< write, sync
   right_make = 4,    ///< make the shares of a file that is being made
   right_remove = 8,  ///< remove the shares of a file that is gone or being made
+  right_resize = 16,  ///< change the shares to those of a file of at most the signed size
 };
+
+/// Where the bytes of a file lie, and what it reads as where nothing was written.
+struct file_geometry {
+  std::uint64_t size = 0;  ///< bytes of the whole file when it was signed; of a resize, the larger
+  ooc::striping striping;
+  bool sparse = false;
+  std::array<std::uint8_t, 16> fill{};  ///< BLAKE2b of the fill value; zeros where there is none
+
+  /// True where all but the sizes are equal.
+  bool same_layout(const file_geometry& o) const noexcept {
+    return striping == o.striping && sparse == o.sparse && fill == o.fill;
+  }
+  bool operator==(const file_geometry&) const = default;
+};
+
+file_geometry geometry_of(std::uint64_t size, const ooc::striping& s, bool sparse,
+                          std::span<const std::byte> fill);
 
 struct capability {
   storage::file_id file = 0;
@@ -31,11 +54,12 @@ struct capability {
   std::int64_t expiry = 0;   ///< seconds since 1970, UTC: refused from then on
   std::uint64_t serial = 0;  ///< counts what a metadata server has signed; for logs
   std::string store_uuid;    ///< at most 40 bytes
+  file_geometry geometry;    ///< without meaning where `rights` is right_remove alone
 
   bool operator==(const capability&) const = default;
 };
 
-inline constexpr std::size_t capability_size = 144;        // bytes, the signature included
+inline constexpr std::size_t capability_size = 192;        // bytes, the signature included
 inline constexpr std::size_t capability_public_size = 32;  // bytes
 
 using capability_public_key = std::array<std::uint8_t, capability_public_size>;

@@ -1,5 +1,7 @@
 #include "storage/wire/frame_stream.hpp"
 
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -157,6 +159,12 @@ asio::awaitable<void> frame_reader::fill(std::size_t wanted) {
 }
 
 asio::awaitable<frame_header> frame_reader::next() {
+  const frame_header h = co_await next_header();
+  co_await receive_body(h);
+  co_return h;
+}
+
+asio::awaitable<frame_header> frame_reader::next_header() {
   inside_ = begin_ != end_;
   co_await fill(1);
   inside_ = true;
@@ -165,13 +173,16 @@ asio::awaitable<frame_header> frame_reader::next() {
   std::memcpy(&h, buffer_.data() + begin_, sizeof h);
   begin_ += sizeof h;
   if (const std::string fault = header_fault(h, limits_); !fault.empty()) unreadable(fault);
+  co_return h;
+}
+
+asio::awaitable<void> frame_reader::receive_body(const frame_header& h) {
   body_.resize(h.body_bytes);
   iovec whole{body_.data(), body_.size()};
   co_await fill({&whole, 1}, body_.size());
   if (const std::string fault = body_fault(h, body_); !fault.empty()) unreadable(fault);
   payload_left_ = h.payload_bytes;
   consumed(0);
-  co_return h;
 }
 
 asio::awaitable<void> frame_reader::payload(std::span<iovec> to) {
@@ -279,6 +290,7 @@ void frame_sender::flush(std::unique_lock<std::mutex> lock) {
     progress_ = std::chrono::steady_clock::now();
     auto sent = static_cast<std::size_t>(n);
     queued_ -= sent;
+    sent_ += sent;
     while (!queue_.empty()) {
       message& m = queue_.front();
       const std::size_t head = std::min(sent, m.head.size() - head_sent_);
@@ -337,6 +349,15 @@ void frame_sender::close() {
 bool frame_sender::closed() const {
   const std::lock_guard lock(mutex_);
   return closed_;
+}
+
+std::uint64_t frame_sender::taken() const {
+  const std::lock_guard lock(mutex_);
+  int waiting = 0;
+  // On a socket that does not say, what the kernel took counts.
+  if (closed_ || ::ioctl(socket_->native_handle(), SIOCOUTQ, &waiting) != 0 || waiting < 0)
+    waiting = 0;
+  return sent_ - std::min<std::uint64_t>(sent_, static_cast<std::uint64_t>(waiting));
 }
 
 std::uint64_t frame_sender::queued_bytes() const {

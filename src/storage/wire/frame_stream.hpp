@@ -40,6 +40,14 @@ class frame_reader {
   /// The next header and its body, both checked.  Throws connection_error; an orderly end of the
   /// stream between two frames has the code `connection_reset`.
   boost::asio::awaitable<frame_header> next();
+  /// The same in two steps, for those who want to have memory for the body first: the header, and
+  /// then, once, the body.
+  boost::asio::awaitable<frame_header> next_header();
+  boost::asio::awaitable<void> receive_body(const frame_header& h);
+  /// Gives back the memory of a large body.
+  void drop_body() {
+    if (body_.capacity() > 4096) std::string().swap(body_);
+  }
   std::string_view body() const noexcept { return body_; }
   /// The payload of the last header, or the next part of it, straight to its places.  Throws
   /// connection_error where it is not that long.
@@ -101,6 +109,8 @@ class frame_sender : public std::enable_shared_from_this<frame_sender> {
   void close();
   bool closed() const;
 
+  /// Bytes that the peer has taken, as far as the kernel knows.
+  std::uint64_t taken() const;
   /// Bytes given and not yet taken by the kernel.
   std::uint64_t queued_bytes() const;
   /// Since when bytes wait that the peer does not take; the maximum if none wait.
@@ -116,6 +126,7 @@ class frame_sender : public std::enable_shared_from_this<frame_sender> {
   std::size_t head_sent_ = 0;     // of the first message: bytes of its head
   std::size_t payload_done_ = 0;  // of the first message: whole elements of its payload
   std::uint64_t queued_ = 0;
+  std::uint64_t sent_ = 0;  // to the kernel
   bool writing_ = false;
   bool closed_ = false;
   std::chrono::steady_clock::time_point progress_;

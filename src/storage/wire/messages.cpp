@@ -10,7 +10,6 @@ using storage::file_shape;
 namespace {
 
 constexpr std::uint64_t max_size = std::uint64_t{1} << 63;
-constexpr std::size_t max_entries = 1 << 17;  // nested requests in one message
 
 [[noreturn]] void refuse(const std::string& why) {
   throw usage_error(errc::invalid_request, "a message that cannot be read: " + why);
@@ -84,14 +83,19 @@ std::string encode(const io_request& r) {
 
 std::vector<storage::piece> pieces_of(const io_request& r) {
   std::vector<storage::piece> pieces;
-  if (!share_pieces_within(*r.wanted, r.file->striping, r.turn, max_steps, pieces))
+  if (!pieces_within(r, max_steps, pieces))
     throw usage_error(errc::invalid_request,
                       "'" + r.file->name + "': a request of more than " +
                           std::to_string(max_steps) +
                           " pieces on one node; it is to be made in several, of a part of the "
                           "repetitions each");
-  if (r.range != storage::byte_range{}) cut(pieces, r.range);
   return pieces;
+}
+
+bool pieces_within(const io_request& r, std::uint64_t steps, std::vector<storage::piece>& pieces) {
+  if (!share_pieces_within(*r.wanted, r.file->striping, r.turn, steps, pieces)) return false;
+  if (r.range != storage::byte_range{}) cut(pieces, r.range);
+  return true;
 }
 
 io_request decode_io_request(std::string_view body) {

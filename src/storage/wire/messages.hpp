@@ -34,13 +34,19 @@ struct io_request {
   std::string ticket;
 };
 
-/// What the pieces of one read or write may take, in steps (share_pieces_within()): 24 MiB of
-/// memory, and a few milliseconds.
-inline constexpr std::uint64_t max_steps = 1 << 20;
+/// What the pieces of one read or write may take, in steps (share_pieces_within()): 6 MiB of memory,
+/// and a millisecond or two.
+inline constexpr std::uint64_t max_steps = 1 << 18;
+/// Nested requests in one message.
+inline constexpr std::uint64_t max_entries = 1 << 13;
+/// Bytes of the body of one message: entries of the most levels, a fill value and a name.
+inline constexpr std::uint32_t max_request_body = 3 << 20;
 
 /// The pieces that a read or write is about.  Throws usage_error (errc::invalid_request) where they
 /// take more.
 std::vector<storage::piece> pieces_of(const io_request& r);
+/// The same; false where they take more than `steps`.
+bool pieces_within(const io_request& r, std::uint64_t steps, std::vector<storage::piece>& pieces);
 
 /// `r.ticket` is not looked at: the ticket is that of the file.
 std::string encode(const io_request& r);
