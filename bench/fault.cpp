@@ -15,8 +15,8 @@
 #include "common/paired_ratio.hpp"
 #include "common/stopwatch.hpp"
 #include "oocarray/runtime.hpp"
-#include "runtime/pager.hpp"
-#include "runtime/segment.hpp"
+#include "runtime/pager/pager.hpp"
+#include "runtime/pager/segment.hpp"
 
 namespace bench {
 namespace {

@@ -24,9 +24,9 @@
 #include "common/stopwatch.hpp"
 #include "common/transfers.hpp"
 #include "oocarray/file.hpp"
-#include "storage/array_boxes.hpp"
-#include "storage/store_core.hpp"
-#include "storage/stripe_choice.hpp"
+#include "storage/layout/box_requests.hpp"
+#include "storage/layout/stripe_choice.hpp"
+#include "storage/service/store_core.hpp"
 
 namespace bench {
 namespace {

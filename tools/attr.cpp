@@ -1,7 +1,7 @@
 #include <iostream>
 
 #include "command.hpp"
-#include "storage/store_core.hpp"
+#include "storage/service/store_core.hpp"
 
 namespace ooc::tool {
 

@@ -2,7 +2,7 @@
 #include <charconv>
 
 #include "command.hpp"
-#include "storage/store_core.hpp"
+#include "storage/service/store_core.hpp"
 
 namespace ooc::tool {
 

@@ -8,7 +8,7 @@
 #include "oocarray/error.hpp"
 #include "progress.hpp"
 #include "slab_pump.hpp"
-#include "storage/store_core.hpp"
+#include "storage/service/store_core.hpp"
 #include "target_striping.hpp"
 
 namespace ooc::tool {

@@ -10,7 +10,7 @@
 #include "entry_text.hpp"
 #include "oocarray/error.hpp"
 #include "progress.hpp"
-#include "storage/store_core.hpp"
+#include "storage/service/store_core.hpp"
 
 namespace ooc::tool {
 

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "storage/metadata_service.hpp"
+#include "storage/service/metadata_service.hpp"
 
 namespace ooc::tool {
 

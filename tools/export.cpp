@@ -5,8 +5,8 @@
 #include "plain_file.hpp"
 #include "progress.hpp"
 #include "slab_pump.hpp"
-#include "storage/npy.hpp"
-#include "storage/store_core.hpp"
+#include "storage/layout/npy.hpp"
+#include "storage/service/store_core.hpp"
 
 namespace ooc::tool {
 

@@ -10,9 +10,9 @@
 #include "plain_file.hpp"
 #include "progress.hpp"
 #include "slab_pump.hpp"
-#include "storage/element_type.hpp"
-#include "storage/npy.hpp"
-#include "storage/store_core.hpp"
+#include "storage/layout/element_type.hpp"
+#include "storage/layout/npy.hpp"
+#include "storage/service/store_core.hpp"
 #include "target_striping.hpp"
 
 namespace ooc::tool {

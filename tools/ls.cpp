@@ -4,7 +4,7 @@
 #include "command.hpp"
 #include "entry_text.hpp"
 #include "progress.hpp"
-#include "storage/store_core.hpp"
+#include "storage/service/store_core.hpp"
 
 namespace ooc::tool {
 

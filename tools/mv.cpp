@@ -1,5 +1,5 @@
 #include "command.hpp"
-#include "storage/store_core.hpp"
+#include "storage/service/store_core.hpp"
 
 namespace ooc::tool {
 

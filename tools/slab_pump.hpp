@@ -12,7 +12,7 @@
 #include <span>
 
 #include "interrupt.hpp"
-#include "storage/array_boxes.hpp"
+#include "storage/layout/box_requests.hpp"
 
 namespace ooc::tool {
 

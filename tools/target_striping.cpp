@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "storage/stripe_choice.hpp"
+#include "storage/layout/stripe_choice.hpp"
 
 namespace ooc::tool {
 

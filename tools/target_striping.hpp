@@ -2,7 +2,7 @@
 #pragma once
 
 #include "command.hpp"
-#include "storage/metadata_service.hpp"
+#include "storage/service/metadata_service.hpp"
 
 namespace ooc::tool {
 

@@ -2,8 +2,8 @@
 
 #include "command.hpp"
 #include "oocarray/error.hpp"
-#include "storage/store_upgrade.hpp"
-#include "storage/store_url.hpp"
+#include "storage/store/store_upgrade.hpp"
+#include "storage/store/store_url.hpp"
 
 namespace ooc::tool {
 
@@ -38,7 +38,7 @@ int run(const command& self, const std::vector<std::string>& arguments) {
         if (line.has("verbose")) std::cout << what << std::endl;
       });
   for (const std::string& p : r.problems) std::cout << p << "\n";
-  std::cout << r.shares << " stripe objects converted";
+  std::cout << r.objects << " stripe objects converted";
   if (r.already != 0) std::cout << ", " << r.already << " had been before";
   std::cout << "; the store has version 2 of the disk format\n";
   return r.problems.empty() ? success : problems_found;

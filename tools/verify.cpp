@@ -4,7 +4,7 @@
 #include "command.hpp"
 #include "entry_text.hpp"
 #include "progress.hpp"
-#include "storage/store_check.hpp"
+#include "storage/store/store_check.hpp"
 
 namespace ooc::tool {
 
@@ -13,7 +13,7 @@ namespace {
 int run(const command& self, const std::vector<std::string>& arguments) {
   command_line line(self);
   line.option()("json", "for programs");
-  line.option()("remove-orphans", "remove shares that belong to no file");
+  line.option()("remove-orphans", "remove stripe objects that belong to no file");
   line.option()("quiet,q", "no progress bar");
   line.positional("PATH");
   if (!line.parse(arguments)) return success;
@@ -41,7 +41,7 @@ int run(const command& self, const std::vector<std::string>& arguments) {
       damaged.push_back({{"file", d.file}, {"node", d.node}, {"node_name", d.node_name}});
     print({{"clean", r.clean()},
            {"files", r.files},
-           {"shares", r.shares},
+           {"shares", r.objects},
            {"chunks", r.chunks},
            {"corrupt", r.corrupt},
            {"lost", r.lost},
@@ -57,7 +57,7 @@ int run(const command& self, const std::vector<std::string>& arguments) {
       std::cout << "all as written\n";
     else
       std::cout << r.corrupt << " corrupt, " << r.lost << " lost, " << r.torn << " torn, " << r.orphans.size()
-                << " orphaned shares" << (remove ? " (removed)" : "") << "\n";
+                << " orphaned stripe objects" << (remove ? " (removed)" : "") << "\n";
   }
   return r.clean() ? success : problems_found;
 }

@@ -21,9 +21,9 @@
 #include <vector>
 
 #include "common/stopwatch.hpp"
-#include "storage/crc32c.hpp"
-#include "storage/file_descriptor.hpp"
-#include "storage/io_service.hpp"
+#include "storage/base/file_descriptor.hpp"
+#include "storage/layout/crc32c.hpp"
+#include "storage/service/io_service.hpp"
 
 namespace bench::bare {
 namespace {

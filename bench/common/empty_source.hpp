@@ -1,7 +1,7 @@
 // A source of blocks that has nothing to load and takes every store: the pager without a disk.
 #pragma once
 
-#include "runtime/block_source.hpp"
+#include "runtime/pager/block_source.hpp"
 
 namespace bench {
 
@@ -16,7 +16,7 @@ class empty_source final : public ooc::detail::block_source {
     done({});
     return 0;
   }
-  std::uint64_t store_changes(ooc::detail::block_index, const std::byte*, const std::byte*,
+  std::uint64_t store_diff(ooc::detail::block_index, const std::byte*, const std::byte*,
                               completion done) override {
     done({});
     return 0;

@@ -24,7 +24,7 @@ using path = std::filesystem::path;
 void make_file(const path& file, std::uint64_t bytes);
 
 double direct_read(const std::vector<path>& files, std::uint64_t memory = 0);
-/// The same bytes in another order: each file is a matrix of pieces (of at most 2 MiB), `columns` to a
+/// The same bytes in another order: each file is a matrix of regions (of at most 2 MiB), `columns` to a
 /// row, and is read column by column.
 double direct_read_columns(const std::vector<path>& files, std::uint64_t piece, std::uint64_t columns,
                            std::uint64_t memory = 0);

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "storage/striped_file.hpp"
+#include "storage/service/striped_file.hpp"
 
 namespace bench {
 

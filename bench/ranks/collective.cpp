@@ -1,4 +1,4 @@
-// Ranks that each read or write a box of columns of a row-major matrix: pieces of a few bytes to some
+// Ranks that each read or write a box of columns of a row-major matrix: regions of a few bytes to some
 // MiB, one in a row, between those of the other ranks.
 //
 //     independent   each rank sends its request for its columns to the nodes
@@ -28,8 +28,8 @@ using namespace ooc::literals;
 using word = std::uint64_t;
 
 constexpr std::uint64_t wanted_bytes = 256_MiB;
-constexpr std::uint64_t pieces[] = {64, 256, 1_KiB, 4_KiB, 16_KiB, 64_KiB, 256_KiB, 1_MiB, 4_MiB};
-constexpr std::uint64_t small_piece = 4_KiB;  ///< and below: over_independent
+constexpr std::uint64_t regions[] = {64, 256, 1_KiB, 4_KiB, 16_KiB, 64_KiB, 256_KiB, 1_MiB, 4_MiB};
+constexpr std::uint64_t small_region = 4_KiB;  ///< and below: over_independent
 
 using ooc::access_kind;
 
@@ -197,10 +197,10 @@ std::string text_of(std::uint64_t bytes) {
 
 /// The figure whose median is the smallest, under another name.
 json least(const std::string& name, const std::map<std::uint64_t, figures>& all,
-           paired_ratio figures::*which, std::uint64_t largest_piece) {
+           paired_ratio figures::*which, std::uint64_t largest_region) {
   const figures* found = nullptr;
   for (const auto& [piece, f] : all)
-    if (piece <= largest_piece && (!found || (f.*which).middle() < (found->*which).middle()))
+    if (piece <= largest_region && (!found || (f.*which).middle() < (found->*which).middle()))
       found = &f;
   json one;
   (found->*which).put(one);
@@ -221,19 +221,19 @@ json collective(const options& o) {
   struct kind_of_transfer {
     access_kind kind;
     std::string prefix;
-    std::map<std::uint64_t, figures> by_piece;
+    std::map<std::uint64_t, figures> by_region;
   };
   kind_of_transfer kinds[] = {{access_kind::read, "", {}}, {access_kind::write, "write_", {}}};
   for (kind_of_transfer& k : kinds)
-    for (const std::uint64_t piece : pieces)
-      k.by_piece.emplace(piece, figures(k.prefix, text_of(piece)));
+    for (const std::uint64_t piece : regions)
+      k.by_region.emplace(piece, figures(k.prefix, text_of(piece)));
   for (unsigned round = 0; round < o.rounds_or(7); ++round)
-    for (const std::uint64_t piece : pieces) {
+    for (const std::uint64_t piece : regions) {
       columns c(work, rt, all, piece);
       for (kind_of_transfer& k : kinds) {
         const times t = in_turns(c, k.kind, round % 2 == 0);
         if (all->rank() != 0) continue;
-        figures& f = k.by_piece.at(piece);
+        figures& f = k.by_region.at(piece);
         f.over_independent.add(t.independent, t.ours);
         f.over_contiguous.add(t.contiguous, t.ours);
       }
@@ -242,12 +242,12 @@ json collective(const options& o) {
   json result{{"bytes", work.bytes()}, {"memory_per_rank", rt.memory()}};
   for (const kind_of_transfer& k : kinds) {
     result.update(
-        least(k.prefix + "over_independent", k.by_piece, &figures::over_independent, small_piece));
+        least(k.prefix + "over_independent", k.by_region, &figures::over_independent, small_region));
     result.update(
-        least(k.prefix + "worst_over_independent", k.by_piece, &figures::over_independent, row));
+        least(k.prefix + "worst_over_independent", k.by_region, &figures::over_independent, row));
     result.update(
-        least(k.prefix + "over_contiguous", k.by_piece, &figures::over_contiguous, small_piece));
-    for (const auto& [piece, f] : k.by_piece) {
+        least(k.prefix + "over_contiguous", k.by_region, &figures::over_contiguous, small_region));
+    for (const auto& [piece, f] : k.by_region) {
       f.over_independent.put(result);
       f.over_contiguous.put(result);
     }

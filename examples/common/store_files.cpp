@@ -5,7 +5,7 @@
 #include <string>
 
 #include "oocarray/error.hpp"
-#include "storage/store_core.hpp"
+#include "storage/service/store_core.hpp"
 
 namespace examples {
 

@@ -13,7 +13,7 @@
 #include "common/progress_bar.hpp"
 #include "oocarray/file.hpp"
 #include "oocarray/ooc_array.hpp"
-#include "storage/npy.hpp"
+#include "storage/layout/npy.hpp"
 
 namespace inner_product_example {
 namespace {

@@ -7,7 +7,7 @@
 //     out); f.sync();
 //
 // Offsets, lengths and sizes are bytes, 64 bits wide; the largest file has 2^63 - 1.  However many
-// pieces a call names, each I/O node that holds any of them gets one message (a long transfer one
+// regions a call names, each I/O node that holds any of them gets one message (a long transfer one
 // for each address of the node, which are then used at once).
 //
 // Errors are thrown (error.hpp): usage_error where the call cannot be meant and nothing was done,
@@ -98,7 +98,7 @@ class file {
   void write(std::span<const std::byte> in);
   /// Moves the position, in bytes of the view if one is set; may pass the end.  Returns the new
   /// one.
-  std::uint64_t seek(std::int64_t distance, seek_from origin = seek_from::begin);
+  std::uint64_t seek(std::int64_t locality, seek_from origin = seek_from::begin);
   std::uint64_t tell() const;
 
   /// Reads file bytes [offset, offset + out.size()), whatever the position and the view.  Returns
@@ -120,7 +120,7 @@ class file {
   void write(const request& r, std::span<const std::byte> in);
 
   // --- Collectively: every rank of `group` has opened the file and makes the same call with bytes
-  // of its own, none included.  Where the ranks' pieces interleave, each of them is transferred by
+  // of its own, none included.  Where the ranks' regions interleave, each of them is transferred by
   // one rank in long contiguous transfers and passed on; up to 32 MiB of memory serve for that.  An
   // error on one rank is thrown on all.
 

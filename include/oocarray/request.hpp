@@ -1,7 +1,7 @@
 // Strided requests: which bytes of a file go where in memory.
 //
 // The papers' six-parameter request (Cettei, Ligon, Ross 1998, section 2) and its generalisation to
-// nested strides, the form in which every block of an N-d array travels: however many pieces it
+// nested strides, the form in which every block of an N-d array travels: however many regions it
 // has, it is one description and one message per I/O node.
 //
 // All offsets, lengths and steps are bytes.  A request is a value; threads may share it read-only.
@@ -22,7 +22,7 @@ namespace ooc {
 ///     gc times:  [o, o+gs)   then  o += sd
 ///     if ls:     [o, o+ls)
 ///
-/// `fs` is the *tail* of a group, `ls` the *head* of one; pieces are in file order and packed in
+/// `fs` is the *tail* of a group, `ls` the *head* of one; regions are in file order and packed in
 /// the buffer.  Contiguous: (rl, size, 0, 0, 0, 0).
 struct strided_request {
   std::uint64_t rl = 0;  ///< file offset of the first byte
@@ -74,7 +74,7 @@ class request {
   /// The `length` bytes at `offset`, at memory offset 0.
   static request contiguous(std::uint64_t offset, std::uint64_t length);
 
-  /// The papers' request; its pieces are packed at memory offset 0.
+  /// The papers' request; its regions are packed at memory offset 0.
   /// Throws usage_error (errc::invalid_request) for fs or ls > gs (unless contiguous), for
   /// sd < gs on writes, and where an offset passes 2^63 - 1.
   static request strided(const strided_request& r, access_kind kind = access_kind::read);

@@ -9,8 +9,8 @@ namespace ooc {
 struct io_stats {
   std::uint64_t read_requests = 0;   ///< requests (messages) to the node
   std::uint64_t write_requests = 0;
-  std::uint64_t read_pieces = 0;     ///< contiguous pieces that they named, after merging neighbours
-  std::uint64_t write_pieces = 0;
+  std::uint64_t read_regions = 0;     ///< contiguous regions that they named, after merging neighbours
+  std::uint64_t write_regions = 0;
   std::uint64_t bytes_read = 0;      ///< bytes delivered to the caller
   std::uint64_t bytes_written = 0;
   std::uint64_t device_reads = 0;    ///< transfers to and from the file system, data only

@@ -16,22 +16,22 @@ struct striping {
   bool operator==(const striping&) const = default;
 
   /// The position of a file offset among the nn nodes in use (0 is node sn), and on that node.
-  std::uint64_t turn_of(std::uint64_t offset) const noexcept { return offset / sf % nn; }
+  std::uint64_t stripe_index_of(std::uint64_t offset) const noexcept { return offset / sf % nn; }
   std::uint32_t node_of(std::uint64_t offset, std::uint32_t store_nodes) const noexcept {
-    return static_cast<std::uint32_t>((sn + turn_of(offset)) % store_nodes);
+    return static_cast<std::uint32_t>((sn + stripe_index_of(offset)) % store_nodes);
   }
   std::uint64_t node_offset(std::uint64_t offset) const noexcept {
     return offset / sf / nn * sf + offset % sf;
   }
-  /// The inverse: the file offset of byte `node_offset` on the node whose turn is `turn`.
-  std::uint64_t file_offset(std::uint64_t turn, std::uint64_t node_offset) const noexcept {
-    return (node_offset / sf * nn + turn) * sf + node_offset % sf;
+  /// The inverse: the file offset of byte `node_offset` on the node whose turn is `stripe_index`.
+  std::uint64_t file_offset(std::uint64_t stripe_index, std::uint64_t node_offset) const noexcept {
+    return (node_offset / sf * nn + stripe_index) * sf + node_offset % sf;
   }
-  /// Bytes of a file of `size` bytes that the node with this turn holds.
-  std::uint64_t share_size(std::uint64_t turn, std::uint64_t size) const noexcept {
+  /// Bytes of a file of `size` bytes that the node with this stripe index holds.
+  std::uint64_t object_size(std::uint64_t stripe_index, std::uint64_t size) const noexcept {
     const std::uint64_t whole = size / sf / nn * sf;
     const std::uint64_t rest = size - size / sf / nn * nn * sf;
-    const std::uint64_t before = turn * sf;
+    const std::uint64_t before = stripe_index * sf;
     return whole + (rest <= before ? 0 : rest - before < sf ? rest - before : sf);
   }
 };

@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-#include "storage/request_scheduler.hpp"
+#include "storage/service/request_scheduler.hpp"
 
 namespace ooc::servers {
 

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "storage/file_descriptor.hpp"
+#include "storage/base/file_descriptor.hpp"
 
 namespace ooc::servers {
 

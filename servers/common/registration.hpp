@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "storage/remote/server_connection.hpp"
+#include "storage/client/metadata_connection.hpp"
 #include "storage/wire/capability.hpp"
 #include "storage/wire/cluster_key.hpp"
 
@@ -23,7 +23,7 @@ struct registration_options {
   std::string metadata_server;         ///< its address
   wire::key_ptr key;                   ///< empty: none
   std::uint32_t node = 0;              ///< index in the store
-  std::string node_uuid;               ///< of the folder with the shares
+  std::string node_uuid;               ///< of the folder with the stripe objects
   std::string store_uuid;              ///< that the folder belongs to; empty: to none yet
   std::vector<std::string> addresses;  ///< where clients find the server
   std::uint64_t incarnation = 0;
@@ -49,7 +49,7 @@ struct registration_events {
   std::function<void(bool)> reachable;  ///< whether the metadata server answers; at each change
   std::function<void(const std::string& why)>
       refused;                        ///< it does not want this server; tried again
-  std::function<disk_space()> space;  ///< of the disk with the shares
+  std::function<disk_space()> space;  ///< of the disk with the stripe objects
 };
 
 class registration {
@@ -71,7 +71,7 @@ class registration {
 
   const registration_options options_;
   const registration_events events_;
-  storage::server_connection connection_;
+  storage::metadata_connection connection_;
   std::uint32_t connections_ = 0;
   std::string store_uuid_;
   bool reachable_ = false;

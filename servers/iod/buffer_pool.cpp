@@ -2,7 +2,7 @@
 
 #include <new>
 
-#include "storage/io_part.hpp"
+#include "storage/layout/io_part.hpp"
 
 namespace ooc::iod {
 namespace {

@@ -1,8 +1,8 @@
 // Memory for transfers, bounded and shared by the clients: what they send or want waits until there is
-// room in their shares (fair_share).
+// room in their stripe objects (fair_share).
 //
 // Invariant: the buffers in use and those kept for later use are at most limit() together, but for a
-// limit that is less than the largest buffer.  One mutex, for the buffers that are kept; the share has
+// limit that is less than the largest buffer.  One mutex, for the buffers that are kept; the stripe object has
 // its own, which is never taken under it.  Thread-safe.
 #pragma once
 
@@ -23,7 +23,7 @@ using storage::client_number;
 
 class buffer_pool : public std::enable_shared_from_this<buffer_pool> {
  public:
-  /// A page-aligned piece of memory that goes back to its pool.
+  /// A page-aligned region of memory that goes back to its pool.
   class buffer {
    public:
     buffer() = default;

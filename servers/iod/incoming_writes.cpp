@@ -35,7 +35,7 @@ struct incoming_writes::write_job {
   bool replied = false;
 };
 
-incoming_writes::incoming_writes(conversation_ptr with, std::shared_ptr<wire::stream_socket> socket,
+incoming_writes::incoming_writes(request_context_ptr with, std::shared_ptr<wire::stream_socket> socket,
                                  wire::frame_reader& reader)
     : with_(std::move(with)), socket_(std::move(socket)), reader_(reader) {}
 
@@ -45,11 +45,11 @@ asio::awaitable<void> incoming_writes::begin(const frame_header& h, described_re
   w->id = h.id;
   w->what = std::move(r.what);
   w->outcome = why;
-  if (!why && overlap(r.pieces))
+  if (!why && overlap(r.regions))
     w->outcome = {errc::invalid_request,
-                  "'" + w->what.file->name + "': pieces of the request overlap in the file"};
+                  "'" + w->what.file->name + "': regions of the request overlap in the file"};
   w->refused = static_cast<bool>(w->outcome);
-  w->parts.emplace(std::move(r.pieces));
+  w->parts.emplace(std::move(r.regions));
   jobs_[h.id] = w;
   co_await receive(h, w);
 }
@@ -123,7 +123,7 @@ void incoming_writes::write_part(const std::shared_ptr<write_job>& w, const io_p
     ++w->running;
   }
   try {
-    with_->node()->write_part(w->what.file, w->what.turn, part, bytes->data(), sums->data(),
+    with_->node()->write_part(w->what.file, w->what.stripe_index, part, bytes->data(), sums->data(),
                               [self = shared_from_this(), w, bytes, sums](const failure& f) {
                                 *bytes = {};
                                 self->written(w, f);

@@ -2,7 +2,7 @@
 // threads of the node; a write is answered when all its parts have been.
 //
 // Parts are received by the one coroutine that reads the connection; what they hold of memory is
-// what the client's share allows, and it waits where there is none.
+// what the client's stripe object allows, and it waits where there is none.
 #pragma once
 
 #include <atomic>
@@ -13,14 +13,14 @@
 #include <mutex>
 #include <vector>
 
-#include "iod/conversation.hpp"
-#include "storage/io_part.hpp"
+#include "iod/request_context.hpp"
+#include "storage/layout/io_part.hpp"
 
 namespace ooc::iod {
 
 class incoming_writes : public std::enable_shared_from_this<incoming_writes> {
  public:
-  incoming_writes(conversation_ptr with, std::shared_ptr<wire::stream_socket> socket,
+  incoming_writes(request_context_ptr with, std::shared_ptr<wire::stream_socket> socket,
                   wire::frame_reader& reader);
 
   /// A frame of the kind write has come, which is among the active requests, or one of the kind more:
@@ -49,7 +49,7 @@ class incoming_writes : public std::enable_shared_from_this<incoming_writes> {
   void complete(const std::shared_ptr<write_job>& w);
   void answer_if_done(const std::shared_ptr<write_job>& w);
 
-  const conversation_ptr with_;
+  const request_context_ptr with_;
   const std::shared_ptr<wire::stream_socket> socket_;
   wire::frame_reader& reader_;      // used by receive() only
   std::atomic<bool> waiting_{false};

@@ -6,8 +6,8 @@
 
 #include "common/folder_lock.hpp"
 #include "oocarray/error.hpp"
-#include "storage/durable_file.hpp"
-#include "storage/metadata_schema.hpp"
+#include "storage/base/disk_format_version.hpp"
+#include "storage/base/durable_file.hpp"
 
 namespace ooc::iod {
 

@@ -1,4 +1,4 @@
-// The folder of an I/O server: the shares, and a file that says whose it is.
+// The folder of an I/O server: the stripe objects, and a file that says whose it is.
 //
 // "oocarray-iod" holds four lines: "oocarray-iod 2", "folder UUID" (made with the folder), "node N",
 // and, once the server has registered, "store UUID KEY", KEY being the public key of the store's
@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <string>
 
-#include "storage/file_descriptor.hpp"
+#include "storage/base/file_descriptor.hpp"
 #include "storage/wire/capability.hpp"
 
 namespace ooc::iod {

@@ -81,7 +81,7 @@ void iod_server::stop() {
 
 void iod_server::set_store(const std::string& uuid, const wire::capability_public_key& key) {
   node_->set_store(uuid);  // before anybody is let in
-  tickets_.set_store(uuid, key);
+  capabilities_.set_store(uuid, key);
   const std::lock_guard lock(mutex_);
   store_uuid_ = uuid;
 }

@@ -1,12 +1,12 @@
 // The I/O server: accepts connections, keeps their sessions, and fences those that a client lost.
 //
-// What clients share, each by its share (fair_share): memory for descriptions of requests, memory for
+// What clients stripe object, each by its stripe object (fair_share): memory for descriptions of requests, memory for
 // transfers, places for connections; and the threads of the node, in turns (request_scheduler).
 //
 // The locks of the server, none of which is taken under another but as said: the server's own (list of
 // sessions; under it those of a sender, of a session's active requests and of `places_`); one of each
 // session's active requests; one of each connection's sender; one of each fair_share; the pool's, for
-// buffers that are kept (under it that of its share); the node's, for its queue.  Callbacks are called
+// buffers that are kept (under it that of its stripe object); the node's, for its queue.  Callbacks are called
 // under none of them.
 #pragma once
 
@@ -24,13 +24,13 @@
 #include <vector>
 
 #include "common/listener_group.hpp"
+#include "iod/capability_check.hpp"
 #include "iod/session.hpp"
-#include "iod/ticket_check.hpp"
 
 namespace ooc::iod {
 
 struct iod_options {
-  std::filesystem::path folder;      ///< holds the shares
+  std::filesystem::path folder;      ///< holds the stripe objects
   std::vector<std::string> listen;   ///< addresses
   wire::key_ptr key;                 ///< empty: loopback and Unix sockets only
   std::uint32_t node = 0;            ///< index in the store
@@ -66,16 +66,16 @@ class iod_server final : public session_host {
   const std::shared_ptr<fair_share>& places() override { return places_; }
   wire::server_info who_am_i() const override;
   wire::key_ptr key() const override { return options_.key; }
-  failure check_ticket(const std::string& ticket, storage::shape_ptr& file,
+  failure check_capability(const std::string& capability, storage::shape_ptr& file,
                        std::uint32_t rights) override {
-    return tickets_.check(ticket, file, rights);
+    return capabilities_.check(capability, file, rights);
   }
   std::size_t connections() const override;
   void fence(const wire::client_id& client, const std::vector<std::uint64_t>& connections,
              std::function<void()> done) override;
   wire::node_statistics statistics() override;
 
-  ticket_check& tickets() noexcept { return tickets_; }
+  capability_check& capabilities() noexcept { return capabilities_; }
 
  private:
   void accepted(std::shared_ptr<wire::stream_socket> socket);
@@ -90,7 +90,7 @@ class iod_server final : public session_host {
   const std::shared_ptr<fair_share> descriptions_;
   const std::shared_ptr<buffer_pool> buffers_;
   const std::shared_ptr<fair_share> places_;
-  ticket_check tickets_;
+  capability_check capabilities_;
   boost::asio::steady_timer ticks_;
   servers::listener_group listeners_;
 

@@ -4,19 +4,19 @@
 #include <new>
 #include <utility>
 
-#include "storage/quick_read.hpp"
+#include "storage/node/page_cache_read.hpp"
 #include "storage/wire/capability.hpp"
 
 namespace ooc::iod {
 
 using wire::frame_header;
 
-void read_request::start(conversation_ptr with, const frame_header& h, described_request what) {
+void read_request::start(request_context_ptr with, const frame_header& h, described_request what) {
   const auto r = std::make_shared<read_request>(with, h.id);
   r->what_ = std::move(what.what);
   if (h.has(frame_header::checked)) r->who_checks_ = storage::checking::here;
-  if (what.pieces.empty()) return with->reply(h.id, {});
-  r->parts_.emplace(std::move(what.pieces));
+  if (what.regions.empty()) return with->reply(h.id, {});
+  r->parts_.emplace(std::move(what.regions));
   r->next_part();
   if (!r->send_quickly()) r->get_part();
 }
@@ -42,7 +42,7 @@ bool read_request::send_quickly() {
   const std::size_t sums_at = answer.size();
   const std::size_t data_at = sums_at + sums_.size() * 4;
   answer.resize(sums_at + wire_bytes);
-  if (!with_->host().node().read_quickly(*what_.file, what_.turn, part_,
+  if (!with_->host().node().read_quickly(*what_.file, what_.stripe_index, part_,
                                          reinterpret_cast<std::byte*>(answer.data() + data_at),
                                          sums_.data()))
     return false;
@@ -82,7 +82,7 @@ void read_request::fetch_part(buffer_pool::buffer room) try {
   if (with_->sender().closed()) return with_->active().end(id_);
   if (!room) throw std::bad_alloc();
   room_ = std::move(room);
-  with_->node()->read_part(what_.file, what_.turn, part_, room_.data(), sums_.data(), who_checks_,
+  with_->node()->read_part(what_.file, what_.stripe_index, part_, room_.data(), sums_.data(), who_checks_,
                            [self = shared_from_this()](const failure& f) { self->send_part(f); });
 } catch (const std::exception& e) {
   send_part(with_->unexpected(e));

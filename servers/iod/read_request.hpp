@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "iod/conversation.hpp"
-#include "storage/io_part.hpp"
+#include "iod/request_context.hpp"
+#include "storage/layout/io_part.hpp"
 
 namespace ooc::iod {
 
@@ -15,9 +15,9 @@ class read_request : public std::enable_shared_from_this<read_request> {
  public:
   /// Begins what the frame asks for, and answers it on whatever thread it ends.  It is among the active
   /// ones.
-  static void start(conversation_ptr with, const wire::frame_header& h, described_request r);
+  static void start(request_context_ptr with, const wire::frame_header& h, described_request r);
 
-  read_request(conversation_ptr with, std::uint64_t id) : with_(std::move(with)), id_(id) {}
+  read_request(request_context_ptr with, std::uint64_t id) : with_(std::move(with)), id_(id) {}
 
  private:
   bool send_quickly();
@@ -27,7 +27,7 @@ class read_request : public std::enable_shared_from_this<read_request> {
   void fetch_part(buffer_pool::buffer room);
   void send_part(const failure& f);
 
-  const conversation_ptr with_;
+  const request_context_ptr with_;
   const std::uint64_t id_;
   wire::io_request what_;
   std::optional<storage::part_cutter> parts_;

@@ -50,7 +50,7 @@ std::uint32_t rights_for(frame_kind kind) {
 session::session(session_host& host, std::shared_ptr<wire::stream_socket> socket,
                  std::chrono::milliseconds window)
     : socket_(std::move(socket)),
-      with_(std::make_shared<conversation>(host, socket_)),
+      with_(std::make_shared<request_context>(host, socket_)),
       reader_(socket_, wire::handshake_limits),
       writes_(std::make_shared<incoming_writes>(with_, socket_, reader_)),
       peer_(wire::peer_text(*socket_)),
@@ -134,7 +134,7 @@ std::string session::look_after(clock::time_point now, bool hurry) {
   const bool to_come = (reader_.inside() || with_->active().coming()) && !waits;
   if (coming_.too_slow(now, to_come, received, window)) return drop("sent of a request");
   for (const std::uint64_t id : with_->active().busy(now, receiving_)) say_busy(id);
-  if (!waiting_ || now - spoken_ < active_requests::still_busy) return {};
+  if (!waiting_ || now - spoken_ < requests_in_flight::still_busy) return {};
   spoken_ = now;
   say_busy(0);
   return {};
@@ -170,8 +170,8 @@ asio::awaitable<void> session::serve(const frame_header& h) {
       broken("a " + wire::kind_name(h.kind) + " is nothing for an I/O server");
   }
   // The ids of all shares may be many.
-  const std::uint64_t bytes = h.kind == frame_kind::list ? conversation::most_memory(h)
-                                                         : conversation::memory_for(h);
+  const std::uint64_t bytes = h.kind == frame_kind::list ? request_context::most_memory(h)
+                                                         : request_context::memory_for(h);
   fair_share::claim memory = co_await take_memory(bytes);
   co_await reader_.receive_body(h);
   if (h.kind == frame_kind::read || h.kind == frame_kind::write)
@@ -182,7 +182,7 @@ asio::awaitable<void> session::serve(const frame_header& h) {
 
 asio::awaitable<void> session::start_transfer(const frame_header& h, fair_share::claim memory) {
   const bool writes = h.kind == frame_kind::write;
-  const std::uint64_t most = conversation::most_memory(h);
+  const std::uint64_t most = request_context::most_memory(h);
   described_request r;
   failure refused;
   try {
@@ -206,7 +206,7 @@ asio::awaitable<void> session::start_transfer(const frame_header& h, fair_share:
   } catch (const error& e) {
     refused = {e.code(), e.what()};
   } catch (const std::bad_alloc&) {
-    refused = too_many_pieces();
+    refused = too_many_regions();
   }
   with_->active().begin(h.id, std::move(memory), writes);
   if (writes) co_return co_await writes_->begin(h, std::move(r), refused);
@@ -233,7 +233,7 @@ void session::start_other(const frame_header& h) {
               with->reply(id, f, wire::encode_ids(ids));
             });
       default:
-        start_on_share(h, wire::decode_io_request(reader_.body()));
+        start_on_object(h, wire::decode_io_request(reader_.body()));
     }
   } catch (const error& e) {
     with_->reply(h.id, {e.code(), e.what()});
@@ -248,28 +248,28 @@ void session::start_fence(std::uint64_t id, const std::vector<std::uint64_t>& co
   with_->host().fence(client().client, connections, [with = with_, id] { with->reply(id, {}); });
 }
 
-void session::start_on_share(const frame_header& h, wire::io_request r) {
+void session::start_on_object(const frame_header& h, wire::io_request r) {
   const auto node = with_->node();
   const auto answer = [with = with_, id = h.id](const failure& f) { with->reply(id, f); };
   const std::uint32_t rights = rights_for(h.kind);
   if (h.kind == frame_kind::remove) {  // only the id of the file counts
-    if (const failure f = with_->host().check_ticket(r.ticket, r.file, rights))
+    if (const failure f = with_->host().check_capability(r.capability, r.file, rights))
       return answer(f);
     return node->remove(r.file, answer);
   }
   if (const failure f = with_->check(r, rights)) return answer(f);
   switch (h.kind) {
     case frame_kind::create:
-      return node->create(r.file, r.turn, answer);
+      return node->create(r.file, r.stripe_index, answer);
     case frame_kind::resize:
-      return node->resize(r.file, r.turn, r.old_size, answer);
+      return node->resize(r.file, r.stripe_index, r.old_size, answer);
     case frame_kind::advance:
-      return node->advance(r.file, r.turn, answer);
+      return node->advance(r.file, r.stripe_index, answer);
     case frame_kind::sync:
-      return node->sync(r.file, r.turn, answer);
+      return node->sync(r.file, r.stripe_index, answer);
     default:
       return node->verify(
-          r.file, r.turn,
+          r.file, r.stripe_index,
           [with = with_, id = h.id](const failure& f, const storage::verify_report& report) {
             with->reply(id, f, wire::encode(report));
           });

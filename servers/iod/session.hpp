@@ -1,8 +1,8 @@
 // One connection of a client to the I/O server.
 //
 // Frames are read one after another by a coroutine, which lets those of others go first after each.
-// Before the body of a request is read there must be memory for its description in the client's share;
-// what it asks for is done by the node, in the client's turns, and answered from whatever thread it ends
+// Before the body of a request is read there must be memory for its description in the client's stripe object;
+// what it asks for is done by the node, in the client's stripe indexes, and answered from whatever thread it ends
 // on.  A session is *over* when its connection has ended and nothing that it began is still being done.
 #pragma once
 
@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "common/transfer_watch.hpp"
-#include "iod/conversation.hpp"
 #include "iod/incoming_writes.hpp"
+#include "iod/request_context.hpp"
 
 namespace ooc::iod {
 
@@ -60,10 +60,10 @@ class session : public std::enable_shared_from_this<session> {
                                               fair_share::claim memory);
   void start_other(const wire::frame_header& h);
   void start_fence(std::uint64_t id, const std::vector<std::uint64_t>& connections);
-  void start_on_share(const wire::frame_header& h, wire::io_request r);
+  void start_on_object(const wire::frame_header& h, wire::io_request r);
 
   const std::shared_ptr<wire::stream_socket> socket_;
-  const conversation_ptr with_;
+  const request_context_ptr with_;
   wire::frame_reader reader_;
   const std::shared_ptr<incoming_writes> writes_;
   const std::string peer_;

@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "storage/permission.hpp"
+#include "storage/service/permission.hpp"
 #include "storage/wire/metadata_messages.hpp"
 
 namespace ooc::metad {
@@ -87,10 +87,10 @@ pb::Answer call_handler::answer(const caller& from, const pb::Call& c) {
 void call_handler::give_removal_ticket(const caller& from, file_id file, pb::Answer& a) {
   entry e;
   e.id = file;
-  give_ticket(from, e, wire::right_remove, a);
+  give_capability(from, e, wire::right_remove, a);
 }
 
-void call_handler::give_ticket(const caller& from, const entry& e, std::uint32_t rights,
+void call_handler::give_capability(const caller& from, const entry& e, std::uint32_t rights,
                                pb::Answer& a) {
   wire::capability cap;
   cap.file = e.id;
@@ -100,9 +100,9 @@ void call_handler::give_ticket(const caller& from, const entry& e, std::uint32_t
   cap.expiry = wire::seconds_now() + capability_life_.count();
   cap.serial = ++serial_;
   cap.store_uuid = store_uuid_;
-  a.set_ticket(signer_.sign(cap));
-  a.set_ticket_seconds(capability_life_.count());
-  a.set_ticket_rights(rights);
+  a.set_capability(signer_.sign(cap));
+  a.set_capability_seconds(capability_life_.count());
+  a.set_capability_rights(rights);
   a.set_ticket_size(e.size);
 }
 
@@ -114,13 +114,13 @@ void call_handler::look(local_metadata& as, const caller& from, const pb::Call& 
     case pb::OP_OPEN: {
       const entry e = as.open(c.path(), (c.rights() & wire::right_write) != 0);
       wire::write_entry(e, *a.mutable_entry());
-      return give_ticket(from, e, granted(from.who, e, c.rights()), a);
+      return give_capability(from, e, granted(from.who, e, c.rights()), a);
     }
     case pb::OP_FIND: {
       const entry e = as.find(c.id());
       wire::write_entry(e, *a.mutable_entry());
       const std::uint32_t rights = granted(from.who, e, c.rights());
-      if (rights != 0) give_ticket(from, e, rights, a);
+      if (rights != 0) give_capability(from, e, rights, a);
       return;
     }
     case pb::OP_LIST:
@@ -134,10 +134,10 @@ void call_handler::look(local_metadata& as, const caller& from, const pb::Call& 
       return write_ids(as.unfinished(), c.id(), a);
     case pb::OP_DEAD:
       return write_ids(as.dead(), c.id(), a);
-    case pb::OP_TICKET:
-      return renew_ticket(as, from, c, a);
-    case pb::OP_REMOVAL_TICKET:
-      as.removal_ticket(c.id());
+    case pb::OP_CAPABILITY:
+      return renew_capability(as, from, c, a);
+    case pb::OP_REMOVAL_CAPABILITY:
+      as.removal_capability(c.id());
       return give_removal_ticket(from, c.id(), a);
     case pb::OP_SYNC:
       return as.sync();
@@ -157,7 +157,7 @@ void call_handler::change(local_metadata& as, const caller& from, const pb::Call
       const storage::new_file f = wire::read_new_file(c.file());
       const entry e = as.create(c.path(), f);
       wire::write_entry(e, *a.mutable_entry());
-      if (!f.finished) give_ticket(from, e, maker_rights, a);
+      if (!f.finished) give_capability(from, e, maker_rights, a);
       return;
     }
     case pb::OP_COMMIT:
@@ -218,7 +218,7 @@ bool call_handler::answer_again(local_metadata& as, const caller& from, const pb
     e.fill = f.fill;
     e.array = f.array;
     wire::write_entry(e, *a.mutable_entry());
-    if (!f.finished) give_ticket(from, e, maker_rights, a);
+    if (!f.finished) give_capability(from, e, maker_rights, a);
   }
   return true;
 }
@@ -256,12 +256,12 @@ void call_handler::take_lease(local_metadata& as, const caller& from, const pb::
 
 /// A new capability for one that a client holds.  The owner may keep what it has, whatever the
 /// mode.
-void call_handler::renew_ticket(local_metadata& as, const caller& from, const pb::Call& c,
+void call_handler::renew_capability(local_metadata& as, const caller& from, const pb::Call& c,
                                 pb::Answer& a) {
   if (const auto made = as.being_made(c.id()))
-    return give_ticket(from, *made, c.rights() & maker_rights, a);
+    return give_capability(from, *made, c.rights() & maker_rights, a);
   if (c.rights() == wire::right_remove) {
-    as.removal_ticket(c.id());
+    as.removal_capability(c.id());
     return give_removal_ticket(from, c.id(), a);
   }
   entry e = as.find(c.id());
@@ -273,14 +273,14 @@ void call_handler::renew_ticket(local_metadata& as, const caller& from, const pb
     refuse(EACCES, "'" + e.path + "': user " + std::to_string(from.who.uid) +
                        " may not use it as before; its owner (user " + std::to_string(e.owner) +
                        ") has changed the mode");
-  if (!resizes) return give_ticket(from, e, rights, a);
+  if (!resizes) return give_capability(from, e, rights, a);
   if (!leases_.holds(from.client, c.id(), lease_kind::size))
     refuse(EINVAL, "'" + e.path +
                        "': the right to change its size is given to who holds its size lease, and "
                        "this client does not");
   // Until set_size() says what has become of it, both sizes may be asked of the nodes.
   e.size = std::max(e.size, c.size());
-  give_ticket(from, e, wire::right_resize | wire::right_write, a);
+  give_capability(from, e, wire::right_resize | wire::right_write, a);
 }
 
 }  // namespace ooc::metad

@@ -14,9 +14,9 @@
 
 #include "metad/lease_table.hpp"
 #include "metad/metadata_folder.hpp"
-#include "storage/local_metadata.hpp"
+#include "storage/namespace/local_metadata.hpp"
 #include "storage/wire/capability.hpp"
-#include "wire/metadata.pb.h"
+#include "storage/wire/metadata.pb.h"
 
 namespace ooc::metad {
 
@@ -60,10 +60,10 @@ class call_handler {
   void take_lease(storage::local_metadata& as, const caller& from, const wire::pb::Call& c,
                   wire::pb::Answer& a);
   /// For the file as `e` has it; a right to remove needs no more of it than its id.
-  void give_ticket(const caller& from, const storage::entry& e, std::uint32_t rights,
+  void give_capability(const caller& from, const storage::entry& e, std::uint32_t rights,
                    wire::pb::Answer& a);
   void give_removal_ticket(const caller& from, file_id file, wire::pb::Answer& a);
-  void renew_ticket(storage::local_metadata& as, const caller& from, const wire::pb::Call& c,
+  void renew_capability(storage::local_metadata& as, const caller& from, const wire::pb::Call& c,
                     wire::pb::Answer& a);
 
   const std::function<storage::claim_holder(const client_key&)> described_;

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "storage/call_log.hpp"
-#include "storage/metadata_service.hpp"
+#include "storage/namespace/reply_cache.hpp"
+#include "storage/service/metadata_service.hpp"
 
 namespace ooc::metad {
 

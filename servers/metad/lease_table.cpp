@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "storage/metadata_schema.hpp"
+#include "storage/namespace/metadata_schema.hpp"
 
 namespace ooc::metad {
 
@@ -20,7 +20,7 @@ std::vector<std::byte> blob_of(const client_key& client) {
 
 bool exclude(lease_kind one, lease_kind other) {
   if (one == lease_kind::size || other == lease_kind::size) return one == other;
-  return one == lease_kind::writer_alone || other == lease_kind::writer_alone;
+  return one == lease_kind::exclusive_writer || other == lease_kind::exclusive_writer;
 }
 
 }  // namespace

@@ -10,17 +10,17 @@
 #include <vector>
 
 #include "metad/metadata_folder.hpp"
-#include "storage/call_log.hpp"
-#include "storage/io_service.hpp"
-#include "storage/sqlite.hpp"
+#include "storage/namespace/reply_cache.hpp"
+#include "storage/namespace/sqlite.hpp"
+#include "storage/service/io_service.hpp"
 
 namespace ooc::metad {
 
 using storage::client_key;
 using storage::file_id;
 
-/// Leases of the same file that exclude each other: all of `size`; `writer_alone` every writer.
-enum class lease_kind : std::uint8_t { size = 1, writer_alone = 2, writer_together = 3 };
+/// Leases of the same file that exclude each other: all of `size`; `exclusive_writer` every writer.
+enum class lease_kind : std::uint8_t { size = 1, exclusive_writer = 2, shared_writer = 3 };
 
 class lease_table {
  public:

@@ -6,9 +6,9 @@
 
 #include "common/folder_lock.hpp"
 #include "oocarray/error.hpp"
-#include "storage/durable_file.hpp"
-#include "storage/metadata_schema.hpp"
-#include "storage/store_folders.hpp"
+#include "storage/base/disk_format_version.hpp"
+#include "storage/base/durable_file.hpp"
+#include "storage/namespace/metadata_schema.hpp"
 #include "storage/wire/capability.hpp"
 
 namespace ooc::metad {

@@ -10,8 +10,8 @@
 #include <filesystem>
 #include <string>
 
-#include "storage/file_descriptor.hpp"
-#include "storage/metadata_service.hpp"
+#include "storage/base/file_descriptor.hpp"
+#include "storage/service/metadata_service.hpp"
 
 namespace ooc::metad {
 

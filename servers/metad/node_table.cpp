@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "oocarray/error.hpp"
-#include "storage/metadata_schema.hpp"
+#include "storage/namespace/metadata_schema.hpp"
 
 namespace ooc::metad {
 
@@ -69,7 +69,7 @@ bool node_table::enlist(const node_registration& r, std::uint64_t connection) {
       refuse(name + ": '" + a.substr(0, 50) + "' is not an address");
   row& mine = rows_[r.node];
   if (!mine.known.uuid.empty() && mine.known.uuid != r.uuid)
-    refuse(name + " has its shares in folder " + mine.known.uuid + "; the one that registers is " +
+    refuse(name + " has its stripe objects in folder " + mine.known.uuid + "; the one that registers is " +
            r.uuid +
            ": put the node's own folder back, or, if it is lost, start the metadata "
            "server once with --forget-node " +

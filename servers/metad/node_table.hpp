@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "metad/metadata_folder.hpp"
-#include "storage/sqlite.hpp"
+#include "storage/namespace/sqlite.hpp"
 
 namespace ooc::metad {
 
 struct node_registration {
   std::uint32_t node = 0;
-  std::string uuid;                    ///< of the folder with the shares
+  std::string uuid;                    ///< of the folder with the stripe objects
   std::vector<std::string> addresses;  ///< at least one
   std::uint64_t incarnation = 0;
   std::uint64_t disk_bytes = 0;

@@ -15,7 +15,7 @@
 #include <thread>
 #include <utility>
 
-#include "mpi/calls_differ.hpp"
+#include "mpi/call_mismatch.hpp"
 #include "mpi/mpi_check.hpp"
 #include "mpi/notices.hpp"
 #include "oocarray/error.hpp"

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "storage/crc32c.hpp"
+#include "storage/layout/crc32c.hpp"
 #include "storage/wire/frame.hpp"
 
 using namespace ooc::wire;

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "storage/forwarded_node.hpp"
+#include "support/forwarded_node.hpp"
 
 namespace ooc::testing {
 

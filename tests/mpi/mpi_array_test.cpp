@@ -6,10 +6,10 @@
 #include <set>
 #include <thread>
 
-#include "array/test_arrays.hpp"
 #include "mpi/late_reads.hpp"
 #include "mpi/ranks.hpp"
 #include "oocarray/ooc_array.hpp"
+#include "support/test_arrays.hpp"
 
 using namespace ooc;
 using testing::all_ranks;
@@ -460,10 +460,10 @@ TEST_CASE("under owner_computes scattered changes of a block that parts share ar
   // One and a half blocks a rank: parts end within blocks.
   vector_of_doubles a(rt, s, "scattered/a", create, {3 * page * ranks / 2}, with(g, true));
   const auto [first, last] = a.local_rows();
-  const std::uint64_t before = s.stats().write_pieces;
+  const std::uint64_t before = s.stats().write_regions;
   for (std::size_t i = first; i < last; i += 2) a[i] = static_cast<double>(i);
   a.sync();
-  CHECK(s.stats().write_pieces - before <= 3);  // one for each block that the part lies in
+  CHECK(s.stats().write_regions - before <= 3);  // one for each block that the part lies in
   std::size_t wrong = 0;
   for (int r = 0; r < g->size(); ++r) {
     const auto part = a.part(r);

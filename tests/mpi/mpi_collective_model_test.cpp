@@ -7,13 +7,13 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
-#include "array/random_boxes.hpp"
-#include "array/test_arrays.hpp"
 #include "mpi/ranks.hpp"
 #include "oocarray/ooc_array.hpp"
-#include "random_seed.hpp"
-#include "storage/collective/transfer_together.hpp"
-#include "storage/random_requests.hpp"
+#include "storage/collective/collective_transfer.hpp"
+#include "support/random_boxes.hpp"
+#include "support/random_requests.hpp"
+#include "support/random_seed.hpp"
+#include "support/test_arrays.hpp"
 
 using namespace ooc;
 using testing::between;
@@ -235,8 +235,8 @@ TEST_CASE("both routes move the same bytes, in windows of any size") {
     for (std::size_t i = 0; i < out.size(); ++i)
       out[i] = static_cast<std::byte>(i * 13 + me * 101 + static_cast<std::uint64_t>(n) + 1);
     const std::uint64_t round = between(g, 1, 200000);
-    const auto transfer = [&](access_kind kind, std::byte* memory, storage::route way) {
-      storage::transfer_together(*f.file,
+    const auto transfer = [&](access_kind kind, std::byte* memory, storage::strategy how) {
+      storage::transfer_collectively(*f.file,
                                  {.group = *group,
                                   .call = "transfer " + std::to_string(n),
                                   .kind = kind,
@@ -247,9 +247,9 @@ TEST_CASE("both routes move the same bytes, in windows of any size") {
     };
     const bool exchanges = between(g, 0, 1) == 0;
     transfer(access_kind::write, out.data(),
-             exchanges ? storage::route::exchanged : storage::route::independent);
+             exchanges ? storage::strategy::two_phase : storage::strategy::independent);
     transfer(access_kind::read, in.data(),
-             exchanges ? storage::route::independent : storage::route::exchanged);
+             exchanges ? storage::strategy::independent : storage::strategy::two_phase);
     std::size_t wrong = 0;
     wanted[me].for_each_run([&](std::uint64_t, std::uint64_t m, std::uint64_t length) {
       for (std::uint64_t i = m; i < m + length; ++i) wrong += in[i] != out[i];

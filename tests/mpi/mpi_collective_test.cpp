@@ -4,10 +4,10 @@
 #include <numeric>
 #include <optional>
 
-#include "array/test_arrays.hpp"
 #include "mpi/ranks.hpp"
 #include "oocarray/file.hpp"
 #include "oocarray/ooc_array.hpp"
+#include "support/test_arrays.hpp"
 
 using namespace ooc;
 using Catch::Contains;
@@ -311,12 +311,12 @@ TEST_CASE("the partitioned view, read and written by all ranks together") {
   }
 }
 
-TEST_CASE("pieces of a file that two ranks write are refused with ranks and bytes") {
+TEST_CASE("regions of a file that two ranks write are refused with ranks and bytes") {
   const group_ptr g = all_ranks();
   const store s = common_store();
-  if (g->rank() == 0) file::create(s, "pieces", {.size = 100000});
+  if (g->rank() == 0) file::create(s, "regions", {.size = 100000});
   g->barrier("made");
-  file f = file::open(s, "pieces", file_access::read_write);
+  file f = file::open(s, "regions", file_access::read_write);
   const auto me = static_cast<std::uint64_t>(g->rank());
   const std::vector<std::byte> bytes(4000, std::byte{9});
   request r;
@@ -335,5 +335,5 @@ TEST_CASE("pieces of a file that two ranks write are refused with ranks and byte
              }),
              Contains("byte 100010"));
   g->barrier("read");
-  if (g->rank() == 0) s.core()->remove("pieces");
+  if (g->rank() == 0) s.core()->remove("regions");
 }

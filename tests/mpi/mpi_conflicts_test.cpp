@@ -3,8 +3,8 @@
 
 #include "mpi/ranks.hpp"
 #include "oocarray/ooc_array.hpp"
-#include "random_seed.hpp"
-#include "storage/store_core.hpp"
+#include "storage/service/store_core.hpp"
+#include "support/random_seed.hpp"
 
 using namespace ooc;
 using testing::all_ranks;

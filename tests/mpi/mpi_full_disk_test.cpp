@@ -9,9 +9,9 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "array/test_arrays.hpp"
 #include "mpi/ranks.hpp"
 #include "oocarray/ooc_array.hpp"
+#include "support/test_arrays.hpp"
 
 using namespace ooc;
 using Catch::Contains;

@@ -4,7 +4,7 @@
 
 #include "mpi/ranks.hpp"
 #include "oocarray/error.hpp"
-#include "random_seed.hpp"
+#include "support/random_seed.hpp"
 
 using namespace ooc;
 using namespace std::chrono_literals;

@@ -7,11 +7,11 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
-#include "array/random_boxes.hpp"
-#include "array/test_arrays.hpp"
 #include "mpi/ranks.hpp"
 #include "oocarray/ooc_array.hpp"
-#include "random_seed.hpp"
+#include "support/random_boxes.hpp"
+#include "support/random_seed.hpp"
+#include "support/test_arrays.hpp"
 
 using namespace ooc;
 using testing::between;

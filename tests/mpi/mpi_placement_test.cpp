@@ -1,10 +1,10 @@
 // placement::by_rank: what the nodes are asked by the ranks whose parts they hold.
 #include <catch2/catch.hpp>
 
-#include "array/test_arrays.hpp"
 #include "mpi/ranks.hpp"
 #include "oocarray/ooc_array.hpp"
-#include "storage/forwarded_node.hpp"
+#include "support/forwarded_node.hpp"
+#include "support/test_arrays.hpp"
 
 using namespace ooc;
 using Catch::Contains;
@@ -43,8 +43,8 @@ class somewhere final : public testing::forwarded_node {
  public:
   somewhere(std::shared_ptr<storage::io_service> inner, bool near)
       : forwarded_node(std::move(inner)), near_(near) {}
-  void how_far(std::function<void(const failure&, storage::distance)> done) override {
-    done({}, near_ ? storage::distance::host : storage::distance::network);
+  void find_locality(std::function<void(const failure&, storage::locality)> done) override {
+    done({}, near_ ? storage::locality::host : storage::locality::network);
   }
 
  private:

@@ -1,9 +1,9 @@
 // resize() of arrays that several ranks use together.
 #include <catch2/catch.hpp>
 
-#include "array/test_arrays.hpp"
 #include "mpi/ranks.hpp"
 #include "oocarray/ooc_array.hpp"
+#include "support/test_arrays.hpp"
 
 using namespace ooc;
 using Catch::Contains;

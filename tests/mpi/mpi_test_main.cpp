@@ -5,9 +5,9 @@
 #include <iostream>
 #include <optional>
 
-#include "catch_runner.hpp"
 #include "mpi/ranks.hpp"
-#include "random_seed.hpp"
+#include "support/catch_runner.hpp"
+#include "support/random_seed.hpp"
 
 namespace {
 

@@ -13,8 +13,8 @@
 #include "oocarray/error.hpp"
 #include "oocarray/mpi.hpp"
 #include "oocarray/store.hpp"
-#include "storage/faulty_io_service.hpp"
-#include "storage/store_core.hpp"
+#include "storage/service/store_core.hpp"
+#include "support/faulty_io_service.hpp"
 
 namespace ooc::testing {
 

@@ -1,9 +1,9 @@
 // An I/O server with two addresses, of which one is lost.
 #include <catch2/catch.hpp>
 
-#include "servers/faulty_proxy.hpp"
-#include "servers/iod_fixture.hpp"
-#include "storage/modelled_file.hpp"
+#include "support/faulty_proxy.hpp"
+#include "support/iod_fixture.hpp"
+#include "support/modelled_file.hpp"
 
 using namespace ooc::testing;
 using namespace ooc;

@@ -5,10 +5,10 @@
 #include <catch2/catch.hpp>
 #include <thread>
 
-#include "servers/iod_fixture.hpp"
-#include "servers/raw_connection.hpp"
-#include "servers/resident_bytes.hpp"
-#include "storage/modelled_file.hpp"
+#include "support/iod_fixture.hpp"
+#include "support/modelled_file.hpp"
+#include "support/raw_connection.hpp"
+#include "support/resident_bytes.hpp"
 
 using namespace ooc::testing;
 using namespace ooc;
@@ -169,7 +169,7 @@ TEST_CASE("a transfer that is too slow ends, however steadily its bytes come, an
   CHECK(soon([&] { return s.server().connections() == 2; }));
 }
 
-TEST_CASE("a connection that never stops asking keeps nobody waiting, and holds its share at most") {
+TEST_CASE("a connection that never stops asking keeps nobody waiting, and holds its stripe object at most") {
   attacked_server s;
   const auto node = s.innocent();
   constexpr std::uint64_t size = 8 * part;
@@ -208,7 +208,7 @@ TEST_CASE("a connection that never stops asking keeps nobody waiting, and holds 
 TEST_CASE("descriptions of requests on many connections stay within the memory that the server has") {
   attacked_server s;
   const auto node = s.innocent();
-  constexpr std::uint64_t pieces = 200000, size = pieces * 16;
+  constexpr std::uint64_t regions = 200000, size = regions * 16;
   const auto shape = granted(s.signer, 1, size);
   REQUIRE_FALSE(create(*node, shape));
   bytes data = pattern(size);
@@ -216,7 +216,7 @@ TEST_CASE("descriptions of requests on many connections stay within the memory t
   nested_request many;
   many.run = 8;
   many.depth = 1;
-  many.levels[0] = {pieces, 16, 8};
+  many.levels[0] = {regions, 16, 8};
   request r;
   r.add(many);
   const std::uint64_t before = resident_bytes();
@@ -261,7 +261,7 @@ TEST_CASE("answers that nobody takes are counted as their client's memory") {
   CHECK(soon([&] { return descriptions.held() == 0 && s.server().buffers()->in_use() == 0; }));
 }
 
-TEST_CASE("one client has its share of the connections, and no more") {
+TEST_CASE("one client has its stripe object of the connections, and no more") {
   iod::iod_options o = attacked_server::small();
   o.max_connections = 12;
   attacked_server s(o);

@@ -7,8 +7,8 @@
 #include <ctime>
 #include <limits>
 
-#include "servers/scripted_iod.hpp"
-#include "soon.hpp"
+#include "support/scripted_iod.hpp"
+#include "support/soon.hpp"
 
 using namespace ooc::testing;
 using namespace ooc;
@@ -248,20 +248,20 @@ TEST_CASE("a list with more entries than a server takes in one message is sent i
   temporary_folder folder;
   running_iod server(signer, folder.path());
   const auto node = open_remote_node(client_options(server.addresses()));
-  constexpr std::uint64_t pieces = 150'000, step = 24;
-  const auto shape = granted(signer, 1, pieces * step);
+  constexpr std::uint64_t regions = 150'000, step = 24;
+  const auto shape = granted(signer, 1, regions * step);
   REQUIRE_FALSE(create(*node, shape));
   request r;
-  for (std::uint64_t i = 0; i < pieces; ++i) r.add(i * step, i * 8, 8);
-  REQUIRE(r.entries().size() == pieces);
-  bytes out(pieces * 8), in(out.size());
+  for (std::uint64_t i = 0; i < regions; ++i) r.add(i * step, i * 8, 8);
+  REQUIRE(r.entries().size() == regions);
+  bytes out(regions * 8), in(out.size());
   for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<std::byte>(i * 7 + i / 251);
   const failure written = write(*node, shape, 0, r, out.data());
   INFO(written.what);
   REQUIRE_FALSE(written);
   REQUIRE_FALSE(read(*node, shape, 0, r, in.data()));
   CHECK(in == out);
-  // Overlapping pieces are refused, however far apart they are in the list.
+  // Overlapping regions are refused, however far apart they are in the list.
   r.add(0, 0, 8);
   const failure refused = write(*node, shape, 0, r, out.data());
   CHECK(refused);

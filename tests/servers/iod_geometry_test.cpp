@@ -1,9 +1,9 @@
 // What a client may say of a file: the capability is signed for its geometry.
 #include <catch2/catch.hpp>
 
-#include "servers/iod_fixture.hpp"
-#include "servers/raw_connection.hpp"
-#include "storage/modelled_file.hpp"
+#include "support/iod_fixture.hpp"
+#include "support/modelled_file.hpp"
+#include "support/raw_connection.hpp"
 
 using namespace ooc::testing;
 using namespace ooc;
@@ -45,7 +45,7 @@ TEST_CASE("a verification of a file of a stated size looks at no more than the f
   CHECK(refused.code == std::errc::permission_denied);
 }
 
-TEST_CASE("a writer can make no share larger than the capability says") {
+TEST_CASE("a writer can make no stripe object larger than the capability says") {
   served_file s;
   const bytes data = pattern(4096);
   const auto larger = s.but([](file_shape& f) { f.size = huge; });
@@ -80,7 +80,7 @@ TEST_CASE("a client that opened a file before it shrank reads on what there is")
   const auto now = granted(s.signer, 1, size / 2);
   REQUIRE_FALSE(resize(*s.node, s.but([](file_shape& f) { f.size = size / 2; }), 0, size));
   // Its capability was renewed since, its idea of the file was not.
-  const auto stale = s.but([&](file_shape& f) { f.ticket = now->ticket; });
+  const auto stale = s.but([&](file_shape& f) { f.capability = now->capability; });
   bytes back(size);
   CHECK_FALSE(read(*s.node, stale, 0, request::contiguous(0, size / 2), back.data()));
   CHECK(read(*s.node, stale, 0, request::contiguous(0, size), back.data()).code ==

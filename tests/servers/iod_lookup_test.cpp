@@ -1,10 +1,10 @@
 // Nodes whose servers come late, come back elsewhere, or do not come at all.
 #include <catch2/catch.hpp>
 
-#include "servers/iod_fixture.hpp"
-#include "servers/raw_connection.hpp"
-#include "soon.hpp"
-#include "storage/modelled_file.hpp"
+#include "support/iod_fixture.hpp"
+#include "support/modelled_file.hpp"
+#include "support/raw_connection.hpp"
+#include "support/soon.hpp"
 
 using namespace ooc::testing;
 using namespace ooc;

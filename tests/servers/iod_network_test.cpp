@@ -1,11 +1,11 @@
 // I/O servers behind bad networks and before bad clients.
 #include <catch2/catch.hpp>
 
-#include "servers/faulty_proxy.hpp"
-#include "servers/iod_fixture.hpp"
-#include "servers/raw_connection.hpp"
-#include "servers/resident_bytes.hpp"
-#include "storage/modelled_file.hpp"
+#include "support/faulty_proxy.hpp"
+#include "support/iod_fixture.hpp"
+#include "support/modelled_file.hpp"
+#include "support/raw_connection.hpp"
+#include "support/resident_bytes.hpp"
 
 using namespace ooc::testing;
 using namespace ooc;

@@ -1,17 +1,17 @@
-// Requests of very many pieces: what an I/O server takes of a client, and how one stays below.
+// Requests of very many regions: what an I/O server takes of a client, and how one stays below.
 #include <catch2/catch.hpp>
 
-#include "servers/iod_fixture.hpp"
-#include "servers/raw_connection.hpp"
-#include "servers/resident_bytes.hpp"
-#include "storage/modelled_file.hpp"
+#include "support/iod_fixture.hpp"
+#include "support/modelled_file.hpp"
+#include "support/raw_connection.hpp"
+#include "support/resident_bytes.hpp"
 
 using namespace ooc::testing;
 using namespace ooc;
 
 namespace {
 
-/// `count` pieces of `run` bytes, `step` bytes apart in the file and packed in memory.
+/// `count` regions of `run` bytes, `step` bytes apart in the file and packed in memory.
 request comb(std::uint64_t count, std::uint64_t run, std::uint64_t step) {
   request r;
   r.add({.run = run, .depth = 1, .levels = {{{count, step, run}}}});
@@ -44,7 +44,7 @@ struct sparse_file {
 
 }  // namespace
 
-TEST_CASE("a read of more pieces than a server lists is refused, and says what to do") {
+TEST_CASE("a read of more regions than a server lists is refused, and says what to do") {
   const sparse_file f(200'000'000);
   const file_descriptor fd = f.connection();
   const std::uint64_t before = resident_bytes();
@@ -54,19 +54,19 @@ TEST_CASE("a read of more pieces than a server lists is refused, and says what t
   REQUIRE(answer.header.has(wire::frame_header::failed));
   const failure refused = wire::decode_failure(answer.body);
   CHECK(refused.code == errc::invalid_request);
-  CHECK_THAT(refused.what, Catch::Contains("262144 pieces") && Catch::Contains("in several"));
+  CHECK_THAT(refused.what, Catch::Contains("262144 regions") && Catch::Contains("in several"));
   CHECK(resident_bytes() < before + (100 << 20));
 }
 
-TEST_CASE("a client's request of more pieces than a server lists goes in several messages") {
-  constexpr std::uint64_t pieces = 2'500'000, step = 12;
-  const sparse_file f(pieces * step);
-  const bytes out = pattern(pieces * 4);
+TEST_CASE("a client's request of more regions than a server lists goes in several messages") {
+  constexpr std::uint64_t regions = 2'500'000, step = 12;
+  const sparse_file f(regions * step);
+  const bytes out = pattern(regions * 4);
   bytes in(out.size());
-  const failure written = write(*f.node, f.shape, 0, comb(pieces, 4, step), out.data());
+  const failure written = write(*f.node, f.shape, 0, comb(regions, 4, step), out.data());
   INFO(written.what);
   REQUIRE_FALSE(written);
-  const failure read_back = read(*f.node, f.shape, 0, comb(pieces, 4, step), in.data());
+  const failure read_back = read(*f.node, f.shape, 0, comb(regions, 4, step), in.data());
   INFO(read_back.what);
   REQUIRE_FALSE(read_back);
   CHECK(in == out);
@@ -89,11 +89,11 @@ TEST_CASE("a request of very many repetitions may have nothing on a server") {
   CHECK(memory == bytes(r.bytes(), std::byte{7}));
 }
 
-TEST_CASE("pieces that overlap are refused, also where they go in several messages") {
-  constexpr std::uint64_t pieces = 2'500'000;
-  const sparse_file f(pieces * 4 + 8);
-  const bytes out(pieces * 8, std::byte{1});
-  const failure refused = write(*f.node, f.shape, 0, comb(pieces, 8, 4), out.data());
+TEST_CASE("regions that overlap are refused, also where they go in several messages") {
+  constexpr std::uint64_t regions = 2'500'000;
+  const sparse_file f(regions * 4 + 8);
+  const bytes out(regions * 8, std::byte{1});
+  const failure refused = write(*f.node, f.shape, 0, comb(regions, 8, 4), out.data());
   CHECK(refused.code == errc::invalid_request);
   CHECK_THAT(refused.what, Catch::Contains("overlap"));
   bytes in(8, std::byte{7});
@@ -101,14 +101,14 @@ TEST_CASE("pieces that overlap are refused, also where they go in several messag
   CHECK(in == bytes(8));
 }
 
-TEST_CASE("many requests of many pieces take a bounded amount of memory, and all are answered") {
-  constexpr std::uint64_t pieces = 250'000;
+TEST_CASE("many requests of many regions take a bounded amount of memory, and all are answered") {
+  constexpr std::uint64_t regions = 250'000;
   constexpr std::uint64_t requests = 40;
-  const sparse_file f(pieces * 2);
+  const sparse_file f(regions * 2);
   const file_descriptor fd = f.connection();
   const std::uint64_t before = resident_bytes();
   std::uint64_t most = before;
-  f.ask(fd, requests, comb(pieces, 1, 2));
+  f.ask(fd, requests, comb(regions, 1, 2));
   std::uint64_t answered = 0;
   for (received_frame answer; answered < requests && receive(fd, answer);) {
     CHECK_FALSE(answer.header.has(wire::frame_header::failed));
@@ -120,11 +120,11 @@ TEST_CASE("many requests of many pieces take a bounded amount of memory, and all
 }
 
 TEST_CASE("a connection with more requests than the server has room for is called busy") {
-  constexpr std::uint64_t pieces = 250'000;
+  constexpr std::uint64_t regions = 250'000;
   constexpr std::uint64_t requests = 8;
-  const sparse_file f(pieces * 32);
+  const sparse_file f(regions * 32);
   const file_descriptor fd = f.connection();
-  f.ask(fd, requests, comb(pieces, 16, 32));
+  f.ask(fd, requests, comb(regions, 16, 32));
   // What the client does not take stands in the way of the later ones.
   std::this_thread::sleep_for(std::chrono::milliseconds(2500));
   std::uint64_t answered = 0, busy = 0;

@@ -1,4 +1,4 @@
-// How clients share an I/O server: memory for transfers, and turns.
+// How clients share an I/O server: memory for transfers, and stripe indexes.
 #include <catch2/catch.hpp>
 #include <atomic>
 #include <boost/asio/co_spawn.hpp>
@@ -6,9 +6,9 @@
 #include <new>
 #include <thread>
 
-#include "servers/iod_fixture.hpp"
-#include "servers/raw_connection.hpp"
-#include "storage/modelled_file.hpp"
+#include "support/iod_fixture.hpp"
+#include "support/modelled_file.hpp"
+#include "support/raw_connection.hpp"
 
 using namespace ooc::testing;
 using namespace ooc;
@@ -45,8 +45,8 @@ class scarce_server final : public iod::session_host {
   const std::shared_ptr<iod::fair_share>& places() override { return real_.places(); }
   wire::server_info who_am_i() const override { return real_.who_am_i(); }
   wire::key_ptr key() const override { return real_.key(); }
-  failure check_ticket(const std::string& ticket, shape_ptr& file, std::uint32_t rights) override {
-    return real_.check_ticket(ticket, file, rights);
+  failure check_capability(const std::string& capability, shape_ptr& file, std::uint32_t rights) override {
+    return real_.check_capability(capability, file, rights);
   }
   std::size_t connections() const override { return 1; }
   void fence(const wire::client_id&, const std::vector<std::uint64_t>&,

@@ -1,10 +1,10 @@
 // A full disk on one of several I/O servers.
 #include <catch2/catch.hpp>
 
-#include "servers/iod_fixture.hpp"
-#include "storage/modelled_file.hpp"
-#include "storage/small_space.hpp"
-#include "storage/striped_file.hpp"
+#include "storage/service/striped_file.hpp"
+#include "support/iod_fixture.hpp"
+#include "support/modelled_file.hpp"
+#include "support/small_space.hpp"
 
 using namespace ooc::testing;
 using namespace ooc;
@@ -17,7 +17,7 @@ failure write_slab(const striped_file& file, std::uint64_t n, const bytes& data)
   return file.write(request::contiguous(n * slab, slab), data.data() + n * slab);
 }
 
-failure remove_share(io_service& node, const shape_ptr& f) {
+failure remove_object(io_service& node, const shape_ptr& f) {
   return wait_for([&](completion done) { node.remove(f, std::move(done)); });
 }
 
@@ -45,7 +45,7 @@ TEST_CASE(
           EXPECT(!write(*nodes[0], filler, 0, request::contiguous(0, 1 << 20), data.data()));
 
           const striped_file file(granted(signer, 2, data.size(), {0, 2, 65536}, true), nodes);
-          EXPECT(!file.create_shares());
+          EXPECT(!file.create_objects());
           failure stopped;
           std::uint64_t acknowledged = 0;
           while (!stopped && acknowledged < 16) {
@@ -60,8 +60,8 @@ TEST_CASE(
           bytes back(acknowledged * slab);
           EXPECT(!file.read(request::contiguous(0, back.size()), back.data()));
           EXPECT(std::equal(back.begin(), back.end(), data.begin()));
-          for (std::uint32_t turn = 0; turn < 2; ++turn) {
-            const auto [failed, report] = verify(*nodes[turn], file.shape_handle(), turn);
+          for (std::uint32_t stripe_index = 0; stripe_index < 2; ++stripe_index) {
+            const auto [failed, report] = verify(*nodes[stripe_index], file.shape_handle(), stripe_index);
             EXPECT(!failed);
             EXPECT(report.corrupt == 0);
           }
@@ -71,7 +71,7 @@ TEST_CASE(
           EXPECT(!write(*nodes[1], beside, 0, request::contiguous(0, 1 << 20), data.data()));
 
           if (!mounted) return 0;  // a limit on file sizes does not go away with another file
-          EXPECT(!remove_share(*nodes[0], filler));
+          EXPECT(!remove_object(*nodes[0], filler));
           EXPECT(!write_slab(file, acknowledged, data));
           back.resize((acknowledged + 1) * slab);
           EXPECT(!file.read(request::contiguous(0, back.size()), back.data()));

@@ -5,19 +5,19 @@
 #include <map>
 #include <thread>
 
-#include "servers/faulty_proxy.hpp"
-#include "servers/iod_fixture.hpp"
-#include "storage/modelled_file.hpp"
-#include "storage/node_distances.hpp"
+#include "storage/service/node_locality.hpp"
+#include "support/faulty_proxy.hpp"
+#include "support/iod_fixture.hpp"
+#include "support/modelled_file.hpp"
 
 using namespace ooc::testing;
 using namespace ooc;
 
 namespace {
 
-shape_ptr with_ticket(const shape_ptr& shape, ticket_ptr t) {
+shape_ptr with_capability(const shape_ptr& shape, capability_ptr t) {
   auto s = std::make_shared<file_shape>(*shape);
-  s->ticket = std::move(t);
+  s->capability = std::move(t);
   return s;
 }
 
@@ -52,7 +52,7 @@ TEST_CASE("random operations through a server equal a plain array") {
         CAPTURE(sf, nn, element, direct);
         const auto shape = make_shape(77, {0, nn, sf}, size, n % 3 == 0, pattern(element));
         random_life(
-            with_ticket(shape, signer.ticket(*shape)),
+            with_capability(shape, signer.capability(*shape)),
             [&](const fs::path& folder) {
               auto& server = servers[folder];
               if (!server || n % 2 == 0) {
@@ -84,10 +84,10 @@ TEST_CASE("a request of many parts arrives whole, through several addresses too"
     REQUIRE_FALSE(read(*s.node, shape, 0, request::contiguous(0, size), back.data()));
     std::uint64_t wrong = 0;
     for (std::uint64_t i = 0; i < size; ++i)
-      wrong += back[i] != (shape->striping.turn_of(i) == 0 ? data[i] : std::byte{0});
+      wrong += back[i] != (shape->striping.stripe_index_of(i) == 0 ? data[i] : std::byte{0});
     CHECK(wrong == 0);
     CHECK(s.node->stats().read_requests == listen.size());
-    CHECK(s.iod.server().statistics().io.bytes_written == shape->striping.share_size(0, size));
+    CHECK(s.iod.server().statistics().io.bytes_written == shape->striping.object_size(0, size));
   }
 }
 
@@ -102,17 +102,17 @@ TEST_CASE("a server's refusal says what and why") {
   CHECK_FALSE(reading(shape));
   CHECK(create(*s.node, shape).code == std::errc::file_exists);
 
-  const failure none = reading(with_ticket(shape, nullptr));
+  const failure none = reading(with_capability(shape, nullptr));
   CHECK(none.code == std::errc::permission_denied);
   CHECK_THAT(none.what, Catch::Contains("node 0 (127.0.0.1:") && Catch::Contains("capability"));
-  const failure other = reading(with_ticket(shape, granted(s.signer, 6, 100000)->ticket));
+  const failure other = reading(with_capability(shape, granted(s.signer, 6, 100000)->capability));
   CHECK(other.code == std::errc::permission_denied);
   CHECK_THAT(other.what, Catch::Contains("file 6"));
-  const failure late = reading(with_ticket(shape, s.signer.ticket(*shape, 15, -1)));
+  const failure late = reading(with_capability(shape, s.signer.capability(*shape, 15, -1)));
   CHECK(late.code.value() == EKEYEXPIRED);
-  const failure unequal = reading(with_ticket(shape, test_signer().ticket(*shape)));
+  const failure unequal = reading(with_capability(shape, test_signer().capability(*shape)));
   CHECK(unequal.code == std::errc::permission_denied);
-  const auto read_only = with_ticket(shape, s.signer.ticket(*shape, wire::right_read));
+  const auto read_only = with_capability(shape, s.signer.capability(*shape, wire::right_read));
   CHECK_FALSE(reading(read_only));
   CHECK(write(*s.node, read_only, 0, request::contiguous(0, 100000), memory.data()).code ==
         std::errc::permission_denied);
@@ -181,8 +181,8 @@ TEST_CASE("a server that comes back is used again, and what was under way is don
 namespace {
 
 bool is_near(const std::shared_ptr<io_service>& n) {
-  const known_distance d = distances_of({&n, 1}).front();
-  return !d.failed && d.far == distance::host;
+  const known_locality d = localities_of({&n, 1}).front();
+  return !d.failed && d.far == locality::host;
 }
 
 }  // namespace

@@ -5,9 +5,9 @@
 #include <catch2/catch.hpp>
 #include <thread>
 
-#include "servers/cluster_fixture.hpp"
-#include "servers/raw_connection.hpp"
 #include "storage/wire/metadata_messages.hpp"
+#include "support/cluster_fixture.hpp"
+#include "support/raw_connection.hpp"
 
 using namespace ooc;
 using namespace ooc::testing;

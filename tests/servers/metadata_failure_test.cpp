@@ -4,11 +4,11 @@
 #include <set>
 #include <thread>
 
-#include "random_seed.hpp"
-#include "servers/cluster_fixture.hpp"
-#include "servers/faulty_proxy.hpp"
-#include "soon.hpp"
-#include "storage/name_space.hpp"
+#include "support/cluster_fixture.hpp"
+#include "support/faulty_proxy.hpp"
+#include "support/name_space.hpp"
+#include "support/random_seed.hpp"
+#include "support/soon.hpp"
 
 using namespace ooc;
 using namespace ooc::testing;
@@ -292,7 +292,7 @@ TEST_CASE("rights are renewed at half their life while they are held, and only t
   cluster servers({.metad = {"--capability-life", "2"}});
   const auto m = servers.client({0, 0});
   m->commit(m->create("f", plain()).id);
-  ticket_ptr held = m->open("f", true).ticket;
+  capability_ptr held = m->open("f", true).capability;
   REQUIRE(held);
   const std::string first = held->bytes();
   CHECK(soon([&] { return held->bytes() != first; }, 5s));
@@ -304,7 +304,7 @@ TEST_CASE("rights are renewed at half their life while they are held, and only t
   CHECK(soon([&] { return held->bytes() != second; }, 15s));
   // Who may only read keeps what it has, too.
   const auto reader = servers.client({2000, 2000});
-  const ticket_ptr look = reader->find(m->lookup("f").id).ticket;
+  const capability_ptr look = reader->find(m->lookup("f").id).capability;
   REQUIRE(look);
   const std::string granted = look->bytes();
   CHECK(soon([&] { return look->bytes() != granted; }, 5s));

@@ -1,12 +1,12 @@
 #include <catch2/catch.hpp>
 
-#include "random_seed.hpp"
-#include "servers/cluster_fixture.hpp"
-#include "servers/raw_connection.hpp"
-#include "storage/name_space.hpp"
-#include "storage/remote/server_connection.hpp"
+#include "storage/client/metadata_connection.hpp"
 #include "storage/wire/capability.hpp"
 #include "storage/wire/metadata_messages.hpp"
+#include "support/cluster_fixture.hpp"
+#include "support/name_space.hpp"
+#include "support/random_seed.hpp"
+#include "support/raw_connection.hpp"
 
 using namespace ooc;
 using namespace ooc::testing;
@@ -89,9 +89,9 @@ TEST_CASE("a file of another user is refused, with the reason on both sides") {
         EACCES);
   CHECK(failure_code([&] { other->lock_size(made.id); }, "may not write") == EACCES);
   CHECK(failure_code([&] { other->claim_writer(made.id, true); }, "may not write") == EACCES);
-  CHECK(failure_code([&] { other->removal_ticket(made.id); }, "in use") == EBUSY);
-  CHECK(failure_code([&] { other->removal_ticket(made.id + 1000); }, "never in use") == EINVAL);
-  CHECK(other->find(made.id).ticket == nullptr);
+  CHECK(failure_code([&] { other->removal_capability(made.id); }, "in use") == EBUSY);
+  CHECK(failure_code([&] { other->removal_capability(made.id + 1000); }, "never in use") == EINVAL);
+  CHECK(other->find(made.id).capability == nullptr);
   root->mkdir("closed", 0700, false);
   root->rename("mine", "closed/mine");
   CHECK(failure_code([&] { other->find(made.id); }, "closed") == EACCES);
@@ -104,7 +104,7 @@ TEST_CASE("an opened file carries the rights that its mode grants, and no more")
   root->commit(root->create("f", plain()).id);  // 0644
   const std::string uuid = root->cluster().store_uuid;
   const wire::capability_signer signer(servers.folder() / "meta/capability.key");
-  const auto rights = [&](const ticket_ptr& t) {
+  const auto rights = [&](const capability_ptr& t) {
     REQUIRE(t);
     const auto v =
         wire::verify_capability(signer.public_key(), uuid, t->bytes(), wire::seconds_now());
@@ -112,13 +112,13 @@ TEST_CASE("an opened file carries the rights that its mode grants, and no more")
     CHECK(v.granted.expiry > wire::seconds_now() + 3500);
     return v.granted.rights;
   };
-  CHECK(rights(root->open("f", true).ticket) == (wire::right_read | wire::right_write));
-  CHECK(rights(other->open("f", false).ticket) == wire::right_read);
+  CHECK(rights(root->open("f", true).capability) == (wire::right_read | wire::right_write));
+  CHECK(rights(other->open("f", false).capability) == wire::right_read);
   CHECK(failure_code([&] { other->open("f", true); }) == EACCES);
-  CHECK(rights(other->find(root->lookup("f").id).ticket) == wire::right_read);
-  CHECK(root->lookup("f").ticket == nullptr);
-  CHECK(rights(root->create("g", plain()).ticket) == 15);
-  CHECK(rights(root->remove("f").ticket) == wire::right_remove);
+  CHECK(rights(other->find(root->lookup("f").id).capability) == wire::right_read);
+  CHECK(root->lookup("f").capability == nullptr);
+  CHECK(rights(root->create("g", plain()).capability) == 15);
+  CHECK(rights(root->remove("f").capability) == wire::right_remove);
 }
 
 TEST_CASE("the right to change a size goes with the lease, and openers' rights grow with the file") {
@@ -128,7 +128,7 @@ TEST_CASE("the right to change a size goes with the lease, and openers' rights g
   writer->commit(made.id);
   const wire::capability_signer signer(servers.folder() / "meta/capability.key");
   const std::string uuid = writer->cluster().store_uuid;
-  const auto granted = [&](const ticket_ptr& t) {
+  const auto granted = [&](const capability_ptr& t) {
     REQUIRE(t);
     const auto v =
         wire::verify_capability(signer.public_key(), uuid, t->bytes(), wire::seconds_now());
@@ -137,7 +137,7 @@ TEST_CASE("the right to change a size goes with the lease, and openers' rights g
   };
   const std::uint64_t before = plain().size, after = 4 * before;
   const entry opened = opener->open("f", true);
-  CHECK(granted(opened.ticket).geometry ==
+  CHECK(granted(opened.capability).geometry ==
         wire::geometry_of(before, plain().striping, plain().sparse, plain().fill));
   CHECK(failure_code([&] { writer->size_ticket(made.id, after); }, "size lease") == EINVAL);
   {
@@ -149,10 +149,10 @@ TEST_CASE("the right to change a size goes with the lease, and openers' rights g
     CHECK(granted(writer->size_ticket(made.id, 1)).geometry.size == before);
     writer->set_size(made.id, after, {});
   }
-  CHECK(granted(opened.ticket).geometry.size == before);
+  CHECK(granted(opened.capability).geometry.size == before);
   const entry seen = opener->find(made.id);
-  CHECK(granted(seen.ticket).geometry.size == after);
-  CHECK(seen.ticket == opened.ticket);  // who opened it before has it too
+  CHECK(granted(seen.capability).geometry.size == after);
+  CHECK(seen.capability == opened.capability);  // who opened it before has it too
 }
 
 TEST_CASE("random messages crash nothing and fill nothing") {

@@ -4,9 +4,9 @@
 #include <catch2/catch.hpp>
 
 #include "oocarray/store.hpp"
-#include "servers/cluster_fixture.hpp"
-#include "soon.hpp"
-#include "storage/store_core.hpp"
+#include "storage/service/store_core.hpp"
+#include "support/cluster_fixture.hpp"
+#include "support/soon.hpp"
 
 using namespace ooc;
 using namespace ooc::testing;

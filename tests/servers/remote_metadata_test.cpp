@@ -1,9 +1,9 @@
-#include "storage/remote/remote_metadata.hpp"
+#include "storage/client/remote_metadata.hpp"
 
 #include <catch2/catch.hpp>
 
-#include "servers/cluster_fixture.hpp"
-#include "storage/metadata_suite.hpp"
+#include "support/cluster_fixture.hpp"
+#include "support/metadata_suite.hpp"
 
 using namespace ooc;
 using namespace ooc::testing;

@@ -12,7 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "tools/shell.hpp"
+#include "support/shell.hpp"
 
 using namespace ooc::testing;
 

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "oocarray/file.hpp"
-#include "soon.hpp"
-#include "storage/npy.hpp"
-#include "storage/store_core.hpp"
-#include "tools/shell.hpp"
+#include "storage/layout/npy.hpp"
+#include "storage/service/store_core.hpp"
+#include "support/shell.hpp"
+#include "support/soon.hpp"
 
 using namespace ooc::testing;
 namespace fs = std::filesystem;
@@ -421,7 +421,7 @@ TEST_CASE("verify finds damage, missing shares and orphans", "[local]") {
     shape.name = "orphan";
     ooc::storage::striped_file f(std::make_shared<const ooc::storage::file_shape>(shape),
                                  store.core()->nodes());
-    ooc::throw_if(f.create_shares());
+    ooc::throw_if(f.create_objects());
   }
   o = sh.run("verify");
   CHECK(o.status == 2);

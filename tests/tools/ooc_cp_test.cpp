@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "oocarray/file.hpp"
-#include "storage/store_core.hpp"
-#include "tools/shell.hpp"
+#include "storage/service/store_core.hpp"
+#include "support/shell.hpp"
 
 using namespace ooc::testing;
 using namespace ooc::literals;

@@ -5,8 +5,8 @@
 #include <string>
 #include <thread>
 
-#include "soon.hpp"
-#include "tools/shell.hpp"
+#include "support/shell.hpp"
+#include "support/soon.hpp"
 
 using namespace ooc::testing;
 using namespace std::chrono_literals;

@@ -4,7 +4,7 @@
 #include <string>
 #include <thread>
 
-#include "tools/shell.hpp"
+#include "support/shell.hpp"
 
 using namespace ooc::testing;
 using namespace std::chrono_literals;

@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "oocarray/error.hpp"
-#include "storage/file_descriptor.hpp"
+#include "storage/base/file_descriptor.hpp"
 
 namespace ooc::cluster {
 

@@ -14,7 +14,7 @@
 #include "cluster/find_program.hpp"
 #include "cluster/server_queries.hpp"
 #include "oocarray/error.hpp"
-#include "storage/durable_file.hpp"
+#include "storage/base/durable_file.hpp"
 #include "storage/wire/address.hpp"
 
 namespace ooc::cluster {

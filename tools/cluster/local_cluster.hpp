@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "cluster/background_server.hpp"
-#include "storage/file_descriptor.hpp"
+#include "storage/base/file_descriptor.hpp"
 
 namespace ooc::cluster {
 

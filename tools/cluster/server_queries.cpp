@@ -4,14 +4,14 @@
 #include <future>
 
 #include "oocarray/error.hpp"
-#include "storage/remote/remote_store.hpp"
-#include "storage/remote/server_connection.hpp"
-#include "storage/store_url.hpp"
+#include "storage/client/metadata_connection.hpp"
+#include "storage/store/remote_store.hpp"
+#include "storage/store/store_url.hpp"
 
 namespace ooc::cluster {
 
 using std::chrono::steady_clock;
-using storage::server_connection;
+using storage::metadata_connection;
 using wire::frame_kind;
 
 namespace {
@@ -32,24 +32,24 @@ wire::hello_info hello(const asker& who, wire::server_role wanted, const std::st
 }
 
 /// The body of a good answer; a failure of the server is thrown.
-std::string_view good(const server_connection::answer& a) {
+std::string_view good(const metadata_connection::answer& a) {
   if (a.header.has(wire::frame_header::failed)) throw_if(wire::decode_failure(a.body));
   return a.body;
 }
 
 /// A connection of a client of its own: it ends no other of this process.
-server_connection connected(const std::string& address, wire::server_role wanted,
+metadata_connection connected(const std::string& address, wire::server_role wanted,
                             const std::string& uuid, asker who) {
   who.client.id = wire::random_client_id();
-  server_connection c(address);
+  metadata_connection c(address);
   c.connect(hello(who, wanted, uuid), who.client.key, until(who));
   return c;
 }
 
 /// The same to I/O server `node`.
-server_connection connected_to_node(const std::string& address, std::uint32_t node,
+metadata_connection connected_to_node(const std::string& address, std::uint32_t node,
                                     const std::string& uuid, const asker& who) {
-  server_connection c = connected(address, wire::server_role::io, uuid, who);
+  metadata_connection c = connected(address, wire::server_role::io, uuid, who);
   if (c.server().node != node)
     throw io_error(std::make_error_code(std::errc::address_not_available),
                    "node " + std::to_string(c.server().node) + " of the store answers there");
@@ -61,7 +61,7 @@ server_connection connected_to_node(const std::string& address, std::uint32_t no
 template <class Connect, class Version>
 pulse ping(pulse p, const asker& who, Connect&& connect, Version&& version) {
   try {
-    server_connection c = connect();
+    metadata_connection c = connect();
     for (int i = 0; i < 3; ++i) {
       const auto start = steady_clock::now();
       good(c.ask(frame_kind::ping, {}, until(who)));
@@ -77,7 +77,7 @@ pulse ping(pulse p, const asker& who, Connect&& connect, Version&& version) {
   return p;
 }
 
-wire::node_statistics statistics_of(server_connection& c, const asker& who) {
+wire::node_statistics statistics_of(metadata_connection& c, const asker& who) {
   return wire::decode_statistics(good(c.ask(frame_kind::stats, {}, until(who))));
 }
 
@@ -118,7 +118,7 @@ pulse ping_metadata(const std::string& metadata, const asker& who) {
   p.address = metadata;
   return ping(
       std::move(p), who, [&] { return connected(metadata, wire::server_role::metadata, {}, who); },
-      [&](server_connection&) { return metadata_client(metadata, who).statistics().version; });
+      [&](metadata_connection&) { return metadata_client(metadata, who).statistics().version; });
 }
 
 pulse ping_node(std::uint32_t node, const std::string& address, const std::string& store_uuid,
@@ -128,7 +128,7 @@ pulse ping_node(std::uint32_t node, const std::string& address, const std::strin
   p.address = address;
   return ping(
       std::move(p), who, [&] { return connected_to_node(address, node, store_uuid, who); },
-      [&](server_connection& c) { return statistics_of(c, who).version; });
+      [&](metadata_connection& c) { return statistics_of(c, who).version; });
 }
 
 namespace {
@@ -177,7 +177,7 @@ wire::node_statistics ask_statistics(std::uint32_t index, const storage::node_in
               "it has never registered with the metadata server"};
   for (const std::string& address : node.addresses) {
     try {
-      server_connection c = connected_to_node(address, index, store_uuid, who);
+      metadata_connection c = connected_to_node(address, index, store_uuid, who);
       return statistics_of(c, who);
     } catch (const error& e) {
       why = {e.code(), address + ": " + e.what()};

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "storage/remote/remote_metadata.hpp"
+#include "storage/client/remote_metadata.hpp"
 #include "storage/wire/messages.hpp"
 
 namespace ooc::cluster {

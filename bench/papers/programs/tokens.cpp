@@ -60,7 +60,7 @@ void receive_part(udp::socket& s, asio::mutable_buffer part) {
 template <class Protocol>
 class way {
  public:
-  explicit way(channels<Protocol> c) : channels_(std::move(c)) {}
+  explicit way(channels<Protocol> c) : connections_(std::move(c)) {}
 
   void send(std::span<const std::byte> token) {
     deal(token, [](auto& socket, auto part) {
@@ -76,7 +76,7 @@ class way {
  private:
   template <class Span, class F>
   void deal(Span token, F&& f) {
-    auto& sockets = *channels_;
+    auto& sockets = *connections_;
     const std::size_t n = parts(Protocol::v4(), token.size(), sockets.size());
     for (std::size_t i = 0; i < n; ++i, ++turn_) {
       const std::size_t first = token.size() * i / n;
@@ -84,7 +84,7 @@ class way {
     }
   }
 
-  channels<Protocol> channels_;
+  channels<Protocol> connections_;
   std::size_t turn_ = 0;  ///< parts so far: both ends count the same
 };
 

@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "oocarray/error.hpp"
-#include "storage/io_service.hpp"
-#include "storage/turns_touched.hpp"
+#include "storage/layout/file_shape.hpp"
+#include "storage/layout/touched_nodes.hpp"
 
 namespace ooc::storage {
 namespace {
@@ -35,11 +35,11 @@ std::uint64_t window_bytes(std::span<const request> wanted, const striping& s,
 // A window is what a node would hold of a file that is dealt out in stripes of one window, to so
 // many nodes that none gets a second one.  So the walks over requests that skip what lies on other
 // nodes serve here as well.
-void exchange_plan::pieces_in_window(const request& r, std::uint32_t round, std::uint64_t rank,
-                                     std::vector<piece>& out) const {
+void exchange_plan::regions_in_window(const request& r, std::uint32_t round, std::uint64_t rank,
+                                     std::vector<region>& out) const {
   const striping windows{
       .sn = 0, .nn = static_cast<std::uint32_t>(last_round * ranks), .sf = window};
-  share_pieces(r, windows, static_cast<std::uint32_t>(round * ranks + rank), out);
+  object_regions(r, windows, static_cast<std::uint32_t>(round * ranks + rank), out);
 }
 
 exchange_plan plan_exchange(std::span<const request> wanted, const striping& s,

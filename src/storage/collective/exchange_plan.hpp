@@ -15,7 +15,7 @@
 
 #include "oocarray/request.hpp"
 #include "oocarray/striping.hpp"
-#include "storage/pieces.hpp"
+#include "storage/layout/regions.hpp"
 
 namespace ooc::storage {
 
@@ -28,10 +28,10 @@ struct exchange_plan {
   std::uint64_t window_begin(std::uint32_t round, std::uint64_t rank) const noexcept {
     return (round * ranks + rank) * window;
   }
-  /// The pieces of `r` in a window, by ascending offset; `node_offset` counts from the window's
+  /// The regions of `r` in a window, by ascending offset; `node_offset` counts from the window's
   /// begin.
-  void pieces_in_window(const request& r, std::uint32_t round, std::uint64_t rank,
-                        std::vector<piece>& out) const;
+  void regions_in_window(const request& r, std::uint32_t round, std::uint64_t rank,
+                        std::vector<region>& out) const;
 };
 
 /// The windows of a round take `round_bytes` in all (but at least 4 KiB each).  The same on all

@@ -10,7 +10,7 @@
 
 namespace ooc::storage {
 
-/// Bytes that two pieces have in common.
+/// Bytes that two regions have in common.
 struct shared_bytes {
   std::uint64_t offset = 0;  ///< in the file
   std::uint64_t length = 0;
@@ -19,7 +19,7 @@ struct shared_bytes {
 };
 
 /// The first such bytes in the windows of `rank`: ranks share the work.  Memory: a list of the
-/// pieces of one window.
+/// regions of one window.
 std::optional<shared_bytes> find_overlap(const exchange_plan& plan, std::span<const request> wanted,
                                          std::uint64_t rank);
 

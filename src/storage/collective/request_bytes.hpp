@@ -2,7 +2,7 @@
 #pragma once
 
 #include "oocarray/request.hpp"
-#include "storage/packed.hpp"
+#include "storage/base/packed.hpp"
 
 namespace ooc::storage {
 

@@ -3,7 +3,7 @@
 //
 // I/O servers verify them alone, with the store's public key.  The secret half is the metadata
 // server's: a cluster key is of no use for making one.  The bytes (192, fixed; docs/wire-format.md,
-// "Capability") travel as the access_ticket of a file.
+// "Capability") travel as the access_capability of a file.
 //
 // The geometry is signed because the work that a request makes follows from it: a client that could
 // state another size would have an I/O server walk over chunks that nobody ever made.
@@ -17,7 +17,7 @@
 #include <string_view>
 
 #include "oocarray/error.hpp"
-#include "storage/io_service.hpp"
+#include "storage/layout/file_shape.hpp"
 
 namespace ooc::wire {
 
@@ -25,9 +25,9 @@ namespace ooc::wire {
 enum : std::uint32_t {
   right_read = 1,    ///< read and verify
   right_write = 2,   ///< write, sync
-  right_make = 4,    ///< make the shares of a file that is being made
-  right_remove = 8,  ///< remove the shares of a file that is gone or being made
-  right_resize = 16,  ///< change the shares to those of a file of at most the signed size
+  right_make = 4,    ///< make the stripe objects of a file that is being made
+  right_remove = 8,  ///< remove the stripe objects of a file that is gone or being made
+  right_resize = 16,  ///< change the stripe objects to those of a file of at most the signed size
 };
 
 /// Where the bytes of a file lie, and what it reads as where nothing was written.

@@ -1,6 +1,6 @@
 #include "storage/wire/frame.hpp"
 
-#include "storage/crc32c.hpp"
+#include "storage/layout/crc32c.hpp"
 
 namespace ooc::wire {
 

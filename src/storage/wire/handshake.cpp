@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <utility>
 
+#include "storage/wire/handshake.pb.h"
 #include "storage/wire/messages.hpp"
 #include "storage/wire/sodium.hpp"
-#include "wire/handshake.pb.h"
 
 namespace ooc::wire {
 

@@ -16,7 +16,7 @@
 #include <string_view>
 
 #include "oocarray/error.hpp"
-#include "storage/metadata_service.hpp"
+#include "storage/service/metadata_service.hpp"
 #include "storage/wire/cluster_key.hpp"
 #include "storage/wire/frame.hpp"
 

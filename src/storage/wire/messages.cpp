@@ -1,6 +1,6 @@
 #include "storage/wire/messages.hpp"
 
-#include "wire/messages.pb.h"
+#include "storage/wire/messages.pb.h"
 
 namespace ooc::wire {
 
@@ -61,7 +61,7 @@ std::string encode(const io_request& r) {
   file.set_fill(f.fill.data(), f.fill.size());
   file.set_name(f.name);
   file.set_generation(f.generation);
-  m.set_turn(r.turn);
+  m.set_stripe_index(r.stripe_index);
   if (r.wanted)
     for (const nested_request& n : r.wanted->entries()) {
       m.add_entries(n.file_offset);
@@ -77,24 +77,24 @@ std::string encode(const io_request& r) {
   m.set_first_byte(r.range.first);
   m.set_bytes(r.range.count);
   m.set_old_size(r.old_size);
-  if (f.ticket) m.set_ticket(f.ticket->bytes());
+  if (f.capability) m.set_capability(f.capability->bytes());
   return m.SerializeAsString();
 }
 
-std::vector<storage::piece> pieces_of(const io_request& r) {
-  std::vector<storage::piece> pieces;
-  if (!pieces_within(r, max_steps, pieces))
+std::vector<storage::region> regions_of(const io_request& r) {
+  std::vector<storage::region> regions;
+  if (!pieces_within(r, max_steps, regions))
     throw usage_error(errc::invalid_request,
                       "'" + r.file->name + "': a request of more than " +
                           std::to_string(max_steps) +
-                          " pieces on one node; it is to be made in several, of a part of the "
+                          " regions on one node; it is to be made in several, of a part of the "
                           "repetitions each");
-  return pieces;
+  return regions;
 }
 
-bool pieces_within(const io_request& r, std::uint64_t steps, std::vector<storage::piece>& pieces) {
-  if (!share_pieces_within(*r.wanted, r.file->striping, r.turn, steps, pieces)) return false;
-  if (r.range != storage::byte_range{}) cut(pieces, r.range);
+bool pieces_within(const io_request& r, std::uint64_t steps, std::vector<storage::region>& regions) {
+  if (!object_regions_within(*r.wanted, r.file->striping, r.stripe_index, steps, regions)) return false;
+  if (r.range != storage::byte_range{}) cut(regions, r.range);
   return true;
 }
 
@@ -115,10 +115,10 @@ io_request decode_io_request(std::string_view body) {
     refuse("a striping whose stripes pass 2^63 bytes");
   if (m.old_size() >= max_size) refuse("a file that had 2^63 bytes or more");
   io_request r;
-  r.turn = m.turn();
+  r.stripe_index = m.stripe_index();
   r.range = {m.first_byte(), m.bytes()};
   r.old_size = m.old_size();
-  r.ticket = m.ticket();
+  r.capability = m.capability();
   r.file = std::move(f);
   r.wanted = std::make_shared<const request>(read_entries(m.entries()));
   return r;
@@ -191,8 +191,8 @@ std::vector<std::uint64_t> decode_fence(std::string_view body) {
 namespace {
 
 constexpr std::uint64_t io_stats::*counters[] = {
-    &io_stats::read_requests,        &io_stats::write_requests, &io_stats::read_pieces,
-    &io_stats::write_pieces,         &io_stats::bytes_read,     &io_stats::bytes_written,
+    &io_stats::read_requests,        &io_stats::write_requests, &io_stats::read_regions,
+    &io_stats::write_regions,         &io_stats::bytes_read,     &io_stats::bytes_written,
     &io_stats::device_reads,         &io_stats::device_writes,  &io_stats::device_bytes_read,
     &io_stats::device_bytes_written, &io_stats::syncs};
 constexpr std::size_t io_counters = sizeof(io_stats) / sizeof(std::uint64_t);

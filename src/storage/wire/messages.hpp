@@ -10,15 +10,15 @@
 
 #include "oocarray/error.hpp"
 #include "oocarray/stats.hpp"
-#include "storage/io_service.hpp"
-#include "storage/pieces.hpp"
+#include "storage/layout/regions.hpp"
+#include "storage/service/io_service.hpp"
 
 namespace ooc::wire {
 
-/// A ticket that is nothing but its bytes.
-class plain_ticket final : public storage::access_ticket {
+/// A capability that is nothing but its bytes.
+class plain_capability final : public storage::access_capability {
  public:
-  explicit plain_ticket(std::string bytes) : bytes_(std::move(bytes)) {}
+  explicit plain_capability(std::string bytes) : bytes_(std::move(bytes)) {}
   std::string bytes() const override { return bytes_; }
 
  private:
@@ -27,14 +27,14 @@ class plain_ticket final : public storage::access_ticket {
 
 struct io_request {
   storage::shape_ptr file;
-  std::uint32_t turn = 0;
+  std::uint32_t stripe_index = 0;
   storage::request_ptr wanted;  ///< read, write
-  storage::byte_range range;    ///< read, write: of the bytes of its pieces
+  storage::byte_range range;    ///< read, write: of the bytes of its regions
   std::uint64_t old_size = 0;   ///< resize
-  std::string ticket;
+  std::string capability;
 };
 
-/// What the pieces of one read or write may take, in steps (share_pieces_within()): 6 MiB of memory,
+/// What the regions of one read or write may take, in steps (object_regions_within()): 6 MiB of memory,
 /// and a millisecond or two.
 inline constexpr std::uint64_t max_steps = 1 << 18;
 /// Nested requests in one message.
@@ -42,13 +42,13 @@ inline constexpr std::uint64_t max_entries = 1 << 13;
 /// Bytes of the body of one message: entries of the most levels, a fill value and a name.
 inline constexpr std::uint32_t max_request_body = 3 << 20;
 
-/// The pieces that a read or write is about.  Throws usage_error (errc::invalid_request) where they
+/// The regions that a read or write is about.  Throws usage_error (errc::invalid_request) where they
 /// take more.
-std::vector<storage::piece> pieces_of(const io_request& r);
+std::vector<storage::region> regions_of(const io_request& r);
 /// The same; false where they take more than `steps`.
-bool pieces_within(const io_request& r, std::uint64_t steps, std::vector<storage::piece>& pieces);
+bool pieces_within(const io_request& r, std::uint64_t steps, std::vector<storage::region>& regions);
 
-/// `r.ticket` is not looked at: the ticket is that of the file.
+/// `r.capability` is not looked at: the capability is that of the file.
 std::string encode(const io_request& r);
 /// Throws usage_error (errc::invalid_request).
 io_request decode_io_request(std::string_view body);

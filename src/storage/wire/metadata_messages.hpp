@@ -8,13 +8,13 @@
 #include <string_view>
 
 #include "oocarray/error.hpp"
-#include "storage/metadata_service.hpp"
-#include "wire/metadata.pb.h"
+#include "storage/service/metadata_service.hpp"
+#include "storage/wire/metadata.pb.h"
 
 namespace ooc::wire {
 
 void write_entry(const storage::entry& e, pb::Entry& m);
-/// Without a ticket.
+/// Without a capability.
 storage::entry read_entry(const pb::Entry& m);
 
 void write_new_file(const storage::new_file& f, pb::NewFile& m);

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "oocarray/error.hpp"
-#include "storage/file_descriptor.hpp"
+#include "storage/base/file_descriptor.hpp"
 #include "storage/wire/sodium.hpp"
 
 namespace ooc::wire {

@@ -1,0 +1,42 @@
+// Whether a request may be served: the capabilities that clients show, verified once and
+// remembered.
+//
+// A capability that was good when this server first saw it stays good, past its expiry, while the
+// metadata server is out of reach: a run that was admitted outlives it.
+//
+// Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "storage/wire/capability.hpp"
+
+namespace ooc::iod {
+
+class capability_check {
+ public:
+  /// The store that capabilities must be for, and the key that they must be signed with.
+  void set_store(const std::string& uuid, const wire::capability_public_key& key);
+  /// Says whether the metadata server can be reached (renewals are possible then).
+  void set_metadata_reachable(bool yes) noexcept { reachable_ = yes; }
+
+  /// Why `capability` does not grant `rights` on the file that a client describes; no failure if it
+  /// does.  The description must be what was signed, but for the size: that of a request to resize
+  /// may be smaller than the signed one, and that of any other becomes so, as the file may have
+  /// shrunk since the client opened it.
+  failure check(const std::string& capability, storage::shape_ptr& file, std::uint32_t rights);
+
+ private:
+  std::atomic<bool> reachable_{false};
+  std::mutex mutex_;
+  std::string uuid_;
+  std::optional<wire::capability_public_key> key_;
+  std::unordered_map<std::string, wire::capability> known_;
+};
+
+}  // namespace ooc::iod

@@ -1,0 +1,196 @@
+#include "runtime/array/array_plan.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "oocarray/error.hpp"
+#include "storage/layout/stripe_choice.hpp"
+
+namespace ooc::detail {
+namespace {
+
+constexpr std::uint64_t page = 4096;
+constexpr std::uint64_t least_buffers = 4;
+
+using shape = std::vector<std::uint64_t>;
+
+[[noreturn]] void refuse(errc code, const std::string& path, const std::string& what) {
+  throw usage_error(code, "array '" + path + "': " + what);
+}
+
+bool is_power_of_two_tile(const shape& tile) {
+  return std::ranges::all_of(tile, [](std::uint64_t t) { return std::has_single_bit(t); });
+}
+
+/// Bytes that a block is to have: what was asked for, or the runtime's default.
+std::uint64_t wanted_block(const std::string& path, const array_request& r,
+                           std::uint64_t default_block) {
+  const array_options<std::byte>& o = r.options;
+  if (o.block % page != 0)
+    refuse(errc::invalid_request, path,
+           "a block of " + std::to_string(o.block) +
+               " bytes is not a multiple of 4096 bytes; choose, for example, " +
+               std::to_string((o.block / page + 1) * page));
+  if (o.elements_per_buffer != 0) {
+    if (o.block != 0)
+      refuse(
+          errc::invalid_request, path,
+          "options.block and options.elements_per_buffer both say how large a block is; give one");
+    std::uint64_t bytes = 0;
+    if (__builtin_mul_overflow(o.elements_per_buffer, r.element_size, &bytes) || bytes >> 62 != 0)
+      refuse(errc::invalid_request, path,
+             std::to_string(o.elements_per_buffer) + " elements of " +
+                 std::to_string(r.element_size) + " bytes in a buffer exceed 2^62 bytes");
+    return (bytes + page - 1) / page * page;
+  }
+  return o.block ? o.block : default_block;
+}
+
+/// The tile of memory: as asked for, as the file's, or about a block.
+shape memory_tile(const std::string& path, const array_request& r, const shape& extents,
+                  const shape& file_tile, std::uint64_t block) {
+  const shape asked(r.options.tile.begin(), r.options.tile.end());
+  if (!asked.empty()) {
+    if (asked.size() != extents.size())
+      refuse(errc::invalid_request, path,
+             "the tile " + to_string(asked) + " has " + std::to_string(asked.size()) +
+                 " dimensions, the array " + std::to_string(extents.size()));
+    if (!is_power_of_two_tile(asked)) {
+      shape better;
+      for (std::uint64_t t : asked) better.push_back(std::bit_ceil(std::max<std::uint64_t>(t, 1)));
+      refuse(errc::invalid_request, path,
+             "the tile " + to_string(asked) +
+                 " is not a power of two in every dimension, which layout_tiled needs; choose, for "
+                 "example, " +
+                 to_string(better));
+    }
+    return asked;
+  }
+  if (!file_tile.empty() && is_power_of_two_tile(file_tile)) return file_tile;
+  // Round a buffer up, any other block down.
+  return default_tile(extents, r.element_size,
+                      r.options.elements_per_buffer
+                          ? std::bit_ceil(r.options.elements_per_buffer) * r.element_size
+                          : block);
+}
+
+/// Bytes beyond which a block is of no use: the whole array, and where ranks share it, an eighth of
+/// a part, as blocks that two parts lie in are read and written by both.
+std::uint64_t largest_useful_block(const array_request& r, const shape& extents,
+                                   std::uint64_t max_extent) {
+  constexpr std::uint64_t blocks_in_part = 8, least_shared = 64 << 10;
+  constexpr std::uint64_t any = std::uint64_t{1} << 62;
+  std::uint64_t bytes = r.element_size;
+  for (std::size_t k = 0; k < extents.size(); ++k)
+    if (__builtin_mul_overflow(bytes, k ? extents[k] : max_extent, &bytes) || bytes > any)
+      return any;
+  if (bytes == 0 || extents.empty()) return any;
+  if (const auto& group = r.options.group; group && group->size() > 1) {
+    const std::uint64_t parts = blocks_in_part * static_cast<std::uint64_t>(group->size());
+    bytes = std::min(bytes, std::max(bytes / parts, least_shared));
+  }
+  return (bytes + page - 1) / page * page;
+}
+
+array_plan plan(const std::string& path, const array_request& r, storage::array_description d,
+                std::uint64_t default_block) {
+  const std::uint64_t block = wanted_block(path, r, default_block);
+  geometry_options g;
+  g.name = path;
+  g.extents = d.extents;
+  g.element_size = d.element_size;
+  g.max_extent = std::max(d.max_extent, d.extents.empty() ? 0 : d.extents[0]);
+  g.file_tile = d.tile;
+  if (r.layout == memory_layout::tiled) {
+    shape reach = d.extents;  // what the array may grow to
+    if (!reach.empty()) reach[0] = g.max_extent;
+    g.tile = memory_tile(path, r, reach, d.tile, block);
+  } else {
+    g.block_bytes = block;
+    if (r.options.block == 0 && r.options.elements_per_buffer == 0)
+      g.block_bytes = std::min(block, largest_useful_block(r, d.extents, g.max_extent));
+  }
+  const std::uint64_t asked = r.options.buffers;
+  return {array_geometry(std::move(g)), std::move(d), asked ? std::max(asked, least_buffers) : 0};
+}
+
+/// As asked for; what was left out is chosen from shape and block.  All nodes are to be busy with
+/// what is moved at the same time: a block of each rank, or a tile where memory is in tiles.
+striping stripes_of(const array_plan& p, const array_request& r, std::uint32_t nodes) {
+  const array_geometry& g = p.geometry;
+  const bool tiles = r.layout == memory_layout::tiled;
+  const bool rows = p.description.tile.empty() && g.rank() > 1;
+  const int ranks = r.options.group ? r.options.group->size() : 1;
+  return storage::with_stripe_size(
+      r.options.stripes,
+      {.file_bytes = g.resized(g.max_extent()).file_bytes(),
+       .block_bytes = g.block_bytes(),
+       .row_bytes = rows ? g.extents().back() * g.element_size() : 0,
+       .readers = static_cast<std::uint64_t>(tiles ? 1 : ranks),
+       .by_tiles = tiles},
+      nodes);
+}
+
+}  // namespace
+
+array_plan plan_new(const std::string& path, const array_request& r, std::uint64_t default_block,
+                    std::uint32_t nodes) {
+  storage::array_description d;
+  d.element_type = r.element_type;
+  d.element_size = r.element_size;
+  d.extents = r.extents;
+  d.max_extent = r.options.max_extent;
+  if (!d.extents.empty() && d.max_extent != 0 && d.max_extent < d.extents[0])
+    refuse(errc::invalid_request, path,
+           "options.max_extent " + std::to_string(d.max_extent) + " is below the first extent " +
+               std::to_string(d.extents[0]));
+  if (r.options.order == file_order::tiled) {
+    d.tile.assign(r.options.tile.begin(), r.options.tile.end());
+    if (d.tile.empty())
+      d.tile = default_tile(d.extents, d.element_size, wanted_block(path, r, default_block));
+  }
+  array_plan p = plan(path, r, std::move(d), default_block);
+  p.stripes = stripes_of(p, r, nodes);
+  return p;
+}
+
+array_plan plan_existing(const std::string& path, const array_request& r,
+                         const storage::entry& file, std::uint64_t default_block) {
+  storage::array_description d = file.array;
+  if (d.element_type.empty()) {
+    if (r.extents.empty())
+      refuse(errc::type_mismatch, path,
+             "the file is not recorded as an array; say its extents when opening it");
+    d.element_type = r.element_type;
+    d.element_size = r.element_size;
+    d.extents = r.extents;
+    d.max_extent = 0;
+    array_plan p = plan(path, r, std::move(d), default_block);
+    if (p.geometry.file_bytes() > file.size)
+      refuse(errc::type_mismatch, path,
+             "extents " + to_string(r.extents) + " of elements of " +
+                 std::to_string(r.element_size) + " bytes need " +
+                 std::to_string(p.geometry.file_bytes()) + " bytes, and the file has " +
+                 std::to_string(file.size));
+    p.stripes = file.striping;
+    return p;
+  }
+  const std::string holds = "the file holds " + d.element_type + " elements of " +
+                            std::to_string(d.element_size) + " bytes with extents " +
+                            to_string(d.extents);
+  if (d.element_type != r.element_type || d.element_size != r.element_size)
+    refuse(errc::type_mismatch, path,
+           holds + "; asked for were " + r.element_type + " elements of " +
+               std::to_string(r.element_size) + " bytes");
+  if (d.extents.size() != r.rank)
+    refuse(errc::type_mismatch, path,
+           holds + ", which is rank " + std::to_string(d.extents.size()) + "; asked for was rank " +
+               std::to_string(r.rank));
+  if (!r.extents.empty() && r.extents != d.extents)
+    refuse(errc::type_mismatch, path, holds + "; asked for were extents " + to_string(r.extents));
+  array_plan p = plan(path, r, std::move(d), default_block);
+  p.stripes = file.striping;
+  return p;
+}
+
+}  // namespace ooc::detail

@@ -1,0 +1,113 @@
+#include "runtime/array/file_claims.hpp"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "oocarray/error.hpp"
+#include "storage/base/notice.hpp"
+
+namespace ooc::detail {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Who holds which file.  Of the process, as caches are; never destroyed, because arrays with
+/// static storage duration may release their claims late.
+struct registry {
+  std::mutex mutex;
+  std::map<std::pair<std::string, storage::file_id>, std::string> holders;
+};
+
+registry& file_claims() {
+  static registry* const r = new registry;
+  return *r;
+}
+
+// Between two looks at a claim of somebody else.
+constexpr std::chrono::milliseconds shortest_look = 10ms, longest_look = 1s;
+
+std::string in_the_way(const std::string& path, const storage::claim_holder& other,
+                       std::chrono::milliseconds waited) {
+  const std::string who = other.name.empty() ? "" : " (" + other.name + ")";
+  const std::string so_far =
+      waited.count() == 0 ? "" : "; it was waited for during " + storage::seconds_text(waited);
+  if (other.ends.count() == 0)
+    return "'" + path + "' is open for writing in another process" + who + so_far +
+           ": open it for reading only, or with options.shared = true in all of them; "
+           "options.wait_for_writer waits until the other one has closed it";
+  return "'" + path + "' was open for writing in a process" + who +
+         " that has lost its connection; if it does not come back, the file is free in " +
+         storage::seconds_text(std::chrono::ceil<std::chrono::seconds>(other.ends)) + so_far +
+         ": try again then, or open it with options.wait_for_writer";
+}
+
+std::shared_ptr<void> writers_claim(storage::metadata_service& metadata, storage::file_id id,
+                                    const std::string& path, bool together,
+                                    std::chrono::milliseconds patience) {
+  using clock = std::chrono::steady_clock;
+  const auto start = clock::now(), end = start + patience;
+  bool said = false;
+  for (auto pause = shortest_look;; pause = std::min(2 * pause, longest_look)) {
+    storage::claim_holder other;
+    if (auto claim = metadata.claim_writer(id, together, &other)) return claim;
+    const auto now = clock::now();
+    if (now >= end) throw usage_error(errc::busy, in_the_way(path, other, patience));
+    if (!said && now - start >= storage::notice_after) {
+      said = true;
+      storage::notice("waiting for '" + path + "', which " +
+                      (other.name.empty() ? std::string("another process") : other.name) +
+                      " has open for writing, " + storage::until_text(end, patience));
+    }
+    std::this_thread::sleep_for(std::min<clock::duration>(pause, end - now));
+  }
+}
+
+}  // namespace
+
+file_claim::file_claim(storage::store_core& store, storage::file_id id, std::string_view path,
+                       std::string_view holder, writing w, std::chrono::milliseconds patience)
+    : uuid_(store.uuid()), id_(id) {
+  registry& r = file_claims();
+  {
+    const std::lock_guard lock(r.mutex);
+    const auto [at, fresh] = r.holders.try_emplace({uuid_, id_}, holder);
+    if (!fresh)
+      throw usage_error(errc::busy, "'" + std::string(path) + "' is already open in this process (" +
+                                        at->second +
+                                        "): use that object, or close it before opening the file again");
+  }
+  held_ = true;
+  try {
+    if (w != writing::no)
+      writer_ = writers_claim(store.metadata(), id_, std::string(path), w == writing::shared,
+                              patience);
+  } catch (...) {
+    release();
+    throw;
+  }
+}
+
+file_claim& file_claim::operator=(file_claim&& o) noexcept {
+  if (this != &o) {
+    release();
+    uuid_ = std::move(o.uuid_);
+    id_ = std::exchange(o.id_, 0);
+    held_ = std::exchange(o.held_, false);
+    writer_ = std::move(o.writer_);
+  }
+  return *this;
+}
+
+void file_claim::release() noexcept {
+  if (!std::exchange(held_, false)) return;
+  writer_.reset();
+  registry& r = file_claims();
+  const std::lock_guard lock(r.mutex);
+  const auto at = r.holders.find({uuid_, id_});
+  if (at != r.holders.end()) r.holders.erase(at);
+}
+
+}  // namespace ooc::detail

@@ -1,0 +1,53 @@
+// One cache per file and process, and one writer of whole blocks among all processes.
+//
+// Two caches of one file in a process would silently disagree, so a second open is refused.  Two
+// processes that write back whole blocks would undo each other's elements, so a second writer is
+// refused as well, unless all of them send only what they changed.  Arrays and block files hold a
+// claim for as long as they are open.  Thread-safe.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "storage/service/store_core.hpp"
+
+namespace ooc::detail {
+
+/// How the holder of a claim writes to the file.
+enum class writing : std::uint8_t {
+  no,
+  exclusive,     ///< whole blocks
+  shared,  ///< changed elements only, beside others who do the same
+};
+
+/// Holds a claim until it is destroyed or released; movable.
+class file_claim {
+ public:
+  file_claim() = default;
+  /// `path` and `holder` ("an ooc_array", "a block_file") are for the message of whoever comes
+  /// second: throws usage_error (errc::busy) naming both.  A claim of another process is waited for
+  /// as long as `patience` says, with a line on standard error if that takes longer than 2 s.
+  file_claim(storage::store_core& store, storage::file_id id, std::string_view path,
+             std::string_view holder, writing w, std::chrono::milliseconds patience);
+  ~file_claim() { release(); }
+  file_claim(file_claim&& o) noexcept
+      : uuid_(std::move(o.uuid_)),
+        id_(std::exchange(o.id_, 0)),
+        held_(std::exchange(o.held_, false)),
+        writer_(std::move(o.writer_)) {}
+  file_claim& operator=(file_claim&& o) noexcept;
+
+  void release() noexcept;
+
+ private:
+  std::string uuid_;
+  storage::file_id id_ = 0;
+  bool held_ = false;
+  std::shared_ptr<void> writer_;
+};
+
+}  // namespace ooc::detail

@@ -1,0 +1,496 @@
+// See array_geometry.hpp.
+//
+// Every request is built from boxes on which both orders are affine: a block is cut into boxes (a
+// tile is one, a run of a row-major image at most 2 * rank - 1), a promised box is cut out of them,
+// and what is left is cut at the tile borders of the file.  An affine box is one nested request.
+
+#include "runtime/geometry/array_geometry.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "oocarray/error.hpp"
+
+namespace ooc::detail {
+namespace {
+
+constexpr std::uint64_t page = 4096;
+constexpr std::uint64_t max_bytes = (std::uint64_t{1} << 63) - 1;
+
+[[noreturn]] void refuse(const geometry_options& o, const std::string& what) {
+  throw usage_error(errc::invalid_request,
+                    o.name.empty() ? what : "array '" + o.name + "': " + what);
+}
+
+std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) {
+  return a / b + (a % b != 0);
+}
+
+/// a * b, or refuses with the sizes that led there.
+std::uint64_t product(std::uint64_t a, std::uint64_t b, const geometry_options& o) {
+  std::uint64_t r = 0;
+  if (__builtin_mul_overflow(a, b, &r) || r > max_bytes)
+    refuse(o,
+           "an array of extents " + to_string(o.extents) +
+               (o.max_extent ? " (first extent up to " + std::to_string(o.max_extent) + ")" : "") +
+               " with elements of " + std::to_string(o.element_size) +
+               " bytes passes the limit of 2^63 - 1 bytes; use smaller extents");
+  return r;
+}
+
+/// Fills strides for tiles of shape `tile` in a grid of `grid` tiles.
+element_order make_order(std::size_t rank, const coordinates& tile, const coordinates& grid,
+                         std::uint64_t element_size, std::uint64_t tile_step) {
+  element_order o;
+  o.rank = rank;
+  o.tile = tile;
+  o.tile_step = tile_step;
+  std::uint64_t in = element_size;
+  std::uint64_t out = tile_step;
+  for (std::size_t k = rank; k-- > 0;) {
+    o.stride[k] = in;
+    o.grid_stride[k] = out;
+    in *= tile[k];
+    out *= grid[k];
+  }
+  return o;
+}
+
+bool empty(const index_box& b, std::size_t rank) {
+  for (std::size_t k = 0; k < rank; ++k)
+    if (b.lower[k] >= b.upper[k]) return true;
+  return false;
+}
+
+/// Calls f(part) for the boxes that make up `b` without `hole`: at most two per dimension.
+template <class F>
+void subtract(index_box b, const index_box& hole, std::size_t rank, F&& f) {
+  if (!overlap(b, hole, rank)) return f(b);
+  for (std::size_t k = 0; k < rank; ++k) {
+    if (b.lower[k] < hole.lower[k]) {
+      index_box part = b;
+      part.upper[k] = hole.lower[k];
+      f(part);
+      b.lower[k] = hole.lower[k];
+    }
+    if (hole.upper[k] < b.upper[k]) {
+      index_box part = b;
+      part.lower[k] = hole.upper[k];
+      f(part);
+      b.upper[k] = hole.upper[k];
+    }
+  }
+}
+
+/// Calls f(part) for the parts of `b` that lie in one tile each, in row-major order of tiles.
+template <class F>
+void cut_at_tiles(const index_box& b, const element_order& o, F&& f) {
+  coordinates t{};
+  for (std::size_t k = 0; k < o.rank; ++k) t[k] = b.lower[k] / o.tile[k];
+  for (;;) {
+    index_box part;
+    for (std::size_t k = 0; k < o.rank; ++k) {
+      part.lower[k] = std::max(b.lower[k], t[k] * o.tile[k]);
+      part.upper[k] = std::min(b.upper[k], (t[k] + 1) * o.tile[k]);
+    }
+    f(part);
+    std::size_t k = o.rank;
+    while (k-- > 0) {
+      if (++t[k] * o.tile[k] < b.upper[k]) break;
+      t[k] = b.lower[k] / o.tile[k];
+      if (k == 0) return;
+    }
+  }
+}
+
+}  // namespace
+
+std::uint64_t element_order::offset(const coordinates& c) const noexcept {
+  std::uint64_t o = 0;
+  for (std::size_t k = 0; k < rank; ++k)
+    o += c[k] / tile[k] * grid_stride[k] + c[k] % tile[k] * stride[k];
+  return o;
+}
+
+array_geometry::array_geometry(geometry_options options) : options_(std::move(options)) {
+  const geometry_options& o = options_;
+  rank_ = o.extents.size();
+  if (rank_ < 1 || rank_ > max_rank)
+    refuse(o, "an array has 1 to 8 dimensions, not " + std::to_string(rank_));
+  if (o.element_size == 0) refuse(o, "an element has at least 1 byte");
+  for (const auto* list : {&o.extents, &o.tile, &o.file_tile}) {
+    if (list->empty()) continue;
+    if (list->size() != rank_)
+      refuse(o, "the tile " + to_string(*list) + " has " + std::to_string(list->size()) +
+                    " dimensions, the array " + std::to_string(rank_));
+    if (std::ranges::count(*list, 0u) != 0)
+      refuse(o, std::string(list == &o.extents ? "the extents " : "the tile ") + to_string(*list) +
+                    " contain a 0; every one must be at least 1");
+  }
+  element_size_ = o.element_size;
+  std::ranges::copy(o.extents, extents_.begin());
+  max_extent_ = o.max_extent ? o.max_extent : extents_[0];
+  if (max_extent_ < extents_[0])
+    refuse(o, "max_extent " + std::to_string(max_extent_) + " is below the first extent " +
+                  std::to_string(extents_[0]));
+  tiled_ = !o.tile.empty();
+
+  std::uint64_t row_elements = 1;
+  for (std::size_t k = 1; k < rank_; ++k) row_elements = product(row_elements, extents_[k], o);
+  elements_ = product(row_elements, extents_[0], o);
+  const std::uint64_t max_image = product(product(row_elements, max_extent_, o), element_size_, o);
+
+  coordinates one{};
+  one.fill(1);
+  coordinates image = extents_;  // the single tile of a row-major order
+  image[0] = max_extent_;
+
+  // The tiles of one side: their grid now, their number with the first extent at its limit.
+  struct side {
+    coordinates tile{}, grid{};
+    std::uint64_t tile_bytes = 0, tiles = 0, max_tiles = 0;
+  };
+  const auto tiles_of = [&](const std::vector<std::uint64_t>& shape) {
+    side s;
+    std::ranges::copy(shape, s.tile.begin());
+    s.tile_bytes = element_size_;
+    std::uint64_t others = 1;
+    for (std::size_t k = 0; k < rank_; ++k) {
+      s.tile_bytes = product(s.tile_bytes, s.tile[k], o);
+      s.grid[k] = ceil_div(extents_[k], s.tile[k]);
+      if (k > 0) others = product(others, s.grid[k], o);
+    }
+    s.tiles = product(others, s.grid[0], o);
+    s.max_tiles = product(others, ceil_div(max_extent_, s.tile[0]), o);
+    product(s.max_tiles, s.tile_bytes, o);
+    return s;
+  };
+
+  if (o.file_tile.empty()) {
+    file_ = make_order(rank_, image, one, element_size_, max_image);
+    file_bytes_ = elements_ * element_size_;
+  } else {
+    const side s = tiles_of(o.file_tile);
+    file_ = make_order(rank_, s.tile, s.grid, element_size_, s.tile_bytes);
+    file_bytes_ = s.tiles * s.tile_bytes;
+  }
+
+  if (tiled_) {
+    const side s = tiles_of(o.tile);
+    tile_ = s.tile;
+    grid_ = s.grid;
+    block_bytes_ = ceil_div(s.tile_bytes, page) * page;
+    blocks_ = s.tiles;
+    max_blocks_ = s.max_tiles;
+    memory_ = make_order(rank_, s.tile, s.grid, element_size_, block_bytes_);
+  } else {
+    if (o.block_bytes == 0 || o.block_bytes % page != 0)
+      refuse(o, "a block of " + std::to_string(o.block_bytes) +
+                    " bytes is not a multiple of 4096 bytes; choose, for example, " +
+                    std::to_string(ceil_div(o.block_bytes + (o.block_bytes == 0), page) * page));
+    block_bytes_ = o.block_bytes;
+    blocks_ = ceil_div(elements_ * element_size_, block_bytes_);
+    max_blocks_ = ceil_div(max_image, block_bytes_);
+    memory_ = make_order(rank_, image, one, element_size_, max_image);
+  }
+  product(max_blocks_, block_bytes_, o);
+}
+
+std::uint64_t array_geometry::run_bytes() const noexcept {
+  if (!tiled_ && options_.file_tile.empty()) return block_bytes_;
+  if (tiled_ && options_.file_tile == options_.tile) return block_bytes_;
+  // Rows that a side has whole run on into the next.
+  std::uint64_t bytes = element_size_;
+  for (std::size_t k = rank_; k-- > 0;) {
+    const std::uint64_t in_memory = tiled_ ? std::min(tile_[k], extents_[k]) : extents_[k];
+    const std::uint64_t in_file =
+        options_.file_tile.empty() ? extents_[k] : options_.file_tile[k];
+    bytes *= std::min(in_memory, in_file);
+    if (in_memory != in_file) break;
+  }
+  return std::min(bytes, block_bytes_);
+}
+
+index_box array_geometry::whole() const noexcept {
+  return {{}, extents_};
+}
+
+coordinates array_geometry::coordinates_of(std::uint64_t linear) const noexcept {
+  coordinates c{};
+  for (std::size_t k = rank_; k-- > 1;) {
+    c[k] = linear % extents_[k];
+    linear /= extents_[k];
+  }
+  c[0] = linear;
+  return c;
+}
+
+index_box array_geometry::bounds(block_index b) const noexcept {
+  index_box box;
+  if (tiled_) {
+    for (std::size_t k = rank_; k-- > 0;) {
+      box.lower[k] = b % grid_[k] * tile_[k];
+      box.upper[k] = std::min(box.lower[k] + tile_[k], extents_[k]);
+      b /= grid_[k];
+    }
+    return box;
+  }
+  // A run of a row-major image: up to the first dimension in which its ends differ it is a point,
+  // beyond that dimension it passes both the first and the last index.
+  const std::uint64_t image = elements_ * element_size_;
+  const std::uint64_t from = b * block_bytes_;
+  const std::uint64_t to = std::min(from + block_bytes_, image);
+  const coordinates first = coordinates_of(from / element_size_);
+  const coordinates last = coordinates_of((to - 1) / element_size_);
+  bool differed = false;
+  for (std::size_t k = 0; k < rank_; ++k) {
+    box.lower[k] = differed ? 0 : first[k];
+    box.upper[k] = differed ? extents_[k] : last[k] + 1;
+    differed = differed || first[k] != last[k];
+  }
+  return box;
+}
+
+coordinates array_geometry::element_at(block_index b, std::uint64_t offset) const noexcept {
+  if (!tiled_) return coordinates_of((b * block_bytes_ + offset) / element_size_);
+  coordinates c = bounds(b).lower;
+  std::uint64_t linear = offset / element_size_;
+  for (std::size_t k = rank_; k-- > 0;) {
+    c[k] = std::min(c[k] + linear % tile_[k], extents_[k] - 1);
+    linear /= tile_[k];
+  }
+  return c;
+}
+
+bool array_geometry::covers(block_index b, const index_box& box) const noexcept {
+  return contains(box, bounds(b), rank_);
+}
+
+/// Adds a box of whole elements that lies in one tile of memory.
+void array_geometry::add_box(request& r, block_index b, const index_box& box) const {
+  cut_at_tiles(box, file_, [&](const index_box& part) {
+    nested_request n;
+    n.file_offset = file_.offset(part.lower);
+    n.memory_offset = memory_.offset(part.lower) - b * block_bytes_;
+    n.run = element_size_;
+    // Levels are found innermost first; runs and levels that continue each other are joined.
+    std::array<stride_level, max_rank> found;
+    std::uint32_t depth = 0;
+    for (std::size_t k = rank_; k-- > 0;) {
+      const std::uint64_t count = part.upper[k] - part.lower[k];
+      if (count == 1) continue;
+      const std::uint64_t fs = file_.stride[k];
+      const std::uint64_t ms = memory_.stride[k];
+      if (depth == 0 && fs == n.run && ms == n.run) {
+        n.run *= count;
+      } else if (depth > 0 && fs == found[depth - 1].file_step * found[depth - 1].count &&
+                 ms == found[depth - 1].memory_step * found[depth - 1].count) {
+        found[depth - 1].count *= count;
+      } else {
+        found[depth++] = {count, fs, ms};
+      }
+    }
+    n.depth = depth;
+    std::reverse_copy(found.begin(), found.begin() + depth, n.levels.begin());
+    r.add(n);
+  });
+}
+
+/// Adds the bytes [from, to) of one element.
+void array_geometry::add_part(request& r, block_index b, std::uint64_t element, std::uint64_t from,
+                              std::uint64_t to) const {
+  const coordinates c = coordinates_of(element);
+  r.add(file_.offset(c) + from, memory_.offset(c) + from - b * block_bytes_, to - from);
+}
+
+/// Cuts the run of whole elements [first, last) of a row-major image into boxes, in order: heads of
+/// incomplete rows, then the bulk, then tails.
+template <class F>
+void array_geometry::for_each_box(block_index b, F&& f) const {
+  if (tiled_) return f(bounds(b));
+  const std::uint64_t image = elements_ * element_size_;
+  const std::uint64_t first = ceil_div(b * block_bytes_, element_size_);
+  const std::uint64_t last = std::min((b + 1) * block_bytes_, image) / element_size_;
+  for (std::uint64_t at = first; at < last;) {
+    // The largest whole sub-array that begins at `at` and still fits decides the box: as many of
+    // its repetitions as fit before the next larger one begins.
+    std::size_t k = rank_ - 1;
+    std::uint64_t unit = 1;
+    while (k > 0 && at % (unit * extents_[k]) == 0 && last - at >= unit * extents_[k])
+      unit *= extents_[k--];
+    const coordinates c = coordinates_of(at);
+    const std::uint64_t count = std::min((last - at) / unit, extents_[k] - c[k]);
+    index_box box;
+    for (std::size_t d = 0; d < rank_; ++d) {
+      box.lower[d] = c[d];
+      box.upper[d] = d < k ? c[d] + 1 : d == k ? c[d] + count : extents_[d];
+    }
+    f(box);
+    at += count * unit;
+  }
+}
+
+request array_geometry::block_request(block_index b) const {
+  if (!tiled_ && options_.file_tile.empty()) {
+    const std::uint64_t from = b * block_bytes_;
+    return request::contiguous(from, std::min(block_bytes_, file_bytes_ - from));
+  }
+  if (tiled_ && options_.file_tile == options_.tile) {
+    // Padding beside the array travels along; padding below it does not, because the rows that it
+    // will hold after a resize() must be fill.
+    const index_box box = bounds(b);
+    return request::contiguous(b * file_.tile_step,
+                               (box.upper[0] - box.lower[0]) * file_.stride[0]);
+  }
+  return outside_request(b, {});
+}
+
+request array_geometry::outside_request(block_index b, const index_box& hole) const {
+  request r;
+  const bool has_hole = !empty(hole, rank_);
+  const auto add = [&](const index_box& box) {
+    if (!has_hole) return add_box(r, b, box);
+    subtract(box, hole, rank_, [&](const index_box& part) { add_box(r, b, part); });
+  };
+  if (tiled_) {
+    for_each_box(b, add);
+    return r;
+  }
+  const auto in_hole = [&](std::uint64_t element) {
+    const coordinates c = coordinates_of(element);
+    for (std::size_t k = 0; k < rank_; ++k)
+      if (c[k] < hole.lower[k] || c[k] >= hole.upper[k]) return false;
+    return has_hole;
+  };
+  const std::uint64_t from = b * block_bytes_;
+  const std::uint64_t to = std::min(from + block_bytes_, elements_ * element_size_);
+  const std::uint64_t head = from / element_size_;
+  const std::uint64_t tail = to / element_size_;
+  if (from % element_size_ != 0 && !in_hole(head))
+    add_part(r, b, head, from % element_size_, std::min(element_size_, to - head * element_size_));
+  for_each_box(b, add);
+  if (to % element_size_ != 0 && (tail > head || from % element_size_ == 0) && !in_hole(tail))
+    add_part(r, b, tail, 0, to % element_size_);
+  return r;
+}
+
+std::vector<block_range> array_geometry::blocks_of(const index_box& box) const {
+  std::vector<block_range> found;
+  if (empty(box, rank_)) return found;
+  const auto add = [&](block_index first, block_index last) {
+    if (!found.empty() && first <= found.back().last)
+      found.back().last = std::max(found.back().last, last);
+    else
+      found.push_back({first, last});
+  };
+  // In units of bytes or of tiles: `from` of the first sub-box, its span, and the steps.  A sub-box
+  // without gaps as wide as a block is one range; `solid` is the outermost dimension of such.
+  const std::uint64_t block = tiled_ ? 1 : block_bytes_;
+  coordinates step{}, count{};
+  std::uint64_t from = 0;
+  std::uint64_t span = tiled_ ? 1 : element_size_;
+  std::size_t solid = rank_;
+  for (std::size_t k = rank_; k-- > 0;) {
+    const std::uint64_t unit = tiled_ ? tile_[k] : 1;
+    step[k] = tiled_ ? memory_.grid_stride[k] / block_bytes_ : memory_.stride[k];
+    count[k] = (box.upper[k] - 1) / unit - box.lower[k] / unit + 1;
+    from += box.lower[k] / unit * step[k];
+    if (solid == k + 1 && (count[k] == 1 || step[k] < span + block)) {
+      span += (count[k] - 1) * step[k];
+      solid = k;
+    }
+  }
+  coordinates at{};
+  for (;;) {
+    std::uint64_t begin = from;
+    for (std::size_t k = 0; k < solid; ++k) begin += at[k] * step[k];
+    add(begin / block, ceil_div(begin + span, block));
+    std::size_t k = solid;
+    for (;; --k) {
+      if (k == 0) return found;
+      if (++at[k - 1] < count[k - 1]) break;
+      at[k - 1] = 0;
+    }
+  }
+}
+
+std::vector<byte_run> array_geometry::runs_of(const index_box& box) const {
+  std::vector<byte_run> runs;
+  if (empty(box, rank_)) return runs;
+  const std::size_t inner = rank_ - 1;
+  coordinates c = box.lower;
+  for (;;) {
+    for (c[inner] = box.lower[inner]; c[inner] < box.upper[inner];) {
+      const std::uint64_t end =
+          std::min(box.upper[inner], (c[inner] / memory_.tile[inner] + 1) * memory_.tile[inner]);
+      const byte_run run{memory_.offset(c), (end - c[inner]) * element_size_};
+      if (!runs.empty() && runs.back().offset + runs.back().length == run.offset)
+        runs.back().length += run.length;
+      else
+        runs.push_back(run);
+      c[inner] = end;
+    }
+    std::size_t k = inner;
+    for (;; --k) {
+      if (k == 0) return runs;
+      if (++c[k - 1] < box.upper[k - 1]) break;
+      c[k - 1] = box.lower[k - 1];
+    }
+  }
+}
+
+std::vector<byte_run> array_geometry::file_padding() const {
+  std::vector<byte_run> runs;
+  if (options_.file_tile.empty() || extents_[0] % file_.tile[0] == 0) return runs;
+  const std::uint64_t used = extents_[0] % file_.tile[0] * file_.stride[0];
+  const std::uint64_t tiles = file_bytes_ / file_.tile_step;
+  const std::uint64_t last_row = file_.grid_stride[0] / file_.tile_step;
+  for (std::uint64_t t = tiles - last_row; t < tiles; ++t)
+    runs.push_back({t * file_.tile_step + used, file_.tile_step - used});
+  return runs;
+}
+
+array_geometry array_geometry::resized(std::uint64_t first_extent) const {
+  geometry_options o = options_;
+  o.max_extent = max_extent_;
+  o.extents[0] = first_extent;
+  return array_geometry(std::move(o));
+}
+
+std::uint64_t chunked_bytes(const request& r, std::uint64_t chunk, std::uint64_t limit) {
+  std::uint64_t bytes = 0;
+  std::uint64_t counted = max_bytes;  // the chunk in which the run before ended
+  r.for_each_run([&](std::uint64_t file, std::uint64_t, std::uint64_t length) {
+    if (bytes > limit) return;
+    const std::uint64_t first = file / chunk;
+    const std::uint64_t last = (file + length - 1) / chunk;
+    bytes += (last - first + (first != counted)) * chunk;
+    counted = last;
+  });
+  return bytes;
+}
+
+std::vector<std::uint64_t> default_tile(std::span<const std::uint64_t> extents,
+                                        std::uint64_t element_size, std::uint64_t target_bytes) {
+  std::vector<std::uint64_t> tile(extents.size(), 1);
+  std::uint64_t elements = std::bit_floor(std::max<std::uint64_t>(target_bytes / element_size, 1));
+  // Double the smallest side that may still grow; the last of equals, which is contiguous in rows.
+  while (elements > 1) {
+    std::size_t best = extents.size();
+    for (std::size_t k = 0; k < extents.size(); ++k)
+      if (tile[k] < extents[k] && (best == extents.size() || tile[k] <= tile[best])) best = k;
+    if (best == extents.size()) break;
+    tile[best] *= 2;
+    elements /= 2;
+  }
+  return tile;
+}
+
+std::string to_string(std::span<const std::uint64_t> list) {
+  std::string s = "{";
+  for (std::size_t k = 0; k < list.size(); ++k) s += (k ? ", " : "") + std::to_string(list[k]);
+  return s + "}";
+}
+
+}  // namespace ooc::detail

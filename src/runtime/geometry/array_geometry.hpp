@@ -1,0 +1,188 @@
+// Index arithmetic of an N-d array: where its elements lie in the file and in memory, and which
+// requests carry the blocks of one to the other.
+//
+// An *order* maps the coordinates of an element to a byte offset.  Both sides use the same one: the
+// index space is cut into tiles of one shape, tile t (row-major order of tiles) begins at
+// t * tile_step, and its elements lie row-major within it.  Row-major storage is the case of a
+// single tile.
+//
+//     offset(c) = sum_k (c_k div tile_k) * grid_stride_k + (c_k mod tile_k) * stride_k
+//
+//     memory, layout_right   one tile; block b = bytes [b * block_bytes, (b + 1) * block_bytes), so
+//                            an element may straddle two blocks
+//     memory, layout_tiled   block b = tile b, at b * block_bytes (tile bytes rounded up to 4 KiB)
+//     file, row_major        one tile
+//     file, tiled            tile t at t * (tile bytes), edge tiles padded to the whole shape
+//
+// A geometry is immutable and may be shared by threads.  covers() and the accessors are
+// async-signal-safe.  Coordinates, extents and tiles count elements; offsets and steps are bytes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "oocarray/request.hpp"
+#include "runtime/pager/segment.hpp"
+
+namespace ooc::detail {
+
+inline constexpr std::size_t max_rank = 8;
+
+using coordinates = std::array<std::uint64_t, max_rank>;
+
+/// Half-open box of elements; only the first `rank` entries mean anything.
+struct index_box {
+  coordinates lower{};
+  coordinates upper{};
+};
+
+inline bool overlap(const index_box& a, const index_box& b, std::size_t rank) noexcept {
+  for (std::size_t k = 0; k < rank; ++k)
+    if (a.lower[k] >= b.upper[k] || a.upper[k] <= b.lower[k]) return false;
+  return true;
+}
+
+/// True if every element of `inner` is in `outer`.
+inline bool contains(const index_box& outer, const index_box& inner, std::size_t rank) noexcept {
+  for (std::size_t k = 0; k < rank; ++k)
+    if (inner.lower[k] < outer.lower[k] || inner.upper[k] > outer.upper[k]) return false;
+  return true;
+}
+
+/// Where elements lie; see above.
+struct element_order {
+  std::size_t rank = 0;
+  coordinates tile{};         ///< tile shape
+  coordinates stride{};       ///< bytes between neighbours within a tile
+  coordinates grid_stride{};  ///< bytes between neighbouring tiles
+  std::uint64_t tile_step = 0;
+
+  std::uint64_t offset(const coordinates& c) const noexcept;
+  bool operator==(const element_order&) const = default;
+};
+
+struct geometry_options {
+  std::vector<std::uint64_t> extents = {};  ///< slowest first; each at least 1
+  std::uint64_t element_size = 1;
+  std::uint64_t max_extent = 0;               ///< limit of the first extent; 0: the present one
+  std::uint64_t block_bytes = 0;              ///< layout_right: multiple of 4 KiB; ignored if tiled
+  std::vector<std::uint64_t> tile = {};       ///< memory tile: layout_tiled; empty: layout_right
+  std::vector<std::uint64_t> file_tile = {};  ///< tile in the file; empty: row_major
+  std::string name = {};                      ///< path, for messages
+};
+
+/// A run of bytes.
+struct byte_run {
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+
+  bool operator==(const byte_run&) const = default;
+};
+
+class array_geometry {
+ public:
+  /// Throws usage_error (errc::invalid_request) for a rank outside 1..8, extents or tiles of 0, a
+  /// block that is not a multiple of 4 KiB, and where the file or the address range would pass
+  /// 2^63 - 1 bytes.
+  explicit array_geometry(geometry_options options);
+
+  std::size_t rank() const noexcept { return rank_; }
+  std::span<const std::uint64_t> extents() const noexcept { return {extents_.data(), rank_}; }
+  /// Shape of a memory tile; layout_right: empty.
+  std::span<const std::uint64_t> tile() const noexcept {
+    return {tile_.data(), tiled_ ? rank_ : 0};
+  }
+  std::uint64_t element_size() const noexcept { return element_size_; }
+  std::uint64_t elements() const noexcept { return elements_; }
+  std::uint64_t max_extent() const noexcept { return max_extent_; }
+  std::uint64_t file_bytes() const noexcept { return file_bytes_; }
+  std::uint64_t block_bytes() const noexcept { return block_bytes_; }
+  std::uint64_t blocks() const noexcept { return blocks_; }
+  /// Bytes of memory up to the last element; layout_tiled: to the end of the last tile.
+  std::uint64_t memory_bytes() const noexcept {
+    return tiled_ ? blocks_ * block_bytes_ : elements_ * element_size_;
+  }
+  /// Blocks with the first extent at max_extent.
+  std::uint64_t max_blocks() const noexcept { return max_blocks_; }
+  const element_order& memory_order() const noexcept { return memory_; }
+  const element_order& file_order() const noexcept { return file_; }
+  index_box whole() const noexcept;
+
+  /// The request that carries block b, memory offsets counted from the block's begin.  Clipped at
+  /// the array's edge in dimension 0 always, in the others unless padding makes it contiguous.
+  request block_request(block_index b) const;
+  /// The same without the elements of `box`.
+  request outside_request(block_index b, const index_box& box) const;
+  /// True if every element of block b, also one that lies in it in part, is in `box`.
+  bool covers(block_index b, const index_box& box) const noexcept;
+
+  /// The fewest rows that lie together in the file, nothing else between them (1, or those of a
+  /// tile), and their bytes.
+  std::uint64_t rows_together() const noexcept {
+    return options_.file_tile.empty() ? 1 : file_.tile[0];
+  }
+  std::uint64_t bytes_together() const noexcept {
+    return options_.file_tile.empty() ? file_.stride[0] : file_.grid_stride[0];
+  }
+
+  /// Bytes of a block that lie together in the file, in the middle of the array.
+  std::uint64_t run_bytes() const noexcept;
+
+  /// The blocks that hold the elements of `box`: ascending, merged, each block once.
+  std::vector<block_range> blocks_of(const index_box& box) const;
+  /// The elements of `box` in row-major order as contiguous runs of memory, as long as can be.
+  std::vector<byte_run> runs_of(const index_box& box) const;
+  /// The smallest box that holds every element of block b, clipped at the array's edge.
+  index_box bounds(block_index b) const noexcept;
+
+  /// The element at a byte of block b's memory; one in the padding is moved to the array's edge.
+  coordinates element_at(block_index b, std::uint64_t offset) const noexcept;
+
+  /// Tiled files: the runs of the *file* that lie past the array's edge in dimension 0, in its last
+  /// row of tiles.
+  std::vector<byte_run> file_padding() const;
+
+  /// The same array with another first extent (at most max_extent).
+  array_geometry resized(std::uint64_t first_extent) const;
+
+ private:
+  template <class F>
+  void for_each_box(block_index b, F&& f) const;
+  void add_box(request& r, block_index b, const index_box& box) const;
+  void add_part(request& r, block_index b, std::uint64_t element, std::uint64_t from,
+                std::uint64_t to) const;
+  coordinates coordinates_of(std::uint64_t linear) const noexcept;
+
+  geometry_options options_;
+  std::size_t rank_ = 0;
+  coordinates extents_{};
+  coordinates tile_{};
+  coordinates grid_{};  ///< memory tiles in each dimension
+  std::uint64_t element_size_ = 0;
+  std::uint64_t elements_ = 0;
+  std::uint64_t max_extent_ = 0;
+  std::uint64_t file_bytes_ = 0;
+  std::uint64_t block_bytes_ = 0;
+  std::uint64_t blocks_ = 0;
+  std::uint64_t max_blocks_ = 0;
+  bool tiled_ = false;
+  element_order memory_;
+  element_order file_;
+};
+
+/// Bytes that have to be read for `r` where only whole chunks of `chunk` bytes can be read; a chunk
+/// is counted once for neighbouring runs.  Stops counting beyond `limit`.
+std::uint64_t chunked_bytes(const request& r, std::uint64_t chunk, std::uint64_t limit);
+
+/// A tile whose sides are powers of two, as square as the extents allow, of at most `target_bytes`
+/// (but at least one element).
+std::vector<std::uint64_t> default_tile(std::span<const std::uint64_t> extents,
+                                        std::uint64_t element_size, std::uint64_t target_bytes);
+
+/// "{512, 512}", for messages.
+std::string to_string(std::span<const std::uint64_t> list);
+
+}  // namespace ooc::detail

@@ -1,0 +1,21 @@
+// Stripes for placement::by_rank: each rank's part of an array on a node of the rank's own host.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "oocarray/striping.hpp"
+#include "runtime/geometry/array_geometry.hpp"
+
+namespace ooc::detail {
+
+/// `near` has for each rank the nodes on its host, of the `nodes` of the store.  The part of rank r
+/// (equal_parts(), and so part_of()) is stripe r.  Over as many nodes as can be, from the first that
+/// fits.  The same on all ranks.  Throws usage_error (errc::invalid_request), naming the array at
+/// `path` and what is in the way.
+striping stripes_by_rank(const std::string& path, const array_geometry& g,
+                         std::span<const std::vector<std::uint64_t>> near, std::uint32_t nodes);
+
+}  // namespace ooc::detail

@@ -1,0 +1,101 @@
+// Where the blocks of a segment come from and go to.
+//
+// The pager knows blocks and frames only; a source turns a block number into a request to a file.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <span>
+
+#include "oocarray/error.hpp"
+
+namespace ooc::detail {
+
+using block_index = std::uint64_t;
+
+/// Blocks [first, last).
+struct block_range {
+  block_index first = 0;
+  block_index last = 0;
+
+  bool contains(block_index b) const noexcept { return b >= first && b < last; }
+  bool operator==(const block_range&) const = default;
+};
+
+/// True if one of the ranges, which ascend and do not overlap, has block b.
+inline bool contains(std::span<const block_range> ranges, block_index b) noexcept {
+  const auto after =
+      std::upper_bound(ranges.begin(), ranges.end(), b,
+                       [](block_index i, const block_range& r) { return i < r.first; });
+  return after != ranges.begin() && std::prev(after)->contains(b);
+}
+
+inline constexpr block_range every_block{0, ~block_index{0}};
+
+/// What of a block has to be read.
+enum class load_part : std::uint8_t {
+  whole,
+  /// Only what lies outside the box that the program promised to overwrite.  The frame is zeroed
+  /// beforehand.
+  outside_promise,
+};
+
+/// A block and where its bytes go.
+struct block_place {
+  block_index block = 0;
+  std::byte* frame = nullptr;
+};
+
+class block_source {
+ public:
+  using completion = std::function<void(const failure&)>;
+
+  virtual ~block_source() = default;
+
+  /// Starts reading a block into `frame`, which stays valid and untouched until `done`, called once
+  /// on any thread, also from within this call.  Called by threads of the runtime or by threads in
+  /// library calls, never by a fault handler.  Returns the bytes asked of the store.
+  virtual std::uint64_t load(block_index b, load_part part, std::byte* frame, completion done) = 0;
+
+  /// How many consecutive blocks one request fetches at little more than the cost of one, because
+  /// they lie side by side in regions that are small for the store; 1: each may come by itself.
+  /// Must not block: may be called with the pager's lock held.
+  virtual unsigned fetched_together() const noexcept { return 1; }
+
+  /// The same as load() of several blocks, ascending and whole, with one answer for all: after a
+  /// failure each of them is undefined.
+  virtual std::uint64_t load_together(std::span<const block_place> blocks, completion done);
+
+  /// Starts writing a block from `frame`, which does not change until `done`: acknowledged then.
+  /// Returns the bytes given to the store.
+  virtual std::uint64_t store(block_index b, const std::byte* frame, completion done) = 0;
+
+  /// The same for a block that others write to as well: sends only the elements that differ from
+  /// `twin`, the block as the store has it as far as this process knows.
+  virtual std::uint64_t store_diff(block_index b, const std::byte* frame, const std::byte* twin,
+                                      completion done) = 0;
+
+  /// Why these changes must not be sent, which is asked before store_diff(); nothing if they may be.
+  virtual failure refusal(block_index, const std::byte* /*frame*/,
+                          const std::byte* /*twin*/) const {
+    return {};
+  }
+
+  /// True if `load(b, part, ...)` would transfer nothing: the bytes of the frame are then as good
+  /// as loaded.  Called in fault handlers: it must not allocate, lock or block.
+  virtual bool nothing_to_load(block_index b, load_part part) const noexcept = 0;
+
+  /// For messages: the coordinates of the element at a byte of block b, which may lie past the last
+  /// one.  Returns how many there are; 0: not known.  Called in fault handlers, as above.
+  using place_name = std::array<std::uint64_t, 8>;
+  virtual std::size_t element_at(block_index /*b*/, std::uint64_t /*offset*/,
+                                 place_name& /*at*/) const noexcept {
+    return 0;
+  }
+};
+
+}  // namespace ooc::detail

@@ -1,0 +1,98 @@
+// The states of a block, and the one atomic word that holds them.
+//
+//     out -> queued -> loading -> ready -> ro | rw        ro | rw <-> inactive
+//     rw | ro -> flush -> ro                               ready | inactive -> writing -> ready
+//     ready | ro | rw | inactive -> busy -> (any of these) | out
+//
+// Whoever swaps a stable state for `busy` owns the block: it makes the system calls, changes the
+// frame's fields, and publishes the new state.  Everybody else sleeps on the word and looks again.
+// docs/architecture.md has the table of transitions.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "runtime/pager/sys.hpp"
+
+namespace ooc::detail {
+
+enum class block_state : std::uint32_t {
+  out,      ///< not in memory; no frame
+  queued,   ///< a thread waits for it; no frame yet
+  loading,  ///< being read into its frame
+  ready,    ///< bytes in the frame, clean or dirty; nothing mapped at the block's address
+  ro,       ///< mapped read-only, clean or dirty
+  rw,       ///< mapped writable, dirty
+  inactive,      ///< mapped without access, bytes kept, clean or dirty: a touch is a soft fault
+  flush,    ///< mapped read-only while it is being written to the store; writers wait
+  writing,  ///< unmapped while it is being written from its frame
+  busy,     ///< owned by a thread that changes it
+};
+
+/// Transient states are left without anybody else's help; one may sleep in them.
+constexpr bool is_transient(block_state s) noexcept {
+  return s == block_state::queued || s == block_state::loading || s == block_state::flush ||
+         s == block_state::writing || s == block_state::busy;
+}
+
+inline constexpr std::uint32_t state_mask = 0xf;
+inline constexpr std::uint32_t waiters_bit = 0x10;  ///< somebody sleeps on the word
+inline constexpr std::uint32_t fault_bit = 0x20;    ///< ... in a fault handler: failure is fatal
+
+constexpr block_state state_of(std::uint32_t word) noexcept {
+  return static_cast<block_state>(word & state_mask);
+}
+constexpr std::uint32_t word_of(block_state s) noexcept {
+  return static_cast<std::uint32_t>(s);
+}
+
+/// What the pager keeps for every block, in memory or not.
+struct block {
+  std::atomic<std::uint32_t> word;     ///< state and waiter bits
+  std::uint32_t frame;                 ///< number in the segment's frame class; the owner's
+  std::atomic<std::uint8_t> promised;  ///< the next load for a write may leave out the promised box
+  std::atomic<std::uint8_t> written;   ///< changed here since segment::take_written()
+  std::atomic<std::uint8_t> known;     ///< has been in memory before
+  std::atomic<std::uint8_t> read;  ///< read here since segment::take_read(), if that is recorded
+
+  block_state state() const noexcept { return state_of(word.load(std::memory_order_acquire)); }
+
+  /// Swaps the stable state `from` for `to`; true if it was there and the caller now owns the
+  /// block.
+  bool try_take(block_state from, block_state to = block_state::busy) noexcept {
+    std::uint32_t expected = word_of(from);
+    return word.compare_exchange_strong(expected, word_of(to), std::memory_order_acq_rel);
+  }
+
+  /// From `out` to `queued`, for a fault handler that will wait: a failure is fatal from now on.
+  bool try_queue_fault() noexcept {
+    std::uint32_t expected = word_of(block_state::out);
+    return word.compare_exchange_strong(expected, word_of(block_state::queued) | fault_bit,
+                                        std::memory_order_acq_rel);
+  }
+
+  /// Ends a transient state: everybody who slept looks again.  Returns the waiter bits.
+  std::uint32_t publish(block_state to) noexcept {
+    const std::uint32_t before = word.exchange(word_of(to), std::memory_order_acq_rel);
+    if (before & waiters_bit) sys::futex_wake_all(word);
+    return before & (waiters_bit | fault_bit);
+  }
+
+  /// From one transient state to another, keeping the waiters asleep.
+  void advance(block_state to) noexcept {
+    std::uint32_t w = word.load(std::memory_order_relaxed);
+    while (!word.compare_exchange_weak(w, (w & ~state_mask) | word_of(to),
+                                       std::memory_order_acq_rel)) {
+    }
+  }
+
+  /// Sleeps until the word is no longer `seen`, which must be transient.
+  void wait(std::uint32_t seen, bool in_fault_handler) noexcept {
+    const std::uint32_t want = seen | waiters_bit | (in_fault_handler ? fault_bit : 0);
+    if (seen != want && !word.compare_exchange_strong(seen, want, std::memory_order_acq_rel))
+      return;
+    sys::futex_wait(word, want);
+  }
+};
+
+}  // namespace ooc::detail

@@ -1,0 +1,185 @@
+#include "runtime/pager/fault_handler.hpp"
+
+#include <pthread.h>
+#include <ucontext.h>
+
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <cstdint>
+#include <mutex>
+
+#include "oocarray/error.hpp"
+#include "runtime/pager/fault_report.hpp"
+#include "runtime/pager/pager.hpp"
+
+namespace ooc::detail::fault_handler {
+
+namespace {
+
+struct range {
+  std::atomic<std::uintptr_t> base{0};
+  std::atomic<std::size_t> bytes{0};
+  std::atomic<segment_state*> segment{nullptr};
+};
+
+constexpr std::size_t max_ranges = 1024;
+
+// Constant-initialised: usable at any time, also before main and in handlers.
+std::array<range, max_ranges> ranges;
+std::atomic<std::size_t> ranges_used{0};
+std::atomic<pager*> the_pager{nullptr};
+std::atomic<bool> forked{false};
+std::mutex install_mutex;
+struct sigaction previous {};
+
+struct found {
+  segment_state* segment = nullptr;
+  std::int64_t offset = 0;  ///< from the first block; in the guards negative, or past the blocks
+};
+
+// A slot may get another range while it is read: what was read counts if its base is still the same.
+found find(std::uintptr_t address) noexcept {
+  const std::size_t n = ranges_used.load(std::memory_order_acquire);
+  for (std::size_t i = 0; i < n; ++i) {
+    range& r = ranges[i];
+    const std::uintptr_t base = r.base.load(std::memory_order_acquire);
+    if (!base || address - base >= r.bytes.load(std::memory_order_acquire)) continue;
+    segment_state* const s = r.segment.load(std::memory_order_acquire);
+    if (r.base.load(std::memory_order_relaxed) == base)
+      return {s, static_cast<std::int64_t>(address - base - s->guard)};
+  }
+  return {};
+}
+
+touch kind_of_access([[maybe_unused]] const void* context) noexcept {
+#if defined(__x86_64__)
+  const auto* u = static_cast<const ucontext_t*>(context);
+  return u->uc_mcontext.gregs[REG_ERR] & 2 ? touch::write : touch::read;
+#else
+  return touch::unknown;
+#endif
+}
+
+void pass_on(int signal, siginfo_t* info, void* context) noexcept {
+  if (previous.sa_flags & SA_SIGINFO) {
+    previous.sa_sigaction(signal, info, context);
+  } else if (previous.sa_handler == SIG_DFL || previous.sa_handler == SIG_IGN) {
+    // Back to the default: the access is tried again and ends the process at the right place.
+    struct sigaction plain {};
+    plain.sa_handler = SIG_DFL;
+    ::sigaction(signal, &plain, nullptr);
+  } else {
+    previous.sa_handler(signal);
+  }
+}
+
+/// False, and a message, where the touch is a fault of the program.
+bool serve(segment_state& s, std::int64_t offset, touch t) noexcept {
+  const auto refuse = [&](bad_touch why) {
+    report_bad_touch(s, offset, t, why);
+    return false;
+  };
+  if (forked.load(std::memory_order_relaxed)) return refuse(bad_touch::in_forked_child);
+  pager* const p = the_pager.load(std::memory_order_acquire);
+  if (!p || s.use.load(std::memory_order_acquire) != segment_use::open)
+    return refuse(bad_touch::closed);
+  const auto place = static_cast<std::uint64_t>(offset);
+  if (offset < 0 || place >= s.reach.load(std::memory_order_relaxed))
+    return refuse(bad_touch::out_of_range);
+  if (p->on_fault(s, place / s.block_bytes(), t)) return true;
+  return refuse(s.options.writable ? bad_touch::outside_part : bad_touch::read_only);
+}
+
+void on_signal(int signal, siginfo_t* info, void* context) {
+  const int saved_errno = errno;
+  const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
+  // si_code > 0: raised by the kernel for an access, not sent by kill().
+  if (const found at = info->si_code > 0 ? find(address) : found{}; at.segment) {
+    if (serve(*at.segment, at.offset, kind_of_access(context))) {
+      errno = saved_errno;
+      return;
+    }
+  }
+  pass_on(signal, info, context);
+  errno = saved_errno;
+}
+
+// Under install_mutex.
+void install() {
+  struct sigaction now {};
+  ::sigaction(SIGSEGV, nullptr, &now);
+  if ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_signal) return;
+  previous = now;
+  struct sigaction ours {};
+  ours.sa_sigaction = on_signal;
+  ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigfillset(&ours.sa_mask);
+  ::sigaction(SIGSEGV, &ours, nullptr);
+}
+
+// Resident blocks are not inherited; what else the child may map there must not pass for array
+// data.
+void after_fork_in_child() {
+  if (!the_pager.load()) return;
+  forked.store(true);
+  for (range& r : ranges)
+    if (const std::uintptr_t base = r.base.load())
+      sys::map(reinterpret_cast<void*>(base), r.bytes.load(), PROT_NONE,
+               sys::reserve_flags | MAP_FIXED);
+}
+
+}  // namespace
+
+void attach(pager& p) {
+  static std::once_flag once;
+  std::call_once(once, [] { ::pthread_atfork(nullptr, nullptr, after_fork_in_child); });
+  pager* none = nullptr;
+  if (!the_pager.compare_exchange_strong(none, &p))
+    throw usage_error(errc::busy,
+                      "a runtime exists already: a process has one, which all its arrays share");
+  std::lock_guard l(install_mutex);
+  install();
+}
+
+void detach(pager& p) noexcept {
+  pager* mine = &p;
+  the_pager.compare_exchange_strong(mine, nullptr);
+}
+
+void add_range(segment_state& s) {
+  std::lock_guard l(install_mutex);
+  install();
+  // A closed segment is there for its message only, and makes room for an open one.
+  for (const bool closed_too : {false, true})
+    for (std::size_t i = 0; i < max_ranges; ++i) {
+      range& r = ranges[i];
+      if (r.base.load(std::memory_order_relaxed)) {
+        if (!closed_too || r.segment.load(std::memory_order_relaxed)->use == segment_use::open)
+          continue;
+        r.base.store(0, std::memory_order_release);
+      }
+      r.segment.store(&s, std::memory_order_release);
+      r.bytes.store(s.reserved + 2 * s.guard, std::memory_order_release);
+      r.base.store(reinterpret_cast<std::uintptr_t>(s.base - s.guard), std::memory_order_release);
+      if (i >= ranges_used.load(std::memory_order_relaxed))
+        ranges_used.store(i + 1, std::memory_order_release);
+      return;
+    }
+  throw usage_error(errc::busy, "more than 1024 arrays are open at once: close some first");
+}
+
+void remove_range(segment_state& s) noexcept {
+  std::lock_guard l(install_mutex);
+  for (range& r : ranges)
+    if (r.segment.load(std::memory_order_relaxed) == &s) {
+      r.base.store(0, std::memory_order_release);
+      r.segment.store(nullptr, std::memory_order_release);
+    }
+}
+
+bool in_forked_child() noexcept {
+  return forked.load(std::memory_order_relaxed);
+}
+
+}  // namespace ooc::detail::fault_handler

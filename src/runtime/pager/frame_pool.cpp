@@ -1,0 +1,126 @@
+#include "runtime/pager/frame_pool.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <new>
+
+#include "runtime/pager/sys.hpp"
+
+namespace ooc::detail {
+
+namespace {
+
+constexpr std::size_t huge_page = std::size_t{2} << 20;
+
+std::size_t system_map_limit() {
+  std::ifstream in("/proc/sys/vm/max_map_count");
+  std::size_t n = 0;
+  return in >> n ? n : 65530;
+}
+
+/// Maps `bytes` aligned to `alignment`; nullptr where addresses run out.
+std::byte* map_aligned(std::size_t bytes, std::size_t alignment) {
+  std::byte* p = sys::map(nullptr, bytes + alignment, PROT_READ | PROT_WRITE, sys::reserve_flags);
+  if (!p) return nullptr;
+  const auto start = reinterpret_cast<std::uintptr_t>(p);
+  const std::uintptr_t aligned = (start + alignment - 1) / alignment * alignment;
+  if (aligned > start) sys::unmap(p, aligned - start);
+  const std::size_t tail = start + alignment - aligned;
+  auto* base = reinterpret_cast<std::byte*>(aligned);
+  if (tail) sys::unmap(base + bytes, tail);
+  return base;
+}
+
+}  // namespace
+
+// A resident block takes up to four mappings: itself, the rest of the reservation behind it, and
+// the two borders of its empty slot.  The fifth part is the program's.
+frame_pool::frame_pool(std::uint64_t budget)
+    : whole_budget_(budget), budget_(budget), max_frames_(system_map_limit() / 5) {}
+
+frame_pool::~frame_pool() {
+  for (const auto& c : classes_) {
+    sys::unmap(c->region, c->capacity * c->bytes);
+    sys::unmap(c->frames, c->capacity * sizeof(frame));
+  }
+}
+
+frame_class& frame_pool::class_for(std::size_t bytes) {
+  for (const auto& c : classes_)
+    if (c->bytes == bytes) return *c;
+  auto c = std::make_unique<frame_class>();
+  c->bytes = bytes;
+  // What was taken off the budget may come back: slots are addresses, they cost nothing.
+  c->capacity = std::min<std::size_t>(whole_budget_ / bytes, max_frames_);
+  const bool huge = bytes % huge_page == 0;
+  const std::size_t region_bytes = c->capacity * bytes;
+  c->region = map_aligned(region_bytes, huge ? huge_page : 4096);
+  c->frames = reinterpret_cast<frame*>(
+      sys::map(nullptr, c->capacity * sizeof(frame), PROT_READ | PROT_WRITE, sys::reserve_flags));
+  if (!c->region || !c->frames) throw std::bad_alloc();
+  sys::advise(c->region, region_bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+  sys::advise(c->region, region_bytes, MADV_DONTFORK);
+  classes_.push_back(std::move(c));
+  return *classes_.back();
+}
+
+frame* frame_pool::take(frame_class& c) noexcept {
+  if (frames_in_use_ >= max_frames_) return nullptr;
+  frame* f = c.free;
+  if (f) {
+    c.free = f->next;
+  } else {
+    if (committed_ + c.bytes > budget_ && !make_room(c.bytes, &c)) return nullptr;
+    if (c.empty) {
+      f = c.empty;
+      c.empty = f->next;
+    } else if (c.made < c.capacity) {
+      f = &c.frames[c.made];  // zero pages from the kernel: every field is 0
+      f->memory = c.region + c.made * c.bytes;
+      f->cls = &c;
+      ++c.made;
+    } else {
+      return nullptr;
+    }
+    f->zeroed = true;
+    committed_ += c.bytes;
+  }
+  f->next = f->prev = nullptr;
+  f->list = frame_list::none;
+  used_ += c.bytes;
+  ++frames_in_use_;
+  return f;
+}
+
+void frame_pool::give_back(frame* f) noexcept {
+  frame_class& c = *f->cls;
+  f->segment = nullptr;
+  f->zeroed = false;
+  f->next = c.free;
+  c.free = f;
+  used_ -= c.bytes;
+  --frames_in_use_;
+}
+
+bool frame_pool::make_room(std::size_t bytes, const frame_class* keep) noexcept {
+  for (const auto& c : classes_) {
+    if (c.get() == keep) continue;
+    while (c->free && committed_ + bytes > budget_) {
+      frame* f = c->free;
+      c->free = f->next;
+      sys::advise(f->memory, c->bytes, MADV_DONTNEED);
+      f->next = c->empty;
+      c->empty = f;
+      committed_ -= c->bytes;
+    }
+  }
+  return committed_ + bytes <= budget_;
+}
+
+bool frame_pool::reserve(std::uint64_t bytes) noexcept {
+  if (bytes > budget_ || !make_room(bytes, nullptr)) return false;
+  budget_ -= bytes;
+  return true;
+}
+
+}  // namespace ooc::detail

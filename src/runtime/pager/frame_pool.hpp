@@ -1,0 +1,113 @@
+// The frames: the memory of the budget, cut into slots of the sizes that blocks have.
+//
+// Every block size has a class of its own with its own range of addresses; a frame is a slot of
+// that range.  Slots cost addresses, not memory: the pool counts the bytes of the slots that hold
+// memory and keeps them within the budget; memory moves between classes by giving it back to the
+// system.
+//
+// Frames whose size is a multiple of 2 MiB are aligned to it and backed by huge pages.  A frame's
+// pages may be away, at the address of its block; the slot is then an empty mapping.
+//
+// Not thread-safe: the pager's lock guards every call.  take() and give_back() allocate nothing, so
+// that fault handlers may call them.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "runtime/pager/block_source.hpp"
+
+namespace ooc::detail {
+
+class bytes_in_doubt;
+struct segment_state;
+struct frame_class;
+
+enum class frame_list : std::uint8_t { none, active, inactive };
+
+/// One slot.  Fields without a comment belong to the owner of the block (block_state.hpp).
+struct frame {
+  std::byte* memory;
+  frame_class* cls;
+  segment_state* segment;
+  block_index block;
+  frame* prev;  ///< replacement or free list; pager's lock
+  frame* next;
+  frame_list list;      ///< where it is linked; pager's lock
+  frame* segment_prev;  ///< frames of one segment; pager's lock
+  frame* segment_next;
+  frame* twin;               ///< shared segments: what the store has of a block that was written to
+  bytes_in_doubt* doubt;     ///< what of it the store may have or not, if anything; owned
+  std::uint32_t pins;        ///< pager's lock
+  std::uint32_t write_pins;  ///< pager's lock
+  std::atomic<bool> dirty;
+  std::atomic<bool> stale;   ///< invalidated while loading: drop on arrival
+  std::atomic<bool> failed;  ///< the last attempt to write it failed
+  bool copying;              ///< a copy of it is on its way to the store; pager's lock
+  bool zeroed;               ///< memory as it came from the system, all zeros
+  bool partial;              ///< loaded without the promised box
+  bool read_ahead;           ///< fetched before it was asked for, not touched yet
+  bool swept;                ///< written behind a sweep and not changed since
+};
+
+struct frame_class {
+  std::size_t bytes = 0;
+  std::size_t capacity = 0;  ///< slots
+  std::size_t made = 0;      ///< slots that were ever used
+  std::byte* region = nullptr;
+  frame* frames = nullptr;  ///< `capacity` descriptors
+  frame* free = nullptr;    ///< not in use, with memory
+  frame* empty = nullptr;   ///< not in use, memory given back
+
+  std::uint32_t number_of(const frame* f) const noexcept {
+    return static_cast<std::uint32_t>(f - frames);
+  }
+};
+
+class frame_pool {
+ public:
+  explicit frame_pool(std::uint64_t budget);
+  ~frame_pool();
+  frame_pool(const frame_pool&) = delete;
+  frame_pool& operator=(const frame_pool&) = delete;
+
+  /// The class for blocks of `bytes` (a multiple of 4 KiB).  Allocates.  Whether the budget can do
+  /// with such blocks is for the pager to judge (frame_needs.hpp).
+  frame_class& class_for(std::size_t bytes);
+
+  /// A frame with memory, or nullptr where the budget is used up.
+  frame* take(frame_class& c) noexcept;
+  void give_back(frame* f) noexcept;
+
+  /// Takes bytes off the budget (transfer buffers); false where frames in use are in the way.
+  bool reserve(std::uint64_t bytes) noexcept;
+  void unreserve(std::uint64_t bytes) noexcept { budget_ += bytes; }
+
+  std::uint64_t budget() const noexcept { return budget_; }
+  /// The budget before anything was taken off it.
+  std::uint64_t whole_budget() const noexcept { return whole_budget_; }
+  /// Frames that the mappings of a process allow.
+  std::size_t max_frames() const noexcept { return max_frames_; }
+  /// Bytes of frames in use.
+  std::uint64_t used() const noexcept { return used_; }
+  /// True while blocks of `bytes` together can come in, and a quarter of the mappings is left.
+  bool has_room(std::uint64_t bytes) const noexcept {
+    return used_ + bytes <= budget_ && frames_in_use_ <= max_frames_ - max_frames_ / 4;
+  }
+
+ private:
+  bool make_room(std::size_t bytes, const frame_class* keep) noexcept;
+
+  const std::uint64_t whole_budget_;
+  std::uint64_t budget_;
+  std::uint64_t committed_ = 0;  ///< bytes of slots that hold memory, in use or free
+  std::uint64_t used_ = 0;
+  std::size_t frames_in_use_ = 0;
+  std::size_t max_frames_;  ///< resident blocks that vm.max_map_count allows
+  std::vector<std::unique_ptr<frame_class>> classes_;
+};
+
+}  // namespace ooc::detail

@@ -1,0 +1,336 @@
+// How modified blocks get to the store: behind the program's back, and on demand.
+//
+// A block is dirty until its store has succeeded.  What ages and is about to be evicted, or what a
+// sweep has left behind, is *cleaned*: moved to its frame and written from there, its bytes kept
+// (ready, clean).  What writeback() finds mapped is *flushed* in place: made read-only, written,
+// and left mapped.  What is pinned for writing is written from a copy and stays dirty.
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "runtime/pager/diff.hpp"
+#include "runtime/pager/pager.hpp"
+#include "runtime/pager/signals.hpp"
+#include "runtime/pager/untracked.hpp"
+
+namespace ooc::detail {
+
+struct pager::store_group {
+  std::mutex mutex;
+  std::condition_variable ended;
+  std::size_t in_flight = 0;
+  failure first;
+
+  void begin() {
+    std::lock_guard l(mutex);
+    ++in_flight;
+  }
+  void end(const failure& f) {
+    std::lock_guard l(mutex);
+    --in_flight;
+    if (f && !first) first = f;
+    ended.notify_all();
+  }
+  void wait_below(std::size_t n) {
+    std::unique_lock l(mutex);
+    ended.wait(l, [&] { return in_flight < n; });
+  }
+};
+
+namespace {
+
+constexpr std::uint64_t most_write_bytes = std::uint64_t{32} << 20;
+
+std::size_t writes_in_flight(std::size_t block_bytes) {
+  return std::clamp<std::size_t>(most_write_bytes / block_bytes, 4, 64);
+}
+
+}  // namespace
+
+// The bytes at `from` are the block's, and nobody changes them before the store ends; the block
+// then becomes `then`.
+void pager::start_store(lock_type& l, frame* f, const std::byte* from, block_state then,
+                        std::shared_ptr<store_group> group) {
+  segment_state& s = *f->segment;
+  ++s.transfers;
+  ++transfers_;
+  ++stores_in_flight_;
+  begin_call(s);
+  if (group) group->begin();
+  l.unlock();
+  send(f, from, [this, f, then, group](const failure& r) { on_stored(f, then, group, r); });
+  l.lock();
+  end_call(s);
+}
+
+// Gives the bytes at `from` to the source: of a block with a twin, which is the caller's until `done`,
+// those that the store may not have.  A store that fails may have arrived in part, or whole: from then
+// on the twin does not tell what the store has of the bytes that were sent, and the block keeps record
+// of them until they have been sent with success.
+void pager::send(frame* f, const std::byte* from, block_source::completion done) {
+  segment_state& s = *f->segment;
+  const auto answered = [f, from, done = std::move(done), bytes = s.mapped_bytes(f->block)](
+                            failure r, bool any_sent) {
+    if (r && any_sent) {
+      try {
+        auto doubt = std::make_unique<bytes_in_doubt>(from, f->twin->memory, bytes);
+        delete std::exchange(f->doubt, doubt.release());
+      } catch (const std::bad_alloc&) {
+        r.what += "; there was no memory to record what of it may have arrived all the same, so "
+                  "elements that return to a former value may not be sent again";
+      }
+    }
+    done(r);
+  };
+  bool any_sent = false;
+  try {
+    std::uint64_t bytes = 0;
+    if (f->twin) {
+      std::byte* const twin = f->twin->memory;
+      if (f->doubt) f->doubt->spoil(twin, from);
+      if (const failure refused = s.source->refusal(f->block, from, twin))
+        return answered(refused, false);
+      any_sent = true;
+      bytes = s.source->store_diff(f->block, from, twin,
+                                      [answered](const failure& r) { answered(r, true); });
+    } else {
+      bytes = s.source->store(f->block, from, [answered](const failure& r) { answered(r, false); });
+    }
+    counters::add(memory_.count().bytes_written, bytes);
+  } catch (const std::exception& e) {
+    answered({std::make_error_code(std::errc::not_enough_memory), e.what()}, any_sent);
+  }
+}
+
+void pager::on_stored(frame* f, block_state then, const std::shared_ptr<store_group>& group,
+                      const failure& result) {
+  failure told;
+  {
+    signals_blocked no_signals;
+    lock_type l(memory_.mutex());
+    segment_state& s = *f->segment;
+    if (result) {
+      told = described(s, f->block, "cannot be written", result);
+      f->failed = true;
+      if (!group && !s.background_write_error) s.background_write_error = told;
+    } else {
+      memory_.mark_clean(f);
+      stall_retries_ = 0;
+    }
+    s.at(f->block).publish(then);
+    --stores_in_flight_;
+    transfer_ended(s);
+  }
+  if (group) group->end(told);
+}
+
+// Writes an unmapped or inactive block from its frame; false where somebody is busy with it.  The block
+// must be dirty.  An active one may be taken as well: it is unmapped.  `swept`: a sweep has just left
+// it.
+bool pager::clean(lock_type& l, frame* f, std::shared_ptr<store_group> group, bool swept) {
+  if (!f->dirty.load(std::memory_order_relaxed) || f->pins || f->copying) return false;
+  block& b = f->segment->at(f->block);
+  const bool ready = b.try_take(block_state::ready);
+  const bool inactive = !ready && b.try_take(block_state::inactive);
+  const bool mapped =
+      !ready && !inactive && (b.try_take(block_state::rw) || b.try_take(block_state::ro));
+  if (!ready && !inactive && !mapped) return false;
+  if (!ready) {
+    l.unlock();
+    memory_.map_out(f, mapped);
+    l.lock();
+  }
+  b.advance(block_state::writing);
+  f->swept = swept;
+  start_store(l, f, f->memory, block_state::ready, std::move(group));
+  return true;
+}
+
+// Keeps the head of the inactive queue clean, so that misses find a block to evict.  Only where frames
+// are about to run out: what fits in memory is not written before it must be.  A miss that stands
+// waiting says that they have, whatever the numbers are: its block may be larger than the margin.
+void pager::write_behind(lock_type& l) {
+  const std::uint64_t lookahead = std::min(most_write_bytes, memory_.pool().budget() / 4);
+  if (!starving(l) && memory_.pool().has_room(lookahead)) return;
+  constexpr std::size_t most_stores = 64;
+  for (bool started = true; started && stores_in_flight_ < most_stores;) {
+    started = false;
+    std::uint64_t passed = 0;
+    for (frame* f = memory_.order().oldest(); f && passed < lookahead; f = f->next) {
+      passed += f->cls->bytes;
+      if (!f->dirty.load(std::memory_order_relaxed) || f->failed) continue;
+      if (clean(l, f, nullptr)) {  // released the lock meanwhile: begin anew
+        started = true;
+        break;
+      }
+    }
+  }
+}
+
+// A sweep of writes has come to `index`: starts to write the block that it left two steps ago (one
+// that is near the border may still be changed by a stencil).  Only where the open arrays, of those
+// that ranks share the parts, do not fit in memory together, so that some of them must make room: the
+// disk is then busy from the sweep's beginning on, not only once memory is full.  A block that is
+// changed again while it is in memory has been written for nothing, as where a program fills a panel
+// and then adds to it: where more than one in eight is, that is the end of it.
+void pager::write_swept(lock_type& l, segment_state& s, block_index index, std::int64_t step) {
+  if (s.swept_again.load(std::memory_order_relaxed) > 8 + s.swept / 8) return;
+  if (stores_in_flight_ >= writes_in_flight(s.block_bytes())) return;
+  const std::uint64_t blocks = s.blocks.load(std::memory_order_relaxed);
+  const std::int64_t left = static_cast<std::int64_t>(index) - 2 * step;
+  if (left < 0 || static_cast<std::uint64_t>(left) >= blocks) return;
+  std::uint64_t to_stay = 0;
+  for (const segment_state* any : segments_) to_stay += any->bytes_to_stay();
+  if (to_stay <= memory_.pool().budget()) return;
+  const auto block = static_cast<block_index>(left);
+  frame* f = s.frame_of(s.at(block));
+  if (f->segment != &s || f->block != block || f->failed) return;
+  if (clean(l, f, nullptr, true)) ++s.swept;
+}
+
+// --- writeback
+// -------------------------------------------------------------------------------------
+
+failure pager::writeback(segment_state& s, std::span<const block_range> which) {
+  const std::uint64_t start = sys::now_ns();
+  failure f = writeback_unlocked(s, which);
+  counters::add(memory_.count().write_wait_ns, sys::now_ns() - start);
+  return f;
+}
+
+failure pager::writeback_unlocked(segment_state& s, std::span<const block_range> which) {
+  std::vector<block_index> dirty;
+  {
+    guarded_lock g(memory_.mutex());
+    s.background_write_error = {};  // what failed is dirty still and tried again now
+    for (frame* f = s.resident; f; f = f->segment_next)
+      if (f->dirty.load(std::memory_order_relaxed) && (f->failed || contains(which, f->block)))
+        dirty.push_back(f->block);
+  }
+  std::sort(dirty.begin(), dirty.end());
+  const auto group = std::make_shared<store_group>();
+  const std::size_t limit = writes_in_flight(s.block_bytes());
+  failure pinned_failure;
+  for (block_index b : dirty) {
+    group->wait_below(limit);
+    if (!flush(s, b, group))
+      if (failure f = write_pinned(s, b); f && !pinned_failure) pinned_failure = f;
+  }
+  group->wait_below(1);
+  return group->first ? group->first : pinned_failure;
+}
+
+std::vector<pager::unwritten> pager::write_back_all() {
+  std::vector<segment_state*> all;
+  {
+    guarded_lock g(memory_.mutex());
+    all = segments_;
+    for (segment_state* s : all) ++s->writers_at_end;  // remove() waits
+  }
+  std::vector<unwritten> left;
+  for (segment_state* s : all) {
+    failure f;
+    try {
+      const block_range whole[] = {every_block};
+      f = writeback_unlocked(*s, whole);
+    } catch (const std::exception& e) {
+      f = {std::make_error_code(std::errc::not_enough_memory), e.what()};
+    }
+    if (const std::uint64_t n = s->dirty.load()) left.push_back({s->options.name, n, f});
+    guarded_lock g(memory_.mutex());
+    --s->writers_at_end;
+    changed_.notify_all();
+  }
+  return left;
+}
+
+std::vector<pager::unwritten> pager::modified() const {
+  const signals_blocked no_signals;
+  std::vector<unwritten> all;
+  const std::unique_lock l(memory_.mutex(), std::try_to_lock);
+  if (!l) return all;
+  for (const segment_state* s : segments_)
+    if (const std::uint64_t n = s->dirty.load()) all.push_back({s->options.name, n, {}});
+  return all;
+}
+
+// Starts the store of one block, or sees that it is clean; false where it is pinned for writing: the
+// caller must then call write_pinned().
+bool pager::flush(segment_state& s, block_index index, const std::shared_ptr<store_group>& group) {
+  block& b = s.at(index);
+  for (;;) {
+    {
+      guarded_lock g(memory_.mutex());
+      const std::uint32_t word = b.word.load(std::memory_order_acquire);
+      const block_state state = state_of(word);
+      if (state == block_state::out || state == block_state::queued ||
+          state == block_state::loading)
+        return true;  // written and evicted meanwhile
+      if (!is_transient(state)) {
+        if (!b.try_take(state)) continue;
+        frame* f = s.frame_of(b);
+        if (!f->dirty.load(std::memory_order_relaxed)) {
+          b.publish(state);
+          return true;
+        }
+        if (f->copying) {  // what is stored after the copy must arrive after it
+          b.publish(state);
+          changed_.wait(g.lock);
+          continue;
+        }
+        if (f->write_pins) {
+          f->copying = true;
+          ++s.transfers;
+          ++transfers_;
+          b.publish(state);
+          return false;
+        }
+        if (state == block_state::ro || state == block_state::rw) {
+          g.lock.unlock();
+          if (state == block_state::rw) memory_.set_access(f, PROT_READ);
+          g.lock.lock();
+          b.publish(block_state::flush);
+          start_store(g.lock, f, s.address(index), block_state::ro, group);
+        } else {
+          b.publish(state);
+          if (!clean(g.lock, f, group)) continue;
+        }
+        return true;
+      }
+    }
+    const std::uint32_t word = b.word.load(std::memory_order_acquire);
+    if (is_transient(state_of(word))) b.wait(word, false);
+  }
+}
+
+// The program, or the kernel on its behalf, may go on writing: what counts is what was there when
+// the call began.  The block may be unpinned meanwhile; it stays in memory, dirty and otherwise
+// unwritten, until the copy has arrived.  The twin is then what has arrived, so that whatever is
+// written later differs from it, an element that returns to its former value too.
+failure pager::write_pinned(segment_state& s, block_index index) {
+  frame* const f = s.frame_of(s.at(index));  // with its twin this thread's while `copying`
+  const std::size_t mapped = s.mapped_bytes(index);
+  const std::unique_ptr<std::byte, decltype(&std::free)> copy(
+      static_cast<std::byte*>(std::aligned_alloc(4096, s.block_bytes())), &std::free);
+  failure result;
+  if (copy) {
+    copy_untracked(copy.get(), s.address(index), mapped);
+    store_group group;
+    group.begin();
+    send(f, copy.get(), [&](const failure& r) { group.end(r); });
+    group.wait_below(1);
+    result = group.first;
+  } else {
+    result = {std::make_error_code(std::errc::not_enough_memory), "copy of a pinned block"};
+  }
+  if (!result && f->twin) {
+    copy_untracked(f->twin->memory, copy.get(), mapped);
+    delete std::exchange(f->doubt, nullptr);
+  }
+  guarded_lock g(memory_.mutex());
+  f->copying = false;
+  transfer_ended(s);
+  return result ? described(s, index, "cannot be written", result) : failure{};
+}
+
+}  // namespace ooc::detail

@@ -1,0 +1,118 @@
+#include "runtime/pager/read_ahead.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace ooc::detail {
+
+void read_ahead::forget() noexcept {
+  streams_.fill({});
+  recent_.fill(-1);
+}
+
+// The block after `from`, or -1 where the sweep ends.
+std::int64_t read_ahead::step(const stream& s, std::int64_t from, std::int64_t blocks,
+                              std::int64_t& line_start) noexcept {
+  const std::int64_t next = from + s.stride;
+  if (next >= 0 && next < blocks) return next;
+  if (std::abs(s.stride) == 1) return -1;
+  const std::int64_t outer = s.outer ? s.outer : (s.stride > 0 ? 1 : -1);
+  const std::int64_t start = line_start + outer;
+  if (start < 0 || start >= blocks || std::abs(outer) >= std::abs(s.stride)) return -1;
+  line_start = start;
+  return start;
+}
+
+// The stream that `b` continues, advanced to it.  A sweep may skip a few blocks that were resident.
+read_ahead::stream* read_ahead::match(std::int64_t b, std::int64_t blocks) noexcept {
+  for (stream& s : streams_) {
+    if (s.last < 0) continue;
+    std::int64_t at = s.last;
+    std::int64_t line = s.line_start;
+    const std::int64_t reach = std::max<std::int64_t>(s.window, 1) + 1;
+    for (std::int64_t i = 1; i <= reach; ++i) {
+      at = step(s, at, blocks, line);
+      if (at < 0) break;
+      if (at != b) continue;
+      if (line != s.line_start) s.outer = line - s.line_start;
+      s.last = b;
+      s.line_start = line;
+      return &s;
+    }
+  }
+  return nullptr;
+}
+
+// Starts a stream where three touches, or two neighbours, are in line; nullptr otherwise.
+read_ahead::stream* read_ahead::begin(std::int64_t b) noexcept {
+  std::int64_t stride = 0;
+  std::int64_t start = b;
+  for (std::int64_t r : recent_) {
+    if (r < 0 || r == b) continue;
+    const std::int64_t d = b - r;
+    const bool third =
+        std::find(recent_.begin(), recent_.end(), r - d) != recent_.end() && r - d >= 0;
+    if (std::abs(d) == 1 || third) {
+      stride = d;
+      start = third ? r - d : r;
+      if (std::abs(d) == 1) break;
+    }
+  }
+  if (pattern_ == access_pattern::sequential && stride == 0) stride = 1;
+  if (stride == 0) return nullptr;
+  stream* slot =
+      &*std::min_element(streams_.begin(), streams_.end(),
+                         [](const stream& a, const stream& c) { return a.used < c.used; });
+  *slot = {};
+  slot->last = b;
+  slot->stride = stride;
+  slot->line_start = start;
+  return slot;
+}
+
+// How many lines of a strided sweep are fetched with one: what comes in stays until the last of
+// them.
+unsigned read_ahead::lines_together(const stream& s, block_index blocks, unsigned limit,
+                                    const ahead_group& g) noexcept {
+  if (s.stride <= 1 || s.outer != 1) return 1;
+  const auto stride = static_cast<std::uint64_t>(s.stride);
+  const std::uint64_t line = (blocks + stride - 1) / stride;
+  unsigned n = g.size;
+  while (n > 1 && n * (line + limit / n) > g.room) n /= 2;
+  return n;
+}
+
+std::int64_t read_ahead::touched(block_index block, block_index count, unsigned limit,
+                                 const ahead_group& g, std::vector<block_index>& wanted) {
+  if (pattern_ == access_pattern::random) return 0;
+  ++clock_;
+  const auto b = static_cast<std::int64_t>(block);
+  const auto blocks = static_cast<std::int64_t>(count);
+  stream* s = match(b, blocks);
+  if (!s) s = begin(b);
+  if (!s) {
+    std::rotate(recent_.rbegin(), recent_.rbegin() + 1, recent_.rend());
+    recent_[0] = b;
+    return 0;
+  }
+  s->used = clock_;
+  s->window = std::min(limit, std::max(2u, s->window * 2));
+
+  const unsigned lines = lines_together(*s, count, limit, g);
+  const std::int64_t steps = std::max(1u, s->window / lines);
+  std::int64_t at = s->last;
+  std::int64_t line = s->line_start;
+  for (std::int64_t i = 1; i <= steps; ++i) {
+    at = step(*s, at, blocks, line);
+    if (at < 0) break;
+    wanted.push_back(static_cast<block_index>(at));
+    // Its neighbours up to the end of the group, or of the row of blocks.
+    for (std::int64_t n = at + 1; n % lines != 0 && n % s->stride != 0 && n < blocks; ++n)
+      wanted.push_back(static_cast<block_index>(n));
+  }
+  if (s->stride == 1 && at >= 0)
+    while (++at % g.size != 0 && at < blocks) wanted.push_back(static_cast<block_index>(at));
+  return s->stride;
+}
+
+}  // namespace ooc::detail

@@ -1,0 +1,76 @@
+// Recognises sweeps over the blocks of a segment and says which blocks to fetch next.
+//
+// A sweep is an arithmetic progression of first touches: forward, backward or strided, several of
+// them interleaved (Jacobi reads three rows and writes one).  A strided sweep that leaves the
+// segment, as a walk down the columns of tiles does, is expected to go on where its last line
+// began, one outer step further.  The locality read ahead doubles with every confirmation, up to a
+// limit.
+//
+// Where the store gives neighbouring blocks more cheaply together, they are asked for in aligned
+// groups: a sweep from block to block takes the rest of a group that it comes to, and one that has
+// been seen to step to the next block with each line takes the blocks that its next lines will
+// touch, as many as there is room for until then.
+//
+// Not thread-safe: the pager's lock guards every call.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "oocarray/access.hpp"
+#include "runtime/pager/block_source.hpp"
+
+namespace ooc::detail {
+
+/// Groups of `size` blocks, beginning at multiples of it, and the blocks that may be in memory
+/// before they are touched.
+struct ahead_group {
+  unsigned size = 1;
+  std::uint64_t room = 0;
+};
+
+class read_ahead {
+ public:
+  void advise(access_pattern p) noexcept { pattern_ = p; }
+  access_pattern pattern() const noexcept { return pattern_; }
+  void forget() noexcept;
+
+  /// Block `b` of `blocks` was touched for the first time since it came in.  Appends to `wanted`
+  /// the blocks to fetch, nearest first; those already in memory may be among them.  The sweep is
+  /// followed for at most `limit` blocks, and groups are completed.
+  /// Returns the step of the sweep, 0 where the touch belongs to none.
+  std::int64_t touched(block_index b, block_index blocks, unsigned limit, const ahead_group& g,
+                       std::vector<block_index>& wanted);
+
+ private:
+  struct stream {
+    std::int64_t last = -1;  ///< block touched last; -1: slot unused
+    std::int64_t stride = 0;
+    std::int64_t line_start = 0;  ///< where this line of a strided sweep began
+    std::int64_t outer = 0;       ///< from one line's start to the next; 0: not known yet
+    unsigned window = 0;
+    std::uint64_t used = 0;  ///< time of the last touch
+  };
+
+  static std::int64_t step(const stream& s, std::int64_t from, std::int64_t blocks,
+                           std::int64_t& line_start) noexcept;
+  static unsigned lines_together(const stream& s, block_index blocks, unsigned limit,
+                                 const ahead_group& g) noexcept;
+  stream* match(std::int64_t b, std::int64_t blocks) noexcept;
+  stream* begin(std::int64_t b) noexcept;
+
+  static constexpr std::size_t max_streams = 8;
+  static constexpr std::size_t max_recent = 16;
+
+  access_pattern pattern_ = access_pattern::automatic;
+  std::array<stream, max_streams> streams_{};
+  std::array<std::int64_t, max_recent> recent_ = [] {
+    std::array<std::int64_t, max_recent> a{};
+    a.fill(-1);
+    return a;
+  }();
+  std::uint64_t clock_ = 0;
+};
+
+}  // namespace ooc::detail

@@ -1,0 +1,213 @@
+#include "runtime/pager/segment.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <new>
+
+#include "runtime/pager/fault_handler.hpp"
+#include "runtime/pager/frame_needs.hpp"
+#include "runtime/pager/pager.hpp"
+
+namespace ooc::detail {
+
+namespace {
+
+constexpr std::size_t huge_page = std::size_t{2} << 20;
+
+/// Addresses before and after the blocks in which a touch is named.
+constexpr std::size_t guard_bytes = std::size_t{1} << 30;
+
+/// nullptr where there are not so many.
+std::byte* reserve_addresses(std::size_t bytes, std::size_t alignment) {
+  std::byte* p = sys::map(nullptr, bytes + alignment, PROT_NONE, sys::reserve_flags);
+  if (!p) return nullptr;
+  const auto start = reinterpret_cast<std::uintptr_t>(p);
+  const std::uintptr_t aligned = (start + alignment - 1) / alignment * alignment;
+  if (aligned > start) sys::unmap(p, aligned - start);
+  if (const std::size_t tail = start + alignment - aligned)
+    sys::unmap(reinterpret_cast<std::byte*>(aligned) + bytes, tail);
+  return reinterpret_cast<std::byte*>(aligned);
+}
+
+void give_up_addresses(const segment_state& s) noexcept {
+  sys::unmap(s.base - s.guard, s.reserved + 2 * s.guard);
+}
+
+/// The blocks among `which` that are marked, which they are no longer.
+std::vector<block_range> take_marks(segment_state& s, std::span<const block_range> which,
+                                    std::atomic<std::uint8_t> block::*mark) {
+  std::vector<block_range> marked;
+  for (const block_range& r : which)
+    for (block_index b = r.first; b < r.last; ++b) {
+      std::atomic<std::uint8_t>& m = s.at(b).*mark;
+      if (!m.load(std::memory_order_relaxed)) continue;
+      m.store(0, std::memory_order_relaxed);
+      if (!marked.empty() && marked.back().last == b)
+        ++marked.back().last;
+      else
+        marked.push_back({b, b + 1});
+    }
+  return marked;
+}
+
+}  // namespace
+
+segment::segment(detail::pager& p, segment_options o, block_source& source)
+    : pager_(p), state_(std::make_unique<segment_state>()) {
+  segment_state& s = *state_;
+  if (o.block_bytes == 0 || o.block_bytes % 4096)
+    throw usage_error(errc::invalid_request, "array '" + o.name + "': a block of " +
+                                                 std::to_string(o.block_bytes) +
+                                                 " bytes is not a multiple of 4096 bytes");
+  o.max_blocks = std::max({o.max_blocks, o.blocks, std::uint64_t{1}});
+  if (o.max_resident && !o.pinned_only)
+    o.max_resident = std::max(o.max_resident, frame_needs::blocks);
+  if (o.max_blocks > (std::uint64_t{1} << 46) / o.block_bytes)
+    throw usage_error(errc::invalid_request,
+                      "array '" + o.name + "': " + std::to_string(o.max_blocks) + " blocks of " +
+                          std::to_string(o.block_bytes) + " bytes exceed the 64 TiB of addresses");
+  s.options = std::move(o);
+  s.source = &source;
+  s.set_blocks(s.options.blocks, s.options.bytes);
+  s.reserved = s.options.max_blocks * s.options.block_bytes;
+  const bool huge = s.options.block_bytes % huge_page == 0;
+  s.guard = guard_bytes;
+  std::byte* reserved = reserve_addresses(s.reserved + 2 * s.guard, huge ? huge_page : 4096);
+  if (!reserved) {  // under a limit of addresses the guards are what can be spared
+    s.guard = 0;
+    reserved = reserve_addresses(s.reserved, huge ? huge_page : 4096);
+  }
+  if (!reserved) throw std::bad_alloc();
+  s.base = reserved + s.guard;
+  const std::size_t table_bytes = s.options.max_blocks * sizeof(block);
+  // Zero pages from the kernel: every block is `out`.
+  s.table = reinterpret_cast<block*>(
+      sys::map(nullptr, table_bytes, PROT_READ | PROT_WRITE, sys::reserve_flags));
+  try {
+    if (!s.table) throw std::bad_alloc();
+    pager_.add(s);
+  } catch (...) {
+    give_up_addresses(s);
+    if (s.table) sys::unmap(s.table, table_bytes);
+    throw;
+  }
+}
+
+segment::~segment() {
+  if (fault_handler::in_forked_child()) {
+    state_.release();  // the threads that it would need exist in the parent only
+    return;
+  }
+  close();
+  fault_handler::remove_range(*state_);
+  give_up_addresses(*state_);
+}
+
+void segment::close(bool with_runtime) noexcept {
+  segment_state& s = *state_;
+  if (closed() || fault_handler::in_forked_child()) return;
+  s.use.store(with_runtime ? segment_use::closed_with_runtime : segment_use::closed,
+              std::memory_order_release);
+  pager_.remove(s);
+  sys::unmap(s.table, s.options.max_blocks * sizeof(block));
+}
+
+bool segment::closed() const noexcept {
+  return state_->use.load(std::memory_order_acquire) != segment_use::open;
+}
+
+std::byte* segment::base() const noexcept {
+  return state_->base;
+}
+std::uint64_t segment::block_bytes() const noexcept {
+  return state_->options.block_bytes;
+}
+std::uint64_t segment::blocks() const noexcept {
+  return state_->blocks;
+}
+std::uint64_t segment::dirty_blocks() const {
+  return state_->dirty;
+}
+
+failure segment::writeback() {
+  const block_range all[] = {every_block};
+  return pager_.writeback(*state_, all);
+}
+
+failure segment::writeback(std::span<const block_range> which) {
+  return pager_.writeback(*state_, which);
+}
+
+segment::invalidated segment::invalidate(bool discard) {
+  const block_range all[] = {{0, state_->blocks}};
+  return pager_.invalidate(*state_, all, discard);
+}
+
+segment::invalidated segment::invalidate(std::span<const block_range> which, bool discard) {
+  return pager_.invalidate(*state_, which, discard);
+}
+
+std::vector<block_range> segment::take_written(std::span<const block_range> which) {
+  std::vector<block_range> written = take_marks(*state_, which, &block::written);
+  pager_.mark_dirty_as_written(*state_);
+  return written;
+}
+
+std::vector<block_range> segment::take_read() {
+  const block_range all{0, blocks()};
+  return take_marks(*state_, {&all, 1}, &block::read);
+}
+
+void segment::note_written(std::span<const block_range> which) {
+  for (const block_range& r : which)
+    for (block_index b = r.first; b < r.last; ++b) state_->at(b).written = 1;
+}
+
+void segment::prefetch(std::span<const block_range> which) {
+  pager_.prefetch(*state_, which);
+}
+void segment::fetch_before_sweep(std::span<const block_range> which) {
+  pager_.fetch_before_sweep(*state_, which);
+}
+void segment::advise(access_pattern p) {
+  pager_.advise(*state_, p);
+}
+
+failure segment::pin(std::span<const block_range> which, access_mode mode) {
+  return pager_.pin(*state_, which, mode);
+}
+
+void segment::unpin(std::span<const block_range> which, access_mode mode) noexcept {
+  pager_.unpin(*state_, which, mode);
+}
+
+void segment::promise(std::span<const block_range> which) {
+  pager_.promise(*state_, which);
+}
+
+void segment::clear_promises() {
+  const block_range all{0, blocks()};
+  pager_.clear_promises(*state_, {&all, 1});
+}
+
+void segment::clear_promises(std::span<const block_range> which) {
+  pager_.clear_promises(*state_, which);
+}
+
+void segment::grow(std::uint64_t blocks, std::uint64_t bytes) {
+  assert(blocks <= state_->options.max_blocks);
+  state_->set_blocks(blocks, bytes);
+}
+
+void segment::shrink(std::uint64_t blocks, std::uint64_t bytes) {
+  const block_range tail[] = {{blocks, state_->blocks}};
+  pager_.invalidate(*state_, tail, true);
+  state_->set_blocks(blocks, bytes);
+}
+
+void segment::set_part(const segment_part& part) {
+  assert(state_->dirty == 0);
+  pager_.set_part(*state_, part);
+}
+
+}  // namespace ooc::detail

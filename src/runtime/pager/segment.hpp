@@ -1,0 +1,143 @@
+// A segment: a reserved range of addresses whose blocks the pager moves in and out.
+//
+// The handle that array_core and block_file hold.  Every reference into its addresses is valid
+// until it is closed; they stay reserved until the handle is destroyed, so that a touch in between
+// is a fault that can be named, and not an access to something else.  The same holds for addresses
+// before and after the blocks.  All functions are thread-safe unless they say
+// otherwise, and none may be called from a signal handler or from a block_source completion.
+//
+// A block is *dirty* from the first write to it until its write has been acknowledged by the
+// source; a failed write leaves it dirty.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "oocarray/access.hpp"
+#include "runtime/pager/block_source.hpp"
+
+namespace ooc::detail {
+
+class pager;
+struct segment_state;
+
+/// Which blocks are whose, where several processes use a segment.
+struct segment_part {
+  block_range own = {};                 ///< nobody else writes to these, they are sent whole
+  block_range may_write = every_block;  ///< a write to another block is a fault of the program
+  block_range near = every_block;       ///< reading ahead that begins in here ends in here
+};
+
+struct segment_options {
+  std::string name;                ///< for messages: the path of the file
+  std::uint64_t block_bytes = 0;   ///< multiple of 4 KiB
+  std::uint64_t blocks = 0;        ///< blocks now
+  std::uint64_t max_blocks = 0;    ///< blocks for which addresses are reserved; 0: `blocks`
+  std::uint64_t bytes = 0;         ///< of the blocks; pages past them are not accessible; 0: all
+  std::uint64_t max_resident = 0;  ///< blocks in memory at most, 4 at least (1 with pinned_only); 0: no limit
+  bool pinned_only = false;        ///< nobody touches a block that is not pinned
+  bool shared = false;             ///< other processes write to its blocks: send changes only
+  bool writable = true;            ///< false: a write to the range is a fault of the program
+  segment_part part = {};
+  bool note_reads = false;         ///< record which blocks are read: take_read()
+  /// Called by the end of the runtime where the segment is still open: its owner must close() it.
+  std::function<void()> end_owner = {};
+};
+
+class segment {
+ public:
+  /// `source` must outlive the segment.  Throws usage_error (errc::budget_too_small) where what is
+  /// not pinned of the budget could not hold the blocks that one instruction can need at once
+  /// (frame_needs.hpp: 4 blocks of this size, 6 of a shared segment, more where another segment has
+  /// larger ones), std::bad_alloc where addresses run out.
+  segment(pager& p, segment_options options, block_source& source);
+  /// close(), and gives up the addresses.
+  ~segment();
+  segment(const segment&) = delete;
+  segment& operator=(const segment&) = delete;
+
+  /// Drops everything, dirty or not: call writeback() before.  Of the other functions only base(),
+  /// blocks() and closed() may be called afterwards; the pager may be gone.
+  void close(bool with_runtime = false) noexcept;
+  bool closed() const noexcept;
+
+  std::byte* base() const noexcept;
+  std::uint64_t block_bytes() const noexcept;
+  std::uint64_t blocks() const noexcept;
+  detail::pager& served_by() const noexcept { return pager_; }
+
+  /// Writes every dirty block and waits until each is acknowledged.  Blocks that other threads
+  /// write meanwhile may or may not be included.  Returns the first failure; what failed stays
+  /// dirty, the rest is written all the same.
+  failure writeback();
+  /// The same for some blocks only, in ascending order, and for those that could not be written
+  /// before.
+  failure writeback(std::span<const block_range> which);
+  std::uint64_t dirty_blocks() const;
+
+  /// Forgets every block that is in memory, so that the next touch reads the store.  Returns false,
+  /// and does nothing, where a block is dirty and `discard` is false, or where one is pinned.
+  /// Loads in flight are dropped when they arrive.  The caller sees to it that no other thread
+  /// touches the segment meanwhile; one that does reads either state, and what it pins or, without
+  /// `discard`, modifies stays and is reported.
+  enum class invalidated { done, dirty, pinned };
+  invalidated invalidate(bool discard);
+  /// The same for some blocks only (write notices), in ascending order; all or none.
+  invalidated invalidate(std::span<const block_range> which, bool discard);
+
+  /// Those of `which` that were written to since they were last asked for, also those that have left
+  /// memory since: ascending, merged.  Those that are dirty now stay on record for the next call.
+  std::vector<block_range> take_written(std::span<const block_range> which);
+  /// The blocks that were brought in by a read since the last call, not within exact_access().
+  std::vector<block_range> take_read();
+  /// Puts blocks back on the record of those written to.
+  void note_written(std::span<const block_range> which);
+
+  /// Starts reading the blocks that are not in memory, as far as frames are to be had without
+  /// waiting, in the order given.
+  void prefetch(std::span<const block_range> which);
+  /// The same for the last of these blocks, no more than may be read ahead of a sweep, and none where
+  /// the program has turned that off.
+  void fetch_before_sweep(std::span<const block_range> which);
+  void advise(access_pattern pattern);
+
+  /// Loads the blocks and keeps them mapped, readable or writable, until unpin() with the same
+  /// arguments: all or nothing.  A block pinned for writing counts as dirty at once, stays so
+  /// until the unpin, and is flushed through a copy.  A block that other processes may write to as
+  /// well counts twice, with its twin.  Returns errc::budget_too_small where the pins of all segments
+  /// together would leave less of the budget, or of max_resident, than one instruction can need
+  /// (frame_needs.hpp), or the failure of a load.
+  failure pin(std::span<const block_range> which, access_mode mode);
+  void unpin(std::span<const block_range> which, access_mode mode) noexcept;
+
+  /// Marks blocks whose promised part (known to the source) the program will overwrite before it
+  /// reads it: the next load of such a block for a write fault reads only what lies outside.  The
+  /// first write fault uses the mark up; a read fault loads everything.  Blocks that are writable
+  /// already, or on their way, are not marked; those that came in without the part promised before
+  /// are dropped, as the new part may be another.  A shared segment is not marked.
+  void promise(std::span<const block_range> which);
+  /// Takes back every mark that was not used, and drops what was loaded under one.
+  void clear_promises();
+  /// The same for some blocks only, in ascending order.
+  void clear_promises(std::span<const block_range> which);
+
+  /// Adds blocks at the end, up to max_blocks.  `bytes` as in segment_options; the caller
+  /// invalidates the block that was the last.
+  void grow(std::uint64_t blocks, std::uint64_t bytes = 0);
+  /// Drops blocks at the end, dirty or not; the caller excludes other threads, and invalidates the
+  /// block that is then the last.
+  void shrink(std::uint64_t blocks, std::uint64_t bytes = 0);
+  /// No block may be dirty; the caller excludes other threads.
+  void set_part(const segment_part& part);
+
+ private:
+  pager& pager_;
+  std::unique_ptr<segment_state> state_;
+};
+
+}  // namespace ooc::detail

@@ -1,0 +1,92 @@
+// What the pager keeps of a segment; the handle that owns it is `segment`.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "runtime/pager/block_state.hpp"
+#include "runtime/pager/frame_pool.hpp"
+#include "runtime/pager/read_ahead.hpp"
+#include "runtime/pager/segment.hpp"
+
+namespace ooc::detail {
+
+enum class segment_use : std::uint8_t {
+  open,
+  closed,
+  closed_with_runtime,  ///< by the end of the runtime, which found it open
+};
+
+struct segment_state {
+  segment_options options;
+  block_source* source = nullptr;
+  frame_class* cls = nullptr;
+  std::byte* base = nullptr;  ///< addresses of max_blocks blocks
+  std::size_t reserved = 0;   ///< bytes of these
+  std::size_t guard = 0;      ///< reserved bytes before and after them, never accessible
+  block* table = nullptr;     ///< max_blocks records
+  std::atomic<std::uint64_t> blocks{0};
+  std::atomic<std::uint64_t> reach{0};  ///< bytes that may be touched: pages up to the end
+  std::atomic<segment_use> use{segment_use::open};
+
+  frame* resident = nullptr;        ///< frames in use, linked by segment_next; pager's lock
+  std::size_t resident_count = 0;   ///< pager's lock
+  std::uint64_t pinned_blocks = 0;  ///< counting each pin; pager's lock
+  std::uint64_t pinned_frames = 0;  ///< the same with their twins; pager's lock
+  std::size_t transfers = 0;        ///< loads and stores in flight; pager's lock
+  std::size_t calls = 0;            ///< threads of the runtime within `source`; pager's lock
+  std::size_t writers_at_end = 0;   ///< threads within pager::write_back_all(); pager's lock
+  read_ahead streams;               ///< pager's lock
+  std::map<block_index, failure> load_errors;  ///< for library calls that wait; pager's lock
+  failure background_write_error;              ///< first one not yet reported; pager's lock
+  std::atomic<std::uint64_t> dirty{0};
+  std::uint64_t swept = 0;                    ///< blocks written behind a sweep; pager's lock
+  std::atomic<std::uint64_t> swept_again{0};  ///< those changed once more while in memory
+
+  std::size_t block_bytes() const noexcept { return options.block_bytes; }
+  /// Others may write to block b: it needs a twin.
+  bool twinned(block_index b) const noexcept {
+    return options.shared && !options.part.own.contains(b);
+  }
+  bool may_write(block_index b) const noexcept {
+    return options.writable && options.part.may_write.contains(b);
+  }
+  bool may_have_twins() const noexcept { return options.shared && options.writable; }
+  /// Frames that block b may take.
+  std::uint64_t frames_of(block_index b) const noexcept {
+    return twinned(b) && may_write(b) ? 2 : 1;
+  }
+  /// Memory in which this rank's part, with the rows beside it, could stay however much of it is
+  /// modified; the whole array where there are no parts.
+  std::uint64_t bytes_to_stay() const noexcept {
+    const std::uint64_t end = blocks.load(std::memory_order_relaxed);
+    const auto count = [end](const block_range& r) {
+      return std::min(r.last, end) - std::min({r.first, r.last, end});
+    };
+    const std::uint64_t near = count(options.part.near);
+    const std::uint64_t twins = options.shared ? near - count(options.part.own) : 0;
+    const std::uint64_t most = options.max_resident ? options.max_resident : near;
+    return (std::min(near, most) + std::min(twins, most)) * options.block_bytes;
+  }
+  /// Bytes of block b that are accessible while it is mapped: all but the pages past the end.
+  std::size_t mapped_bytes(block_index b) const noexcept {
+    const std::uint64_t end = reach.load(std::memory_order_relaxed);
+    const std::uint64_t begin = b * options.block_bytes;
+    return end > begin ? std::min<std::uint64_t>(end - begin, options.block_bytes) : 0;
+  }
+  void set_blocks(std::uint64_t n, std::uint64_t bytes) noexcept {
+    constexpr std::uint64_t page = 4096;
+    blocks = n;
+    const std::uint64_t all = n * options.block_bytes;
+    reach = bytes ? std::min((bytes + page - 1) / page * page, all) : all;
+  }
+  std::byte* address(block_index b) const noexcept { return base + b * options.block_bytes; }
+  block& at(block_index b) const noexcept { return table[b]; }
+  frame* frame_of(const block& b) const noexcept { return &cls->frames[b.frame]; }
+};
+
+}  // namespace ooc::detail

@@ -1,0 +1,171 @@
+// read_all() and write_all(): the boxes of all ranks at once, past the blocks in memory.
+//
+// First every rank learns every box, writes back the blocks that any of them touches, and waits for
+// the others to have done so: the store then holds what all have written.  Promises to overwrite these
+// blocks are taken back, so that from then on they are loaded whole.  The transfer itself is storage's.
+// After a write the blocks that it touched are dropped, those being loaded on arrival.
+#include <algorithm>
+#include <string>
+
+#include "oocarray/error.hpp"
+#include "runtime/array/array_entry.hpp"
+#include "runtime/array/array_source.hpp"
+#include "runtime/geometry/array_geometry.hpp"
+#include "runtime/geometry/write_notices.hpp"
+#include "runtime/pager/pager.hpp"
+#include "runtime/ranks/self_group.hpp"
+#include "storage/base/packed.hpp"
+#include "storage/collective/collective_transfer.hpp"
+#include "storage/layout/box_requests.hpp"
+
+namespace ooc::detail {
+namespace {
+
+using bytes = process_group::bytes;
+
+/// What a rank tells of its call.
+struct wish {
+  index_box box;
+  std::uint64_t budget = 0;  ///< of its runtime
+  storage::locality nodes = storage::locality::none;  ///< of the array, the farthest one
+
+  bytes packed(std::size_t rank) const {
+    storage::packer p;
+    p.number(budget).number(static_cast<std::uint64_t>(nodes));
+    for (std::size_t k = 0; k < rank; ++k) p.number(box.lower[k]).number(box.upper[k]);
+    return p.take();
+  }
+  static wish unpacked(const bytes& b, std::size_t rank) {
+    storage::unpacker u(b);
+    wish w;
+    w.budget = u.number();
+    w.nodes = static_cast<storage::locality>(u.number());
+    for (std::size_t k = 0; k < rank; ++k) {
+      w.box.lower[k] = u.number();
+      w.box.upper[k] = u.number();
+    }
+    return w;
+  }
+};
+
+std::uint64_t elements_of(const index_box& b, std::size_t rank) {
+  std::uint64_t n = 1;
+  for (std::size_t k = 0; k < rank; ++k) n *= b.upper[k] - b.lower[k];
+  return n;
+}
+
+void refuse_overlaps(const std::string& call, std::span<const wish> wishes, std::size_t rank) {
+  for (std::size_t j = 0; j < wishes.size(); ++j)
+    for (std::size_t i = 0; i < j; ++i) {
+      const index_box &a = wishes[i].box, &b = wishes[j].box;
+      if (elements_of(a, rank) == 0 || elements_of(b, rank) == 0 || !overlap(a, b, rank)) continue;
+      std::vector<std::uint64_t> lower, upper;
+      for (std::size_t k = 0; k < rank; ++k) {
+        lower.push_back(std::max(a.lower[k], b.lower[k]));
+        upper.push_back(std::min(a.upper[k], b.upper[k]));
+      }
+      throw usage_error(errc::conflict, call + ": ranks " + std::to_string(i) + " and " +
+                                            std::to_string(j) + " both write the box from " +
+                                            to_string(lower) + " to " + to_string(upper));
+    }
+}
+
+request request_of(const array_geometry& g, const std::vector<std::uint64_t>& file_tile,
+                   const index_box& box) {
+  const storage::array_description d{.element_type = {},
+                                     .element_size = static_cast<std::uint32_t>(g.element_size()),
+                                     .extents = {g.extents().begin(), g.extents().end()},
+                                     .max_extent = 0,
+                                     .tile = file_tile};
+  return storage::box_request(d, {box.lower.begin(), box.lower.begin() + g.rank()},
+                              {box.upper.begin(), box.upper.begin() + g.rank()});
+}
+
+}  // namespace
+
+void array_core::read_all(box_view b, std::byte* to, std::size_t elements) const {
+  check_open();
+  transfer_all(access_kind::read, b, to, elements);
+}
+
+void array_core::write_all(box_view b, const std::byte* from, std::size_t elements) {
+  check_open();
+  transfer_all(access_kind::write, b, const_cast<std::byte*>(from), elements);
+}
+
+void array_core::transfer_all(access_kind kind, box_view b, std::byte* memory,
+                              std::size_t elements) const {
+  const bool writes = kind == access_kind::write;
+  const std::string call = std::string(writes ? "write_all" : "read_all") + " of '" + path_ + "'";
+  const array_source::state_ptr now = source_->current();
+  const array_geometry& g = now->geometry;
+  alone only;
+  process_group& group = group_ ? *group_ : only;
+
+  const std::vector<bytes> told = group.together(call, [&] {
+    if (writes) {
+      check_writable("be written");
+      check_unpinned("write_all()");
+    }
+    const wish mine{checked(b, writes ? "write_all()" : "read_all()"),
+                    segment_->served_by().budget(),
+                    group.size() > 1 ? now->file->farthest_node() : storage::locality::none};
+    if (const std::uint64_t n = elements_of(mine.box, g.rank()); n != elements)
+      throw usage_error(errc::invalid_request, call + ": the box has " + std::to_string(n) +
+                                                   " elements, the memory room for " +
+                                                   std::to_string(elements));
+    return mine.packed(g.rank());
+  });
+  std::vector<wish> wishes;
+  for (const bytes& t : told) wishes.push_back(wish::unpacked(t, g.rank()));
+  if (writes) refuse_overlaps(call, wishes, g.rank());
+
+  std::vector<request> wanted;
+  std::vector<block_range> blocks;
+  std::uint64_t round_bytes = storage::default_round_bytes;
+  storage::locality nodes = storage::locality::none;
+  for (const wish& w : wishes) {
+    nodes = std::max(nodes, w.nodes);
+    wanted.push_back(request_of(g, entry_->opened.meta.array.tile, w.box));
+    const std::vector<block_range> touched = g.blocks_of(w.box);
+    blocks.insert(blocks.end(), touched.begin(), touched.end());
+    round_bytes = std::min(round_bytes, w.budget / 16);
+  }
+  blocks = merged(std::move(blocks));
+
+  const storage::strategy how = storage::choose_strategy(kind, wanted, nodes);
+  pager::reservation buffers;
+  group.together("writing back for " + call, [&] {
+    if (how == storage::strategy::two_phase) {
+      const std::uint64_t least = group.size() * storage::chunk_size;
+      buffers = segment_->served_by().reserve(2 * std::max(round_bytes, least), call);
+    }
+    if (writable_) throw_if(segment_->writeback(blocks));
+    // What is written past the blocks is no element access that would use a promise up, and what is read
+    // must be there still when its neighbour is written.
+    segment_->clear_promises(blocks);
+    return bytes{};
+  });
+  const auto forget = [&] {
+    if (!writes || segment_->invalidate(blocks, false) == segment::invalidated::done) return;
+    throw usage_error(errc::busy, "array '" + path_ + "': another thread of rank " +
+                                      std::to_string(rank()) +
+                                      " wrote to it or pinned it during write_all()");
+  };
+  try {
+    storage::transfer_collectively(*now->file,
+                               {.group = group,
+                                .call = call,
+                                .kind = kind,
+                                .wanted = wanted,
+                                .memory = memory,
+                                .round_bytes = round_bytes},
+                               how);
+  } catch (...) {
+    forget();
+    throw;
+  }
+  forget();
+}
+
+}  // namespace ooc::detail

@@ -1,0 +1,138 @@
+#include "storage/client/capability_renewal.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "oocarray/error.hpp"
+#include "storage/base/notice.hpp"
+
+namespace ooc::storage {
+
+namespace {
+
+constexpr std::chrono::seconds retry_pause{5};
+
+}  // namespace
+
+class capability_renewal::capability final : public access_capability {
+ public:
+  explicit capability(granted_capability g) { set(std::move(g)); }
+
+  std::string bytes() const override {
+    const std::lock_guard lock(mutex_);
+    return bytes_;
+  }
+  void set(granted_capability g) {
+    const std::lock_guard lock(mutex_);
+    bytes_ = std::move(g.bytes);
+    renew_at_ = clock::now() + std::chrono::duration_cast<clock::duration>(g.life) / 2;
+    size_ = g.size;
+  }
+  std::uint64_t size() const {
+    const std::lock_guard lock(mutex_);
+    return size_;
+  }
+  clock::time_point renew_at() const {
+    const std::lock_guard lock(mutex_);
+    return renew_at_;
+  }
+  void postpone(clock::duration by) {
+    const std::lock_guard lock(mutex_);
+    renew_at_ = clock::now() + by;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::string bytes_;
+  std::uint64_t size_ = 0;
+  clock::time_point renew_at_;
+};
+
+capability_renewal::capability_renewal(renewal renew) : renew_(std::move(renew)) {}
+
+capability_renewal::~capability_renewal() {
+  stop();
+}
+
+void capability_renewal::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+capability_ptr capability_renewal::keep(file_id file, std::uint32_t rights, granted_capability granted) {
+  const std::lock_guard lock(mutex_);
+  if (capabilities_.size() >= prune_at_) {
+    std::erase_if(capabilities_, [](const auto& t) { return t.second.expired(); });
+    prune_at_ = 2 * capabilities_.size() + 64;
+  }
+  auto& place = capabilities_[{file, rights}];
+  auto t = place.lock();
+  if (t)
+    t->set(std::move(granted));
+  else
+    place = t = std::make_shared<capability>(std::move(granted));
+  if (!thread_.joinable() && !stopping_) thread_ = std::thread([this] { run(); });
+  if (t->renew_at() < next_) wake_.notify_all();
+  return t;
+}
+
+std::pair<std::uint32_t, std::shared_ptr<capability_renewal::capability>> capability_renewal::find(
+    file_id file, std::uint32_t rights) const {
+  const std::lock_guard lock(mutex_);
+  for (auto i = capabilities_.lower_bound({file, 0}); i != capabilities_.end() && i->first.first == file; ++i)
+    if ((i->first.second & rights) == rights)
+      if (auto t = i->second.lock()) return {i->first.second, std::move(t)};
+  return {};
+}
+
+capability_ptr capability_renewal::in_use(file_id file, std::uint32_t rights) const {
+  return find(file, rights).second;
+}
+
+capability_ptr capability_renewal::in_use(file_id file, std::uint32_t rights, std::uint64_t size) {
+  const auto [has, t] = find(file, rights);
+  if (t && t->size() < size) t->set(renew_(file, has));
+  return t;
+}
+
+void capability_renewal::run() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    next_ = clock::time_point::max();
+    std::shared_ptr<capability> due;
+    std::pair<file_id, std::uint32_t> what;
+    for (const auto& [key, held] : capabilities_) {
+      auto t = held.lock();
+      if (!t || t->renew_at() >= next_) continue;
+      next_ = t->renew_at();
+      due = std::move(t);
+      what = key;
+    }
+    if (!due) {
+      wake_.wait(lock);
+      continue;
+    }
+    if (next_ > clock::now()) {
+      due.reset();
+      wake_.wait_until(lock, next_);
+      continue;
+    }
+    lock.unlock();
+    try {
+      due->set(renew_(what.first, what.second));
+    } catch (const error& e) {
+      // The one in hand may still do, see above; the I/O server says so where it does not.
+      notice("renewing the right to file number " + std::to_string(what.first) + ": " + e.what());
+      due->postpone(retry_pause);
+    }
+    due.reset();
+    lock.lock();
+  }
+}
+
+}  // namespace ooc::storage

@@ -1,0 +1,68 @@
+// The capabilities that a client holds, renewed at half their lives while anybody uses them.
+//
+// A thread of its own does the renewing.  Where the metadata server cannot be reached the old
+// capability stays, the I/O servers go on accepting it while they cannot reach the metadata server
+// either, and renewing is tried again every few seconds.  Thread-safe.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "storage/service/io_service.hpp"
+
+namespace ooc::storage {
+
+/// A capability as it came from the metadata server.
+struct granted_capability {
+  std::string bytes;
+  std::chrono::seconds life{0};  ///< until it expires
+  std::uint64_t size = 0;        ///< of the file, in bytes: it is good for no more of it
+};
+
+class capability_renewal {
+ public:
+  /// Asks for a new capability; throws ooc::error.
+  using renewal = std::function<granted_capability(file_id file, std::uint32_t rights)>;
+
+  explicit capability_renewal(renewal renew);
+  ~capability_renewal();
+  capability_renewal(const capability_renewal&) = delete;
+  capability_renewal& operator=(const capability_renewal&) = delete;
+
+  /// The capability for these rights, holding what was granted now; one object for all who hold it.
+  capability_ptr keep(file_id file, std::uint32_t rights, granted_capability granted);
+  /// The one in use for these rights or more; empty where there is none.
+  capability_ptr in_use(file_id file, std::uint32_t rights) const;
+  /// The same, good for `size` bytes of the file: renewed where the file was smaller when it was
+  /// granted.  Throws as the renewal does.
+  capability_ptr in_use(file_id file, std::uint32_t rights, std::uint64_t size);
+  /// No renewing any more; before what renew() needs goes.
+  void stop();
+
+ private:
+  class capability;
+  /// The rights that the one in use was granted for, and itself.
+  std::pair<std::uint32_t, std::shared_ptr<capability>> find(file_id file, std::uint32_t rights) const;
+  using clock = std::chrono::steady_clock;
+
+  void run();
+
+  const renewal renew_;
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::map<std::pair<file_id, std::uint32_t>, std::weak_ptr<capability>> capabilities_;
+  std::size_t prune_at_ = 64;  // so many, and those that nobody holds are taken out
+  clock::time_point next_ = clock::time_point::max();  // when the thread wakes by itself
+  bool stopping_ = false;
+  std::thread thread_;  // from the first capability on
+};
+
+}  // namespace ooc::storage

@@ -1,0 +1,36 @@
+// Calls whose connection has ended.  They wait until the server has confirmed, on another
+// connection, that it will do nothing more for them: that is a fence.
+//
+// One fence at a time, for all connections that were lost until then.  Guarded by the mutex of the
+// io_client it belongs to.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "storage/client/remote_call.hpp"
+
+namespace ooc::storage {
+
+class fenced_calls {
+ public:
+  using connections = std::vector<std::uint64_t>;
+
+  void add(call_ptr c, std::uint64_t connection) {
+    waiting_.emplace_back(std::move(c), connection);
+  }
+  /// What a fence must name now; it counts as under way until end_fence().  Empty: nobody waits for
+  /// one, or one is under way.
+  connections begin_fence();
+  /// The fence has ended.  If it was `confirmed`, returns the calls that may be sent again.
+  std::vector<call_ptr> end_fence(const connections& fenced, bool confirmed);
+  /// Forgets the calls that have been answered, because their time was up.
+  void forget_answered();
+
+ private:
+  std::vector<std::pair<call_ptr, std::uint64_t>> waiting_;
+  bool fencing_ = false;
+};
+
+}  // namespace ooc::storage

@@ -1,0 +1,526 @@
+#include "storage/client/io_client.hpp"
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <utility>
+
+namespace ooc::storage {
+
+namespace asio = boost::asio;
+using namespace std::chrono_literals;
+using wire::frame_header;
+using wire::frame_kind;
+
+namespace {
+
+constexpr unsigned max_damages = 4;
+// A server says every second what it is busy with.
+constexpr auto shortest_silence = 3s, longest_silence = 10s;
+// Between two lookups of the server, where it has been somewhere and where it has never been.
+constexpr std::chrono::milliseconds lookup_pause = 1s, first_lookup_pause = 50ms;
+// Between two looks at deadlines and at calls that wait.
+constexpr std::chrono::milliseconds shortest_tick = 50ms, longest_tick = 500ms;
+
+std::uint64_t weight(const remote_call& c) {
+  if (!c.what.wanted) return 4096;
+  return 4096 + (c.what.range.count ? c.what.range.count : c.what.wanted->bytes());
+}
+
+bool is_unix(std::string_view address) {
+  return address.starts_with("unix:");
+}
+
+failure failure_of(const remote_call& c, std::string_view body) {
+  try {
+    return wire::decode_failure(body);
+  } catch (const error& e) {
+    return unreadable(describe(c), e);
+  }
+}
+
+}  // namespace
+
+io_client::io_client(remote_node_options o) : options_(std::move(o)), ticks_(context_), outage_(options_.deadline) {
+  go_to(options_.addresses);
+  asio::co_spawn(context_, watch(), asio::detached);
+}
+
+void io_client::start() {
+  thread_ = std::thread([self = shared_from_this()] { self->context_.run(); });
+}
+
+void io_client::stop() {
+  const bool own = std::this_thread::get_id() == thread_.get_id();
+  bool idle = false;
+  {
+    lock held(mutex_);
+    stopping_ = true;
+    if (!own) idle_.wait(held, [&] { return calls_.empty(); });
+    idle = calls_.empty();
+  }
+  if (idle) asio::post(context_, [this] { close(); });
+  if (own)
+    thread_.detach();
+  else
+    thread_.join();
+}
+
+void io_client::close() {
+  closed_ = true;
+  ticks_.cancel();
+  for (const auto& channel : connections_) channel->stop();
+}
+
+void io_client::submit(const call_ptr& c, std::vector<region> regions) {
+  lock held(mutex_);
+  c->id = next_id_++;
+  c->alive = clock::now();
+  if (std::exchange(asleep_, false)) look_soon();
+  calls_.emplace(c->id, c);
+  if (outage_.gone()) {
+    c->answered = true;
+    c->outcome = {std::make_error_code(std::errc::timed_out), late(*c)};
+    ended_.push_back(c);
+    // Not here: who submits need not expect its completion before this returns.
+    asio::post(context_, [self = shared_from_this()] { self->finish_ended(); });
+    return;
+  }
+  outage_.missed(c->alive);
+  place(std::move(held), c, std::move(regions));
+}
+
+std::string io_client::name() const {
+  const std::lock_guard held(mutex_);
+  return name_;
+}
+
+std::size_t io_client::ways() const {
+  const std::lock_guard held(mutex_);
+  std::size_t by_network = 0;
+  for (std::size_t i = 0; i < links_.size(); ++i) {
+    if (links_[i].shortest) return 1;
+    by_network += !is_unix(connections_[i]->address());
+  }
+  return std::max<std::size_t>(by_network, 1);
+}
+
+// What the channels say.
+
+void io_client::connection_up(std::size_t channel, std::uint32_t number,
+                             std::shared_ptr<wire::frame_sender> sender, bool near) {
+  if (near) near_ = true;
+  {
+    const std::lock_guard held(mutex_);
+    links_[channel] = {number, std::move(sender), 0, clock::now(),
+                       is_unix(connections_[channel]->address())};
+    last_trouble_.clear();
+    heard(clock::now());
+  }
+  fence_lost();
+  place_waiting();
+}
+
+void io_client::connection_down(std::size_t channel, const std::string& why) {
+  {
+    const std::lock_guard held(mutex_);
+    last_trouble_ = connections_[channel]->address() + ": " + why;
+    const link gone = std::exchange(links_[channel], {});
+    for (auto& [id, c] : calls_) {
+      if (gone.number == 0 || c->connection != gone.number || c->answered) continue;
+      c->connection = 0;
+      if (c->repeat) {
+        lost_.add(c, gone.number);
+      } else {
+        c->answered = true;
+        c->outcome = {std::make_error_code(std::errc::connection_reset), why};
+        ended_.push_back(c);
+      }
+    }
+  }
+  for (const auto& other : connections_) other->wake();
+  fence_lost();
+  finish_ended();
+  look_soon();
+}
+
+bool io_client::wants_connection() const {
+  const std::lock_guard held(mutex_);
+  return !calls_.empty() || outage_.gone();
+}
+
+asio::awaitable<void> io_client::frame_came(std::size_t channel, wire::frame_reader& reader,
+                                              const frame_header& h) {
+  call_ptr c;
+  {
+    const std::lock_guard held(mutex_);
+    links_[channel].alive = clock::now();
+    heard(links_[channel].alive);
+    const auto found = calls_.find(h.id);
+    if (found != calls_.end() && found->second->connection == links_[channel].number)
+      c = found->second;
+    if (c) c->alive = clock::now();
+  }
+  const bool answer_to_none = !c || c->answered;
+  // The server may have called a request busy while the answer to it was on its way.  Id 0: it is
+  // busy with what it has, and has not read on.
+  if (h.kind == frame_kind::reply && answer_to_none && h.flags == 0 && h.body_bytes == 0 &&
+      h.payload_bytes == 0) {
+    if (h.id == 0) heard_of_all(links_[channel]);
+    co_return;
+  }
+  if (h.kind != frame_kind::reply || answer_to_none)
+    throw wire::connection_error(std::make_error_code(std::errc::protocol_error),
+                                 "an answer to no request");
+  if (h.has(frame_header::failed)) {
+    co_await reader.skip(h.payload_bytes);
+    refused(c, failure_of(*c, reader.body()));
+    co_return;
+  }
+  if (h.payload_bytes != 0) co_await receive_part(*c, reader, h);
+  if (!h.has(frame_header::last)) co_return;
+  if (c->parts && !c->parts->at_end())
+    throw wire::connection_error(std::make_error_code(std::errc::protocol_error),
+                                 "a read that ends too early");
+  if (c->damaged)
+    damaged(c);
+  else
+    answered(c, {}, std::string(reader.body()));
+}
+
+/// With the lock held.
+void io_client::heard(clock::time_point now) {
+  if (outage_.heard(now, !calls_.empty())) notice(name_ + " answers again");
+}
+
+void io_client::heard_of_all(const link& l) {
+  const std::lock_guard held(mutex_);
+  for (const auto& [id, c] : calls_)
+    if (c->connection == l.number) c->alive = clock::now();
+}
+
+// Sending.
+
+io_client::link* io_client::best_link() {
+  link* best = nullptr;
+  for (link& l : links_)
+    if (l.number != 0 && (best == nullptr || l.better_than(*best))) best = &l;
+  return best;
+}
+
+/// Sends the call, or lets it wait for a connection.
+void io_client::place(lock held, const call_ptr& c, std::vector<region> regions) {
+  link* const l = best_link();
+  if (l == nullptr) {
+    // Those after the first find the looks frequent already.
+    if (waiting_.empty()) look_soon();
+    waiting_.push_back(c);
+    for (const auto& channel : connections_) channel->wake();
+    return;
+  }
+  for (std::size_t i = 0; i < links_.size(); ++i)
+    if (links_[i].number == 0 && !l->shortest) connections_[i]->wake();
+  c->connection = l->number;
+  l->outstanding += weight(*c);
+  const auto sender = l->sender;
+  if (c->kind == frame_kind::read) {
+    c->parts.emplace(std::move(regions));
+    c->damaged = false;
+    regions.clear();
+  }
+  // A write is held from here on, so that an early loss of the connection cannot end it.
+  if (c->kind == frame_kind::write) c->holds = 1;
+  held.unlock();
+  call_frames frames = frames_of(*c, c->id, std::move(regions),
+                                 [self = shared_from_this(), c](bool) { self->release(c); });
+  if (c->kind == frame_kind::write) {
+    held.lock();
+    c->holds += frames.holds;
+    held.unlock();
+  }
+  // Together: a server takes one write at a time whose parts are still to come, whatever the memory
+  // that it has for requests.
+  sender->send(frames.messages);
+  if (c->kind == frame_kind::write) release(c);
+}
+
+/// Those whose old sender has not let go yet stay until the next tick.
+void io_client::place_waiting() {
+  std::vector<call_ptr> now;
+  {
+    const std::lock_guard held(mutex_);
+    if (best_link() == nullptr) return;
+    std::erase_if(waiting_, [&](const call_ptr& c) {
+      if (c->holds != 0) return false;
+      now.push_back(c);
+      return true;
+    });
+  }
+  for (const call_ptr& c : now) {
+    std::vector<region> regions = regions_of(*c);
+    place(lock(mutex_), c, std::move(regions));
+  }
+}
+
+void io_client::release(const call_ptr& c) {
+  {
+    const std::lock_guard held(mutex_);
+    if (--c->holds != 0) return;
+    if (!c->answered) return;
+    ended_.push_back(c);
+  }
+  finish_ended();
+}
+
+// Answers.
+
+/// A write whose bytes were damaged on the way is sent again, a few times.
+void io_client::refused(const call_ptr& c, failure f) {
+  if (f.code == std::errc::bad_message && c->kind == frame_kind::write &&
+      ++c->damages < max_damages)
+    send_again(c);
+  else
+    answered(c, std::move(f), {});
+}
+
+/// A read brought bytes that are not what was stored: once more, checked by the server too.
+void io_client::damaged(const call_ptr& c) {
+  if (++c->damages < max_damages) return send_again(c);
+  answered(c,
+           {errc::corrupt, describe(*c) +
+                               ": the bytes were damaged between its disk and here, each of " +
+                               std::to_string(max_damages) +
+                               " times; look at the network and at `ooc verify`"},
+           {});
+}
+
+/// The server is done with the call under its present id; it gets another one.
+void io_client::send_again(const call_ptr& c) {
+  {
+    const std::lock_guard held(mutex_);
+    unload(*c);
+    calls_.erase(c->id);
+    c->id = next_id_++;
+    calls_.emplace(c->id, c);
+    waiting_.push_back(c);
+  }
+  place_waiting();
+}
+
+void io_client::answered(const call_ptr& c, failure f, std::string reply) {
+  {
+    const std::lock_guard held(mutex_);
+    if (f) f.what = name_ + ": " + f.what;
+    c->outcome = std::move(f);
+    c->reply = std::move(reply);
+    c->answered = true;
+    unload(*c);
+    if (c->holds == 0) ended_.push_back(c);
+  }
+  finish_ended();
+}
+
+void io_client::unload(remote_call& c) {
+  for (link& l : links_)
+    if (l.number == c.connection && l.number != 0) l.outstanding -= weight(c);
+  c.connection = 0;
+}
+
+void io_client::finish_ended() {
+  std::vector<call_ptr> ended;
+  bool last = false;
+  {
+    const std::lock_guard held(mutex_);
+    ended = std::exchange(ended_, {});
+    for (const call_ptr& c : ended) calls_.erase(c->id);
+    if (calls_.empty()) {
+      outage_.nobody_waits();
+      idle_.notify_all();
+    }
+    last = stopping_ && calls_.empty() && !ended.empty();
+  }
+  for (const call_ptr& c : ended) c->finish(c->outcome, std::move(c->reply));
+  if (last) asio::post(context_, [this] { close(); });
+}
+
+// Fences.
+
+/// Tells the server, by any connection, that it is to do nothing more for the lost ones.
+void io_client::fence_lost() {
+  fenced_calls::connections numbers;
+  {
+    const std::lock_guard held(mutex_);
+    if (best_link() != nullptr) numbers = lost_.begin_fence();
+  }
+  if (numbers.empty()) return;
+  const auto fence = std::make_shared<remote_call>();
+  fence->kind = frame_kind::fence;
+  fence->repeat = false;
+  fence->body = wire::encode_fence(numbers);
+  fence->finish = [this, numbers](const failure& f, const std::string&) { fenced(numbers, f); };
+  submit(fence, {});
+}
+
+void io_client::fenced(const fenced_calls::connections& numbers, const failure& f) {
+  {
+    const std::lock_guard held(mutex_);
+    for (call_ptr& c : lost_.end_fence(numbers, !f)) waiting_.push_back(std::move(c));
+  }
+  // Others may have been lost meanwhile, or the fence itself.
+  fence_lost();
+  place_waiting();
+}
+
+// Where the server is.
+
+/// A connection for each address; those there are go to the new ones.
+void io_client::go_to(const std::vector<std::string>& addresses) {
+  const std::lock_guard held(mutex_);
+  name_ = "node " + std::to_string(options_.index);
+  if (addresses.empty()) return;
+  name_ += " (" + addresses.front() + ")";
+  near_ = false;
+  for (std::size_t i = 0; i < connections_.size(); ++i)
+    connections_[i]->move_to(addresses[i % addresses.size()]);
+  for (std::size_t i = connections_.size(); i < addresses.size(); ++i) {
+    connections_.push_back(std::make_unique<io_connection>(context_, *this, i, addresses[i]));
+    links_.emplace_back();
+  }
+}
+
+/// Asks where the server is while calls wait and it is not where it was.
+void io_client::look_for_server(clock::time_point now) {
+  if (!options_.lookup) return;
+  const auto pause = connections_.empty() ? first_lookup_pause : lookup_pause;
+  bool needed = false;
+  {
+    const std::lock_guard held(mutex_);
+    needed = (!calls_.empty() || outage_.gone()) && best_link() == nullptr;
+  }
+  if (!needed) {
+    next_lookup_ = clock::time_point::max();
+    return;
+  }
+  if (next_lookup_ == clock::time_point::max()) next_lookup_ = connections_.empty() ? now : now + pause;
+  if (now < next_lookup_) return;
+  std::string trouble = "its I/O server is not registered: see its log for why";
+  try {
+    const std::vector<std::string> found = options_.lookup();
+    if (!found.empty()) {
+      go_to(found);
+      trouble.clear();
+    }
+  } catch (const std::exception& e) {
+    trouble = e.what();
+  }
+  if (connections_.empty()) {
+    const std::lock_guard held(mutex_);
+    last_trouble_ = trouble;
+  }
+  // This thread has other things to do as well, so the longer it took the rarer it is.
+  const auto end = clock::now();
+  next_lookup_ = end + pause + (end - now);
+}
+
+// Deadlines.
+
+/// When to look next: soon while calls wait for a connection, and never where nothing was asked
+/// since the last look; submit() then wakes the thread.
+io_client::clock::time_point io_client::next_look() {
+  const std::lock_guard held(mutex_);
+  const auto now = clock::now();
+  if (!calls_.empty() && (best_link() == nullptr || !waiting_.empty())) return now + shortest_tick;
+  if (!stopping_ && outage_.gone()) return now + longest_tick;
+  const std::uint64_t seen = std::exchange(seen_, next_id_);
+  if (!calls_.empty() || seen != next_id_)
+    return now + std::clamp<clock::duration>(options_.deadline / 20, shortest_tick, longest_tick);
+  asleep_ = true;
+  return clock::time_point::max();
+}
+
+/// Where calls have begun to wait, the next look is not to be as late as it was.
+void io_client::look_soon() {
+  asio::post(context_, [this] { ticks_.cancel(); });
+}
+
+asio::awaitable<void> io_client::watch() {
+  boost::system::error_code ec;
+  while (!closed_) {
+    ticks_.expires_at(next_look());
+    co_await ticks_.async_wait(asio::redirect_error(asio::use_awaitable, ec));
+    const auto now = clock::now();
+    for (const auto& channel : connections_) channel->check(now);
+    look_for_server(now);
+    say_that_calls_wait(now);
+    expire(now);
+    place_waiting();
+  }
+}
+
+void io_client::say_that_calls_wait(clock::time_point now) {
+  const std::lock_guard held(mutex_);
+  if (now < outage_.notice_at()) return;
+  const remote_call* longest = nullptr;
+  for (const auto& [id, c] : calls_)
+    if (!c->answered && (longest == nullptr || c->alive < longest->alive)) longest = c.get();
+  if (longest == nullptr) return;
+  outage_.say(name_ + " to answer " + describe(*longest) +
+              (last_trouble_.empty() ? "" : " (" + last_trouble_ + ")"));
+}
+
+void io_client::expire(clock::time_point now) {
+  std::vector<std::shared_ptr<wire::frame_sender>> dead;
+  {
+    const std::lock_guard held(mutex_);
+    // A server speaks of every request that it has begun, so silence means that it, or the way to
+    // it, is in trouble: another connection, perhaps to another address, may do better.
+    const auto limit = options_.deadline < 3 * shortest_silence
+                           ? clock::duration(options_.deadline)
+                           : std::min<clock::duration>(longest_silence, options_.deadline / 3);
+    // While a connection still takes what calls have to send, those behind it cannot be heard of.
+    for (link& l : links_) {
+      if (l.number == 0) continue;
+      const auto progress = l.sender->stuck_since();
+      if (progress == clock::time_point::max() || now - progress > shortest_silence) continue;
+      for (const auto& [id, c] : calls_)
+        if (c->connection == l.number) c->alive = now;
+      heard(now);
+    }
+    const bool gone = outage_.judge(now);
+    for (const auto& [id, c] : calls_) {
+      if (c->answered) continue;
+      const auto silent = now - c->alive;
+      if (c->connection != 0) {
+        for (const link& l : links_)
+          if (l.number == c->connection &&
+              ((silent > limit && now - l.alive > limit) || silent > options_.deadline || gone))
+            dead.push_back(l.sender);
+        continue;
+      }
+      if ((silent < options_.deadline && !gone) || c->holds != 0) continue;
+      c->answered = true;
+      c->outcome = {std::make_error_code(std::errc::timed_out), late(*c)};
+      ended_.push_back(c);
+    }
+    std::erase_if(waiting_, [](const call_ptr& c) { return c->answered; });
+    lost_.forget_answered();
+  }
+  for (const auto& sender : dead) sender->close();
+  finish_ended();
+}
+
+std::string io_client::late(const remote_call& c) const {
+  std::string what = name_ + ": no answer to " + describe(c) + " within " +
+                     seconds_text(options_.deadline);
+  if (outage_.gone() && clock::now() - c.alive < options_.deadline)
+    what = name_ + ": " + describe(c) + " is given up: nothing has come from there for " +
+           seconds_text(outage_.lasts(clock::now())) + ", longer than the deadline of " +
+           seconds_text(options_.deadline);
+  if (!last_trouble_.empty()) what += " (" + last_trouble_ + ")";
+  return what + "; is ooc-iod running there? `ooc ping` shows which servers answer";
+}
+
+}  // namespace ooc::storage

@@ -1,0 +1,137 @@
+// The calls to one I/O server: which connection each goes to, what is sent again, deadlines.
+//
+// What happens to a call:
+//
+//     submitted -> waiting -> on a connection -> answered -> finished
+//                     ^            | lost
+//                     +-- fenced --+
+//
+// Every call that is not finished is in `calls_`; `waiting_` holds those that no connection has and
+// that need no fence.  A call is finished when it was answered, or when its time is up and no
+// connection has it, and no sender looks at its payload any more.
+//
+// A server of which nothing comes while calls wait is gone when the deadline has passed since then
+// (outage.hpp): all calls fail, later ones at once, and connections are tried until it answers.
+//
+// A thread of its own runs the connections and calls most completions.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "storage/client/fenced_calls.hpp"
+#include "storage/client/io_connection.hpp"
+#include "storage/client/outage.hpp"
+#include "storage/client/remote_call.hpp"
+#include "storage/client/remote_node.hpp"
+
+namespace ooc::storage {
+
+class io_client final : public io_connection_owner, public std::enable_shared_from_this<io_client> {
+ public:
+  explicit io_client(remote_node_options o);
+
+  void start();
+  /// Waits for every call, then for the thread.  Called by the thread itself (in a completion) it
+  /// returns at once, and the thread ends with the last call.
+  void stop();
+  /// `regions` of the call, see regions_of().  From any thread.
+  void submit(const call_ptr& c, std::vector<region> regions);
+
+  /// Whether the server is on this host; known as soon as a call has been answered.
+  bool near() const noexcept { return near_; }
+  /// Connections that a long transfer is to be spread over.
+  std::size_t ways() const;
+  /// "node 3 (host:port)"; "node 3" while no address is known.
+  std::string name() const;
+
+  const remote_node_options& options() const noexcept override { return options_; }
+  std::uint32_t next_connection() override { return ++last_connection_; }
+  void connection_up(std::size_t channel, std::uint32_t number,
+                  std::shared_ptr<wire::frame_sender> sender, bool near) override;
+  void connection_down(std::size_t channel, const std::string& why) override;
+  bool wants_connection() const override;
+  boost::asio::awaitable<void> frame_came(std::size_t channel, wire::frame_reader& reader,
+                                          const wire::frame_header& h) override;
+
+ private:
+  using clock = remote_call::clock;
+  using lock = std::unique_lock<std::mutex>;
+
+  struct link {
+    std::uint32_t number = 0;  // of the connection; 0: down
+    std::shared_ptr<wire::frame_sender> sender;
+    std::uint64_t outstanding = 0;  // bytes of requests without an answer
+    clock::time_point alive;        // when something last came
+    bool shortest = false;          // a Unix socket
+
+    bool better_than(const link& other) const noexcept {
+      return shortest != other.shortest ? shortest : outstanding < other.outstanding;
+    }
+  };
+
+  void heard(clock::time_point now);
+  void heard_of_all(const link& l);
+  link* best_link();
+  void place(lock held, const call_ptr& c, std::vector<region> regions);
+  void place_waiting();
+  void release(const call_ptr& c);
+  void refused(const call_ptr& c, failure f);
+  void damaged(const call_ptr& c);
+  void send_again(const call_ptr& c);
+  void answered(const call_ptr& c, failure f, std::string reply);
+  void unload(remote_call& c);
+  void finish_ended();
+  void fence_lost();
+  void fenced(const fenced_calls::connections& numbers, const failure& f);
+
+  void go_to(const std::vector<std::string>& addresses);
+  void look_for_server(clock::time_point now);
+
+  clock::time_point next_look();
+  void look_soon();
+  boost::asio::awaitable<void> watch();
+  void expire(clock::time_point now);
+  void say_that_calls_wait(clock::time_point now);
+  std::string late(const remote_call& c) const;
+  void close();
+
+  const remote_node_options options_;
+  boost::asio::io_context context_{1};
+  boost::asio::steady_timer ticks_;
+  std::thread thread_;
+  // The thread's own.
+  bool closed_ = false;
+  std::uint32_t last_connection_ = 0;
+  clock::time_point next_lookup_ = clock::time_point::max();  // the maximum: it is not needed
+  std::uint64_t seen_ = 0;  // next_id_ at the last look
+
+  mutable std::mutex mutex_;
+  std::condition_variable idle_;
+  // The thread alone makes more of them and changes their addresses, under the mutex.
+  std::vector<std::unique_ptr<io_connection>> connections_;
+  std::vector<link> links_;  // by channel
+  std::string name_;
+  std::map<std::uint64_t, call_ptr> calls_;
+  std::deque<call_ptr> waiting_;
+  fenced_calls lost_;
+  std::vector<call_ptr> ended_;
+  std::uint64_t next_id_ = 1;
+  std::string last_trouble_;
+  outage outage_;
+  std::atomic<bool> near_{false};
+  bool stopping_ = false;
+  bool asleep_ = false;  // until the next submit()
+};
+
+}  // namespace ooc::storage

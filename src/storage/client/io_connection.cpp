@@ -1,0 +1,172 @@
+#include "storage/client/io_connection.hpp"
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "storage/layout/io_part.hpp"
+#include "storage/wire/address.hpp"
+#include "storage/wire/greeting.hpp"
+
+namespace ooc::storage {
+
+namespace asio = boost::asio;
+using namespace std::chrono_literals;
+using std::chrono::steady_clock;
+using wire::frame_header;
+
+namespace {
+
+constexpr auto connect_limit = 5s;
+
+}  // namespace
+
+io_connection::io_connection(asio::io_context& context, io_connection_owner& owner, std::size_t index,
+                               std::string address)
+    : context_(context),
+      owner_(owner),
+      index_(index),
+      address_(std::move(address)),
+      timer_(context, steady_clock::time_point::max()) {
+  // Posted: on the context's own thread co_spawn() would run it in here.
+  asio::post(context_, [this] { asio::co_spawn(context_, run(), asio::detached); });
+}
+
+void io_connection::wake() {
+  asio::post(context_, [this] {
+    if (idle_) timer_.cancel();
+  });
+}
+
+void io_connection::stop() {
+  stopping_ = true;
+  timer_.cancel();
+  cut();
+}
+
+// Other threads may be sending: they end first, the socket goes with its last user.
+void io_connection::cut() {
+  boost::system::error_code ec;
+  if (sender_)
+    sender_->close();
+  else if (socket_)
+    socket_->close(ec);
+}
+
+void io_connection::check(steady_clock::time_point now) {
+  if (connecting_since_ == steady_clock::time_point::max()) return;
+  if (now - connecting_since_ <
+      std::min<steady_clock::duration>(connect_limit, owner_.options().deadline))
+    return;
+  give_up();
+}
+
+void io_connection::give_up() {
+  given_up_ = true;
+  cut();
+}
+
+void io_connection::move_to(const std::string& address) {
+  if (address == address_) return;
+  address_ = address;
+  if (connecting_since_ != steady_clock::time_point::max()) give_up();
+}
+
+asio::awaitable<void> io_connection::pause(std::chrono::milliseconds time) {
+  timer_.expires_after(time);
+  boost::system::error_code ec;
+  co_await timer_.async_wait(asio::redirect_error(asio::use_awaitable, ec));
+}
+
+asio::awaitable<void> io_connection::run() {
+  auto backoff = 10ms;
+  while (!stopping_) {
+    // Until somebody wants something.  A wake-up that comes between the look and the wait is posted,
+    // and therefore ends the wait.
+    idle_ = true;
+    while (!stopping_ && !owner_.wants_connection()) co_await pause(24h);
+    idle_ = false;
+    if (stopping_) break;
+    std::string why;
+    bool was_up = false;
+    try {
+      connecting_since_ = steady_clock::now();
+      given_up_ = false;
+      co_await connect();
+      wire::frame_reader reader(socket_, wire::handshake_limits);
+      reader.limit_window();
+      sender_ = std::make_shared<wire::frame_sender>(socket_);
+      const std::uint32_t number = owner_.next_connection();
+      co_await shake_hands(reader, number);
+      connecting_since_ = steady_clock::time_point::max();
+      reader.set_limits({16 << 20, static_cast<std::uint32_t>(io_part::max_bytes + (1 << 16))});
+      was_up = true;
+      owner_.connection_up(index_, number, sender_, wire::on_this_host(*socket_));
+      for (;;) {
+        const frame_header h = co_await reader.next();
+        co_await owner_.frame_came(index_, reader, h);
+      }
+    } catch (const std::exception& e) {
+      why = e.what();
+    }
+    const bool slow = connecting_since_ != steady_clock::time_point::max() &&
+                      steady_clock::now() - connecting_since_ >= connect_limit;
+    connecting_since_ = steady_clock::time_point::max();
+    cut();
+    sender_.reset();
+    socket_.reset();
+    if (slow) why = "it does not answer";
+    owner_.connection_down(index_, why);
+    if (stopping_) break;
+    backoff = was_up ? 10ms : std::min<std::chrono::milliseconds>(backoff * 2, 1000ms);
+    co_await pause(backoff);
+  }
+}
+
+asio::awaitable<void> io_connection::connect() {
+  boost::system::error_code ec;
+  // While a name is looked up, and between two endpoints, there is nothing that cut() could close.
+  const auto go_on = [&] {
+    if (stopping_ || given_up_)
+      throw wire::connection_error(std::make_error_code(std::errc::operation_canceled),
+                                   "connecting was given up");
+  };
+  const auto endpoints = co_await wire::resolve(wire::parse_address(address_));
+  go_on();
+  for (const auto& endpoint : endpoints) {
+    socket_ = std::make_shared<wire::stream_socket>(context_, endpoint.protocol());
+    ec.clear();
+    co_await socket_->async_connect(endpoint, asio::redirect_error(asio::use_awaitable, ec));
+    go_on();
+    if (!ec) {
+      socket_->non_blocking(true);
+      wire::tune(*socket_);
+      co_return;
+    }
+  }
+  throw wire::connection_error(ec, "no connection");
+}
+
+asio::awaitable<void> io_connection::shake_hands(wire::frame_reader& reader,
+                                                  std::uint32_t number) {
+  const remote_node_options& o = owner_.options();
+  wire::hello_info me;
+  me.client = o.client.id;
+  me.connection = number;
+  me.role = wire::peer_role::client;
+  me.wanted = wire::server_role::io;
+  me.who = o.client.who;
+  me.store_uuid = o.store_uuid;
+  me.name = o.client.name;
+  wire::client_handshake hands(me, o.client.key, wire::same_machine(*socket_));
+  co_await wire::greet(hands, reader, *sender_);
+  // A Unix socket's path means another server on every host.
+  if (const std::uint32_t node = hands.server().node; node != o.index)
+    throw wire::connection_error(std::make_error_code(std::errc::address_not_available),
+                                 "node " + std::to_string(node) + " of the store answers there");
+}
+
+}  // namespace ooc::storage

@@ -1,0 +1,262 @@
+#include "storage/client/metadata_client.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <thread>
+#include <utility>
+
+#include "storage/wire/metadata_messages.hpp"
+
+namespace ooc::storage {
+
+namespace pb = wire::pb;
+using namespace std::chrono_literals;
+using clock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr auto quick = 2s;  // for calls that nobody should wait for long
+// With a server that is gone: how long, and how often, it is asked all the same.
+constexpr std::chrono::milliseconds probe_time = 500ms, probe_pause = 1s;
+
+bool changes(pb::Operation op) {
+  return op >= pb::OP_CREATE;
+}
+
+}  // namespace
+
+std::string operation_name(int op) {
+  std::string name = pb::Operation_Name(static_cast<pb::Operation>(op));
+  if (name.starts_with("OP_")) name.erase(0, 3);
+  for (char& c : name) c = c == '_' ? ' ' : static_cast<char>(c | 0x20);
+  return name;
+}
+
+/// What is asked until it is answered or the time is up.
+struct metadata_client::question {
+  wire::frame_kind kind;
+  std::string doing;
+  std::chrono::milliseconds within;
+  pb::Call* call = nullptr;  // empty: the body is empty
+};
+
+metadata_client::metadata_client(remote_metadata_options options)
+    : options_(std::move(options)),
+      connection_(options_.address),
+      outage_(options_.deadline),
+      store_uuid_(options_.store_uuid) {}
+
+void metadata_client::connect() {
+  question q{wire::frame_kind::ping, "connecting", options_.deadline};
+  exchange(q);
+}
+
+pb::Answer metadata_client::call(pb::Call& c) {
+  return call(c, options_.deadline);
+}
+
+pb::Answer metadata_client::call(pb::Call& c, std::chrono::milliseconds within) {
+  question q{wire::frame_kind::metadata, operation_name(c.op()), within, &c};
+  return wire::parse_body<pb::Answer>(exchange(q));
+}
+
+std::string metadata_client::ask(wire::frame_kind kind, const std::string& doing,
+                               std::chrono::milliseconds within) {
+  question q{kind, doing, within};
+  return exchange(q);
+}
+
+/// The server has answered, if only with a refusal.
+void metadata_client::heard() {
+  if (outage_.heard(clock::now(), false)) notice(name() + " answers again");
+}
+
+std::string metadata_client::exchange(question& q) {
+  auto deadline = clock::now() + q.within;
+  const auto start = name() + ": " + q.doing + ": ";
+  std::unique_lock lock(mutex_, deadline);
+  if (!lock)
+    throw io_error({ETIMEDOUT, std::generic_category()},
+                   start + "other calls of this program have kept it waiting for " +
+                       seconds_text(q.within) + "; see whether the server answers (`ooc ping`)");
+  // Who comes within an outage waits for its end only.
+  const bool gone = outage_.judge(clock::now());
+  if (gone && clock::now() - last_try_ < probe_pause)
+    throw io_error({ETIMEDOUT, std::generic_category()},
+                   start + "fails at once: nothing has come from there for " +
+                       seconds_text(outage_.lasts(clock::now())) +
+                       ", longer than the deadline of " + seconds_text(outage_.deadline()) +
+                       "; start the server, or check its address and the network");
+  deadline = std::min(deadline, gone ? clock::now() + probe_time : outage_.end());
+  const bool changing = q.call != nullptr && changes(q.call->op());
+  if (changing) q.call->set_sequence(++sequence_);
+  bool sent = false;
+  const std::shared_ptr<void> told(nullptr, [this](void*) {
+    connection_.tell_at(clock::time_point::max(), {});
+  });
+  for (std::chrono::milliseconds pause = 20ms;; pause = std::min(2 * pause, 1000ms)) {
+    // A part of the time for each attempt, so that a connection that has gone dead is noticed.
+    const auto began = clock::now();
+    const auto attempt = std::min(deadline, began + std::max(q.within / 3, 1000ms));
+    try {
+      if (!gone && q.within > notice_after)
+        connection_.tell_at(std::min(outage_.notice_at(), outage_.begun() ? clock::time_point::max()
+                                                                          : began + notice_after),
+                            [&] {
+                              outage_.missed(began);
+                              outage_.say(name() + " to answer (" + q.doing + ")");
+                            });
+      if (!connection_.open()) connect_once(attempt);
+      tell_dropped(attempt);
+      if (q.call != nullptr) q.call->set_again(sent);
+      const std::string body = q.call != nullptr ? q.call->SerializeAsString() : std::string();
+      sent = true;
+      const auto answer = connection_.ask(q.kind, body, attempt);
+      heard();
+      if (answer.header.has(wire::frame_header::failed)) wire::throw_failure(answer.body);
+      return std::string(answer.body);
+    } catch (const connection_refused& e) {
+      heard();
+      throw usage_error(e.code(), start + e.what());
+    } catch (const connection_lost& e) {
+      last_try_ = clock::now();
+      outage_.missed(began);
+      deadline = std::min(deadline, gone ? deadline : outage_.end());
+      if (clock::now() + pause < deadline) {
+        if (q.within > notice_after && clock::now() + pause >= outage_.notice_at())
+          outage_.say(name() + " to answer (" + q.doing + "; " + e.what() + ")");
+        std::this_thread::sleep_for(pause);
+        continue;
+      }
+      outage_.judge(clock::now() + pause);
+      throw io_error(
+          {ETIMEDOUT, std::generic_category()},
+          start + "no answer within " + seconds_text(gone ? outage_.deadline() : q.within) + " (" +
+              e.what() + "); start the server, or check its address and the network" +
+              (sent && changing
+                   ? "; whether the change was made is not known: look before you repeat it"
+                   : ""));
+    }
+  }
+}
+
+void metadata_client::connect_once(deadline_point deadline) {
+  wire::hello_info me;
+  me.client = options_.client.id;
+  me.connection = ++connections_;
+  me.role = wire::peer_role::client;
+  me.wanted = wire::server_role::metadata;
+  me.who = options_.client.who;
+  me.store_uuid = store_uuid_;
+  me.name = options_.client.name;
+  connection_.connect(me, options_.client.key, deadline);
+  store_uuid_ = connection_.server().store_uuid;
+  restore_leases(deadline);
+}
+
+pb::Answer metadata_client::ask_now(const pb::Call& c, deadline_point deadline) {
+  const auto answer = connection_.ask(wire::frame_kind::metadata, c.SerializeAsString(), deadline);
+  if (answer.header.has(wire::frame_header::failed)) wire::throw_failure(answer.body);
+  return wire::parse_body<pb::Answer>(answer.body);
+}
+
+// Leases.
+
+void metadata_client::restore_leases(deadline_point deadline) {
+  std::map<std::uint64_t, lease> held;
+  {
+    const std::lock_guard lock(leases_mutex_);
+    held = leases_;
+  }
+  for (const auto& [number, l] : held) {
+    pb::Call c;
+    c.set_op(pb::OP_TAKE_LEASE);
+    c.set_lease(number);
+    c.set_id(l.file);
+    c.set_lease_kind(l.kind);
+    bool granted = false;
+    try {
+      granted = ask_now(c, deadline).granted();
+    } catch (const usage_error& gone) {
+      // The file has been removed: there is nothing left to guard.
+    }
+    if (!granted)
+      notice(name() + ": the lock of file number " + std::to_string(l.file) +
+             " was lost while the server could not be reached");
+  }
+}
+
+std::shared_ptr<void> metadata_client::take(file_id file, pb::LeaseKind kind,
+                                          claim_holder* in_the_way) {
+  pb::Call c;
+  c.set_op(pb::OP_TAKE_LEASE);
+  c.set_id(file);
+  c.set_lease_kind(kind);
+  {
+    const std::lock_guard lock(leases_mutex_);
+    c.set_lease(++last_lease_);
+  }
+  const std::uint64_t number = c.lease();
+  try {
+    if (const pb::Answer a = call(c); !a.granted()) {
+      if (in_the_way != nullptr)
+        *in_the_way = {a.holder(), std::chrono::milliseconds(std::max<std::int64_t>(0, a.holder_ms()))};
+      return nullptr;
+    }
+  } catch (...) {
+    // The server may have granted what it could not tell of.
+    const std::lock_guard lock(leases_mutex_);
+    dropped_.push_back(number);
+    throw;
+  }
+  const std::lock_guard lock(leases_mutex_);
+  leases_[number] = {file, kind};
+  return {this, [self = shared_from_this(), number](void*) { self->drop(number); }};
+}
+
+void metadata_client::drop(std::uint64_t number) noexcept {
+  try {
+    {
+      const std::lock_guard lock(leases_mutex_);
+      leases_.erase(number);
+      dropped_.push_back(number);
+    }
+    std::unique_lock lock(mutex_, clock::now() + quick);
+    if (lock && connection_.open()) tell_dropped(clock::now() + quick);
+  } catch (const std::exception& e) {
+    // Told with the next call; if there is none the server's grace period ends the lease.
+    spdlog::debug("{}: dropping a lock: {}", name(), e.what());
+  }
+}
+
+void metadata_client::tell_dropped(deadline_point deadline) {
+  for (;;) {
+    pb::Call c;
+    {
+      const std::lock_guard lock(leases_mutex_);
+      if (dropped_.empty()) return;
+      c.set_lease(dropped_.back());
+    }
+    c.set_op(pb::OP_DROP_LEASE);
+    ask_now(c, deadline);
+    const std::lock_guard lock(leases_mutex_);
+    std::erase(dropped_, c.lease());
+  }
+}
+
+void metadata_client::goodbye() noexcept {
+  try {
+    std::unique_lock lock(mutex_, clock::now() + quick);
+    if (!lock || !connection_.open()) return;
+    pb::Call c;
+    c.set_op(pb::OP_GOODBYE);
+    ask_now(c, clock::now() + quick);
+    connection_.close();
+  } catch (const std::exception& e) {
+    spdlog::debug("{}: saying goodbye: {}", name(), e.what());
+  }
+}
+
+}  // namespace ooc::storage

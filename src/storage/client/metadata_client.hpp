@@ -1,0 +1,73 @@
+// The connection of a client to its metadata server, the calls on it and the leases tied to it.
+//
+// Thread-safe: calls take turns.  See remote_metadata.hpp for what is promised.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "storage/client/metadata_connection.hpp"
+#include "storage/client/outage.hpp"
+#include "storage/client/remote_metadata.hpp"
+#include "storage/wire/metadata.pb.h"
+
+namespace ooc::storage {
+
+class metadata_client : public std::enable_shared_from_this<metadata_client> {
+ public:
+  explicit metadata_client(remote_metadata_options options);
+
+  /// Connects; waits as long as for any call.
+  void connect();
+  /// A call of the metadata service; numbers it if it changes something.
+  wire::pb::Answer call(wire::pb::Call& c);
+  wire::pb::Answer call(wire::pb::Call& c, std::chrono::milliseconds within);
+  /// Another question, which may be asked twice; returns the body of the answer.
+  std::string ask(wire::frame_kind kind, const std::string& doing,
+                  std::chrono::milliseconds within);
+
+  /// A lease for as long as the guard lives; empty where another is in the way, which is told.
+  std::shared_ptr<void> take(file_id file, wire::pb::LeaseKind kind,
+                             claim_holder* in_the_way = nullptr);
+  /// Ends everything that the server keeps for this client, if it can be reached at once.
+  void goodbye() noexcept;
+
+ private:
+  struct lease {
+    file_id file = 0;
+    wire::pb::LeaseKind kind{};
+  };
+  struct question;
+
+  std::string exchange(question& q);
+  void heard();
+  void connect_once(deadline_point deadline);
+  wire::pb::Answer ask_now(const wire::pb::Call& c, deadline_point deadline);
+  void restore_leases(deadline_point deadline);
+  void tell_dropped(deadline_point deadline);
+  void drop(std::uint64_t lease) noexcept;
+  std::string name() const { return "metadata server " + options_.address; }
+
+  const remote_metadata_options options_;
+
+  std::timed_mutex mutex_;  // held through a call; guards what follows
+  metadata_connection connection_;
+  outage outage_;
+  std::chrono::steady_clock::time_point last_try_{};  // that failed
+  std::string store_uuid_;
+  std::uint32_t connections_ = 0;
+  std::uint64_t sequence_ = 0;
+
+  std::mutex leases_mutex_;
+  std::map<std::uint64_t, lease> leases_;
+  std::vector<std::uint64_t> dropped_;  // the server has not been told yet
+  std::uint64_t last_lease_ = 0;
+};
+
+}  // namespace ooc::storage

@@ -1,0 +1,126 @@
+// The metadata service of a served store: the client of ooc-metad.
+//
+// One connection, one call at a time: threads take turns.  A lost connection is made again, with
+// growing pauses, and the call under way sent again; the server knows a changing call by its number
+// and never runs one twice, not even after it was killed and started again.  Every call ends within
+// the deadline; where it is not known then whether a change was made, the text says so.
+//
+// What the server refuses is thrown as the local implementation would (kind, code and text); what
+// keeps a call from being answered is an io_error that names server, call, cause and remedy.
+//
+// Locks and claims (lock_size, claim_writer) are leases of this client: they survive a lost
+// connection and a restart of the server, if the client is back within the server's grace period
+// (30 s unless set otherwise).  Tickets are renewed while they are held (capability_renewal.hpp).
+//
+// Must not be used in the child of a fork().
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "storage/client/capability_renewal.hpp"
+#include "storage/client/metadata_connection.hpp"
+#include "storage/client/remote_node.hpp"
+#include "storage/service/metadata_service.hpp"
+
+namespace ooc::wire::pb {
+class Answer;
+}
+
+namespace ooc::storage {
+
+struct remote_metadata_options {
+  std::string address;     ///< of the metadata server
+  std::string store_uuid;  ///< empty: whatever store it serves
+  client_identity client;
+  std::chrono::milliseconds deadline{30'000};  ///< of every call
+};
+
+/// An I/O server as the metadata server knows it.
+struct node_info {
+  std::vector<std::string> addresses;  ///< empty: has never registered
+  std::string uuid;                    ///< of its folder
+  std::uint64_t incarnation = 0;
+  bool up = false;
+  std::uint64_t disk_bytes = 0;
+  std::uint64_t disk_free = 0;
+};
+
+struct cluster_info {
+  std::string store_uuid;
+  std::vector<node_info> nodes;  ///< all of the store, in order
+  std::uint64_t asker = 0;       ///< the number of the connection that asked: no other one has it
+};
+
+/// What a metadata server says of itself.
+struct metadata_statistics {
+  std::string version;
+  std::uint64_t started_ns = 0;  ///< since 1970, UTC
+  std::uint64_t calls = 0;       ///< answered, failures included
+  std::uint64_t failures = 0;
+  std::uint64_t connections = 0;  ///< open now
+  std::uint64_t clients = 0;      ///< with a connection, a lease or a file being made
+  std::uint64_t leases = 0;
+  std::map<std::string, std::uint64_t> operations;  ///< calls of each kind: "create", ...
+};
+
+class metadata_client;
+
+/// "create", "set size" ...: the name of a pb::Operation for messages.
+std::string operation_name(int operation);
+
+class remote_metadata final : public metadata_service {
+ public:
+  /// Connects.  Throws usage_error where the server refuses, io_error where it does not answer.
+  explicit remote_metadata(remote_metadata_options options);
+  /// Says goodbye: leases end, files that were not committed are abandoned.
+  ~remote_metadata() override;
+
+  cluster_info cluster();
+  /// With an answer within this time.
+  cluster_info cluster(std::chrono::milliseconds within);
+  metadata_statistics statistics();
+
+  entry lookup(std::string_view path) override;
+  entry open(std::string_view path, bool write) override;
+  entry create(std::string_view path, const new_file& f) override;
+  void commit(file_id id) override;
+  void abandon(file_id id) override;
+  void mkdir(std::string_view path, std::uint32_t mode, bool parents) override;
+  std::vector<entry> list(std::string_view path) override;
+  void rename(std::string_view from, std::string_view to) override;
+  entry remove(std::string_view path) override;
+  void forget(file_id id) override;
+  capability_ptr removal_capability(file_id id) override;
+  capability_ptr size_ticket(file_id id, std::uint64_t size) override;
+  bool set_size(file_id id, std::uint64_t size, const std::vector<std::uint64_t>& extents,
+                std::uint64_t generation) override;
+  void set_generation(file_id id, std::uint64_t generation) override;
+  void set_attribute(std::string_view path, std::string_view key, std::string_view value) override;
+  void remove_attribute(std::string_view path, std::string_view key) override;
+  void set_mode(std::string_view path, std::uint32_t mode) override;
+  void set_owner(std::string_view path, std::uint32_t uid, std::uint32_t gid) override;
+  std::vector<file_id> files() override;
+  std::vector<file_id> unfinished() override;
+  std::vector<file_id> dead() override;
+  entry find(file_id id) override;
+  std::shared_ptr<void> lock_size(file_id id) override;
+  std::shared_ptr<void> claim_writer(file_id id, bool together,
+                                     claim_holder* in_the_way = nullptr) override;
+  void sync() override;
+
+ private:
+  entry entry_of(const wire::pb::Answer& a);
+  std::vector<file_id> ids(int operation);
+
+  const std::chrono::milliseconds deadline_;
+  std::shared_ptr<metadata_client> link_;  // shared with the guards of leases
+  capability_renewal capabilities_;
+};
+
+}  // namespace ooc::storage

@@ -1,0 +1,40 @@
+// Boxes of an array file as requests, in both file orders, and the walk over an array in row-major
+// order through a bounded buffer.
+//
+// File orders (array_description::tile): row-major, or tiled: the tiles follow one another in
+// row-major order of tiles, every tile has its full size (those at the upper edges are padded) and
+// its elements lie row-major inside it.  With e = extents, t = tile, n_d = ceil(e_d / t_d), element
+// i lies at ((...(q_0 n_1 + q_1) n_2 + ...) * prod t + (...(r_0 t_1 + r_1) t_2 + ...)) *
+// element_size with q_d = i_d / t_d, r_d = i_d mod t_d.
+//
+// Pure functions; any thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "oocarray/request.hpp"
+#include "storage/layout/array_description.hpp"
+
+namespace ooc::storage {
+
+using index = std::vector<std::uint64_t>;  ///< elements, slowest dimension first
+
+/// Bytes of the file of an array, padding of edge tiles included.  Throws usage_error past 2^63 - 1
+/// and for a tile of the wrong rank or with a 0.
+std::uint64_t array_file_bytes(const array_description& a);
+
+/// Bytes of the elements alone.
+std::uint64_t array_bytes(const array_description& a);
+
+/// The elements with lower <= i < upper; in memory they lie row-major and packed.
+request box_request(const array_description& a, const index& lower, const index& upper);
+
+/// Cuts the array into boxes that follow one another in row-major order, each contiguous there and
+/// of at most `max_bytes` (at least one element), whole tiles of rows where they fit.  Calls
+/// f(lower, upper, bytes) for each in order.
+void for_each_slab(const array_description& a, std::uint64_t max_bytes,
+                   const std::function<void(const index&, const index&, std::uint64_t)>& f);
+
+}  // namespace ooc::storage

@@ -1,0 +1,47 @@
+// What a node must know of a file to find its part of a request: identity, striping, size and fill.
+//
+// Plain data, filled from the metadata and handed down with every operation.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "oocarray/striping.hpp"
+
+namespace ooc::storage {
+
+/// Bytes covered by one checksum.
+inline constexpr std::uint64_t chunk_size = 4096;
+
+using file_id = std::uint64_t;
+
+/// Proof of a right to a file, handed out by the metadata service of a served store and shown to its
+/// nodes.  Renewed behind the scenes while anybody holds it.  Thread-safe.
+class access_capability {
+ public:
+  virtual ~access_capability() = default;
+  virtual std::string bytes() const = 0;
+};
+using capability_ptr = std::shared_ptr<const access_capability>;
+
+/// What a node must know of a file to find its part of a request.  Filled from the metadata.
+/// Kept alive by shared_ptr until the last operation on it is done.
+struct file_shape {
+  file_id id = 0;
+  ooc::striping striping;
+  std::uint64_t size = 0;        ///< bytes of the whole file
+  bool sparse = false;           ///< do not reserve space at creation
+  std::vector<std::byte> fill;   ///< repeated from file offset 0 where nothing was written; empty: zeros
+  std::string name;              ///< path in the store, for messages only
+  capability_ptr capability;             ///< empty on local stores, which ask for none
+  /// What the metadata knew of openings for writing when the file was looked up: no stripe object is
+  /// older.
+  std::uint64_t generation = 0;
+};
+
+using shape_ptr = std::shared_ptr<const file_shape>;
+
+}  // namespace ooc::storage

@@ -1,0 +1,135 @@
+#include "storage/namespace/entry_rows.hpp"
+
+#include <cerrno>
+#include <charconv>
+#include <utility>
+
+#include "oocarray/error.hpp"
+
+namespace ooc::storage {
+
+using sqlite::query;
+
+namespace {
+
+std::vector<std::uint64_t> numbers_from_text(const std::string& s) {
+  std::vector<std::uint64_t> v;
+  const char* p = s.data();
+  const char* end = p + s.size();
+  while (p < end) {
+    std::uint64_t n = 0;
+    const auto r = std::from_chars(p, end, n);
+    if (r.ec != std::errc()) break;
+    v.push_back(n);
+    p = r.ptr + 1;
+  }
+  return v;
+}
+
+#define OOC_ENTRY_COLUMNS                                                                     \
+  "e.id, e.kind, e.owner, e.grp, e.mode, e.created_ns, e.changed_ns, e.size, e.sn, e.nn, "    \
+  "e.sf, e.sparse, e.fill, e.element_type, e.element_size, e.extents, e.max_extent, e.tile, " \
+  "e.name, e.generation"
+
+entry entry_from(const query& q) {
+  entry e;
+  e.id = q.unsigned_integer(0);
+  e.kind = static_cast<entry_kind>(q.integer(1));
+  e.owner = static_cast<std::uint32_t>(q.integer(2));
+  e.group = static_cast<std::uint32_t>(q.integer(3));
+  e.mode = static_cast<std::uint32_t>(q.integer(4));
+  e.created_ns = q.integer(5);
+  e.changed_ns = q.integer(6);
+  e.size = q.unsigned_integer(7);
+  e.striping.sn = static_cast<std::uint32_t>(q.integer(8));
+  e.striping.nn = static_cast<std::uint32_t>(q.integer(9));
+  e.striping.sf = q.unsigned_integer(10);
+  e.sparse = q.integer(11) != 0;
+  e.fill = q.blob(12);
+  e.array.element_type = q.text(13);
+  e.array.element_size = static_cast<std::uint32_t>(q.integer(14));
+  e.array.extents = numbers_from_text(q.text(15));
+  e.array.max_extent = q.unsigned_integer(16);
+  e.array.tile = numbers_from_text(q.text(17));
+  e.path = q.text(18);
+  if (e.kind == entry_kind::file) e.generation = q.unsigned_integer(19);
+  return e;
+}
+
+void read_attributes(sqlite::connection& c, entry& e) {
+  query q(c, "SELECT key, value FROM attribute WHERE entry = ?", e.id);
+  while (q.next()) e.attributes.emplace(q.text(0), q.text(1));
+}
+
+}  // namespace
+
+std::string numbers_to_text(const std::vector<std::uint64_t>& v) {
+  std::string s;
+  for (const std::uint64_t n : v) s += (s.empty() ? "" : ",") + std::to_string(n);
+  return s;
+}
+
+entry read_entry(sqlite::connection& c, file_id id, std::string path) {
+  entry e;
+  {
+    query q(c, "SELECT " OOC_ENTRY_COLUMNS " FROM entry e WHERE e.id = ?", id);
+    if (!q.next())
+      throw usage_error({ENOENT, std::generic_category()}, "'" + path + "' has been removed");
+    e = entry_from(q);
+  }
+  e.path = std::move(path);
+  read_attributes(c, e);
+  return e;
+}
+
+std::vector<entry> read_folder(sqlite::connection& c, file_id folder, const std::string& path) {
+  std::vector<entry> entries;
+  {
+    query q(c,
+            "SELECT " OOC_ENTRY_COLUMNS
+            " FROM entry e WHERE e.parent = ? AND e.made = 1 AND e.id != 1 ORDER BY e.name",
+            folder);
+    while (q.next()) entries.push_back(entry_from(q));
+  }
+  {
+    query q(c,
+            "SELECT e.name, a.key, a.value FROM entry e JOIN attribute a ON a.entry = e.id"
+            " WHERE e.parent = ? AND e.made = 1 AND e.id != 1 ORDER BY e.name",
+            folder);
+    auto e = entries.begin();
+    while (q.next()) {
+      const std::string name = q.text(0);
+      while (e != entries.end() && e->path != name) ++e;
+      if (e != entries.end()) e->attributes.emplace(q.text(1), q.text(2));
+    }
+  }
+  if (!path.empty())
+    for (entry& e : entries) e.path.insert(0, path + '/');
+  return entries;
+}
+
+folder_part read_folder_part(sqlite::connection& c, file_id folder, const std::string& path,
+                             std::string_view after, std::size_t max_entries,
+                             std::size_t max_bytes) {
+  folder_part part;
+  std::size_t bytes = 0;
+  query q(c,
+          "SELECT " OOC_ENTRY_COLUMNS
+          " FROM entry e WHERE e.parent = ? AND e.name > ? AND e.made = 1 AND e.id != 1"
+          " ORDER BY e.name",
+          folder, after);
+  while (q.next()) {
+    if (part.entries.size() == max_entries || bytes > max_bytes) {
+      part.more = true;
+      break;
+    }
+    entry& e = part.entries.emplace_back(entry_from(q));
+    read_attributes(c, e);
+    bytes += e.path.size() + e.fill.size() + 200;
+    for (const auto& [key, value] : e.attributes) bytes += key.size() + value.size();
+    if (!path.empty()) e.path.insert(0, path + '/');
+  }
+  return part;
+}
+
+}  // namespace ooc::storage

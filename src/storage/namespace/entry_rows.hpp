@@ -1,0 +1,35 @@
+// Rows of the tables `entry` and `attribute` as values.
+//
+// All functions run inside a transaction of the caller.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "storage/namespace/sqlite.hpp"
+#include "storage/service/metadata_service.hpp"
+
+namespace ooc::storage {
+
+/// Extents and tiles as they are stored: decimal, comma-separated.
+std::string numbers_to_text(const std::vector<std::uint64_t>& v);
+
+/// The entry with this id and its attributes; `path` is where it is.  Throws ENOENT.
+entry read_entry(sqlite::connection& c, file_id id, std::string path);
+
+/// The committed entries of a folder by name, with their attributes; `path` is the folder's.
+std::vector<entry> read_folder(sqlite::connection& c, file_id folder, const std::string& path);
+
+struct folder_part {
+  std::vector<entry> entries;
+  bool more = false;  ///< others may follow the last of these
+};
+
+/// The same for names greater than `after`, until there are `max_entries` of them or what they hold
+/// passes `max_bytes`; at least one where there is one.
+folder_part read_folder_part(sqlite::connection& c, file_id folder, const std::string& path,
+                             std::string_view after, std::size_t max_entries,
+                             std::size_t max_bytes);
+
+}  // namespace ooc::storage

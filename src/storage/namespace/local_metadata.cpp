@@ -1,0 +1,601 @@
+#include "oocarray/error.hpp"
+#include "storage/namespace/local_metadata.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "storage/base/process_identity.hpp"
+#include "storage/namespace/file_locks.hpp"
+#include "storage/namespace/metadata_schema.hpp"
+#include "storage/namespace/path_resolution.hpp"
+#include "storage/namespace/sqlite.hpp"
+#include "storage/namespace/store_path.hpp"
+
+namespace ooc::storage {
+
+using sqlite::query;
+using sqlite::run;
+using sqlite::transaction;
+using sqlite::transaction_kind;
+
+namespace {
+
+constexpr std::uint64_t max_size = std::numeric_limits<std::int64_t>::max();
+constexpr file_id max_id = max_size;  // that a row can have
+constexpr std::size_t max_fill = 1 << 16;  // bytes in one element
+constexpr std::size_t max_attribute = std::size_t{1} << 20;
+constexpr std::size_t max_attributes = std::size_t{4} << 20;  // of one entry, names included
+constexpr std::size_t max_dimensions = 32;
+
+void check_new_file(std::string_view path, const new_file& f) {
+  const std::string name = quoted(path);
+  if (f.size > max_size) refuse(EINVAL, name + ": a file has at most 2^63 - 1 bytes");
+  if (f.striping.nn == 0 || f.striping.sf == 0)
+    refuse(EINVAL, name + ": striping needs a number of nodes (nn) and a stripe size (sf)");
+  if (f.striping.sf > max_size / f.striping.nn)
+    refuse(EINVAL, name + ": nn * sf passes 2^63 - 1 bytes");
+  if (f.fill.size() > max_fill) refuse(EINVAL, name + ": the fill value is longer than 64 KiB");
+  if (f.array.extents.size() > max_dimensions)
+    refuse(EINVAL, name + ": an array has at most 32 dimensions");
+  for (const std::uint64_t e : f.array.extents)
+    if (e > max_size) refuse(EINVAL, name + ": an extent passes 2^63 - 1");
+  if (f.array.max_extent > max_size) refuse(EINVAL, name + ": max_extent passes 2^63 - 1");
+}
+
+}  // namespace
+
+struct local_metadata::database {
+  std::mutex mutex;
+  std::unique_ptr<sqlite::connection> connection;
+  std::filesystem::path locks;  // the file whose byte ranges are the locks of file_locks.hpp
+  process_identity me = this_process();
+  std::function<bool(const client_key&)> client_alive;  // set by servers
+
+  bool may_be_alive(const process_identity& maker) const {
+    if (client_alive)
+      if (const auto client = client_of(maker)) return client_alive(*client);
+    return storage::may_be_alive(maker);
+  }
+};
+
+local_metadata::local_metadata(const std::filesystem::path& file, std::string_view store_uuid,
+                               credentials who)
+    : db_(std::make_shared<database>()), who_(who) {
+  db_->connection = open_metadata_database(file, store_uuid);
+  db_->locks = file.parent_path() / "metadata.locks";
+}
+
+local_metadata::local_metadata(std::shared_ptr<database> db, credentials who,
+                               std::optional<remote_call> call)
+    : db_(std::move(db)), who_(who), call_(call) {}
+
+local_metadata::~local_metadata() = default;
+
+std::shared_ptr<metadata_service> local_metadata::as(credentials who) const {
+  return std::shared_ptr<metadata_service>(new local_metadata(db_, who));
+}
+
+// For servers.
+
+local_metadata local_metadata::as(credentials who, const remote_call& call) const {
+  return {db_, who, call};
+}
+
+void local_metadata::serve(std::function<bool(const client_key&)> alive) {
+  const std::lock_guard lock(db_->mutex);
+  make_reply_cache(*db_->connection);
+  db_->client_alive = std::move(alive);
+}
+
+void local_metadata::record(const entry& about) const {
+  if (call_ && call_->sequence != 0) log_call(*db_->connection, *call_, about);
+}
+
+std::optional<entry> local_metadata::outcome() const {
+  const std::lock_guard lock(db_->mutex);
+  return call_ ? logged_call(*db_->connection, *call_) : std::nullopt;
+}
+
+void local_metadata::forget_client(const client_key& client) {
+  const std::lock_guard lock(db_->mutex);
+  forget_calls(*db_->connection, client);
+}
+
+void local_metadata::require_maker(file_id id) const {
+  if (!call_) return;
+  query q(*db_->connection, "SELECT boot, pid_space FROM making WHERE id = ?", id);
+  if (!q.next()) return;
+  const process_identity maker{0, 0, q.text(0), q.text(1)};
+  if (client_of(maker) != call_->client)
+    refuse(EACCES, "file number " + std::to_string(id) + " is being made by another client");
+}
+
+std::optional<entry> local_metadata::being_made(file_id id) const {
+  const std::lock_guard lock(db_->mutex);
+  query q(*db_->connection, "SELECT boot, pid_space FROM making WHERE id = ?", id);
+  if (!call_ || !q.next() || client_of({0, 0, q.text(0), q.text(1)}) != call_->client) return {};
+  return read_entry(*db_->connection, id, {});
+}
+
+bool local_metadata::makes_files(const client_key& client) const {
+  const std::lock_guard lock(db_->mutex);
+  query q(*db_->connection, "SELECT boot, pid_space FROM making");
+  while (q.next())
+    if (client_of({0, 0, q.text(0), q.text(1)}) == client) return true;
+  return false;
+}
+
+// Reading.
+
+entry local_metadata::lookup(std::string_view path) {
+  const std::lock_guard lock(db_->mutex);
+  const transaction t(*db_->connection, transaction_kind::read);
+  return read_entry(*db_->connection, path_resolution(*db_->connection, who_).resolve(path).id,
+                    join_path(split_path(path)));
+}
+
+entry local_metadata::open(std::string_view path, bool write) {
+  const entry e = lookup(path);
+  if (e.kind == entry_kind::folder)
+    refuse(EISDIR, e.path.empty() ? "the root folder is not a file"
+                                  : quoted(path) + " is a folder, not a file");
+  if (!permits(who_, e, write ? may_read | may_write : may_read))
+    refuse(EACCES, quoted(path) + ": user " + std::to_string(who_.uid) + " may not " +
+                       (write ? "write" : "read") + " it; its owner (user " +
+                       std::to_string(e.owner) + ") can change the mode (`ooc chmod`)");
+  const std::lock_guard lock(db_->mutex);
+  query q(*db_->connection, "SELECT in_progress FROM entry WHERE id = ?", e.id);
+  if (const std::string what = q.next() ? q.text(0) : ""; !what.empty())
+    refuse(EBUSY, quoted(path) + " is in the middle of an algorithm, its contents are neither the old "
+                                 "nor the new ones (" + what + ")");
+  return e;
+}
+
+entry local_metadata::find(file_id id) {
+  const std::lock_guard lock(db_->mutex);
+  const transaction t(*db_->connection, transaction_kind::read);
+  {
+    query q(*db_->connection, "SELECT 1 FROM entry WHERE id = ? AND made = 1", id);
+    if (!q.next())
+      refuse(ENOENT, "file number " + std::to_string(id) + " has been removed from the store");
+  }
+  const path_resolution walk(*db_->connection, who_);
+  if (call_) walk.require_way_to(id);
+  return read_entry(*db_->connection, id, walk.path_of(id));
+}
+
+folder_part local_metadata::list_part(std::string_view path, std::string_view after,
+                                      std::size_t max_entries, std::size_t max_bytes) {
+  const std::lock_guard lock(db_->mutex);
+  const transaction t(*db_->connection, transaction_kind::read);
+  const path_resolution walk(*db_->connection, who_);
+  const path_resolution::node n = walk.resolve(path);
+  const std::string clean = join_path(split_path(path));
+  if (n.kind == entry_kind::file) {
+    if (!after.empty()) return {};
+    return {{read_entry(*db_->connection, n.id, clean)}, false};
+  }
+  walk.require(n, may_read, path, "list it");
+  return read_folder_part(*db_->connection, n.id, clean, after, max_entries, max_bytes);
+}
+
+std::vector<entry> local_metadata::list(std::string_view path) {
+  const std::lock_guard lock(db_->mutex);
+  const transaction t(*db_->connection, transaction_kind::read);
+  const path_resolution walk(*db_->connection, who_);
+  const path_resolution::node n = walk.resolve(path);
+  const std::string clean = join_path(split_path(path));
+  if (n.kind == entry_kind::file) return {read_entry(*db_->connection, n.id, clean)};
+  walk.require(n, may_read, path, "list it");
+  return read_folder(*db_->connection, n.id, clean);
+}
+
+std::vector<file_id> local_metadata::files() {
+  return files_above(0, max_id);
+}
+
+std::vector<file_id> local_metadata::files_above(file_id after, std::uint64_t max) {
+  const std::lock_guard lock(db_->mutex);
+  query q(*db_->connection,
+          "SELECT id FROM entry WHERE id > ? AND kind = 2 AND made = 1 ORDER BY id LIMIT ?",
+          std::min(after, max_id), std::min(max, max_id));
+  std::vector<file_id> ids;
+  while (q.next()) ids.push_back(q.unsigned_integer(0));
+  return ids;
+}
+
+// Making and removing.
+
+entry local_metadata::create(std::string_view path, const new_file& f) {
+  check_new_file(path, f);
+  const std::lock_guard lock(db_->mutex);
+  auto& c = *db_->connection;
+  transaction t(c, transaction_kind::write);
+  const path_resolution walk(c, who_);
+  const path_resolution::place p = walk.place_for(path);
+  if (p.present)
+    refuse(EEXIST,
+           quoted(path) + (p.present->made ? " exists already; remove it first or take another name"
+                                           : " is just being made by another program"));
+  walk.require(p.parent, may_write | may_enter, path, "make files in that folder");
+  const std::int64_t now = now_ns();
+  run(c,
+      "INSERT INTO entry (parent, name, kind, made, owner, grp, mode, created_ns, changed_ns, size,"
+      " sn, nn, sf, sparse, fill, element_type, element_size, extents, max_extent, tile)"
+      " VALUES (?, ?, 2, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      p.parent.id, p.name, f.finished, who_.uid, who_.gid, f.mode & 07777, now, now, f.size,
+      f.striping.sn, f.striping.nn, f.striping.sf, f.sparse, f.fill, f.array.element_type,
+      f.array.element_size, numbers_to_text(f.array.extents), f.array.max_extent,
+      numbers_to_text(f.array.tile));
+  const auto id = static_cast<file_id>(c.last_insert_id());
+  const process_identity me = call_ ? maker_identity(call_->client) : db_->me;
+  if (!f.finished)
+    run(c, "INSERT INTO making VALUES (?, ?, ?, ?, ?)", id, me.pid, me.start, me.boot,
+        me.pid_space);
+  entry e = read_entry(c, id, join_path(split_path(path)));
+  record(e);
+  t.commit();
+  return e;
+}
+
+void local_metadata::commit(file_id id) {
+  const std::lock_guard lock(db_->mutex);
+  auto& c = *db_->connection;
+  transaction t(c, transaction_kind::write);
+  require_maker(id);
+  run(c, "DELETE FROM making WHERE id = ?", id);
+  if (c.changes() == 0)
+    refuse(ENOENT, "file number " + std::to_string(id) +
+                       " is not being made: committed already, "
+                       "or swept as left by a dead process");
+  run(c, "UPDATE entry SET made = 1, changed_ns = ? WHERE id = ?", now_ns(), id);
+  record();
+  t.commit();
+}
+
+void local_metadata::abandon(file_id id) {
+  const std::lock_guard lock(db_->mutex);
+  auto& c = *db_->connection;
+  transaction t(c, transaction_kind::write);
+  require_maker(id);
+  run(c, "DELETE FROM making WHERE id = ?", id);
+  if (c.changes() == 0) return;
+  run(c, "DELETE FROM entry WHERE id = ?", id);
+  run(c, "INSERT OR IGNORE INTO removed VALUES (?)", id);
+  t.commit();
+}
+
+void local_metadata::mkdir(std::string_view path, std::uint32_t mode, bool parents) {
+  const auto parts = split_path(path);
+  const std::lock_guard lock(db_->mutex);
+  transaction t(*db_->connection, transaction_kind::write);
+  const path_resolution walk(*db_->connection, who_);
+  if (parts.empty()) {
+    if (parents) return;
+    refuse(EEXIST, "the root folder exists already");
+  }
+  path_resolution::node folder = walk.root();
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const bool last = i + 1 == parts.size();
+    if (folder.kind != entry_kind::folder)
+      refuse(ENOTDIR, quoted(path) + ": '" + parts[i - 1] + "' is a file, not a folder");
+    walk.require(folder, may_enter, path, "pass a folder on the way");
+    const auto present = walk.child(folder, parts[i]);
+    if (present && last && !(parents && present->kind == entry_kind::folder))
+      refuse(EEXIST, quoted(path) + " exists already; take another name");
+    if (present && !present->made)
+      refuse(ENOTDIR, quoted(path) + ": '" + parts[i] + "' is being made as a file");
+    if (present) {
+      folder = *present;
+      continue;
+    }
+    if (!last && !parents)
+      refuse(ENOENT, quoted(path) + ": there is no folder '" + parts[i] +
+                         "'; make it first, or ask for parents to be made (-p)");
+    walk.require(folder, may_write | may_enter, path, "make folders there");
+    folder = walk.insert_folder(folder, parts[i], mode);
+  }
+  record();
+  t.commit();
+}
+
+void local_metadata::rename(std::string_view from, std::string_view to) {
+  const std::lock_guard lock(db_->mutex);
+  auto& c = *db_->connection;
+  transaction t(c, transaction_kind::write);
+  const path_resolution walk(c, who_);
+  const path_resolution::place source = walk.place_for(from);
+  if (!source.present || !source.present->made)
+    refuse(ENOENT, quoted(from) + " does not exist; `ooc ls` shows what there is");
+  const path_resolution::place target = walk.place_for(to);
+  if (target.present && target.present->id == source.present->id) return;
+  if (target.present && target.present->kind == entry_kind::folder) {
+    query q(c, "SELECT 1 FROM entry WHERE parent = ? LIMIT 1", target.present->id);
+    if (q.next())
+      refuse(ENOTEMPTY,
+             quoted(to) + " is a folder with something in it; name the new place in full");
+  }
+  if (target.present)
+    refuse(EEXIST, quoted(to) + " exists already; remove it first or take another name");
+  walk.require(source.parent, may_write | may_enter, from, "move things out of its folder");
+  walk.require(target.parent, may_write | may_enter, to, "move things into its folder");
+  for (file_id up = target.parent.id; up != root_id;) {
+    if (up == source.present->id)
+      refuse(EINVAL, quoted(from) + " cannot be moved into itself (" + quoted(to) + ")");
+    query q(c, "SELECT parent FROM entry WHERE id = ?", up);
+    if (!q.next())
+      throw integrity_error(errc::corrupt, "metadata database: an entry has no folder");
+    up = q.unsigned_integer(0);
+  }
+  run(c, "UPDATE entry SET parent = ?, name = ?, changed_ns = ? WHERE id = ?", target.parent.id,
+      target.name, now_ns(), source.present->id);
+  record();
+  t.commit();
+}
+
+entry local_metadata::remove(std::string_view path) {
+  const std::lock_guard lock(db_->mutex);
+  auto& c = *db_->connection;
+  transaction t(c, transaction_kind::write);
+  const path_resolution walk(c, who_);
+  const path_resolution::place p = walk.place_for(path);
+  if (!p.present || !p.present->made)
+    refuse(ENOENT, quoted(path) + " does not exist; `ooc ls` shows what there is");
+  walk.require(p.parent, may_write | may_enter, path, "remove things from its folder");
+  const file_id id = p.present->id;
+  if (p.present->kind == entry_kind::folder) {
+    query q(c, "SELECT 1 FROM entry WHERE parent = ? LIMIT 1", id);
+    if (q.next()) refuse(ENOTEMPTY, quoted(path) + " is not empty; remove what is in it first");
+  }
+  entry e = read_entry(c, id, join_path(split_path(path)));
+  run(c, "DELETE FROM attribute WHERE entry = ?", id);
+  run(c, "DELETE FROM entry WHERE id = ?", id);
+  if (e.kind == entry_kind::file) run(c, "INSERT INTO removed VALUES (?)", id);
+  record(e);
+  t.commit();
+  return e;
+}
+
+void local_metadata::forget(file_id id) {
+  const std::lock_guard lock(db_->mutex);
+  run(*db_->connection, "DELETE FROM removed WHERE id = ?", id);
+}
+
+capability_ptr local_metadata::removal_capability(file_id id) {
+  const std::lock_guard lock(db_->mutex);
+  query q(*db_->connection, "SELECT 1 FROM entry WHERE id = ?", id);
+  if (q.next())
+    refuse(EBUSY, "file number " + std::to_string(id) + " is in use; its stripe objects cannot be removed");
+  // A right to remove a file that is yet to come is none to give away.
+  query last(*db_->connection, "SELECT seq FROM sqlite_sequence WHERE name = 'entry'");
+  if (call_ && (!last.next() || id > last.unsigned_integer(0)))
+    refuse(EINVAL, "file number " + std::to_string(id) + " was never in use");
+  return {};
+}
+
+namespace {
+
+struct unfinished_file {
+  file_id id;
+  process_identity maker;
+};
+
+std::vector<unfinished_file> read_unfinished(sqlite::connection& c) {
+  std::vector<unfinished_file> all;
+  query q(c, "SELECT id, pid, start, boot, pid_space FROM making");
+  while (q.next())
+    all.push_back(
+        {q.unsigned_integer(0), {q.integer(1), q.unsigned_integer(2), q.text(3), q.text(4)}});
+  return all;
+}
+
+}  // namespace
+
+std::vector<client_key> local_metadata::clients() const {
+  const std::lock_guard lock(db_->mutex);
+  std::vector<client_key> all = logged_clients(*db_->connection);
+  for (const auto& u : read_unfinished(*db_->connection))
+    if (const auto client = client_of(u.maker)) all.push_back(*client);
+  return all;
+}
+
+std::vector<file_id> local_metadata::unfinished() {
+  const std::lock_guard lock(db_->mutex);
+  std::vector<file_id> ids;
+  for (const auto& u : read_unfinished(*db_->connection))
+    if (db_->may_be_alive(u.maker)) ids.push_back(u.id);
+  return ids;
+}
+
+std::vector<file_id> local_metadata::dead() {
+  const std::lock_guard lock(db_->mutex);
+  auto& c = *db_->connection;
+  for (const auto& u : read_unfinished(c)) {
+    if (db_->may_be_alive(u.maker)) continue;
+    transaction t(c, transaction_kind::write);
+    run(c, "DELETE FROM making WHERE id = ?", u.id);
+    if (c.changes() == 0) continue;  // another process swept it first
+    run(c, "DELETE FROM entry WHERE id = ?", u.id);
+    run(c, "INSERT OR IGNORE INTO removed VALUES (?)", u.id);
+    t.commit();
+  }
+  std::vector<file_id> ids;
+  query q(c, "SELECT id FROM removed");
+  while (q.next()) ids.push_back(q.unsigned_integer(0));
+  return ids;
+}
+
+// Changing.
+
+// By a client of a server: the caller needs permission.
+void local_metadata::require_writer(sqlite::connection& c, file_id id, const char* doing) const {
+  if (!call_) return;
+  const path_resolution walk(c, who_);
+  walk.require_way_to(id);
+  const entry e = read_entry(c, id, walk.path_of(id));
+  if (!permits(who_, e, may_write) && who_.uid != e.owner)
+    refuse(EACCES, storage::quoted(e.path) + ": user " + std::to_string(who_.uid) + " may not " +
+                       doing + "; its owner (user " + std::to_string(e.owner) +
+                       ") can change the mode (`ooc chmod`)");
+}
+
+namespace {
+
+std::uint64_t generation_of(sqlite::connection& c, file_id id) {
+  query q(c, "SELECT generation FROM entry WHERE id = ? AND kind = 2 AND made = 1", id);
+  if (!q.next())
+    refuse(ENOENT, "file number " + std::to_string(id) + " has been removed from the store");
+  return q.unsigned_integer(0);
+}
+
+// Commits are durable while this lives.
+class durable_commits {
+ public:
+  explicit durable_commits(sqlite::connection& c) : c_(c) {
+    c_.execute("PRAGMA synchronous = FULL");
+  }
+  ~durable_commits() {
+    try {
+      c_.execute("PRAGMA synchronous = NORMAL");
+    } catch (const error&) {
+      // Later commits are then durable too: slow, not wrong.
+    }
+  }
+  durable_commits(const durable_commits&) = delete;
+
+ private:
+  sqlite::connection& c_;
+};
+
+}  // namespace
+
+bool local_metadata::set_size(file_id id, std::uint64_t size,
+                              const std::vector<std::uint64_t>& extents,
+                              std::uint64_t generation) {
+  if (size > max_size) refuse(EINVAL, "a file has at most 2^63 - 1 bytes");
+  const std::lock_guard lock(db_->mutex);
+  auto& c = *db_->connection;
+  std::optional<durable_commits> durable;
+  if (generation != 0) durable.emplace(c);  // the stripe objects have it already, durably
+  transaction t(c, transaction_kind::write);
+  const std::uint64_t now = generation_of(c, id);
+  if (generation != 0 && now > generation) return false;
+  require_writer(c, id, "change its size");
+  run(c, "UPDATE entry SET size = ?, extents = ?, changed_ns = ?, generation = ? WHERE id = ?", size,
+      numbers_to_text(extents), now_ns(), std::max(now, generation), id);
+  record();
+  t.commit();
+  return true;
+}
+
+void local_metadata::set_generation(file_id id, std::uint64_t generation) {
+  const std::lock_guard lock(db_->mutex);
+  auto& c = *db_->connection;
+  const durable_commits durable(c);
+  transaction t(c, transaction_kind::write);
+  const std::uint64_t now = generation_of(c, id);
+  if (generation > now + 1)
+    refuse(EINVAL, "file number " + std::to_string(id) + ": generation " +
+                       std::to_string(generation) + " cannot follow " + std::to_string(now));
+  require_writer(c, id, "open it for writing");
+  if (now >= generation) return;  // another opened it at the same time, and said so durably
+  run(c, "UPDATE entry SET generation = ? WHERE id = ?", generation, id);
+  record();
+  t.commit();
+}
+
+void local_metadata::set_attribute(std::string_view path, std::string_view key,
+                                   std::string_view value) {
+  if (key.empty() || key.size() > max_name || key.find('\0') != key.npos)
+    refuse(EINVAL, quoted(path) + ": an attribute's name has 1 to 255 bytes");
+  if (value.size() > max_attribute)
+    refuse(EINVAL, quoted(path) + ": an attribute's value has at most 1 MiB");
+  const std::lock_guard lock(db_->mutex);
+  auto& c = *db_->connection;
+  transaction t(c, transaction_kind::write);
+  const path_resolution walk(c, who_);
+  const path_resolution::node n = walk.resolve(path);
+  walk.require(n, may_write, path, "change its attributes");
+  run(c, "INSERT INTO attribute (entry, key, value) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
+      n.id, key, value);
+  {
+    query q(c, "SELECT sum(length(value) + length(key)) FROM attribute WHERE entry = ?", n.id);
+    if (q.next() && q.unsigned_integer(0) > max_attributes)
+      refuse(EINVAL, quoted(path) + ": the attributes of an entry have at most 4 MiB together");
+  }
+  run(c, "UPDATE entry SET changed_ns = ? WHERE id = ?", now_ns(), n.id);
+  record();
+  t.commit();
+}
+
+void local_metadata::remove_attribute(std::string_view path, std::string_view key) {
+  const std::lock_guard lock(db_->mutex);
+  auto& c = *db_->connection;
+  transaction t(c, transaction_kind::write);
+  const path_resolution walk(c, who_);
+  const path_resolution::node n = walk.resolve(path);
+  walk.require(n, may_write, path, "change its attributes");
+  run(c, "DELETE FROM attribute WHERE entry = ? AND key = ?", n.id, key);
+  if (c.changes() == 0)
+    refuse(ENOENT, quoted(path) + " has no attribute '" + std::string(key) + "'");
+  run(c, "UPDATE entry SET changed_ns = ? WHERE id = ?", now_ns(), n.id);
+  record();
+  t.commit();
+}
+
+void local_metadata::set_mode(std::string_view path, std::uint32_t mode) {
+  const std::lock_guard lock(db_->mutex);
+  auto& c = *db_->connection;
+  transaction t(c, transaction_kind::write);
+  const path_resolution walk(c, who_);
+  const path_resolution::node n = walk.resolve(path);
+  walk.require_owner(n, path, "change its mode");
+  run(c, "UPDATE entry SET mode = ?, changed_ns = ? WHERE id = ?", mode & 07777, now_ns(), n.id);
+  record();
+  t.commit();
+}
+
+void local_metadata::set_owner(std::string_view path, std::uint32_t uid, std::uint32_t gid) {
+  const std::lock_guard lock(db_->mutex);
+  auto& c = *db_->connection;
+  transaction t(c, transaction_kind::write);
+  const path_resolution walk(c, who_);
+  const path_resolution::node n = walk.resolve(path);
+  walk.require_owner(n, path, "change its owner or group");
+  if (uid == keep_id) uid = n.owner;
+  if (gid == keep_id) gid = n.group;
+  // As POSIX has it for the unprivileged, with one group for each caller.
+  if (who_.uid != 0 && uid != n.owner)
+    refuse(EPERM, quoted(path) + ": only user 0 may give it to user " + std::to_string(uid));
+  if (who_.uid != 0 && gid != n.group && gid != who_.gid)
+    refuse(EPERM, quoted(path) + ": user " + std::to_string(who_.uid) +
+                      " may give it to his own group only (" + std::to_string(who_.gid) + "), not to " +
+                      std::to_string(gid));
+  run(c, "UPDATE entry SET owner = ?, grp = ?, changed_ns = ? WHERE id = ?", uid, gid, now_ns(),
+      n.id);
+  record();
+  t.commit();
+}
+
+std::shared_ptr<void> local_metadata::lock_size(file_id id) {
+  return storage::lock_size(db_->locks, id);
+}
+
+std::shared_ptr<void> local_metadata::claim_writer(file_id id, bool together,
+                                                   claim_holder* /*in_the_way*/) {
+  return storage::claim_writer(db_->locks, id, together);
+}
+
+void local_metadata::sync() {
+  const std::lock_guard lock(db_->mutex);
+  auto& c = *db_->connection;
+  // One commit with fsync carries everything that is in the log before it.
+  const durable_commits durable(c);
+  run(c, "UPDATE store SET value = value + 1 WHERE key = 'syncs'");
+}
+
+}  // namespace ooc::storage

@@ -1,0 +1,180 @@
+#include "oocarray/error.hpp"
+#include "storage/base/disk_format_version.hpp"
+#include "storage/namespace/metadata_schema.hpp"
+
+#include <chrono>
+#include <string>
+
+namespace ooc::storage {
+
+namespace {
+
+// What version 2 has more in the table `entry`.  All but the first two are reserved for what is to
+// come; a release that fills one says so in `required_features` of the table `store`.
+#define OOC_COLUMNS_OF_VERSION_2(column)                                              \
+  column("generation INTEGER NOT NULL DEFAULT 1") /* openings for writing */          \
+  column("in_progress TEXT NOT NULL DEFAULT ''")  /* who is at what with the array */ \
+  column("target TEXT NOT NULL DEFAULT ''")       /* of a symbolic link */            \
+  column("device INTEGER NOT NULL DEFAULT 0")     /* of a special file */             \
+  column("data_changed_ns INTEGER NOT NULL DEFAULT 0")                                \
+  column("data_read_ns INTEGER NOT NULL DEFAULT 0")                                   \
+  column("reserved INTEGER NOT NULL DEFAULT 0")   /* bytes that have space */         \
+  column("codec TEXT NOT NULL DEFAULT ''")        /* how chunks are packed */         \
+  column("copies INTEGER NOT NULL DEFAULT 0")     /* further ones of each share */    \
+  column("stripe_map BLOB")                       /* instead of sn, nn, sf */
+#define OOC_COLUMN(text) text ",\n"
+#define OOC_ADD_COLUMN(text) "ALTER TABLE entry ADD COLUMN " text ";\n"
+
+constexpr const char* tables = R"(
+CREATE TABLE store (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+
+-- Folders and files.  Ids are never used again.  The root is entry 1 and its own parent.
+CREATE TABLE entry (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  parent INTEGER NOT NULL REFERENCES entry (id),
+  name TEXT NOT NULL,
+  kind INTEGER NOT NULL,              -- 1 folder, 2 file
+  made INTEGER NOT NULL DEFAULT 1,    -- 0: being made, see table making
+  owner INTEGER NOT NULL,
+  grp INTEGER NOT NULL,
+  mode INTEGER NOT NULL,
+  created_ns INTEGER NOT NULL,
+  changed_ns INTEGER NOT NULL,
+  size INTEGER NOT NULL DEFAULT 0,    -- bytes
+  sn INTEGER NOT NULL DEFAULT 0,
+  nn INTEGER NOT NULL DEFAULT 0,
+  sf INTEGER NOT NULL DEFAULT 0,      -- bytes
+  sparse INTEGER NOT NULL DEFAULT 0,
+  fill BLOB,
+  element_type TEXT NOT NULL DEFAULT '',
+  element_size INTEGER NOT NULL DEFAULT 1,
+  extents TEXT NOT NULL DEFAULT '',   -- decimal, comma-separated, slowest first
+  max_extent INTEGER NOT NULL DEFAULT 0,
+  tile TEXT NOT NULL DEFAULT '',      -- as extents; empty: row-major
+)" OOC_COLUMNS_OF_VERSION_2(OOC_COLUMN) R"(
+  UNIQUE (parent, name)
+);
+
+-- Who is making the entries with made = 0.
+CREATE TABLE making (
+  id INTEGER PRIMARY KEY REFERENCES entry (id),
+  pid INTEGER NOT NULL,
+  start INTEGER NOT NULL,
+  boot TEXT NOT NULL,
+  pid_space TEXT NOT NULL
+);
+
+-- Files that are gone but whose stripe objects may still be on the nodes.
+CREATE TABLE removed (id INTEGER PRIMARY KEY);
+
+CREATE TABLE attribute (
+  entry INTEGER NOT NULL REFERENCES entry (id),
+  key TEXT NOT NULL,
+  value TEXT NOT NULL,
+  binary INTEGER NOT NULL DEFAULT 0,  -- reserved: 1, the value is bytes, not text
+  PRIMARY KEY (entry, key)
+) WITHOUT ROWID;
+)";
+
+// Also of version 2, and reserved: further names of files (see docs/disk-format.md, "Reserved").
+constexpr const char* tables_of_version_2 = R"(
+CREATE TABLE link (
+  parent INTEGER NOT NULL REFERENCES entry (id),
+  name TEXT NOT NULL,
+  entry INTEGER NOT NULL REFERENCES entry (id),
+  PRIMARY KEY (parent, name)
+) WITHOUT ROWID;
+INSERT INTO store VALUES ('required_features', '');
+)";
+
+std::int64_t pragma(sqlite::connection& c, std::string_view sql) {
+  sqlite::query q(c, sql);
+  return q.next() ? q.integer(0) : 0;
+}
+
+}  // namespace
+
+void make_metadata_database(const std::filesystem::path& file, std::string_view store_uuid,
+                            credentials owner) {
+  sqlite::connection c(file, sqlite::open_as::fresh);
+  c.execute("PRAGMA journal_mode = WAL");
+  c.execute("PRAGMA synchronous = FULL");
+  sqlite::transaction t(c, sqlite::transaction_kind::write);
+  c.execute(tables);
+  c.execute(tables_of_version_2);
+  c.execute("PRAGMA application_id = " + std::to_string(metadata_application_id));
+  c.execute("PRAGMA user_version = " + std::to_string(metadata_schema_version));
+  sqlite::run(c, "INSERT INTO store VALUES ('uuid', ?)", store_uuid);
+  sqlite::run(c, "INSERT INTO store VALUES ('syncs', '0')");
+  const std::int64_t now = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                               std::chrono::system_clock::now().time_since_epoch())
+                               .count();
+  sqlite::run(c,
+              "INSERT INTO entry (id, parent, name, kind, owner, grp, mode, created_ns, changed_ns)"
+              " VALUES (1, 1, '', 1, ?, ?, ?, ?, ?)",
+              owner.uid, owner.gid, 0755, now, now);
+  t.commit();
+}
+
+void upgrade_metadata_database(const std::filesystem::path& file, std::string_view store_uuid) {
+  {
+    sqlite::connection c(file, sqlite::open_as::existing);
+    const std::string name = "metadata database '" + file.string() + "'";
+    if (pragma(c, "PRAGMA application_id") != metadata_application_id)
+      throw usage_error(errc::not_a_store,
+                        name + " was not made by oocarray: give the folder of a store");
+    // Leaving the write-ahead log needs the database for oneself: whoever uses the store has it open.
+    try {
+      c.execute("PRAGMA busy_timeout = 1000");
+      c.execute("PRAGMA journal_mode = DELETE");
+      sqlite::query q(c, "PRAGMA journal_mode");
+      if (!q.next() || q.text(0) != "delete") throw usage_error(errc::busy, name);
+    } catch (const error&) {
+      throw usage_error(errc::busy, name + " is in use: end the programs and servers that have the "
+                                           "store open, then upgrade it");
+    }
+    c.execute("PRAGMA synchronous = FULL");
+    if (pragma(c, "PRAGMA user_version") == 1) {
+      sqlite::transaction t(c, sqlite::transaction_kind::write);
+      c.execute(OOC_COLUMNS_OF_VERSION_2(OOC_ADD_COLUMN));
+      c.execute("ALTER TABLE attribute ADD COLUMN binary INTEGER NOT NULL DEFAULT 0");
+      c.execute(tables_of_version_2);
+      c.execute("PRAGMA user_version = 2");
+      t.commit();
+    }
+    c.execute("PRAGMA journal_mode = WAL");
+  }
+  (void)open_metadata_database(file, store_uuid);
+}
+
+std::unique_ptr<sqlite::connection> open_metadata_database(const std::filesystem::path& file,
+                                                           std::string_view store_uuid) {
+  auto c = std::make_unique<sqlite::connection>(file, sqlite::open_as::existing);
+  const std::string name = "metadata database '" + file.string() + "'";
+  if (pragma(*c, "PRAGMA application_id") != metadata_application_id)
+    throw usage_error(errc::not_a_store,
+                      name + " was not made by oocarray: give the folder of a store");
+  if (const auto version = pragma(*c, "PRAGMA user_version"); version != metadata_schema_version)
+    refuse_version(name, version, metadata_schema_version);
+  {
+    sqlite::query q(*c, "SELECT value FROM store WHERE key = 'required_features'");
+    if (const std::string features = q.next() ? q.text(0) : ""; !features.empty())
+      throw usage_error(errc::not_a_store, name + " uses features that this release does not know (" +
+                                               features + "): use a later release of oocarray");
+  }
+  {
+    sqlite::query q(*c, "SELECT value FROM store WHERE key = 'uuid'");
+    const std::string uuid = q.next() ? q.text(0) : std::string();
+    if (uuid != store_uuid)
+      throw usage_error(errc::not_a_store, name + " belongs to store " + uuid +
+                                               ", its folder to store " + std::string(store_uuid) +
+                                               ": put the store's own database back");
+  }
+  // The write-ahead log survives the death of any process as it is; loss of power needs sync().
+  c->execute("PRAGMA synchronous = NORMAL");
+  // Each checkpoint syncs twice; at SQLite's 1000 pages that is most of what creates cost.
+  c->execute("PRAGMA wal_autocheckpoint = 8000");  // 32 MiB
+  return c;
+}
+
+}  // namespace ooc::storage

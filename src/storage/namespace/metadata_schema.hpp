@@ -1,0 +1,34 @@
+// The tables of the metadata database; docs/disk-format.md, "Metadata database", describes them.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "storage/namespace/sqlite.hpp"
+#include "storage/service/metadata_service.hpp"
+
+namespace ooc::storage {
+
+inline constexpr const char* metadata_file_name = "metadata.sqlite";
+inline constexpr std::int64_t metadata_application_id = 0x4f4f4341;  // "OOCA"
+inline constexpr std::int64_t metadata_schema_version = 2;
+inline constexpr file_id root_id = 1;
+
+/// Makes the database of a new store: one folder, the root, that belongs to `owner`.
+void make_metadata_database(const std::filesystem::path& file, std::string_view store_uuid,
+                            credentials owner);
+
+/// Changes a database of version 1 to version 2, in one transaction; one of version 2 is left alone.
+/// Throws usage_error (errc::busy) where another process has it open, else as
+/// open_metadata_database() does.
+void upgrade_metadata_database(const std::filesystem::path& file, std::string_view store_uuid);
+
+/// Opens a database and checks that it is ours, of a known version and of the store `store_uuid`.
+/// Throws usage_error (errc::not_a_store) where it is not, integrity_error where it is damaged.
+std::unique_ptr<sqlite::connection> open_metadata_database(const std::filesystem::path& file,
+                                                           std::string_view store_uuid);
+
+}  // namespace ooc::storage

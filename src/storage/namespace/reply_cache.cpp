@@ -1,0 +1,89 @@
+#include "storage/namespace/reply_cache.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <string>
+
+namespace ooc::storage {
+
+using sqlite::query;
+using sqlite::run;
+
+namespace {
+
+constexpr const char* maker_boot = "client of a metadata server";
+
+std::vector<std::byte> blob_of(const client_key& client) {
+  std::vector<std::byte> b(client.size());
+  std::memcpy(b.data(), client.data(), b.size());
+  return b;
+}
+
+std::optional<client_key> key_of(const std::vector<std::byte>& blob) {
+  client_key k{};
+  if (blob.size() != k.size()) return std::nullopt;
+  std::memcpy(k.data(), blob.data(), k.size());
+  return k;
+}
+
+}  // namespace
+
+void make_reply_cache(sqlite::connection& c) {
+  c.execute(
+      "CREATE TABLE IF NOT EXISTS answered (client BLOB PRIMARY KEY, sequence INTEGER NOT NULL,"
+      " id INTEGER NOT NULL, kind INTEGER NOT NULL, size INTEGER NOT NULL, sn INTEGER NOT NULL,"
+      " nn INTEGER NOT NULL, sf INTEGER NOT NULL) WITHOUT ROWID");
+}
+
+void log_call(sqlite::connection& c, const remote_call& call, const entry& about) {
+  run(c, "INSERT OR REPLACE INTO answered VALUES (?, ?, ?, ?, ?, ?, ?, ?)", blob_of(call.client),
+      call.sequence, about.id, static_cast<int>(about.kind), about.size, about.striping.sn,
+      about.striping.nn, about.striping.sf);
+}
+
+std::optional<entry> logged_call(sqlite::connection& c, const remote_call& call) {
+  query q(c, "SELECT id, kind, size, sn, nn, sf FROM answered WHERE client = ? AND sequence = ?",
+          blob_of(call.client), call.sequence);
+  if (!q.next()) return std::nullopt;
+  entry e;
+  e.id = q.unsigned_integer(0);
+  e.kind = static_cast<entry_kind>(q.integer(1));
+  e.size = q.unsigned_integer(2);
+  e.striping.sn = static_cast<std::uint32_t>(q.integer(3));
+  e.striping.nn = static_cast<std::uint32_t>(q.integer(4));
+  e.striping.sf = q.unsigned_integer(5);
+  return e;
+}
+
+void forget_calls(sqlite::connection& c, const client_key& client) {
+  run(c, "DELETE FROM answered WHERE client = ?", blob_of(client));
+}
+
+std::vector<client_key> logged_clients(sqlite::connection& c) {
+  std::vector<client_key> all;
+  query q(c, "SELECT client FROM answered");
+  while (q.next())
+    if (const auto k = key_of(q.blob(0))) all.push_back(*k);
+  return all;
+}
+
+process_identity maker_identity(const client_key& client) {
+  process_identity p;
+  p.boot = maker_boot;
+  for (const std::uint8_t b : client) {
+    p.pid_space += "0123456789abcdef"[b >> 4];
+    p.pid_space += "0123456789abcdef"[b & 15];
+  }
+  return p;
+}
+
+std::optional<client_key> client_of(const process_identity& maker) {
+  client_key k{};
+  if (maker.boot != maker_boot || maker.pid_space.size() != 2 * k.size()) return std::nullopt;
+  for (std::size_t i = 0; i < k.size(); ++i)
+    k[i] = static_cast<std::uint8_t>(std::stoul(maker.pid_space.substr(2 * i, 2), nullptr, 16));
+  return k;
+}
+
+}  // namespace ooc::storage

@@ -1,0 +1,47 @@
+// What a metadata server did last for each of its clients, in the database beside what was done.
+//
+// A client has one changing call under way at a time and numbers them.  The number is recorded in
+// the transaction of the change, so a call whose reply was lost, by a cut connection or with the
+// server, is answered when it is made again and never run twice.
+//
+// All functions are called with the connection's mutex held.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "storage/base/process_identity.hpp"
+#include "storage/namespace/sqlite.hpp"
+#include "storage/service/metadata_service.hpp"
+
+namespace ooc::storage {
+
+using client_key = std::array<std::uint8_t, 16>;
+
+/// A call that a client of a metadata server makes.
+struct remote_call {
+  client_key client{};
+  std::uint64_t sequence = 0;  ///< of this client's changing calls, from 1; 0: it only looks
+};
+
+/// Makes the table where there is none.
+void make_reply_cache(sqlite::connection& c);
+
+/// Inside the transaction of the change: it was done, and was about this entry (of which id, kind,
+/// size and striping are kept; empty where it was about none).
+void log_call(sqlite::connection& c, const remote_call& call, const entry& about);
+
+/// What was logged, if this very call was done; path and attributes are not part of it.
+std::optional<entry> logged_call(sqlite::connection& c, const remote_call& call);
+
+void forget_calls(sqlite::connection& c, const client_key& client);
+std::vector<client_key> logged_clients(sqlite::connection& c);
+
+/// The maker of a file (table `making`) that is a client of a server: no process of this machine,
+/// so whoever opens the database without the server finds it dead.
+process_identity maker_identity(const client_key& client);
+std::optional<client_key> client_of(const process_identity& maker);
+
+}  // namespace ooc::storage

@@ -1,0 +1,172 @@
+#include "storage/namespace/sqlite.hpp"
+
+#include <sqlite3.h>
+
+#include <cerrno>
+
+#include "oocarray/error.hpp"
+
+namespace ooc::storage::sqlite {
+
+namespace {
+
+int errno_of(int rc) {
+  switch (rc & 0xff) {
+    case SQLITE_FULL:
+      return ENOSPC;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return ETIMEDOUT;
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+    case SQLITE_CANTOPEN:
+      return EACCES;
+    case SQLITE_NOMEM:
+      return ENOMEM;
+    default:
+      return EIO;
+  }
+}
+
+const char* remedy_of(int rc) {
+  switch (rc & 0xff) {
+    case SQLITE_FULL:
+      return "; free some space on that disk";
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return "; another process has held the database for longer than 30 s: look for one that is "
+             "stopped";
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_CANTOPEN:
+      return "; the file and its folder must exist and be writable by this user";
+    default:
+      return "";
+  }
+}
+
+[[noreturn]] void fail_with(int rc, std::string_view doing, const std::filesystem::path& file,
+                            const char* message) {
+  const std::string what = "metadata database '" + file.string() + "': " + std::string(doing) +
+                           ": " + message + remedy_of(rc);
+  if ((rc & 0xff) == SQLITE_CORRUPT || (rc & 0xff) == SQLITE_NOTADB)
+    throw integrity_error(errc::corrupt, what + "; restore it from a copy");
+  throw io_error({errno_of(rc), std::generic_category()}, what);
+}
+
+}  // namespace
+
+connection::connection(const std::filesystem::path& file, open_as how) : file_(file) {
+  int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+  if (how == open_as::fresh) flags |= SQLITE_OPEN_CREATE;
+  const int rc = sqlite3_open_v2(file.c_str(), &db_, flags, nullptr);
+  if (rc != SQLITE_OK) {
+    const std::string message = db_ ? sqlite3_errmsg(db_) : sqlite3_errstr(rc);
+    sqlite3_close(db_);
+    fail_with(rc, "cannot be opened", file_, message.c_str());
+  }
+  sqlite3_busy_timeout(db_, static_cast<int>(std::chrono::milliseconds(busy_timeout).count()));
+}
+
+connection::~connection() {
+  for (auto& [sql, s] : statements_) sqlite3_finalize(s);
+  sqlite3_close(db_);
+}
+
+void connection::execute(const std::string& sql) {
+  if (sqlite3_exec(db_, sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) fail(sql);
+}
+
+sqlite3_stmt* connection::prepared(std::string_view sql) {
+  if (const auto it = statements_.find(sql); it != statements_.end()) return it->second;
+  sqlite3_stmt* s = nullptr;
+  if (sqlite3_prepare_v3(db_, sql.data(), static_cast<int>(sql.size()), SQLITE_PREPARE_PERSISTENT,
+                         &s, nullptr) != SQLITE_OK)
+    fail(sql);
+  statements_.emplace(sql, s);
+  return s;
+}
+
+std::int64_t connection::last_insert_id() const noexcept {
+  return sqlite3_last_insert_rowid(db_);
+}
+
+int connection::changes() const noexcept {
+  return sqlite3_changes(db_);
+}
+
+void connection::fail(std::string_view doing) const {
+  fail_with(sqlite3_extended_errcode(db_), doing, file_, sqlite3_errmsg(db_));
+}
+
+query::~query() {
+  sqlite3_reset(s_);
+  sqlite3_clear_bindings(s_);
+}
+
+bool query::next() {
+  const int rc = sqlite3_step(s_);
+  if (rc == SQLITE_ROW) return true;
+  if (rc != SQLITE_DONE) c_.fail(sqlite3_sql(s_));
+  return false;
+}
+
+std::int64_t query::integer(int column) const {
+  return sqlite3_column_int64(s_, column);
+}
+
+std::string query::text(int column) const {
+  const auto* p = reinterpret_cast<const char*>(sqlite3_column_text(s_, column));
+  return p ? std::string(p, static_cast<std::size_t>(sqlite3_column_bytes(s_, column)))
+           : std::string();
+}
+
+std::vector<std::byte> query::blob(int column) const {
+  const auto* p = static_cast<const std::byte*>(sqlite3_column_blob(s_, column));
+  if (!p) return {};
+  return {p, p + sqlite3_column_bytes(s_, column)};
+}
+
+void query::bind(int i, std::int64_t v) {
+  check(sqlite3_bind_int64(s_, i, v));
+}
+
+void query::bind(int i, std::string_view v) {
+  check(sqlite3_bind_text64(s_, i, v.data() ? v.data() : "", v.size(), SQLITE_TRANSIENT,
+                            SQLITE_UTF8));
+}
+
+void query::bind(int i, const std::vector<std::byte>& v) {
+  if (v.empty())
+    check(sqlite3_bind_zeroblob(s_, i, 0));
+  else
+    check(sqlite3_bind_blob64(s_, i, v.data(), v.size(), SQLITE_TRANSIENT));
+}
+
+void query::check(int rc) const {
+  if (rc != SQLITE_OK) c_.fail(sqlite3_sql(s_));
+}
+
+transaction::transaction(connection& c, transaction_kind kind) : c_(c) {
+  if (kind == transaction_kind::write)
+    run(c_, "BEGIN IMMEDIATE");
+  else
+    run(c_, "BEGIN");
+}
+
+transaction::~transaction() {
+  if (!open_) return;
+  try {
+    run(c_, "ROLLBACK");
+  } catch (const std::exception&) {
+    // SQLite has already rolled back after the failure that brought us here.
+  }
+}
+
+void transaction::commit() {
+  run(c_, "COMMIT");
+  open_ = false;
+}
+
+}  // namespace ooc::storage::sqlite

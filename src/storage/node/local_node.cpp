@@ -1,0 +1,356 @@
+// The pool of I/O threads of a local node and its front, an io_service.
+//
+// Two schedulers: one for reads and writes, one for upkeep, which may take long (a sync, reserving
+// space, a verification, which goes in slices).  Upkeep has at most half of the threads at a time, so
+// that reads and writes are never without one.  Threads are started when there is work and none is
+// idle, up to the limit, and each runs one operation at a time.  A parked operation is owned by its
+// stripe object's chunk_locks (as a raw pointer) until it comes back, before all that wait for their turns.
+//
+// One mutex, for all of the queue; no other lock is taken while it is held.
+//
+// Destruction waits for every operation that was submitted.  A completion may drop the last
+// reference to the node: then the thread it runs on is left to end by itself.
+#include "storage/node/local_node.hpp"
+
+#include <unistd.h>
+
+#include <condition_variable>
+#include <algorithm>
+#include <cerrno>
+#include <deque>
+#include <mutex>
+#include <new>
+#include <thread>
+#include <vector>
+
+#include "storage/node/node_operations.hpp"
+
+namespace ooc::storage {
+namespace {
+
+class thread_pool : public std::enable_shared_from_this<thread_pool> {
+ public:
+  thread_pool(const std::filesystem::path& folder, const local_node_options& options)
+      : options_(options),
+        operations_(folder, options.direct_io, [this](operation* op) { enqueue_first(op); }) {
+    operations_.set_store(store_id_from(options.store));
+  }
+
+  void submit(operation_ptr op) {
+    std::unique_lock lock(mutex_);
+    ++open_;
+    try {
+      wake(waiting() + 1);  // throws where there is no thread that could take it
+      add(std::move(op));
+    } catch (...) {
+      --open_;
+      throw;
+    }
+  }
+
+  local_node::load present_load() const {
+    const std::lock_guard lock(mutex_);
+    return {waiting(), running_};
+  }
+
+  // Returns when everything has been done and, unless called on one of them, no thread is left.
+  void stop() {
+    std::vector<std::thread> threads;
+    {
+      std::unique_lock lock(mutex_);
+      stopping_ = true;
+      work_.notify_all();
+      threads.swap(threads_);
+    }
+    for (std::thread& t : threads) {
+      if (t.get_id() == std::this_thread::get_id())
+        t.detach();
+      else
+        t.join();
+    }
+  }
+
+  const local_node_options& options() const noexcept { return options_; }
+  node_operations& operations() noexcept { return operations_; }
+
+ private:
+  // With the mutex held.
+
+  static bool is_upkeep(const operation& op) noexcept {
+    return op.kind != io_kind::read && op.kind != io_kind::write;
+  }
+
+  std::uint64_t waiting() const noexcept {
+    return resumed_.size() + transfers_.waiting() + upkeep_.waiting();
+  }
+
+  void add(operation_ptr op) {
+    const client_number who = op->origin.client;
+    const bool placed = op->part && !op->part->regions.empty();
+    const request_scheduler<operation_ptr>::place where{
+        placed ? op->file->id : 0, placed ? op->part->regions.front().node_offset : 0};
+    const std::uint64_t cost = placed ? op->part->bytes : op->next_cost;
+    (is_upkeep(*op) ? upkeep_ : transfers_).add(who, where, cost, std::move(op));
+  }
+
+  // Nothing where nothing waits, or only upkeep that has its threads already.
+  operation_ptr take() {
+    if (!resumed_.empty()) {
+      operation_ptr op(resumed_.front());
+      resumed_.pop_front();
+      return op;
+    }
+    const bool may_upkeep = upkeep_running_ < std::max(1u, options_.workers / 2);
+    // Turn and stripe index about, for a node with one thread.
+    upkeep_next_ = !upkeep_next_;
+    auto op = may_upkeep && upkeep_next_ ? upkeep_.next() : transfers_.next();
+    if (!op) op = transfers_.next();
+    if (!op && may_upkeep) op = upkeep_.next();
+    return op ? std::move(*op) : nullptr;
+  }
+
+  // For the last of `queued` operations.
+  void wake(std::size_t queued) {
+    work_.notify_one();
+    // An idle thread that was told of earlier work is not free for this.
+    if (queued <= idle_ || threads_.size() >= options_.workers || stopping_) return;
+    try {
+      threads_.emplace_back([self = shared_from_this()] { self->work(); });
+    } catch (const std::system_error&) {
+      if (threads_.empty()) throw;  // otherwise those that there are do the work
+    }
+  }
+
+  // Without it.
+
+  void enqueue_first(operation* op) {
+    std::lock_guard lock(mutex_);
+    resumed_.push_front(op);
+    wake(waiting());
+  }
+
+  void work() {
+    io_worker worker(options_.staging, options_.io_uring, operations_.counters);
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      operation_ptr op = take();
+      if (!op) {
+        // Parked operations come back through the queue: stay until all have ended.
+        if (stopping_ && open_ == 0) return;
+        ++idle_;
+        work_.wait(lock);
+        --idle_;
+        continue;
+      }
+      const bool upkeep = is_upkeep(*op);
+      upkeep_running_ += upkeep;
+      ++running_;
+      lock.unlock();
+      // Parked, it is no longer ours.
+      operation* const one = op.release();
+      const step_result how = run(*one, worker);
+      lock.lock();
+      --running_;
+      upkeep_running_ -= upkeep;
+      // What was left to others because upkeep had its threads can go on now.
+      if (upkeep && !upkeep_.empty()) work_.notify_one();
+      if (how == step_result::to_be_continued) add(operation_ptr(one));
+      if (how != step_result::ended) continue;
+      lock.unlock();
+      finish(operation_ptr(one));
+      lock.lock();
+    }
+  }
+
+  void finish(operation_ptr op) {
+    op->target.reset();
+    {
+      // Before the completion: it may drop the node and wait for the other threads.
+      std::lock_guard lock(mutex_);
+      if (--open_ == 0 && stopping_) work_.notify_all();
+    }
+    op->finish(*op);
+  }
+
+  step_result run(operation& op, io_worker& worker) {
+    if (!op.claimed && op.origin.gone.stop_requested()) {
+      op.result = {std::make_error_code(std::errc::operation_canceled),
+                   "node " + operations_.folder().path().string() + ": its client has gone"};
+      return step_result::ended;
+    }
+    try {
+      return operations_.step(op, worker);
+    } catch (const std::bad_alloc&) {
+      const auto code = std::make_error_code(std::errc::not_enough_memory);
+      op.result = {code, "node " + operations_.folder().path().string() + ": " + code.message()};
+      return step_result::ended;
+    }
+  }
+
+  static constexpr std::uint64_t quantum = 1 << 20;  // bytes
+  static constexpr std::uint64_t least_cost = 4096;  // what a request costs beside its bytes
+
+  const local_node_options options_;
+  node_operations operations_;
+  mutable std::mutex mutex_;
+  std::condition_variable work_;
+  std::deque<operation*> resumed_;  // owned
+  request_scheduler<operation_ptr> transfers_{quantum, least_cost};
+  request_scheduler<operation_ptr> upkeep_{quantum, least_cost};
+  std::vector<std::thread> threads_;
+  unsigned idle_ = 0;
+  unsigned running_ = 0;
+  unsigned upkeep_running_ = 0;
+  bool upkeep_next_ = false;
+  std::uint64_t open_ = 0;  // submitted and not yet ended, queued and parked ones included
+  bool stopping_ = false;
+};
+
+class local_io_service final : public local_node {
+ public:
+  local_io_service(const std::filesystem::path& folder, const local_node_options& options)
+      : pool_(std::make_shared<thread_pool>(folder, options)) {}
+  local_io_service(const local_io_service& node, request_origin origin)
+      : pool_(node.pool_), origin_(std::move(origin)), for_others_(true) {}
+  ~local_io_service() override {
+    if (for_others_) return;
+    if (::getpid() == owner_)
+      pool_->stop();
+    else
+      new std::shared_ptr<thread_pool>(pool_);  // a forked child has none of the threads: leave them be
+  }
+
+  std::shared_ptr<local_node> on_behalf_of(request_origin origin) override {
+    return std::make_shared<local_io_service>(*this, std::move(origin));
+  }
+  load present_load() const override { return pool_->present_load(); }
+
+  void read(shape_ptr file, std::uint32_t stripe_index, request_ptr r, std::byte* memory,
+            completion done) override {
+    auto op = make(io_kind::read, std::move(file), stripe_index, std::move(done));
+    op->wanted = std::move(r);
+    op->memory = memory;
+    pool_->submit(std::move(op));
+  }
+
+  void write(shape_ptr file, std::uint32_t stripe_index, request_ptr r, const std::byte* memory,
+             completion done) override {
+    auto op = make(io_kind::write, std::move(file), stripe_index, std::move(done));
+    op->wanted = std::move(r);
+    op->memory = const_cast<std::byte*>(memory);  // an operation that writes only reads it
+    pool_->submit(std::move(op));
+  }
+
+  void read_part(shape_ptr file, std::uint32_t stripe_index, io_part part, std::byte* memory,
+                 std::uint32_t* sums, checking who, completion done) override {
+    auto op = make(io_kind::read, std::move(file), stripe_index, std::move(done));
+    op->part = std::move(part);
+    op->memory = memory;
+    op->sums = sums;
+    op->who = who;
+    pool_->submit(std::move(op));
+  }
+
+  bool read_quickly(const file_shape& file, std::uint32_t stripe_index, const io_part& part,
+                    std::byte* memory, std::uint32_t* sums) override {
+    return pool_->operations().read_quickly(file, stripe_index, part, memory, sums);
+  }
+
+  void set_store(const std::string& uuid) override {
+    pool_->operations().set_store(store_id_from(uuid));
+  }
+
+  void write_part(shape_ptr file, std::uint32_t stripe_index, io_part part, const std::byte* memory,
+                  const std::uint32_t* sums, completion done) override {
+    auto op = make(io_kind::write, std::move(file), stripe_index, std::move(done));
+    op->part = std::move(part);
+    op->memory = const_cast<std::byte*>(memory);
+    op->sums = const_cast<std::uint32_t*>(sums);
+    pool_->submit(std::move(op));
+  }
+
+  void create(shape_ptr file, std::uint32_t stripe_index, completion done) override {
+    pool_->submit(make(io_kind::create, std::move(file), stripe_index, std::move(done)));
+  }
+
+  void resize(shape_ptr file, std::uint32_t stripe_index, std::uint64_t old_size,
+              completion done) override {
+    auto op = make(io_kind::resize, std::move(file), stripe_index, std::move(done));
+    op->old_size = old_size;
+    pool_->submit(std::move(op));
+  }
+
+  void remove(shape_ptr file, completion done) override {
+    auto op = make(io_kind::remove, std::move(file), 0, std::move(done));
+    pool_->submit(std::move(op));
+  }
+
+  void advance(shape_ptr file, std::uint32_t stripe_index, completion done) override {
+    pool_->submit(make(io_kind::advance, std::move(file), stripe_index, std::move(done)));
+  }
+
+  void sync(shape_ptr file, std::uint32_t stripe_index, completion done) override {
+    pool_->submit(make(io_kind::sync, std::move(file), stripe_index, std::move(done)));
+  }
+
+  void verify(shape_ptr file, std::uint32_t stripe_index,
+              std::function<void(const failure&, verify_report)> done) override {
+    auto op = make(io_kind::verify, std::move(file), stripe_index, {});
+    op->finish = [done = std::move(done)](operation& o) { done(o.result, std::move(o.report)); };
+    pool_->submit(std::move(op));
+  }
+
+  void list(std::function<void(const failure&, std::vector<file_id>)> done) override {
+    auto op = make(io_kind::list, nullptr, 0, {});
+    op->finish = [done = std::move(done)](operation& o) { done(o.result, std::move(o.ids)); };
+    pool_->submit(std::move(op));
+  }
+
+  void find_locality(std::function<void(const failure&, locality)> done) override {
+    done({}, locality::none);
+  }
+
+  std::string name() const override { return pool_->operations().folder().path().string(); }
+  io_stats stats() const override { return pool_->operations().counters.snapshot(); }
+  std::uint64_t staging_bytes() const override {
+    return pool_->options().workers * pool_->options().staging;
+  }
+
+ private:
+  operation_ptr make(io_kind kind, shape_ptr file, std::uint32_t stripe_index, completion done) const {
+    auto op = std::make_unique<operation>();
+    op->origin = origin_;
+    op->kind = kind;
+    op->file = std::move(file);
+    op->stripe_index = stripe_index;
+    op->finish = [done = std::move(done)](operation& o) { done(o.result); };
+    return op;
+  }
+
+  const pid_t owner_ = ::getpid();
+  const std::shared_ptr<thread_pool> pool_;
+  const request_origin origin_;
+  const bool for_others_ = false;
+};
+
+}  // namespace
+
+std::shared_ptr<local_node> open_local_node(const std::filesystem::path& folder,
+                                            const local_node_options& options) {
+  if (options.workers == 0 || options.staging == 0 || options.staging % (64 << 10) != 0)
+    throw usage_error(
+        errc::invalid_request,
+        "a local node needs at least one worker and a staging size that is a multiple "
+        "of 64 KiB");
+  const auto objects = folder / "shares";
+  std::error_code code;
+  if (!std::filesystem::is_directory(folder, code) && !code)
+    code = std::make_error_code(std::errc::not_a_directory);
+  if (!code) std::filesystem::create_directory(objects, code);
+  if (!code && ::access(objects.c_str(), R_OK | W_OK | X_OK) != 0)
+    code = {errno, std::generic_category()};
+  if (code) throw io_error(code, "node " + folder.string() + ": the folder cannot be used");
+  return std::make_shared<local_io_service>(std::filesystem::absolute(folder), options);
+}
+
+}  // namespace ooc::storage

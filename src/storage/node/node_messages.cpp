@@ -1,0 +1,102 @@
+// The words for what went wrong on a node: node, file, stripe object, operation, place, cause, remedy. Each
+// text ends with the message of its code (see error.cpp).
+#include <algorithm>
+#include <cerrno>
+#include <string>
+
+#include "storage/node/node_operations.hpp"
+
+namespace ooc::storage {
+namespace {
+
+failure with_cause(std::error_code code, std::string what) {
+  what += ": " + code.message();
+  return {code, std::move(what)};
+}
+
+std::string subject(const node_folder& folder, const operation& op, const char* what) {
+  std::string t = "node " + folder.path().string() + ": " + what + " of ";
+  if (!op.file->name.empty()) t += "'" + op.file->name + "' ";
+  return t + "(" + node_folder::relative(op.file->id) + ") failed";
+}
+
+const char* remedy(int error) {
+  switch (error) {
+    case ENOSPC:
+      return "; free space there or remove files";
+    case EDQUOT:
+      return "; the owner's quota is used up";
+    case EMFILE:
+    case ENFILE:
+      return "; raise the limit of open files (ulimit -n)";
+    case EFBIG:
+      return "; a limit on file sizes is set (ulimit -f)";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+failure node_operations::failed(const operation& op, const char* what, int error,
+                                 const std::string& more) {
+  std::string t = subject(folder_, op, what);
+  if (!more.empty()) t += ", " + more;
+  return with_cause({error, std::generic_category()}, t + remedy(error));
+}
+
+failure node_operations::failed(const operation& op, const char* what, const object_error& e) {
+  if (e.error != 0)
+    return failed(op, what, e.error,
+                  std::string(e.step) + " at byte " + std::to_string(e.offset) + " of the stripe object");
+  return with_cause(e.found == verdict::torn ? errc::torn : errc::corrupt,
+                    subject(folder_, op, what) + ", " + e.step + ": " +
+                        chunk_text(op, {e.offset / chunk_size, e.found}));
+}
+
+failure node_operations::refused(const operation& op, const char* what, const std::string& why) {
+  return with_cause(errc::invalid_request, subject(folder_, op, what) + ", " + why);
+}
+
+failure node_operations::damaged(const operation& op, const char* what, const std::string& why) {
+  return with_cause(errc::corrupt, subject(folder_, op, what) + ", " + why);
+}
+
+// "bytes [0, 512) and [2048, 2560) of the file (stripe object offset 0) ...", in file offsets.
+std::string node_operations::chunk_text(const operation& op, const bad_chunk& c) {
+  const striping& s = op.file->striping;
+  const std::uint64_t end =
+      std::min((c.chunk + 1) * chunk_size, s.object_size(op.stripe_index, op.file->size));
+  std::string t = "bytes ";
+  unsigned named = 0;
+  for (std::uint64_t at = c.chunk * chunk_size; at < end;) {
+    const std::uint64_t n = std::min(end - at, s.sf - at % s.sf);
+    const std::uint64_t from = s.file_offset(op.stripe_index, at);
+    std::uint64_t length = n;
+    if (s.nn == 1) length = end - at;
+    if (named == 8) {
+      t += " and more";
+      break;
+    }
+    if (named++ > 0) t += ", ";
+    t += "[" + std::to_string(from) + ", " + std::to_string(from + length) + ")";
+    at += length;
+  }
+  t += " of the file (chunk " + std::to_string(c.chunk) + " of the stripe object)";
+
+  checksum_header h;
+  const bool power_lost =
+      op.target->sums().read_header(h) == 0 && (h.flags & checksum_header::power_lost) != 0;
+  if (c.found == verdict::torn)
+    t += " are torn: an overwrite was cut short; write them again, whole 4 KiB at a time";
+  else if (c.found == verdict::lost)
+    t += power_lost ? " are lost: their checksums were not durable at a loss of power; write them again"
+                    : " are lost: their checksums are gone, so nobody can say what was written there";
+  else if (power_lost)
+    t += " were not durable at a loss of power (no sync after they were written); write them again";
+  else
+    t += " are damaged on disk";
+  return t;
+}
+
+}  // namespace ooc::storage

@@ -1,0 +1,253 @@
+// Reading and writing, and how an operation waits for its chunks.
+#include "storage/node/node_operations.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "storage/node/page_cache_read.hpp"
+#include "storage/node/stripe_object_writer.hpp"
+
+namespace ooc::storage {
+namespace {
+
+// The chunks that the regions (sorted) touch.
+std::vector<chunk_range> chunks_of(const std::vector<region>& regions) {
+  std::vector<chunk_range> ranges;
+  for (const region& p : regions) {
+    const chunk_range r{p.node_offset / chunk_size, (p.node_end() - 1) / chunk_size + 1};
+    if (!ranges.empty() && r.first <= ranges.back().end)
+      ranges.back().end = std::max(ranges.back().end, r.end);
+    else
+      ranges.push_back(r);
+  }
+  return ranges;
+}
+
+std::vector<chunk_range> chunks_of(std::vector<bad_chunk>& bad) {
+  std::sort(bad.begin(), bad.end(),
+            [](const bad_chunk& a, const bad_chunk& b) { return a.chunk < b.chunk; });
+  std::vector<chunk_range> ranges;
+  for (const bad_chunk& b : bad) {
+    if (!ranges.empty() && b.chunk <= ranges.back().end)
+      ranges.back().end = b.chunk + 1;
+    else
+      ranges.push_back({b.chunk, b.chunk + 1});
+  }
+  return ranges;
+}
+
+// Those parts of the regions that lie in the ranges.
+std::vector<region> clipped(const std::vector<region>& regions,
+                           const std::vector<chunk_range>& ranges) {
+  std::vector<region> out;
+  for (const region& p : regions) {
+    const std::uint64_t from = p.node_offset / chunk_size;
+    auto r = std::partition_point(ranges.begin(), ranges.end(),
+                                  [&](const chunk_range& c) { return c.end <= from; });
+    for (; r != ranges.end() && r->first * chunk_size < p.node_end(); ++r) {
+      const std::uint64_t begin = std::max(p.node_offset, r->first * chunk_size);
+      const std::uint64_t end = std::min(p.node_end(), r->end * chunk_size);
+      out.push_back({begin, p.memory_offset + (begin - p.node_offset), end - begin});
+    }
+  }
+  return out;
+}
+
+std::uint64_t bytes_of(const std::vector<region>& regions) {
+  std::uint64_t n = 0;
+  for (const region& p : regions) n += p.length;
+  return n;
+}
+
+}  // namespace
+
+node_operations::node_operations(std::filesystem::path folder, bool direct_io,
+                                   std::function<void(operation*)> resume)
+    : folder_(std::move(folder)), cache_(folder_, direct_io), resume_(std::move(resume)) {}
+
+step_result node_operations::step(operation& op, io_worker& w) {
+  const auto whole = [](bool ended) { return ended ? step_result::ended : step_result::parked; };
+  switch (op.kind) {
+    case io_kind::read:
+      return whole(read(op, w));
+    case io_kind::write:
+      return whole(write(op, w));
+    case io_kind::advance:
+      return whole(advance(op));
+    case io_kind::sync:
+      return whole(sync(op));
+    case io_kind::resize:
+      return whole(resize(op, w));
+    case io_kind::remove:
+      return whole(remove(op));
+    case io_kind::verify:
+      return verify(op, w);
+    case io_kind::create:
+      op.result = create(op);
+      break;
+    case io_kind::list:
+      op.result = list(op);
+      break;
+  }
+  return step_result::ended;
+}
+
+// Checks the arguments and opens the stripe object; on failure the operation has ended.
+bool node_operations::begin(operation& op, const char* what) {
+  const file_shape& f = *op.file;
+  if (f.striping.nn == 0 || f.striping.sf == 0 || op.stripe_index >= f.striping.nn) {
+    op.result = refused(op, what, "no such stripe index, or a striping without nodes or stripes");
+    return false;
+  }
+  if (op.wanted && op.wanted->file_end() > f.size) {
+    op.result = refused(op, what,
+                        "the request ends at byte " + std::to_string(op.wanted->file_end()) +
+                            ", the file at " + std::to_string(f.size));
+    return false;
+  }
+  std::string why;
+  if (const int e = cache_.get(identity(op), op.target, why)) {
+    op.result = e == EUCLEAN ? damaged(op, what, why)
+                             : failed(op, what, e, e == ENOENT ? "the stripe object is missing" : "");
+    return false;
+  }
+  std::uint64_t found = 0;
+  // A stripe object without bytes is not opened with the others.
+  const bool empty = op.kind == io_kind::resize && f.striping.object_size(op.stripe_index, op.old_size) == 0;
+  const std::uint64_t least = empty                            ? 0
+                              : op.kind == io_kind::advance ? f.generation - 1
+                                                            : f.generation;
+  if (const int e = op.target->check_generation(least, found)) {
+    op.result = e != EUCLEAN
+                    ? failed(op, what, e, "reading the header of its checksums")
+                    : damaged(op, what,
+                              "it is an old copy: it is of generation " + std::to_string(found) +
+                                  " of the file, the metadata know generation " +
+                                  std::to_string(least) + "; put the newest copy back");
+    return false;
+  }
+  return true;
+}
+
+// The regions of the operation, by node offset; on failure it has ended.
+bool node_operations::find_regions(operation& op, const char* what) {
+  if (!op.part) {
+    object_regions(*op.wanted, op.file->striping, op.stripe_index, op.regions);
+    return true;
+  }
+  op.regions = op.part->regions;
+  if (op.kind == io_kind::write && !sums_match(*op.part, op.memory, op.sums)) {
+    op.result = {{EBADMSG, std::generic_category()},
+                 "node " + folder_.path().string() + ": " + what + " of '" + op.file->name +
+                     "': the bytes were damaged on the way; nothing of this part was written"};
+    return false;
+  }
+  return true;
+}
+
+// False: parked, and `op` is no longer ours.
+bool node_operations::claim(operation& op, std::vector<chunk_range> ranges, bool exclusive) {
+  op.claimed = true;  // when it is next looked at
+  op.claim.ranges = std::move(ranges);
+  op.claim.exclusive = exclusive;
+  op.claim.resume = [this, &op] { resume_(&op); };
+  return op.target->chunks().lock(op.claim);
+}
+
+bool node_operations::read(operation& op, io_worker& w) {
+  if (!op.claimed) {
+    counters.add(&io_stats::read_requests, 1);
+    if (!begin(op, "read")) return true;
+    if (!find_regions(op, "read")) return true;
+    counters.add(&io_stats::read_regions, node_runs(op.regions));
+    stripe_object_reader reader(w, *op.target, *op.file, op.stripe_index);
+    if (const object_error e =
+            reader.read(op.regions, op.memory, false, op.bad, op.sums, op.who)) {
+      op.result = failed(op, "read", e);
+      return true;
+    }
+    op.bytes = bytes_of(op.regions);
+    if (op.bad.empty()) {
+      delivered(op);
+      return true;
+    }
+    // Perhaps a writer was in between: look again at those chunks with writers kept out.
+    std::vector<chunk_range> suspects = chunks_of(op.bad);
+    op.regions = clipped(op.regions, suspects);
+    op.bad.clear();
+    // The suspects' own checksums would not be in order: all of them are made anew at the end.
+    if (!claim(op, std::move(suspects), false)) return false;
+  }
+  op.result = read_claimed(op, w);
+  op.target->chunks().unlock(op.claim);
+  return true;
+}
+
+// A read has brought everything to its memory.
+void node_operations::delivered(operation& op) {
+  counters.add(&io_stats::bytes_read, op.bytes);
+  if (op.part && op.part->rest) op.sums[op.part->whole] = rest_sum(*op.part, op.memory);
+}
+
+bool node_operations::read_quickly(const file_shape& f, std::uint32_t stripe_index, const io_part& part,
+                                    std::byte* memory, std::uint32_t* sums) {
+  const std::shared_ptr<stripe_object> s = cache_.find(f.id);
+  std::uint64_t generation = 0;
+  if (!s || s->identity() != identity_of(store_, f, stripe_index) ||
+      s->check_generation(f.generation, generation) != 0)
+    return false;  // the long way says what is wrong
+  if (!page_cache_read(*s, part, memory, sums)) return false;
+  counters.add(&io_stats::read_requests, 1);
+  counters.add(&io_stats::read_regions, node_runs(part.regions));
+  counters.add(&io_stats::bytes_read, part.bytes);
+  return true;
+}
+
+failure node_operations::read_claimed(operation& op, io_worker& w) {
+  range_locks::hold hold;
+  if (const int e = op.target->ranges().lock_chunks(op.claim.ranges, hold))
+    return failed(op, "read", e, "locking the stripe object");
+  stripe_object_reader reader(w, *op.target, *op.file, op.stripe_index);
+  if (const object_error e = reader.read(op.regions, op.memory, true, op.bad))
+    return failed(op, "read", e);
+  if (op.bad.empty()) {
+    if (op.sums != nullptr) compute_sums(*op.part, op.memory, op.sums);
+    delivered(op);
+    return {};
+  }
+  const bad_chunk& first = op.bad.front();
+  return failed(op, "read", {0, first.found, first.chunk * chunk_size, "reading data"});
+}
+
+bool node_operations::write(operation& op, io_worker& w) {
+  if (!op.claimed) {
+    counters.add(&io_stats::write_requests, 1);
+    if (!begin(op, "write")) return true;
+    if (!find_regions(op, "write")) return true;
+    counters.add(&io_stats::write_regions, node_runs(op.regions));
+    if (op.regions.empty()) return true;
+    if (overlap(op.regions)) {
+      op.result = refused(op, "write", "regions of the request overlap in the file");
+      return true;
+    }
+    if (!claim(op, chunks_of(op.regions), true)) return false;
+  }
+  op.result = write_claimed(op, w);
+  op.target->chunks().unlock(op.claim);
+  return true;
+}
+
+failure node_operations::write_claimed(operation& op, io_worker& w) {
+  range_locks::hold hold;
+  if (const int e = op.target->ranges().lock_chunks(op.claim.ranges, hold))
+    return failed(op, "write", e, "locking the stripe object");
+  checksum_header h;
+  if (const int e = op.target->mark_unsynced(h))
+    return failed(op, "write", e, "marking the share as written");
+  stripe_object_writer writer(w, *op.target, *op.file, op.stripe_index, h);
+  if (const object_error e = writer.write(op.regions, op.memory, op.sums)) return failed(op, "write", e);
+  counters.add(&io_stats::bytes_written, bytes_of(op.regions));
+  return {};
+}
+
+}  // namespace ooc::storage

@@ -1,0 +1,382 @@
+// Everything but reading and writing: the life of a stripe object, sync and verify.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "storage/node/node_operations.hpp"
+#include "storage/node/stripe_object_writer.hpp"
+
+namespace ooc::storage {
+namespace {
+
+std::uint64_t chunks_for(std::uint64_t bytes) {
+  return bytes / chunk_size + (bytes % chunk_size != 0);
+}
+
+// A verification goes on for so many chunks at a time.
+constexpr std::uint64_t verify_slice = 1024;
+
+// Chunks that the stripe object had when it was made or last resized, or that its files have room for: none of
+// those beyond was ever written, whatever size a request states.
+int chunks_on_disk(const stripe_object& s, std::uint64_t& chunks) {
+  struct stat data {};
+  if (::fstat(s.data(), &data) != 0) return errno;
+  checksum_header h;
+  if (const int e = s.sums().read_header(h)) return e;
+  chunks = std::max(chunks_for(static_cast<std::uint64_t>(data.st_size)), h.chunks);
+  return 0;
+}
+
+// Makes a file of `bytes`, with its space if `reserved`.  `from`: where the new part begins.
+int extend(int fd, std::uint64_t from, std::uint64_t bytes, bool reserved) {
+  if (bytes <= from) return 0;
+  if (reserved) {
+    int e = 0;
+    do {
+      e = ::fallocate(fd, 0, static_cast<off_t>(from), static_cast<off_t>(bytes - from)) == 0
+              ? 0
+              : errno;
+    } while (e == EINTR);
+    if (e != EOPNOTSUPP) return e;
+    e = ::posix_fallocate(fd, static_cast<off_t>(from), static_cast<off_t>(bytes - from));
+    if (e != EOPNOTSUPP && e != EINVAL) return e;
+  }
+  return ::ftruncate(fd, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
+}
+
+int make_folder(const std::filesystem::path& path) {
+  if (::mkdir(path.c_str(), 0777) == 0 || errno == EEXIST) return 0;
+  return errno;
+}
+
+int flush_path(const std::filesystem::path& path) {
+  file_descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  return fd && ::fsync(fd.get()) == 0 ? 0 : errno;
+}
+
+int shorten(int fd, std::uint64_t bytes) {
+  struct stat st {};
+  if (::fstat(fd, &st) != 0) return errno;
+  if (static_cast<std::uint64_t>(st.st_size) <= bytes) return 0;
+  return ::ftruncate(fd, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
+}
+
+// Takes away what lies past so many chunks.
+int cut_off(const stripe_object& s, std::uint64_t chunks) {
+  const int error = shorten(s.sums().fd(), checksum_file::bytes_for(chunks));
+  return error != 0 ? error : shorten(s.data(), chunks * chunk_size);
+}
+
+// Makes room for chunks [have, chunks), all of them never written.
+int lengthen(const stripe_object& s, std::uint64_t have, std::uint64_t chunks, bool reserved) {
+  const checksum_file& sums = s.sums();
+  const std::uint64_t region_end = checksum_file::regions_for(have) * checksum_file::region_chunks;
+  int error = extend(sums.fd(), checksum_file::bytes_for(have), checksum_file::bytes_for(chunks), true);
+  if (error == 0)
+    error = sums.mark_untouched(checksum_file::regions_for(have), checksum_file::regions_for(chunks));
+  if (error == 0 && have < region_end) error = sums.clear(have, std::min(region_end, chunks));
+  if (error == 0) error = extend(s.data(), have * chunk_size, chunks * chunk_size, reserved);
+  return error;
+}
+
+std::string space_text(const std::filesystem::path& folder, std::uint64_t needed) {
+  struct statvfs v {};
+  std::string t = "it needs " + std::to_string(needed) + " bytes there";
+  if (::statvfs(folder.c_str(), &v) == 0)
+    t += ", " + std::to_string(std::uint64_t{v.f_bavail} * v.f_frsize) + " are available";
+  return t + " (a sparse file reserves nothing)";
+}
+
+}  // namespace
+
+failure node_operations::create(operation& op) {
+  const file_shape& f = *op.file;
+  if (f.striping.nn == 0 || f.striping.sf == 0 || op.stripe_index >= f.striping.nn)
+    return refused(op, "creation", "no such stripe index, or a striping without nodes or stripes");
+  const std::uint64_t chunks = chunks_for(f.striping.object_size(op.stripe_index, f.size));
+  const auto folder = folder_.sums(f.id).parent_path();
+  if (const int e = make_folder(folder)) return failed(op, "creation", e);
+
+  constexpr int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
+  const auto make = [&](const std::filesystem::path& path) {
+    int fd = ::open(path.c_str(), flags, 0666);
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
+      cache_.close_some();
+      fd = ::open(path.c_str(), flags, 0666);
+    }
+    return file_descriptor(fd);
+  };
+  file_descriptor sums = make(folder_.sums(f.id));
+  if (!sums) return failed(op, "creation", errno, "making the checksum file");
+  file_descriptor data = make(folder_.data(f.id));
+  const bool made = static_cast<bool>(data);
+  int error = made ? 0 : errno;
+
+  checksum_header h;
+  h.set_identity(identity(op));
+  h.chunks = chunks;
+  h.generation = f.generation;
+  const std::uint64_t sum_bytes = checksum_file::bytes_for(chunks);
+  std::string space;
+  if (error == 0) error = extend(sums.get(), 0, sum_bytes, true);
+  if (error == 0) error = extend(data.get(), 0, chunks * chunk_size, !f.sparse);
+  if (error == ENOSPC)
+    space = space_text(folder_.path(), sum_bytes + (f.sparse ? 0 : chunks * chunk_size));
+  const checksum_file file(std::move(sums), object_seeds(identity(op)));
+  // Entries come with the first write to their region: see checksum_file.hpp.
+  if (error == 0) error = file.mark_untouched(0, checksum_file::regions_for(chunks));
+  if (error == 0) error = file.write_header(h);
+  if (error == 0 && (::fsync(file.fd()) != 0 || ::fsync(data.get()) != 0)) error = errno;
+  if (error == 0) error = flush_path(folder);
+  if (error == 0) error = flush_path(folder.parent_path());
+  if (error == 0) return {};
+
+  const failure result = failed(op, "creation", error, space);
+  ::unlink(folder_.sums(f.id).c_str());
+  if (made) ::unlink(folder_.data(f.id).c_str());
+  return result;
+}
+
+bool node_operations::resize(operation& op, io_worker& w) {
+  if (!op.claimed) {
+    const striping& s = op.file->striping;
+    const bool held_nothing = s.nn != 0 && s.sf != 0 && op.stripe_index < s.nn &&
+                              s.object_size(op.stripe_index, op.old_size) == 0;
+    std::string why;
+    if (held_nothing && cache_.get(identity(op), op.target, why) == ENOENT) {
+      // What a creation that was cut short left behind is in the way.
+      ::unlink(folder_.sums(op.file->id).c_str());
+      ::unlink(folder_.data(op.file->id).c_str());
+      op.result = create(op);
+      return true;
+    }
+    if (!begin(op, "resizing")) return true;
+    if (!claim(op, {all_chunks}, true)) return false;
+  }
+  op.result = resize_claimed(op, w);
+  op.target->chunks().unlock(op.claim);
+  return true;
+}
+
+failure node_operations::resize_claimed(operation& op, io_worker& w) {
+  const file_shape& f = *op.file;
+  stripe_object& s = *op.target;
+  const std::uint64_t before = f.striping.object_size(op.stripe_index, op.old_size);
+  const std::uint64_t after = f.striping.object_size(op.stripe_index, f.size);
+  const std::uint64_t chunks = chunks_for(after);
+
+  range_locks::hold hold;
+  if (const int e = s.ranges().lock_object(hold)) return failed(op, "resizing", e, "locking");
+  checksum_header h;
+  if (const int e = s.read_header(h)) return failed(op, "resizing", e);
+  // What is there counts, not what should be: an earlier attempt may have been cut short.
+  const std::uint64_t have = h.chunks;
+  if (after >= before && chunks <= have) {
+    const int e = h.generation < f.generation ? s.set_generation(f.generation) : 0;
+    return e == 0 ? failure{} : failed(op, "resizing", e);
+  }
+  if (const int e = s.mark_unsynced(h)) return failed(op, "resizing", e, "marking the stripe object");
+
+  int error = 0;
+  std::string more;
+  if (after < before) {
+    // The kept part of the last chunk must read as the pattern when the stripe object grows again.
+    if (after % chunk_size != 0 && after / chunk_size < have) {
+      stripe_object_writer writer(w, s, f, op.stripe_index, h);
+      if (const object_error e = writer.erase_tail(after / chunk_size, after % chunk_size))
+        return failed(op, "resizing", e);
+    }
+    // The header first: what it does not count is made anew when the stripe object grows.
+    if (chunks < have) {
+      error = s.shrink_to(chunks);
+      if (error == 0) error = cut_off(s, chunks);
+    }
+    if (error == 0) error = s.settle_as_durable();
+  } else {
+    const std::uint64_t growth = (chunks - have) * chunk_size;
+    error = cut_off(s, have);  // what a resize that was cut short has left
+    if (error == 0) error = lengthen(s, have, chunks, !f.sparse);
+    if (error == 0) error = s.settle_as_durable(chunks);
+    if (error == ENOSPC)
+      more =
+          space_text(folder_.path(), (chunks - have) * sizeof(checksum_entry) + (f.sparse ? 0 : growth));
+    if (error != 0 && cut_off(s, have) != 0)
+      more += "; the space that was reserved in part could not be given back";
+  }
+  if (error == 0 && h.generation < f.generation) error = s.set_generation(f.generation);
+  return error == 0 ? failure{} : failed(op, "resizing", error, more);
+}
+
+bool node_operations::remove(operation& op) {
+  if (!op.claimed) {
+    // Whatever it is: only the id counts.
+    op.target = cache_.find(op.file->id);
+    if (!op.target) {
+      const file_descriptor sums(::open(folder_.sums(op.file->id).c_str(), O_RDWR | O_CLOEXEC));
+      range_locks locks(sums.get());
+      range_locks::hold hold;
+      if (sums) locks.lock_object(hold);
+      op.result = remove_claimed(op);
+      return true;
+    }
+    if (!claim(op, {all_chunks}, true)) return false;
+  }
+  {
+    range_locks::hold hold;
+    op.target->ranges().lock_object(hold);
+    op.result = remove_claimed(op);
+  }
+  op.target->chunks().unlock(op.claim);
+  return true;
+}
+
+failure node_operations::remove_claimed(operation& op) {
+  cache_.drop(op.file->id);
+  int error = 0;
+  bool found = false;
+  for (const auto& path : {folder_.undo(op.file->id), folder_.data(op.file->id), folder_.sums(op.file->id)}) {
+    if (::unlink(path.c_str()) == 0)
+      found = true;
+    else if (errno != ENOENT)
+      error = errno;
+  }
+  if (error == 0 && !found) error = ENOENT;
+  return error == 0 ? failure{} : failed(op, "removal", error);
+}
+
+bool node_operations::advance(operation& op) {
+  if (!op.claimed) {
+    if (op.file->generation == 0) {
+      op.result = refused(op, "opening for writing", "generation 0");
+      return true;
+    }
+    if (!begin(op, "opening for writing")) return true;
+    if (!claim(op, {all_chunks}, true)) return false;
+  }
+  op.result = advance_claimed(op);
+  op.target->chunks().unlock(op.claim);
+  return true;
+}
+
+failure node_operations::advance_claimed(operation& op) {
+  constexpr const char* what = "opening for writing";
+  const std::uint64_t wanted = op.file->generation;
+  range_locks::hold hold;
+  if (const int e = op.target->ranges().lock_object(hold)) return failed(op, what, e, "locking");
+  checksum_header h;
+  if (const int e = op.target->read_header(h)) return failed(op, what, e);
+  if (h.generation == wanted) return {};
+  if (h.generation > wanted) {
+    failure f = damaged(op, what,
+                        "it is of generation " + std::to_string(h.generation) +
+                            " of the file, the metadata know generation " +
+                            std::to_string(wanted - 1) +
+                            ": the database is an old copy, or the stripe object of another time; "
+                            "put the newest copy back");
+    f.code = errc::conflict;
+    return f;
+  }
+  const int e = op.target->set_generation(wanted);
+  return e == 0 ? failure{} : failed(op, what, e);
+}
+
+bool node_operations::sync(operation& op) {
+  if (!op.claimed) {
+    counters.add(&io_stats::syncs, 1);
+    if (!begin(op, "sync")) return true;
+    if (op.target->sync_failed()) {
+      op.result = failed(op, "sync", EIO,
+                         "an earlier sync failed and what it was for may be lost; write it anew "
+                         "to another file");
+      return true;
+    }
+    if (op.target->clean()) return true;
+    // The long part, with writers going on; then the rest with writers kept out.
+    if (const int e = op.target->flush()) {
+      op.result = failed(op, "sync", e);
+      return true;
+    }
+    if (!claim(op, {all_chunks}, true)) return false;
+  }
+  {
+    range_locks::hold hold;
+    int error = op.target->ranges().lock_object(hold);
+    if (error == 0) error = op.target->settle_as_durable();
+    if (error != 0) op.result = failed(op, "sync", error);
+  }
+  op.target->chunks().unlock(op.claim);
+  return true;
+}
+
+// A slice of the stripe object in each step, so that others have their turns in between, a client that goes
+// ends it, and the list of suspects stays short.
+step_result node_operations::verify(operation& op, io_worker& w) {
+  if (!op.claimed) {
+    if (!op.target) {
+      if (!begin(op, "verification")) return step_result::ended;
+      std::uint64_t there = 0;
+      if (const int e = chunks_on_disk(*op.target, there)) {
+        op.result = failed(op, "verification", e);
+        return step_result::ended;
+      }
+      op.chunks =
+          std::min(there, chunks_for(op.file->striping.object_size(op.stripe_index, op.file->size)));
+      op.next_cost = verify_slice * chunk_size;
+    }
+    stripe_object_reader reader(w, *op.target, *op.file, op.stripe_index);
+    const std::uint64_t end = std::min(op.chunk + verify_slice, op.chunks);
+    while (op.chunk < end) {
+      const auto n =
+          static_cast<std::uint32_t>(std::min<std::uint64_t>(w.bounce_chunks(), end - op.chunk));
+      if (const object_error e = reader.check(op.chunk, n, op.report.chunks, op.bad)) {
+        op.result = failed(op, "verification", e);
+        return step_result::ended;
+      }
+      op.chunk += n;
+    }
+    if (!op.bad.empty()) {
+      std::vector<chunk_range> suspects;
+      for (const bad_chunk& b : op.bad) suspects.push_back({b.chunk, b.chunk + 1});
+      op.bad.clear();
+      if (!claim(op, std::move(suspects), false)) return step_result::parked;
+    }
+  }
+  if (op.claimed) {
+    op.result = verify_claimed(op, w);
+    op.target->chunks().unlock(op.claim);
+    op.claimed = false;
+    op.bad.clear();
+  }
+  return op.result || op.chunk >= op.chunks ? step_result::ended : step_result::to_be_continued;
+}
+
+failure node_operations::verify_claimed(operation& op, io_worker& w) {
+  range_locks::hold hold;
+  if (const int e = op.target->ranges().lock_chunks(op.claim.ranges, hold))
+    return failed(op, "verification", e, "locking the stripe object");
+  stripe_object_reader reader(w, *op.target, *op.file, op.stripe_index);
+  std::uint64_t counted_before = 0;
+  for (const chunk_range& r : op.claim.ranges)
+    if (const object_error e = reader.check(r.first, 1, counted_before, op.bad))
+      return failed(op, "verification", e);
+  for (const bad_chunk& b : op.bad) {
+    ++(b.found == verdict::torn   ? op.report.torn
+       : b.found == verdict::lost ? op.report.lost
+                                  : op.report.corrupt);
+    if (op.report.problems.size() < 100) op.report.problems.push_back(chunk_text(op, b));
+  }
+  return {};
+}
+
+failure node_operations::list(operation& op) {
+  const int e = folder_.list(op.ids);
+  if (e == 0) return {};
+  const std::error_code code(e, std::generic_category());
+  return {code,
+          "node " + folder_.path().string() + ": listing its stripe objects failed: " + code.message()};
+}
+
+}  // namespace ooc::storage

@@ -1,0 +1,17 @@
+// A small read whose bytes are in the page cache: no thread but the caller's, and no waiting.
+#pragma once
+
+#include "storage/layout/io_part.hpp"
+#include "storage/node/stripe_object.hpp"
+
+namespace ooc::storage {
+
+/// At most this many bytes are worth it.
+inline constexpr std::uint64_t max_quick_bytes = 64 << 10;
+
+/// Reads a part as stripe_object_reader does with checking::by_caller.  False, with nothing promised about
+/// memory and sums, where that takes more than copying from the page cache: bytes that are on disk,
+/// chunks never written or being overwritten, checksums that do not match, direct I/O.
+bool page_cache_read(const stripe_object& s, const io_part& part, std::byte* memory, std::uint32_t* sums);
+
+}  // namespace ooc::storage

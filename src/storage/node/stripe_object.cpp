@@ -1,0 +1,200 @@
+#include "storage/node/stripe_object.hpp"
+
+#include <fcntl.h>
+
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+#include "storage/base/whole_transfer.hpp"
+
+namespace ooc::storage {
+namespace {
+
+int open_data(const std::filesystem::path& path, int flags, file_descriptor& fd) {
+  fd = file_descriptor(::open(path.c_str(), O_RDWR | O_CLOEXEC | flags));
+  return fd ? 0 : errno;
+}
+
+int flush_file(int fd) {
+  return ::fdatasync(fd) == 0 ? 0 : errno;
+}
+
+bool is_version_1(int fd) {
+  char magic[8] = {};
+  return read_whole(fd, magic, sizeof magic, 0) == 0 && std::memcmp(magic, "OOCSUM1", 8) == 0;
+}
+
+}  // namespace
+
+stripe_object::stripe_object(const node_folder& folder, const object_identity& who, file_descriptor direct,
+             file_descriptor buffered, checksum_file sums)
+    : identity_(who),
+      data_path_(folder.data(who.id)),
+      direct_(std::move(direct)),
+      buffered_(std::move(buffered)),
+      data_(direct_ ? direct_.get() : buffered_.get()),
+      sums_(std::move(sums)),
+      ranges_(sums_.fd()),
+      undo_(folder.undo(who.id), sums_.seeds().of_undo()) {}
+
+int stripe_object::open(const node_folder& folder, const object_identity& who, bool direct_io,
+                std::shared_ptr<stripe_object>& out, std::string& why) {
+  const file_id id = who.id;
+  file_descriptor sums(::open(folder.sums(id).c_str(), O_RDWR | O_CLOEXEC));
+  if (!sums) return errno;
+  file_descriptor direct;
+  file_descriptor buffered;
+  int error = direct_io ? open_data(folder.data(id), O_DIRECT, direct) : EINVAL;
+  if (error == EINVAL) error = open_data(folder.data(id), 0, buffered);
+  if (error != 0) return error;
+
+  std::shared_ptr<stripe_object> s(new stripe_object(folder, who, std::move(direct), std::move(buffered),
+                                     checksum_file(std::move(sums), object_seeds(who))));
+  checksum_header h;
+  error = s->read_header(h);
+  if (error == EINVAL) {
+    why = is_version_1(s->sums_.fd())
+              ? "it has version 1 of the disk format; `ooc upgrade` converts the store"
+              : "the header of its checksums is damaged";
+    return EUCLEAN;
+  }
+  if (error != 0) return error;
+  why = difference(who, h.identity());
+  if (why.empty() && h.required != 0)
+    why = "it uses a feature that this release does not know (number " +
+          std::to_string(h.required) + "); use a later release";
+  if (!why.empty()) return EUCLEAN;
+  if (h.unsynced != boot_id{} && h.unsynced != this_boot()) {
+    error = s->recover_from_power_loss();
+    if (error != 0) return error;
+  }
+  s->generation_ = h.generation;
+  out = std::move(s);
+  return 0;
+}
+
+int stripe_object::give_up_direct() {
+  std::lock_guard lock(header_);
+  if (!direct()) return 0;
+  if (const int e = open_data(data_path_, 0, buffered_)) return e;
+  // The direct descriptor stays open: other threads may be using it.
+  data_.store(buffered_.get(), std::memory_order_release);
+  return 0;
+}
+
+int stripe_object::read_header(checksum_header& h) const {
+  // Another process may be writing its mark at this moment: look again before calling it damaged.
+  int error = EINVAL;
+  for (int attempt = 0; error == EINVAL && attempt < 100; ++attempt) {
+    if (attempt > 0) std::this_thread::yield();
+    error = sums_.read_header(h);
+  }
+  return error;
+}
+
+int stripe_object::mark_unsynced(checksum_header& h) {
+  if (const int e = read_header(h)) return e;
+  if (h.unsynced == this_boot()) return 0;
+  std::lock_guard lock(header_);
+  if (const int e = read_header(h)) return e;
+  if (h.unsynced == this_boot()) return 0;
+  h.unsynced = this_boot();
+  // Processes that mark at the same time write the same bytes; a sync excludes them all.
+  if (const int e = sums_.write_header(h)) return e;
+  return sums_.make_durable();
+}
+
+bool stripe_object::clean() const {
+  checksum_header h;
+  return read_header(h) == 0 && h.unsynced == boot_id{};
+}
+
+int stripe_object::flush() {
+  int error = flush_file(data());
+  if (error == 0) error = sums_.make_durable();
+  if (error != 0) sync_failed_ = true;
+  return error;
+}
+
+int stripe_object::settle_as_durable(std::optional<std::uint64_t> chunks) {
+  if (const int e = flush()) return e;
+  const int error = change_header([&](checksum_header& h) {
+    h.unsynced = {};
+    h.syncs += 1;
+    h.flags |= checksum_header::synced_once;
+    if (chunks) h.chunks = *chunks;
+  });
+  if (error != 0) {
+    sync_failed_ = true;
+    return error;
+  }
+  undo_.forget();
+  return 0;
+}
+
+int stripe_object::shrink_to(std::uint64_t chunks) {
+  return change_header([&](checksum_header& h) { h.chunks = chunks; });
+}
+
+// Durably; with the whole stripe object locked, so that no other process writes the header.
+int stripe_object::change_header(const std::function<void(checksum_header&)>& change) {
+  std::lock_guard lock(header_);
+  checksum_header h;
+  if (const int e = read_header(h)) return e;
+  change(h);
+  if (const int e = sums_.write_header(h)) return e;
+  return sums_.make_durable();
+}
+
+int stripe_object::touch(std::uint64_t first, std::uint64_t count, const checksum_header& h) {
+  std::lock_guard lock(touching_);
+  return sums_.touch(first, count, h.syncs, h.chunks);
+}
+
+int stripe_object::check_generation(std::uint64_t expected, std::uint64_t& found) {
+  found = generation_.load(std::memory_order_relaxed);
+  if (found >= expected) return 0;
+  checksum_header h;  // another process may have set it since
+  if (const int e = read_header(h)) return e;
+  generation_ = found = h.generation;
+  return found >= expected ? 0 : EUCLEAN;
+}
+
+int stripe_object::set_generation(std::uint64_t generation) {
+  const int error = change_header([&](checksum_header& h) { h.generation = generation; });
+  if (error == 0) generation_ = generation;
+  return error;
+}
+
+int stripe_object::recover_from_power_loss() {
+  range_locks::hold hold;
+  if (const int e = ranges_.lock_object(hold)) return e;
+  checksum_header h;
+  if (const int e = read_header(h)) return e;
+  if (h.unsynced == boot_id{} || h.unsynced == this_boot()) return 0;  // another process did it
+
+  file_descriptor data_file;
+  if (const int e = open_data(data_path_, 0, data_file)) return e;
+  int error = sums_.mend_touched_after(h.syncs, h.chunks);
+  if (error != 0) return error;
+  error = undo_.replay(h.syncs, [&](const undo_record& r) {
+    if (r.chunk >= h.chunks) return 0;
+    const checksum_entry entry{r.sum, r.sum};
+    if (r.sum != 0)
+      if (const int e = write_whole(data_file.get(), r.image, chunk_size, r.chunk * chunk_size))
+        return e;
+    return sums_.write(r.chunk, {&entry, 1});
+  });
+  if (error == 0) error = flush_file(data_file.get());
+  if (error == 0) error = sums_.make_durable();
+  if (error != 0) return error;
+  h.unsynced = {};
+  h.flags |= checksum_header::power_lost;
+  error = sums_.write_header(h);
+  if (error == 0) error = sums_.make_durable();
+  if (error == 0) undo_.forget();
+  return error;
+}
+
+}  // namespace ooc::storage

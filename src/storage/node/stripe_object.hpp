@@ -1,0 +1,98 @@
+// One open stripe object: its files, and the locks that order access to them.
+//
+//     <id>.data   the bytes, whole 4 KiB chunks
+//     <id>.sum    header and checksums, see checksum_file.hpp
+//     <id>.undo   old images of durable chunks, see undo_journal.hpp; often not there
+//
+// Who may do what:
+// - Reading data and sums needs no lock, but a mismatch means something only to the holder of a
+//   chunk claim and the region locks of the chunk (a writer may have been in between).
+// - Writing data and sums: an exclusive chunk claim, then region locks, then mark_unsynced().
+// - Sync, resize, remove: a claim on all chunks, then range_locks::lock_object().
+//
+// Any thread may call, within these rules.  Functions return an errno, 0 for success.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "storage/node/checksum_file.hpp"
+#include "storage/node/chunk_locks.hpp"
+#include "storage/node/node_folder.hpp"
+#include "storage/node/range_locks.hpp"
+#include "storage/node/undo_journal.hpp"
+
+namespace ooc::storage {
+
+class stripe_object {
+ public:
+  /// Opens an existing stripe object.  Where the machine lost its power since the last write, the undo log
+  /// is applied first.  EUCLEAN: the header is damaged, of another version or of another stripe object; `why`
+  /// says it.
+  static int open(const node_folder& folder, const object_identity& who, bool direct_io,
+                  std::shared_ptr<stripe_object>& out, std::string& why);
+
+  const object_identity& identity() const noexcept { return identity_; }
+
+  /// Whether the stripe object is as new as the metadata say: 0, or EUCLEAN for a copy of an earlier time.
+  int check_generation(std::uint64_t expected, std::uint64_t& found);
+  /// Sets the generation, durably; the whole stripe object is locked.
+  int set_generation(std::uint64_t generation);
+
+  int data() const noexcept { return data_.load(std::memory_order_acquire); }
+  /// True while data() bypasses the page cache: memory must then be aligned to 4096 bytes.
+  bool direct() const noexcept { return data() == direct_.get() && direct_; }
+  /// For file systems that accept O_DIRECT at open and refuse the transfer.
+  int give_up_direct();
+
+  const checksum_file& sums() const noexcept { return sums_; }
+  chunk_locks& chunks() noexcept { return chunks_; }
+  range_locks& ranges() noexcept { return ranges_; }
+  undo_journal& undo() noexcept { return undo_; }
+
+  /// checksum_file::touch for the holder of the chunks' locks; `h` as from mark_unsynced().
+  int touch(std::uint64_t first, std::uint64_t count, const checksum_header& h);
+  int read_header(checksum_header& h) const;
+
+  /// Records durably, before the first data go out, that there are unsynced writes.  `h` is then
+  /// the header as it stands for the whole operation.
+  int mark_unsynced(checksum_header& h);
+
+  /// Makes data and sums durable; any lock.  The long part of a sync.
+  int flush();
+  /// The end of a sync, with the whole stripe object locked: everything is durable and said to be so.
+  /// `chunks`: what the stripe object has from now on, if that has changed.
+  int settle_as_durable(std::optional<std::uint64_t> chunks = std::nullopt);
+  /// Says durably that the stripe object has fewer chunks, before they go; the whole stripe object is locked.
+  int shrink_to(std::uint64_t chunks);
+  /// True when nothing was written since the last sync.
+  bool clean() const;
+  /// A failed flush is final: what it was for may be lost, whatever a later one says.
+  bool sync_failed() const noexcept { return sync_failed_.load(); }
+
+ private:
+  stripe_object(const node_folder& folder, const object_identity& who, file_descriptor direct,
+        file_descriptor buffered, checksum_file sums);
+  int recover_from_power_loss();
+  int change_header(const std::function<void(checksum_header&)>& change);
+
+  const object_identity identity_;
+  const std::filesystem::path data_path_;
+  file_descriptor direct_;  // one of the two is open, or both after give_up_direct()
+  file_descriptor buffered_;
+  std::atomic<int> data_;
+  checksum_file sums_;
+  chunk_locks chunks_;
+  range_locks ranges_;
+  undo_journal undo_;
+  std::mutex header_;    // writers of the header in this process
+  std::mutex touching_;  // who prepares regions
+  std::atomic<std::uint64_t> generation_{0};  // at least this
+  std::atomic<bool> sync_failed_{false};
+};
+
+}  // namespace ooc::storage

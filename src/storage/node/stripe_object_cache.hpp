@@ -1,0 +1,60 @@
+// The stripe objects that a node has open, so that a request need not open files.
+//
+// Holds up to `limit` stripe objects, dropping the one that was used longest ago and is not in use, and
+// closes those whose files another process removed when others are opened.  Two `stripe object` objects for
+// one file never exist at the same time: its locks depend on that.  Any thread.
+//
+// Files are opened, and their undo journals replayed, without the lock: only who wants the same
+// stripe object waits for that.
+#pragma once
+
+#include <cstddef>
+#include <list>
+#include <memory>
+#include <condition_variable>
+#include <mutex>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "storage/node/stripe_object.hpp"
+
+namespace ooc::storage {
+
+class stripe_object_cache {
+ public:
+  stripe_object_cache(const node_folder& folder, bool direct_io, std::size_t limit = default_limit())
+      : folder_(folder), direct_io_(direct_io), limit_(limit) {}
+
+  /// The open stripe object; kept open at least as long as the caller keeps the pointer.  Returns an errno;
+  /// EUCLEAN where what is there is not this stripe object, and `why`.
+  int get(const object_identity& who, std::shared_ptr<stripe_object>& out, std::string& why);
+  /// The stripe object if it is open already.
+  std::shared_ptr<stripe_object> find(file_id id);
+  /// Forgets a stripe object whose files are gone.
+  void drop(file_id id);
+  /// Closes half of the stripe objects that are not in use: the process has run out of descriptors.
+  void close_some();
+  /// What the descriptors of the process allow: a stripe object has up to three, and there are other nodes
+  /// and the program.
+  static std::size_t default_limit();
+
+ private:
+  using order = std::list<std::pair<file_id, std::shared_ptr<stripe_object>>>;  // last used first
+
+  using closed = std::vector<std::shared_ptr<stripe_object>>;  // closed when the lock is no longer held
+  void trim(std::size_t limit, closed& out);
+  void take_removed(closed& out);
+
+  const node_folder& folder_;
+  const bool direct_io_;
+  const std::size_t limit_;
+  std::mutex mutex_;
+  std::condition_variable opened_;
+  std::set<file_id> opening_;            // one thread each is opening these
+  std::size_t opened_since_look_ = 0;    // since take_removed()
+  order order_;
+  std::unordered_map<file_id, order::iterator> by_id_;
+};
+
+}  // namespace ooc::storage

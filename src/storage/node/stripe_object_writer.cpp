@@ -1,0 +1,229 @@
+#include "storage/node/stripe_object_writer.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "storage/base/whole_transfer.hpp"
+#include "storage/layout/fill_pattern.hpp"
+
+namespace ooc::storage {
+namespace {
+
+constexpr std::uint64_t batch_chunks = 16384;  // 64 MiB: bounds the entries held at a time
+constexpr std::size_t batch_slots = 1024;
+
+bool aligned(const std::byte* p) noexcept {
+  return reinterpret_cast<std::uintptr_t>(p) % chunk_size == 0;
+}
+
+bool needs_base(const chunk_slot& s) noexcept {
+  return s.bounced && s.covered < chunk_size;
+}
+
+}  // namespace
+
+object_error stripe_object_writer::write(std::span<const region> regions, const std::byte* memory,
+                                const std::uint32_t* given) {
+  // The engine's lists serve both directions; memory and sums are not written to in this one.
+  auto* sums = const_cast<std::uint32_t*>(given);
+  const bool any_memory = !s_.direct();
+  for (const region& p : regions) {
+    std::uint64_t at = p.node_offset;
+    while (at < p.node_end()) {
+      const std::byte* const from = memory + p.memory_offset + (at - p.node_offset);
+      const std::uint64_t within = at % chunk_size;
+      const std::uint64_t left = p.node_end() - at;
+      const std::uint64_t chunk = at / chunk_size;
+      const bool whole = within == 0 && left >= chunk_size;
+      const bool same =
+          !w_.slots.empty() && w_.slots.back().bounced && w_.slots.back().chunk == chunk;
+      // A chunk that has been begun must be finished in its batch.
+      if (!same && (planned_ >= batch_chunks || w_.slots.size() >= batch_slots))
+        if (const object_error e = flush()) return e;
+      if (whole && (any_memory || aligned(from))) {
+        const std::uint64_t n = std::min(left / chunk_size, batch_chunks - planned_);
+        plan_slot(
+            {chunk, static_cast<std::uint32_t>(n), 0, const_cast<std::byte*>(from), false, sums});
+        if (sums != nullptr) sums += n;
+        at += n * chunk_size;
+        continue;
+      }
+      if (!same) {
+        if (bounced_ == w_.bounce_chunks())
+          if (const object_error e = flush()) return e;
+        plan_slot({chunk, 1, 0, w_.bounce_chunk(bounced_++), true, whole ? sums : nullptr});
+        if (whole && sums != nullptr) ++sums;
+      }
+      const std::uint64_t n = std::min(chunk_size - within, left);
+      chunk_slot& slot = w_.slots.back();
+      slot.covered += static_cast<std::uint32_t>(n);
+      patches_.push_back({slot.at + within, from, n});
+      at += n;
+    }
+  }
+  return flush();
+}
+
+object_error stripe_object_writer::erase_tail(std::uint64_t chunk, std::uint64_t from) {
+  checksum_entry e;
+  if (const int error = s_.sums().read(chunk, {&e, 1}))
+    return {error, verdict::good, chunk * chunk_size, "reading checksums"};
+  if (e == checksum_entry{}) return {};
+  std::byte pattern[chunk_size];
+  const std::uint64_t at = chunk * chunk_size + from;
+  fill_object_bytes(f_, stripe_index_, at, {pattern, chunk_size - from});
+  const region p{at, 0, chunk_size - from};
+  return write({&p, 1}, pattern);
+}
+
+void stripe_object_writer::plan_slot(const chunk_slot& slot) {
+  w_.slots.push_back(slot);
+  planned_ += slot.count;
+}
+
+// Calls f(slot, entry, chunk, bytes) for every chunk of the batch.
+template <class F>
+void stripe_object_writer::each_chunk(F&& f) {
+  auto entry = w_.sums.begin();
+  for (const chunk_slot& slot : w_.slots)
+    for (std::uint32_t i = 0; i < slot.count; ++i, ++entry)
+      f(slot, *entry, slot.chunk + i, slot.at + i * chunk_size);
+}
+
+object_error stripe_object_writer::flush() {
+  if (w_.slots.empty()) return {};
+  const auto failed = [this](int e, const char* step) {
+    return object_error{e, verdict::good, w_.slots.front().chunk * chunk_size, step};
+  };
+  object_error error;
+  bool untouched = false;
+  if (const int e = w_.load_sums(s_, untouched)) error = failed(e, "reading checksums");
+  if (!error) error = resolve();
+  if (!error) error = load_bases();
+  if (!error) error = log_bases();
+  if (!error && untouched)
+    if (const int e = touch_regions()) error = failed(e, "preparing checksums");
+  if (!error) {
+    for (const patch& p : patches_) std::memcpy(p.to, p.from, p.bytes);
+    // (a) what was, and what will be
+    each_chunk([](const chunk_slot& slot, checksum_entry& e, std::uint64_t chunk,
+                  const std::byte* bytes) {
+      e.next = slot.sums != nullptr ? slot.sums[chunk - slot.chunk] : chunk_sum(bytes);
+    });
+    if (const int e = put_sums()) error = failed(e, "writing checksums");
+  }
+  if (!error) {
+    // (b) the data
+    w_.plan.clear();
+    for (const chunk_slot& slot : w_.slots)
+      w_.plan.add(slot.chunk * chunk_size, slot.at, slot.count * chunk_size);
+    w_.run(s_, direction::write);
+    error = w_.first_error("writing data");
+    // (c) what is
+    if (error) settle_failed();
+    each_chunk([&](const chunk_slot&, checksum_entry& e, std::uint64_t, const std::byte*) {
+      if (!error) e.current = e.next;
+    });
+    if (const int e = put_sums(); e != 0 && !error) error = failed(e, "writing checksums");
+  }
+  w_.plan.clear();
+  w_.slots.clear();
+  patches_.clear();
+  bounced_ = 0;
+  planned_ = 0;
+  return error;
+}
+
+int stripe_object_writer::touch_regions() {
+  for (const chunk_slot& slot : w_.slots)
+    if (const int e = s_.touch(slot.chunk, slot.count, header_)) return e;
+  return 0;
+}
+
+// Overwrites that a crash cut short: `current` becomes what is on disk, so that the coming
+// overwrite starts from a value that is true.  A torn chunk keeps its entry; only a whole overwrite
+// mends it.
+object_error stripe_object_writer::resolve() {
+  object_error error;
+  each_chunk([&](const chunk_slot&, checksum_entry& e, std::uint64_t chunk, const std::byte*) {
+    if (error || e.settled()) return;
+    if (const int failed = settle(chunk, e, e.next))
+      error = {failed, verdict::good, chunk * chunk_size, "reading data"};
+  });
+  return error;
+}
+
+// Looks at a chunk: `e` becomes {sum, sum} if the data are the old ones or `intended`, {0, 0} if a
+// first write left nothing that counts, and stays if the chunk is torn.
+int stripe_object_writer::settle(std::uint64_t chunk, checksum_entry& e, std::uint32_t intended) {
+  if (const int failed = read_whole(s_.data(), w_.spare(), chunk_size, chunk * chunk_size))
+    return failed;
+  const std::uint32_t sum = chunk_sum(w_.spare());
+  if (sum == intended || sum == e.current)
+    e = {sum, sum};
+  else if (e.current == 0)
+    e = {};
+  return 0;
+}
+
+object_error stripe_object_writer::load_bases() {
+  w_.plan.clear();
+  each_chunk([&](const chunk_slot& slot, checksum_entry& e, std::uint64_t chunk, std::byte* bytes) {
+    if (!needs_base(slot)) return;
+    if (e.current == 0)
+      fill_object_bytes(f_, stripe_index_, chunk * chunk_size, {bytes, chunk_size});
+    else
+      w_.plan.add(chunk * chunk_size, bytes, chunk_size);
+  });
+  if (w_.plan.extents.empty()) return {};
+  w_.run(s_, direction::read);
+  object_error error = w_.first_error("reading the rest of a partly written chunk");
+  each_chunk([&](const chunk_slot& slot, checksum_entry& e, std::uint64_t chunk, std::byte* bytes) {
+    if (error || !needs_base(slot) || e.current == 0) return;
+    const verdict v = judge(e, chunk_sum(bytes), s_.sums().seeds().of_chunk(chunk));
+    if (v != verdict::good)
+      error = {0, v, chunk * chunk_size, "reading the rest of a partly written chunk"};
+  });
+  return error;
+}
+
+object_error stripe_object_writer::log_bases() {
+  if ((header_.flags & checksum_header::synced_once) == 0) return {};
+  std::vector<undo_image> images;
+  each_chunk([&](const chunk_slot& slot, checksum_entry& e, std::uint64_t chunk, std::byte* bytes) {
+    if (needs_base(slot)) images.push_back({chunk, e.current, bytes});
+  });
+  if (images.empty()) return {};
+  if (const int e = s_.undo().log(header_.syncs, images))
+    return {e, verdict::good, images.front().chunk * chunk_size, "writing the undo log"};
+  return {};
+}
+
+// Writes the batch's entries; exactly those, for the ones between belong to others.
+int stripe_object_writer::put_sums() {
+  std::size_t first_entry = 0;
+  for (std::size_t i = 0; i < w_.slots.size();) {
+    const std::uint64_t first = w_.slots[i].chunk;
+    std::uint64_t end = first;
+    for (; i < w_.slots.size() && w_.slots[i].chunk == end; ++i) end += w_.slots[i].count;
+    const std::size_t n = end - first;
+    if (const int e = s_.sums().write(first, std::span(w_.sums).subspan(first_entry, n))) return e;
+    first_entry += n;
+  }
+  return 0;
+}
+
+void stripe_object_writer::settle_failed() {
+  auto extent = w_.plan.extents.begin();
+  each_chunk([&](const chunk_slot&, checksum_entry& e, std::uint64_t chunk, const std::byte*) {
+    const std::uint64_t at = chunk * chunk_size;
+    while (at >= extent->offset + extent->bytes) ++extent;
+    // Where even looking fails, the entry keeps both values and a reader decides.
+    if (extent->error == 0)
+      e.current = e.next;
+    else
+      settle(chunk, e, e.next);
+  });
+}
+
+}  // namespace ooc::storage

@@ -1,0 +1,34 @@
+// One completion for an operation that was sent in several.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+#include <utility>
+
+#include "storage/service/io_service.hpp"
+
+namespace ooc::storage {
+
+/// Joins `parts` answers, which may come from any threads: the first failure wins, `done` comes
+/// after the last answer.
+class completion_counter {
+ public:
+  completion_counter(std::size_t parts, completion done) : missing_(parts), done_(std::move(done)) {}
+
+  void answer(const failure& f) {
+    if (f) {
+      const std::lock_guard lock(mutex_);
+      if (!first_) first_ = f;
+    }
+    if (missing_.fetch_sub(1, std::memory_order_acq_rel) == 1) done_(first_);
+  }
+
+ private:
+  std::atomic<std::size_t> missing_;
+  std::mutex mutex_;
+  failure first_;
+  completion done_;
+};
+
+}  // namespace ooc::storage

@@ -1,0 +1,93 @@
+// One I/O node: its stripe object of every file of a store.
+//
+// Two implementations: `local_io_service` (a folder, in this process) and the client of a server
+// whose session calls a local one.  Everything above sees only this interface, so a decorator that
+// injects faults or counts requests fits in between.
+//
+// Operations are asynchronous: they return at once and call `done` exactly once, on a thread of the
+// service, possibly before the call returns.  The memory given must stay valid and, for reads,
+// untouched until then.  All functions may be called from any thread.  `done` must not block for
+// long and must not throw.
+//
+// Reads deliver verified bytes (every 4 KiB chunk matches its CRC32C) or a failure; bytes of the
+// memory are undefined after a failed read.  A write is *acknowledged* when done() is called without
+// failure: it then survives the death of the process that executed it.  It is *durable*, surviving
+// the loss of power, after a later sync() has succeeded.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "oocarray/error.hpp"
+#include "oocarray/request.hpp"
+#include "oocarray/stats.hpp"
+#include "storage/layout/file_shape.hpp"
+
+namespace ooc::storage {
+
+using request_ptr = std::shared_ptr<const request>;
+using completion = std::function<void(const failure&)>;
+
+/// What `verify` found in one stripe object.
+struct verify_report {
+  std::uint64_t chunks = 0;       ///< chunks that were written at some time
+  std::uint64_t torn = 0;         ///< overwrites cut short by a crash, never acknowledged
+  std::uint64_t lost = 0;         ///< chunks whose checksums are gone
+  std::vector<std::string> problems;  ///< a line for each chunk whose bytes are wrong, at most 100
+  std::uint64_t corrupt = 0;      ///< number of such chunks
+};
+
+/// What lies between a process and a node.
+enum class locality : std::uint8_t {
+  none,     ///< it is embedded in the process
+  host,     ///< a server on the same host
+  network,  ///< a server on another one
+};
+
+class io_service {
+ public:
+  virtual ~io_service() = default;
+
+  /// Reads those regions of `r` that lie on this node (whose turn in the file is `stripe_index`) to
+  /// memory + memory_offset of each region.  Pieces past the end of the file are an error.
+  virtual void read(shape_ptr file, std::uint32_t stripe_index, request_ptr r, std::byte* memory,
+                    completion done) = 0;
+  virtual void write(shape_ptr file, std::uint32_t stripe_index, request_ptr r, const std::byte* memory,
+                     completion done) = 0;
+
+  /// Makes the stripe object, reserving its space unless the file is sparse.  ENOSPC leaves nothing behind.
+  /// A file has stripe objects only on the nodes that hold at least one of its bytes.
+  virtual void create(shape_ptr file, std::uint32_t stripe_index, completion done) = 0;
+  /// Grows (reserving unless sparse) or shrinks the stripe object from what it had at `old_size` to what
+  /// `file->size` gives it.  A stripe object that held nothing is made where there is none.
+  virtual void resize(shape_ptr file, std::uint32_t stripe_index, std::uint64_t old_size,
+                      completion done) = 0;
+  /// Removes the stripe object of the file with this id; only id, name and capability of `file` count.
+  virtual void remove(shape_ptr file, completion done) = 0;
+  /// The stripe object's generation becomes `file->generation`, durably; it must be that or the one before.
+  /// errc::corrupt where it is less (an old copy of the stripe object was put back), errc::conflict where it
+  /// is more: the file was opened for writing by another meanwhile, or the metadata are an old copy.
+  virtual void advance(shape_ptr file, std::uint32_t stripe_index, completion done) = 0;
+  /// All acknowledged writes of the stripe object become durable.  A failed sync is final for those data.
+  virtual void sync(shape_ptr file, std::uint32_t stripe_index, completion done) = 0;
+  /// Reads the whole stripe object against its checksums.
+  virtual void verify(shape_ptr file, std::uint32_t stripe_index,
+                      std::function<void(const failure&, verify_report)> done) = 0;
+  /// The ids of all shares that the node holds, to find those without metadata.
+  virtual void list(std::function<void(const failure&, std::vector<file_id>)> done) = 0;
+
+  /// What lies between this process and the node.
+  virtual void find_locality(std::function<void(const failure&, locality)> done) = 0;
+
+  /// Where the node is, for messages: a folder, or host:port.
+  virtual std::string name() const = 0;
+  virtual io_stats stats() const = 0;
+  /// Bytes of memory the service may hold for transfers; the pager takes them off its budget.
+  virtual std::uint64_t staging_bytes() const = 0;
+};
+
+}  // namespace ooc::storage

@@ -1,0 +1,224 @@
+#include "storage/service/store_core.hpp"
+
+#include <cerrno>
+#include <limits>
+#include <utility>
+
+#include "storage/service/node_locality.hpp"
+
+namespace ooc::storage {
+
+namespace {
+
+constexpr std::uint64_t max_size = std::numeric_limits<std::int64_t>::max();
+
+[[noreturn]] void refuse(const std::string& path, const std::string& why) {
+  throw usage_error(errc::invalid_request, "'" + path + "': " + why);
+}
+
+bool has_new_shares(const striping& s, std::uint64_t before, std::uint64_t after) {
+  for (std::uint32_t t = 0; t < s.nn; ++t)
+    if (s.object_size(t, before) == 0 && s.object_size(t, after) != 0) return true;
+  return false;
+}
+
+}  // namespace
+
+store_core::store_core(std::string url, std::string uuid,
+                       std::shared_ptr<metadata_service> metadata, striped_file::nodes nodes,
+                       std::uint64_t client)
+    : url_(std::move(url)),
+      uuid_(std::move(uuid)),
+      metadata_(std::move(metadata)),
+      nodes_(std::move(nodes)),
+      client_(client) {}
+
+opened_file store_core::opened(entry e) const {
+  const striping& s = e.striping;
+  if (s.nn == 0 || s.nn > nodes_.size() || s.sn >= nodes_.size() || s.sf == 0)
+    throw integrity_error(errc::corrupt, "'" + e.path +
+                                             "': its entry names nodes that the store "
+                                             "does not have");
+  auto shape = std::make_shared<file_shape>();
+  shape->id = e.id;
+  shape->striping = s;
+  shape->size = e.size;
+  shape->sparse = e.sparse;
+  shape->fill = e.fill;
+  shape->name = e.path;
+  shape->capability = e.capability;
+  shape->generation = e.generation;
+  auto file = std::make_shared<const striped_file>(std::move(shape), nodes_, client_);
+  return {std::move(e), std::move(file)};
+}
+
+opened_file store_core::open(std::string_view path, open_mode mode) {
+  opened_file f = opened(metadata_->open(path, mode == open_mode::read_write));
+  if (mode == open_mode::read || f.meta.size == 0) return f;
+  entry next = advanced(std::move(f.meta));
+  metadata_->set_generation(next.id, next.generation);
+  return opened(std::move(next));
+}
+
+// Gives all shares of `e` the next generation, before the metadata have it: so no stripe object is ever older
+// than the metadata say, and after a crash at most one newer.
+entry store_core::advanced(entry e) {
+  for (;;) {
+    const std::uint64_t before = e.generation++;
+    const failure f = opened(e).file->advance_shares();
+    if (!f) return e;
+    if (f.code != errc::conflict) throw_if(f);
+    // Whoever brought a stripe object past `e` has told the metadata of the step before.
+    const entry now = metadata_->find(e.id);
+    if (now.generation <= before) throw_if({errc::corrupt, f.what});
+    e.generation = now.generation;
+  }
+}
+
+new_file store_core::checked(std::string_view path, const new_file& f, bool finished) const {
+  const auto nodes = static_cast<std::uint32_t>(nodes_.size());
+  const std::string name(path);
+  new_file complete = f;
+  striping& s = complete.striping;
+  if (s.nn == 0) s.nn = nodes;
+  if (s.sn >= nodes)
+    refuse(name, "first node " + std::to_string(s.sn) + ": the store has nodes 0 to " +
+                     std::to_string(nodes - 1));
+  if (s.nn > nodes)
+    refuse(name, std::to_string(s.nn) + " nodes: the store has " + std::to_string(nodes));
+  if (s.sf == 0) refuse(name, "the stripe size is 0");
+  if (s.sf > max_size / s.nn) refuse(name, "the stripe size times the nodes passes 2^63 - 1 bytes");
+  if (f.size > max_size) refuse(name, "a file has at most 2^63 - 1 bytes");
+
+  complete.finished = finished;
+  return complete;
+}
+
+opened_file store_core::make(std::string_view path, const new_file& f) {
+  opened_file made = opened(metadata_->create(path, checked(path, f, false)));
+  try {
+    throw_if(made.file->create_objects());
+  } catch (...) {
+    abandon(made);
+    throw;
+  }
+  return made;
+}
+
+void store_core::commit(const opened_file& f) {
+  try {
+    metadata_->commit(f.meta.id);
+  } catch (...) {
+    abandon(f);
+    throw;
+  }
+}
+
+opened_file store_core::create(std::string_view path, const new_file& f) {
+  // An empty file has no stripe objects: entry and commit are one step.
+  if (f.size == 0) return opened(metadata_->create(path, checked(path, f, true)));
+  opened_file made = make(path, f);
+  commit(made);
+  return made;
+}
+
+void store_core::remove_objects_of(const striped_file& file) {
+  // If a node cannot be reached the entry stays among the dead and a later sweep tries again.
+  if (!file.remove_objects()) metadata_->forget(file.shape().id);
+}
+
+void store_core::abandon(const opened_file& f) noexcept {
+  try {
+    metadata_->abandon(f.meta.id);
+    remove_objects_of(*f.file);
+  } catch (const std::exception&) {
+    // The database cannot be reached: what is left is swept when this process has ended.
+  }
+}
+
+void store_core::remove(std::string_view path) {
+  entry e = metadata_->remove(path);
+  if (e.kind == entry_kind::folder) return;
+  remove_objects_of(*opened(std::move(e)).file);
+}
+
+opened_file store_core::resize_locked(const entry& now, std::uint64_t size,
+                                      const std::vector<std::uint64_t>& extents) {
+  if (size > max_size) refuse(now.path, "a file has at most 2^63 - 1 bytes");
+  entry next = now;
+  next.size = size;
+  next.array.extents = extents;
+  entry before = now;
+  before.capability = next.capability = metadata_->size_ticket(now.id, size);
+  if (const failure f = opened(next).file->resize_objects(now.size)) {
+    // Back to what the entry says.  Bytes that a failed shrink cut off are gone; a failed growth
+    // (a full disk) leaves no trace.
+    (void)opened(before).file->resize_objects(size);
+    throw_if(f);
+  }
+  if (!has_new_shares(now.striping, now.size, size)) {
+    metadata_->set_size(now.id, size, extents, 0);
+  } else {
+    // Who opened the file for writing meanwhile did not know of the new stripe objects: they must not be older
+    // than the metadata say when the new size is seen.
+    do {
+      next.generation = metadata_->find(next.id).generation;
+      next = advanced(std::move(next));
+    } while (!metadata_->set_size(next.id, size, extents, next.generation));
+  }
+  if (!next.capability) return opened(std::move(next));
+  // The right to use the file as it was ends at the old size.
+  return opened(metadata_->find(now.id));
+}
+
+opened_file store_core::resize(const opened_file& f, std::uint64_t size,
+                               const std::vector<std::uint64_t>& extents) {
+  const auto lock = metadata_->lock_size(f.meta.id);
+  return resize_locked(metadata_->find(f.meta.id), size, extents);
+}
+
+opened_file store_core::grow(const opened_file& f, std::uint64_t size) {
+  const auto lock = metadata_->lock_size(f.meta.id);
+  entry now = metadata_->find(f.meta.id);
+  if (now.size >= size) return opened(std::move(now));
+  return resize_locked(now, size, now.array.extents);
+}
+
+opened_file store_core::refresh(const opened_file& f) {
+  return opened(metadata_->find(f.meta.id));
+}
+
+void store_core::sync(const opened_file& f) {
+  throw_if(f.file->sync());
+  metadata_->sync();
+}
+
+void store_core::sweep() {
+  for (const file_id id : metadata_->dead()) {
+    entry e;
+    e.id = id;
+    e.path = "removed file " + std::to_string(id);
+    e.striping = {0, static_cast<std::uint32_t>(nodes_.size()),
+                  1};  // its stripe objects may be on any node
+    e.capability = metadata_->removal_capability(id);
+    remove_objects_of(*opened(std::move(e)).file);
+  }
+}
+
+std::vector<std::uint32_t> store_core::near_nodes() const {
+  const std::vector<known_locality> all = localities_of(nodes_);
+  std::vector<std::uint32_t> near;
+  for (std::uint32_t i = 0; i < all.size(); ++i) {
+    throw_if(all[i].failed);
+    if (all[i].far != locality::network) near.push_back(i);
+  }
+  return near;
+}
+
+std::uint64_t store_core::staging_bytes() const {
+  std::uint64_t sum = 0;
+  for (const auto& n : nodes_) sum += n->staging_bytes();
+  return sum;
+}
+
+}  // namespace ooc::storage

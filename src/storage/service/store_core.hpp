@@ -1,0 +1,87 @@
+// What stands behind an ooc::store: the metadata service and the I/O nodes, in one place.
+//
+// Thread-safe.  Throws ooc::error; see store.hpp and metadata_service.hpp.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "oocarray/store.hpp"
+#include "storage/service/metadata_service.hpp"
+#include "storage/service/striped_file.hpp"
+
+namespace ooc::storage {
+
+/// An entry and the file it describes, open.
+struct opened_file {
+  entry meta;
+  std::shared_ptr<const striped_file> file;
+};
+
+enum class open_mode { read, read_write };
+
+class store_core {
+ public:
+  /// `client`: a number that others who open the store do not have, see first_of_client().
+  store_core(std::string url, std::string uuid, std::shared_ptr<metadata_service> metadata,
+             striped_file::nodes nodes, std::uint64_t client = 0);
+
+  /// Checks the caller's permission; throws EACCES, ENOENT, EISDIR.
+  opened_file open(std::string_view path, open_mode mode);
+  /// The file of an entry that another process of the same program has opened: asks nobody.
+  opened_file adopt(entry e) const { return opened(std::move(e)); }
+  /// Makes the entry, then the stripe objects, then commits: a failure leaves nothing behind.
+  /// `f.striping` may have nn == 0 (all nodes); sf must be given.
+  opened_file create(std::string_view path, const new_file& f);
+  /// The same in two steps, for who fills the file before anybody may see it: a made file can be
+  /// written but has no name yet; commit() gives it its name, abandon() removes it.  If the process
+  /// dies before, a later open of the store removes it.
+  opened_file make(std::string_view path, const new_file& f);
+  void commit(const opened_file& f);
+  void abandon(const opened_file& f) noexcept;
+  /// Removes entry and stripe objects of a file, or an empty folder.
+  void remove(std::string_view path);
+  /// Changes the size (and extents) of a file; returns it as it then is.  Resizes of one file by
+  /// several processes happen one after another.
+  opened_file resize(const opened_file& f, std::uint64_t size,
+                     const std::vector<std::uint64_t>& extents);
+  /// Makes the file at least `size` bytes long: where another process has made it longer, that
+  /// stays.  Returns it as it then is.
+  opened_file grow(const opened_file& f, std::uint64_t size);
+  /// The file as it is now; who opened it before another process resized it sees the new size.
+  opened_file refresh(const opened_file& f);
+  /// Makes acknowledged writes of the file durable, and its entry with them.
+  void sync(const opened_file& f);
+  /// Removes the stripe objects of files that were removed or never committed by processes that have died.
+  /// What cannot be removed now is left for the next sweep.
+  void sweep();
+
+  metadata_service& metadata() noexcept { return *metadata_; }
+  const striped_file::nodes& nodes() const noexcept { return nodes_; }
+  const std::string& url() const noexcept { return url_; }
+  const std::string& uuid() const noexcept { return uuid_; }
+  /// The nodes that are on this host, ascending.  Throws io_error where one does not answer.
+  std::vector<std::uint32_t> near_nodes() const;
+  /// Bytes that all nodes together may hold for transfers.
+  std::uint64_t staging_bytes() const;
+
+ private:
+  opened_file opened(entry e) const;
+  new_file checked(std::string_view path, const new_file& f, bool finished) const;
+  entry advanced(entry e);
+  opened_file resize_locked(const entry& now, std::uint64_t size,
+                            const std::vector<std::uint64_t>& extents);
+  void remove_objects_of(const striped_file& file);
+
+  std::string url_;
+  std::string uuid_;
+  std::shared_ptr<metadata_service> metadata_;
+  striped_file::nodes nodes_;
+  std::uint64_t client_;
+};
+
+}  // namespace ooc::storage

@@ -1,0 +1,265 @@
+#include "storage/service/striped_file.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <semaphore>
+#include <utility>
+
+#include "storage/layout/touched_nodes.hpp"
+#include "storage/service/completion_counter.hpp"
+#include "storage/service/node_locality.hpp"
+
+namespace ooc::storage {
+
+namespace {
+
+using node_operation = std::function<void(io_service&, std::uint32_t stripe_index, completion)>;
+
+/// One operation on the nodes of `stripe_indexes`, of which a number at a time is under way.
+class fan_out : public std::enable_shared_from_this<fan_out> {
+ public:
+  fan_out(striped_file::nodes all, shape_ptr shape, std::vector<std::uint32_t> stripe_indexes,
+             const char* doing, node_operation operation, completion done)
+      : all_(std::move(all)),
+        shape_(std::move(shape)),
+        turns_(std::move(stripe_indexes)),
+        doing_(doing),
+        operation_(std::move(operation)),
+        gather_(turns_.size(), std::move(done)) {}
+
+  /// Sends to `at_once` nodes; every answer, also a failure, sends to the next one.
+  void start(std::size_t at_once) {
+    for (std::size_t i = 0; i < at_once; ++i) send_next();
+  }
+
+ private:
+  void send_next() {
+    const std::size_t i = sent_.fetch_add(1, std::memory_order_relaxed);
+    if (i >= turns_.size()) return;
+    const std::uint32_t stripe_index = turns_[i];
+    const auto& node = all_[(shape_->striping.sn + std::size_t{stripe_index}) % all_.size()];
+    try {
+      operation_(*node, stripe_index, [self = shared_from_this()](const failure& f) { self->answer(f); });
+    } catch (const std::exception& e) {
+      // Nothing was sent, so nobody else answers for this node.
+      answer({std::make_error_code(std::errc::io_error),
+              "node " + node->name() + ": " + doing_ + " '" + shape_->name + "': " + e.what()});
+    }
+  }
+  void answer(const failure& f) {
+    send_next();
+    gather_.answer(f);
+  }
+
+  const striped_file::nodes all_;
+  const shape_ptr shape_;
+  const std::vector<std::uint32_t> turns_;
+  const char* const doing_;
+  const node_operation operation_;
+  completion_counter gather_;
+  std::atomic<std::size_t> sent_{0};
+};
+
+/// Sends to the nodes of `stripe_indexes`, `at_once` of them at a time, beginning with the first one of
+/// `client`; `done` once when all have answered.
+void scatter(const striped_file::nodes& all, const shape_ptr& shape, std::uint64_t client,
+             std::vector<std::uint32_t> stripe_indexes, const char* doing, node_operation operation,
+             completion done, std::size_t at_once = std::numeric_limits<std::size_t>::max()) {
+  if (stripe_indexes.empty()) return done({});
+  std::ranges::rotate(stripe_indexes, stripe_indexes.begin() + first_of_client(client, stripe_indexes.size()));
+  at_once = std::min(at_once, stripe_indexes.size());
+  std::make_shared<fan_out>(all, shape, std::move(stripe_indexes), doing, std::move(operation),
+                               std::move(done))
+      ->start(at_once);
+}
+
+/// How many of `nodes` answer a read of `bytes` at the same time.  What many nodes send to one
+/// client meets in the last switch: from 32 nodes on, long reads go round in groups of 16 to 31.
+std::size_t read_at_once(std::size_t nodes, std::uint64_t bytes) {
+  constexpr std::size_t group = 16;
+  constexpr std::uint64_t long_object = 256 << 10;
+  if (nodes < 2 * group || bytes / nodes < long_object) return nodes;
+  return nodes / (nodes / group);
+}
+
+std::vector<std::uint32_t> every_turn(const file_shape& shape) {
+  std::vector<std::uint32_t> stripe_indexes(shape.striping.nn);
+  for (std::uint32_t t = 0; t < shape.striping.nn; ++t) stripe_indexes[t] = t;
+  return stripe_indexes;
+}
+
+/// Those that hold at least one byte of the file: only they have a stripe object.
+std::vector<std::uint32_t> turns_with_bytes(const file_shape& shape) {
+  std::vector<std::uint32_t> stripe_indexes;
+  for (std::uint32_t t = 0; t < shape.striping.nn; ++t)
+    if (shape.striping.object_size(t, shape.size) != 0) stripe_indexes.push_back(t);
+  return stripe_indexes;
+}
+
+std::vector<std::uint32_t> turns_of(const request& r, const file_shape& shape) {
+  const std::vector<bool> touched = turns_touched(r, shape.striping);
+  std::vector<std::uint32_t> stripe_indexes;
+  for (std::uint32_t t = 0; t < shape.striping.nn; ++t)
+    if (touched[t]) stripe_indexes.push_back(t);
+  return stripe_indexes;
+}
+
+failure past_end(const request& r, const file_shape& shape, const char* doing) {
+  if (r.file_end() <= shape.size) return {};
+  return {errc::invalid_request, std::string(doing) + " '" + shape.name +
+                                     "': the request ends at byte " + std::to_string(r.file_end()) +
+                                     ", the file at byte " + std::to_string(shape.size)};
+}
+
+/// Starts an asynchronous operation and waits for its end.
+template <class Start>
+failure wait(Start&& start) {
+  struct outcome {
+    std::binary_semaphore ready{0};
+    failure result;
+  };
+  // Shared: the completing thread may still be inside release() when the waiter has left.
+  const auto o = std::make_shared<outcome>();
+  start([o](const failure& f) {
+    o->result = f;
+    o->ready.release();
+  });
+  o->ready.acquire();
+  return std::move(o->result);
+}
+
+}  // namespace
+
+std::ptrdiff_t first_of_client(std::uint64_t number, std::size_t nodes) {
+  const auto golden = std::llround(0.618034 * static_cast<double>(nodes));
+  // The nearest that has no factor in common with the nodes.
+  long long step = golden;
+  for (long long off = -1; std::gcd(step, nodes) != 1; off = off < 0 ? -off : -off - 1)
+    step = golden + off;
+  return static_cast<std::ptrdiff_t>(number % nodes * static_cast<std::uint64_t>(step) % nodes);
+}
+
+striped_file::striped_file(shape_ptr shape, nodes all, std::uint64_t client)
+    : shape_(std::move(shape)), all_(std::move(all)), client_(client) {}
+
+io_service& striped_file::node(std::uint32_t stripe_index) const {
+  return *all_[(shape_->striping.sn + std::uint64_t{stripe_index}) % all_.size()];
+}
+
+locality striped_file::farthest_node() const {
+  if (const auto known = farthest_.load()) return *known;
+  nodes mine;
+  for (std::uint32_t stripe_index = 0; stripe_index < shape_->striping.nn; ++stripe_index)
+    mine.push_back(all_[(shape_->striping.sn + std::uint64_t{stripe_index}) % all_.size()]);
+  locality farthest = locality::none;
+  for (const known_locality& d : localities_of(mine)) {
+    if (d.failed) return locality::network;
+    farthest = std::max(farthest, d.far);
+  }
+  farthest_ = farthest;
+  return farthest;
+}
+
+void striped_file::read(request_ptr r, std::byte* memory, completion done) const {
+  if (const failure f = past_end(*r, *shape_, "reading")) return done(f);
+  std::vector<std::uint32_t> stripe_indexes = turns_of(*r, *shape_);
+  const std::size_t at_once = read_at_once(stripe_indexes.size(), r->bytes());
+  scatter(
+      all_, shape_, client_, std::move(stripe_indexes), "reading",
+      [shape = shape_, r, memory](io_service& n, std::uint32_t stripe_index, completion answered) {
+        n.read(shape, stripe_index, r, memory, std::move(answered));
+      },
+      std::move(done), at_once);
+}
+
+void striped_file::write(request_ptr r, const std::byte* memory, completion done) const {
+  if (const failure f = past_end(*r, *shape_, "writing")) return done(f);
+  scatter(
+      all_, shape_, client_, turns_of(*r, *shape_), "writing",
+      [shape = shape_, r, memory](io_service& n, std::uint32_t stripe_index, completion answered) {
+        n.write(shape, stripe_index, r, memory, std::move(answered));
+      },
+      std::move(done));
+}
+
+void striped_file::sync(completion done) const {
+  scatter(
+      all_, shape_, client_, turns_with_bytes(*shape_), "syncing",
+      [shape = shape_](io_service& n, std::uint32_t stripe_index, completion answered) {
+        n.sync(shape, stripe_index, std::move(answered));
+      },
+      std::move(done));
+}
+
+failure striped_file::read(const request& r, std::byte* memory) const {
+  return wait(
+      [&](completion done) { read(std::make_shared<const request>(r), memory, std::move(done)); });
+}
+
+failure striped_file::write(const request& r, const std::byte* memory) const {
+  return wait(
+      [&](completion done) { write(std::make_shared<const request>(r), memory, std::move(done)); });
+}
+
+failure striped_file::sync() const {
+  return wait([&](completion done) { sync(std::move(done)); });
+}
+
+failure striped_file::create_objects() const {
+  return wait([&](completion done) {
+    scatter(
+        all_, shape_, client_, turns_with_bytes(*shape_), "making",
+        [shape = shape_](io_service& n, std::uint32_t stripe_index, completion answered) {
+          n.create(shape, stripe_index, std::move(answered));
+        },
+        std::move(done));
+  });
+}
+
+failure striped_file::advance_shares() const {
+  return wait([&](completion done) {
+    scatter(
+        all_, shape_, client_, turns_with_bytes(*shape_), "opening",
+        [shape = shape_](io_service& n, std::uint32_t stripe_index, completion answered) {
+          n.advance(shape, stripe_index, std::move(answered));
+        },
+        std::move(done));
+  });
+}
+
+failure striped_file::resize_objects(std::uint64_t old_size) const {
+  const striping& s = shape_->striping;
+  std::vector<std::uint32_t> stripe_indexes;
+  for (std::uint32_t t = 0; t < s.nn; ++t)
+    if (s.object_size(t, old_size) != s.object_size(t, shape_->size)) stripe_indexes.push_back(t);
+  return wait([&](completion done) {
+    scatter(
+        all_, shape_, client_, stripe_indexes, "resizing",
+        [shape = shape_, old_size](io_service& n, std::uint32_t stripe_index, completion answered) {
+          n.resize(shape, stripe_index, old_size, std::move(answered));
+        },
+        std::move(done));
+  });
+}
+
+failure striped_file::remove_objects() const {
+  return wait([&](completion done) {
+    scatter(
+        all_, shape_, client_, every_turn(*shape_), "removing",
+        [shape = shape_](io_service& n, std::uint32_t, completion answered) {
+          // A stripe object that is not there (never made, or swept by another process) is as good as
+          // removed.
+          n.remove(shape, [answered = std::move(answered)](const failure& f) {
+            answered(f.code == std::errc::no_such_file_or_directory ? failure{} : f);
+          });
+        },
+        std::move(done));
+  });
+}
+
+}  // namespace ooc::storage

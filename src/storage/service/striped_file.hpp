@@ -1,0 +1,70 @@
+// An open file of a store: one request in, one request per I/O node out, all in flight at once (but
+// for long reads from 32 nodes or more, which ask groups of them).
+//
+// Thread-safe.  Asynchronous calls follow io_service.hpp: `done` once, on any thread, and the memory
+// valid until then.  Where several nodes fail, the first failure is reported, with node and file
+// named; `done` is called only when every node has finished, so the memory is free to be used again.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "storage/service/io_service.hpp"
+
+namespace ooc::storage {
+
+/// The node, of `nodes`, that the client with this number asks first.  Clients that begin a step at
+/// the same time would else all ask the same one, and then all the next.  As many numbers in a row as
+/// there are nodes have one each, and fewer have nodes that lie far apart: multiples of the golden
+/// section.
+std::ptrdiff_t first_of_client(std::uint64_t number, std::size_t nodes);
+
+class striped_file {
+ public:
+  using nodes = std::vector<std::shared_ptr<io_service>>;
+
+  /// `all` are the I/O nodes of the store in order; the file uses `shape->striping.nn` of them.
+  /// `client`: a number that other clients do not have, see first_of_client().
+  striped_file(shape_ptr shape, nodes all, std::uint64_t client = 0);
+
+  /// Only nodes that hold a region of the request get a message.  A request that reaches past the
+  /// end of the file fails with errc::invalid_request before anything is sent.
+  void read(request_ptr r, std::byte* memory, completion done) const;
+  void write(request_ptr r, const std::byte* memory, completion done) const;
+  /// Makes every acknowledged write of this file durable on every node.
+  void sync(completion done) const;
+
+  /// The same, waiting.  Not to be called from a completion.
+  failure read(const request& r, std::byte* memory) const;
+  failure write(const request& r, const std::byte* memory) const;
+  failure sync() const;
+
+  /// What lies between this process and the farthest node of the file; a node that does not answer
+  /// counts as far.  Waits, as above, where it is not known yet.
+  locality farthest_node() const;
+
+  /// Makes, opens for writing, resizes or removes the stripe objects on all nodes; used by store_core only.
+  failure create_objects() const;
+  failure advance_shares() const;
+  failure resize_objects(std::uint64_t old_size) const;
+  failure remove_objects() const;
+
+  const file_shape& shape() const noexcept { return *shape_; }
+  const shape_ptr& shape_handle() const noexcept { return shape_; }
+  /// The I/O node with this stripe index (0 <= stripe index < nn).
+  io_service& node(std::uint32_t stripe_index) const;
+
+ private:
+  shape_ptr shape_;
+  nodes all_;
+  std::uint64_t client_;
+  /// Once every node has said; nodes do not move while a store is open.
+  mutable std::atomic<std::optional<locality>> farthest_{std::nullopt};
+};
+
+}  // namespace ooc::storage

@@ -1,0 +1,115 @@
+// The calls of ooc::file that all ranks of a group make together.
+#include <algorithm>
+
+#include "storage/collective/collective_transfer.hpp"
+#include "storage/collective/request_bytes.hpp"
+#include "storage/store/file_impl.hpp"
+
+namespace ooc {
+
+/// What all ranks know of a call.
+struct file::impl::joint_request {
+  std::vector<request> wanted;  ///< by rank
+  storage::locality nodes = storage::locality::none;  ///< the farthest one, of any rank
+  std::uint64_t size = max_file_size;  ///< of the file, the smallest that a rank knows of
+
+  std::uint64_t end() const {
+    std::uint64_t last = 0;
+    for (const request& r : wanted) last = std::max(last, r.file_end());
+    return last;
+  }
+};
+
+file::impl::joint_request file::impl::gather(process_group& group, const std::string& call,
+                                             const std::function<request()>& mine) const {
+  const std::vector<process_group::bytes> told = group.together(call, [&] {
+    storage::packer p;
+    storage::pack(p, mine());
+    const auto seen = current();
+    const storage::locality far =
+        group.size() > 1 ? seen->file->farthest_node() : storage::locality::none;
+    p.number(static_cast<std::uint64_t>(far)).number(seen->meta.size);
+    return p.take();
+  });
+  joint_request all;
+  for (const process_group::bytes& b : told) {
+    storage::unpacker u(b);
+    all.wanted.push_back(storage::unpack_request(u));
+    all.nodes = std::max(all.nodes, static_cast<storage::locality>(u.number()));
+    all.size = std::min(all.size, u.number());
+  }
+  return all;
+}
+
+void file::impl::transfer_all(process_group& group, const std::string& call, access_kind kind,
+                              const joint_request& all, std::byte* memory) {
+  const storage::collective_transfer t{.group = group,
+                                       .call = call,
+                                       .kind = kind,
+                                       .wanted = all.wanted,
+                                       .memory = memory,
+                                       .round_bytes = storage::default_round_bytes};
+  if (kind == access_kind::write) storage::check_disjoint(*current()->file, t);
+  const std::uint64_t end = all.end();
+  // One rank makes the file longer: all at once would wait for each other's lock.
+  if (kind == access_kind::write && all.size < end)
+    group.together("growth for " + call, [&] {
+      if (group.rank() == 0) grown_to(end);
+      return process_group::bytes{};
+    });
+  std::shared_ptr<const storage::opened_file> f;
+  group.together("size for " + call, [&] {
+    f = reaching(end);
+    if (f->meta.size < end)
+      refuse("a rank reaches up to byte " + std::to_string(end) + ", the file ends at byte " +
+             std::to_string(f->meta.size));
+    return process_group::bytes{};
+  });
+  storage::transfer_collectively(*f->file, t, storage::choose_strategy(kind, all.wanted, all.nodes));
+}
+
+std::size_t file::read_all(process_group& group, std::span<std::byte> out) {
+  impl& i = open_impl();
+  const std::string call = "read_all of '" + i.path + "'";
+  const std::lock_guard lock(i.position_mutex);
+  const impl::joint_request all = i.gather(group, call, [&] { return i.readable(out.size()); });
+  i.transfer_all(group, call, access_kind::read, all, out.data());
+  const std::uint64_t n = all.wanted[static_cast<std::size_t>(group.rank())].bytes();
+  i.position += n;
+  return n;
+}
+
+void file::write_all(process_group& group, std::span<const std::byte> in) {
+  impl& i = open_impl();
+  const std::string call = "write_all of '" + i.path + "'";
+  const std::lock_guard lock(i.position_mutex);
+  const impl::joint_request all = i.gather(group, call, [&] {
+    i.require_writable();
+    return i.writable(in.size());
+  });
+  i.transfer_all(group, call, access_kind::write, all, const_cast<std::byte*>(in.data()));
+  i.position += in.size();
+}
+
+void file::read_all(process_group& group, const request& r, std::span<std::byte> out) const {
+  impl& i = open_impl();
+  const std::string call = "read_all of '" + i.path + "'";
+  const impl::joint_request all = i.gather(group, call, [&] {
+    i.require_buffer(r, out.size());
+    return r;
+  });
+  i.transfer_all(group, call, access_kind::read, all, out.data());
+}
+
+void file::write_all(process_group& group, const request& r, std::span<const std::byte> in) {
+  impl& i = open_impl();
+  const std::string call = "write_all of '" + i.path + "'";
+  const impl::joint_request all = i.gather(group, call, [&] {
+    i.require_writable();
+    i.require_buffer(r, in.size());
+    return r;
+  });
+  i.transfer_all(group, call, access_kind::write, all, const_cast<std::byte*>(in.data()));
+}
+
+}  // namespace ooc

@@ -1,0 +1,91 @@
+#include "storage/store/remote_store.hpp"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include "storage/client/remote_node.hpp"
+
+namespace ooc::storage {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::chrono::milliseconds usual_deadline = 30s;
+
+/// Of the URL, else of the program, else of the environment.
+std::chrono::milliseconds deadline_of(const store_url& url, const store_options& o) {
+  std::string what = "store_options::deadline";
+  std::chrono::milliseconds deadline = o.deadline;
+  if (const auto own = options_of(url).deadline) {
+    what = "store '" + url.scheme + ":" + url.rest + "': deadline";
+    deadline = *own;
+  } else if (deadline == 0ms) {
+    const char* const text = std::getenv("OOC_DEADLINE");
+    if (text == nullptr || *text == '\0') return usual_deadline;
+    what = "the environment variable OOC_DEADLINE";
+    deadline = parse_duration(text, what);
+  }
+  if (deadline < 100ms || deadline > 24h)
+    throw usage_error(errc::invalid_request, what + " is " + std::to_string(deadline.count()) +
+                                                 " ms; give 100 ms to 24 h");
+  return deadline;
+}
+
+constexpr auto lookup_patience = 1s;
+
+address_lookup lookup_of(std::shared_ptr<remote_metadata> metadata, std::uint32_t node) {
+  return [metadata = std::move(metadata), node] {
+    const node_info now = metadata->cluster(lookup_patience).nodes.at(node);
+    return now.up ? now.addresses : std::vector<std::string>();
+  };
+}
+
+}  // namespace
+
+client_identity this_client(const store_options& options) {
+  client_identity me;
+  me.id = wire::random_client_id();
+  me.who = {::geteuid(), ::getegid()};
+  me.key = wire::find_cluster_key(options.key);
+  me.name = std::string(::program_invocation_short_name) + " " + std::to_string(::getpid());
+  return me;
+}
+
+std::shared_ptr<store_core> open_remote_store(const store_url& url, const store_options& options) {
+  const std::chrono::milliseconds deadline = deadline_of(url, options);
+  remote_metadata_options m;
+  m.address = server_address_of(url);
+  m.client = this_client(options);
+  m.deadline = deadline;
+  const std::string name = url.scheme + ":" + url.rest;
+  auto metadata = std::make_shared<remote_metadata>(m);
+  const cluster_info info = metadata->cluster();
+
+  striped_file::nodes nodes;
+  bool complete = true;
+  for (std::size_t i = 0; i < info.nodes.size(); ++i) {
+    remote_node_options n;
+    n.index = static_cast<std::uint32_t>(i);
+    if (info.nodes[i].up) n.addresses = info.nodes[i].addresses;
+    n.lookup = lookup_of(metadata, n.index);
+    n.store_uuid = info.store_uuid;
+    n.client = m.client;
+    n.deadline = deadline;
+    complete = complete && info.nodes[i].up;
+    nodes.push_back(open_remote_node(std::move(n)));
+  }
+  auto core =
+      std::make_shared<store_core>(name, info.store_uuid, std::move(metadata), std::move(nodes),
+                                   info.asker);
+  // What was left behind can wait for a node that is not there; who opens the store should not.
+  if (complete) core->sweep();
+  return core;
+}
+
+}  // namespace ooc::storage

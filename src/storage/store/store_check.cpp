@@ -1,0 +1,179 @@
+#include "storage/store/store_check.hpp"
+
+#include <future>
+#include <set>
+#include <utility>
+
+namespace ooc::storage {
+
+namespace {
+
+void collect(metadata_service& metadata, std::string_view path, std::vector<entry>& files) {
+  for (entry& e : metadata.list(path)) {
+    if (e.kind == entry_kind::folder) {
+      collect(metadata, e.path, files);
+    } else {
+      files.push_back(std::move(e));
+    }
+  }
+}
+
+struct share_outcome {
+  failure f;
+  verify_report report;
+
+  bool damaged() const noexcept {
+    return f || report.corrupt != 0 || report.lost != 0 || report.torn != 0;
+  }
+};
+
+struct running_check {
+  std::uint64_t bytes;
+  std::uint32_t node;
+  std::future<share_outcome> outcome;
+};
+
+std::future<share_outcome> start_verify(io_service& node, const shape_ptr& shape,
+                                        std::uint32_t stripe_index) {
+  auto promise = std::make_shared<std::promise<share_outcome>>();
+  auto future = promise->get_future();
+  node.verify(shape, stripe_index, [promise](const failure& f, verify_report r) {
+    promise->set_value({f, std::move(r)});
+  });
+  return future;
+}
+
+struct listing {
+  failure f;
+  std::vector<file_id> ids;
+};
+
+listing list_objects(io_service& node) {
+  auto promise = std::make_shared<std::promise<listing>>();
+  auto future = promise->get_future();
+  node.list([promise](const failure& f, std::vector<file_id> ids) {
+    promise->set_value({f, std::move(ids)});
+  });
+  return future.get();
+}
+
+/// A file that was removed while it was being read has no problem.
+bool is_gone(store_core& core, file_id id) {
+  try {
+    core.metadata().find(id);
+    return false;
+  } catch (const error& e) {
+    return e.code() == std::errc::no_such_file_or_directory;
+  }
+}
+
+void check_file(store_core& core, const entry& e, check_result& result,
+                const std::function<void(std::uint64_t)>& step) {
+  auto shape = std::make_shared<file_shape>();
+  shape->id = e.id;
+  shape->striping = e.striping;
+  shape->size = e.size;
+  shape->sparse = e.sparse;
+  shape->fill = e.fill;
+  shape->name = e.path;
+  try {
+    const entry now = core.metadata().find(e.id);
+    shape->capability = now.capability;
+    shape->generation = now.generation;
+  } catch (const error& gone) {
+    if (gone.code() == std::errc::no_such_file_or_directory) return;
+    result.problems.push_back(gone.what());
+    return;
+  }
+  const auto& nodes = core.nodes();
+  if (e.striping.nn == 0 || e.striping.nn > nodes.size() || e.striping.sn >= nodes.size() ||
+      e.striping.sf == 0) {
+    result.problems.push_back("'" + e.path +
+                              "': its entry names nodes that the store does not have");
+    return;
+  }
+  ++result.files;
+  std::vector<running_check> running;
+  for (std::uint32_t t = 0; t < e.striping.nn; ++t)
+    if (const std::uint64_t bytes = e.striping.object_size(t, e.size); bytes != 0) {
+      const std::size_t node = (e.striping.sn + std::size_t{t}) % nodes.size();
+      running.push_back(
+          {bytes, static_cast<std::uint32_t>(node), start_verify(*nodes[node], shape, t)});
+    }
+  std::vector<share_outcome> outcomes;
+  for (running_check& r : running) {
+    outcomes.push_back(r.outcome.get());
+    step(r.bytes);
+  }
+  bool bad = false;
+  for (const share_outcome& o : outcomes) bad = bad || o.damaged();
+  if (bad && is_gone(core, e.id)) return;
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    const share_outcome& o = outcomes[i];
+    const std::string node = nodes[running[i].node]->name();
+    const std::string where =
+        "'" + e.path + "' on node " + std::to_string(running[i].node) + " (" + node + "): ";
+    ++result.objects;
+    if (o.damaged()) result.damaged.push_back({e.path, running[i].node, node});
+    if (o.f) result.problems.push_back(where + o.f.what);
+    result.lost += o.report.lost;
+    result.chunks += o.report.chunks;
+    result.corrupt += o.report.corrupt;
+    result.torn += o.report.torn;
+    for (const std::string& p : o.report.problems) result.problems.push_back(where + p);
+    if (o.report.torn != 0 && o.report.problems.empty())
+      result.problems.push_back(where + std::to_string(o.report.torn) +
+                                " chunks are torn: their overwrite was cut short by a crash; write "
+                                "them again");
+  }
+}
+
+}  // namespace
+
+check_result check_store(store_core& core, std::string_view path,
+                         const std::function<void(std::uint64_t, std::uint64_t)>& step) {
+  check_result result;
+  // Shares first, entries after: see metadata_service::unfinished().
+  std::vector<listing> objects;
+  const bool whole = core.metadata().lookup(path).path.empty();
+  if (whole)
+    for (const auto& n : core.nodes()) objects.push_back(list_objects(*n));
+  std::set<file_id> known;
+  if (whole) {
+    for (const file_id id : core.metadata().unfinished()) known.insert(id);
+    for (const file_id id : core.metadata().files()) known.insert(id);
+    for (const file_id id : core.metadata().dead()) known.insert(id);
+  }
+  for (std::uint32_t n = 0; n < objects.size(); ++n) {
+    if (objects[n].f) result.problems.push_back(objects[n].f.what);
+    for (const file_id id : objects[n].ids) {
+      if (known.count(id) != 0) continue;
+      result.orphans.push_back({n, id});
+      result.problems.push_back("node " + core.nodes()[n]->name() + ": stripe object " +
+                                std::to_string(id) + " belongs to no file");
+    }
+  }
+
+  std::vector<entry> files;
+  collect(core.metadata(), path, files);
+  std::uint64_t total = 0, done = 0;
+  for (const entry& e : files) total += e.size;
+  step(0, total);
+  for (const entry& e : files)
+    check_file(core, e, result, [&](std::uint64_t bytes) { step(done += bytes, total); });
+  return result;
+}
+
+void remove_orphans(store_core& core, const std::vector<check_result::orphan>& orphans) {
+  for (const auto& o : orphans) {
+    std::promise<failure> removed;
+    auto gone = std::make_shared<file_shape>();
+    gone->id = o.id;
+    gone->capability = core.metadata().removal_capability(o.id);
+    core.nodes()[o.node]->remove(gone, [&](const failure& f) { removed.set_value(f); });
+    const failure f = removed.get_future().get();
+    if (f && f.code != std::errc::no_such_file_or_directory) throw_if(f);
+  }
+}
+
+}  // namespace ooc::storage

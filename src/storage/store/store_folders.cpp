@@ -1,0 +1,313 @@
+#include "storage/base/disk_format_version.hpp"
+#include "storage/store/store_folders.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <thread>
+
+#include "oocarray/error.hpp"
+#include "storage/base/durable_file.hpp"
+#include "storage/namespace/metadata_schema.hpp"
+
+namespace ooc::storage {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* unfinished_node_file_name = "oocarray-node.new";
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw usage_error(errc::not_a_store, what);
+}
+
+[[noreturn]] void fail(const std::error_code& code, const std::string& what) {
+  throw io_error(code, what);
+}
+
+std::error_code last_error() {
+  return {errno, std::generic_category()};
+}
+
+std::string in_quotes(const fs::path& p) {
+  return "'" + p.string() + "'";
+}
+
+/// What `oocarray-node` says.
+struct node_identity {
+  std::string uuid;
+  std::size_t index = 0;
+  std::size_t count = 0;
+
+  bool operator==(const node_identity&) const = default;
+};
+
+std::string to_text(const node_identity& n) {
+  std::ostringstream out;
+  out << "oocarray-node " << disk_format_version << "\nstore " << n.uuid << "\nnode " << n.index
+      << " of " << n.count << "\n";
+  return out.str();
+}
+
+node_identity read_node_file(const fs::path& file) {
+  std::ifstream in(file);
+  if (!in) fail(last_error(), in_quotes(file) + " cannot be read");
+  std::string magic, store, node, of;
+  int version = 0;
+  node_identity n;
+  in >> magic >> version;
+  if (!in || magic != "oocarray-node") refuse(in_quotes(file) + " is damaged, or not of oocarray");
+  if (version != disk_format_version) refuse_version(in_quotes(file), version, disk_format_version);
+  in >> store >> n.uuid >> node >> n.index >> of >> n.count;
+  if (!in || store != "store" || node != "node" || of != "of" || n.index >= n.count)
+    refuse(in_quotes(file) + " is damaged; the other folders of the store show what it should say");
+  return n;
+}
+
+enum class folder_kind { missing, empty, unfinished, node, foreign };
+
+struct folder_state {
+  folder_kind kind = folder_kind::missing;
+  node_identity identity;  ///< of a node; of an unfinished one if its file is complete
+  std::string stranger;    ///< a name that makes the folder foreign
+};
+
+bool is_unfinished_work(const std::string& name) {
+  return name == unfinished_node_file_name || name.rfind(metadata_file_name, 0) == 0;
+}
+
+folder_state inspect(const fs::path& folder) {
+  std::error_code ec;
+  const fs::file_status status = fs::status(folder, ec);
+  if (status.type() == fs::file_type::not_found) return {};
+  if (ec) fail(ec, "folder " + in_quotes(folder) + " cannot be used");
+  if (!fs::is_directory(status)) refuse(in_quotes(folder) + " is not a folder");
+
+  folder_state s;
+  s.kind = folder_kind::empty;
+  if (fs::exists(folder / node_file_name, ec)) {
+    s.kind = folder_kind::node;
+    s.identity = read_node_file(folder / node_file_name);
+    return s;
+  }
+  if (ec) fail(ec, "folder " + in_quotes(folder) + " cannot be used");
+  auto it = fs::directory_iterator(folder, ec);
+  if (ec) fail(ec, "folder " + in_quotes(folder) + " cannot be read");
+  bool has_new = false;
+  for (; it != fs::directory_iterator(); it.increment(ec)) {
+    const std::string name = it->path().filename().string();
+    if (name == "lost+found") continue;
+    if (name == unfinished_node_file_name) has_new = true;
+    if (!is_unfinished_work(name))
+      s.stranger = name;
+    else if (s.stranger.empty() && !has_new)
+      s.kind = folder_kind::unfinished;
+  }
+  if (ec) fail(ec, "folder " + in_quotes(folder) + " cannot be read");
+  if (has_new) {
+    s.kind = folder_kind::unfinished;
+    try {
+      s.identity = read_node_file(folder / unfinished_node_file_name);
+    } catch (const error&) {
+      s.identity = {};  // cut short: as good as not there
+    }
+  } else if (s.kind == folder_kind::unfinished) {
+    s.stranger = metadata_file_name;  // a database without its node file: not ours to clear away
+  }
+  if (!s.stranger.empty()) s.kind = folder_kind::foreign;
+  return s;
+}
+
+std::vector<folder_state> inspect(const std::vector<fs::path>& folders) {
+  std::vector<folder_state> states;
+  for (const fs::path& f : folders) states.push_back(inspect(f));
+  return states;
+}
+
+/// The uuid if all folders are nodes of one store in order; nothing if none is; throws otherwise.
+std::optional<std::string> identity_of(const std::vector<fs::path>& folders,
+                                       const std::vector<folder_state>& states) {
+  for (std::size_t i = 0; i < folders.size(); ++i)
+    if (states[i].kind == folder_kind::foreign)
+      refuse("folder " + in_quotes(folders[i]) + " is not a store and not empty (it holds '" +
+             states[i].stranger + "'); name a store, or a new or empty folder");
+  const auto first = std::find_if(states.begin(), states.end(), [](const folder_state& s) {
+    return s.kind == folder_kind::node;
+  });
+  if (first == states.end()) return std::nullopt;
+
+  const node_identity& id = first->identity;
+  const fs::path& named = folders[static_cast<std::size_t>(first - states.begin())];
+  for (std::size_t i = 0; i < folders.size(); ++i) {
+    const std::string folder = "folder " + in_quotes(folders[i]);
+    if (states[i].kind != folder_kind::node)
+      refuse(folder + " is missing or empty, but " + in_quotes(named) + " belongs to a store of " +
+             std::to_string(id.count) + " folders; mount the disk, or name the right folder");
+    const node_identity& n = states[i].identity;
+    if (n.uuid != id.uuid)
+      refuse(folder + " belongs to store " + n.uuid + ", " + in_quotes(named) + " to store " +
+             id.uuid + "; name the folders of one store");
+    if (n.count != folders.size())
+      refuse(folder + " belongs to a store of " + std::to_string(n.count) + " folders, but " +
+             std::to_string(folders.size()) + " were named; name all of them, in order");
+    if (n.index != i)
+      refuse(folder + " is folder " + std::to_string(n.index + 1) + " of its store, not " +
+             std::to_string(i + 1) + "; name the folders in the order they were made in");
+  }
+  return id.uuid;
+}
+
+/// Locks held on folders until destruction.
+class folder_locks {
+ public:
+  ~folder_locks() {
+    for (const int fd : fds_) ::close(fd);
+  }
+
+  void lock(const fs::path& folder) {
+    const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) fail(last_error(), "folder " + in_quotes(folder) + " cannot be opened");
+    fds_.push_back(fd);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+      if (errno != EWOULDBLOCK && errno != EINTR)
+        fail(last_error(), "folder " + in_quotes(folder) + " cannot be locked");
+      if (std::chrono::steady_clock::now() > deadline)
+        fail({ETIMEDOUT, std::generic_category()},
+             "folder " + in_quotes(folder) +
+                 ": another process has been making a store there for 60 s; look for one that is "
+                 "stopped");
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+  }
+
+ private:
+  std::vector<int> fds_;
+};
+
+void finish(const fs::path& folder) {
+  if (::rename((folder / unfinished_node_file_name).c_str(), (folder / node_file_name).c_str()) !=
+      0)
+    fail(last_error(), in_quotes(folder / node_file_name) + " cannot be made");
+  sync_folder(folder);
+}
+
+void clear_unfinished(const fs::path& folder) {
+  std::error_code ignored;
+  fs::remove(folder / unfinished_node_file_name, ignored);
+  for (const char* suffix : {"", "-wal", "-shm", "-journal"})
+    fs::remove(folder / (std::string(metadata_file_name) + suffix), ignored);
+}
+
+/// A maker died between its first rename and its last: then every folder was prepared, and renaming
+/// the rest finishes the store.  True if that was so.
+bool roll_forward(const std::vector<fs::path>& folders, const std::vector<folder_state>& states) {
+  std::string uuid;
+  for (const folder_state& s : states)
+    if (s.kind == folder_kind::node) uuid = s.identity.uuid;
+  if (uuid.empty()) return false;
+  for (std::size_t i = 0; i < folders.size(); ++i)
+    if ((states[i].kind != folder_kind::node && states[i].kind != folder_kind::unfinished) ||
+        states[i].identity != node_identity{uuid, i, folders.size()})
+      return false;
+  for (std::size_t i = folders.size(); i-- > 0;)
+    if (states[i].kind == folder_kind::unfinished) finish(folders[i]);
+  return true;
+}
+
+std::string make(const std::vector<fs::path>& folders, credentials owner) {
+  const std::string uuid = new_uuid();
+  try {
+    for (std::size_t i = 0; i < folders.size(); ++i) {
+      clear_unfinished(folders[i]);
+      write_durably(folders[i] / unfinished_node_file_name, to_text({uuid, i, folders.size()}));
+    }
+    make_metadata_database(folders[0] / metadata_file_name, uuid, owner);
+    for (const fs::path& f : folders) sync_folder(f);
+  } catch (...) {
+    for (const fs::path& f : folders) clear_unfinished(f);
+    throw;
+  }
+  // The first folder last: when it is a node, all are.
+  for (std::size_t i = folders.size(); i-- > 0;) finish(folders[i]);
+  return uuid;
+}
+
+/// Makes missing folders; removes those again if making the store fails.
+class new_folders {
+ public:
+  void make(const fs::path& folder) {
+    std::vector<fs::path> missing;
+    std::error_code ec;
+    for (fs::path p = folder; !p.empty() && !fs::exists(p, ec); p = p.parent_path())
+      missing.push_back(p);
+    for (auto p = missing.rbegin(); p != missing.rend(); ++p) {
+      if (fs::create_directory(*p, ec)) made_.push_back(*p);
+      if (ec && ec != std::errc::file_exists)
+        fail(ec, "folder " + in_quotes(*p) + " cannot be made");
+    }
+  }
+  void keep() { made_.clear(); }
+  ~new_folders() {
+    for (auto p = made_.rbegin(); p != made_.rend(); ++p) ::rmdir(p->c_str());  // only if empty
+  }
+
+ private:
+  std::vector<fs::path> made_;
+};
+
+}  // namespace
+
+std::string open_store_folders(const std::vector<fs::path>& folders, bool create,
+                               credentials owner) {
+  const auto any = [](const std::vector<folder_state>& states, folder_kind kind) {
+    return std::any_of(states.begin(), states.end(),
+                       [&](const folder_state& s) { return s.kind == kind; });
+  };
+  const auto may_be_made = [&](const std::vector<folder_state>& states) {
+    return create && !any(states, folder_kind::foreign) && !any(states, folder_kind::node);
+  };
+  std::vector<fs::path> in_order = folders;  // one order of locking for everybody
+  std::sort(in_order.begin(), in_order.end());
+
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    std::vector<folder_state> states = inspect(folders);
+    if (std::all_of(states.begin(), states.end(),
+                    [](const folder_state& s) { return s.kind == folder_kind::node; }))
+      return *identity_of(folders, states);
+
+    // Perhaps somebody is just making the store, so what was seen may be half of it: look again,
+    // and decide, while nobody can be.
+    new_folders made;
+    if (may_be_made(states))
+      for (const fs::path& f : folders) made.make(f);
+    folder_locks locks;
+    for (const fs::path& f : in_order)
+      if (fs::exists(f)) locks.lock(f);
+    states = inspect(folders);
+    if (roll_forward(folders, states)) states = inspect(folders);
+    if (const auto uuid = identity_of(folders, states)) {
+      made.keep();
+      return *uuid;
+    }
+    if (!create)
+      refuse("there is no store in folder " + in_quotes(folders[0]) +
+             "; name the folder of a store, or ask for a new one to be made");
+    if (any(states, folder_kind::missing)) continue;  // removed since: once more
+    std::string uuid = make(folders, owner);
+    made.keep();
+    return uuid;
+  }
+  fail({EBUSY, std::generic_category()},
+       "folder " + in_quotes(folders[0]) + ": another process keeps removing the store's folders");
+}
+
+}  // namespace ooc::storage

@@ -1,0 +1,26 @@
+// The folders of a local store: telling what they are, and making them into a store.
+//
+// Each folder of a store holds a text file `oocarray-node` that names the store and the folder's
+// place in it; the first also holds the database `metadata.sqlite`.  docs/disk-format.md, "Store
+// folders", has the format and the order of the steps that make a store: whatever moment a maker
+// dies at, the next open either finishes its work or starts again, and never sees half a store.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "storage/service/metadata_service.hpp"
+
+namespace ooc::storage {
+
+inline constexpr const char* node_file_name = "oocarray-node";
+
+/// Checks that the folders are those of one store, all of them and in order, and returns its uuid.
+/// If all are missing or empty and `create`, makes them a store that belongs to `owner`; processes
+/// that try this at once make one store.  Throws usage_error (errc::not_a_store) for anything else,
+/// without changing anything, and io_error where a folder cannot be used.
+std::string open_store_folders(const std::vector<std::filesystem::path>& folders, bool create,
+                               credentials owner);
+
+}  // namespace ooc::storage

@@ -1,0 +1,166 @@
+#include "storage/store/store_url.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+
+#include "oocarray/error.hpp"
+#include "storage/wire/address.hpp"
+
+namespace ooc::storage {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void refuse(std::string_view url, const std::string& why) {
+  throw usage_error(errc::not_a_store, "store '" + std::string(url) + "': " + why);
+}
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+std::string decode(std::string_view url, std::string_view name) {
+  std::string out;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    if (name[i] != '%') {
+      out += name[i];
+      continue;
+    }
+    const int high = i + 1 < name.size() ? hex_digit(name[i + 1]) : -1;
+    const int low = i + 2 < name.size() ? hex_digit(name[i + 2]) : -1;
+    if (high < 0 || low < 0 || high + low == 0)
+      refuse(url, "'%' must be followed by two hexadecimal digits; write %25 for a percent sign");
+    out += static_cast<char>(high * 16 + low);
+    i += 2;
+  }
+  return out;
+}
+
+/// Absolute, without "." and "..", symbolic links resolved as far as the path exists.
+fs::path normal(std::string_view url, const std::string& name) {
+  std::error_code ec;
+  fs::path p = fs::absolute(name, ec);
+  if (!ec) p = fs::weakly_canonical(p, ec);
+  if (ec)
+    throw io_error(ec, "store '" + std::string(url) + "': folder '" + name + "' cannot be used");
+  if (p.has_relative_path() && !p.has_filename()) p = p.parent_path();
+  return p;
+}
+
+}  // namespace
+
+store_url parse_store_url(std::string_view url) {
+  const auto colon = url.find(':');
+  const bool has_scheme =
+      colon != url.npos && colon != 0 &&
+      std::all_of(url.begin(), url.begin() + static_cast<std::ptrdiff_t>(colon), [](char c) {
+        return std::isalnum(static_cast<unsigned char>(c)) || c == '+' || c == '-' || c == '.';
+      });
+  if (!has_scheme)
+    refuse(url, "no scheme; for folders of this machine write local:FOLDER[,FOLDER...]");
+  if (url.find('\0') != url.npos) refuse(url.substr(0, url.find('\0')), "holds a zero byte");
+  return {std::string(url.substr(0, colon)), std::string(url.substr(colon + 1))};
+}
+
+std::vector<fs::path> local_folders(const store_url& url) {
+  const std::string whole = url.scheme + ":" + url.rest;
+  std::vector<fs::path> folders;
+  std::string_view rest = url.rest;
+  for (bool more = true; more;) {
+    const auto comma = rest.find(',');
+    const std::string_view name = rest.substr(0, comma);
+    more = comma != rest.npos;
+    if (more) rest.remove_prefix(comma + 1);
+    if (name.empty())
+      refuse(whole,
+             "a folder's name is empty; write local:FOLDER[,FOLDER...], and %2C for a comma "
+             "in a name");
+    if (name == "~" || name.starts_with("~/"))
+      refuse(whole, "'~' stands for the home folder in a shell only, and only at the beginning of a "
+                    "word; write the folder in full (local:$HOME/...), or local:./~ for one of that name");
+    fs::path p = normal(whole, decode(whole, name));
+    if (std::find(folders.begin(), folders.end(), p) != folders.end())
+      refuse(whole, "folder '" + p.string() + "' is named twice; each I/O node needs its own");
+    folders.push_back(std::move(p));
+  }
+  for (const fs::path& a : folders)
+    for (const fs::path& b : folders) {
+      const auto split = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
+      if (a != b && split.first == a.end())
+        refuse(whole, "folder '" + b.string() + "' lies inside '" + a.string() +
+                          "'; give each I/O node a folder of its own");
+    }
+  return folders;
+}
+
+std::chrono::milliseconds parse_duration(std::string_view text, const std::string& what) {
+  double number = 0;
+  const auto r = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view unit(r.ptr, static_cast<std::size_t>(text.data() + text.size() - r.ptr));
+  const double factor = unit == "ms"                ? 1
+                        : unit == "s" || unit == "" ? 1000
+                        : unit == "min"             ? 60'000
+                        : unit == "h"               ? 3'600'000
+                                                    : 0;
+  if (r.ec != std::errc() || factor == 0 || !(number >= 0) || number * factor > 1e12)
+    throw usage_error(errc::invalid_request, what + " is '" + std::string(text) +
+                                                 "'; write for instance 10s, 1500ms or 2min");
+  return std::chrono::milliseconds(static_cast<std::int64_t>(number * factor));
+}
+
+url_options options_of(const store_url& url) {
+  url_options o;
+  std::string_view rest = url.rest;
+  const auto begin = rest.find('?');
+  if (begin == rest.npos) return o;
+  const std::string whole = url.scheme + ":" + url.rest;
+  for (rest.remove_prefix(begin + 1); !rest.empty();) {
+    const auto end = rest.find('&');
+    const std::string_view one = rest.substr(0, end);
+    rest.remove_prefix(end == rest.npos ? rest.size() : end + 1);
+    const auto equals = one.find('=');
+    const std::string_view name = one.substr(0, equals);
+    if (name != "deadline" || equals == one.npos)
+      refuse(whole, "option '" + std::string(one) + "' is unknown; write ?deadline=10s");
+    try {
+      o.deadline = parse_duration(one.substr(equals + 1), "deadline");
+    } catch (const usage_error& e) {
+      refuse(whole, e.what());
+    }
+  }
+  return o;
+}
+
+std::string server_address_of(const store_url& url) {
+  const std::string whole = url.scheme + ":" + url.rest;
+  (void)options_of(url);
+  std::string_view rest = std::string_view(url.rest).substr(0, url.rest.find('?'));
+  try {
+    if (rest.starts_with("unix:")) return wire::parse_address(rest).text();
+    if (!rest.starts_with("//")) refuse(whole, "write ooc://HOST[:PORT]");
+    rest.remove_prefix(2);
+    if (rest.ends_with('/')) rest.remove_suffix(1);
+    if (rest.empty() || rest.find_first_of("/@?#") != rest.npos)
+      refuse(whole, "write ooc://HOST[:PORT], with nothing but ?deadline=10s after it");
+    return wire::parse_address(rest, "7420").text();
+  } catch (const usage_error& e) {
+    if (e.code() == errc::not_a_store) throw;
+    refuse(whole, e.what());
+  }
+}
+
+std::string local_url(const std::vector<fs::path>& folders) {
+  std::string url;
+  for (const fs::path& f : folders) {
+    url += url.empty() ? "local:" : ",";
+    for (const char c : f.string()) url += c == ',' ? "%2C" : c == '%' ? "%25" : std::string(1, c);
+  }
+  return url;
+}
+
+}  // namespace ooc::storage

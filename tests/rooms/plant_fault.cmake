@@ -1,0 +1,46 @@
+# Makes a small tree, plants FAULT in it, and looks whether check_rooms.cmake finds it by its name.
+cmake_minimum_required(VERSION 3.25)
+file(REMOVE_RECURSE ${SCRATCH})
+file(WRITE ${SCRATCH}/include/oocarray/array.hpp "")
+file(WRITE ${SCRATCH}/src/low/low.hpp "#include \"oocarray/array.hpp\"\n")
+file(WRITE ${SCRATCH}/src/high/high.cpp "#include \"low/low.hpp\"\n")
+set(low_may "nothing")
+set(expected "")
+if(FAULT STREQUAL edge)
+  file(WRITE ${SCRATCH}/src/high/high.hpp "")
+  file(APPEND ${SCRATCH}/src/low/low.hpp "  #  include \"high/high.hpp\"\n")
+  set(expected "src/low/low.hpp includes src/high/high.hpp")
+elseif(FAULT STREQUAL cycle)
+  set(low_may "`src/high`")
+  set(expected "cycle among src/low, src/high")
+elseif(FAULT STREQUAL unlisted)
+  file(WRITE ${SCRATCH}/src/attic/old.cpp "")
+  set(expected "the folder src/attic is not in the table")
+elseif(FAULT STREQUAL crowded)
+  foreach(number RANGE 1 46)
+    file(WRITE ${SCRATCH}/src/low/file${number}.cpp "")
+  endforeach()
+  set(expected "src/low has 47 entries")
+endif()
+file(WRITE ${SCRATCH}/docs/architecture.md "| room | what | may include |
+|---|---|---|
+| `include/oocarray` | public headers | nothing |
+| `src/low` | what is below | ${low_may} |
+| `src/high` | what is above | `src/low` |
+")
+
+execute_process(COMMAND ${CMAKE_COMMAND} -DTREE=${SCRATCH}
+  -P ${CMAKE_CURRENT_LIST_DIR}/check_rooms.cmake RESULT_VARIABLE failed ERROR_VARIABLE said)
+string(REGEX REPLACE "[ \n]+" " " said "${said}")
+if(FAULT STREQUAL none)
+  if(failed)
+    message(FATAL_ERROR "a tree without fault was refused: ${said}")
+  endif()
+elseif(NOT failed)
+  message(FATAL_ERROR "the planted fault was not found")
+else()
+  string(FIND "${said}" "${expected}" at)
+  if(at EQUAL -1)
+    message(FATAL_ERROR "expected '${expected}' in: ${said}")
+  endif()
+endif()

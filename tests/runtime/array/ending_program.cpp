@@ -1,0 +1,536 @@
+// A program that ends in the way its first argument names; the second is the folder of its store.
+// process_end_test.cpp runs it and looks at what it leaves behind.  Built without NDEBUG, so that
+// indices are checked; what must get past the checks goes through data().
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "oocarray/block_file.hpp"
+#include "oocarray/ooc_array.hpp"
+#include "runtime/ranks/self_group.hpp"
+#include "support/faulty_io_service.hpp"
+#include "support/memory_store.hpp"
+
+using namespace ooc;
+
+namespace {
+
+using doubles = ooc_array<double, 1>;
+using matrix = ooc_array<double, 2>;
+constexpr std::array<std::size_t, 1> elements{100'000};
+
+std::string folder;
+
+store open_store() {
+  return store::open("local:" + folder, {.workers = 2, .staging = 64_KiB});
+}
+
+runtime_options small() {
+  return {.memory = 2_MiB, .block = 64_KiB};
+}
+
+void fill(doubles& a) {
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] = static_cast<double>(i + 1);
+}
+
+#define EXPECT(condition) \
+  if (!(condition)) std::fprintf(stderr, "line %d: not so: %s\n", __LINE__, #condition), ::_exit(90)
+
+template <class F>
+std::error_code code_of(F&& f) {
+  try {
+    f();
+  } catch (const error& e) {
+    return e.code();
+  }
+  return {};
+}
+
+/// A group of one rank that takes every collective call after arm() for a fault.
+class lonely_rank final : public process_group {
+ public:
+  void arm() { armed_ = true; }
+  int rank() const noexcept override { return 0; }
+  int size() const noexcept override { return 1; }
+  void barrier(std::string_view c) override { check(c); }
+  bytes broadcast(std::string_view c, std::span<const std::byte> mine, int root) override {
+    return check(c), one_.broadcast(c, mine, root);
+  }
+  std::vector<bytes> all_gather(std::string_view c, std::span<const std::byte> mine) override {
+    return check(c), one_.all_gather(c, mine);
+  }
+  void all_reduce(std::string_view c, std::span<std::uint64_t>, reduction) override { check(c); }
+  void exchange(std::string_view c, std::span<const std::span<const std::byte>>,
+                std::span<const std::span<std::byte>>, std::shared_ptr<const void>) override {
+    check(c);
+  }
+
+ private:
+  void check(std::string_view call) const {
+    if (!armed_) return;
+    std::fprintf(stderr, "collective: %.*s\n", static_cast<int>(call.size()), call.data());
+    ::_exit(91);
+  }
+  detail::alone one_;
+  bool armed_ = false;
+};
+
+/// Writes beyond the first bytes of a file fail from now on.
+void forbid_writes() {
+  ::signal(SIGXFSZ, SIG_IGN);
+  const rlimit none{0, 0};
+  ::setrlimit(RLIMIT_FSIZE, &none);
+}
+
+// --- the runtime ends first
+
+/// Whose array outlives the runtime.
+struct outliving {
+  std::unique_ptr<doubles> a;
+  std::unique_ptr<runtime> rt = std::make_unique<runtime>(small());
+  store s = open_store();
+
+  outliving() {
+    a = std::make_unique<doubles>(*rt, s, "a", create, elements);
+    fill(*a);
+  }
+};
+
+void array_outlives_runtime() {
+  std::unique_ptr<doubles> a;
+  runtime rt(small());
+  const store s = open_store();
+  a = std::make_unique<doubles>(rt, s, "a", create, elements);
+  fill(*a);
+}
+
+void calls_after_the_runtime() {
+  outliving o;
+  auto pinned = o.a->pin({{10}, {20}}, access_mode::write);
+  pinned.span()[0] = 11;
+  o.rt.reset();
+  EXPECT(!o.a->is_open());
+  EXPECT(code_of([&] { o.a->writeback(); }) == errc::closed);
+  EXPECT(code_of([&] { o.a->sync(); }) == errc::closed);
+  EXPECT(code_of([&] { o.a->invalidate(discard); }) == errc::closed);
+  EXPECT(code_of([&] { o.a->prefetch(o.a->whole()); }) == errc::closed);
+  EXPECT(code_of([&] { o.a->pin(o.a->whole()); }) == errc::closed);
+  EXPECT(code_of([&] { o.a->resize(5); }) == errc::closed);
+  EXPECT(code_of([&] { o.a->at(5); }) == errc::closed);
+  EXPECT(code_of([&] { o.a->close(); }) == std::error_code{});
+  EXPECT(o.a->extent(0) == elements[0]);
+  // The claim to write is free again, in this process too.
+  runtime another(small());
+  doubles b(another, o.s, "a", ooc::open);
+  EXPECT(b[5] == 6);
+  b[5] = 6;
+  pinned.release();  // what it held went with the runtime
+  o.a.reset();
+  EXPECT(b[99] == 100);
+}
+
+void touch_after_the_runtime() {
+  outliving o;
+  o.rt.reset();
+  const volatile double x = (*o.a)[70'000];
+  (void)x;
+}
+
+void blocks_outlive_runtime() {
+  auto rt = std::make_unique<runtime>(small());
+  const store s = open_store();
+  block_file f = block_file::create(*rt, s, "a", {.rs = 8, .ne = {1000}, .nb = {100}, .bf = {}});
+  for (std::uint64_t b = 0; b < 100; ++b) {
+    std::array<double, 1000> block;
+    for (std::size_t i = 0; i < block.size(); ++i)
+      block[i] = static_cast<double>(b * block.size() + i + 1);
+    f.write_block({b}, std::as_bytes(std::span(block)));
+  }
+  block_guard guard = f.pin({3}, access_mode::write);
+  rt.reset();
+  EXPECT(code_of([&] { f.writeback(); }) == errc::closed);
+  EXPECT(code_of([&] { f.pin({4}); }) == errc::closed);
+  guard.reset();
+  f.close();
+}
+
+void group_array_outlives_runtime() {
+  auto rt = std::make_unique<runtime>(small());
+  const store s = open_store();
+  const auto group = std::make_shared<lonely_rank>();
+  doubles a(*rt, s, "a", create, elements, {.group = group});
+  fill(a);
+  group->arm();
+  rt.reset();
+}
+
+void runtime_cannot_write() {
+  auto rt = std::make_unique<runtime>(small());
+  const store s = open_store();
+  doubles a(*rt, s, "a", create, elements, {.sparse = true});
+  fill(a);
+  forbid_writes();
+  rt.reset();
+}
+
+// --- the process ends
+
+/// Nothing of this is ever destroyed.
+doubles& leaked(array_options<double> o = {}) {
+  auto* rt = new runtime(small());
+  auto* a = new doubles(*rt, open_store(), "a", create, elements, o);
+  fill(*a);
+  return *a;
+}
+
+void exit_in_a_function() {
+  runtime rt(small());
+  const store s = open_store();
+  doubles a(rt, s, "a", create, elements);
+  fill(a);
+  std::exit(3);
+}
+
+void exit_on_another_thread() {
+  leaked();
+  std::thread([] { std::exit(3); }).join();
+}
+
+void exit_while_others_write() {
+  runtime rt(small());
+  const store s = open_store();
+  doubles a(rt, s, "a", create, elements);
+  doubles b(rt, s, "b", create, {1'000'000});
+  fill(a);
+  std::atomic<bool> goes{false};
+  std::thread writer([&] {
+    for (double value = 1;; ++value)
+      for (std::size_t i = 0; i < b.size(); ++i) {
+        b[i] = value;
+        goes = true;
+      }
+  });
+  while (!goes) std::this_thread::yield();
+  std::exit(3);
+}
+
+void return_with_everything_leaked() {
+  leaked();
+}
+
+void exit_of_one_rank() {
+  const auto group = std::make_shared<lonely_rank>();
+  leaked({.group = group});
+  group->arm();
+  std::exit(3);
+}
+
+std::unique_ptr<doubles> array_before_runtime;
+std::unique_ptr<runtime> static_runtime;
+std::unique_ptr<store> static_store;
+std::unique_ptr<doubles> array_after_runtime;
+
+void static_array_before_the_runtime() {
+  static_runtime = std::make_unique<runtime>(small());
+  static_store = std::make_unique<store>(open_store());
+  array_before_runtime =
+      std::make_unique<doubles>(*static_runtime, *static_store, "a", create, elements);
+  fill(*array_before_runtime);
+}
+
+void static_array_after_the_runtime() {
+  static_runtime = std::make_unique<runtime>(small());
+  static_store = std::make_unique<store>(open_store());
+  array_after_runtime =
+      std::make_unique<doubles>(*static_runtime, *static_store, "a", create, elements);
+  fill(*array_after_runtime);
+}
+
+void local_statics() {
+  static runtime rt(small());
+  static store s = open_store();
+  static doubles a(rt, s, "a", create, elements);
+  fill(a);
+}
+
+void static_array_of_a_leaked_runtime() {
+  auto* rt = new runtime(small());
+  array_before_runtime = std::make_unique<doubles>(*rt, open_store(), "a", create, elements);
+  fill(*array_before_runtime);
+}
+
+void uncaught_exception() {
+  runtime rt(small());
+  const store s = open_store();
+  doubles a(rt, s, "a", create, elements);
+  fill(a);
+  throw std::runtime_error("the program's own");
+}
+
+void exception_in_noexcept() {
+  leaked();
+  const auto fails = [] { throw std::runtime_error("the program's own"); };
+  [&]() noexcept { fails(); }();
+}
+
+void terminate_handler_of_the_program() {
+  std::set_terminate([] {
+    std::fputs("the program's own handler\n", stderr);
+    std::_Exit(5);
+  });
+  leaked();
+  std::terminate();
+}
+
+void abort_at_once() {
+  leaked();
+  std::abort();
+}
+
+void exit_under_a_promise() {
+  {
+    runtime rt(small());
+    doubles a(rt, open_store(), "a", create, elements, {.fill = 7});
+  }
+  auto* rt = new runtime(small());
+  auto* a = new doubles(*rt, open_store(), "a", ooc::open);
+  a->overwrite(a->whole());
+  for (std::size_t i = 0; i < 100; ++i) (*a)[i] = 1;
+  std::exit(3);
+}
+
+void exit_cannot_write() {
+  leaked({.sparse = true});
+  forbid_writes();
+  std::exit(3);
+}
+
+/// On a node that keeps every write waiting.
+void exit_waits_in_vain() {
+  auto* nodes = new testing::memory_store(1);
+  auto* slow = new std::shared_ptr<storage::faulty_io_service>(
+      std::make_shared<storage::faulty_io_service>(nodes->nodes[0]));
+  const store s(std::make_shared<storage::store_core>("slow:", "test", nodes->metadata,
+                                                      storage::striped_file::nodes{*slow}));
+  runtime_options o = small();
+  o.end_deadline = std::chrono::milliseconds(300);
+  auto* rt = new runtime(o);
+  auto* a = new doubles(*rt, s, "a", create, {1000});
+  (*a)[1] = 2;
+  storage::fault_rule rule;
+  rule.call = storage::io_call::write;
+  rule.hold = true;
+  (*slow)->add(rule);
+  std::fputs("said before\n", stdout);
+  std::exit(0);
+}
+
+void child_exits() {
+  leaked();
+  const pid_t child = ::fork();
+  if (child == 0) std::exit(4);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 4);
+  ::_exit(0);
+}
+
+void child_terminates() {
+  leaked();
+  const pid_t child = ::fork();
+  if (child == 0) std::terminate();
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+  ::_exit(0);
+}
+
+// --- signals
+
+runtime_options with_signals() {
+  runtime_options o = small();
+  o.write_back_on_signals = true;
+  return o;
+}
+
+void await_signal() {
+  runtime rt(with_signals());
+  const store s = open_store();
+  doubles a(rt, s, "a", create, elements);
+  fill(a);
+  std::puts("ready");
+  std::fflush(stdout);
+  for (;;) ::pause();
+}
+
+void signal_without_the_option() {
+  leaked();
+  std::puts("ready");
+  std::fflush(stdout);
+  for (;;) ::pause();
+}
+
+void await_ignored_signal() {
+  ::signal(SIGINT, SIG_IGN);
+  auto rt = std::make_unique<runtime>(with_signals());
+  ::raise(SIGINT);
+  rt.reset();
+  struct sigaction now {};
+  ::sigaction(SIGTERM, nullptr, &now);
+  EXPECT(now.sa_handler == SIG_DFL);  // as it was
+}
+
+void signals_of_the_program() {
+  ::signal(SIGTERM, [](int) {});
+  EXPECT(code_of([] { runtime rt(with_signals()); }) == errc::busy);
+  runtime rt(small());  // the failure left nothing behind
+}
+
+void signal_to_a_child() {
+  auto* rt = new runtime(with_signals());
+  auto* a = new doubles(*rt, open_store(), "a", create, elements);
+  fill(*a);
+  const pid_t child = ::fork();
+  if (child == 0)
+    for (;;) ::pause();
+  ::kill(child, SIGTERM);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+  a->close();  // the parent lives on
+  ::_exit(0);
+}
+
+// --- touches that are faults
+
+void write_to_read_only() {
+  runtime rt(small());
+  const store s = open_store();
+  { matrix a(rt, s, "dir/plate", create, {100, 100}); }
+  matrix a(rt, s, "dir/plate", open_read_only);
+  const volatile double x = std::as_const(a)[1][2];
+  (void)x;
+  a[3][4] = 1;
+}
+
+void touch_of_closed() {
+  runtime rt(small());
+  const store s = open_store();
+  matrix a(rt, s, "dir/plate", create, {100, 100});
+  const double& element = a[3][4];
+  a.close();
+  const volatile double x = element;
+  (void)x;
+}
+
+void touch_far_out() {
+  runtime rt(small());
+  const store s = open_store();
+  matrix a(rt, s, "dir/plate", create, {100, 100});
+  a.data()[100'000 * 100 + 4] = 1;
+}
+
+void touch_before_the_first() {
+  runtime rt(small());
+  const store s = open_store();
+  matrix a(rt, s, "dir/plate", create, {100, 100});
+  a.data()[-3] = 1;
+}
+
+/// 1200 rows in blocks of 64 KiB: the last block could hold more rows than the array has.
+void touch_past_the_last_page() {
+  runtime rt(small());
+  const store s = open_store();
+  matrix a(rt, s, "dir/plate", create, {1200, 100});
+  for (std::size_t i = 0; i < 1200; ++i) a[i][99] = 1;
+  a.writeback();
+  a.invalidate();
+  a[1199][0] = 1;
+  a.data()[1206 * 100] = 1;  // 1200 rows end 2560 bytes before a page's end, 1206 begin behind it
+}
+
+template <class Array, class F>
+void index(F&& touch) {
+  runtime rt(small());
+  const store s = open_store();
+  Array a(rt, s, "a", create, {100, 100});
+  a[99][99] = 1;
+  a(99, 99) = 1;
+  touch(a);
+}
+
+void index_of_a_row() {
+  index<matrix>([](matrix& a) { static_cast<void>(a[100]); });
+}
+void index_in_a_row() {
+  index<matrix>([](matrix& a) { a[3][100] = 1; });
+}
+void indices_of_a_call() {
+  index<matrix>([](matrix& a) { a(3, 100) = 1; });
+}
+void index_in_a_tile() {
+  index<matrix>([](matrix& a) {
+    auto t = *a.tiles(access_mode::write).begin();
+    t(0, 100) = 1;
+  });
+}
+void index_of_a_tiled_array() {
+  using tiled = ooc_array<double, 2, layout_tiled>;
+  index<tiled>([](tiled& a) { a(100, 3) = 1; });
+}
+
+void touch_in_a_child() {
+  doubles& a = leaked();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const volatile double x = a[17];
+    (void)x;
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+  ::_exit(0);
+}
+
+#define NAMED(f) {#f, f}
+const std::map<std::string, void (*)()> endings{
+    NAMED(array_outlives_runtime), NAMED(calls_after_the_runtime), NAMED(touch_after_the_runtime),
+    NAMED(blocks_outlive_runtime), NAMED(group_array_outlives_runtime),
+    NAMED(runtime_cannot_write), NAMED(exit_in_a_function), NAMED(exit_on_another_thread),
+    NAMED(exit_while_others_write), NAMED(return_with_everything_leaked), NAMED(exit_of_one_rank),
+    NAMED(static_array_before_the_runtime), NAMED(static_array_after_the_runtime),
+    NAMED(local_statics), NAMED(static_array_of_a_leaked_runtime), NAMED(uncaught_exception),
+    NAMED(exception_in_noexcept), NAMED(terminate_handler_of_the_program), NAMED(abort_at_once),
+    NAMED(exit_under_a_promise), NAMED(exit_cannot_write), NAMED(exit_waits_in_vain),
+    NAMED(child_exits), NAMED(child_terminates), NAMED(await_signal),
+    NAMED(signal_without_the_option), NAMED(await_ignored_signal), NAMED(signals_of_the_program),
+    NAMED(signal_to_a_child), NAMED(write_to_read_only), NAMED(touch_of_closed),
+    NAMED(touch_far_out), NAMED(touch_before_the_first), NAMED(touch_past_the_last_page),
+    NAMED(touch_in_a_child), NAMED(index_of_a_row), NAMED(index_in_a_row),
+    NAMED(indices_of_a_call), NAMED(index_in_a_tile), NAMED(index_of_a_tiled_array)};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto ending = argc == 3 ? endings.find(argv[1]) : endings.end();
+  if (ending == endings.end()) return std::fputs("which ending, and in which folder?\n", stderr), 2;
+  const rlimit no_core{0, 0};
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  folder = argv[2];
+  ending->second();
+}

@@ -1,0 +1,178 @@
+// The limits: of the budget, of single arrays, of the mappings that a process may have.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <thread>
+
+#include "runtime/pager/frame_pool.hpp"
+#include "support/pager_words.hpp"
+
+using namespace ooc;
+using namespace ooc::detail;
+using ooc::test::kib64;
+using ooc::test::memory_source;
+using ooc::test::words;
+using ooc::test::words_per_block;
+
+namespace {
+
+std::size_t mappings() {
+  std::ifstream in("/proc/self/maps");
+  return static_cast<std::size_t>(std::count(std::istreambuf_iterator<char>(in), {}, '\n'));
+}
+
+}  // namespace
+
+TEST_CASE("an array with a limit of its own stays within it") {
+  runtime rt({.memory = 4_MiB});
+  memory_source source(64, kib64, 1);
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 64, .max_resident = 5},
+            source);
+  for (std::size_t b = 0; b < 64; ++b) {
+    words(s)[b * words_per_block] = b;
+    REQUIRE(rt.stats().resident_bytes <= 5 * kib64);
+  }
+  for (std::size_t b = 0; b < 64; ++b) REQUIRE(words(s)[b * words_per_block] == b);
+}
+
+TEST_CASE("a shared array with a limit of its own makes progress") {
+  runtime rt({.memory = 4_MiB});
+  memory_source source(64, kib64, 1);
+  segment s(rt.pager(),
+            {.name = "a", .block_bytes = kib64, .blocks = 64, .max_resident = 4, .shared = true},
+            source);
+  for (std::size_t b = 0; b < 64; ++b) words(s)[b * words_per_block] = b + 1;
+  CHECK_FALSE(s.writeback());
+  for (std::size_t b = 0; b < 64; ++b)
+    REQUIRE(source.as<std::uint64_t>()[b * words_per_block] == b + 1);
+}
+
+TEST_CASE("a write to a shared block that finds no room for its twin ends, and does not wait forever") {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close(2);
+    ::alarm(60);
+    runtime rt({.memory = 8 * 4096, .block = 4096});
+    memory_source source(64, 4096, 1);
+    source.fail_stores = 1000000;
+    segment s(rt.pager(), {.name = "a", .block_bytes = 4096, .blocks = 64, .shared = true}, source);
+    volatile std::uint64_t sink = 0;
+    for (std::size_t b = 0; b < 64; ++b) {
+      sink = sink + words(s)[b * 512];
+      words(s)[b * 512] = b;
+    }
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == fatal_exit_status);
+}
+
+TEST_CASE("blocks of several sizes share one budget") {
+  runtime rt({.memory = 4_MiB});
+  memory_source small(256, 4096, 1), large(16, 1 << 20, 1);
+  segment a(rt.pager(), {.name = "small", .block_bytes = 4096, .blocks = 256}, small);
+  segment b(rt.pager(), {.name = "large", .block_bytes = 1 << 20, .blocks = 16}, large);
+  for (int round = 0; round < 3; ++round) {
+    for (std::size_t i = 0; i < 256; ++i) a.base()[i * 4096] = static_cast<std::byte>(i + round);
+    for (std::size_t i = 0; i < 16; ++i) b.base()[i << 20] = static_cast<std::byte>(i + round);
+    for (std::size_t i = 0; i < 256; ++i)
+      REQUIRE(a.base()[i * 4096] == static_cast<std::byte>(i + round));
+    for (std::size_t i = 0; i < 16; ++i)
+      REQUIRE(b.base()[i << 20] == static_cast<std::byte>(i + round));
+    CHECK(rt.stats().resident_bytes <= 4_MiB);
+  }
+}
+
+TEST_CASE("100,000 blocks touched once leave a bounded number of mappings") {
+  runtime rt({.memory = 4_MiB, .block = 4096});
+  memory_source source(100000, 4096);
+  segment s(rt.pager(), {.name = "a", .block_bytes = 4096, .blocks = 100000}, source);
+  const std::size_t before = mappings();
+  volatile std::byte sink{};
+  for (std::size_t b = 0; b < 100000; ++b) sink = s.base()[(b * 7919 % 100000) * 4096];
+  (void)sink;
+  CHECK(mappings() - before <= 4 * 1024 + 16);
+}
+
+TEST_CASE("more dirty blocks than the mappings of a process allow are written behind") {
+  runtime rt({.memory = 256_MiB, .block = 4096});
+  constexpr std::size_t blocks = 20000;
+  memory_source source(blocks, 4096, 1);
+  segment s(rt.pager(), {.name = "a", .block_bytes = 4096, .blocks = blocks}, source);
+  for (std::size_t b = 0; b < blocks; ++b) s.base()[b * 4096] = static_cast<std::byte>(b);
+  bool same = true;
+  for (std::size_t b = 0; b < blocks; ++b) same &= s.base()[b * 4096] == static_cast<std::byte>(b);
+  CHECK(same);
+}
+
+TEST_CASE("block sizes together stay within the mappings of a process") {
+  frame_pool pool(1_GiB);
+  frame_class& small = pool.class_for(4096);
+  frame_class& large = pool.class_for(8192);
+  std::vector<frame*> taken;
+  while (frame* f = pool.take(small)) taken.push_back(f);
+  for (std::size_t i = 0; i < 100; ++i) pool.give_back(taken[i]);
+  for (std::size_t i = 0; i < 100; ++i) REQUIRE(pool.take(large));
+  CHECK(pool.take(large) == nullptr);
+  CHECK(pool.take(small) == nullptr);
+}
+
+TEST_CASE("pins of small blocks leave room for the large ones of other arrays") {
+  runtime rt({.memory = 4_MiB});
+  memory_source small(1024, 4096, 1), large(16, 1 << 19, 1);
+  segment a(rt.pager(), {.name = "small", .block_bytes = 4096, .blocks = 1024}, small);
+  segment b(rt.pager(), {.name = "large", .block_bytes = 1 << 19, .blocks = 16}, large);
+  const block_range most[] = {{0, 900}};
+  CHECK(a.pin(most, access_mode::read).code == errc::budget_too_small);
+  const block_range some[] = {{0, 400}};
+  REQUIRE_FALSE(a.pin(some, access_mode::read));
+  std::memcpy(b.base(), b.base() + (3 << 19), 1 << 19);
+  a.unpin(some, access_mode::read);
+}
+
+TEST_CASE("pins of an array that is gone no longer count") {
+  runtime rt({.memory = 1_MiB});
+  memory_source source(16, kib64);
+  const block_range half[] = {{0, 8}};
+  for (int round = 0; round < 3; ++round) {
+    segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 16}, source);
+    REQUIRE_FALSE(s.pin(half, access_mode::read));
+  }
+}
+
+TEST_CASE("a store takes its buffers off a budget in use, and gives them back when it is gone") {
+  runtime rt({.memory = 1_MiB});
+  memory_source source(64, kib64, 1);
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 64}, source);
+  const bool modified = GENERATE(false, true);
+  volatile std::uint64_t sink = 0;
+  for (std::size_t b = 0; b < 64; ++b)
+    if (modified)
+      words(s)[b * words_per_block] = b;
+    else
+      sink = sink + words(s)[b * words_per_block];
+  for (int round = 0; round < 10; ++round) {
+    const auto store = std::make_shared<int>();
+    rt.pager().account_store(store, 256 << 10);
+    rt.pager().account_store(store, 256 << 10);
+    CHECK(rt.memory() == 768 << 10);
+    CHECK(rt.stats().resident_bytes <= 768 << 10);
+  }
+  CHECK_THROWS_AS(rt.pager().account_store(std::make_shared<int>(), 900 << 10), usage_error);
+  if (modified)
+    for (std::size_t b = 0; b < 64; ++b) REQUIRE(words(s)[b * words_per_block] == b);
+}
+
+TEST_CASE("a budget or block that cannot be is refused with the limit") {
+  CHECK_THROWS_WITH(runtime({.memory = 1000}), Catch::Contains("32768"));
+  CHECK_THROWS_WITH(runtime({.memory = 1_MiB, .block = 5000}), Catch::Contains("4096"));
+  runtime rt({.memory = 1_MiB});
+  memory_source source(4, 1 << 20);
+  CHECK_THROWS_WITH(segment(rt.pager(), {.name = "a", .block_bytes = 1 << 20, .blocks = 4}, source),
+                    Catch::Contains("4194304"));
+}

@@ -1,0 +1,362 @@
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <cstdlib>
+#include <numeric>
+#include <thread>
+
+#include "runtime/pager/frame_pool.hpp"
+#include "support/pager_words.hpp"
+
+using namespace ooc;
+using namespace ooc::detail;
+using ooc::test::kib64;
+using ooc::test::memory_source;
+using ooc::test::words;
+using ooc::test::words_per_block;
+
+TEST_CASE("a touched block holds what the store holds") {
+  runtime rt({.memory = 1_MiB});
+  memory_source source(64, kib64);
+  for (std::size_t i = 0; i < 64 * words_per_block; ++i) source.as<std::uint64_t>()[i] = i;
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 64}, source);
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < 64 * words_per_block; ++i) sum += words(s)[i] != i;
+  CHECK(sum == 0);
+  CHECK(s.dirty_blocks() == 0);
+  CHECK(source.stores == 0);
+}
+
+TEST_CASE("a sweep is read ahead, random touches are not") {
+  runtime rt({.memory = 4_MiB});
+  memory_source source(256, kib64, 2);
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 256}, source);
+  volatile std::uint64_t sink = 0;
+  SECTION("forward") {
+    for (std::size_t b = 0; b < 256; ++b) sink = sink + words(s)[b * words_per_block];
+    CHECK(rt.stats().read_ahead_hits > 200);
+  }
+  SECTION("backward") {
+    for (std::size_t b = 256; b-- > 0;) sink = sink + words(s)[b * words_per_block];
+    CHECK(rt.stats().read_ahead_hits > 200);
+  }
+  SECTION("down the columns of a table of 16 x 16 blocks") {
+    for (std::size_t c = 0; c < 16; ++c)
+      for (std::size_t r = 0; r < 16; ++r) sink = sink + words(s)[(r * 16 + c) * words_per_block];
+    CHECK(rt.stats().read_ahead_hits > 200);
+  }
+  SECTION("three rows and their target, interleaved") {
+    for (std::size_t b = 0; b < 64; ++b)
+      for (std::size_t k = 0; k < 4; ++k) sink = sink + words(s)[(k * 64 + b) * words_per_block];
+    CHECK(rt.stats().read_ahead_hits > 200);
+  }
+  SECTION("with advice against it, never") {
+    s.advise(access_pattern::random);
+    for (std::size_t b = 0; b < 256; ++b) sink = sink + words(s)[b * words_per_block];
+    CHECK(rt.stats().read_ahead_blocks == 0);
+  }
+}
+
+TEST_CASE("five blocks in one statement make progress in a pool of eight") {
+  runtime rt({.memory = 8 * 4096, .block = 4096});
+  memory_source source(64, 4096, 1);
+  segment s(rt.pager(), {.name = "a", .block_bytes = 4096, .blocks = 64}, source);
+  std::uint64_t* w = words(s);
+  constexpr std::size_t n = 512;
+  for (std::size_t b = 0; b < 64; ++b) w[b * n] = b;
+  for (std::size_t b = 2; b < 62; ++b)
+    w[b * n + 1] = w[(b - 2) * n] + w[(b - 1) * n] + w[(b + 1) * n] + w[(b + 2) * n];
+  for (std::size_t b = 2; b < 62; ++b) REQUIRE(w[b * n + 1] == 4 * b);
+}
+
+TEST_CASE("a copy between two blocks works in the smallest pool") {
+  runtime rt({.memory = 8 * 4096, .block = 8192});
+  memory_source source(64, 8192, 1);
+  segment s(rt.pager(), {.name = "a", .block_bytes = 8192, .blocks = 64}, source);
+  std::byte* p = s.base();
+  for (std::size_t i = 0; i < 64 * 8192; ++i) p[i] = static_cast<std::byte>(i * 7 >> 3);
+  std::memmove(p + 3000, p + 100000, 200000);
+  bool same = true;
+  for (std::size_t i = 0; i < 200000; ++i)
+    same &= p[3000 + i] == static_cast<std::byte>((100000 + i) * 7 >> 3) || 100000 + i < 203000;
+  CHECK(same);
+}
+
+TEST_CASE(
+    "a failed write leaves the block dirty, the error comes out of writeback, a retry succeeds") {
+  runtime rt({.memory = 1_MiB});
+  memory_source source(8, kib64);
+  segment s(rt.pager(), {.name = "plate/a", .block_bytes = kib64, .blocks = 8}, source);
+  words(s)[5] = 42;
+  source.fail_stores = 1;
+  const failure f = s.writeback();
+  REQUIRE(f);
+  CHECK(f.what.find("plate/a") != std::string::npos);
+  CHECK(f.what.find("injected") != std::string::npos);
+  CHECK(s.dirty_blocks() == 1);
+  CHECK(words(s)[5] == 42);
+  CHECK_FALSE(s.writeback());
+  CHECK(source.as<std::uint64_t>()[5] == 42);
+}
+
+TEST_CASE("invalidate refuses dirty blocks, and forgets clean ones") {
+  runtime rt({.memory = 1_MiB});
+  memory_source source(8, kib64);
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 8}, source);
+  words(s)[0] = 1;
+  CHECK(s.invalidate(false) == segment::invalidated::dirty);
+  CHECK_FALSE(s.writeback());
+  source.as<std::uint64_t>()[0] = 7;
+  CHECK(words(s)[0] == 1);
+  CHECK(s.invalidate(false) == segment::invalidated::done);
+  CHECK(words(s)[0] == 7);
+  words(s)[0] = 8;
+  CHECK(s.invalidate(true) == segment::invalidated::done);
+  CHECK(words(s)[0] == 7);
+}
+
+TEST_CASE("read-ahead that arrives after an invalidation is dropped") {
+  runtime rt({.memory = 1_MiB});
+  memory_source source(8, kib64, 1, 20000);
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 8}, source);
+  const block_range all[] = {{0, 8}};
+  s.prefetch(all);
+  CHECK(s.invalidate(false) == segment::invalidated::done);
+  for (std::size_t b = 0; b < 8; ++b) CHECK(words(s)[b * words_per_block] == 0);
+}
+
+TEST_CASE("a pin whose load fails says so and pins nothing") {
+  runtime rt({.memory = 1_MiB});
+  memory_source source(8, kib64, 1);
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 8}, source);
+  source.fail_loads = 100;
+  const block_range two[] = {{2, 4}};
+  CHECK(s.pin(two, access_mode::read).what.find("injected") != std::string::npos);
+  source.fail_loads = 0;
+  CHECK_FALSE(s.pin(two, access_mode::read));
+  s.unpin(two, access_mode::read);
+  CHECK(s.invalidate(false) == segment::invalidated::done);
+}
+
+TEST_CASE("a promised block is not loaded for a write, and is for a read") {
+  runtime rt({.memory = 1_MiB});
+  memory_source source(8, kib64);
+  source.promise_covers_blocks = true;
+  source.as<std::uint64_t>()[0] = 5;
+  source.as<std::uint64_t>()[words_per_block + 1] = 6;
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 8}, source);
+  s.advise(access_pattern::random);
+  const block_range two[] = {{0, 2}};
+  s.promise(two);
+  CHECK(words(s)[0] == 5);
+  words(s)[words_per_block] = 1;
+  CHECK(source.loads == 1);
+  CHECK(words(s)[words_per_block + 1] == 0);
+}
+
+TEST_CASE("a promise holds for a block in memory that is evicted before it is overwritten") {
+  runtime rt({.memory = 1_MiB});
+  memory_source source(64, kib64, 1);
+  source.promise_covers_blocks = true;
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 64}, source);
+  volatile std::uint64_t sink = 0;
+  for (std::size_t b = 0; b < 64; ++b) sink = sink + words(s)[b * words_per_block];
+  const std::size_t before = source.loads;
+  const block_range all[] = {{0, 64}};
+  s.promise(all);
+  for (std::size_t b = 0; b < 64; ++b) words(s)[b * words_per_block] = b;
+  CHECK(source.loads == before);
+  // What was overwritten is an ordinary block again.
+  for (std::size_t b = 0; b < 64; ++b) words(s)[b * words_per_block + 1] = b;
+  for (std::size_t b = 0; b < 64; ++b) REQUIRE(words(s)[b * words_per_block] == b);
+}
+
+namespace {
+// Stops the first thread that asks whether a promised block must be loaded.
+class slow_answer : public memory_source {
+ public:
+  using memory_source::memory_source;
+  bool nothing_to_load(block_index, load_part part) const noexcept override {
+    if (part == load_part::outside_promise && !asked.exchange(true))
+      while (!answer) std::this_thread::yield();
+    return part == load_part::outside_promise;
+  }
+  mutable std::atomic<bool> asked{false};
+  std::atomic<bool> answer{false};
+};
+}  // namespace
+
+TEST_CASE("a promise that another thread used up meanwhile does not cover a second write") {
+  runtime rt({.memory = 1_MiB});
+  slow_answer source(8, kib64, 1);
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 8}, source);
+  s.advise(access_pattern::random);
+  const block_range one[] = {{0, 1}};
+  s.promise(one);
+  std::thread slow([&] { words(s)[1] = 2; });
+  while (!source.asked) std::this_thread::yield();
+  words(s)[0] = 1;
+  CHECK_FALSE(s.writeback());
+  CHECK(s.invalidate(false) == segment::invalidated::done);
+  source.answer = true;
+  slow.join();
+  CHECK(words(s)[0] == 1);
+  CHECK(words(s)[1] == 2);
+}
+
+TEST_CASE("a block that was read ahead under a promise is loaded whole once that is taken back") {
+  runtime rt({.memory = 1_MiB});
+  memory_source source(8, kib64, 1);
+  source.zeros_within_promise = true;
+  source.as<std::uint64_t>()[1] = 7;
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 8}, source);
+  s.advise(access_pattern::random);
+  const block_range one[] = {{0, 1}};
+  s.promise(one);
+  s.prefetch(one);
+  SECTION("after its arrival") {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    s.clear_promises();
+  }
+  SECTION("before") {
+    s.clear_promises();
+  }
+  words(s)[0] = 1;
+  CHECK(words(s)[1] == 7);
+}
+
+TEST_CASE("a block that was read ahead under a promise is read again under the next one") {
+  runtime rt({.memory = 1_MiB});
+  memory_source source(8, kib64);
+  source.zeros_within_promise = true;
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 8}, source);
+  s.advise(access_pattern::random);
+  const block_range one[] = {{0, 1}};
+  s.promise(one);
+  s.prefetch(one);
+  s.promise(one);  // the source may know another box now
+  words(s)[0] = 1;
+  CHECK(source.loads == 2);
+}
+
+namespace {
+// Ends a transfer on another thread, and returns from store() only some time later.
+class late_return : public memory_source {
+ public:
+  using memory_source::memory_source;
+  std::uint64_t store(block_index b, const std::byte* frame, completion done) override {
+    ++inside;
+    std::thread([&] { memory_source::store(b, frame, std::move(done)); }).join();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    --inside;
+    return 0;
+  }
+  std::atomic<int> inside{0};
+};
+}  // namespace
+
+TEST_CASE("a source may be destroyed once its segment is gone") {
+  runtime rt({.memory = 1_MiB});
+  late_return source(64, kib64);
+  for (int round = 0; round < 5; ++round) {
+    {
+      segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 64}, source);
+      for (std::size_t b = 0; source.inside == 0; ++b) words(s)[b % 64 * words_per_block] = b;
+    }
+    REQUIRE(source.inside == 0);
+  }
+}
+
+TEST_CASE("an invalidation beside pins and writes drops neither") {
+  runtime rt({.memory = 4_MiB});
+  memory_source source(32, kib64, 2, 100);
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 32}, source);
+  std::atomic<bool> stop{false};
+  std::thread other([&] {  // with pauses: else no load would ever get through
+    for (unsigned n = 0; !stop; ++n) {
+      s.invalidate(false);
+      std::this_thread::sleep_for(std::chrono::microseconds(n % 8 * 50));
+    }
+  });
+  std::size_t lost = 0;
+  for (std::size_t i = 0; i < 2000; ++i) {
+    const block_index b = i % 32;
+    const block_range one[] = {{b, b + 1}};
+    if (s.pin(one, access_mode::read)) ++lost;
+    words(s)[b * words_per_block] = i;
+    s.unpin(one, access_mode::read);
+    if (words(s)[b * words_per_block] != i) ++lost;
+    if (i % 8 == 7 && s.writeback()) ++lost;
+  }
+  stop = true;
+  other.join();
+  CHECK(lost == 0);
+  const block_range all[] = {{0, 32}};
+  REQUIRE_FALSE(s.pin(all, access_mode::read));
+  s.unpin(all, access_mode::read);
+  CHECK(s.invalidate(true) == segment::invalidated::done);
+  CHECK(rt.stats().resident_bytes == 0);
+}
+
+TEST_CASE("a second runtime in the process is refused") {
+  runtime rt;
+  CHECK_THROWS_AS(runtime{}, usage_error);
+}
+
+namespace {
+std::atomic<int> foreign_faults{0};
+void foreign_handler(int, siginfo_t* info, void*) {
+  ++foreign_faults;
+  void* page = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(info->si_addr) & ~4095ul);
+  ::mprotect(page, 4096, PROT_READ | PROT_WRITE);
+}
+}  // namespace
+
+TEST_CASE("a fault outside every array goes to the handler that was there before") {
+  struct sigaction action {
+  }, before{};
+  action.sa_sigaction = foreign_handler;
+  action.sa_flags = SA_SIGINFO;
+  ::sigaction(SIGSEGV, &action, &before);
+  {
+    runtime rt({.memory = 1_MiB});
+    auto* page =
+        static_cast<char*>(::mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    *static_cast<volatile char*>(page) = 1;
+    CHECK(foreign_faults == 1);
+    // One that was installed later, as MPI_Init does, is found when an array is made.
+    ::sigaction(SIGSEGV, &action, nullptr);
+    memory_source source(4, kib64);
+    segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 4}, source);
+    words(s)[0] = 1;
+    CHECK(words(s)[0] == 1);
+    CHECK(foreign_faults == 1);
+    ::munmap(page, 4096);
+  }
+  ::sigaction(SIGSEGV, &before, nullptr);
+}
+
+TEST_CASE("a load that fails under an element access ends the process with the documented status") {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close(2);
+    runtime rt({.memory = 1_MiB});
+    auto* shared = static_cast<std::uint64_t*>(
+        ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    (void)shared;
+    memory_source source(8, kib64, 1);
+    segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 8}, source);
+    source.fail_loads = 1000;
+    volatile std::uint64_t x = words(s)[0];
+    (void)x;
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == fatal_exit_status);
+}

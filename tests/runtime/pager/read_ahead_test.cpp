@@ -1,0 +1,80 @@
+// Which blocks sweeps ask for.  No memory, no pager.
+#include "runtime/pager/read_ahead.hpp"
+
+#include <catch2/catch.hpp>
+#include <vector>
+
+using namespace ooc::detail;
+
+namespace {
+
+using blocks_t = std::vector<block_index>;
+
+/// What the last of these touches asks for.
+blocks_t after(read_ahead& r, const blocks_t& touches, block_index blocks, unsigned limit,
+               const ahead_group& g) {
+  blocks_t wanted;
+  for (block_index b : touches) {
+    wanted.clear();
+    r.touched(b, blocks, limit, g, wanted);
+  }
+  return wanted;
+}
+
+/// Touches down the columns of a grid with rows of 8 blocks and 4 rows.
+blocks_t columns(std::size_t lines, std::size_t more) {
+  blocks_t t;
+  for (block_index c = 0; c < lines; ++c)
+    for (block_index r = 0; r < 4; ++r) t.push_back(r * 8 + c);
+  for (block_index r = 0; r < more; ++r) t.push_back(r * 8 + lines);
+  return t;
+}
+
+}  // namespace
+
+TEST_CASE("a sweep from block to block completes the group that it comes to") {
+  read_ahead r;
+  CHECK(after(r, {0, 1}, 100, 8, {4, 0}) == blocks_t{2, 3});
+  CHECK(after(r, {2}, 100, 8, {4, 0}) == blocks_t{3, 4, 5, 6, 7});
+  CHECK(after(r, {3}, 9, 8, {4, 0}) == blocks_t{4, 5, 6, 7, 8});
+}
+
+TEST_CASE("without groups a sweep asks for its own blocks only") {
+  read_ahead r;
+  CHECK(after(r, {0, 1}, 100, 8, {}) == blocks_t{2, 3});
+  CHECK(after(r, {2}, 100, 8, {}) == blocks_t{3, 4, 5, 6});
+  CHECK(after(r, columns(2, 1), 32, 2, {}) == blocks_t{10, 18});
+}
+
+TEST_CASE("a sweep down one column asks for no neighbours before it has gone on to the next") {
+  read_ahead r;
+  CHECK(after(r, {0, 8, 16}, 32, 4, {4, 100}) == blocks_t{24, 1});
+}
+
+TEST_CASE("a sweep down columns takes those of the same group along") {
+  read_ahead r;
+  // From the second column on; the group ends with the fourth.
+  CHECK(after(r, columns(1, 1), 32, 4, {4, 100}) == blocks_t{9, 10, 11});
+  CHECK(after(r, columns(4, 1), 32, 4, {4, 100}) == blocks_t{12, 13, 14, 15});
+}
+
+TEST_CASE("a group ends where the row of blocks does") {
+  // Rows of 6 blocks: block 4 begins a group whose third block is in the next row.
+  read_ahead r;
+  blocks_t t;
+  for (block_index c = 0; c < 4; ++c)
+    for (block_index row = 0; row < 4; ++row) t.push_back(row * 6 + c);
+  t.push_back(4);
+  const blocks_t wanted = after(r, t, 24, 4, {4, 100});
+  CHECK(wanted == blocks_t{10, 11});
+}
+
+TEST_CASE("columns come along as far as there is room for them until their turn") {
+  read_ahead r;
+  // 4 columns of 4 blocks and one group read ahead need 20 blocks; 2 columns and two groups, 12.
+  CHECK(after(r, columns(4, 1), 32, 4, {4, 20}) == blocks_t{12, 13, 14, 15});
+  read_ahead tighter;
+  CHECK(after(tighter, columns(4, 1), 32, 4, {4, 19}) == blocks_t{12, 13, 20, 21});
+  read_ahead none;
+  CHECK(after(none, columns(4, 1), 32, 4, {4, 11}) == blocks_t{12, 20, 28, 5});
+}

@@ -1,0 +1,129 @@
+#include "storage/layout/box_requests.hpp"
+
+#include <catch2/catch.hpp>
+#include <random>
+
+#include "oocarray/error.hpp"
+#include "support/random_seed.hpp"
+
+using namespace ooc;
+using namespace ooc::storage;
+
+namespace {
+
+/// Byte offset of an element, from the formula in array_boxes.hpp.
+std::uint64_t offset_of(const array_description& a, const index& i) {
+  std::uint64_t tile = 0, inside = 0, tile_elements = 1;
+  for (std::size_t d = 0; d < i.size(); ++d) {
+    const std::uint64_t t = a.tile.empty() ? a.extents[d] : a.tile[d];
+    tile = tile * ((a.extents[d] + t - 1) / t) + i[d] / t;
+    inside = inside * t + i[d] % t;
+    tile_elements *= t;
+  }
+  return (tile * tile_elements + inside) * a.element_size;
+}
+
+bool advance(index& i, const index& lower, const index& upper) {
+  for (std::size_t d = i.size(); d-- > 0;) {
+    if (++i[d] < upper[d]) return true;
+    i[d] = lower[d];
+  }
+  return false;
+}
+
+array_description random_array(std::mt19937_64& random) {
+  array_description a;
+  a.element_size = static_cast<std::uint32_t>(1 + random() % 9);
+  const std::size_t rank = 1 + random() % 4;
+  const bool tiled = random() % 2 == 0;
+  for (std::size_t d = 0; d < rank; ++d) {
+    a.extents.push_back(1 + random() % 9);
+    if (tiled) a.tile.push_back(1 + random() % 5);
+  }
+  return a;
+}
+
+}  // namespace
+
+TEST_CASE("a box names each of its bytes once, where the formula says") {
+  const std::uint64_t seed = ooc::testing::random_seed("array_boxes");
+  std::mt19937_64 random(seed);
+  for (int round = 0; round < 1000; ++round) {
+    const array_description a = random_array(random);
+    index lower, upper;
+    for (const std::uint64_t e : a.extents) {
+      lower.push_back(random() % e);
+      upper.push_back(lower.back() + 1 + random() % (e - lower.back()));
+    }
+    std::vector<std::uint64_t> expected, found;  // file offset of each memory byte
+    index i = lower;
+    do {
+      for (std::uint64_t b = 0; b < a.element_size; ++b) expected.push_back(offset_of(a, i) + b);
+    } while (advance(i, lower, upper));
+    found.assign(expected.size(), ~std::uint64_t{0});
+    const request r = box_request(a, lower, upper);
+    REQUIRE(r.bytes() == expected.size());
+    REQUIRE(r.file_end() <= array_file_bytes(a));
+    r.for_each_run([&](std::uint64_t at, std::uint64_t memory, std::uint64_t length) {
+      for (std::uint64_t b = 0; b < length; ++b) found[memory + b] = at + b;
+    });
+    if (found != expected) FAIL("seed " << seed << " round " << round);
+  }
+}
+
+TEST_CASE("slabs cover the array once, in order, inside the bound") {
+  const std::uint64_t seed = ooc::testing::random_seed("slabs");
+  std::mt19937_64 random(seed);
+  for (int round = 0; round < 1000; ++round) {
+    INFO("seed " << seed << " round " << round);
+    const array_description a = random_array(random);
+    const std::uint64_t bound = a.element_size + random() % 2000;
+    const index zero(a.extents.size(), 0);
+    index next = zero;
+    std::uint64_t bytes = 0;
+    for_each_slab(a, bound, [&](const index& lower, const index& upper, std::uint64_t n) {
+      REQUIRE(n <= bound);
+      REQUIRE(box_request(a, lower, upper).bytes() == n);
+      index i = lower;
+      do {
+        REQUIRE(i == next);
+        advance(next, zero, a.extents);
+      } while (advance(i, lower, upper));
+      bytes += n;
+    });
+    REQUIRE(bytes == array_bytes(a));
+  }
+}
+
+TEST_CASE("a tile of 512 x 512 is one strided request, or one region in a tiled file") {
+  array_description a;
+  a.element_size = 8;
+  a.extents = {16384, 16384};
+  const request strided = box_request(a, {512, 1024}, {1024, 1536});
+  REQUIRE(strided.entries().size() == 1);
+  CHECK(strided.entries()[0].runs() == 512);
+  a.tile = {512, 512};
+  const request whole = box_request(a, {512, 1024}, {1024, 1536});
+  REQUIRE(whole.entries().size() == 1);
+  CHECK(whole.entries()[0].runs() == 1);
+}
+
+TEST_CASE("arrays that cannot be are refused") {
+  array_description a;
+  a.element_size = 8;
+  a.extents = {std::uint64_t{1} << 40, std::uint64_t{1} << 30};
+  CHECK_THROWS_AS(array_file_bytes(a), usage_error);
+  a.extents = {10, 0};
+  CHECK(array_file_bytes(a) == 0);
+  a.extents = {10, 10};
+  a.tile = {std::uint64_t{1} << 40, std::uint64_t{1} << 40};
+  CHECK_THROWS_AS(array_file_bytes(a), usage_error);
+  a.tile = {4};
+  CHECK_THROWS_AS(array_file_bytes(a), usage_error);
+  a.tile = {4, 0};
+  CHECK_THROWS_AS(array_file_bytes(a), usage_error);
+  a.tile.clear();
+  CHECK_THROWS_AS(box_request(a, {0, 0}, {10, 11}), usage_error);
+  CHECK_THROWS_AS(box_request(a, {5, 0}, {4, 1}), usage_error);
+  CHECK_THROWS_AS(box_request(a, {0}, {1}), usage_error);
+}

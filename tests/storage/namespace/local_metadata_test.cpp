@@ -1,0 +1,238 @@
+#include "storage/namespace/local_metadata.hpp"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <cerrno>
+#include <chrono>
+#include <fstream>
+#include <functional>
+#include <thread>
+
+#include "storage/base/process_identity.hpp"
+#include "storage/namespace/metadata_schema.hpp"
+#include "support/metadata_suite.hpp"
+#include "support/temporary_folder.hpp"
+
+using namespace ooc;
+using namespace ooc::storage;
+using namespace ooc::testing;
+
+namespace {
+
+struct local_name_space final : name_space {
+  local_name_space() {
+    make_metadata_database(file(), "uuid-1", me);
+    open();
+  }
+  void open() override { service = std::make_shared<local_metadata>(file(), "uuid-1", me); }
+  std::shared_ptr<metadata_service> as(credentials who) override {
+    return dynamic_cast<local_metadata&>(*service).as(who);
+  }
+  std::filesystem::path file() const { return folder / "metadata.sqlite"; }
+
+  temporary_folder folder;
+};
+
+/// Runs `body` in a child process, which opens what it needs itself, and returns its exit status.
+int in_child(const std::function<int()>& body) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    int status = 99;
+    try {
+      status = body();
+    } catch (...) {
+    }
+    ::_exit(status);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+}  // namespace
+
+std::unique_ptr<name_space> ooc::testing::make_name_space() {
+  return std::make_unique<local_name_space>();
+}
+
+TEST_CASE("the ids of files in parts are those of all files, in ascending order") {
+  local_name_space m;
+  auto& local = dynamic_cast<local_metadata&>(*m.service);
+  CHECK(local.files_above(0, 10).empty());
+  local.mkdir("d", 0755, false);
+  for (int i = 0; i < 25; ++i) m.make((i % 2 == 0 ? "d/f" : "f") + std::to_string(i));
+  const file_id unfinished = local.create("unfinished", plain()).id;
+  std::vector<file_id> all;
+  for (;;) {
+    const auto part = local.files_above(all.empty() ? 0 : all.back(), 10);
+    CHECK(part.size() <= 10);
+    if (part.empty()) break;
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  CHECK(all.size() == 25);
+  CHECK(std::is_sorted(all.begin(), all.end()));
+  CHECK(all == local.files());
+  CHECK(std::find(all.begin(), all.end(), unfinished) == all.end());
+  CHECK(local.files_above(~file_id{0}, 10).empty());
+}
+
+TEST_CASE("of two processes that create one path, one wins") {
+  local_name_space m;
+  m.service.reset();
+  for (int round = 0; round < 10; ++round) {
+    const std::string path = "f" + std::to_string(round);
+    int wins = 0;
+    std::vector<pid_t> children;
+    for (int i = 0; i < 2; ++i) {
+      const pid_t child = ::fork();
+      if (child == 0) {
+        int status = 9;
+        try {
+          local_metadata mine(m.file(), "uuid-1", me);
+          status = failure_code([&] { mine.commit(mine.create(path, plain()).id); });
+        } catch (...) {
+        }
+        ::_exit(status == 0 ? 0 : status == EEXIST ? 1 : 9);
+      }
+      children.push_back(child);
+    }
+    for (const pid_t child : children) {
+      int status = 0;
+      ::waitpid(child, &status, 0);
+      REQUIRE(WIFEXITED(status));
+      REQUIRE(WEXITSTATUS(status) <= 1);
+      wins += WEXITSTATUS(status) == 0;
+    }
+    CHECK(wins == 1);
+  }
+  m.open();
+  CHECK(m->list("").size() == 10);
+}
+
+TEST_CASE("what a killed process was making is dead, before and after it is waited for") {
+  local_name_space m;
+  m.service.reset();
+  int ready[2];
+  REQUIRE(::pipe(ready) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    local_metadata mine(m.file(), "uuid-1", me);
+    mine.create("half", plain());
+    (void)!::write(ready[1], "x", 1);
+    ::pause();
+    ::_exit(0);
+  }
+  char x = 0;
+  REQUIRE(::read(ready[0], &x, 1) == 1);
+  m.open();
+  CHECK(m->dead().empty());
+  CHECK(m->unfinished().size() == 1);
+  ::kill(child, SIGKILL);
+  siginfo_t info;
+  REQUIRE(::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) == 0);
+  CHECK(m->unfinished().empty());
+  CHECK(m->dead().size() == 1);
+  ::waitpid(child, nullptr, 0);
+  m->forget(m->dead()[0]);
+  CHECK(m->dead().empty());
+  m.make("half");
+  ::close(ready[0]);
+  ::close(ready[1]);
+}
+
+TEST_CASE("a process is told from another with its id") {
+  process_identity p = this_process();
+  CHECK(p.start != 0);
+  CHECK(may_be_alive(p));
+  p.start += 1;
+  CHECK_FALSE(may_be_alive(p));
+  p = this_process();
+  p.boot = "another";
+  CHECK_FALSE(may_be_alive(p));
+  p = this_process();
+  p.pid_space = "pid:[1]";
+  p.start += 1;
+  CHECK(may_be_alive(p));
+}
+
+TEST_CASE("the size lock keeps out threads and processes, and dies with its holder") {
+  local_name_space m;
+  const entry a = m.make("a"), b = m.make("b");
+  auto guard = m->lock_size(a.id);
+  { const auto other = m->lock_size(b.id); }
+  std::atomic<bool> got{false};
+  std::thread t([&] {
+    const auto mine = m->lock_size(a.id);
+    got = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  CHECK_FALSE(got);
+  guard.reset();
+  t.join();
+  CHECK(got);
+  const std::string file = m.file();
+  CHECK(in_child([&] {
+          local_metadata mine(file, "uuid-1", me);
+          static std::shared_ptr<void> held;
+          held = mine.lock_size(a.id);
+          ::kill(::getpid(), SIGKILL);
+          return 0;
+        }) == 128 + SIGKILL);
+  CHECK(m->lock_size(a.id));
+}
+
+TEST_CASE("committed changes survive a killed process") {
+  local_name_space m;
+  m.service.reset();
+  const std::string file = m.file();
+  CHECK(in_child([&] {
+          local_metadata mine(file, "uuid-1", me);
+          for (int i = 0; i < 50; ++i)
+            mine.commit(mine.create("f" + std::to_string(i), plain()).id);
+          ::kill(::getpid(), SIGKILL);
+          return 0;
+        }) == 128 + SIGKILL);
+  m.open();
+  CHECK(m->list("").size() == 50);
+  m->sync();
+}
+
+TEST_CASE("foreign, damaged and missing databases are told apart") {
+  temporary_folder folder;
+  const auto file = folder / "metadata.sqlite";
+  CHECK_THROWS_AS(local_metadata(file, "u", me), io_error);
+  CHECK_FALSE(std::filesystem::exists(file));
+
+  std::ofstream(file) << std::string(10000, 'x');
+  CHECK_THROWS_AS(local_metadata(file, "u", me), integrity_error);
+  std::filesystem::remove(file);
+
+  { sqlite::connection(file, sqlite::open_as::fresh).execute("CREATE TABLE t (x)"); }
+  CHECK_THROWS_AS(local_metadata(file, "u", me), usage_error);
+  std::filesystem::remove(file);
+
+  make_metadata_database(file, "u", me);
+  CHECK_THROWS_AS(local_metadata(file, "another", me), usage_error);
+  { sqlite::connection(file, sqlite::open_as::existing).execute("PRAGMA user_version = 99"); }
+  try {
+    local_metadata(file, "u", me);
+    FAIL("opened");
+  } catch (const usage_error& e) {
+    CHECK(std::string(e.what()).find("version 99") != std::string::npos);
+    CHECK(e.code() == errc::not_a_store);
+  }
+}
+
+TEST_CASE("creates run at thousands a second", "[.][speed]") {
+  local_name_space m;
+  const auto start = std::chrono::steady_clock::now();
+  constexpr int files = 10000;
+  for (int i = 0; i < files; ++i) m.make("f" + std::to_string(i));
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  WARN(files / took.count() << " creates a second");
+}

@@ -1,0 +1,299 @@
+// A local node against a plain array in memory.
+#include "storage/node/local_node.hpp"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <fstream>
+#include <thread>
+
+#include "storage/node/node_folder.hpp"
+#include "support/modelled_file.hpp"
+#include "support/node_fixture.hpp"
+#include "support/random_seed.hpp"
+
+using namespace ooc::testing;
+using namespace ooc;
+
+TEST_CASE("random writes, reads, resizes and reopenings equal a plain array") {
+  const std::uint64_t seed = random_seed("random_life");
+  constexpr std::uint64_t size = 2'000'003;
+  int n = 0;
+  for (const std::uint64_t sf : {512, 8000, 65536})
+    for (const std::uint32_t nn : {1, 3})
+      for (const std::size_t element : {0, 7})
+        for (const bool direct : {true, false}) {
+          const bool sparse = n % 3 == 0;
+          const bool ring = n % 4 != 1;
+          CAPTURE(sf, nn, element, direct, sparse, ring);
+          const local_node_options options{
+              .workers = 3, .staging = 64 << 10, .direct_io = direct, .io_uring = ring};
+          random_life(
+              make_shape(77, {0, nn, sf}, size, sparse, pattern(element)),
+              [&](const fs::path& folder) { return open_local_node(folder, options); }, 60,
+              seed + n++);
+        }
+}
+
+TEST_CASE("a file without regions on the node and an empty request succeed") {
+  temporary_folder folder;
+  auto node = open_local_node(folder.path());
+  const shape_ptr f = make_shape(1, {0, 2, 4096}, 10000);
+  REQUIRE_FALSE(create(*node, f));
+  bytes memory(10000);
+  CHECK_FALSE(read(*node, f, 0, request{}, memory.data()));
+  CHECK_FALSE(write(*node, f, 0, request::contiguous(4096, 4096), memory.data()));
+  CHECK_FALSE(read(*node, f, 0, request::contiguous(5000, 10), memory.data()));
+}
+
+TEST_CASE("a request past the end of the file is refused") {
+  temporary_folder folder;
+  auto node = open_local_node(folder.path());
+  const shape_ptr f = make_shape(1, {0, 1, 4096}, 10000);
+  REQUIRE_FALSE(create(*node, f));
+  bytes memory(20000);
+  CHECK(read(*node, f, 0, request::contiguous(9999, 2), memory.data()).code ==
+        errc::invalid_request);
+  CHECK(write(*node, f, 0, request::contiguous(9999, 2), memory.data()).code ==
+        errc::invalid_request);
+  CHECK_FALSE(read(*node, f, 0, request::contiguous(9999, 1), memory.data()));
+}
+
+TEST_CASE("a write whose regions overlap in the file is refused") {
+  temporary_folder folder;
+  auto node = open_local_node(folder.path());
+  const shape_ptr f = make_shape(1, {0, 1, 4096}, 10000);
+  REQUIRE_FALSE(create(*node, f));
+  request r;
+  r.add(0, 0, 100);
+  r.add(50, 200, 10);
+  bytes memory(300);
+  CHECK(write(*node, f, 0, r, memory.data()).code == errc::invalid_request);
+  CHECK_FALSE(read(*node, f, 0, r, memory.data()));
+}
+
+TEST_CASE("a missing stripe object is named") {
+  temporary_folder folder;
+  auto node = open_local_node(folder.path());
+  const shape_ptr f = make_shape(0xabc, {0, 1, 4096}, 10000);
+  bytes memory(100);
+  for (const failure& e :
+       {read(*node, f, 0, request::contiguous(0, 100), memory.data()),
+        write(*node, f, 0, request::contiguous(0, 100), memory.data()), sync(*node, f),
+        resize(*node, f, 0, 5), verify(*node, f).first, ooc::testing::remove(*node, 0xabc)}) {
+    CHECK(e.code == std::errc::no_such_file_or_directory);
+    CHECK_THAT(e.what, Catch::Contains(folder.path().string()) &&
+                           Catch::Contains("shares/bc/0000000000000abc"));
+  }
+}
+
+TEST_CASE("shares are created once, listed and removed") {
+  temporary_folder folder;
+  auto node = open_local_node(folder.path());
+  for (file_id id : {5, 261, 7}) REQUIRE_FALSE(create(*node, make_shape(id, {0, 1, 4096}, 10)));
+  CHECK(create(*node, make_shape(5, {0, 1, 4096}, 10)).code == std::errc::file_exists);
+  CHECK(list(*node).second == std::vector<file_id>{5, 7, 261});
+  CHECK_FALSE(ooc::testing::remove(*node, 5));
+  CHECK(list(*node).second == std::vector<file_id>{7, 261});
+  CHECK_FALSE(create(*node, make_shape(5, {0, 1, 4096}, 10)));
+}
+
+TEST_CASE("a stripe object that held nothing is made when it grows, whatever a crash left of it") {
+  temporary_folder folder;
+  auto node = open_local_node(folder.path());
+  REQUIRE_FALSE(resize(*node, make_shape(5, {0, 1, 4096}, 10), 0, 0));
+  CHECK(list(*node).second == std::vector<file_id>{5});
+  std::vector<std::byte> bytes(10, std::byte{7}), back(10);
+  const auto shape = make_shape(5, {0, 1, 4096}, 10);
+  REQUIRE_FALSE(write(*node, shape, 0, request::contiguous(0, 10), bytes.data()));
+  REQUIRE_FALSE(read(*node, shape, 0, request::contiguous(0, 10), back.data()));
+  CHECK(back == bytes);
+  // Half of a creation.
+  fs::create_directories(folder.path() / "shares" / "06");
+  std::ofstream(folder.path() / (node_folder::relative(6) + ".sum"));
+  REQUIRE_FALSE(resize(*node, make_shape(6, {0, 1, 4096}, 10), 0, 0));
+  REQUIRE_FALSE(
+      read(*node, make_shape(6, {0, 1, 4096}, 10), 0, request::contiguous(0, 10), back.data()));
+}
+
+TEST_CASE("creation reserves the space unless the file is sparse") {
+  temporary_folder folder;
+  auto node = open_local_node(folder.path());
+  REQUIRE_FALSE(create(*node, make_shape(1, {0, 1, 65536}, 3 << 20)));
+  REQUIRE_FALSE(create(*node, make_shape(2, {0, 1, 65536}, 3 << 20, true)));
+  struct stat st {};
+  REQUIRE(::stat(node_folder(folder.path()).data(1).c_str(), &st) == 0);
+  CHECK(st.st_blocks * 512 >= 3 << 20);
+  REQUIRE(::stat(node_folder(folder.path()).data(2).c_str(), &st) == 0);
+  CHECK(st.st_blocks * 512 < 1 << 20);
+}
+
+TEST_CASE("a folder that cannot be used is refused at once") {
+  temporary_folder folder;
+  CHECK_THROWS_AS(open_local_node(folder.path() / "missing"), io_error);
+  std::ofstream(folder.path() / "file") << "x";
+  CHECK_THROWS_AS(open_local_node(folder.path() / "file"), io_error);
+  CHECK_THROWS_AS(open_local_node(folder.path(), {.staging = 1000}), usage_error);
+}
+
+TEST_CASE("counters are exact") {
+  temporary_folder folder;
+  auto node = open_local_node(folder.path(), {.workers = 2, .staging = 64 << 10});
+  const shape_ptr f = make_shape(1, {0, 1, 65536}, 1 << 20);
+  REQUIRE_FALSE(create(*node, f));
+  aligned_bytes memory(1 << 20);
+  std::memset(memory.data(), 5, memory.size());
+  REQUIRE_FALSE(write(*node, f, 0, request::contiguous(0, 1 << 20), memory.data()));
+  io_stats s = node->stats();
+  CHECK(s.write_requests == 1);
+  CHECK(s.write_regions == 1);
+  CHECK(s.bytes_written == 1 << 20);
+  CHECK(s.device_writes == 1);
+  CHECK(s.device_bytes_written == 1 << 20);
+  CHECK(s.device_reads == 0);
+
+  // Part of a chunk: read, changed, written.
+  REQUIRE_FALSE(write(*node, f, 0, request::contiguous(100, 8), memory.data()));
+  io_stats d = node->stats() - s;
+  CHECK(d.bytes_written == 8);
+  CHECK(d.device_bytes_read == 4096);
+  CHECK(d.device_bytes_written == 4096);
+
+  // 8 bytes of every second chunk: one extent, the gaps read in vain.
+  s = node->stats();
+  REQUIRE_FALSE(read(*node, f, 0, request::strided({0, 0, 8, 8, 8192, 0}), memory.data()));
+  d = node->stats() - s;
+  CHECK(d.read_requests == 1);
+  CHECK(d.read_regions == 8);
+  CHECK(d.bytes_read == 64);
+  CHECK(d.device_reads == 1);
+  CHECK(d.device_bytes_read == 15 * 4096);
+
+  // Far apart: one transfer each.
+  s = node->stats();
+  REQUIRE_FALSE(read(*node, f, 0, request::strided({0, 0, 8, 8, 65536, 0}), memory.data()));
+  d = node->stats() - s;
+  CHECK(d.device_reads == 8);
+  CHECK(d.device_bytes_read == 8 * 4096);
+
+  REQUIRE_FALSE(sync(*node, f));
+  CHECK(node->stats().syncs == 1);
+  CHECK(node->staging_bytes() == 2 * (64 << 10));
+}
+
+TEST_CASE("many threads write and read their own parts of shared chunks") {
+  temporary_folder folder;
+  auto node = open_local_node(folder.path(), {.workers = 6, .staging = 64 << 10});
+  constexpr std::uint64_t size = 1 << 20;
+  const shape_ptr f = make_shape(1, {0, 1, 8000}, size);
+  REQUIRE_FALSE(create(*node, f));
+  constexpr unsigned threads = 6;
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> running;
+  // Thread t owns every byte b with b / 1000 % threads == t: all stripe object all chunks.
+  for (unsigned t = 0; t < threads; ++t)
+    running.emplace_back([&, t] {
+      const std::uint64_t groups = size / (1000 * threads);
+      const request mine = request::strided({1000 * t, 0, 1000, groups, 1000 * threads, 0});
+      bytes out(mine.bytes());
+      bytes in(mine.bytes());
+      for (int round = 1; round <= 8; ++round) {
+        std::fill(out.begin(), out.end(), static_cast<std::byte>(round * 16 + t));
+        if (write(*node, f, 0, mine, out.data())) ++wrong;
+        if (read(*node, f, 0, mine, in.data())) ++wrong;
+        if (in != out) ++wrong;
+      }
+    });
+  for (std::thread& t : running) t.join();
+  CHECK(wrong == 0);
+  const auto [e, report] = verify(*node, f);
+  CHECK_FALSE(e);
+  CHECK(report.corrupt + report.torn == 0);
+}
+
+TEST_CASE("readers see whole chunks, old or new, while a writer overwrites them") {
+  temporary_folder folder;
+  auto node = open_local_node(folder.path(), {.workers = 4, .staging = 64 << 10});
+  constexpr std::uint64_t size = 256 << 10;
+  const shape_ptr f = make_shape(1, {0, 1, 65536}, size);
+  REQUIRE_FALSE(create(*node, f));
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    aligned_bytes m(size);
+    for (int v = 1; !stop; v = v % 100 + 1) {
+      std::memset(m.data(), v, size);
+      if (write(*node, f, 0, request::contiguous(0, size), m.data())) stop = true;
+    }
+  });
+  aligned_bytes m(size);
+  for (int i = 0; i < 150; ++i) {
+    const failure e = read(*node, f, 0, request::contiguous(0, size), m.data());
+    INFO(e.what);
+    CHECK_FALSE(e);
+    for (std::uint64_t c = 0; c < size; c += 4096)
+      REQUIRE(std::all_of(&m[c], &m[c] + 4096, [&](std::byte b) { return b == m[c]; }));
+  }
+  CHECK_FALSE(stop);
+  stop = true;
+  writer.join();
+}
+
+TEST_CASE("operations submitted before the node is dropped are all completed") {
+  temporary_folder folder;
+  std::atomic<int> done{0};
+  bytes memory(4096, std::byte{3});
+  {
+    auto node = open_local_node(folder.path(), {.workers = 2, .staging = 64 << 10});
+    const shape_ptr f = make_shape(1, {0, 1, 65536}, 1 << 20);
+    REQUIRE_FALSE(create(*node, f));
+    const auto r = std::make_shared<const request>(request::contiguous(10, 4000));
+    for (int i = 0; i < 200; ++i)
+      node->write(f, 0, r, memory.data(), [&](const failure& e) { done += !e; });
+  }
+  CHECK(done == 200);
+}
+
+TEST_CASE("a completion may drop the last reference to the node") {
+  temporary_folder folder;
+  const shape_ptr f = make_shape(1, {0, 1, 65536}, 1 << 20);
+  bytes memory(4096);
+  std::atomic<int> done{0};
+  std::promise<void> dropped;
+  auto node = open_local_node(folder.path(), {.workers = 4, .staging = 64 << 10});
+  REQUIRE_FALSE(create(*node, f));
+  auto* raw = node.get();
+  const auto r = std::make_shared<const request>(request::contiguous(0, 4096));
+  for (int i = 0; i < 20; ++i)  // several threads are there
+    raw->write(f, 0, r, memory.data(), [&](const failure&) { ++done; });
+  raw->sync(f, 0, [&, held = std::move(node)](const failure&) mutable {
+    held.reset();
+    dropped.set_value();
+  });
+  dropped.get_future().get();
+  while (done < 20) std::this_thread::yield();
+}
+
+TEST_CASE("more stripe objects than descriptors can be used in turn") {
+  temporary_folder folder;
+  auto node = open_local_node(folder.path(), {.workers = 2, .staging = 64 << 10});
+  rlimit old{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &old) == 0);
+  std::vector<shape_ptr> files;
+  for (file_id id = 1; id <= 60; ++id) {
+    files.push_back(make_shape(id, {0, 1, 65536}, 4096));
+    REQUIRE_FALSE(create(*node, files.back()));
+  }
+  const rlimit few{60, old.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &few) == 0);
+  int failed = 0;
+  bytes b(10);
+  for (int round = 0; round < 2; ++round)
+    for (const shape_ptr& f : files)
+      failed += static_cast<bool>(write(*node, f, 0, request::contiguous(0, 10), b.data()));
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &old) == 0);
+  CHECK(failed == 0);
+}

@@ -1,0 +1,267 @@
+// Damage to checksum files, stripe objects and the database: each is an error that names file, node
+// and cause, and `verify` says the same.
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <filesystem>
+
+#include "oocarray/file.hpp"
+#include "oocarray/store.hpp"
+#include "storage/namespace/sqlite.hpp"
+#include "storage/service/store_core.hpp"
+#include "storage/store/store_check.hpp"
+#include "support/node_fixture.hpp"
+
+using namespace ooc::testing;
+using namespace ooc;
+
+namespace {
+
+constexpr std::uint64_t chunk = 4096;
+constexpr std::uint64_t size = 64 * chunk;
+
+// A local store on two nodes with files "a" and "b", filled with 'a' and 'b' but for their second
+// halves, which were never written.
+struct damaged_store {
+  damaged_store() {
+    for (const char* name : {"a", "b"}) {
+      file f = file::create(open(), name, {.size = size, .striping = {0, 2, chunk}});
+      f.write_at(0, bytes(size / 2, std::byte(*name)));
+      f.sync();
+      ids.push_back(open().core()->metadata().lookup(name).id);
+    }
+  }
+
+  store open() const { return store::open(url()); }
+  std::string url() const { return "local:" + node(0).string() + "," + node(1).string(); }
+  fs::path node(int n) const { return folder.path() / std::to_string(n); }
+  fs::path sums(int n, int file = 0) const { return node_folder(node(n)).sums(ids.at(file)); }
+  fs::path data(int n, int file = 0) const { return node_folder(node(n)).data(ids.at(file)); }
+
+  // What reading all of "a" says; empty: nothing.
+  std::string read_fault() const {
+    try {
+      bytes b(size);
+      file::open(open(), "a", file_access::read_only).read_at(0, b);
+    } catch (const integrity_error& e) {
+      return e.what();
+    }
+    return {};
+  }
+
+  // Reading and verifying both name the file, the node and the cause.
+  void check_found(int n, const std::string& cause) const {
+    const std::string fault = read_fault();
+    // Where both nodes are hit, reading names the first that answered.
+    CHECK_THAT(fault, Catch::Contains("'a'") && Catch::Contains("node " + folder.path().string()) &&
+                          Catch::Contains(cause));
+    const store s = open();
+    const check_result r = check_store(*s.core(), "", [](std::uint64_t, std::uint64_t) {});
+    CHECK_FALSE(r.clean());
+    bool named = false;
+    for (const auto& d : r.damaged)
+      named |= d.file == "a" && d.node == static_cast<std::uint32_t>(n) &&
+               d.node_name == node(n).string();
+    CHECK(named);
+    bool said = false;
+    for (const std::string& p : r.problems)
+      said |= p.find("'a' on node " + std::to_string(n) + " (" + node(n).string()) == 0 &&
+              p.find(cause) != std::string::npos;
+    INFO((r.problems.empty() ? "no problem" : r.problems[0]));
+    CHECK(said);
+  }
+
+  void overwrite(const fs::path& path, std::uint64_t at, const std::string& text) const {
+    std::fstream s(path, std::ios::in | std::ios::out | std::ios::binary);
+    s.seekp(static_cast<std::streamoff>(at));
+    s << text;
+  }
+
+  void exchange(const fs::path& x, const fs::path& y) const {
+    fs::rename(x, folder.path() / "passing");
+    fs::rename(y, x);
+    fs::rename(folder.path() / "passing", y);
+  }
+
+  temporary_folder folder;
+  std::vector<file_id> ids;
+};
+
+}  // namespace
+
+TEST_CASE("a sound store reads and verifies clean, before and after it is opened for writing again") {
+  const damaged_store s;
+  CHECK(s.read_fault().empty());
+  file::open(s.open(), "a", file_access::read_write).write_at(5, bytes(10, std::byte{'a'}));
+  CHECK(s.read_fault().empty());
+  CHECK(check_store(*s.open().core(), "", [](std::uint64_t, std::uint64_t) {}).clean());
+}
+
+TEST_CASE("a truncated checksum file is lost data, not zeros") {
+  const damaged_store s;
+  fs::resize_file(s.sums(1), 4096 + 5 * 8);
+  s.check_found(1, "are lost");
+}
+
+TEST_CASE("a checksum file that ends after its header is lost data, not zeros") {
+  const damaged_store s;
+  fs::resize_file(s.sums(0), 4096);
+  s.check_found(0, "are lost");
+}
+
+TEST_CASE("an empty or zeroed checksum file is an error that says so") {
+  const damaged_store s;
+  const auto bytes_before = fs::file_size(s.sums(1));
+  fs::resize_file(s.sums(1), 0);
+  s.check_found(1, "header");
+  fs::resize_file(s.sums(1), bytes_before);
+  s.check_found(1, "header");
+}
+
+TEST_CASE("a zeroed part of a checksum file is lost data, and a whole overwrite mends it") {
+  const damaged_store s;
+  s.overwrite(s.sums(0), 4096 + 3 * 8, std::string(2 * 8, '\0'));
+  s.check_found(0, "are lost");
+  const check_result r = check_store(*s.open().core(), "a", [](std::uint64_t, std::uint64_t) {});
+  CHECK(r.lost == 2);
+  CHECK(r.corrupt == 0);
+  file f = file::open(s.open(), "a", file_access::read_write);
+  // Chunk 3 of node 0 is chunk 6 of the file.
+  CHECK_THROWS_AS(f.write_at(6 * chunk + 1, bytes(10)), integrity_error);
+  f.write_at(6 * chunk, bytes(chunk));
+  f.write_at(8 * chunk, bytes(chunk));
+  CHECK(s.read_fault().empty());
+}
+
+TEST_CASE("zeroed marks and entries of chunks that were never written are lost too") {
+  const damaged_store s;
+  fs::resize_file(s.sums(0), 512);
+  s.check_found(0, "are lost");
+}
+
+TEST_CASE("stripe objects exchanged between two nodes are noticed") {
+  const damaged_store s;
+  SECTION("both files of each") {
+    s.exchange(s.sums(0), s.sums(1));
+    s.exchange(s.data(0), s.data(1));
+  }
+  SECTION("the checksum files only") { s.exchange(s.sums(0), s.sums(1)); }
+  s.check_found(0, "two nodes were exchanged");
+  s.check_found(1, "two nodes were exchanged");
+}
+
+TEST_CASE("stripe objects exchanged between two files are noticed") {
+  const damaged_store s;
+  s.exchange(s.sums(1, 0), s.sums(1, 1));
+  s.exchange(s.data(1, 0), s.data(1, 1));
+  s.check_found(1, "that of file number " + std::to_string(s.ids[1]));
+}
+
+TEST_CASE("entries of another file or place under a right header are corrupt") {
+  const damaged_store s;
+  std::string entries(8 * 16, '\0');
+  std::ifstream other(s.sums(1, 1), std::ios::binary);
+  other.seekg(4096);
+  other.read(entries.data(), static_cast<std::streamsize>(entries.size()));
+  // Never-written ones of the other file, over written ones of this.
+  other.seekg(4096 + 16 * 8);
+  std::string never(8, '\0');
+  other.read(never.data(), 8);
+  s.overwrite(s.sums(1), 4096, entries);
+  s.check_found(1, "are damaged");
+  s.overwrite(s.sums(1), 4096, never);
+  s.check_found(1, "are damaged");
+}
+
+TEST_CASE("an old copy of a stripe object is noticed once the file was opened for writing again") {
+  const damaged_store s;
+  for (const auto& p : {s.sums(1), s.data(1)}) fs::copy_file(p, p.string() + ".old");
+  file::open(s.open(), "a", file_access::read_write).write_at(0, bytes(size, std::byte{'n'}));
+  for (const auto& p : {s.sums(1), s.data(1)}) fs::rename(p.string() + ".old", p);
+  s.check_found(1, "old copy");
+  CHECK_THROWS_AS(file::open(s.open(), "a", file_access::read_write), integrity_error);
+}
+
+TEST_CASE("an old copy of the database is noticed when a file is opened for writing") {
+  const damaged_store s;
+  const fs::path database = s.node(0) / "metadata.sqlite";
+  {
+    sqlite::connection c(database, sqlite::open_as::existing);
+    c.execute("PRAGMA wal_checkpoint(TRUNCATE)");
+  }
+  fs::copy_file(database, s.folder.path() / "old");
+  for (int i = 0; i < 3; ++i) file::open(s.open(), "a", file_access::read_write);
+  fs::rename(s.folder.path() / "old", database);
+  fs::remove(database.string() + "-wal");
+  fs::remove(database.string() + "-shm");
+  CHECK_THROWS_WITH(file::open(s.open(), "a", file_access::read_write),
+                    Catch::Contains("database is an old copy"));
+}
+
+TEST_CASE("a striping or fill value that was changed in the database is noticed") {
+  const damaged_store s;
+  const auto change = [&](const char* sql) {
+    sqlite::connection c(s.node(0) / "metadata.sqlite", sqlite::open_as::existing);
+    c.execute(sql);
+  };
+  change("UPDATE entry SET sf = 8192 WHERE name = 'a'");
+  s.check_found(0, "another striping");
+  change("UPDATE entry SET sf = 4096, sn = 1 WHERE name = 'a'");
+  s.check_found(0, "exchanged");
+  change("UPDATE entry SET sn = 0, fill = x'41' WHERE name = 'a'");
+  s.check_found(0, "another fill value");
+}
+
+TEST_CASE("an opening for writing that died at any step leaves the file usable") {
+  const damaged_store s;
+  const store st = s.open();
+  const entry e = st.core()->metadata().lookup("a");
+  auto shape = std::make_shared<file_shape>();
+  shape->id = e.id;
+  shape->striping = e.striping;
+  shape->size = e.size;
+  shape->generation = e.generation + 1;
+  REQUIRE_FALSE(advance(*st.core()->nodes()[0], shape, 0));  // and died
+  CHECK(s.read_fault().empty());
+  { file::open(s.open(), "a", file_access::read_write); }
+  CHECK(s.read_fault().empty());
+  const entry now = st.core()->metadata().lookup("a");
+  CHECK(now.generation == e.generation + 1);
+}
+
+TEST_CASE("openings for writing at the same time, growth among them, all succeed") {
+  const damaged_store s;
+  { file::create(s.open(), "grows", {.size = 1, .striping = {0, 2, chunk}}); }
+  std::vector<std::thread> all;
+  std::atomic<int> failures{0};
+  for (int t = 0; t < 4; ++t)
+    all.emplace_back([&, t] {
+      try {
+        const store st = s.open();
+        for (int i = 0; i < 5; ++i) {
+          file f = file::open(st, "grows", file_access::read_write);
+          f.write_at(static_cast<std::uint64_t>(i * 4 + t) * chunk, bytes(chunk, std::byte{'g'}));
+          if (t == 0) f.truncate(i % 2 == 0 ? 100 * chunk : 90 * chunk);
+        }
+      } catch (const error& e) {
+        ++failures;
+        WARN(e.what());
+      }
+    });
+  for (auto& t : all) t.join();
+  CHECK(failures == 0);
+  CHECK(check_store(*s.open().core(), "grows", [](std::uint64_t, std::uint64_t) {}).clean());
+}
+
+TEST_CASE("a mark of an algorithm in progress and an unknown feature are refused by name") {
+  const damaged_store s;
+  const auto change = [&](const char* sql) {
+    sqlite::connection c(s.node(0) / "metadata.sqlite", sqlite::open_as::existing);
+    c.execute(sql);
+  };
+  change("UPDATE entry SET in_progress = 'transpose by ooc 9' WHERE name = 'a'");
+  CHECK_THROWS_WITH(file::open(s.open(), "a"), Catch::Contains("transpose by ooc 9"));
+  change("UPDATE store SET value = 'links' WHERE key = 'required_features'");
+  CHECK_THROWS_WITH(s.open(), Catch::Contains("links"));
+}

@@ -1,0 +1,140 @@
+#include "storage/wire/cluster_key.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <fstream>
+
+#include "oocarray/error.hpp"
+#include "support/temporary_folder.hpp"
+
+using namespace ooc;
+using namespace ooc::wire;
+using ooc::testing::temporary_folder;
+
+namespace {
+
+bool same(const key_ptr& a, const key_ptr& b) {
+  return std::ranges::equal(a->bytes(), b->bytes());
+}
+
+/// The text of the error that reading `file` ends with; its code must be `code`.
+std::string refusal(const std::filesystem::path& file, std::error_code code) {
+  try {
+    cluster_key::read(file);
+  } catch (const error& e) {
+    INFO(e.what());
+    CHECK(e.code() == code);
+    CHECK(std::string(e.what()).find(file.string()) != std::string::npos);
+    return e.what();
+  }
+  FAIL("was read");
+  return {};
+}
+
+const std::error_code denied(EACCES, std::generic_category());
+
+struct environment {
+  environment(const char* name, const std::string& value) : name_(name) {
+    if (const char* old = std::getenv(name)) old_ = old;
+    ::setenv(name, value.c_str(), 1);
+  }
+  ~environment() {
+    if (old_.empty())
+      ::unsetenv(name_);
+    else
+      ::setenv(name_, old_.c_str(), 1);
+  }
+  const char* name_;
+  std::string old_;
+};
+
+}  // namespace
+
+TEST_CASE("a key comes back from its file, which only its owner may read") {
+  temporary_folder folder;
+  const auto file = folder / "key";
+  const key_ptr key = cluster_key::random();
+  key->write(file);
+  struct stat s = {};
+  REQUIRE(::stat(file.c_str(), &s) == 0);
+  CHECK((s.st_mode & 07777) == 0600);
+  CHECK(same(cluster_key::read(file), key));
+  CHECK_FALSE(same(cluster_key::random(), key));
+}
+
+TEST_CASE("a key file is never overwritten") {
+  temporary_folder folder;
+  const auto file = folder / "key";
+  const key_ptr key = cluster_key::random();
+  key->write(file);
+  CHECK_THROWS_AS(cluster_key::random()->write(file), usage_error);
+  CHECK(same(cluster_key::read(file), key));
+}
+
+TEST_CASE("a key file that others may read is refused, with the remedy") {
+  temporary_folder folder;
+  const auto file = folder / "key";
+  cluster_key::random()->write(file);
+  for (const unsigned mode : {0640U, 0604U, 0620U, 0601U, 0777U}) {
+    ::chmod(file.c_str(), mode);
+    CHECK(refusal(file, denied).find("chmod 600") != std::string::npos);
+  }
+  ::chmod(file.c_str(), 0400);
+  CHECK_NOTHROW(cluster_key::read(file));
+}
+
+TEST_CASE("a key file of another user is refused, with the remedy") {
+  if (::geteuid() != 0) {
+    WARN("needs root to give a file away");
+    return;
+  }
+  temporary_folder folder;
+  const auto file = folder / "key";
+  cluster_key::random()->write(file);
+  REQUIRE(::chown(file.c_str(), 12345, 12345) == 0);
+  CHECK(refusal(file, denied).find("user 12345") != std::string::npos);
+}
+
+TEST_CASE("a damaged key file is refused") {
+  temporary_folder folder;
+  const auto file = folder / "key";
+  const std::string good = "oocarray-key 1 " + std::string(64, 'a');
+  const auto write = [&](const std::string& text) {
+    std::ofstream(file, std::ios::trunc) << text;
+    ::chmod(file.c_str(), 0600);
+  };
+  write(good + "\n");
+  CHECK_NOTHROW(cluster_key::read(file));
+  for (const std::string& bad :
+       {std::string(), good.substr(1), good.substr(0, good.size() - 1), good + "a",
+        "oocarray-key 2 " + std::string(64, 'a'), "oocarray-key 1 " + std::string(64, 'g'),
+        good + "\n" + good, std::string(10000, 'x')}) {
+    write(bad);
+    CHECK(refusal(file, errc::not_a_store).find("damaged") != std::string::npos);
+  }
+}
+
+TEST_CASE("a key is looked for in the option, the environment and the home folder, in this order") {
+  temporary_folder folder;
+  const environment home("HOME", folder.path().string());
+  const environment unset("OOC_KEY", "");
+  CHECK(find_cluster_key({}) == nullptr);
+
+  std::filesystem::create_directories(folder / ".config/oocarray");
+  const key_ptr usual = cluster_key::random(), named = cluster_key::random(),
+                given = cluster_key::random();
+  usual->write(folder / ".config/oocarray/key");
+  named->write(folder / "named");
+  given->write(folder / "given");
+  CHECK(same(find_cluster_key({}), usual));
+  const environment variable("OOC_KEY", (folder / "named").string());
+  CHECK(same(find_cluster_key({}), named));
+  CHECK(same(find_cluster_key(folder / "given"), given));
+  CHECK_THROWS_AS(find_cluster_key(folder / "missing"), io_error);
+  const environment missing("OOC_KEY", (folder / "missing").string());
+  CHECK_THROWS_AS(find_cluster_key({}), io_error);
+}

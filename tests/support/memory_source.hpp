@@ -1,0 +1,146 @@
+// A block source over plain memory, for tests of the pager: transfers end at once or on another
+// thread after a random delay, and may be told to fail.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "runtime/pager/block_source.hpp"
+
+namespace ooc::test {
+
+class memory_source : public detail::block_source {
+ public:
+  memory_source(std::size_t blocks, std::size_t block_bytes, unsigned threads = 0,
+                unsigned max_delay_us = 0)
+      : bytes_(blocks * block_bytes), block_bytes_(block_bytes), max_delay_us_(max_delay_us) {
+    for (unsigned i = 0; i < threads; ++i) workers_.emplace_back([this, i] { work(i); });
+  }
+  ~memory_source() override {
+    {
+      std::lock_guard l(mutex_);
+      stopping_ = true;
+    }
+    ready_.notify_all();
+    for (auto& t : workers_) t.join();
+  }
+
+  std::uint64_t load(detail::block_index b, detail::load_part part, std::byte* frame,
+                     completion done) override {
+    ++loads;
+    run([=, this, done = std::move(done)] {
+      if (fail_loads > 0 && fail_loads-- > 0) return done(injected());
+      if (zeros_within_promise && part == detail::load_part::outside_promise) return done({});
+      {
+        std::lock_guard l(data_mutex_);
+        std::memcpy(frame, bytes_.data() + b * block_bytes_, block_bytes_);
+      }
+      done({});
+    });
+    return block_bytes_;
+  }
+  unsigned fetched_together() const noexcept override { return together; }
+  std::uint64_t load_together(std::span<const detail::block_place> blocks,
+                              completion done) override {
+    ++joint_loads;
+    return block_source::load_together(blocks, std::move(done));
+  }
+  std::uint64_t store(detail::block_index b, const std::byte* frame, completion done) override {
+    ++stores;
+    run([=, this, done = std::move(done)] {
+      if (fail_stores > 0 && fail_stores-- > 0) return done(injected());
+      copy_out(b, frame);
+      done({});
+    });
+    return block_bytes_;
+  }
+  std::uint64_t store_diff(detail::block_index b, const std::byte* frame, const std::byte* twin,
+                              completion done) override {
+    ++stores;
+    std::vector<std::pair<std::size_t, std::byte>> changed;
+    for (std::size_t i = 0; i < block_bytes_; ++i)
+      if (frame[i] != twin[i]) changed.emplace_back(i, frame[i]);
+    run([=, this, done = std::move(done)] {
+      if (fail_stores > 0 && fail_stores-- > 0) return done(injected());
+      std::lock_guard l(data_mutex_);
+      for (const auto& [i, byte] : changed) bytes_[b * block_bytes_ + i] = byte;
+      done({});
+    });
+    return changed.size();
+  }
+  bool nothing_to_load(detail::block_index, detail::load_part part) const noexcept override {
+    return loads_nothing || (part == detail::load_part::outside_promise && promise_covers_blocks);
+  }
+
+  /// What the store holds.
+  template <class T>
+  T* as() {
+    return reinterpret_cast<T*>(bytes_.data());
+  }
+
+  std::atomic<std::size_t> loads{0};
+  std::atomic<std::size_t> joint_loads{0};
+  std::atomic<std::size_t> stores{0};
+  std::atomic<int> fail_loads{0};
+  std::atomic<int> fail_stores{0};
+  unsigned together = 1;
+  bool loads_nothing = false;
+  bool promise_covers_blocks = false;
+  bool zeros_within_promise =
+      false;  ///< promised blocks are asked for, and nothing of them is read
+
+ private:
+  static failure injected() { return {std::make_error_code(std::errc::io_error), "injected"}; }
+
+  // The program may be reading the block that is flushed in place; the sanitizer cannot see that
+  // the pager keeps writers out by taking their access away.
+  __attribute__((no_sanitize("thread"))) void copy_out(detail::block_index b,
+                                                       const std::byte* frame) {
+    std::lock_guard l(data_mutex_);
+    auto* to = reinterpret_cast<volatile std::uint64_t*>(bytes_.data() + b * block_bytes_);
+    auto* from = reinterpret_cast<const volatile std::uint64_t*>(frame);
+    for (std::size_t i = 0; i < block_bytes_ / 8; ++i) to[i] = from[i];
+  }
+
+  void run(std::function<void()> f) {
+    if (workers_.empty()) return f();
+    {
+      std::lock_guard l(mutex_);
+      queue_.push_back(std::move(f));
+    }
+    ready_.notify_one();
+  }
+  void work(unsigned seed) {
+    std::minstd_rand random(seed + 1);
+    for (;;) {
+      std::unique_lock l(mutex_);
+      ready_.wait(l, [&] { return stopping_ || !queue_.empty(); });
+      if (queue_.empty()) return;
+      auto f = std::move(queue_.front());
+      queue_.pop_front();
+      l.unlock();
+      if (max_delay_us_)
+        std::this_thread::sleep_for(std::chrono::microseconds(random() % max_delay_us_));
+      f();
+    }
+  }
+
+  std::vector<std::byte> bytes_;
+  std::size_t block_bytes_;
+  unsigned max_delay_us_;
+  std::mutex data_mutex_;
+  std::mutex mutex_;
+  std::condition_variable ready_;
+  std::deque<std::function<void()>> queue_;
+  bool stopping_ = false;
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace ooc::test

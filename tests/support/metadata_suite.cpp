@@ -1,0 +1,230 @@
+// What every metadata service does; run for each implementation (metadata_suite.hpp).
+#include "support/metadata_suite.hpp"
+
+#include <atomic>
+#include <thread>
+
+using namespace ooc;
+using namespace ooc::testing;
+
+TEST_CASE("an entry comes back as it was made") {
+  const auto space = make_name_space();
+  name_space& m = *space;
+  new_file f;
+  f.size = (std::uint64_t{1} << 62) + 1;
+  f.striping = {1, 2, 8000};
+  f.sparse = true;
+  f.fill = {std::byte{1}, std::byte{0}, std::byte{255}};
+  f.array = {"f8", 8, {3, std::uint64_t{1} << 40, 5}, 7, {1, 512, 5}};
+  f.mode = 0640;
+  const entry made = m->create("plate", f);
+  m->commit(made.id);
+  m->set_attribute("plate", "unit", "kelvin");
+  m->set_attribute("plate", "unit", "celsius");
+  m->set_attribute("plate", "empty", "");
+  m.open();
+
+  const entry e = m->lookup("//plate/");
+  CHECK(e.id == made.id);
+  CHECK(e.kind == entry_kind::file);
+  CHECK(e.path == "plate");
+  CHECK(e.size == f.size);
+  CHECK(e.striping == f.striping);
+  CHECK(e.sparse);
+  CHECK(e.fill == f.fill);
+  CHECK(e.array == f.array);
+  CHECK(e.mode == 0640);
+  CHECK(e.owner == me.uid);
+  CHECK(e.attributes == std::map<std::string, std::string>{{"empty", ""}, {"unit", "celsius"}});
+  CHECK(e.created_ns > 1'600'000'000'000'000'000);
+  m->remove_attribute("plate", "unit");
+  CHECK(failure_code([&] { m->remove_attribute("plate", "unit"); }, "unit") == ENOENT);
+}
+
+TEST_CASE("an uncommitted file is invisible but keeps its name") {
+  const auto space = make_name_space();
+  name_space& m = *space;
+  const entry e = m->create("a", plain());
+  CHECK(failure_code([&] { m->lookup("a"); }, "a") == ENOENT);
+  CHECK(m->list("").empty());
+  CHECK(m->files().empty());
+  CHECK(m->unfinished() == std::vector<file_id>{e.id});
+  CHECK(m->dead().empty());
+  CHECK(failure_code([&] { m->create("a", plain()); }, "being made") == EEXIST);
+  CHECK(failure_code([&] { m->remove("a"); }) == ENOENT);
+  CHECK(failure_code([&] { m->rename("a", "b"); }) == ENOENT);
+  m->commit(e.id);
+  CHECK(m->lookup("a").id == e.id);
+  CHECK(failure_code([&] { m->commit(e.id); }) == ENOENT);
+}
+
+TEST_CASE("an abandoned file frees its name and is dead until it is forgotten") {
+  const auto space = make_name_space();
+  name_space& m = *space;
+  const entry e = m->create("a", plain());
+  m->abandon(e.id);
+  CHECK(m->dead() == std::vector<file_id>{e.id});
+  const entry again = m.make("a");
+  CHECK(again.id > e.id);
+  m->abandon(again.id);  // committed: not to be abandoned
+  CHECK(m->lookup("a").id == again.id);
+  m->forget(e.id);
+  CHECK(m->dead().empty());
+}
+
+TEST_CASE("a removed file is dead until it is forgotten and its id is never used again") {
+  const auto space = make_name_space();
+  name_space& m = *space;
+  const entry e = m.make("a");
+  CHECK(m->remove("a").id == e.id);
+  CHECK(m->dead() == std::vector<file_id>{e.id});
+  m->forget(e.id);
+  m.open();
+  CHECK(m.make("b").id > e.id);
+}
+
+TEST_CASE("folders nest, list by name and go only when empty") {
+  const auto space = make_name_space();
+  name_space& m = *space;
+  CHECK(failure_code([&] { m->mkdir("a/b", 0755, false); }, "a/b") == ENOENT);
+  m->mkdir("a/b/c", 0755, true);
+  m->mkdir("a/b/c", 0755, true);
+  CHECK(failure_code([&] { m->mkdir("a/b/c", 0755, false); }) == EEXIST);
+  m.make("a/b/z");
+  m.make("a/b/a");
+  m->set_attribute("a/b/z", "k", "v");
+  CHECK(names(m->list("a/b")) == std::vector<std::string>{"a/b/a", "a/b/c", "a/b/z"});
+  CHECK(m->list("a/b")[2].attributes.at("k") == "v");
+  CHECK(names(m->list("/")) == std::vector<std::string>{"a"});
+  CHECK(names(m->list("a/b/a")) == std::vector<std::string>{"a/b/a"});
+  CHECK(failure_code([&] { m->remove("a/b"); }) == ENOTEMPTY);
+  m->remove("a/b/c");
+  CHECK(failure_code([&] { m->lookup("a/b/c"); }, "a/b/c") == ENOENT);
+  CHECK(failure_code([&] { m->remove(""); }) == EINVAL);
+  CHECK(m->lookup("").kind == entry_kind::folder);
+}
+
+TEST_CASE("a file is not a folder") {
+  const auto space = make_name_space();
+  name_space& m = *space;
+  m.make("f");
+  CHECK(failure_code([&] { m->lookup("f/x"); }) == ENOTDIR);
+  CHECK(failure_code([&] { m->create("f/x", plain()); }) == ENOTDIR);
+  CHECK(failure_code([&] { m->mkdir("f/x", 0755, true); }) == ENOTDIR);
+  CHECK(failure_code([&] { m->mkdir("f", 0755, true); }) == EEXIST);
+  CHECK(failure_code([&] { m->rename("f", "f/x"); }) == ENOTDIR);
+}
+
+TEST_CASE("names that cannot be are refused") {
+  const auto space = make_name_space();
+  name_space& m = *space;
+  CHECK(failure_code([&] { m->lookup("a/../b"); }) == EINVAL);
+  CHECK(failure_code([&] { m->create("./a", plain()); }) == EINVAL);
+  CHECK(failure_code([&] { m->create(std::string_view("a\0b", 3), plain()); }) == EINVAL);
+  CHECK(failure_code([&] { m->create(std::string(256, 'x'), plain()); }) == ENAMETOOLONG);
+  CHECK(failure_code([&] { m->create("", plain()); }) == EINVAL);
+  CHECK(failure_code([&] { m->create("x/y", plain()); }, "x/y") == ENOENT);
+  m.make(std::string(255, 'x'));
+  m.make("\xff\xfe weird '\"; DROP TABLE entry; --%\n");
+  CHECK(m->list("").size() == 2);
+}
+
+TEST_CASE("sizes that overflow are refused") {
+  const auto space = make_name_space();
+  name_space& m = *space;
+  CHECK(failure_code([&] { m->create("a", plain(std::uint64_t{1} << 63)); }, "a") == EINVAL);
+  new_file f = plain();
+  f.striping = {0, 4, std::uint64_t{1} << 62};
+  CHECK(failure_code([&] { m->create("a", f); }, "a") == EINVAL);
+  f.striping = {0, 0, 4096};
+  CHECK(failure_code([&] { m->create("a", f); }, "a") == EINVAL);
+  const entry e = m.make("a", (std::uint64_t{1} << 63) - 1);
+  CHECK(m->find(e.id).size == (std::uint64_t{1} << 63) - 1);
+  CHECK(failure_code([&] { m->set_size(e.id, std::uint64_t{1} << 63, {}, 0); }) == EINVAL);
+  CHECK(m->set_size(e.id, 5, {5}, 0));
+  CHECK(m->find(e.id).array.extents == std::vector<std::uint64_t>{5});
+  m->remove("a");
+  CHECK(failure_code([&] { m->set_size(e.id, 5, {5}, 0); }) == ENOENT);
+  CHECK(failure_code([&] { m->find(e.id); }) == ENOENT);
+}
+
+TEST_CASE("rename moves a tree and replaces nothing") {
+  const auto space = make_name_space();
+  name_space& m = *space;
+  m->mkdir("a/b", 0755, true);
+  const entry f = m.make("a/b/f");
+  m->mkdir("c", 0755, false);
+  m->rename("a/b", "c/d");
+  CHECK(m->lookup("c/d/f").id == f.id);
+  CHECK(m->find(f.id).path == "c/d/f");
+  CHECK(m->list("a").empty());
+  m.make("g");
+  CHECK(failure_code([&] { m->rename("g", "c/d/f"); }, "c/d/f") == EEXIST);
+  CHECK(failure_code([&] { m->rename("g", "a"); }, "a") == EEXIST);
+  CHECK(failure_code([&] { m->rename("g", "c"); }, "c") == ENOTEMPTY);
+  CHECK(failure_code([&] { m->rename("c", "c/d/e"); }, "itself") == EINVAL);
+  CHECK(failure_code([&] { m->rename("c", "c/e"); }, "itself") == EINVAL);
+  CHECK(failure_code([&] { m->rename("nothing", "x"); }, "nothing") == ENOENT);
+  CHECK(failure_code([&] { m->rename("g", "nowhere/x"); }, "nowhere/x") == ENOENT);
+  CHECK(failure_code([&] { m->rename("", "x"); }) == EINVAL);
+  m->rename("g", "g");
+  CHECK(m->lookup("g").kind == entry_kind::file);
+}
+
+TEST_CASE("permissions are kept as in POSIX") {
+  const auto space = make_name_space();
+  name_space& m = *space;
+  m->mkdir("mine", 0755, false);
+  m->mkdir("open", 0777, false);
+  m->mkdir("closed", 0700, false);
+  m.make("mine/f");
+  m.make("closed/f");
+  const auto other = m.as({2000, 2000});
+  CHECK(failure_code([&] { other->create("mine/x", plain()); }, "mine/x") == EACCES);
+  CHECK(failure_code([&] { other->mkdir("mine/x", 0755, false); }) == EACCES);
+  CHECK(failure_code([&] { other->remove("mine/f"); }) == EACCES);
+  CHECK(failure_code([&] { other->rename("mine/f", "open/f"); }) == EACCES);
+  CHECK(failure_code([&] { other->set_mode("mine/f", 0777); }) == EACCES);
+  CHECK(failure_code([&] { other->set_owner("mine/f", 2000, 2000); }) == EACCES);
+  CHECK(failure_code([&] { other->set_attribute("mine/f", "a", "b"); }) == EACCES);
+  CHECK(failure_code([&] { other->lookup("closed/f"); }) == EACCES);
+  CHECK(failure_code([&] { other->list("closed"); }) == EACCES);
+  other->commit(other->create("open/x", plain()).id);
+  CHECK(m->lookup("open/x").owner == 2000);
+  CHECK(other->lookup("mine/f").owner == me.uid);
+  const auto root = m.as({0, 0});
+  root->set_owner("mine/f", 2000, 2000);
+  other->set_mode("mine/f", 0600);
+  // As POSIX has it: nobody but user 0 gives away, and a group only to one's own.
+  CHECK(failure_code([&] { other->set_owner("mine/f", me.uid, keep_id); }) == EPERM);
+  CHECK(failure_code([&] { other->set_owner("mine/f", keep_id, 2001); }) == EPERM);
+  other->set_owner("mine/f", 2000, 2000);
+  other->set_owner("mine/f", keep_id, keep_id);
+  root->set_owner("mine/f", keep_id, 2001);
+  CHECK(m->lookup("mine/f").group == 2001);
+  CHECK(m->lookup("mine/f").owner == 2000);
+  other->set_owner("mine/f", keep_id, 2000);
+  CHECK(m->lookup("mine/f").group == 2000);
+  CHECK(m->lookup("mine/f").mode == 0600);
+}
+
+TEST_CASE("many threads share one name space") {
+  const auto space = make_name_space();
+  name_space& m = *space;
+  std::vector<std::thread> threads;
+  std::atomic<int> wins{0};
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 50; ++i) {
+        m->commit(m->create("t" + std::to_string(t) + "-" + std::to_string(i), plain()).id);
+        try {
+          m->commit(m->create("shared" + std::to_string(i), plain()).id);
+          ++wins;
+        } catch (const usage_error&) {
+        }
+      }
+    });
+  for (auto& t : threads) t.join();
+  CHECK(wins == 50);
+  CHECK(m->files().size() == 250);
+}

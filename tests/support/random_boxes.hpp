@@ -1,0 +1,64 @@
+// Boxes drawn at random, their elements, and how a random program describes its array.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <sstream>
+#include <string>
+
+#include "oocarray/ooc_array.hpp"
+#include "support/random_seed.hpp"
+
+namespace ooc::testing {
+
+/// The place of an element in a row-major vector.
+template <std::size_t N>
+std::size_t linear_index(const coordinates<N>& c, const coordinates<N>& extents) {
+  std::size_t n = 0;
+  for (std::size_t k = 0; k < N; ++k) n = n * extents[k] + c[k];
+  return n;
+}
+
+/// Any box within the extents, maybe an empty one; each side is whole in a third of the cases.
+template <std::size_t N, class Engine>
+box<N> random_box(Engine& g, const coordinates<N>& extents) {
+  box<N> b;
+  for (std::size_t k = 0; k < N; ++k) {
+    b.lower[k] = between(g, 0, extents[k]);
+    b.upper[k] = between(g, b.lower[k], extents[k]);
+    if (between(g, 0, 2) == 0) b.lower[k] = 0, b.upper[k] = extents[k];
+  }
+  return b;
+}
+
+/// Calls f(coordinates, linear_index) for the elements of the box, in row-major order.
+template <std::size_t N, class F>
+void for_each_element(const box<N>& b, const coordinates<N>& extents, F&& f) {
+  if (b.empty()) return;
+  coordinates<N> c = b.lower;
+  for (;;) {
+    f(c, linear_index<N>(c, extents));
+    std::size_t k = N;
+    while (k-- > 0) {
+      if (++c[k] < b.upper[k]) break;
+      c[k] = b.lower[k];
+      if (k == 0) return;
+    }
+  }
+}
+
+/// For the message of a failure.
+template <class T, std::size_t N>
+std::string describe(const coordinates<N>& extents, const array_options<T>& o,
+                     std::uint64_t memory) {
+  std::ostringstream s;
+  s << element_type<T>::name() << " {";
+  for (const std::size_t e : extents) s << e << ",";
+  s << "} tile {";
+  for (const std::size_t t : o.tile) s << t << ",";
+  s << "} block " << o.block << (o.order == file_order::tiled ? " tiled" : "")
+    << (o.owner_computes ? " owner_computes" : "") << " memory " << memory;
+  return s.str();
+}
+
+}  // namespace ooc::testing
