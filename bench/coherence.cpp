@@ -1,5 +1,5 @@
 // What a rank must read again after the others have written; measured in ranks/coherence.cpp.
-#include "common/on_ranks.hpp"
+#include "measure/on_ranks.hpp"
 
 namespace bench {
 

@@ -1,7 +1,7 @@
 // Ranks that read interleaved columns, together and each for itself; measured in
 // ranks/collective.cpp.  With --nodes on a served store, otherwise on an embedded one.
-#include "common/on_ranks.hpp"
-#include "common/served_store.hpp"
+#include "measure/on_ranks.hpp"
+#include "measure/served_store.hpp"
 
 namespace bench {
 

@@ -10,10 +10,10 @@
 #include <atomic>
 #include <thread>
 
-#include "common/child.hpp"
-#include "common/empty_source.hpp"
-#include "common/paired_ratio.hpp"
-#include "common/stopwatch.hpp"
+#include "measure/child.hpp"
+#include "measure/empty_source.hpp"
+#include "measure/paired_ratio.hpp"
+#include "measure/stopwatch.hpp"
 #include "oocarray/runtime.hpp"
 #include "runtime/pager/pager.hpp"
 #include "runtime/pager/segment.hpp"

@@ -14,10 +14,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "common/child.hpp"
-#include "common/empty_source.hpp"
-#include "common/paired_ratio.hpp"
-#include "common/stopwatch.hpp"
+#include "measure/child.hpp"
+#include "measure/empty_source.hpp"
+#include "measure/paired_ratio.hpp"
+#include "measure/stopwatch.hpp"
 #include "oocarray/runtime.hpp"
 #include "runtime/pager/pager.hpp"
 #include "runtime/pager/segment.hpp"

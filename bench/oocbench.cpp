@@ -7,9 +7,9 @@
 #include <stdexcept>
 #include <string>
 
-#include "common/case.hpp"
-#include "common/child.hpp"
-#include "common/scratch.hpp"
+#include "measure/case.hpp"
+#include "measure/child.hpp"
+#include "measure/scratch.hpp"
 
 namespace po = boost::program_options;
 

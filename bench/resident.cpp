@@ -11,11 +11,11 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "common/child.hpp"
-#include "common/paired_ratio.hpp"
-#include "common/rival_memory.hpp"
-#include "common/scratch.hpp"
-#include "common/stopwatch.hpp"
+#include "measure/child.hpp"
+#include "measure/paired_ratio.hpp"
+#include "measure/rival_memory.hpp"
+#include "measure/scratch.hpp"
+#include "measure/stopwatch.hpp"
 #include "oocarray/ooc_array.hpp"
 
 namespace bench {

@@ -15,14 +15,14 @@
 #include <string>
 #include <vector>
 
-#include "common/bare_sockets.hpp"
-#include "common/child.hpp"
-#include "common/paired_ratio.hpp"
-#include "common/rival_memory.hpp"
-#include "common/scratch.hpp"
-#include "common/served_store.hpp"
-#include "common/stopwatch.hpp"
-#include "common/transfers.hpp"
+#include "measure/bare_sockets.hpp"
+#include "measure/child.hpp"
+#include "measure/paired_ratio.hpp"
+#include "measure/rival_memory.hpp"
+#include "measure/scratch.hpp"
+#include "measure/served_store.hpp"
+#include "measure/stopwatch.hpp"
+#include "measure/transfers.hpp"
 #include "oocarray/file.hpp"
 #include "storage/layout/box_requests.hpp"
 #include "storage/layout/stripe_choice.hpp"

@@ -12,13 +12,13 @@
 #include <cstdio>
 #include <functional>
 
-#include "common/child.hpp"
-#include "common/memory_cap.hpp"
-#include "common/paired_ratio.hpp"
-#include "common/raw_io.hpp"
-#include "common/rival_memory.hpp"
-#include "common/scratch.hpp"
-#include "common/stopwatch.hpp"
+#include "measure/child.hpp"
+#include "measure/memory_cap.hpp"
+#include "measure/paired_ratio.hpp"
+#include "measure/raw_io.hpp"
+#include "measure/rival_memory.hpp"
+#include "measure/scratch.hpp"
+#include "measure/stopwatch.hpp"
 #include "oocarray/ooc_array.hpp"
 
 namespace bench {

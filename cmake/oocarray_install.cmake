@@ -1,12 +1,15 @@
-# Install and export: find_package(oocarray) gives oocarray::oocarray and, where it was built, oocarray::mpi.
+# Install and export: find_package(oocarray) gives oocarray::oocarray and, where it was built, oocarray::mpi
+# (component mpi); pkg-config knows the same as oocarray and oocarray-mpi.
 include(CMakePackageConfigHelpers)
 
+set(libraries oocarray oocarray_storage)
 install(DIRECTORY include/oocarray DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS oocarray oocarray_storage EXPORT oocarray_targets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(OOCARRAY_BUILD_MPI)
   # A set of its own: programs without MPI do not need MPI to be installed.
+  list(APPEND libraries oocarray_mpi)
   install(TARGETS oocarray_mpi EXPORT oocarray_mpi_targets
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
@@ -16,6 +19,19 @@ else()
   # The header is of no use without the library.
   install(CODE "file(REMOVE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}/oocarray/mpi.hpp\")")
 endif()
+# Before 1.0 a new minor version may change the binary interface.  The libraries find each other, and
+# ooc, ooc-metad and ooc-iod the libraries, wherever the prefix is.
+set_target_properties(${libraries} PROPERTIES VERSION ${PROJECT_VERSION}
+  SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} INSTALL_RPATH "$ORIGIN")
+if(BUILD_SHARED_LIBS)
+  file(RELATIVE_PATH to_libraries ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
+  foreach(program ooc ooc-metad ooc-iod)
+    if(TARGET ${program})
+      set_target_properties(${program} PROPERTIES INSTALL_RPATH "$ORIGIN/${to_libraries}")
+    endif()
+  endforeach()
+endif()
+
 install(EXPORT oocarray_targets NAMESPACE oocarray:: FILE oocarrayTargets.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/oocarray)
 configure_package_config_file(cmake/oocarrayConfig.cmake.in
@@ -26,3 +42,21 @@ write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/oocarrayConfigVersi
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/oocarrayConfig.cmake
   ${CMAKE_CURRENT_BINARY_DIR}/oocarrayConfigVersion.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/oocarray)
+
+# What the library links with is in Requires.private: pkg-config names it for --static alone, which is
+# how programs link with the static libraries.  ${pcfiledir} keeps the prefix right wherever it is moved.
+file(RELATIVE_PATH pc_to_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+string(REGEX REPLACE "/$" "" pc_to_prefix ${pc_to_prefix})
+set(pc_includedir "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
+set(pc_libdir "\${prefix}/${CMAKE_INSTALL_LIBDIR}")
+set(pc_requires "sqlite3, spdlog, liburing, libisal")
+if(OOCARRAY_BUILD_REMOTE)
+  string(APPEND pc_requires ", libsodium, protobuf-lite")
+endif()
+set(pc_files ${CMAKE_CURRENT_BINARY_DIR}/oocarray.pc)
+configure_file(cmake/oocarray.pc.in ${CMAKE_CURRENT_BINARY_DIR}/oocarray.pc @ONLY)
+if(OOCARRAY_BUILD_MPI)
+  list(APPEND pc_files ${CMAKE_CURRENT_BINARY_DIR}/oocarray-mpi.pc)
+  configure_file(cmake/oocarray-mpi.pc.in ${CMAKE_CURRENT_BINARY_DIR}/oocarray-mpi.pc @ONLY)
+endif()
+install(FILES ${pc_files} DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

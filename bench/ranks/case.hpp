@@ -1,7 +1,7 @@
 // The cases of oocbench_ranks: each runs on all ranks of MPI_COMM_WORLD.
 #pragma once
 
-#include "common/case.hpp"
+#include "measure/case.hpp"
 
 namespace bench::ranks {
 

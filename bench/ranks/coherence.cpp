@@ -16,7 +16,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "common/stopwatch.hpp"
+#include "measure/stopwatch.hpp"
 #include "oocarray/mpi.hpp"
 #include "oocarray/ooc_array.hpp"
 #include "ranks/case.hpp"

@@ -13,9 +13,9 @@
 #include <stdexcept>
 #include <vector>
 
-#include "common/paired_ratio.hpp"
-#include "common/scratch.hpp"
-#include "common/stopwatch.hpp"
+#include "measure/paired_ratio.hpp"
+#include "measure/scratch.hpp"
+#include "measure/stopwatch.hpp"
 #include "oocarray/file.hpp"
 #include "oocarray/mpi.hpp"
 #include "oocarray/ooc_array.hpp"

@@ -11,15 +11,15 @@
 #include <cstdio>
 #include <optional>
 
-#include "common/checksum.hpp"
-#include "common/command_line.hpp"
-#include "common/plain_array.hpp"
-#include "common/progress_bar.hpp"
-#include "common/report.hpp"
-#include "common/run.hpp"
-#include "common/store_files.hpp"
 #include "gauss_seidel/block_matrix.hpp"
 #include "gauss_seidel/solver.hpp"
+#include "harness/checksum.hpp"
+#include "harness/command_line.hpp"
+#include "harness/plain_array.hpp"
+#include "harness/progress_bar.hpp"
+#include "harness/report.hpp"
+#include "harness/run.hpp"
+#include "harness/store_files.hpp"
 #include "oocarray/runtime.hpp"
 #include "oocarray/store.hpp"
 

@@ -18,10 +18,10 @@
 #include <span>
 #include <vector>
 
-#include "common/plain_array.hpp"
-#include "common/progress_bar.hpp"
-#include "common/ranks.hpp"
 #include "gauss_seidel/system.hpp"
+#include "harness/plain_array.hpp"
+#include "harness/progress_bar.hpp"
+#include "harness/ranks.hpp"
 
 namespace gauss_seidel {
 

@@ -14,12 +14,12 @@
 #include <type_traits>
 #include <utility>
 
-#include "common/command_line.hpp"
-#include "common/plain_array.hpp"
-#include "common/progress_bar.hpp"
-#include "common/report.hpp"
-#include "common/run.hpp"
-#include "common/store_files.hpp"
+#include "harness/command_line.hpp"
+#include "harness/plain_array.hpp"
+#include "harness/progress_bar.hpp"
+#include "harness/report.hpp"
+#include "harness/run.hpp"
+#include "harness/store_files.hpp"
 #include "inner_product/source.hpp"
 #include "oocarray/ooc_array.hpp"
 

@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "common/command_line.hpp"
-#include "common/progress_bar.hpp"
+#include "harness/command_line.hpp"
+#include "harness/progress_bar.hpp"
 #include "oocarray/file.hpp"
 #include "oocarray/ooc_array.hpp"
 #include "storage/layout/npy.hpp"

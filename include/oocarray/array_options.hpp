@@ -44,14 +44,16 @@ struct array_options {
   /// existing tiled file is by default tiled alike in memory.
   std::vector<std::size_t> tile = {};
 
-  /// Bytes in a block, the unit of transfers and of the cache: a multiple of 4 KiB.  0: the
-  /// runtime's; less for a small array, and for one of a group at most an eighth of a rank's part
-  /// (not below 64 KiB).  With layout_tiled: the size a default tile aims at.
+  /// Bytes in a block, the unit in which data move between memory and the store: a multiple of 4
+  /// KiB.  0: that of the runtime (runtime_options::block), or less: no more than a small array
+  /// has, and in an array of a group at most an eighth of a rank's part (but at least 64 KiB).
+  /// With layout_tiled a block is a tile, and this is the size at which a default tile aims.
   std::uint64_t block = 0;
 
-  /// The buffers of POCCS (Tang et al., section 3.1): at most so many blocks of this array in
-  /// memory at once, each of so many elements.  Both are rounded up (to 4 KiB, to a power of two in a
-  /// tile, to at least 4 buffers); ooc_array::buffers() tells to what.  0: no limit, and `block`.
+  /// The buffers of POCCS (Tang et al., section 3.1): at most `buffers` blocks of this array are in
+  /// memory at once, and each has `elements_per_buffer` elements.  Both are rounded up (to 4 KiB,
+  /// to a power of two in a tile, to at least 4 buffers); ooc_array::buffers() returns the result.
+  /// 0 means no limit for `buffers`, and that `block` says how large a block is.
   std::uint64_t buffers = 0;
   std::uint64_t elements_per_buffer = 0;
 
@@ -82,10 +84,11 @@ struct array_options {
   /// Permission bits of a new file, as in POSIX.
   std::uint32_t mode = 0644;
 
-  /// Other processes write to this array at the same time, other elements: each then sends only the
-  /// elements that it changed, so that nobody's are lost even within one block.  All of them must say
-  /// so; without it a second writing process is refused.  A block that is written to takes twice its
-  /// memory, and overwrite() saves nothing.
+  /// Several processes write to different elements of this array at the same time.  Each then sends
+  /// only the elements that it has changed, so none are lost, even within one block.  All these
+  /// processes must set it; without it a second process that opens the array for writing is
+  /// refused.  Price: a block that is written to takes twice its memory, because the library keeps
+  /// a copy, and overwrite() saves nothing.
   bool shared = false;
 
   /// How long opening (or replacing) waits for another process that has the file open for writing,
@@ -94,28 +97,32 @@ struct array_options {
   /// that is left.
   std::chrono::milliseconds wait_for_writer{0};
 
-  /// The ranks that use this array together (mpi_group() of oocarray/mpi.hpp): creating, opening,
-  /// sync(), sync_halo() and close() are then collective, and `shared` goes without saying.  All
-  /// ranks pass the same arguments; the default block is that of rank 0.
+  /// The ranks that use this array together (mpi_group() of oocarray/mpi.hpp).  Creating, opening,
+  /// sync(), sync_halo(), resize() and close() are then collective calls, and `shared` is implied.
+  /// All ranks pass the same arguments; the default block is that of rank 0.
   std::shared_ptr<process_group> group = {};
 
-  /// Every rank writes to its own part only (ooc_array::local_box()): blocks within it are then
-  /// written whole, without a copy, and overwrite() works on them.  A write to a block outside the
-  /// part ends the process with a message; one that hits a neighbour's element in a block that parts
-  /// share is an error of the writeback(), sync() or sync_halo() that writes the block.
+  /// Every rank promises to write to its own part only (ooc_array::local_box()).  Blocks within the
+  /// part are then written whole, without a copy, and overwrite() works on them.  A write to a
+  /// block outside the part ends the process with a message.  A write to a neighbour's element, in
+  /// a block that two parts share, makes the writeback(), sync() or sync_halo() fail that writes
+  /// the block.
   bool owner_computes = false;
 
-  /// check_conflicts: sync() throws usage_error (errc::conflict) on all ranks, naming array, box and
-  /// ranks, where since the last one two ranks changed the same element (one that is given the value
-  /// that it had is not seen), where a rank read through at() an element that another one changed, or
-  /// where it read in another way a block in which another one changed an element, maybe not the one
-  /// it read.  A block that a rank wrote to before it read is not seen as read.  sync_halo() does the
-  /// same, and remembers what was written outside its rows until sync(), to be compared with what other
-  /// ranks do until then: each conflict is reported once.  close() reports what happened since the last
-  /// sync().  No other call orders accesses in the eyes of this option: what a program orders by
-  /// writeback(), a barrier of its own and invalidate() is reported too; let it call sync() instead.
-  /// For finding errors, not for speed: every modified block keeps a copy, and both write back and forget
-  /// all blocks.
+  /// check_conflicts: the ranks look for accesses that no sync() orders.  sync() then throws
+  /// usage_error (errc::conflict) on all ranks, naming array, box and ranks, if since the last
+  /// sync()
+  ///   - two ranks changed the same element (a write of the value that it already had is not seen),
+  ///   - a rank read through at() an element that another rank changed, or
+  ///   - a rank read in another way a block in which another rank changed an element, even if it
+  ///     read other elements of it.  A block that a rank wrote to before it read it is not seen as
+  ///     read.
+  /// sync_halo() throws in the same way.  It remembers writes outside its rows until sync(), and
+  /// compares them with what other ranks do until then; each conflict is reported once.  close()
+  /// reports what happened since the last sync().  No other call counts as ordering accesses: what
+  /// a program orders by writeback(), a barrier of its own and invalidate() is reported too, so let
+  /// it call sync() instead.  This option is for finding errors, not for speed: every modified
+  /// block keeps a copy, and sync() and sync_halo() write back and drop all blocks.
   conflict_checking checking = conflict_checking::off;
 
   access_pattern pattern = access_pattern::automatic;

@@ -4,7 +4,8 @@
 //     auto f = ooc::file::create(store, "runs/log", {.size = 1_MiB});
 //     f.write_at(4096, bytes);
 //     f.read(ooc::strided_request{.rl = 400, .fs = 300, .gs = 500, .gc = 2, .sd = 800, .ls = 400},
-//     out); f.sync();
+//            out);
+//     f.sync();
 //
 // Offsets, lengths and sizes are bytes, 64 bits wide; the largest file has 2^63 - 1.  However many
 // regions a call names, each I/O node that holds any of them gets one message (a long transfer one
@@ -81,7 +82,7 @@ class file {
   /// Closes; never throws.  There is nothing to write back: every write was acknowledged.
   ~file();
 
-  /// Ends the use of the file; further calls, this one included, throw errc::closed.
+  /// Closes the file; later calls, close() included, throw errc::closed.
   void close();
   bool is_open() const noexcept { return impl_ != nullptr; }
 
@@ -119,10 +120,10 @@ class file {
   void read(const request& r, std::span<std::byte> out) const;
   void write(const request& r, std::span<const std::byte> in);
 
-  // --- Collectively: every rank of `group` has opened the file and makes the same call with bytes
-  // of its own, none included.  Where the ranks' regions interleave, each of them is transferred by
-  // one rank in long contiguous transfers and passed on; up to 32 MiB of memory serve for that.  An
-  // error on one rank is thrown on all.
+  // --- Collective calls: every rank of `group` has opened the file and makes the same call, each
+  // with bytes of its own or none.  Where the regions of the ranks interleave, each rank transfers
+  // long contiguous parts of the file and passes on what belongs to others, with up to 32 MiB of
+  // memory.  An error on one rank is thrown on all.
 
   /// As read() and write() at this rank's position and through its view: the papers' partitioned
   /// view, in which rank r of n has offset r * gsize and stride n * gsize.

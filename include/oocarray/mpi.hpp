@@ -25,15 +25,16 @@
 namespace ooc {
 
 struct mpi_options {
-  /// How long a rank waits for the others in one collective operation.  It must be longer than
-  /// ranks may lie apart, computation between two operations included.
+  /// How long a rank waits for the others in one collective call.  Choose it longer than the time
+  /// by which one rank may be behind another, computation between two calls included.
   std::chrono::milliseconds deadline = std::chrono::minutes(10);
 };
 
-/// The ranks of `comm`, for array_options::group and runtime::stats().  Collective over `comm`, which is duplicated: messages of the library and
-/// of the program never meet.  Destroy it before MPI_Finalize, on all ranks; while an exception
-/// unwinds the stack it tells the other ranks, which then need not wait for the deadline.
-/// Throws io_error for an error of MPI.
+/// The ranks of `comm`, for array_options::group and runtime::stats().  Collective over `comm`.
+/// The group duplicates the communicator, so that messages of the library and of the program never
+/// meet.  All ranks must destroy it before MPI_Finalize.  If it is destroyed while an exception
+/// unwinds the stack, it tells the other ranks, which then need not wait for the deadline.  Throws
+/// io_error for an error of MPI.
 std::shared_ptr<process_group> mpi_group(MPI_Comm comm, const mpi_options& options = {});
 
 }  // namespace ooc

@@ -15,9 +15,11 @@
 // work on it.
 //
 // What to know:
-//   - Data are *dirty* from a write until the I/O nodes have acknowledged the block: writeback(),
-//     close() and the destructor see to it, and blocks leave memory by being written back.
-//     writeback(ooc::durable) returns when they would survive the loss of power.
+//   - A block is *dirty* (modified) from the first write until the I/O nodes have *acknowledged*
+//     it: from then on every process reads the new data, and they survive the end of this process
+//     and of the servers.  writeback(), close() and the destructor wait for that, and a dirty block
+//     is written back before it leaves memory.  After writeback(ooc::durable) the data also survive
+//     a loss of power.
 //   - System calls and MPI must be given pinned memory: pin().
 //   - An element access that cannot be served (a node is gone, a checksum is wrong) cannot throw:
 //     it ends the process with a message and fatal_exit_status; see runtime_options::on_fatal.
@@ -254,12 +256,13 @@ class ooc_array {
   /// The limit of resize().
   std::size_t max_extent() const { return core().max_extent(); }
 
-  /// Changes the first extent, up to max_extent(), collectively over options.group.  Rows that are
-  /// cut off are lost; new rows have the fill value, also where the array had been longer before.
-  /// References into the rows that stay remain valid.  Does what sync() does first, and the parts of
-  /// the ranks are dealt out anew.  Throws the same on all ranks: what sync() throws, and usage_error
-  /// (invalid_request) beyond max_extent, (busy) while a region is pinned, io_error (ENOSPC); the
-  /// extents are then as they were, but rows that were to be cut off may be fill already.
+  /// Changes the first extent, up to max_extent().  Collective over options.group.  Rows that are
+  /// cut off are lost.  New rows have the fill value, even if the array had been longer before.
+  /// References into the rows that stay remain valid.  The call begins with a sync(), and
+  /// afterwards the parts of the ranks are computed anew.  Throws the same on all ranks: what
+  /// sync() throws, usage_error (invalid_request) beyond max_extent and (busy) while a region is
+  /// pinned, io_error (ENOSPC).  The extents are then as they were, but rows that were to be cut
+  /// off may already have the fill value.
   void resize(std::size_t first_extent) {
     core().resize(first_extent);
     take_shape();
@@ -268,10 +271,11 @@ class ooc_array {
   // --- The ranks of options.group; without one, a single rank that has everything
 
   /// The part of this rank: whole rows (indices of the first dimension), about as many on every
-  /// rank, ending where blocks end if that leaves the parts even (to a quarter); or, where the file's
-  /// stripes are whole rows and as even, one stripe on each rank (options.placement).  Parts of all ranks
-  /// are disjoint and make up the array; that of a rank may be empty.  A matter of shape, block, stripes
-  /// and number of ranks alone: arrays that agree in these have the same parts.
+  /// rank.  A part ends where a block ends, if the parts are then even to a quarter.  Where the
+  /// stripes of the file are whole rows and as even, each rank has one stripe (options.placement).
+  /// The parts of all ranks are disjoint and together make up the array; a part may be empty.  They
+  /// depend on shape, block, stripes and number of ranks alone: arrays that agree in these have the
+  /// same parts.
   box_type local_box() const { return part(core().rank()); }
   /// Its rows: `const auto [first, last] = a.local_rows();` for rows first <= i < last.
   std::pair<std::size_t, std::size_t> local_rows() const { return core().rows_of(core().rank()); }
@@ -289,49 +293,59 @@ class ooc_array {
   /// failed stays modified, the rest is written all the same, and a later call tries again.
   void writeback(durability d = durability::acknowledged) { core().writeback(d); }
 
-  /// Collective over options.group: writes back on every rank, and then forgets exactly the blocks
-  /// that another rank has written to since the last sync(): afterwards every rank sees what all
-  /// have written, and what nobody else has written stays in memory.  With ooc::durable, what all
-  /// have written is on stable storage as well: each node is asked once, for all ranks, and has to be
-  /// done within the group's deadline.  Where that fails, everybody sees what was written all the same,
-  /// but it may be lost with the power, and must be written again (see file.hpp); where ranks conflict,
-  /// nothing is made durable.
-  /// Throws the same on all ranks: what writeback() throws, usage_error (errc::busy) where a region
-  /// is pinned, (errc::conflict) with options.checking, or (errc::not_together) where a rank calls
-  /// something else, io_error (ETIMEDOUT, ECONNABORTED) where one does not come; what was written is
-  /// then told by the next sync().  No other thread may use the array meanwhile.  Without a group:
-  /// writeback(d).
+  /// Makes the writes of all ranks visible to all ranks.  Collective over options.group.  Every
+  /// rank writes its modified blocks back, and then drops from its memory exactly those blocks that
+  /// another rank has written to since the last sync().  All other blocks stay in memory.
+  ///
+  /// With ooc::durable, the writes of all ranks are on stable storage as well.  Each node is asked
+  /// once, for all ranks, and must have finished within the group's deadline.  If that fails, all
+  /// ranks see the writes nevertheless, but a loss of power may lose them, and they must be written
+  /// again (see file.hpp).  If the ranks conflict (options.checking), nothing is made durable.
+  ///
+  /// Throws the same on all ranks: what writeback() throws; usage_error (errc::busy) while a region
+  /// is pinned, (errc::conflict) with options.checking, (errc::not_together) if a rank makes
+  /// another call; io_error (ETIMEDOUT, ECONNABORTED) if a rank does not make the call.  After a
+  /// failure the other ranks may not know yet what this rank has written; the next sync() that
+  /// succeeds tells them.  No other thread may use the array meanwhile.  Without a group the call
+  /// is writeback(d).
   void sync(durability d = durability::acknowledged) { core().sync(d); }
 
-  /// Collective over options.group, for stencils: as sync(), but only for the rows (indices of the
-  /// first dimension) within `rows` of a border between parts.  Afterwards every rank sees what all
-  /// have written there, in whole blocks, and the rows before its own, with which a sweep begins, are
-  /// being loaded as far as read-ahead goes.  What was written elsewhere stays in memory,
-  /// modified, while there is room, and others may count on it only after the next sync(): so
-  /// what fits in memory is not written in every iteration.  All ranks pass the same `rows`.
-  /// Throws what sync() throws.  Without a group there are no borders, and nothing is done.
+  /// For stencils: does what sync() does, but only for the blocks that hold rows (indices of the
+  /// first dimension) within `rows` of a border between two parts.  Collective over options.group;
+  /// all ranks pass the same `rows`.  Afterwards every rank sees what all ranks have written to
+  /// these blocks.  Other modified blocks stay in memory while there is room, so an array that fits
+  /// in memory is not written in every iteration; other ranks may count on their contents only
+  /// after the next sync().  The call also begins to load the rows before the rank's own, because a
+  /// sweep begins with them, as far as read-ahead goes.  Throws what sync() throws.  Without a
+  /// group there are no borders, and nothing is done.
   void sync_halo(std::size_t rows = 1) { core().sync_halo(rows); }
 
-  /// Collective over options.group: each rank reads (writes) a box of its own, or an empty one, from
-  /// (to) b.size() elements of ordinary or pinned memory, row-major.  For boxes of the ranks that
-  /// interleave: columns, cyclic rows, sub-cubes.  These go through ranks that transfer long contiguous
-  /// parts of the file and pass on what belongs to others; other boxes go straight to the nodes.
+  /// Transfers of all ranks at once.  Collective over options.group.  Each rank reads a box of its
+  /// own to its memory (read_all), or writes it from its memory (write_all); the box may be empty.
+  /// The memory is ordinary or pinned and has b.size() elements in row-major order.  The calls are
+  /// for boxes of the ranks that interleave in the file: columns, cyclic rows, sub-cubes.  For such
+  /// boxes each rank transfers long contiguous parts of the file and passes on what belongs to
+  /// others.  Other boxes go straight to the nodes.
   ///
-  /// read_all() reads what every rank has written to the boxes until its own call, written back or
-  /// not; boxes may overlap.  Blocks in memory stay as they are: element accesses see what others
-  /// wrote only after sync().  After write_all() every rank sees all that was written, in element
-  /// accesses too: it writes back the blocks that any of the boxes touches, and forgets them on all ranks.
-  /// Acknowledged, not durable.  Both end the promises of overwrite() for the blocks that any of the boxes
-  /// touches, on all ranks: what else the program writes there is added to what the store then holds.
-  /// With owner_computes the boxes may lie anywhere; options.checking does not
-  /// look at them.
+  /// read_all() reads what every rank has written to the boxes before its own call, written back or
+  /// not.  The boxes may overlap.  Blocks in memory stay as they are, so element accesses see the
+  /// writes of other ranks only after sync().
   ///
-  /// Throws the same on all ranks: usage_error where a box does not fit into the array or the memory
-  /// (errc::invalid_request), boxes that are written overlap (errc::conflict: names ranks and box), a
-  /// region is pinned during write_all (errc::busy), or the budget has no room for the exchange
-  /// (errc::budget_too_small; an eighth of it, at most 32 MiB), before anything is transferred; and what
-  /// sync() throws.  After a failed write_all the elements of the boxes are old or new.  No other
-  /// thread may use the array meanwhile.  Without a group: this process alone.
+  /// After write_all() every rank sees everything that was written, in element accesses too: all
+  /// ranks write back the blocks that any of the boxes touches, and drop them.  The data are
+  /// acknowledged, not durable.
+  ///
+  /// Both calls end the promises of overwrite(), on all ranks, for the blocks that any of the boxes
+  /// touches; later writes to these blocks are added to what the store then holds.  With
+  /// owner_computes the boxes may lie anywhere.  options.checking does not look at them.
+  ///
+  /// Throws the same on all ranks.  Before anything is transferred: usage_error if a box does not
+  /// fit into the array or into the memory (errc::invalid_request), if boxes that are written
+  /// overlap (errc::conflict, names ranks and box), if a region is pinned during write_all
+  /// (errc::busy), or if the budget has no room for the exchange (errc::budget_too_small; it takes
+  /// an eighth of the budget, at most 32 MiB).  And what sync() throws.  After a failed write_all
+  /// each element of the boxes is old or new.  No other thread may use the array meanwhile.
+  /// Without a group the calls concern this process alone.
   void read_all(const box_type& b, std::span<T> destination) const {
     core().read_all({b.lower, b.upper}, reinterpret_cast<std::byte*>(destination.data()),
                     destination.size());
@@ -341,8 +355,9 @@ class ooc_array {
                      source.size());
   }
 
-  /// Forgets the blocks in memory, so that the next touch reads the store: what another process
-  /// wrote back is then seen.  Throws usage_error (errc::dirty) rather than lose modified blocks,
+  /// Drops all blocks from memory.  The next touch reads the store, and so sees what another
+  /// process has written back.  Throws usage_error (errc::dirty) if a block is modified, so that
+  /// nothing is lost, and
   /// (errc::busy) while a region is pinned.  No other thread may touch the array meanwhile.
   void invalidate() { core().invalidate(false); }
   /// The same, and modified blocks are lost.
@@ -352,26 +367,30 @@ class ooc_array {
   void prefetch(const box_type& b) const { core().prefetch({b.lower, b.upper}); }
   void advise(access_pattern p) const { core().advise(p); }
 
-  /// Promises that every element of the box is written before any of it is read, so that blocks
-  /// need not be loaded, or only what lies outside the box.  The promise holds for blocks not in
-  /// memory now, each until its first touch: a write loads what lies outside, a read loads everything.
-  /// A write pin is such a touch too, and so is read_all() or write_all() of whatever rank, for each block
-  /// that one of its boxes touches.  So the promise is kept by element writes, write pins and write_all()
-  /// together; what goes past the array, as ooc::file does, does not count.  Where boxes of several calls
-  /// meet in a block, the latest counts; the latest 64 calls are remembered.
+  /// Promises that the program writes every element of the box before it reads any of them.  Blocks
+  /// within the box then need not be loaded, and of blocks at its border only what lies outside the
+  /// box.
   ///
-  /// A promise that is not kept to its end: elements of the box that were not written read, in a block
-  /// that was written to, as zeros, whatever options.fill is, and are stored as such when the block is; in
-  /// other blocks as they were.  An element that straddles two blocks is that in each of its parts.
-  /// read_all() shows them in the same way.
+  /// The promise concerns blocks that are not in memory now.  For each block it holds until the
+  /// first touch: if that is a write, the library loads what lies outside the box; if it is a read,
+  /// it loads everything.  A write pin is such a touch too, and so is read_all() or write_all() of
+  /// any rank for each block that one of the boxes touches.  Element writes, write pins and
+  /// write_all() together keep the promise; writes that go past the array, as through ooc::file, do
+  /// not count.  Where boxes of several calls meet in one block, the latest call counts.  The
+  /// latest 64 calls are remembered.
+  ///
+  /// If the program does not keep the promise: in a block that was written to, elements of the box
+  /// that were not written read as zeros, whatever options.fill is, and are stored as zeros with
+  /// the block.  In other blocks they are as they were.  For an element that lies across two blocks
+  /// this holds for each of its parts.  read_all() shows the same.
   void overwrite(const box_type& b) { core().overwrite({b.lower, b.upper}); }
   /// Takes back the promises that were not used.
   void clear_overwrite() { core().clear_overwrite(); }
 
   /// Keeps a box in memory and mapped, for system calls and MPI; see pin.hpp.  Throws usage_error
-  /// (budget_too_small) where the box and the other pins would leave less of the budget, or of the
-  /// array's `buffers`, than one copy between blocks needs (runtime_options::memory); a block that
-  /// other processes may write to counts twice.  Throws io_error where a block cannot be read.
+  /// (budget_too_small) if the box and the other pins would leave less of the budget, or of the
+  /// array's `buffers`, than a copy of one element needs (runtime_options::memory); a block that
+  /// other processes may write to counts twice.  Throws io_error if a block cannot be read.
   pin_guard<T> pin(const box_type& b, access_mode mode = access_mode::write) {
     return {core(), core().pin({b.lower, b.upper}, mode)};
   }
@@ -379,12 +398,13 @@ class ooc_array {
     return {core(), core().pin({b.lower, b.upper}, access_mode::read)};
   }
 
-  /// Writes back and lets go of file and addresses, collectively over options.group; afterwards an element access is a fault, and
-  /// calls throw usage_error (errc::closed).  Throws as writeback() does, (errc::busy) while a
-  /// region is pinned, and with options.checking (errc::conflict) for what happened since the last sync():
-  /// the array then stays open.  After a conflict everything has been written back, and another close()
-  /// by all ranks succeeds.  An array that is closed already is left alone.  A destructor does not wait
-  /// for other ranks, and so reports no conflicts.
+  /// Writes back and releases the file and the addresses.  Collective over options.group.
+  /// Afterwards an element access ends the process with a message, and calls throw usage_error
+  /// (errc::closed).  Throws what writeback() throws, usage_error (errc::busy) while a region is
+  /// pinned and, with options.checking, (errc::conflict) for what happened since the last sync().
+  /// The array then stays open.  After a conflict everything has been written back, and another
+  /// close() by all ranks succeeds.  Closing an array twice does nothing.  A destructor does not
+  /// wait for other ranks, and so reports no conflicts.
   void close() { core().close(); }
 
   // --- Facts

@@ -18,7 +18,8 @@ namespace ooc {
 /// Returned by ooc_array::pin(); movable.  It must end before the array does; resize(),
 /// invalidate(), sync(), sync_halo() and close() throw while it lives.
 ///
-/// A guard for writing counts the whole of its blocks as modified.
+/// A guard for writing marks all blocks of the box as modified, whole, whether they are written to
+/// or not.
 template <class T>
 class pin_guard {
  public:
@@ -46,8 +47,8 @@ class pin_guard {
     return *this;
   }
 
-  /// The elements of the box in row-major order, as contiguous runs that are as long as can be.
-  /// Valid as long as the guard.
+  /// The elements of the box in row-major order, as contiguous runs that are as long as possible.
+  /// Valid as long as the guard lives.
   std::span<const std::span<T>> rows() const noexcept { return rows_; }
   /// True if the box is one run.
   bool contiguous() const noexcept { return rows_.size() <= 1; }

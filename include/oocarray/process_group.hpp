@@ -8,9 +8,10 @@
 // 'plate/a'"). Where the calls differ, every rank throws usage_error (errc::not_together) that says
 // which rank called what, nothing is exchanged, and the group is as it was.
 //
-// An operation ends within the group's deadline.  Where a rank does not come, because it has died,
-// threw between two operations or is busy elsewhere, the others throw io_error (ETIMEDOUT, or
-// ECONNABORTED where it is known to have left) that names it, and the group is of no further use.
+// An operation ends within the group's deadline.  If a rank does not call it in time (it has died,
+// has thrown an exception between two operations, or is busy elsewhere), the other ranks throw
+// io_error that names it: ETIMEDOUT, or ECONNABORTED if it is known to have left.  The group cannot
+// be used any more.
 //
 // Threads: one operation at a time.  The arrays of one group must not be used for collective calls
 // from two threads at once: the ranks could meet in different orders.

@@ -37,7 +37,7 @@ struct runtime_stats {
   std::uint64_t bytes_read = 0;          ///< by the pager, from stores
   std::uint64_t bytes_reread = 0;        ///< of these: of blocks that had been in memory before
   std::uint64_t bytes_written = 0;
-  std::uint64_t blocks_invalidated = 0;  ///< forgotten by invalidate(), or for what other ranks wrote
+  std::uint64_t blocks_invalidated = 0;  ///< dropped by invalidate(), or for what other ranks wrote
   std::uint64_t bytes_invalidated = 0;
   std::uint64_t read_wait_ns = 0;        ///< program threads waiting for a block to arrive
   std::uint64_t write_wait_ns = 0;       ///< ... for a frame to become free, or in writeback()

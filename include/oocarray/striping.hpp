@@ -15,7 +15,8 @@ struct striping {
 
   bool operator==(const striping&) const = default;
 
-  /// The position of a file offset among the nn nodes in use (0 is node sn), and on that node.
+  /// The stripe index of a file offset: its node's position among the nn nodes in use (0 is node
+  /// sn).
   std::uint64_t stripe_index_of(std::uint64_t offset) const noexcept { return offset / sf % nn; }
   std::uint32_t node_of(std::uint64_t offset, std::uint32_t store_nodes) const noexcept {
     return static_cast<std::uint32_t>((sn + stripe_index_of(offset)) % store_nodes);
@@ -23,7 +24,7 @@ struct striping {
   std::uint64_t node_offset(std::uint64_t offset) const noexcept {
     return offset / sf / nn * sf + offset % sf;
   }
-  /// The inverse: the file offset of byte `node_offset` on the node whose turn is `stripe_index`.
+  /// The inverse: the file offset of byte `node_offset` on the node with this stripe index.
   std::uint64_t file_offset(std::uint64_t stripe_index, std::uint64_t node_offset) const noexcept {
     return (node_offset / sf * nn + stripe_index) * sf + node_offset % sf;
   }

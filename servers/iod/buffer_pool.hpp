@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/fair_share.hpp"
+#include "daemon/fair_share.hpp"
 
 namespace ooc::iod {
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "common/await_grant.hpp"
+#include "daemon/await_grant.hpp"
 
 namespace ooc::iod {
 

@@ -14,8 +14,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "common/admission.hpp"
-#include "common/clock.hpp"
+#include "daemon/admission.hpp"
+#include "daemon/clock.hpp"
 
 namespace ooc::iod {
 

@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-#include "common/listener_group.hpp"
+#include "daemon/listener_group.hpp"
 #include "iod/capability_check.hpp"
 #include "iod/session.hpp"
 

@@ -5,9 +5,9 @@
 #include <climits>
 #include <thread>
 
-#include "common/command_line.hpp"
-#include "common/registration.hpp"
-#include "common/run.hpp"
+#include "daemon/command_line.hpp"
+#include "daemon/registration.hpp"
+#include "daemon/run.hpp"
 #include "iod/iod_folder.hpp"
 #include "iod/iod_server.hpp"
 #include "oocarray/error.hpp"

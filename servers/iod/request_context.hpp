@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "common/fair_share.hpp"
+#include "daemon/fair_share.hpp"
 #include "iod/buffer_pool.hpp"
 #include "iod/requests_in_flight.hpp"
 #include "storage/node/local_node.hpp"

@@ -11,7 +11,7 @@
 #include <mutex>
 #include <vector>
 
-#include "common/fair_share.hpp"
+#include "daemon/fair_share.hpp"
 
 namespace ooc::iod {
 

@@ -7,8 +7,8 @@
 #include <optional>
 #include <utility>
 
-#include "common/admission.hpp"
-#include "common/await_grant.hpp"
+#include "daemon/admission.hpp"
+#include "daemon/await_grant.hpp"
 #include "iod/read_request.hpp"
 #include "storage/wire/address.hpp"
 #include "storage/wire/capability.hpp"

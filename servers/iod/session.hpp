@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "common/transfer_watch.hpp"
+#include "daemon/transfer_watch.hpp"
 #include "iod/incoming_writes.hpp"
 #include "iod/request_context.hpp"
 

@@ -4,8 +4,8 @@
 
 #include <iostream>
 
-#include "common/command_line.hpp"
-#include "common/run.hpp"
+#include "daemon/command_line.hpp"
+#include "daemon/run.hpp"
 #include "metad/metad_server.hpp"
 #include "oocarray/error.hpp"
 

@@ -10,8 +10,8 @@
 #include <cerrno>
 #include <utility>
 
-#include "common/admission.hpp"
-#include "common/clock.hpp"
+#include "daemon/admission.hpp"
+#include "daemon/clock.hpp"
 #include "storage/wire/metadata_messages.hpp"
 
 namespace ooc::metad {

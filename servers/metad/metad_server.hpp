@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "common/listener_group.hpp"
+#include "daemon/listener_group.hpp"
 #include "metad/call_handler.hpp"
 #include "metad/client_table.hpp"
 #include "metad/metadata_folder.hpp"

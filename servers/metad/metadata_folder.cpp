@@ -4,7 +4,7 @@
 #include <fstream>
 #include <utility>
 
-#include "common/folder_lock.hpp"
+#include "daemon/folder_lock.hpp"
 #include "oocarray/error.hpp"
 #include "storage/base/disk_format_version.hpp"
 #include "storage/base/durable_file.hpp"

@@ -9,8 +9,8 @@
 #include <cerrno>
 #include <utility>
 
-#include "common/admission.hpp"
-#include "common/await_grant.hpp"
+#include "daemon/admission.hpp"
+#include "daemon/await_grant.hpp"
 #include "storage/wire/address.hpp"
 #include "storage/wire/greeting.hpp"
 #include "storage/wire/metadata_messages.hpp"

@@ -15,8 +15,8 @@
 #include <string>
 #include <string_view>
 
-#include "common/fair_share.hpp"
-#include "common/transfer_watch.hpp"
+#include "daemon/fair_share.hpp"
+#include "daemon/transfer_watch.hpp"
 #include "storage/wire/frame_stream.hpp"
 #include "storage/wire/handshake.hpp"
 

@@ -1,4 +1,4 @@
-#include "common/fair_share.hpp"
+#include "daemon/fair_share.hpp"
 
 #include <atomic>
 #include <catch2/catch.hpp>

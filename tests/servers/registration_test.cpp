@@ -1,4 +1,4 @@
-#include "common/registration.hpp"
+#include "daemon/registration.hpp"
 
 #include <atomic>
 #include <catch2/catch.hpp>

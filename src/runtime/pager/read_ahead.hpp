@@ -3,7 +3,7 @@
 // A sweep is an arithmetic progression of first touches: forward, backward or strided, several of
 // them interleaved (Jacobi reads three rows and writes one).  A strided sweep that leaves the
 // segment, as a walk down the columns of tiles does, is expected to go on where its last line
-// began, one outer step further.  The locality read ahead doubles with every confirmation, up to a
+// began, one outer step further.  The distance read ahead doubles with every confirmation, up to a
 // limit.
 //
 // Where the store gives neighbouring blocks more cheaply together, they are asked for in aligned

@@ -162,9 +162,9 @@ std::uint64_t choose_stripe(const stripe_use& use, std::uint32_t nodes) {
                static_cast<double>(2 * tiles.size());
       }
     // Steps of 5 %: below that, evenness cannot be told from noise and other things decide.
-    const double locality =
+    const double from_usual =
         std::abs(std::log2(static_cast<double>(sf) / static_cast<double>(usual)));
-    const double total = std::round(cost * 20) / 20 + 0.04 * cut + 0.002 * locality;
+    const double total = std::round(cost * 20) / 20 + 0.04 * cut + 0.002 * from_usual;
     if (total < best_cost) {
       best_cost = total;
       best = sf;

@@ -5,10 +5,15 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "oocarray/error.hpp"
+#include "storage/client/remote_metadata.hpp"
 #include "storage/client/remote_node.hpp"
+#include "storage/wire/address.hpp"
 
 namespace ooc::storage {
 
@@ -46,7 +51,29 @@ address_lookup lookup_of(std::shared_ptr<remote_metadata> metadata, std::uint32_
   };
 }
 
+[[noreturn]] void refuse(const std::string& url, const std::string& why) {
+  throw usage_error(errc::not_a_store, "store '" + url + "': " + why);
+}
+
 }  // namespace
+
+std::string server_address_of(const store_url& url) {
+  const std::string whole = url.scheme + ":" + url.rest;
+  (void)options_of(url);
+  std::string_view rest = std::string_view(url.rest).substr(0, url.rest.find('?'));
+  try {
+    if (rest.starts_with("unix:")) return wire::parse_address(rest).text();
+    if (!rest.starts_with("//")) refuse(whole, "write ooc://HOST[:PORT]");
+    rest.remove_prefix(2);
+    if (rest.ends_with('/')) rest.remove_suffix(1);
+    if (rest.empty() || rest.find_first_of("/@?#") != rest.npos)
+      refuse(whole, "write ooc://HOST[:PORT], with nothing but ?deadline=10s after it");
+    return wire::parse_address(rest, "7420").text();
+  } catch (const usage_error& e) {
+    if (e.code() == errc::not_a_store) throw;
+    refuse(whole, e.what());
+  }
+}
 
 client_identity this_client(const store_options& options) {
   client_identity me;

@@ -1,15 +1,21 @@
-// A served store: its metadata server and its I/O servers, as their clients see them.
+// A served store: its metadata server and its I/O servers, as their clients see them.  A library built
+// without the client of servers (OOCARRAY_BUILD_REMOTE=OFF) has open_remote_store() alone, which refuses.
 #pragma once
 
 #include <memory>
 #include <string>
 
 #include "oocarray/store.hpp"
-#include "storage/client/remote_metadata.hpp"
 #include "storage/service/store_core.hpp"
 #include "storage/store/store_url.hpp"
 
 namespace ooc::storage {
+
+struct client_identity;
+
+/// The address of the metadata server in an "ooc:" URL: "host:port", "[v6]:port" (port 7420 where
+/// none is given), without options, or, from "ooc:unix:/path", "unix:/path".  Throws usage_error (errc::not_a_store).
+std::string server_address_of(const store_url& url);
 
 /// Who this process is to servers: a new random identity, the effective user, the key that
 /// `options` name.  Throws as find_cluster_key() does.

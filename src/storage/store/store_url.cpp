@@ -5,7 +5,6 @@
 #include <charconv>
 
 #include "oocarray/error.hpp"
-#include "storage/wire/address.hpp"
 
 namespace ooc::storage {
 
@@ -134,24 +133,6 @@ url_options options_of(const store_url& url) {
     }
   }
   return o;
-}
-
-std::string server_address_of(const store_url& url) {
-  const std::string whole = url.scheme + ":" + url.rest;
-  (void)options_of(url);
-  std::string_view rest = std::string_view(url.rest).substr(0, url.rest.find('?'));
-  try {
-    if (rest.starts_with("unix:")) return wire::parse_address(rest).text();
-    if (!rest.starts_with("//")) refuse(whole, "write ooc://HOST[:PORT]");
-    rest.remove_prefix(2);
-    if (rest.ends_with('/')) rest.remove_suffix(1);
-    if (rest.empty() || rest.find_first_of("/@?#") != rest.npos)
-      refuse(whole, "write ooc://HOST[:PORT], with nothing but ?deadline=10s after it");
-    return wire::parse_address(rest, "7420").text();
-  } catch (const usage_error& e) {
-    if (e.code() == errc::not_a_store) throw;
-    refuse(whole, e.what());
-  }
 }
 
 std::string local_url(const std::vector<fs::path>& folders) {

@@ -23,10 +23,6 @@ store_url parse_store_url(std::string_view url);
 /// malformed escape and for the same folder twice, io_error where a folder cannot be reached.
 std::vector<std::filesystem::path> local_folders(const store_url& url);
 
-/// The address of the metadata server in an "ooc:" URL: "host:port", "[v6]:port" (port 7420 where
-/// none is given), without options, or, from "ooc:unix:/path", "unix:/path".  Throws usage_error (errc::not_a_store).
-std::string server_address_of(const store_url& url);
-
 /// What follows '?' in an "ooc:" URL.
 struct url_options {
   std::optional<std::chrono::milliseconds> deadline;  ///< "?deadline=10s", "1500ms", "2min"

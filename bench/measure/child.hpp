@@ -1,0 +1,21 @@
+// Every timed run is a process of its own: it can be given a memory cap, it starts with an empty
+// cache of blocks, its peak memory is its own, and a process may have one runtime only.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "measure/case.hpp"
+
+namespace bench {
+
+/// Runs `work` in a forked child, limited to `cap` bytes of memory where possible (0: no limit), and
+/// returns its result, with "peak_rss" (bytes) and "processor_seconds" added.  Throws std::runtime_error with the child's
+/// message if it threw, and where it was killed.  The caller must have one thread.
+json in_child(std::uint64_t cap, const std::function<json()>& work);
+
+/// From now on SIGINT, SIGTERM and SIGHUP end in_child() with an exception, so that destructors
+/// clean up.
+void interrupts_throw();
+
+}  // namespace bench

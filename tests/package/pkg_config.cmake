@@ -1,0 +1,41 @@
+# Run with cmake -P; see CMakeLists.txt.  Installs to a scratch prefix, moves it, and builds and runs
+# programs with what pkg-config says and the compiler alone.
+include(${CMAKE_CURRENT_LIST_DIR}/run.cmake)
+
+file(REMOVE_RECURSE ${SCRATCH})
+run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${SCRATCH}/first --config ${CONFIG})
+file(RENAME ${SCRATCH}/first ${SCRATCH}/prefix)
+file(GLOB_RECURSE pc ${SCRATCH}/prefix/oocarray.pc)
+get_filename_component(folder "${pc}" DIRECTORY)
+get_filename_component(libraries "${folder}" DIRECTORY)
+if(DEFINED ENV{PKG_CONFIG_PATH})
+  string(APPEND folder ":$ENV{PKG_CONFIG_PATH}")
+endif()
+set(ENV{PKG_CONFIG_PATH} ${folder})
+
+set(static --static)
+if(SHARED)
+  set(static)
+  set(ENV{LD_LIBRARY_PATH} ${libraries})
+endif()
+function(flags_of package result)
+  execute_process(COMMAND ${PKG_CONFIG} ${static} --cflags --libs ${package}
+    OUTPUT_VARIABLE flags OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  separate_arguments(flags UNIX_COMMAND "${flags}")
+  set(${result} ${flags} PARENT_SCOPE)
+endfunction()
+
+flags_of(oocarray flags)
+run(${COMPILER} -std=c++20 ${FLAGS} ${CONSUMER}/consumer/consumer.cpp -o ${SCRATCH}/consumer ${flags})
+run_expecting("sum 4950" ${SCRATCH}/consumer ${SCRATCH}/store)
+# What the library is made with is not the business of who links with the shared one.
+run(${PKG_CONFIG} --libs oocarray)
+if(output MATCHES "sqlite|spdlog|uring|isal|sodium|protobuf")
+  message(FATAL_ERROR "pkg-config --libs oocarray: ${output}")
+endif()
+if(WITH_MPI)
+  flags_of(oocarray-mpi flags)
+  run(mpicxx -std=c++20 ${FLAGS} ${CONSUMER}/consumer/consumer_mpi.cpp -o ${SCRATCH}/consumer_mpi ${flags})
+  run_expecting("2 ranks, sum 4950" ${MPIRUN} 2 ${SCRATCH}/consumer_mpi ${SCRATCH}/store)
+endif()
+file(REMOVE_RECURSE ${SCRATCH})
