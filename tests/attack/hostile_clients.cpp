@@ -1,0 +1,295 @@
+// Clients that are malformed, slow, idle or flood a server, beside one that is innocent and
+// measures how long its small reads and its look-ups take.  On loopback; every attacker ends by
+// itself.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <iostream>
+#include <optional>
+#include <thread>
+
+#include "attack/elements.hpp"
+#include "attack/served_store.hpp"
+#include "oocarray/file.hpp"
+#include "support/raw_connection.hpp"
+
+namespace ooc::attack {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+using testing::file_descriptor;
+
+// The limits: a small read stays below one second, a look-up below half a second, beyond what the
+// machine itself makes them wait (three times the slowest before the attack).
+constexpr std::uint64_t read_limit_us = 1'000'000, lookup_limit_us = 500'000;
+constexpr std::uint64_t memory_limit = 64_MiB, memory_beside = 64_MiB;
+constexpr std::size_t file_bytes = 1 << 20;
+
+struct target {
+  std::string metad, iod;  ///< addresses
+  clock::time_point until;
+};
+
+struct slowest {
+  std::uint64_t read_us = 0, lookup_us = 0;
+};
+
+template <class F>
+std::uint64_t microseconds_of(F&& f) {
+  const auto begun = clock::now();
+  f();
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(clock::now() - begun).count());
+}
+
+std::byte byte_at(std::size_t i) {
+  return static_cast<std::byte>(i * 2654435761u >> 13);
+}
+
+slowest be_innocent(round& r, const store& s, clock::time_point until) {
+  slowest most;
+  std::vector<std::byte> got(4096);
+  while (clock::now() < until) {
+    std::optional<file> f;
+    most.lookup_us =
+        std::max(most.lookup_us, microseconds_of([&] { f.emplace(file::open(s, "innocent")); }));
+    const std::size_t at = r.between(0, file_bytes - got.size());
+    most.read_us = std::max(most.read_us, microseconds_of([&] { f->read_at(at, got); }));
+    for (std::size_t i = 0; i < got.size(); ++i)
+      if (got[i] != byte_at(at + i))
+        throw finding(verdict::wrong, "the innocent client read wrong bytes");
+    ++r.counts().operations;
+    std::this_thread::sleep_for(milliseconds(2));
+  }
+  return most;
+}
+
+// --- The attackers.  A connection that the server ends is made anew, not too often.
+
+std::string random_bytes(round& r, std::size_t n) {
+  std::string s(n, '\0');
+  for (char& c : s) c = static_cast<char>(r.dice()());
+  return s;
+}
+
+file_descriptor greet(round& r, const target& t, bool& metadata) {
+  metadata = r.one_in(2);
+  return testing::welcomed(metadata ? t.metad : t.iod,
+                           metadata ? wire::server_role::metadata : wire::server_role::io);
+}
+
+std::string random_frame(round& r) {
+  wire::frame_header h;
+  h.kind = static_cast<wire::frame_kind>(r.one_in(4)   ? r.between(0, 255)
+                                         : r.one_in(2) ? r.between(16, 27)
+                                                       : r.between(48, 50));
+  h.id = r.between(0, 5);
+  h.flags = static_cast<std::uint16_t>(r.between(0, 7));
+  h.sums = r.one_in(3) ? static_cast<std::uint32_t>(r.dice()()) : 0;
+  std::string body = random_bytes(r, r.between(0, 60));
+  // Fields that a decoder takes for its own: tags of small numbers.
+  for (char& c : body)
+    if (r.one_in(2)) c = static_cast<char>(r.between(0, 9) << 3 | r.between(0, 2));
+  return wire::encode_frame(h, body,
+                            r.one_in(3) ? static_cast<std::uint32_t>(r.between(0, 100'000)) : 0);
+}
+
+void malformed(round& r, const target& t) {
+  bool metadata = false;
+  const file_descriptor fd =
+      r.one_in(3) ? testing::raw_connection(r.one_in(2) ? t.metad : t.iod) : greet(r, t, metadata);
+  for (std::uint64_t n = r.between(1, 30); n > 0 && clock::now() < t.until; --n) {
+    std::string f = r.one_in(3) ? random_bytes(r, r.between(1, 200)) : random_frame(r);
+    if (r.one_in(3)) f[r.between(0, f.size() - 1)] ^= static_cast<char>(1 << r.between(0, 7));
+    if (!testing::send_all(fd, f)) break;
+  }
+  std::this_thread::sleep_for(milliseconds(r.between(0, 20)));
+}
+
+void idle(round& r, const target& t) {
+  std::vector<file_descriptor> held;
+  while (clock::now() < t.until) {
+    for (int n = 0; n < 20 && held.size() < 900; ++n) {
+      bool metadata = false;
+      held.push_back(r.one_in(2) ? testing::raw_connection(r.one_in(2) ? t.metad : t.iod)
+                                 : greet(r, t, metadata));
+    }
+    std::this_thread::sleep_for(milliseconds(20));
+  }
+}
+
+void slow(round& r, const target& t) {
+  std::vector<file_descriptor> held;
+  for (int n = 0; n < 16; ++n) {
+    bool metadata = false;
+    held.push_back(greet(r, t, metadata));
+    wire::frame_header h;
+    h.kind = metadata ? wire::frame_kind::metadata : wire::frame_kind::write;
+    h.id = 1;
+    const std::string f = wire::encode_frame(h, random_bytes(r, 2000), metadata ? 0 : 1 << 20);
+    testing::send_all(held.back(), std::string_view(f).substr(0, 100));
+  }
+  while (clock::now() < t.until) {
+    for (const file_descriptor& fd : held) testing::send_all(fd, "x");
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+}
+
+/// Many small calls whose answers nobody takes, and, where it has a file, long ones.
+void flood(round& r, const target& t) {
+  bool metadata = false;
+  const file_descriptor fd = greet(r, t, metadata);
+  wire::frame_header h;
+  h.kind = metadata      ? wire::frame_kind::cluster
+           : r.one_in(2) ? wire::frame_kind::ping
+                         : wire::frame_kind::stats;
+  std::string many;
+  for (h.id = 1; h.id <= 500; ++h.id) many += wire::encode_frame(h, "");
+  ::fcntl(fd.get(), F_SETFL, O_NONBLOCK);
+  const bool takes = r.one_in(2);
+  std::string answers(1 << 16, '\0');
+  while (clock::now() < t.until) {
+    const ssize_t n = ::send(fd.get(), many.data(), many.size(), MSG_NOSIGNAL);
+    // In the middle of a frame the rest is malformed, which is as good an attack as any.
+    if (n < 0 && errno != EAGAIN) return;
+    if (takes)
+      while (::recv(fd.get(), answers.data(), answers.size(), 0) > 0) {
+      }
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+}
+
+/// Streams through the library: reads and writes as fast as it can, from many connections.
+void greedy(round& r, const std::string& url, const target& t) {
+  const store s = store::open(url);
+  const std::string name = "greedy" + std::to_string(r.dice()());
+  file f = file::create(s, name, {.size = 8 << 20});
+  std::vector<std::byte> much(4 << 20);
+  while (clock::now() < t.until) {
+    f.write_at(0, much);
+    f.read_at(0, much);
+  }
+}
+
+void attack_until_then(round& r, int which, const std::string& url, const target& t) {
+  while (clock::now() < t.until) {
+    try {
+      switch (which) {
+        case 0:
+          malformed(r, t);
+          break;
+        case 1:
+          idle(r, t);
+          break;
+        case 2:
+          slow(r, t);
+          break;
+        case 3:
+          flood(r, t);
+          break;
+        default:
+          greedy(r, url, t);
+      }
+    } catch (const std::exception&) {
+      // Refused, which it may be.
+      std::this_thread::sleep_for(milliseconds(5));
+    }
+  }
+}
+
+std::string address_after(const std::string& text, const std::string& word) {
+  const auto at = text.find(word);
+  if (at == std::string::npos) throw finding(verdict::failed, "no " + word + " in " + text);
+  return text.substr(at + word.size(),
+                     text.find_first_of(" \n/", at + word.size()) - at - word.size());
+}
+
+std::string log_of(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+}  // namespace
+
+void hostile_clients(round& r) {
+  const auto dir = r.folder() / "store";
+  served_store servers(dir, 1, {"--iod-memory", "64"});
+  target t;
+  t.metad = address_after(servers.url(), "ooc://");
+  t.iod = address_after(log_of(dir / "log" / "iod-0.log"), "listening on ");
+
+  const std::uint64_t attackers = r.between(1, 4);
+  const milliseconds attack_time(r.between(2000, 5000)), calm(800);
+  const pid_t innocent = r.in_child([&] {
+    const store s = store::open(servers.url());
+    {
+      file f = file::create(s, "innocent", {.size = file_bytes});
+      std::vector<std::byte> all(file_bytes);
+      for (std::size_t i = 0; i < all.size(); ++i) all[i] = byte_at(i);
+      f.write_at(0, all);
+    }
+    const slowest before = be_innocent(r, s, clock::now() + calm);
+    const slowest during = be_innocent(r, s, clock::now() + attack_time);
+    std::cout << "slowest before: read " << before.read_us << " us, look-up " << before.lookup_us
+              << " us; during: " << during.read_us << ", " << during.lookup_us << std::endl;
+    raise_to(r.counts().slowest_read_us, during.read_us);
+    raise_to(r.counts().slowest_lookup_us, during.lookup_us);
+    if (during.read_us > read_limit_us + 3 * before.read_us ||
+        during.lookup_us > lookup_limit_us + 3 * before.lookup_us)
+      throw finding(verdict::slow,
+                    "the innocent client waited " + std::to_string(during.read_us / 1000) +
+                        " ms for 4 KiB and " + std::to_string(during.lookup_us / 1000) +
+                        " ms for a look-up (before the attack " +
+                        std::to_string(before.read_us / 1000) + " and " +
+                        std::to_string(before.lookup_us / 1000) + ")");
+    return 0;
+  });
+  std::vector<pid_t> all;
+  std::string names;
+  t.until = clock::now() + calm + attack_time;
+  for (std::uint64_t n = 0; n < attackers; ++n) {
+    const int which = static_cast<int>(r.between(0, 4));
+    const std::uint64_t seed = r.dice()();
+    names +=
+        std::string(names.empty() ? "" : ", ") +
+        std::array{"malformed", "idle", "slow", "flood", "greedy"}[static_cast<std::size_t>(which)];
+    all.push_back(r.in_child([&, which, seed] {
+      round own(seed, r.folder(), r.counts());
+      std::this_thread::sleep_for(calm);
+      attack_until_then(own, which, servers.url(), t);
+      return 0;
+    }));
+  }
+  std::cout << "attackers: " << names << std::endl;
+  std::uint64_t most = 0;
+  while (clock::now() < t.until) {
+    most = std::max(most, servers.memory("iod-0"));
+    std::this_thread::sleep_for(milliseconds(50));
+  }
+  for (const pid_t a : all) r.wait_for(a, std::chrono::seconds(60), "an attacker");
+  if (const int s = r.wait_for(innocent, std::chrono::seconds(60),
+                               "the innocent client, attacked by " + names))
+    throw finding(verdict::failed, "the innocent client ended with status " + std::to_string(s) +
+                                       ", attacked by " + names);
+  for (const char* who : {"metad", "iod-0"})
+    if (::kill(servers.pid(who), 0) != 0)
+      throw finding(verdict::failed, std::string(who) + " has ended, attacked by " + names);
+  if (most > memory_limit + memory_beside)
+    throw finding(verdict::failed, "the I/O server took " + std::to_string(most >> 20) +
+                                       " MiB, attacked by " + names);
+  // Whoever comes next is served at once.
+  const pid_t next = r.in_child([&] {
+    const store s = store::open(servers.url());
+    be_innocent(r, s, clock::now() + milliseconds(50));
+    return 0;
+  });
+  if (const int s =
+          r.wait_for(next, std::chrono::seconds(10), "a client after the attack by " + names))
+    throw finding(verdict::failed,
+                  "a client after the attack ended with status " + std::to_string(s));
+}
+
+}  // namespace ooc::attack
