@@ -210,10 +210,37 @@ std::vector<file_id> local_metadata::files_above(file_id after, std::uint64_t ma
 
 // Making and removing.
 
+namespace {
+
+// Commits are durable while this lives.
+class durable_commits {
+ public:
+  explicit durable_commits(sqlite::connection& c) : c_(c) {
+    c_.execute("PRAGMA synchronous = FULL");
+  }
+  ~durable_commits() {
+    try {
+      c_.execute("PRAGMA synchronous = NORMAL");
+    } catch (const error&) {
+      // Later commits are then durable too: slow, not wrong.
+    }
+  }
+  durable_commits(const durable_commits&) = delete;
+
+ private:
+  sqlite::connection& c_;
+};
+
+}  // namespace
+
 entry local_metadata::create(std::string_view path, const new_file& f) {
   check_new_file(path, f);
   const std::lock_guard lock(db_->mutex);
   auto& c = *db_->connection;
+  // The stripe objects are made durably: were the id lost with the power, the next file would be given
+  // it again and find them there.
+  std::optional<durable_commits> durable;
+  if (!f.finished) durable.emplace(c);
   transaction t(c, transaction_kind::write);
   const path_resolution walk(c, who_);
   const path_resolution::place p = walk.place_for(path);
@@ -451,25 +478,6 @@ std::uint64_t generation_of(sqlite::connection& c, file_id id) {
     refuse(ENOENT, "file number " + std::to_string(id) + " has been removed from the store");
   return q.unsigned_integer(0);
 }
-
-// Commits are durable while this lives.
-class durable_commits {
- public:
-  explicit durable_commits(sqlite::connection& c) : c_(c) {
-    c_.execute("PRAGMA synchronous = FULL");
-  }
-  ~durable_commits() {
-    try {
-      c_.execute("PRAGMA synchronous = NORMAL");
-    } catch (const error&) {
-      // Later commits are then durable too: slow, not wrong.
-    }
-  }
-  durable_commits(const durable_commits&) = delete;
-
- private:
-  sqlite::connection& c_;
-};
 
 }  // namespace
 

@@ -16,7 +16,7 @@ constexpr std::uint64_t max_size = std::numeric_limits<std::int64_t>::max();
   throw usage_error(errc::invalid_request, "'" + path + "': " + why);
 }
 
-bool has_new_shares(const striping& s, std::uint64_t before, std::uint64_t after) {
+bool has_new_objects(const striping& s, std::uint64_t before, std::uint64_t after) {
   for (std::uint32_t t = 0; t < s.nn; ++t)
     if (s.object_size(t, before) == 0 && s.object_size(t, after) != 0) return true;
   return false;
@@ -150,13 +150,16 @@ opened_file store_core::resize_locked(const entry& now, std::uint64_t size,
   next.array.extents = extents;
   entry before = now;
   before.capability = next.capability = metadata_->size_ticket(now.id, size);
+  // New stripe objects are made durably: were the file's id lost with the power, the next file would be
+  // given it again and find them there.
+  if (has_new_objects(now.striping, now.size, size)) metadata_->sync();
   if (const failure f = opened(next).file->resize_objects(now.size)) {
     // Back to what the entry says.  Bytes that a failed shrink cut off are gone; a failed growth
     // (a full disk) leaves no trace.
     (void)opened(before).file->resize_objects(size);
     throw_if(f);
   }
-  if (!has_new_shares(now.striping, now.size, size)) {
+  if (!has_new_objects(now.striping, now.size, size)) {
     metadata_->set_size(now.id, size, extents, 0);
   } else {
     // Who opened the file for writing meanwhile did not know of the new stripe objects: they must not be older
