@@ -243,7 +243,7 @@ TEST_CASE("both routes move the same bytes, in windows of any size") {
                                   .wanted = wanted,
                                   .memory = memory,
                                   .round_bytes = round},
-                                 way);
+                                 how);
     };
     const bool exchanges = between(g, 0, 1) == 0;
     transfer(access_kind::write, out.data(),
