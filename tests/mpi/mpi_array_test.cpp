@@ -110,14 +110,14 @@ TEST_CASE("what one rank cannot do fails alike on all, and leaves nothing behind
   }
   // Blocks that only one rank has no memory for.
   runtime_options o = small();
-  if (g->rank() == last) o.memory = s.core()->staging_bytes() + 40 * 4096;
+  if (g->rank() == last) o.memory = s.core()->staging_bytes() + 30 * 4096;
   runtime rt(o);
   auto large = with(g);
-  large.block = 12 * 4096;
+  large.block = 8 * 4096;
   large.replace = false;
   CHECK_THAT(message_of<usage_error>(
                  [&] { vector_of_doubles(rt, s, "failing/b", create, {1'000'000}, large); }),
-             Catch::Contains(g->size() > 1 ? "rank " + std::to_string(last) + ":" : "49152"));
+             Catch::Contains(g->size() > 1 ? "rank " + std::to_string(last) + ":" : "32768"));
   CHECK_NOTHROW(vector_of_doubles(rt, s, "failing/b", create, {1000}, {.block = 4096, .group = g}));
 }
 
