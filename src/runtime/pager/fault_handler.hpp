@@ -1,6 +1,8 @@
 // The process-wide part of the pager: the SIGSEGV handler and the table of address ranges it reads.
 //
-// The table is the one global of the library.  The handler finds the segment of an address without
+// The table is global, as a handler of signals needs it to be.  (The library has two more globals: who
+// holds which file, file_claims.cpp, and what is written back when the process ends, process_end.cpp.)
+// The handler finds the segment of an address without
 // a lock; a fault outside every range goes to the handler that was installed before ours.
 //
 // A touch that is a fault of the program (the array is closed, or read-only, or ends before that

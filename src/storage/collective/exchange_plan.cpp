@@ -58,7 +58,7 @@ exchange_plan plan_exchange(std::span<const request> wanted, const striping& s,
   const striping rounds{.sn = 0, .nn = static_cast<std::uint32_t>(p.last_round), .sf = round};
   std::vector<bool> touched(p.last_round);
   for (const request& r : wanted) {
-    const std::vector<bool> own = turns_touched(r, rounds);
+    const std::vector<bool> own = touched_stripe_indexes(r, rounds);
     for (std::size_t k = 0; k < own.size(); ++k)
       if (own[k]) touched[k] = true;
   }

@@ -75,7 +75,7 @@ class search {
 
 }  // namespace
 
-std::vector<bool> turns_touched(const request& r, const striping& s) {
+std::vector<bool> touched_stripe_indexes(const request& r, const striping& s) {
   search found(s);
   for (const nested_request& n : r.entries())
     if (n.bytes() != 0) found.add(n);

@@ -70,7 +70,7 @@ local_metadata::local_metadata(const std::filesystem::path& file, std::string_vi
 }
 
 local_metadata::local_metadata(std::shared_ptr<database> db, credentials who,
-                               std::optional<remote_call> call)
+                               std::optional<client_call> call)
     : db_(std::move(db)), who_(who), call_(call) {}
 
 local_metadata::~local_metadata() = default;
@@ -81,7 +81,7 @@ std::shared_ptr<metadata_service> local_metadata::as(credentials who) const {
 
 // For servers.
 
-local_metadata local_metadata::as(credentials who, const remote_call& call) const {
+local_metadata local_metadata::as(credentials who, const client_call& call) const {
   return {db_, who, call};
 }
 

@@ -42,7 +42,7 @@ class local_metadata final : public metadata_service {
   /// with the change (reply_cache.hpp), files that it makes belong to the client, and calls that name
   /// a file by its id are checked: set_size() and find() need the caller's permission, commit() and
   /// abandon() must come from the maker, removal_capability() is for ids that were in use.
-  local_metadata as(credentials who, const remote_call& call) const;
+  local_metadata as(credentials who, const client_call& call) const;
   /// What this call did, if it was done before; for create() and remove() the entry it was about.
   std::optional<entry> outcome() const;
   /// The entry of this file where the client is making it; without its path.
@@ -95,14 +95,14 @@ class local_metadata final : public metadata_service {
   struct database;  // the connection and its mutex, shared by all callers of the process
 
   local_metadata(std::shared_ptr<database> db, credentials who,
-                 std::optional<remote_call> call = std::nullopt);
+                 std::optional<client_call> call = std::nullopt);
   void record(const entry& about = {}) const;  // inside the transaction
   void require_maker(file_id id) const;
   void require_writer(sqlite::connection& c, file_id id, const char* doing) const;
 
   std::shared_ptr<database> db_;
   credentials who_;
-  std::optional<remote_call> call_;
+  std::optional<client_call> call_;
 };
 
 }  // namespace ooc::storage

@@ -36,13 +36,13 @@ void make_reply_cache(sqlite::connection& c) {
       " nn INTEGER NOT NULL, sf INTEGER NOT NULL) WITHOUT ROWID");
 }
 
-void log_call(sqlite::connection& c, const remote_call& call, const entry& about) {
+void log_call(sqlite::connection& c, const client_call& call, const entry& about) {
   run(c, "INSERT OR REPLACE INTO answered VALUES (?, ?, ?, ?, ?, ?, ?, ?)", blob_of(call.client),
       call.sequence, about.id, static_cast<int>(about.kind), about.size, about.striping.sn,
       about.striping.nn, about.striping.sf);
 }
 
-std::optional<entry> logged_call(sqlite::connection& c, const remote_call& call) {
+std::optional<entry> logged_call(sqlite::connection& c, const client_call& call) {
   query q(c, "SELECT id, kind, size, sn, nn, sf FROM answered WHERE client = ? AND sequence = ?",
           blob_of(call.client), call.sequence);
   if (!q.next()) return std::nullopt;

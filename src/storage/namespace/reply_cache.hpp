@@ -21,7 +21,7 @@ namespace ooc::storage {
 using client_key = std::array<std::uint8_t, 16>;
 
 /// A call that a client of a metadata server makes.
-struct remote_call {
+struct client_call {
   client_key client{};
   std::uint64_t sequence = 0;  ///< of this client's changing calls, from 1; 0: it only looks
 };
@@ -31,10 +31,10 @@ void make_reply_cache(sqlite::connection& c);
 
 /// Inside the transaction of the change: it was done, and was about this entry (of which id, kind,
 /// size and striping are kept; empty where it was about none).
-void log_call(sqlite::connection& c, const remote_call& call, const entry& about);
+void log_call(sqlite::connection& c, const client_call& call, const entry& about);
 
 /// What was logged, if this very call was done; path and attributes are not part of it.
-std::optional<entry> logged_call(sqlite::connection& c, const remote_call& call);
+std::optional<entry> logged_call(sqlite::connection& c, const client_call& call);
 
 void forget_calls(sqlite::connection& c, const client_key& client);
 std::vector<client_key> logged_clients(sqlite::connection& c);

@@ -243,7 +243,7 @@ failure node_operations::write_claimed(operation& op, io_worker& w) {
     return failed(op, "write", e, "locking the stripe object");
   checksum_header h;
   if (const int e = op.target->mark_unsynced(h))
-    return failed(op, "write", e, "marking the share as written");
+    return failed(op, "write", e, "marking the stripe object as written");
   stripe_object_writer writer(w, *op.target, *op.file, op.stripe_index, h);
   if (const object_error e = writer.write(op.regions, op.memory, op.sums)) return failed(op, "write", e);
   counters.add(&io_stats::bytes_written, bytes_of(op.regions));

@@ -97,7 +97,6 @@ class node_operations {
   void delivered(operation& op);
   failure read_claimed(operation& op, io_worker& w);
   failure write_claimed(operation& op, io_worker& w);
-  failure sync_claimed(operation& op);
   failure resize_claimed(operation& op, io_worker& w);
   failure remove_claimed(operation& op);
   failure verify_claimed(operation& op, io_worker& w);

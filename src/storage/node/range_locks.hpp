@@ -3,7 +3,7 @@
 // Read-modify-write of a chunk and its checksum must be one step even where several processes have
 // the same folder open.  Open-file-description locks (fcntl F_OFD_SETLKW) on the `.sum` file do
 // that; they vanish with the process.  Lock byte r, which need not exist in the file, stands for
-// bytes [r * 4 MiB, (r + 1) * 4 MiB) of the stripe object; the lock byte `whole_object` for the share as
+// bytes [r * 4 MiB, (r + 1) * 4 MiB) of the stripe object; the lock byte `whole_object` for the object as
 // such: shared while an operation works on chunks, exclusive to sync, resize or remove it.
 //
 // A process takes a lock when its first operation needs it and drops it when its last one ends.

@@ -102,7 +102,7 @@ std::vector<std::uint32_t> turns_with_bytes(const file_shape& shape) {
 }
 
 std::vector<std::uint32_t> turns_of(const request& r, const file_shape& shape) {
-  const std::vector<bool> touched = turns_touched(r, shape.striping);
+  const std::vector<bool> touched = touched_stripe_indexes(r, shape.striping);
   std::vector<std::uint32_t> stripe_indexes;
   for (std::uint32_t t = 0; t < shape.striping.nn; ++t)
     if (touched[t]) stripe_indexes.push_back(t);

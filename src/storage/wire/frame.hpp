@@ -3,7 +3,7 @@
 //     header (48 bytes)   body (a Protocol Buffers message)   payload (checksums, then data)
 //
 // The header has its own CRC32C and holds that of the body; the payload is protected by the
-// checksums it begins with (see part.hpp).
+// checksums it begins with (see layout/io_part.hpp).
 #pragma once
 
 #include <array>

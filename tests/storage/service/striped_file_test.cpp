@@ -134,7 +134,7 @@ TEST_CASE("a 512 x 512 tile of doubles on 4 nodes is 4 messages") {
   tile.levels[0] = {512, 8192 * 8, 512 * 8};
   request r;
   r.add(tile);
-  CHECK(turns_touched(r, f.file->shape().striping) == std::vector<bool>(4, true));
+  CHECK(touched_stripe_indexes(r, f.file->shape().striping) == std::vector<bool>(4, true));
 }
 
 TEST_CASE("a request past the end fails before anything is sent") {
@@ -281,7 +281,7 @@ TEST_CASE("shares that are not there count as removed") {
 }
 
 TEST_CASE("the nodes touched are those of the definition, whatever the strides") {
-  const std::uint64_t seed = random_seed("turns_touched");
+  const std::uint64_t seed = random_seed("touched_stripe_indexes");
   std::mt19937_64 random(seed);
   const auto up_to = [&](std::uint64_t n) { return random() % (n + 1); };
   for (int round = 0; round < 20000; ++round) {
@@ -308,7 +308,7 @@ TEST_CASE("the nodes touched are those of the definition, whatever the strides")
       for (std::uint64_t i = 0; i < length; ++i)
         expected[static_cast<std::size_t>(s.stripe_index_of(at + i))] = true;
     });
-    if (turns_touched(r, s) != expected) {
+    if (touched_stripe_indexes(r, s) != expected) {
       FAIL("seed " << seed << " round " << round);
     }
   }
@@ -327,7 +327,7 @@ TEST_CASE("telling which nodes are touched does not count the regions") {
     n.levels[1] = {std::uint64_t{1} << 24, step, 8};
     request r;
     r.add(n);
-    const auto touched = turns_touched(r, s);
+    const auto touched = touched_stripe_indexes(r, s);
     CHECK(touched == (step == period ? std::vector<bool>{true, false, false, false}
                                      : std::vector<bool>(4, true)));
   }
