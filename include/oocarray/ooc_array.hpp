@@ -254,7 +254,7 @@ class ooc_array {
   /// All elements.
   box_type whole() const noexcept { return {{}, extents_}; }
   /// The limit of resize().
-  std::size_t max_extent() const { return core().max_extent(); }
+  std::size_t max_extent() const { return core().facts().max_extent; }
 
   /// Changes the first extent, up to max_extent().  Collective over options.group.  Rows that are
   /// cut off are lost.  New rows have the fill value, even if the array had been longer before.
@@ -409,19 +409,19 @@ class ooc_array {
 
   // --- Facts
 
-  const std::string& path() const { return core().path(); }
-  bool is_open() const noexcept { return core_ && core_->is_open(); }
-  bool writable() const { return core().writable(); }
+  const std::string& path() const { return core().facts().path; }
+  bool is_open() const noexcept { return core_ && core_->facts().open; }
+  bool writable() const { return core().facts().writable; }
   /// Blocks that are modified and not yet acknowledged.
   std::uint64_t dirty_blocks() const { return core().dirty_blocks(); }
   /// Bytes in a block.
-  std::uint64_t block_bytes() const { return core().block_bytes(); }
+  std::uint64_t block_bytes() const { return core().facts().block_bytes; }
   /// Shape of a tile in memory (layout_tiled).
   extents_type tile_extents() const requires(!Layout::contiguous) { return tile_shape(); }
   /// What became of options.buffers and elements_per_buffer.
-  buffering buffers() const { return core().buffers(); }
+  buffering buffers() const { return core().facts().buffering; }
   /// How the file is dealt out over the I/O nodes.
-  striping stripes() const { return core().stripes(); }
+  striping stripes() const { return core().facts().stripes; }
 
   /// For the library's own layers.
   detail::array_core& core() { return held(); }
@@ -486,9 +486,10 @@ class ooc_array {
   }
 
   void take_shape() {
-    base_ = reinterpret_cast<T*>(core_->base());
-    for (std::size_t k = 0; k < N; ++k) extents_[k] = core_->extents()[k];
-    map_ = Layout::template map<N>(extents_, core_->tile(), sizeof(T), core_->block_bytes());
+    const detail::array_facts& f = core_->facts();
+    base_ = reinterpret_cast<T*>(f.base);
+    std::copy_n(f.extents.begin(), N, extents_.begin());
+    map_ = Layout::template map<N>(extents_, f.tile, sizeof(T), f.block_bytes);
   }
 
   template <class U>
@@ -529,13 +530,13 @@ class ooc_array {
     extents_type shape{};
     if constexpr (Layout::contiguous) {
       // Whole rows as long as they fit into a block.
-      std::size_t left = std::max<std::size_t>(core().block_bytes() / sizeof(T), 1);
+      std::size_t left = std::max<std::size_t>(core().facts().block_bytes / sizeof(T), 1);
       for (std::size_t k = N; k-- > 0;) {
         shape[k] = std::min(extents_[k], left);
         left = shape[k] == extents_[k] ? left / shape[k] : 1;
       }
     } else {
-      for (std::size_t k = 0; k < N; ++k) shape[k] = core().tile()[k];
+      for (std::size_t k = 0; k < N; ++k) shape[k] = core().facts().tile[k];
     }
     return shape;
   }

@@ -136,7 +136,7 @@ class tile_range {
   void fetch(std::size_t number) const {
     if (ahead_ == 0 || number >= size()) return;
     const box<N> b = box_of(number);
-    array_->core().prefetch_ahead({b.lower, b.upper});
+    array_->core().prefetch({b.lower, b.upper}, detail::prefetched::not_promised);
   }
 
   Array* array_;

@@ -33,7 +33,7 @@ check_configures(tests_and_servers_without_tools ${all_off} -DOOCARRAY_BUILD_TES
   -DOOCARRAY_BUILD_SERVERS=ON ${missing})
 without(missing Catch2 PNG Eigen3)
 check_configures(tools_without_servers ${all_off} -DOOCARRAY_BUILD_TOOLS=ON ${missing})
-without(missing Boost Protobuf PNG nlohmann_json MPI)
+without(missing Boost PNG nlohmann_json MPI)
 check_configures(no_remote_stores ${all_off} -DOOCARRAY_BUILD_REMOTE=OFF -DOOCARRAY_BUILD_TESTS=ON
   ${missing})
 configure(servers_without_remote ${all_off} -DOOCARRAY_BUILD_REMOTE=OFF -DOOCARRAY_BUILD_SERVERS=ON)

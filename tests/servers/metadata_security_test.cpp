@@ -143,11 +143,11 @@ TEST_CASE("the right to change a size goes with the lease, and openers' rights g
   {
     const auto lease = writer->lock_size(made.id);
     const wire::capability c = granted(writer->size_ticket(made.id, after));
-    CHECK(c.rights == wire::right_resize);
+    CHECK(c.rights == (wire::right_resize | wire::right_write));
     CHECK(c.geometry.size == after);
     // Shrinking may have to be taken back: the larger of both sizes.
     CHECK(granted(writer->size_ticket(made.id, 1)).geometry.size == before);
-    writer->set_size(made.id, after, {});
+    writer->set_size(made.id, after, {}, 0);
   }
   CHECK(granted(opened.capability).geometry.size == before);
   const entry seen = opener->find(made.id);

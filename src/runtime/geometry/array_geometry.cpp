@@ -2,12 +2,13 @@
 //
 // Every request is built from boxes on which both orders are affine: a block is cut into boxes (a
 // tile is one, a run of a row-major image at most 2 * rank - 1), a promised box is cut out of them,
-// and what is left is cut at the tile borders of the file.  An affine box is one nested request.
+// and what is left is cut at the tile borders of the file (element_order.hpp).
 
 #include "runtime/geometry/array_geometry.hpp"
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 #include <utility>
 
 #include "oocarray/error.hpp"
@@ -27,34 +28,16 @@ std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) {
   return a / b + (a % b != 0);
 }
 
-/// a * b, or refuses with the sizes that led there.
-std::uint64_t product(std::uint64_t a, std::uint64_t b, const geometry_options& o) {
-  std::uint64_t r = 0;
-  if (__builtin_mul_overflow(a, b, &r) || r > max_bytes)
+/// What is there, or refuses with the sizes that led past the limit.
+template <class T>
+T within_limit(const std::optional<T>& found, const geometry_options& o) {
+  if (!found)
     refuse(o,
            "an array of extents " + to_string(o.extents) +
                (o.max_extent ? " (first extent up to " + std::to_string(o.max_extent) + ")" : "") +
                " with elements of " + std::to_string(o.element_size) +
                " bytes passes the limit of 2^63 - 1 bytes; use smaller extents");
-  return r;
-}
-
-/// Fills strides for tiles of shape `tile` in a grid of `grid` tiles.
-element_order make_order(std::size_t rank, const coordinates& tile, const coordinates& grid,
-                         std::uint64_t element_size, std::uint64_t tile_step) {
-  element_order o;
-  o.rank = rank;
-  o.tile = tile;
-  o.tile_step = tile_step;
-  std::uint64_t in = element_size;
-  std::uint64_t out = tile_step;
-  for (std::size_t k = rank; k-- > 0;) {
-    o.stride[k] = in;
-    o.grid_stride[k] = out;
-    in *= tile[k];
-    out *= grid[k];
-  }
-  return o;
+  return *found;
 }
 
 bool empty(const index_box& b, std::size_t rank) {
@@ -83,35 +66,7 @@ void subtract(index_box b, const index_box& hole, std::size_t rank, F&& f) {
   }
 }
 
-/// Calls f(part) for the parts of `b` that lie in one tile each, in row-major order of tiles.
-template <class F>
-void cut_at_tiles(const index_box& b, const element_order& o, F&& f) {
-  coordinates t{};
-  for (std::size_t k = 0; k < o.rank; ++k) t[k] = b.lower[k] / o.tile[k];
-  for (;;) {
-    index_box part;
-    for (std::size_t k = 0; k < o.rank; ++k) {
-      part.lower[k] = std::max(b.lower[k], t[k] * o.tile[k]);
-      part.upper[k] = std::min(b.upper[k], (t[k] + 1) * o.tile[k]);
-    }
-    f(part);
-    std::size_t k = o.rank;
-    while (k-- > 0) {
-      if (++t[k] * o.tile[k] < b.upper[k]) break;
-      t[k] = b.lower[k] / o.tile[k];
-      if (k == 0) return;
-    }
-  }
-}
-
 }  // namespace
-
-std::uint64_t element_order::offset(const coordinates& c) const noexcept {
-  std::uint64_t o = 0;
-  for (std::size_t k = 0; k < rank; ++k)
-    o += c[k] / tile[k] * grid_stride[k] + c[k] % tile[k] * stride[k];
-  return o;
-}
 
 array_geometry::array_geometry(geometry_options options) : options_(std::move(options)) {
   const geometry_options& o = options_;
@@ -136,54 +91,30 @@ array_geometry::array_geometry(geometry_options options) : options_(std::move(op
                   std::to_string(extents_[0]));
   tiled_ = !o.tile.empty();
 
-  std::uint64_t row_elements = 1;
-  for (std::size_t k = 1; k < rank_; ++k) row_elements = product(row_elements, extents_[k], o);
-  elements_ = product(row_elements, extents_[0], o);
-  const std::uint64_t max_image = product(product(row_elements, max_extent_, o), element_size_, o);
-
-  coordinates one{};
-  one.fill(1);
-  coordinates image = extents_;  // the single tile of a row-major order
+  std::vector<std::uint64_t> image = o.extents;  // with the first extent at its limit
   image[0] = max_extent_;
-
-  // The tiles of one side: their grid now, their number with the first extent at its limit.
-  struct side {
-    coordinates tile{}, grid{};
-    std::uint64_t tile_bytes = 0, tiles = 0, max_tiles = 0;
-  };
-  const auto tiles_of = [&](const std::vector<std::uint64_t>& shape) {
-    side s;
-    std::ranges::copy(shape, s.tile.begin());
-    s.tile_bytes = element_size_;
-    std::uint64_t others = 1;
-    for (std::size_t k = 0; k < rank_; ++k) {
-      s.tile_bytes = product(s.tile_bytes, s.tile[k], o);
-      s.grid[k] = ceil_div(extents_[k], s.tile[k]);
-      if (k > 0) others = product(others, s.grid[k], o);
-    }
-    s.tiles = product(others, s.grid[0], o);
-    s.max_tiles = product(others, ceil_div(max_extent_, s.tile[0]), o);
-    product(s.max_tiles, s.tile_bytes, o);
-    return s;
-  };
+  const std::uint64_t max_image = within_limit(storage::bytes_of(image, element_size_), o);
+  elements_ = *storage::bytes_of(o.extents, 1);
+  const element_order rows = element_order::row_major(image, element_size_);
 
   if (o.file_tile.empty()) {
-    file_ = make_order(rank_, image, one, element_size_, max_image);
+    file_ = rows;
     file_bytes_ = elements_ * element_size_;
   } else {
-    const side s = tiles_of(o.file_tile);
-    file_ = make_order(rank_, s.tile, s.grid, element_size_, s.tile_bytes);
-    file_bytes_ = s.tiles * s.tile_bytes;
+    within_limit(storage::tiles_covering(image, o.file_tile, element_size_), o);
+    const storage::tile_grid g = *storage::tiles_covering(o.extents, o.file_tile, element_size_);
+    file_ = element_order::tiled(o.file_tile, g, element_size_, g.tile_bytes);
+    file_bytes_ = g.tiles * g.tile_bytes;
   }
 
   if (tiled_) {
-    const side s = tiles_of(o.tile);
-    tile_ = s.tile;
-    grid_ = s.grid;
-    block_bytes_ = ceil_div(s.tile_bytes, page) * page;
-    blocks_ = s.tiles;
-    max_blocks_ = s.max_tiles;
-    memory_ = make_order(rank_, s.tile, s.grid, element_size_, block_bytes_);
+    max_blocks_ = within_limit(storage::tiles_covering(image, o.tile, element_size_), o).tiles;
+    const storage::tile_grid g = *storage::tiles_covering(o.extents, o.tile, element_size_);
+    std::ranges::copy(o.tile, tile_.begin());
+    std::copy_n(g.count.begin(), rank_, grid_.begin());
+    block_bytes_ = ceil_div(g.tile_bytes, page) * page;
+    blocks_ = g.tiles;
+    memory_ = element_order::tiled(o.tile, g, element_size_, block_bytes_);
   } else {
     if (o.block_bytes == 0 || o.block_bytes % page != 0)
       refuse(o, "a block of " + std::to_string(o.block_bytes) +
@@ -192,9 +123,9 @@ array_geometry::array_geometry(geometry_options options) : options_(std::move(op
     block_bytes_ = o.block_bytes;
     blocks_ = ceil_div(elements_ * element_size_, block_bytes_);
     max_blocks_ = ceil_div(max_image, block_bytes_);
-    memory_ = make_order(rank_, image, one, element_size_, max_image);
+    memory_ = rows;
   }
-  product(max_blocks_, block_bytes_, o);
+  within_limit(storage::bytes_of(std::span(&max_blocks_, 1), block_bytes_), o);
 }
 
 std::uint64_t array_geometry::run_bytes() const noexcept {
@@ -267,41 +198,8 @@ bool array_geometry::covers(block_index b, const index_box& box) const noexcept 
   return contains(box, bounds(b), rank_);
 }
 
-/// Adds a box of whole elements that lies in one tile of memory.
-void array_geometry::add_box(request& r, block_index b, const index_box& box) const {
-  cut_at_tiles(box, file_, [&](const index_box& part) {
-    nested_request n;
-    n.file_offset = file_.offset(part.lower);
-    n.memory_offset = memory_.offset(part.lower) - b * block_bytes_;
-    n.run = element_size_;
-    // Levels are found innermost first; runs and levels that continue each other are joined.
-    std::array<stride_level, max_rank> found;
-    std::uint32_t depth = 0;
-    for (std::size_t k = rank_; k-- > 0;) {
-      const std::uint64_t count = part.upper[k] - part.lower[k];
-      if (count == 1) continue;
-      const std::uint64_t fs = file_.stride[k];
-      const std::uint64_t ms = memory_.stride[k];
-      if (depth == 0 && fs == n.run && ms == n.run) {
-        n.run *= count;
-      } else if (depth > 0 && fs == found[depth - 1].file_step * found[depth - 1].count &&
-                 ms == found[depth - 1].memory_step * found[depth - 1].count) {
-        found[depth - 1].count *= count;
-      } else {
-        found[depth++] = {count, fs, ms};
-      }
-    }
-    n.depth = depth;
-    std::reverse_copy(found.begin(), found.begin() + depth, n.levels.begin());
-    r.add(n);
-  });
-}
-
-/// Adds the bytes [from, to) of one element.
-void array_geometry::add_part(request& r, block_index b, std::uint64_t element, std::uint64_t from,
-                              std::uint64_t to) const {
-  const coordinates c = coordinates_of(element);
-  r.add(file_.offset(c) + from, memory_.offset(c) + from - b * block_bytes_, to - from);
+request array_geometry::packed_request(const index_box& box) const {
+  return storage::packed_request(file_, {box.lower.data(), rank_}, {box.upper.data(), rank_});
 }
 
 /// Cuts the run of whole elements [first, last) of a row-major image into boxes, in order: heads of
@@ -349,9 +247,17 @@ request array_geometry::block_request(block_index b) const {
 request array_geometry::outside_request(block_index b, const index_box& hole) const {
   request r;
   const bool has_hole = !empty(hole, rank_);
+  // A box of whole elements in one tile of memory; the bytes [from, to) of one element.
+  const auto add_box = [&](const index_box& box) {
+    storage::add_box(r, file_, memory_, b * block_bytes_, box.lower, box.upper);
+  };
+  const auto add_part = [&](std::uint64_t element, std::uint64_t from, std::uint64_t to) {
+    const coordinates c = coordinates_of(element);
+    r.add(file_.offset(c) + from, memory_.offset(c) + from - b * block_bytes_, to - from);
+  };
   const auto add = [&](const index_box& box) {
-    if (!has_hole) return add_box(r, b, box);
-    subtract(box, hole, rank_, [&](const index_box& part) { add_box(r, b, part); });
+    if (!has_hole) return add_box(box);
+    subtract(box, hole, rank_, add_box);
   };
   if (tiled_) {
     for_each_box(b, add);
@@ -368,10 +274,10 @@ request array_geometry::outside_request(block_index b, const index_box& hole) co
   const std::uint64_t head = from / element_size_;
   const std::uint64_t tail = to / element_size_;
   if (from % element_size_ != 0 && !in_hole(head))
-    add_part(r, b, head, from % element_size_, std::min(element_size_, to - head * element_size_));
+    add_part(head, from % element_size_, std::min(element_size_, to - head * element_size_));
   for_each_box(b, add);
   if (to % element_size_ != 0 && (tail > head || from % element_size_ == 0) && !in_hole(tail))
-    add_part(r, b, tail, 0, to % element_size_);
+    add_part(tail, 0, to % element_size_);
   return r;
 }
 

@@ -1,12 +1,7 @@
 // Index arithmetic of an N-d array: where its elements lie in the file and in memory, and which
 // requests carry the blocks of one to the other.
 //
-// An *order* maps the coordinates of an element to a byte offset.  Both sides use the same one: the
-// index space is cut into tiles of one shape, tile t (row-major order of tiles) begins at
-// t * tile_step, and its elements lie row-major within it.  Row-major storage is the case of a
-// single tile.
-//
-//     offset(c) = sum_k (c_k div tile_k) * grid_stride_k + (c_k mod tile_k) * stride_k
+// Both sides are an element_order (its header has the formula):
 //
 //     memory, layout_right   one tile; block b = bytes [b * block_bytes, (b + 1) * block_bytes), so
 //                            an element may straddle two blocks
@@ -26,6 +21,7 @@
 
 #include "oocarray/request.hpp"
 #include "runtime/pager/segment.hpp"
+#include "storage/layout/element_order.hpp"
 
 namespace ooc::detail {
 
@@ -52,17 +48,7 @@ inline bool contains(const index_box& outer, const index_box& inner, std::size_t
   return true;
 }
 
-/// Where elements lie; see above.
-struct element_order {
-  std::size_t rank = 0;
-  coordinates tile{};         ///< tile shape
-  coordinates stride{};       ///< bytes between neighbours within a tile
-  coordinates grid_stride{};  ///< bytes between neighbouring tiles
-  std::uint64_t tile_step = 0;
-
-  std::uint64_t offset(const coordinates& c) const noexcept;
-  bool operator==(const element_order&) const = default;
-};
+using storage::element_order;
 
 struct geometry_options {
   std::vector<std::uint64_t> extents = {};  ///< slowest first; each at least 1
@@ -119,6 +105,9 @@ class array_geometry {
   /// True if every element of block b, also one that lies in it in part, is in `box`.
   bool covers(block_index b, const index_box& box) const noexcept;
 
+  /// The elements of `box`; in memory they lie row-major and packed.
+  request packed_request(const index_box& box) const;
+
   /// The fewest rows that lie together in the file, nothing else between them (1, or those of a
   /// tile), and their bytes.
   std::uint64_t rows_together() const noexcept {
@@ -151,9 +140,6 @@ class array_geometry {
  private:
   template <class F>
   void for_each_box(block_index b, F&& f) const;
-  void add_box(request& r, block_index b, const index_box& box) const;
-  void add_part(request& r, block_index b, std::uint64_t element, std::uint64_t from,
-                std::uint64_t to) const;
   coordinates coordinates_of(std::uint64_t linear) const noexcept;
 
   geometry_options options_;

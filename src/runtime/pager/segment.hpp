@@ -1,6 +1,6 @@
 // A segment: a reserved range of addresses whose blocks the pager moves in and out.
 //
-// The handle that array_core and block_file hold.  Every reference into its addresses is valid
+// The handle that local_array and block_core hold.  Every reference into its addresses is valid
 // until it is closed; they stay reserved until the handle is destroyed, so that a touch in between
 // is a fault that can be named, and not an access to something else.  The same holds for addresses
 // before and after the blocks.  All functions are thread-safe unless they say

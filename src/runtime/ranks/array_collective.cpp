@@ -1,22 +1,18 @@
 // read_all() and write_all(): the boxes of all ranks at once, past the blocks in memory.
 //
 // First every rank learns every box, writes back the blocks that any of them touches, and waits for
-// the others to have done so: the store then holds what all have written.  Promises to overwrite these
-// blocks are taken back, so that from then on they are loaded whole.  The transfer itself is storage's.
-// After a write the blocks that it touched are dropped, those being loaded on arrival.
+// the others to have done so: the store then holds what all have written.  Promises to overwrite
+// these blocks are taken back, so that from then on they are loaded whole.  The transfer itself is
+// storage's. After a write the blocks that it touched are dropped, those being loaded on arrival.
 #include <algorithm>
 #include <string>
 
 #include "oocarray/error.hpp"
-#include "runtime/array/array_entry.hpp"
-#include "runtime/array/array_source.hpp"
-#include "runtime/geometry/array_geometry.hpp"
 #include "runtime/geometry/write_notices.hpp"
 #include "runtime/pager/pager.hpp"
-#include "runtime/ranks/self_group.hpp"
+#include "runtime/ranks/shared_array.hpp"
 #include "storage/base/packed.hpp"
 #include "storage/collective/collective_transfer.hpp"
-#include "storage/layout/box_requests.hpp"
 
 namespace ooc::detail {
 namespace {
@@ -70,45 +66,24 @@ void refuse_overlaps(const std::string& call, std::span<const wish> wishes, std:
     }
 }
 
-request request_of(const array_geometry& g, const std::vector<std::uint64_t>& file_tile,
-                   const index_box& box) {
-  const storage::array_description d{.element_type = {},
-                                     .element_size = static_cast<std::uint32_t>(g.element_size()),
-                                     .extents = {g.extents().begin(), g.extents().end()},
-                                     .max_extent = 0,
-                                     .tile = file_tile};
-  return storage::box_request(d, {box.lower.begin(), box.lower.begin() + g.rank()},
-                              {box.upper.begin(), box.upper.begin() + g.rank()});
-}
-
 }  // namespace
 
-void array_core::read_all(box_view b, std::byte* to, std::size_t elements) const {
-  check_open();
-  transfer_all(access_kind::read, b, to, elements);
-}
-
-void array_core::write_all(box_view b, const std::byte* from, std::size_t elements) {
-  check_open();
-  transfer_all(access_kind::write, b, const_cast<std::byte*>(from), elements);
-}
-
-void array_core::transfer_all(access_kind kind, box_view b, std::byte* memory,
-                              std::size_t elements) const {
+void shared_array::transfer_all(access_kind kind, box_view b, std::byte* memory,
+                                std::size_t elements) {
+  local_.check_open();
   const bool writes = kind == access_kind::write;
-  const std::string call = std::string(writes ? "write_all" : "read_all") + " of '" + path_ + "'";
-  const array_source::state_ptr now = source_->current();
+  const std::string call = std::string(writes ? "write_all" : "read_all") + " of '" + path() + "'";
+  const array_source::state_ptr now = local_.source().current();
   const array_geometry& g = now->geometry;
-  alone only;
-  process_group& group = group_ ? *group_ : only;
+  process_group& group = *group_;
 
   const std::vector<bytes> told = group.together(call, [&] {
     if (writes) {
-      check_writable("be written");
-      check_unpinned("write_all()");
+      local_.check_writable("be written");
+      local_.check_unpinned("write_all()");
     }
-    const wish mine{checked(b, writes ? "write_all()" : "read_all()"),
-                    segment_->served_by().budget(),
+    const wish mine{local_.checked(b, writes ? "write_all()" : "read_all()"),
+                    segment().served_by().budget(),
                     group.size() > 1 ? now->file->farthest_node() : storage::locality::none};
     if (const std::uint64_t n = elements_of(mine.box, g.rank()); n != elements)
       throw usage_error(errc::invalid_request, call + ": the box has " + std::to_string(n) +
@@ -126,7 +101,7 @@ void array_core::transfer_all(access_kind kind, box_view b, std::byte* memory,
   storage::locality nodes = storage::locality::none;
   for (const wish& w : wishes) {
     nodes = std::max(nodes, w.nodes);
-    wanted.push_back(request_of(g, entry_->opened.meta.array.tile, w.box));
+    wanted.push_back(g.packed_request(w.box));
     const std::vector<block_range> touched = g.blocks_of(w.box);
     blocks.insert(blocks.end(), touched.begin(), touched.end());
     round_bytes = std::min(round_bytes, w.budget / 16);
@@ -138,17 +113,17 @@ void array_core::transfer_all(access_kind kind, box_view b, std::byte* memory,
   group.together("writing back for " + call, [&] {
     if (how == storage::strategy::two_phase) {
       const std::uint64_t least = group.size() * storage::chunk_size;
-      buffers = segment_->served_by().reserve(2 * std::max(round_bytes, least), call);
+      buffers = segment().served_by().reserve(2 * std::max(round_bytes, least), call);
     }
-    if (writable_) throw_if(segment_->writeback(blocks));
-    // What is written past the blocks is no element access that would use a promise up, and what is read
-    // must be there still when its neighbour is written.
-    segment_->clear_promises(blocks);
+    if (local_.facts().writable) throw_if(segment().writeback(blocks));
+    // What is written past the blocks is no element access that would use a promise up, and what is
+    // read must be there still when its neighbour is written.
+    segment().clear_promises(blocks);
     return bytes{};
   });
   const auto forget = [&] {
-    if (!writes || segment_->invalidate(blocks, false) == segment::invalidated::done) return;
-    throw usage_error(errc::busy, "array '" + path_ + "': another thread of rank " +
+    if (!writes || segment().invalidate(blocks, false) == segment::invalidated::done) return;
+    throw usage_error(errc::busy, "array '" + path() + "': another thread of rank " +
                                       std::to_string(rank()) +
                                       " wrote to it or pinned it during write_all()");
   };

@@ -7,28 +7,26 @@
 #include <string>
 
 #include "oocarray/error.hpp"
-#include "runtime/array/array_entry.hpp"
-#include "runtime/array/array_source.hpp"
-#include "runtime/geometry/array_geometry.hpp"
-#include "runtime/ranks/self_group.hpp"
-#include "storage/collective/entry_bytes.hpp"
+#include "runtime/ranks/shared_array.hpp"
+#include "storage/collective/rank_messages.hpp"
 
 namespace ooc::detail {
 
-void array_core::check_resizable(std::size_t first_extent) const {
-  check_writable("be resized");
-  const array_geometry& now = source_->current()->geometry;
+void shared_array::check_resizable(std::size_t first_extent) const {
+  local_.check_writable("be resized");
+  const array_geometry& now = geometry();
   if (first_extent == 0 || first_extent > now.max_extent())
     throw usage_error(errc::invalid_request,
-                      "array '" + path_ + "': the first extent can be 1 to " +
+                      "array '" + path() + "': the first extent can be 1 to " +
                           std::to_string(now.max_extent()) + ", not " +
                           std::to_string(first_extent) +
                           "; the limit is options.max_extent at creation");
-  if (entry_->opened.meta.array.element_type.empty())
+  if (local_.file().entry().array.element_type.empty())
     throw usage_error(
         errc::invalid_request,
-        "array '" + path_ + "': the file is not recorded as an array and cannot be resized as one");
-  check_unpinned("resize()");
+        "array '" + path() +
+            "': the file is not recorded as an array and cannot be resized as one");
+  local_.check_unpinned("resize()");
 }
 
 // A block at the array's edge holds less than it could, so what is in memory of the blocks at the
@@ -38,68 +36,58 @@ void array_core::check_resizable(std::size_t first_extent) const {
 //
 // The ranks' parts move with the edge: what was a neighbour's block may be written whole from then
 // on, so it must not be an old copy.  Hence the sync().
-void array_core::resize(std::size_t first_extent) {
-  alone only;
-  process_group& group = group_ ? *group_ : only;
-  const std::string call = "resize of '" + path_ + "' to " + std::to_string(first_extent);
-  group.together(call, [&] { return check_resizable(first_extent), process_group::bytes{}; });
+void shared_array::resize(std::size_t first_extent) {
+  const std::string call = "resize of '" + path() + "' to " + std::to_string(first_extent);
+  group_->together(call, [&] { return check_resizable(first_extent), process_group::bytes{}; });
   sync(durability::acknowledged);
-  const array_source::state_ptr old = source_->current();
+  const array_source::state_ptr old = local_.source().current();
   const array_geometry& was = old->geometry;
   if (first_extent == was.extents()[0]) return;
 
-  clear_overwrite();
+  local_.clear_overwrite();
   const array_geometry now = was.resized(first_extent);
   const bool grows = now.extents()[0] > was.extents()[0];
-  if (!grows) segment_->shrink(now.blocks(), now.memory_bytes());
+  if (!grows) segment().shrink(now.blocks(), now.memory_bytes());
   try {
-    resize_file(group, call, now, grows);
+    resize_file(call, now, grows);
   } catch (...) {
-    if (!grows) segment_->grow(was.blocks(), was.memory_bytes());
+    if (!grows) segment().grow(was.blocks(), was.memory_bytes());
     throw;
   }
-  source_->set(now, entry_->opened.file);
-  if (grows) segment_->grow(now.blocks(), now.memory_bytes());
+  local_.attach(now);
+  if (grows) segment().grow(now.blocks(), now.memory_bytes());
 
   index_box edge = now.whole();
   edge.lower[0] = std::min(was.extents()[0], now.extents()[0]) - 1;
-  segment_->invalidate(now.blocks_of(edge), true);
-  if (ranks() > 1) segment_->set_part(limit_to_part(now, stripes()));
-}
-
-void array_core::resize_file(process_group& group, const std::string& call,
-                             const array_geometry& now, bool grows) {
-  storage::store_core& core = *store_.core();
-  const bool leads = group.rank() == 0;
-  storage::opened_file resized;
-  group.barrier("blocks for " + call);  // those that are cut off are on their way nowhere
-  const auto told = group.together("file for " + call, [&] {
-    if (!leads) return process_group::bytes{};
-    if (grows) fill_padding();
-    resized = core.resize(entry_->opened, now.file_bytes(),
-                          {now.extents().begin(), now.extents().end()});
-    return storage::packed_entry(resized.meta);
-  });
-  if (!leads) {
-    storage::entry e = storage::unpacked_entry(told.front());
-    e.capability = entry_->opened.meta.capability;
-    resized = core.adopt(std::move(e));
+  segment().invalidate(now.blocks_of(edge), true);
+  if (ranks() > 1) {
+    const array_sharing with = sharing(now, local_.facts().stripes);
+    if (with.part) local_.source().set_part(*with.part);
+    segment().set_part(with.blocks);
   }
-  entry_->opened = std::move(resized);
 }
 
-// A tiled file keeps whole tiles: rows that were cut off, or never existed, lie in the padding of
-// its last row of tiles and become visible as it grows.
-void array_core::fill_padding() {
-  const array_source::state_ptr now = source_->current();
-  const std::vector<byte_run> padding = now->geometry.file_padding();
-  if (padding.empty()) return;
-  std::vector<std::byte> bytes(padding.front().length);  // all are of one length
-  const std::vector<std::byte>& fill = entry_->opened.meta.fill;
-  if (!fill.empty())
-    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = fill[i % fill.size()];
-  for (const byte_run& run : padding)
-    throw_if(now->file->write(request::contiguous(run.offset, run.length), bytes.data()));
+void shared_array::resize_file(const std::string& call, const array_geometry& now, bool grows) {
+  array_file& file = local_.file();
+  const bool leads = rank() == 0;
+  storage::opened_file resized;
+  group_->barrier("blocks for " + call);  // those that are cut off are on their way nowhere
+  const auto told = group_->together("file for " + call, [&] {
+    if (!leads) return process_group::bytes{};
+    if (grows) file.fill_padding(geometry());
+    resized = file.resized(now);
+    return storage::encode_entry(resized.meta);
+  });
+  group_->together("right to the file for " + call, [&] {
+    if (leads) return process_group::bytes{};
+    storage::entry e = storage::decode_entry(told.front());
+    e.capability = file.entry().capability;
+    // It ends at the size that it was signed for, and each process must have its own.
+    if (e.capability && grows) e.capability = file.store()->metadata().find(e.id).capability;
+    resized = file.store()->adopt(std::move(e));
+    return process_group::bytes{};
+  });
+  file.use(std::move(resized));
 }
 
 }  // namespace ooc::detail

@@ -1,4 +1,5 @@
-// Numbers and strings as bytes, between processes of one program: what ranks tell each other.
+// Numbers as bytes, between processes of one program: the short headers and lists of numbers that
+// ranks tell each other.  What wire messages have (entries, requests, failures) is told as these.
 //
 // Not a file format: byte order and widths are the machine's.  A reader throws integrity_error past
 // the end.
@@ -8,8 +9,6 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
-#include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -29,7 +28,6 @@ class packer {
     bytes_.insert(bytes_.end(), b.begin(), b.end());
     return *this;
   }
-  packer& text(std::string_view t) { return bytes(std::as_bytes(std::span(t.data(), t.size()))); }
   packer& numbers(std::span<const std::uint64_t> list) {
     number(list.size());
     for (const std::uint64_t n : list) number(n);
@@ -53,10 +51,6 @@ class unpacker {
     return n;
   }
   std::span<const std::byte> bytes() { return next(number()); }
-  std::string text() {
-    const std::span<const std::byte> b = bytes();
-    return {reinterpret_cast<const char*>(b.data()), b.size()};
-  }
   std::vector<std::uint64_t> numbers() {
     const std::uint64_t count = number();
     if (count > left_.size() / sizeof count) next(left_.size() + 1);

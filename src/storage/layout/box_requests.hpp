@@ -1,11 +1,9 @@
 // Boxes of an array file as requests, in both file orders, and the walk over an array in row-major
 // order through a bounded buffer.
 //
-// File orders (array_description::tile): row-major, or tiled: the tiles follow one another in
-// row-major order of tiles, every tile has its full size (those at the upper edges are padded) and
-// its elements lie row-major inside it.  With e = extents, t = tile, n_d = ceil(e_d / t_d), element
-// i lies at ((...(q_0 n_1 + q_1) n_2 + ...) * prod t + (...(r_0 t_1 + r_1) t_2 + ...)) *
-// element_size with q_d = i_d / t_d, r_d = i_d mod t_d.
+// File orders (array_description::tile; element_order.hpp has the formula): row-major, or tiled:
+// the tiles follow one another, and every tile has its full size (those at the upper edges are
+// padded).
 //
 // Pure functions; any thread.
 #pragma once

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "storage/base/process_identity.hpp"
+#include "storage/layout/element_order.hpp"
 #include "storage/namespace/file_locks.hpp"
 #include "storage/namespace/metadata_schema.hpp"
 #include "storage/namespace/path_resolution.hpp"
@@ -29,7 +30,6 @@ constexpr file_id max_id = max_size;  // that a row can have
 constexpr std::size_t max_fill = 1 << 16;  // bytes in one element
 constexpr std::size_t max_attribute = std::size_t{1} << 20;
 constexpr std::size_t max_attributes = std::size_t{4} << 20;  // of one entry, names included
-constexpr std::size_t max_dimensions = 32;
 
 void check_new_file(std::string_view path, const new_file& f) {
   const std::string name = quoted(path);
@@ -40,7 +40,7 @@ void check_new_file(std::string_view path, const new_file& f) {
     refuse(EINVAL, name + ": nn * sf passes 2^63 - 1 bytes");
   if (f.fill.size() > max_fill) refuse(EINVAL, name + ": the fill value is longer than 64 KiB");
   if (f.array.extents.size() > max_dimensions)
-    refuse(EINVAL, name + ": an array has at most 32 dimensions");
+    refuse(EINVAL, name + ": an array has at most " + std::to_string(max_dimensions) + " dimensions");
   for (const std::uint64_t e : f.array.extents)
     if (e > max_size) refuse(EINVAL, name + ": an extent passes 2^63 - 1");
   if (f.array.max_extent > max_size) refuse(EINVAL, name + ": max_extent passes 2^63 - 1");

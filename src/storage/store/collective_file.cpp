@@ -1,8 +1,9 @@
 // The calls of ooc::file that all ranks of a group make together.
 #include <algorithm>
+#include <utility>
 
 #include "storage/collective/collective_transfer.hpp"
-#include "storage/collective/request_bytes.hpp"
+#include "storage/collective/rank_messages.hpp"
 #include "storage/store/file_impl.hpp"
 
 namespace ooc {
@@ -23,20 +24,18 @@ struct file::impl::joint_request {
 file::impl::joint_request file::impl::gather(process_group& group, const std::string& call,
                                              const std::function<request()>& mine) const {
   const std::vector<process_group::bytes> told = group.together(call, [&] {
-    storage::packer p;
-    storage::pack(p, mine());
+    storage::rank_request r{.wanted = mine()};
     const auto seen = current();
-    const storage::locality far =
-        group.size() > 1 ? seen->file->farthest_node() : storage::locality::none;
-    p.number(static_cast<std::uint64_t>(far)).number(seen->meta.size);
-    return p.take();
+    if (group.size() > 1) r.nodes = seen->file->farthest_node();
+    r.size = seen->meta.size;
+    return storage::encode(r);
   });
   joint_request all;
   for (const process_group::bytes& b : told) {
-    storage::unpacker u(b);
-    all.wanted.push_back(storage::unpack_request(u));
-    all.nodes = std::max(all.nodes, static_cast<storage::locality>(u.number()));
-    all.size = std::min(all.size, u.number());
+    storage::rank_request r = storage::decode_rank_request(b);
+    all.wanted.push_back(std::move(r.wanted));
+    all.nodes = std::max(all.nodes, r.nodes);
+    all.size = std::min(all.size, r.size);
   }
   return all;
 }

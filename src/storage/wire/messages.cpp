@@ -23,13 +23,26 @@ Message parse(std::string_view body) {
   return m;
 }
 
-request read_entries(const google::protobuf::RepeatedField<std::uint64_t>& n) {
+}  // namespace
+
+void write_request(const request& r, request_numbers& to) {
+  for (const nested_request& n : r.entries()) {
+    for (const std::uint64_t number :
+         {n.file_offset, n.memory_offset, n.run, std::uint64_t{n.depth}})
+      to.Add(number);
+    for (std::uint32_t level = 0; level < n.depth; ++level)
+      for (const std::uint64_t number :
+           {n.levels[level].count, n.levels[level].file_step, n.levels[level].memory_step})
+        to.Add(number);
+  }
+}
+
+request read_request(const request_numbers& n, std::size_t most) {
   request r;
   int at = 0;
   std::size_t entries = 0;
   while (at < n.size()) {
-    if (++entries > max_entries)
-      refuse("more than " + std::to_string(max_entries) + " nested requests");
+    if (++entries > most) refuse("more than " + std::to_string(most) + " nested requests");
     if (n.size() - at < 4) refuse("a nested request is cut short");
     nested_request one;
     one.file_offset = n[at];
@@ -46,8 +59,6 @@ request read_entries(const google::protobuf::RepeatedField<std::uint64_t>& n) {
   return r;
 }
 
-}  // namespace
-
 std::string encode(const io_request& r) {
   pb::IoRequest m;
   const file_shape& f = *r.file;
@@ -62,18 +73,7 @@ std::string encode(const io_request& r) {
   file.set_name(f.name);
   file.set_generation(f.generation);
   m.set_stripe_index(r.stripe_index);
-  if (r.wanted)
-    for (const nested_request& n : r.wanted->entries()) {
-      m.add_entries(n.file_offset);
-      m.add_entries(n.memory_offset);
-      m.add_entries(n.run);
-      m.add_entries(n.depth);
-      for (std::uint32_t level = 0; level < n.depth; ++level) {
-        m.add_entries(n.levels[level].count);
-        m.add_entries(n.levels[level].file_step);
-        m.add_entries(n.levels[level].memory_step);
-      }
-    }
+  if (r.wanted) write_request(*r.wanted, *m.mutable_entries());
   m.set_first_byte(r.range.first);
   m.set_bytes(r.range.count);
   m.set_old_size(r.old_size);
@@ -120,7 +120,7 @@ io_request decode_io_request(std::string_view body) {
   r.old_size = m.old_size();
   r.capability = m.capability();
   r.file = std::move(f);
-  r.wanted = std::make_shared<const request>(read_entries(m.entries()));
+  r.wanted = std::make_shared<const request>(read_request(m.entries(), max_entries));
   return r;
 }
 

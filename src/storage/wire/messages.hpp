@@ -4,16 +4,31 @@
 // never as a crash or a huge allocation.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include "oocarray/error.hpp"
+#include "oocarray/request.hpp"
 #include "oocarray/stats.hpp"
 #include "storage/layout/regions.hpp"
 #include "storage/service/io_service.hpp"
 
+namespace google::protobuf {
+template <typename Element>
+class RepeatedField;
+}
+
 namespace ooc::wire {
+
+/// A request as numbers: the nested requests one after another, as messages.proto says.
+using request_numbers = google::protobuf::RepeatedField<std::uint64_t>;
+void write_request(const request& r, request_numbers& to);
+/// Throws usage_error (errc::invalid_request) where they are no request, or one of more than `most`
+/// nested requests.
+request read_request(const request_numbers& n, std::size_t most);
 
 /// A capability that is nothing but its bytes.
 class plain_capability final : public storage::access_capability {

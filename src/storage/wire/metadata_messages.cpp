@@ -39,7 +39,7 @@ array_description read_array(const pb::ArrayDescription& m) {
 }
 
 /// what() without the message of the code, which std::system_error has appended.
-std::string own_text(const error& e) {
+std::string own_text(const std::system_error& e) {
   std::string text = e.what();
   const std::string tail = ": " + e.code().message();
   if (text.ends_with(tail)) text.resize(text.size() - tail.size());
@@ -118,14 +118,31 @@ new_file read_new_file(const pb::NewFile& m) {
   return f;
 }
 
-std::string encode_failure(const std::exception& e) {
-  pb::CallFailure m;
-  if (const auto* known = dynamic_cast<const error*>(&e)) {
+void write_failure(const std::exception& e, pb::CallFailure& m) {
+  if (const auto* known = dynamic_cast<const std::system_error*>(&e)) {
     const bool own = known->code().category() == error_category();
     m.set_category(own ? 1 : 0);
     m.set_code(own ? known->code().value() : known->code().default_error_condition().value());
     m.set_text(own_text(*known));
     m.set_usage(dynamic_cast<const usage_error*>(&e) != nullptr);
+  } else {
+    m.set_code(dynamic_cast<const std::bad_alloc*>(&e) != nullptr ? ENOMEM : EIO);
+    m.set_text(e.what());
+  }
+}
+
+failure read_failure(const pb::CallFailure& m) {
+  failure f;
+  f.code = {m.code(), m.category() == 1 ? error_category() : std::generic_category()};
+  if (!f.code) f.code = std::make_error_code(std::errc::io_error);
+  f.what = m.text();
+  return f;
+}
+
+std::string encode_failure(const std::exception& e) {
+  pb::CallFailure m;
+  if (dynamic_cast<const error*>(&e) != nullptr) {
+    write_failure(e, m);
   } else {
     m.set_code(dynamic_cast<const std::bad_alloc*>(&e) != nullptr ? ENOMEM : EIO);
     m.set_text(std::string("the metadata server failed: ") + e.what());
@@ -135,11 +152,10 @@ std::string encode_failure(const std::exception& e) {
 
 void throw_failure(std::string_view body) {
   const auto m = parse_body<pb::CallFailure>(body);
-  std::error_code code(m.code(), m.category() == 1 ? error_category() : std::generic_category());
-  if (!code) code = std::make_error_code(std::errc::io_error);
-  if (m.usage()) throw usage_error(code, m.text());
-  if (code == errc::corrupt || code == errc::torn) throw integrity_error(code, m.text());
-  throw io_error(code, m.text());
+  const failure f = read_failure(m);
+  if (m.usage()) throw usage_error(f.code, f.what);
+  if (f.code == errc::corrupt || f.code == errc::torn) throw integrity_error(f.code, f.what);
+  throw io_error(f.code, f.what);
 }
 
 }  // namespace ooc::wire

@@ -20,6 +20,10 @@ storage::entry read_entry(const pb::Entry& m);
 void write_new_file(const storage::new_file& f, pb::NewFile& m);
 storage::new_file read_new_file(const pb::NewFile& m);
 
+/// An exception by its code and text; one without a code is EIO, or ENOMEM where memory ran out.
+void write_failure(const std::exception& e, pb::CallFailure& m);
+failure read_failure(const pb::CallFailure& m);
+
 /// Body of a failed reply.
 std::string encode_failure(const std::exception& e);
 /// The same as an exception of the same kind, code and text.

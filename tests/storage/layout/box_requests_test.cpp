@@ -11,7 +11,7 @@ using namespace ooc::storage;
 
 namespace {
 
-/// Byte offset of an element, from the formula in array_boxes.hpp.
+/// Byte offset of an element, from the formula in element_order.hpp.
 std::uint64_t offset_of(const array_description& a, const index& i) {
   std::uint64_t tile = 0, inside = 0, tile_elements = 1;
   for (std::size_t d = 0; d < i.size(); ++d) {
@@ -106,6 +106,20 @@ TEST_CASE("a tile of 512 x 512 is one strided request, or one region in a tiled 
   const request whole = box_request(a, {512, 1024}, {1024, 1536});
   REQUIRE(whole.entries().size() == 1);
   CHECK(whole.entries()[0].runs() == 1);
+}
+
+TEST_CASE("a box of many dimensions is one request where they continue each other") {
+  array_description a;
+  a.element_size = 8;
+  a.extents.assign(32, 2);
+  index lower(32, 0), upper(32, 2);
+  upper[3] = 1;
+  const request r = box_request(a, lower, upper);
+  REQUIRE(r.entries().size() == 1);
+  CHECK(r.entries()[0].runs() == 8);
+  CHECK(r.bytes() == (std::uint64_t{8} << 31));
+  for (std::size_t d = 0; d < 32; d += 2) upper[d] = 1;  // no two of them do
+  CHECK_THROWS_AS(box_request(a, lower, upper), usage_error);
 }
 
 TEST_CASE("arrays that cannot be are refused") {

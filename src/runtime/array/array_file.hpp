@@ -1,0 +1,65 @@
+// The file behind an array: its entry, the claim to write it, and what is done to it as a whole.
+//
+// Owner: a local_array.  Invariants: the striped file is that of the entry; from create() or
+// claim() on, the claim is held until release().  Where ranks share an array each has its own
+// array_file, and rank 0's alone makes, resizes and fills the file; the others use() what they are
+// told.
+//
+// Threads: whoever opens, resizes or closes the array, one at a time; facts and make_durable() any.
+// Everything throws ooc::error with the path in what().
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "oocarray/detail/array_core.hpp"
+#include "runtime/array/array_plan.hpp"
+#include "runtime/array/file_claims.hpp"
+#include "storage/service/store_core.hpp"
+
+namespace ooc::detail {
+
+/// How the process, or the group of processes, will write to the file.
+writing writing_as(const array_request& r);
+
+class array_file {
+ public:
+  array_file(std::shared_ptr<storage::store_core> s, std::string_view path, bool writable)
+      : store_(std::move(s)), path_(path), writable_(writable) {}
+
+  const std::string& path() const noexcept { return path_; }
+  const std::shared_ptr<storage::store_core>& store() const noexcept { return store_; }
+  const storage::entry& entry() const noexcept { return opened_.meta; }
+  const std::shared_ptr<const storage::striped_file>& striped() const noexcept {
+    return opened_.file;
+  }
+
+  /// Makes the file, and the folders above it, and claims it.
+  void create(const array_request& r, const array_plan& plan);
+  void open();
+  /// The file of an entry that another rank has opened or resized.
+  void use(storage::opened_file f) { opened_ = std::move(f); }
+  /// Waits as long as `patience` for whoever has it open for writing.
+  void claim(writing w, std::chrono::milliseconds patience);
+  void release() noexcept { claim_.release(); }
+
+  /// What nodes have acknowledged, whoever wrote it.
+  void make_durable() const;
+  /// The file as it is once it has been given the size and extents of `now`; use() makes it this
+  /// one.
+  storage::opened_file resized(const array_geometry& now) const;
+  /// Writes the fill value to what lies past the edge of `now` in the last row of a file's tiles.
+  void fill_padding(const array_geometry& now) const;
+
+ private:
+  std::shared_ptr<storage::store_core> store_;
+  std::string path_;
+  bool writable_;
+  storage::opened_file opened_;
+  file_claim claim_;
+};
+
+}  // namespace ooc::detail

@@ -1,0 +1,251 @@
+// Opening, coherence, promises and pins of an array of one process; see local_array.hpp.
+//
+// How a request becomes a geometry, and the checks of what a file holds, are in array_plan.cpp.
+
+#include "runtime/array/local_array.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "oocarray/error.hpp"
+#include "runtime/pager/fault_handler.hpp"
+#include "runtime/pager/pager.hpp"
+#include "storage/base/log.hpp"
+
+namespace ooc::detail {
+namespace {
+
+[[noreturn]] void refuse(errc code, const std::string& what) {
+  throw usage_error(code, what);
+}
+
+}  // namespace
+
+pinned_region::pinned_region() = default;
+pinned_region::~pinned_region() = default;
+pinned_region::pinned_region(pinned_region&&) noexcept = default;
+pinned_region& pinned_region::operator=(pinned_region&&) noexcept = default;
+
+local_array::local_array(const ooc::store& s, std::string_view path, const array_request& r)
+    : file_(s.core(), path, r.action != array_request::how::open_read_only) {
+  facts_.path = path;
+  facts_.writable = r.action != array_request::how::open_read_only;
+}
+
+void local_array::open(runtime& rt, const array_request& r) {
+  storage::store_core& core = *file_.store();
+  const std::uint64_t default_block = rt.pager().default_block_bytes();
+  rt.pager().account_store(file_.store(), core.staging_bytes());
+  if (r.action == array_request::how::create) {
+    const array_plan plan =
+        plan_new(facts_.path, r, default_block, static_cast<std::uint32_t>(core.nodes().size()));
+    // The segment comes first: a budget that is too small is refused before anything is made.
+    set_up(rt, r, plan, {});
+    file_.create(r, plan);
+    attach(plan.geometry);
+  } else {
+    file_.open();
+    const array_plan plan = plan_existing(facts_.path, r, file_.entry(), default_block);
+    file_.claim(writing_as(r), r.options.wait_for_writer);
+    set_up(rt, r, plan, {});
+    attach(plan.geometry);
+  }
+}
+
+void local_array::set_up(runtime& rt, const array_request& r, const array_plan& plan,
+                         const array_sharing& with) {
+  const array_geometry& g = plan.geometry;
+  if (plan.buffers != 0 && plan.buffers > rt.pager().budget() / g.block_bytes())
+    refuse(errc::budget_too_small,
+           "array '" + facts_.path + "': " + std::to_string(plan.buffers) + " buffers of " +
+               std::to_string(g.block_bytes()) + " bytes exceed the budget of " +
+               std::to_string(rt.pager().budget()) +
+               " bytes; choose fewer or smaller buffers, or give the runtime more memory");
+  facts_.open = false;
+  segment_.reset();  // before its source
+  source_ = std::make_unique<array_source>(g);
+  source_->set_log(with.log);
+  if (with.part) source_->set_part(*with.part);
+  segment_options o;
+  o.name = facts_.path;
+  o.block_bytes = g.block_bytes();
+  o.blocks = g.blocks();
+  o.max_blocks = g.max_blocks();
+  o.bytes = g.memory_bytes();
+  o.max_resident = plan.buffers;
+  o.writable = facts_.writable;
+  o.shared = r.options.shared || with.by_ranks;
+  o.part = with.blocks;
+  o.note_reads = with.log != nullptr;
+  o.end_owner = [this] {  // asks no other rank: they may be long gone
+    write_back_or_report();
+    close(true);
+  };
+  segment_ = std::make_unique<detail::segment>(rt.pager(), std::move(o), *source_);
+  if (r.options.pattern != access_pattern::automatic) segment_->advise(r.options.pattern);
+
+  facts_.buffering = {plan.buffers, g.block_bytes() / g.element_size(), g.block_bytes()};
+  facts_.block_bytes = g.block_bytes();
+  facts_.tile.assign(g.tile().begin(), g.tile().end());
+  facts_.max_extent = g.max_extent();
+  facts_.base = segment_->base();
+  facts_.open = true;
+}
+
+void local_array::attach(const array_geometry& g) {
+  source_->set(g, file_.striped());
+  facts_.extents.assign(g.extents().begin(), g.extents().end());
+  facts_.stripes = file_.entry().striping;
+}
+
+// --- checks
+
+void local_array::check_open() const {
+  if (!facts_.open) refuse(errc::closed, "array '" + facts_.path + "' has been closed");
+}
+
+void local_array::check_writable(const char* operation) const {
+  check_open();
+  if (!facts_.writable)
+    refuse(errc::invalid_request, "array '" + facts_.path +
+                                      "' is open for reading only, so it cannot " + operation +
+                                      "; open it with ooc::open");
+}
+
+void local_array::check_unpinned(const char* operation) const {
+  if (pins_ != 0)
+    refuse(errc::busy,
+           "array '" + facts_.path + "' has pinned regions; release them before " + operation);
+}
+
+index_box local_array::checked(box_view b, const char* operation) const {
+  check_open();
+  const std::vector<std::uint64_t>& e = facts_.extents;
+  index_box box;
+  bool good = b.lower.size() == e.size() && b.upper.size() == e.size();
+  for (std::size_t k = 0; good && k < e.size(); ++k) {
+    good = b.lower[k] <= b.upper[k] && b.upper[k] <= e[k];
+    box.lower[k] = b.lower[k];
+    box.upper[k] = b.upper[k];
+  }
+  if (!good)
+    refuse(errc::invalid_request, std::string(operation) + " of array '" + facts_.path +
+                                      "': the box from " +
+                                      to_string({b.lower.begin(), b.lower.end()}) + " to " +
+                                      to_string({b.upper.begin(), b.upper.end()}) +
+                                      " does not lie within the extents " + to_string(e));
+  return box;
+}
+
+// --- coherence
+
+void local_array::writeback(durability d) {
+  check_open();
+  if (!facts_.writable) return;
+  throw_if(segment_->writeback());
+  if (d == durability::acknowledged) return;
+  file_.make_durable();
+  file_.store()->metadata().sync();  // the file's entry with it
+}
+
+void local_array::invalidate(bool discard) {
+  check_open();
+  switch (segment_->invalidate(discard)) {
+    case segment::invalidated::done:
+      return;
+    case segment::invalidated::dirty:
+      refuse(errc::dirty, "array '" + facts_.path + "' has " +
+                              std::to_string(segment_->dirty_blocks()) +
+                              " modified blocks; call writeback() before invalidate(), or "
+                              "invalidate(ooc::discard) to lose them");
+    case segment::invalidated::pinned:
+      refuse(errc::busy,
+             "array '" + facts_.path + "' has pinned regions; release them before invalidate()");
+  }
+}
+
+// --- hints
+
+void local_array::prefetch(box_view b, prefetched which) {
+  const index_box box = checked(b, "prefetch()");
+  const std::vector<block_range> touched = source_->current()->geometry.blocks_of(box);
+  if (which == prefetched::all) return segment_->prefetch(touched);
+  std::vector<block_range> wanted;
+  for (const block_range& r : touched)
+    for (block_index at = r.first; at < r.last; ++at)
+      if (!source_->promised(at)) wanted.push_back({at, at + 1});
+  segment_->prefetch(wanted);
+}
+
+void local_array::overwrite(box_view b) {
+  check_writable("be overwritten");
+  const index_box box = checked(b, "overwrite()");
+  const std::vector<block_range> blocks = source_->current()->geometry.blocks_of(box);
+  if (blocks.empty()) return;
+  source_->promise(box);
+  segment_->promise(blocks);
+}
+
+void local_array::clear_overwrite() {
+  check_open();
+  segment_->clear_promises();
+  source_->clear_promises();
+}
+
+// --- pins
+
+pinned_region local_array::pin(box_view b, access_mode mode) {
+  if (mode == access_mode::write) check_writable("be pinned for writing");
+  const index_box box = checked(b, "pin()");
+  const array_source::state_ptr now = source_->current();
+  pinned_region region;
+  region.mode = mode;
+  region.blocks = now->geometry.blocks_of(box);
+  throw_if(segment_->pin(region.blocks, mode));  // first: a box that fits has few enough runs
+  ++pins_;
+  try {
+    for (const byte_run& run : now->geometry.runs_of(box))
+      region.rows.push_back({facts_.base + run.offset, run.length});
+  } catch (...) {
+    unpin(region);
+    throw;
+  }
+  return region;
+}
+
+void local_array::unpin(const pinned_region& r) noexcept {
+  if (segment_) segment_->unpin(r.blocks, r.mode);  // else it went with the runtime
+  --pins_;
+}
+
+// --- the end
+
+local_array::~local_array() {
+  if (!facts_.open) return;
+  if (fault_handler::in_forked_child()) return;  // the parent's data, and none of its threads
+  write_back_or_report();
+}
+
+void local_array::write_back_or_report() noexcept {
+  try {
+    const failure f = facts_.writable ? segment_->writeback() : failure{};
+    if (f)
+      log_error("array '" + facts_.path + "' closed with " +
+                std::to_string(segment_->dirty_blocks()) +
+                " modified blocks that could not be written; they are lost: " + f.what);
+  } catch (const std::exception& e) {
+    log_error("array '" + facts_.path + "' closed; modified blocks may be lost: " + e.what());
+  }
+}
+
+void local_array::close(bool with_runtime) noexcept {
+  segment_->close(with_runtime);
+  facts_.open = false;
+  facts_.base = nullptr;
+  closed_ = std::move(segment_);
+  file_.release();
+}
+
+}  // namespace ooc::detail
