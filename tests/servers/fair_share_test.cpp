@@ -85,6 +85,9 @@ TEST_CASE("what does not fit waits for its turn, and is served when others give 
   first = {};
   CHECK(order.size() == 3);
   CHECK(order.back() == 21);
+  // Whoever still waits is served into `held` while it is emptied.
+  for (std::size_t i = 0; i < held.size(); ++i) const claim given_back = std::move(held[i]);
+  CHECK(order.size() == 4);
 }
 
 TEST_CASE("more than the limit is to be had by one alone") {
