@@ -122,6 +122,7 @@ class pager {
   void on_loaded(frame* f, const failure& result);
   static void begin_call(segment_state& s) noexcept;
   void end_call(segment_state& s) noexcept;
+  bool write_starves() const noexcept;  ///< with the lock held
   bool starving(lock_type& l) const noexcept;
   bool clean_oldest(lock_type& l, const segment_state* only);
   void relieve_stall(lock_type& l);

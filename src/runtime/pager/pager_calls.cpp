@@ -546,8 +546,7 @@ failure pager::pin_block(segment_state& s, block_index index, bool write) {
     if (state == block_state::inactive) memory_.set_access(f, PROT_READ);
     std::uint32_t seen = 0;
     if (write && !begin_write(f, state == block_state::ready ? f->memory : s.address(index), seen)) {
-      if (state == block_state::inactive) memory_.set_access(f, PROT_NONE);
-      b.publish(state);
+      b.publish(state == block_state::inactive ? block_state::ro : state);
       wait_for_frame(seen);
       continue;
     }

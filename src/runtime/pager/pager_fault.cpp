@@ -63,8 +63,7 @@ bool pager::serve_fault(segment_state& s, block_index index, touch t) noexcept {
         if (t == touch::write) {
           if (s.twinned(index)) memory_.set_access(f, PROT_READ);
           if (!begin_write(f, s.address(index), seen)) {
-            memory_.set_access(f, PROT_NONE);
-            b.publish(block_state::inactive);
+            b.publish(block_state::ro);
             wait_for_frame(seen);
             break;
           }
@@ -204,16 +203,19 @@ bool pager::map_ready(segment_state& s, block_index index, touch t) noexcept {
 }
 
 // Marks a block dirty.  One of a shared segment first gets its twin, a copy of `bytes`; false where
-// no frame is to be had for it now: the caller gives the block up and calls wait_for_frame(seen).
-// The caller owns the block.
+// no frame is to be had for it now: the caller gives the block up, readable, and calls
+// wait_for_frame(seen).  The caller owns the block.
 bool pager::begin_write(frame* f, const std::byte* bytes, std::uint32_t& seen) noexcept {
   if (f->segment->twinned(f->block) && !f->dirty.load(std::memory_order_relaxed)) {
     seen = room_.load(std::memory_order_seq_cst);
     lock_type l(memory_.mutex());
+    // The twin must not wait for room that only this block could make: it is the latest touched.
+    if (f->list != frame_list::none) memory_.order().make_active(f);
     frame* twin = memory_.obtain_spare(l, *f->segment);
     if (!twin) {
+      const bool first = !write_starves() || !starved_.segment;
       starved_seen_ = sys::now_ns();
-      if (!starved_.segment) starved_ = {f->segment, f->block, touch::write, true, starved_seen_};
+      if (first) starved_ = {f->segment, f->block, touch::write, true, starved_seen_};
       return false;
     }
     starved_ = {};

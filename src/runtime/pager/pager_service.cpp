@@ -209,11 +209,14 @@ void pager::transfer_ended(segment_state& s) noexcept {
 // --- when nothing goes on any more
 // -------------------------------------------------------------------
 
-// Somebody waits for a frame: a miss, or a first write to a shared block, which tries again by itself
-// and is forgotten when it no longer does.
-bool pager::starving(lock_type&) const noexcept {
-  return !stalled_.empty() || twins_awaited_ > 0 || (starved_.segment && sys::now_ns() - starved_seen_ < second);
+// A first write to a shared block waits for its twin.  It tries again by itself, and is forgotten when
+// it no longer does: another thread may have written to the block, or it may have gone.
+bool pager::write_starves() const noexcept {
+  return twins_awaited_ > 0 || (starved_.segment && sys::now_ns() - starved_seen_ < second);
 }
+
+// Somebody waits for a frame: a miss or such a write.
+bool pager::starving(lock_type&) const noexcept { return !stalled_.empty() || write_starves(); }
 
 // A miss found no frame.  Usually a store in flight will free one.  Where none is, blocks whose
 // write failed are tried again, and after some seconds without success the access cannot be served.
@@ -222,7 +225,7 @@ void pager::relieve_stall(lock_type& l) {
   // What is left may be active and modified: its store makes room, or gives its twin back.
   if (clean_oldest(l, nullptr)) return;
   // Others may come and go: what counts is how long one and the same has been waiting.
-  event longest = starved_;
+  event longest = write_starves() ? starved_ : event{};
   for (const event& e : stalled_)
     if (!longest.segment || e.stalled_since < longest.stalled_since) longest = e;
   if (!longest.segment) return;

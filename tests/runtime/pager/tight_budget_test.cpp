@@ -159,6 +159,20 @@ TEST_CASE("memory that was lent and came back can be pinned") {
   s.unpin(most, access_mode::read);
 }
 
+// The block is in memory and all that came after it is larger, clean, and younger.
+TEST_CASE("a first write gets its twin though all other blocks were touched later") {
+  runtime rt({.memory = 17 * page, .read_ahead = 1});
+  memory_source small(16, page), large(16, 4 * page);
+  segment a(rt.pager(), {.name = "a", .block_bytes = page, .blocks = 16, .shared = true}, small);
+  segment b(rt.pager(), {.name = "b", .block_bytes = 4 * page, .blocks = 16}, large);
+  const auto read = [](const std::byte* at) { static_cast<void>(*const_cast<const volatile std::byte*>(at)); };
+  read(a.base());
+  for (const std::size_t block : {3, 9, 6, 12}) read(b.base() + block * 4 * page);
+  a.base()[0] = std::byte{7};
+  CHECK_FALSE(a.writeback());
+  CHECK(small.as<std::byte>()[0] == std::byte{7});
+}
+
 // Programs of one to three threads on budgets from the minimum up, beside a model in memory.
 // Threads write to rows of their own; what they read is anything of their own rows.
 TEST_CASE("random programs on the least memory end, and are right") {
