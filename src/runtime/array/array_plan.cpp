@@ -4,12 +4,12 @@
 #include <bit>
 
 #include "oocarray/error.hpp"
+#include "storage/base/page.hpp"
 #include "storage/layout/stripe_choice.hpp"
 
 namespace ooc::detail {
 namespace {
 
-constexpr std::uint64_t page = 4096;
 constexpr std::uint64_t least_buffers = 4;
 
 using shape = std::vector<std::uint64_t>;
@@ -26,11 +26,11 @@ bool is_power_of_two_tile(const shape& tile) {
 std::uint64_t wanted_block(const std::string& path, const array_request& r,
                            std::uint64_t default_block) {
   const array_options<std::byte>& o = r.options;
-  if (o.block % page != 0)
+  if (o.block % page_bytes != 0)
     refuse(errc::invalid_request, path,
            "a block of " + std::to_string(o.block) +
                " bytes is not a multiple of 4096 bytes; choose, for example, " +
-               std::to_string((o.block / page + 1) * page));
+               std::to_string(in_whole_pages(o.block)));
   if (o.elements_per_buffer != 0) {
     if (o.block != 0)
       refuse(
@@ -41,7 +41,7 @@ std::uint64_t wanted_block(const std::string& path, const array_request& r,
       refuse(errc::invalid_request, path,
              std::to_string(o.elements_per_buffer) + " elements of " +
                  std::to_string(r.element_size) + " bytes in a buffer exceed 2^62 bytes");
-    return (bytes + page - 1) / page * page;
+    return in_whole_pages(bytes);
   }
   return o.block ? o.block : default_block;
 }
@@ -89,7 +89,7 @@ std::uint64_t largest_useful_block(const array_request& r, const shape& extents,
     const std::uint64_t parts = blocks_in_part * static_cast<std::uint64_t>(group->size());
     bytes = std::min(bytes, std::max(bytes / parts, least_shared));
   }
-  return (bytes + page - 1) / page * page;
+  return in_whole_pages(bytes);
 }
 
 array_plan plan(const std::string& path, const array_request& r, storage::array_description d,

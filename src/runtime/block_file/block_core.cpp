@@ -6,12 +6,12 @@
 #include "runtime/pager/fault_handler.hpp"
 #include "runtime/pager/pager.hpp"
 #include "storage/base/log.hpp"
+#include "storage/base/page.hpp"
 #include "storage/layout/stripe_choice.hpp"
 
 namespace ooc::detail {
 namespace {
 
-constexpr std::uint64_t page = 4096;
 
 std::string quoted(const std::string& path) {
   return "'" + path + "'";
@@ -22,7 +22,7 @@ segment_options options_for(const std::string& path, const blocking& b, std::uin
   b.check();
   segment_options o;
   o.name = path;
-  o.block_bytes = (b.superblock_bytes() + page - 1) / page * page;
+  o.block_bytes = in_whole_pages(b.superblock_bytes());
   o.blocks = b.superblocks();
   o.max_resident = max_resident;
   o.pinned_only = true;

@@ -12,11 +12,11 @@
 #include <utility>
 
 #include "oocarray/error.hpp"
+#include "storage/base/page.hpp"
 
 namespace ooc::detail {
 namespace {
 
-constexpr std::uint64_t page = 4096;
 constexpr std::uint64_t max_bytes = (std::uint64_t{1} << 63) - 1;
 
 [[noreturn]] void refuse(const geometry_options& o, const std::string& what) {
@@ -112,14 +112,14 @@ array_geometry::array_geometry(geometry_options options) : options_(std::move(op
     const storage::tile_grid g = *storage::tiles_covering(o.extents, o.tile, element_size_);
     std::ranges::copy(o.tile, tile_.begin());
     std::copy_n(g.count.begin(), rank_, grid_.begin());
-    block_bytes_ = ceil_div(g.tile_bytes, page) * page;
+    block_bytes_ = in_whole_pages(g.tile_bytes);
     blocks_ = g.tiles;
     memory_ = element_order::tiled(o.tile, g, element_size_, block_bytes_);
   } else {
-    if (o.block_bytes == 0 || o.block_bytes % page != 0)
+    if (o.block_bytes == 0 || o.block_bytes % page_bytes != 0)
       refuse(o, "a block of " + std::to_string(o.block_bytes) +
                     " bytes is not a multiple of 4096 bytes; choose, for example, " +
-                    std::to_string(ceil_div(o.block_bytes + (o.block_bytes == 0), page) * page));
+                    std::to_string(in_whole_pages(o.block_bytes + (o.block_bytes == 0))));
     block_bytes_ = o.block_bytes;
     blocks_ = ceil_div(elements_ * element_size_, block_bytes_);
     max_blocks_ = ceil_div(max_image, block_bytes_);

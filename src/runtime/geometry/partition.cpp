@@ -1,4 +1,5 @@
 #include "runtime/geometry/partition.hpp"
+#include "storage/base/page.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -6,7 +7,6 @@
 namespace ooc::detail {
 namespace {
 
-constexpr std::uint64_t page = 4096;
 
 std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) {
   return a / b + (a % b != 0);
@@ -75,7 +75,7 @@ index_box part_of(const array_geometry& g, const striping& s, std::uint64_t inde
 std::uint64_t equal_parts(const array_geometry& g, std::uint64_t parts) {
   const std::uint64_t rows = g.extents()[0];
   const std::uint64_t together = g.rows_together();
-  const std::uint64_t in_pages = page / std::gcd(g.bytes_together(), page) * together;
+  const std::uint64_t in_pages = page_bytes / std::gcd(g.bytes_together(), page_bytes) * together;
   for (const std::uint64_t unit :
        {common_multiple(rows_in_whole_blocks(g), together, rows), in_pages, together}) {
     if (unit == 0) continue;

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "runtime/pager/sys.hpp"
+#include "storage/base/page.hpp"
 
 namespace ooc::detail {
 
@@ -54,7 +55,7 @@ frame_class& frame_pool::class_for(std::size_t bytes) {
   c->capacity = std::min<std::size_t>(whole_budget_ / bytes, max_frames_);
   const bool huge = bytes % huge_page == 0;
   const std::size_t region_bytes = c->capacity * bytes;
-  c->region = map_aligned(region_bytes, huge ? huge_page : 4096);
+  c->region = map_aligned(region_bytes, huge ? huge_page : page_bytes);
   c->frames = reinterpret_cast<frame*>(
       sys::map(nullptr, c->capacity * sizeof(frame), PROT_READ | PROT_WRITE, sys::reserve_flags));
   if (!c->region || !c->frames) throw std::bad_alloc();

@@ -6,18 +6,18 @@
 #include "runtime/pager/pager.hpp"
 #include "runtime/pager/process_end.hpp"
 #include "runtime/pager/signals.hpp"
+#include "storage/base/page.hpp"
 
 namespace ooc::detail {
 
 namespace {
 
-constexpr std::uint64_t page = 4096;
-constexpr std::uint64_t smallest_budget = 8 * page;
+constexpr std::uint64_t smallest_budget = 8 * page_bytes;
 
 std::uint64_t choose_block(const runtime_options& o) {
   if (o.block) return o.block;
   std::uint64_t b = std::uint64_t{2} << 20;
-  while (b > page && b * 32 > o.memory) b /= 2;
+  while (b > page_bytes && b * 32 > o.memory) b /= 2;
   return b;
 }
 
@@ -26,7 +26,7 @@ void check(const runtime_options& o) {
     throw usage_error(errc::budget_too_small, "a budget of " + std::to_string(o.memory) +
                                                   " bytes is too small: the least is " +
                                                   std::to_string(smallest_budget) + " bytes");
-  if (o.block % page)
+  if (o.block % page_bytes)
     throw usage_error(errc::invalid_request, "a block of " + std::to_string(o.block) +
                                                  " bytes is not a multiple of 4096 bytes");
 }
@@ -390,7 +390,7 @@ failure pager::pin(segment_state& s, std::span<const block_range> which, access_
 // With the lock held.
 frame_needs pager::needs() const noexcept {
   frame_needs n;
-  n.add(page, false);  // arrays to come
+  n.add(page_bytes, false);  // arrays to come
   for (const segment_state* any : segments_)  // what is pinned of those with pins only is counted as that
     if (!any->options.pinned_only) n.add(any->block_bytes(), any->may_have_twins());
   return n;
@@ -420,8 +420,8 @@ void pager::check_needs_of(const segment_state& s) const {
   const frame_pool& pool = memory_.pool();
   const std::uint64_t budget = pool.budget();
   if (needed(s.block_bytes()) <= budget) return;
-  std::uint64_t smaller = s.block_bytes() / 2 / page * page;
-  while (smaller && needed(smaller) > budget) smaller = smaller / 2 / page * page;
+  std::uint64_t smaller = s.block_bytes() / 2 / page_bytes * page_bytes;
+  while (smaller && needed(smaller) > budget) smaller = smaller / 2 / page_bytes * page_bytes;
   throw usage_error(
       errc::budget_too_small,
       "array '" + s.options.name + "': blocks of " + std::to_string(s.block_bytes()) +
@@ -442,7 +442,7 @@ std::uint64_t pager::default_block_bytes() const noexcept {
     n.add(b, true);
     return pinned_bytes_ + n.bytes() <= memory_.pool().budget();
   };
-  while (!block_chosen_ && b > page && !fits()) b /= 2;
+  while (!block_chosen_ && b > page_bytes && !fits()) b /= 2;
   return b;
 }
 

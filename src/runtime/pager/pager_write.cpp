@@ -12,6 +12,7 @@
 #include "runtime/pager/pager.hpp"
 #include "runtime/pager/signals.hpp"
 #include "runtime/pager/untracked.hpp"
+#include "storage/base/page.hpp"
 
 namespace ooc::detail {
 
@@ -311,7 +312,7 @@ failure pager::write_pinned(segment_state& s, block_index index) {
   frame* const f = s.frame_of(s.at(index));  // with its twin this thread's while `copying`
   const std::size_t mapped = s.mapped_bytes(index);
   const std::unique_ptr<std::byte, decltype(&std::free)> copy(
-      static_cast<std::byte*>(std::aligned_alloc(4096, s.block_bytes())), &std::free);
+      static_cast<std::byte*>(std::aligned_alloc(page_bytes, s.block_bytes())), &std::free);
   failure result;
   if (copy) {
     copy_untracked(copy.get(), s.address(index), mapped);

@@ -7,6 +7,7 @@
 #include "runtime/pager/fault_handler.hpp"
 #include "runtime/pager/frame_needs.hpp"
 #include "runtime/pager/pager.hpp"
+#include "storage/base/page.hpp"
 
 namespace ooc::detail {
 
@@ -55,7 +56,7 @@ std::vector<block_range> take_marks(segment_state& s, std::span<const block_rang
 segment::segment(detail::pager& p, segment_options o, block_source& source)
     : pager_(p), state_(std::make_unique<segment_state>()) {
   segment_state& s = *state_;
-  if (o.block_bytes == 0 || o.block_bytes % 4096)
+  if (o.block_bytes == 0 || o.block_bytes % page_bytes)
     throw usage_error(errc::invalid_request, "array '" + o.name + "': a block of " +
                                                  std::to_string(o.block_bytes) +
                                                  " bytes is not a multiple of 4096 bytes");
@@ -72,10 +73,10 @@ segment::segment(detail::pager& p, segment_options o, block_source& source)
   s.reserved = s.options.max_blocks * s.options.block_bytes;
   const bool huge = s.options.block_bytes % huge_page == 0;
   s.guard = guard_bytes;
-  std::byte* reserved = reserve_addresses(s.reserved + 2 * s.guard, huge ? huge_page : 4096);
+  std::byte* reserved = reserve_addresses(s.reserved + 2 * s.guard, huge ? huge_page : page_bytes);
   if (!reserved) {  // under a limit of addresses the guards are what can be spared
     s.guard = 0;
-    reserved = reserve_addresses(s.reserved, huge ? huge_page : 4096);
+    reserved = reserve_addresses(s.reserved, huge ? huge_page : page_bytes);
   }
   if (!reserved) throw std::bad_alloc();
   s.base = reserved + s.guard;

@@ -12,6 +12,7 @@
 #include "runtime/pager/frame_pool.hpp"
 #include "runtime/pager/read_ahead.hpp"
 #include "runtime/pager/segment.hpp"
+#include "storage/base/page.hpp"
 
 namespace ooc::detail {
 
@@ -79,10 +80,9 @@ struct segment_state {
     return end > begin ? std::min<std::uint64_t>(end - begin, options.block_bytes) : 0;
   }
   void set_blocks(std::uint64_t n, std::uint64_t bytes) noexcept {
-    constexpr std::uint64_t page = 4096;
     blocks = n;
     const std::uint64_t all = n * options.block_bytes;
-    reach = bytes ? std::min((bytes + page - 1) / page * page, all) : all;
+    reach = bytes ? std::min(in_whole_pages(bytes), all) : all;
   }
   std::byte* address(block_index b) const noexcept { return base + b * options.block_bytes; }
   block& at(block_index b) const noexcept { return table[b]; }

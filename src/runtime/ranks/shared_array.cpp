@@ -20,6 +20,7 @@
 #include "runtime/pager/pager.hpp"
 #include "runtime/ranks/self_group.hpp"
 #include "storage/base/packed.hpp"
+#include "storage/base/page.hpp"
 #include "storage/collective/rank_messages.hpp"
 #include "storage/layout/crc32c.hpp"
 
@@ -199,7 +200,7 @@ void shared_array::open_together(runtime& rt, const array_request& r) {
   };
 
   // A rank whose budget is too small says so before anything is made.
-  array_plan plan{array_geometry({.extents = {1}, .block_bytes = 4096}), {}, 0};
+  array_plan plan{array_geometry({.extents = {1}, .block_bytes = page_bytes}), {}, 0};
   if (creates)
     g.together("memory for " + call, [&] {
       const auto nodes = static_cast<std::uint32_t>(core.nodes().size());

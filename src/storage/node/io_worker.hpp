@@ -37,8 +37,16 @@ struct chunk_slot {
   std::uint32_t* sums = nullptr;  ///< of `count` chunks: to be delivered (read), or as given (write)
 };
 
+/// True where direct transfers reach the memory.
+inline bool aligned(const std::byte* p) noexcept {
+  return reinterpret_cast<std::uintptr_t>(p) % chunk_size == 0;
+}
+
 class io_worker {
  public:
+  /// Chunks of a batch, 64 MiB of them: bounds the checksum entries held at a time.
+  static constexpr std::uint64_t batch_chunks = 16384;
+
   /// `staging`: bytes of bounce buffer, a multiple of 64 KiB.
   io_worker(std::uint64_t staging, bool io_uring, node_counters& counters);
 

@@ -8,12 +8,7 @@
 namespace ooc::storage {
 namespace {
 
-constexpr std::uint64_t batch_chunks = 16384;  // 64 MiB: bounds the entries held at a time
 constexpr std::size_t batch_extents = 1024;
-
-bool aligned(const std::byte* p) noexcept {
-  return reinterpret_cast<std::uintptr_t>(p) % chunk_size == 0;
-}
 
 }  // namespace
 
@@ -28,11 +23,11 @@ object_error stripe_object_reader::read(std::span<const region> regions, std::by
       const std::uint64_t within = at % chunk_size;
       const std::uint64_t left = p.node_end() - at;
       const std::uint64_t chunk = at / chunk_size;
-      if (planned_ >= batch_chunks || w_.plan.extents.size() >= batch_extents)
+      if (planned_ >= io_worker::batch_chunks || w_.plan.extents.size() >= batch_extents)
         if (const object_error e = flush(bad)) return e;
       const bool whole = within == 0 && left >= chunk_size;
       if (whole && !bounce_all && (any_memory || aligned(to))) {
-        const std::uint64_t n = std::min(left / chunk_size, batch_chunks - planned_);
+        const std::uint64_t n = std::min(left / chunk_size, io_worker::batch_chunks - planned_);
         plan_slot({chunk, static_cast<std::uint32_t>(n), 0, to, false, sums});
         if (sums != nullptr) sums += n;
         at += n * chunk_size;

@@ -9,12 +9,7 @@
 namespace ooc::storage {
 namespace {
 
-constexpr std::uint64_t batch_chunks = 16384;  // 64 MiB: bounds the entries held at a time
 constexpr std::size_t batch_slots = 1024;
-
-bool aligned(const std::byte* p) noexcept {
-  return reinterpret_cast<std::uintptr_t>(p) % chunk_size == 0;
-}
 
 bool needs_base(const chunk_slot& s) noexcept {
   return s.bounced && s.covered < chunk_size;
@@ -38,10 +33,10 @@ object_error stripe_object_writer::write(std::span<const region> regions, const 
       const bool same =
           !w_.slots.empty() && w_.slots.back().bounced && w_.slots.back().chunk == chunk;
       // A chunk that has been begun must be finished in its batch.
-      if (!same && (planned_ >= batch_chunks || w_.slots.size() >= batch_slots))
+      if (!same && (planned_ >= io_worker::batch_chunks || w_.slots.size() >= batch_slots))
         if (const object_error e = flush()) return e;
       if (whole && (any_memory || aligned(from))) {
-        const std::uint64_t n = std::min(left / chunk_size, batch_chunks - planned_);
+        const std::uint64_t n = std::min(left / chunk_size, io_worker::batch_chunks - planned_);
         plan_slot(
             {chunk, static_cast<std::uint32_t>(n), 0, const_cast<std::byte*>(from), false, sums});
         if (sums != nullptr) sums += n;
