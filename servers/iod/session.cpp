@@ -169,7 +169,7 @@ asio::awaitable<void> session::serve(const frame_header& h) {
     default:
       broken("a " + wire::kind_name(h.kind) + " is nothing for an I/O server");
   }
-  // The ids of all shares may be many.
+  // The ids of all stripe objects may be many.
   const std::uint64_t bytes = h.kind == frame_kind::list ? request_context::most_memory(h)
                                                          : request_context::memory_for(h);
   fair_share::claim memory = co_await take_memory(bytes);

@@ -36,16 +36,20 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
     operations_.set_store(store_id_from(options.store));
   }
 
+  // Where there is no thread that could take it, nor memory to queue it, it has failed.
   void submit(operation_ptr op) {
-    std::unique_lock lock(mutex_);
-    ++open_;
     try {
-      wake(waiting() + 1);  // throws where there is no thread that could take it
+      const std::lock_guard lock(mutex_);
+      wake(waiting() + 1);
       add(std::move(op));
-    } catch (...) {
-      --open_;
-      throw;
+      ++open_;
+      return;
+    } catch (const std::system_error& e) {
+      op->result = {e.code(), "node " + operations_.folder().path().string() + ": " + e.what()};
+    } catch (const std::bad_alloc&) {
+      op->result = out_of_memory();
     }
+    tell(*op);
   }
 
   local_node::load present_load() const {
@@ -84,7 +88,7 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
     return resumed_.size() + transfers_.waiting() + upkeep_.waiting();
   }
 
-  void add(operation_ptr op) {
+  void add(operation_ptr&& op) {
     const client_number who = op->origin.client;
     const bool placed = op->part && !op->part->regions.empty();
     const request_scheduler<operation_ptr>::place where{
@@ -101,7 +105,7 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
       return op;
     }
     const bool may_upkeep = upkeep_running_ < std::max(1u, options_.workers / 2);
-    // Turn and stripe index about, for a node with one thread.
+    // Turn and turn about, for a node with one thread.
     upkeep_next_ = !upkeep_next_;
     auto op = may_upkeep && upkeep_next_ ? upkeep_.next() : transfers_.next();
     if (!op) op = transfers_.next();
@@ -169,7 +173,19 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
       std::lock_guard lock(mutex_);
       if (--open_ == 0 && stopping_) work_.notify_all();
     }
-    op->finish(*op);
+    tell(*op);
+  }
+
+  static void tell(operation& op) {
+    if (op.finish)
+      op.finish(op);
+    else
+      op.done(op.result);
+  }
+
+  failure out_of_memory() const {
+    const auto code = std::make_error_code(std::errc::not_enough_memory);
+    return {code, "node " + operations_.folder().path().string() + ": " + code.message()};
   }
 
   step_result run(operation& op, io_worker& worker) {
@@ -181,8 +197,7 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
     try {
       return operations_.step(op, worker);
     } catch (const std::bad_alloc&) {
-      const auto code = std::make_error_code(std::errc::not_enough_memory);
-      op.result = {code, "node " + operations_.folder().path().string() + ": " + code.message()};
+      op.result = out_of_memory();
       return step_result::ended;
     }
   }
@@ -323,7 +338,7 @@ class local_io_service final : public local_node {
     op->kind = kind;
     op->file = std::move(file);
     op->stripe_index = stripe_index;
-    op->finish = [done = std::move(done)](operation& o) { done(o.result); };
+    op->done = std::move(done);
     return op;
   }
 

@@ -45,7 +45,8 @@ struct operation {
   failure result;
   verify_report report;                    ///< verify
   std::vector<file_id> ids;                ///< list
-  std::function<void(operation&)> finish;  ///< calls the caller's completion
+  completion done;                         ///< of all but verify and list
+  std::function<void(operation&)> finish;  ///< verify, list: calls the caller's completion
 
   // Between the steps.
   std::uint64_t next_cost = 0;  ///< of the next step, in bytes; beside those of a part

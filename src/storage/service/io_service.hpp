@@ -5,8 +5,9 @@
 // injects faults or counts requests fits in between.
 //
 // Operations are asynchronous: they return at once and call `done` exactly once, on a thread of the
-// service, possibly before the call returns.  The memory given must stay valid and, for reads,
-// untouched until then.  All functions may be called from any thread.  `done` must not block for
+// service, possibly before the call returns; only where memory for the operation itself is wanting do
+// they throw std::bad_alloc, and `done` is then not called.  The memory given must stay valid and, for
+// reads, untouched until then.  All functions may be called from any thread.  `done` must not block for
 // long and must not throw.
 //
 // Reads deliver verified bytes (every 4 KiB chunk matches its CRC32C) or a failure; bytes of the
@@ -52,7 +53,7 @@ class io_service {
  public:
   virtual ~io_service() = default;
 
-  /// Reads those regions of `r` that lie on this node (whose turn in the file is `stripe_index`) to
+  /// Reads those regions of `r` that lie on this node (which has the stripes `stripe_index`, stripe_index + nn, ... of the file) to
   /// memory + memory_offset of each region.  Pieces past the end of the file are an error.
   virtual void read(shape_ptr file, std::uint32_t stripe_index, request_ptr r, std::byte* memory,
                     completion done) = 0;
@@ -77,7 +78,7 @@ class io_service {
   /// Reads the whole stripe object against its checksums.
   virtual void verify(shape_ptr file, std::uint32_t stripe_index,
                       std::function<void(const failure&, verify_report)> done) = 0;
-  /// The ids of all shares that the node holds, to find those without metadata.
+  /// The ids of all stripe objects that the node holds, to find those without metadata.
   virtual void list(std::function<void(const failure&, std::vector<file_id>)> done) = 0;
 
   /// What lies between this process and the node.

@@ -1,8 +1,8 @@
 // In which order the requests of many clients are served: one scheduler for the queue of an I/O node
 // and for the calls to a metadata server.
 //
-// Deficit round robin (Shreedhar and Varghese, 1995) at two levels.  Users take turns; within the stripe indexes
-// of a user the processes that act for it do.  A stripe index is worth a quantum of cost, so that the small
+// Deficit round robin (Shreedhar and Varghese, 1995) at two levels.  Users take turns; within the turns
+// of a user the processes that act for it do.  A turn is worth a quantum of cost, so that the small
 // requests of one do not wait for the large ones of another, nor for how many there are of them.  The
 // waiting requests of one process are taken in the order of their places, round and round (C-SCAN), so
 // that scattered requests for one file become sweeps; equal places in the order in which they came.
@@ -15,6 +15,7 @@
 #include <iterator>
 #include <list>
 #include <map>
+#include <memory_resource>
 #include <optional>
 #include <stop_token>
 #include <unordered_map>
@@ -45,14 +46,15 @@ class request_scheduler {
   /// A request costs `least` beside what add() says.
   request_scheduler(std::uint64_t quantum, std::uint64_t least) : quantum_(quantum), least_(least) {}
 
-  void add(client_number who, place where, std::uint64_t cost, Job job) {
+  /// Takes `job`; leaves it where it is if memory is wanting (std::bad_alloc).
+  void add(client_number who, place where, std::uint64_t cost, Job&& job) {
     auto at = by_number_.find(who.process);
     if (at == by_number_.end()) {
-      std::list<process>& mine = user_of(who.user).processes;
-      mine.emplace_back(who.process);
+      process_list& mine = user_of(who.user).processes;
+      mine.emplace_back(who.process, &nodes_);
       at = by_number_.emplace(who.process, std::prev(mine.end())).first;
     }
-    at->second->jobs.emplace(where, waiting_job{cost + least_, std::move(job)});
+    at->second->jobs.emplace(where, waiting_job{cost + least_, {}})->second.job = std::move(job);
     ++waiting_;
   }
 
@@ -90,24 +92,27 @@ class request_scheduler {
     std::uint64_t cost;
     Job job;
   };
-  struct stripe_index {
-    explicit stripe_index(std::uint64_t n) : number(n) {}
+  struct turn {
+    explicit turn(std::uint64_t n) : number(n) {}
     std::uint64_t number;
     std::uint64_t credit = 0;
-    bool begun = false;  // it has had the quantum of the present stripe index
+    bool begun = false;  // it has had the quantum of the present turn
   };
-  struct process : stripe_index {
-    using stripe_index::stripe_index;
-    std::multimap<place, waiting_job> jobs;
+  using memory = std::pmr::memory_resource;
+  struct process : turn {
+    process(std::uint64_t n, memory* m) : turn(n), jobs(m) {}
+    std::pmr::multimap<place, waiting_job> jobs;
     place last{};
   };
-  struct user : stripe_index {
-    using stripe_index::stripe_index;
-    std::list<process> processes;  // the front one has the user's stripe index
+  using process_list = std::list<process, std::pmr::polymorphic_allocator<process>>;
+  struct user : turn {
+    user(std::uint64_t n, memory* m) : turn(n), processes(m) {}
+    process_list processes;  // the front one has the user's turn
   };
+  using user_list = std::list<user, std::pmr::polymorphic_allocator<user>>;
 
   // True while the one at the front can pay; false ends its turn.
-  bool has_credit(stripe_index& t, std::uint64_t cost) const noexcept {
+  bool has_credit(turn& t, std::uint64_t cost) const noexcept {
     if (t.credit < cost && !std::exchange(t.begun, true)) t.credit += quantum_;
     if (t.credit < cost) t.begun = false;
     return t.credit >= cost;
@@ -116,7 +121,7 @@ class request_scheduler {
   user& user_of(std::uint64_t number) {
     const auto known = users_by_number_.find(number);
     if (known != users_by_number_.end()) return *known->second;
-    users_.emplace_back(number);
+    users_.emplace_back(number, &nodes_);
     users_by_number_.emplace(number, std::prev(users_.end()));
     return users_.back();
   }
@@ -132,9 +137,11 @@ class request_scheduler {
 
   const std::uint64_t quantum_;
   const std::uint64_t least_;
-  std::list<user> users_;  // the front one has the stripe index
-  std::unordered_map<std::uint64_t, typename std::list<user>::iterator> users_by_number_;
-  std::unordered_map<std::uint64_t, typename std::list<process>::iterator> by_number_;
+  // Clients come and go with each of their requests: what one leaves behind serves the next.
+  std::pmr::unsynchronized_pool_resource nodes_;
+  user_list users_{&nodes_};  // the front one has the turn
+  std::pmr::unordered_map<std::uint64_t, typename user_list::iterator> users_by_number_{&nodes_};
+  std::pmr::unordered_map<std::uint64_t, typename process_list::iterator> by_number_{&nodes_};
   std::uint64_t waiting_ = 0;
 };
 

@@ -60,12 +60,12 @@ opened_file store_core::open(std::string_view path, open_mode mode) {
   return opened(std::move(next));
 }
 
-// Gives all shares of `e` the next generation, before the metadata have it: so no stripe object is ever older
+// Gives all stripe objects of `e` the next generation, before the metadata have it: so no stripe object is ever older
 // than the metadata say, and after a crash at most one newer.
 entry store_core::advanced(entry e) {
   for (;;) {
     const std::uint64_t before = e.generation++;
-    const failure f = opened(e).file->advance_shares();
+    const failure f = opened(e).file->advance_objects();
     if (!f) return e;
     if (f.code != errc::conflict) throw_if(f);
     // Whoever brought a stripe object past `e` has told the metadata of the step before.

@@ -27,10 +27,10 @@ class fan_out : public std::enable_shared_from_this<fan_out> {
              const char* doing, node_operation operation, completion done)
       : all_(std::move(all)),
         shape_(std::move(shape)),
-        turns_(std::move(stripe_indexes)),
+        stripe_indexes_(std::move(stripe_indexes)),
         doing_(doing),
         operation_(std::move(operation)),
-        gather_(turns_.size(), std::move(done)) {}
+        counter_(stripe_indexes_.size(), std::move(done)) {}
 
   /// Sends to `at_once` nodes; every answer, also a failure, sends to the next one.
   void start(std::size_t at_once) {
@@ -40,8 +40,8 @@ class fan_out : public std::enable_shared_from_this<fan_out> {
  private:
   void send_next() {
     const std::size_t i = sent_.fetch_add(1, std::memory_order_relaxed);
-    if (i >= turns_.size()) return;
-    const std::uint32_t stripe_index = turns_[i];
+    if (i >= stripe_indexes_.size()) return;
+    const std::uint32_t stripe_index = stripe_indexes_[i];
     const auto& node = all_[(shape_->striping.sn + std::size_t{stripe_index}) % all_.size()];
     try {
       operation_(*node, stripe_index, [self = shared_from_this()](const failure& f) { self->answer(f); });
@@ -53,21 +53,21 @@ class fan_out : public std::enable_shared_from_this<fan_out> {
   }
   void answer(const failure& f) {
     send_next();
-    gather_.answer(f);
+    counter_.answer(f);
   }
 
   const striped_file::nodes all_;
   const shape_ptr shape_;
-  const std::vector<std::uint32_t> turns_;
+  const std::vector<std::uint32_t> stripe_indexes_;
   const char* const doing_;
   const node_operation operation_;
-  completion_counter gather_;
+  completion_counter counter_;
   std::atomic<std::size_t> sent_{0};
 };
 
 /// Sends to the nodes of `stripe_indexes`, `at_once` of them at a time, beginning with the first one of
 /// `client`; `done` once when all have answered.
-void scatter(const striped_file::nodes& all, const shape_ptr& shape, std::uint64_t client,
+void fan_out_to(const striped_file::nodes& all, const shape_ptr& shape, std::uint64_t client,
              std::vector<std::uint32_t> stripe_indexes, const char* doing, node_operation operation,
              completion done, std::size_t at_once = std::numeric_limits<std::size_t>::max()) {
   if (stripe_indexes.empty()) return done({});
@@ -87,26 +87,36 @@ std::size_t read_at_once(std::size_t nodes, std::uint64_t bytes) {
   return nodes / (nodes / group);
 }
 
-std::vector<std::uint32_t> every_turn(const file_shape& shape) {
+std::vector<std::uint32_t> every_stripe_index(const file_shape& shape) {
   std::vector<std::uint32_t> stripe_indexes(shape.striping.nn);
   for (std::uint32_t t = 0; t < shape.striping.nn; ++t) stripe_indexes[t] = t;
   return stripe_indexes;
 }
 
 /// Those that hold at least one byte of the file: only they have a stripe object.
-std::vector<std::uint32_t> turns_with_bytes(const file_shape& shape) {
+std::vector<std::uint32_t> stripe_indexes_with_bytes(const file_shape& shape) {
   std::vector<std::uint32_t> stripe_indexes;
   for (std::uint32_t t = 0; t < shape.striping.nn; ++t)
     if (shape.striping.object_size(t, shape.size) != 0) stripe_indexes.push_back(t);
   return stripe_indexes;
 }
 
-std::vector<std::uint32_t> turns_of(const request& r, const file_shape& shape) {
+std::vector<std::uint32_t> stripe_indexes_of(const request& r, const file_shape& shape) {
   const std::vector<bool> touched = touched_stripe_indexes(r, shape.striping);
   std::vector<std::uint32_t> stripe_indexes;
   for (std::uint32_t t = 0; t < shape.striping.nn; ++t)
     if (touched[t]) stripe_indexes.push_back(t);
   return stripe_indexes;
+}
+
+/// Where that is plain to see: the only node that the request touches.
+std::optional<std::uint32_t> only_stripe_index_of(const request& r, const striping& s) {
+  if (s.nn == 1 && !r.empty()) return 0;
+  if (r.entries().size() != 1 || r.entries().front().depth != 0) return std::nullopt;
+  const nested_request& run = r.entries().front();
+  const std::uint64_t stripe = run.file_offset / s.sf;
+  if (run.run == 0 || (run.file_offset + run.run - 1) / s.sf != stripe) return std::nullopt;
+  return static_cast<std::uint32_t>(stripe % s.nn);
 }
 
 failure past_end(const request& r, const file_shape& shape, const char* doing) {
@@ -167,9 +177,11 @@ locality striped_file::farthest_node() const {
 
 void striped_file::read(request_ptr r, std::byte* memory, completion done) const {
   if (const failure f = past_end(*r, *shape_, "reading")) return done(f);
-  std::vector<std::uint32_t> stripe_indexes = turns_of(*r, *shape_);
+  if (const auto only = only_stripe_index_of(*r, shape_->striping))
+    return node(*only).read(shape_, *only, std::move(r), memory, std::move(done));
+  std::vector<std::uint32_t> stripe_indexes = stripe_indexes_of(*r, *shape_);
   const std::size_t at_once = read_at_once(stripe_indexes.size(), r->bytes());
-  scatter(
+  fan_out_to(
       all_, shape_, client_, std::move(stripe_indexes), "reading",
       [shape = shape_, r, memory](io_service& n, std::uint32_t stripe_index, completion answered) {
         n.read(shape, stripe_index, r, memory, std::move(answered));
@@ -179,8 +191,10 @@ void striped_file::read(request_ptr r, std::byte* memory, completion done) const
 
 void striped_file::write(request_ptr r, const std::byte* memory, completion done) const {
   if (const failure f = past_end(*r, *shape_, "writing")) return done(f);
-  scatter(
-      all_, shape_, client_, turns_of(*r, *shape_), "writing",
+  if (const auto only = only_stripe_index_of(*r, shape_->striping))
+    return node(*only).write(shape_, *only, std::move(r), memory, std::move(done));
+  fan_out_to(
+      all_, shape_, client_, stripe_indexes_of(*r, *shape_), "writing",
       [shape = shape_, r, memory](io_service& n, std::uint32_t stripe_index, completion answered) {
         n.write(shape, stripe_index, r, memory, std::move(answered));
       },
@@ -188,8 +202,8 @@ void striped_file::write(request_ptr r, const std::byte* memory, completion done
 }
 
 void striped_file::sync(completion done) const {
-  scatter(
-      all_, shape_, client_, turns_with_bytes(*shape_), "syncing",
+  fan_out_to(
+      all_, shape_, client_, stripe_indexes_with_bytes(*shape_), "syncing",
       [shape = shape_](io_service& n, std::uint32_t stripe_index, completion answered) {
         n.sync(shape, stripe_index, std::move(answered));
       },
@@ -212,8 +226,8 @@ failure striped_file::sync() const {
 
 failure striped_file::create_objects() const {
   return wait([&](completion done) {
-    scatter(
-        all_, shape_, client_, turns_with_bytes(*shape_), "making",
+    fan_out_to(
+        all_, shape_, client_, stripe_indexes_with_bytes(*shape_), "making",
         [shape = shape_](io_service& n, std::uint32_t stripe_index, completion answered) {
           n.create(shape, stripe_index, std::move(answered));
         },
@@ -221,10 +235,10 @@ failure striped_file::create_objects() const {
   });
 }
 
-failure striped_file::advance_shares() const {
+failure striped_file::advance_objects() const {
   return wait([&](completion done) {
-    scatter(
-        all_, shape_, client_, turns_with_bytes(*shape_), "opening",
+    fan_out_to(
+        all_, shape_, client_, stripe_indexes_with_bytes(*shape_), "opening",
         [shape = shape_](io_service& n, std::uint32_t stripe_index, completion answered) {
           n.advance(shape, stripe_index, std::move(answered));
         },
@@ -238,7 +252,7 @@ failure striped_file::resize_objects(std::uint64_t old_size) const {
   for (std::uint32_t t = 0; t < s.nn; ++t)
     if (s.object_size(t, old_size) != s.object_size(t, shape_->size)) stripe_indexes.push_back(t);
   return wait([&](completion done) {
-    scatter(
+    fan_out_to(
         all_, shape_, client_, stripe_indexes, "resizing",
         [shape = shape_, old_size](io_service& n, std::uint32_t stripe_index, completion answered) {
           n.resize(shape, stripe_index, old_size, std::move(answered));
@@ -249,8 +263,8 @@ failure striped_file::resize_objects(std::uint64_t old_size) const {
 
 failure striped_file::remove_objects() const {
   return wait([&](completion done) {
-    scatter(
-        all_, shape_, client_, every_turn(*shape_), "removing",
+    fan_out_to(
+        all_, shape_, client_, every_stripe_index(*shape_), "removing",
         [shape = shape_](io_service& n, std::uint32_t, completion answered) {
           // A stripe object that is not there (never made, or swept by another process) is as good as
           // removed.

@@ -50,7 +50,7 @@ class striped_file {
 
   /// Makes, opens for writing, resizes or removes the stripe objects on all nodes; used by store_core only.
   failure create_objects() const;
-  failure advance_shares() const;
+  failure advance_objects() const;
   failure resize_objects(std::uint64_t old_size) const;
   failure remove_objects() const;
 

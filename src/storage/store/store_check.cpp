@@ -133,7 +133,7 @@ void check_file(store_core& core, const entry& e, check_result& result,
 check_result check_store(store_core& core, std::string_view path,
                          const std::function<void(std::uint64_t, std::uint64_t)>& step) {
   check_result result;
-  // Shares first, entries after: see metadata_service::unfinished().
+  // Stripe objects first, entries after: see metadata_service::unfinished().
   std::vector<listing> objects;
   const bool whole = core.metadata().lookup(path).path.empty();
   if (whole)
