@@ -37,7 +37,7 @@ void fair_share::forget(client_number who) {
 void fair_share::take(client_number who, std::uint64_t amount, std::function<void(claim)> go) {
   claim now;
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     holder& h = holder_of(who);
     if (!h.waiting.empty() || !fits(h, amount)) {
       if (h.waiting.empty()) waiting_.push_back(who.process);
@@ -50,7 +50,7 @@ void fair_share::take(client_number who, std::uint64_t amount, std::function<voi
 }
 
 fair_share::claim fair_share::try_take(client_number who, std::uint64_t amount) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   holder& h = holder_of(who);
   if (h.waiting.empty() && fits(h, amount)) return hold(h, amount);
   forget(who);
@@ -58,7 +58,7 @@ fair_share::claim fair_share::try_take(client_number who, std::uint64_t amount) 
 }
 
 fair_share::claim fair_share::take_now(client_number who, std::uint64_t amount) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   return hold(holder_of(who), amount);
 }
 
@@ -84,7 +84,7 @@ void fair_share::serve(std::vector<granted>& out) {
 }
 
 void fair_share::give_back(client_number who, std::uint64_t amount) {
-  std::unique_lock lock(mutex_);
+  unique_lock lock(mutex_);
   held_ -= amount;
   holders_.at(who.process).held -= amount;
   users_.at(who.user) -= amount;
@@ -110,18 +110,18 @@ void fair_share::claim::shrink(std::uint64_t amount) {
 }
 
 std::uint64_t fair_share::held() const {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   return held_;
 }
 
 std::uint64_t fair_share::held_by(client_number who) const {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto h = holders_.find(who.process);
   return h == holders_.end() ? 0 : h->second.held;
 }
 
 bool fair_share::above_share(client_number who) const {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto h = holders_.find(who.process);
   if (h == holders_.end()) return false;
   const std::uint64_t free = limit_ > held_ ? limit_ - held_ : 0;
@@ -131,7 +131,7 @@ bool fair_share::above_share(client_number who) const {
 }
 
 bool fair_share::short_of() const {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   return !waiting_.empty();
 }
 
