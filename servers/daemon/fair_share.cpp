@@ -62,7 +62,7 @@ fair_share::claim fair_share::take_now(client_number who, std::uint64_t amount) 
   return hold(holder_of(who), amount);
 }
 
-// A stripe index for each of those that wait, again and again while somebody is served.
+// A turn for each of those that wait, again and again while somebody is served.
 void fair_share::serve(std::vector<granted>& out) {
   for (bool served = true; served && !waiting_.empty();) {
     served = false;

@@ -1,8 +1,8 @@
 // In which order the requests of many clients are served: one scheduler for the queue of an I/O node
 // and for the calls to a metadata server.
 //
-// Deficit round robin (Shreedhar and Varghese, 1995) at two levels.  Users take turns; within the stripe indexes
-// of a user the processes that act for it do.  A stripe index is worth a quantum of cost, so that the small
+// Deficit round robin (Shreedhar and Varghese, 1995) at two levels.  Users take turns; within the turns
+// of a user the processes that act for it do.  A turn is worth a quantum of cost, so that the small
 // requests of one do not wait for the large ones of another, nor for how many there are of them.  The
 // waiting requests of one process are taken in the order of their places, round and round (C-SCAN), so
 // that scattered requests for one file become sweeps; equal places in the order in which they came.
@@ -90,24 +90,24 @@ class request_scheduler {
     std::uint64_t cost;
     Job job;
   };
-  struct stripe_index {
-    explicit stripe_index(std::uint64_t n) : number(n) {}
+  struct turn {
+    explicit turn(std::uint64_t n) : number(n) {}
     std::uint64_t number;
     std::uint64_t credit = 0;
-    bool begun = false;  // it has had the quantum of the present stripe index
+    bool begun = false;  // it has had the quantum of the present turn
   };
-  struct process : stripe_index {
-    using stripe_index::stripe_index;
+  struct process : turn {
+    using turn::turn;
     std::multimap<place, waiting_job> jobs;
     place last{};
   };
-  struct user : stripe_index {
-    using stripe_index::stripe_index;
-    std::list<process> processes;  // the front one has the user's stripe index
+  struct user : turn {
+    using turn::turn;
+    std::list<process> processes;  // the front one has the user's turn
   };
 
   // True while the one at the front can pay; false ends its turn.
-  bool has_credit(stripe_index& t, std::uint64_t cost) const noexcept {
+  bool has_credit(turn& t, std::uint64_t cost) const noexcept {
     if (t.credit < cost && !std::exchange(t.begun, true)) t.credit += quantum_;
     if (t.credit < cost) t.begun = false;
     return t.credit >= cost;
@@ -132,7 +132,7 @@ class request_scheduler {
 
   const std::uint64_t quantum_;
   const std::uint64_t least_;
-  std::list<user> users_;  // the front one has the stripe index
+  std::list<user> users_;  // the front one has the turn
   std::unordered_map<std::uint64_t, typename std::list<user>::iterator> users_by_number_;
   std::unordered_map<std::uint64_t, typename std::list<process>::iterator> by_number_;
   std::uint64_t waiting_ = 0;
