@@ -92,12 +92,13 @@ void fair_share::give_back(client_number who, std::uint64_t amount) {
   // One thread serves at a time, in a loop: who is served may give back at once.
   if (serving_) return;
   serving_ = true;
-  for (std::vector<granted> out; !waiting_.empty(); out.clear()) {
+  for (;;) {
+    std::vector<granted> out;
     serve(out);
     if (out.empty()) break;
-    lock.unlock();
+    const unlocked gap(lock, mutex_);
     for (granted& g : out) g.go(std::move(g.what));
-    lock.lock();
+    out.clear();  // what they own may hold something of this share too
   }
   serving_ = false;
 }
