@@ -41,9 +41,9 @@ struct admitted {
   std::shared_ptr<Session> out;  ///< to be closed by who asked, without a lock; often none
 };
 
-/// Another session may be added to fewer than `limit` open ones, of which `stripe object` counts those that have
+/// Another session may be added to fewer than `limit` open ones, of which `share` counts those that have
 /// said who they are.  Else one gives way to it: the first peer that has not said who it is; where there
-/// is none, of those who have asked nothing for a while, or have more connections than their stripe object and
+/// is none, of those who have asked nothing for a while, or have more connections than their share and
 /// ask nothing now, one of the user and process with the most.
 template <class Session>
 admitted<Session> make_room(const std::vector<std::shared_ptr<Session>>& sessions,
@@ -89,7 +89,7 @@ admitted<Session> admit(std::vector<std::shared_ptr<Session>>& sessions,
   return room;
 }
 
-/// The place of a client that has said who it is.  Throws connection_error where it has its stripe object.
+/// The place of a client that has said who it is.  Throws connection_error where it has its share.
 fair_share::claim welcome_to(fair_share& connections, client_number who);
 
 /// `why` is empty for an orderly end, which no one needs to know of.

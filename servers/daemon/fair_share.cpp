@@ -37,7 +37,7 @@ void fair_share::forget(client_number who) {
 void fair_share::take(client_number who, std::uint64_t amount, std::function<void(claim)> go) {
   claim now;
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     holder& h = holder_of(who);
     if (!h.waiting.empty() || !fits(h, amount)) {
       if (h.waiting.empty()) waiting_.push_back(who.process);
@@ -50,7 +50,7 @@ void fair_share::take(client_number who, std::uint64_t amount, std::function<voi
 }
 
 fair_share::claim fair_share::try_take(client_number who, std::uint64_t amount) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   holder& h = holder_of(who);
   if (h.waiting.empty() && fits(h, amount)) return hold(h, amount);
   forget(who);
@@ -58,11 +58,11 @@ fair_share::claim fair_share::try_take(client_number who, std::uint64_t amount) 
 }
 
 fair_share::claim fair_share::take_now(client_number who, std::uint64_t amount) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   return hold(holder_of(who), amount);
 }
 
-// A stripe index for each of those that wait, again and again while somebody is served.
+// A turn for each of those that wait, again and again while somebody is served.
 void fair_share::serve(std::vector<granted>& out) {
   for (bool served = true; served && !waiting_.empty();) {
     served = false;
@@ -84,7 +84,7 @@ void fair_share::serve(std::vector<granted>& out) {
 }
 
 void fair_share::give_back(client_number who, std::uint64_t amount) {
-  std::unique_lock lock(mutex_);
+  unique_lock lock(mutex_);
   held_ -= amount;
   holders_.at(who.process).held -= amount;
   users_.at(who.user) -= amount;
@@ -92,12 +92,13 @@ void fair_share::give_back(client_number who, std::uint64_t amount) {
   // One thread serves at a time, in a loop: who is served may give back at once.
   if (serving_) return;
   serving_ = true;
-  for (std::vector<granted> out; !waiting_.empty(); out.clear()) {
+  for (;;) {
+    std::vector<granted> out;
     serve(out);
     if (out.empty()) break;
-    lock.unlock();
+    const unlocked gap(lock, mutex_);
     for (granted& g : out) g.go(std::move(g.what));
-    lock.lock();
+    out.clear();  // what they own may hold something of this share too
   }
   serving_ = false;
 }
@@ -110,18 +111,18 @@ void fair_share::claim::shrink(std::uint64_t amount) {
 }
 
 std::uint64_t fair_share::held() const {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   return held_;
 }
 
 std::uint64_t fair_share::held_by(client_number who) const {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto h = holders_.find(who.process);
   return h == holders_.end() ? 0 : h->second.held;
 }
 
 bool fair_share::above_share(client_number who) const {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto h = holders_.find(who.process);
   if (h == holders_.end()) return false;
   const std::uint64_t free = limit_ > held_ ? limit_ - held_ : 0;
@@ -131,7 +132,7 @@ bool fair_share::above_share(client_number who) const {
 }
 
 bool fair_share::short_of() const {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   return !waiting_.empty();
 }
 

@@ -19,11 +19,11 @@
 #include <functional>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "storage/base/mutex.hpp"
 #include "storage/service/request_scheduler.hpp"
 
 namespace ooc::servers {
@@ -99,23 +99,25 @@ class fair_share : public std::enable_shared_from_this<fair_share> {
     claim what;
   };
 
-  // With the mutex held.
-  holder& holder_of(client_number who);
-  bool fits(const holder& h, std::uint64_t amount) const;
-  claim hold(holder& h, std::uint64_t amount);
-  void forget(client_number who);
-  void serve(std::vector<granted>& out);
+  holder& holder_of(client_number who) OOC_REQUIRES(mutex_);
+  bool fits(const holder& h, std::uint64_t amount) const OOC_REQUIRES(mutex_);
+  claim hold(holder& h, std::uint64_t amount) OOC_REQUIRES(mutex_);
+  void forget(client_number who) OOC_REQUIRES(mutex_);
+  void serve(std::vector<granted>& out) OOC_REQUIRES(mutex_);
 
-  void give_back(client_number who, std::uint64_t amount);
+  void give_back(client_number who, std::uint64_t amount) OOC_EXCLUDES(mutex_);
 
   const std::uint64_t limit_;
   const std::uint64_t small_;
-  mutable std::mutex mutex_;
-  std::uint64_t held_ = 0;
-  std::unordered_map<std::uint64_t, std::uint64_t> users_;  // what each of them holds
-  std::unordered_map<std::uint64_t, holder> holders_;       // processes that hold or wait
-  std::list<std::uint64_t> waiting_;                        // processes that wait, in turns
-  bool serving_ = false;
+  mutable mutex mutex_;
+  std::uint64_t held_ OOC_GUARDED_BY(mutex_) = 0;
+  // What each of them holds.
+  std::unordered_map<std::uint64_t, std::uint64_t> users_ OOC_GUARDED_BY(mutex_);
+  // Processes that hold or wait.
+  std::unordered_map<std::uint64_t, holder> holders_ OOC_GUARDED_BY(mutex_);
+  // Processes that wait, in turns.
+  std::list<std::uint64_t> waiting_ OOC_GUARDED_BY(mutex_);
+  bool serving_ OOC_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace ooc::servers

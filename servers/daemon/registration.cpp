@@ -39,7 +39,7 @@ void registration::start() {
 
 void registration::stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     stopping_ = true;
   }
   wake_.notify_all();
@@ -48,8 +48,8 @@ void registration::stop() {
 
 /// False where the server is being stopped.
 bool registration::pause(std::chrono::milliseconds t) {
-  std::unique_lock lock(mutex_);
-  return !wake_.wait_for(lock, t, [&] { return stopping_; });
+  unique_lock lock(mutex_);
+  return !wake_.wait_for(lock, t, [&]() OOC_REQUIRES(mutex_) { return stopping_; });
 }
 
 void registration::set_reachable(bool yes) {

@@ -5,14 +5,13 @@
 // server is away.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "storage/base/mutex.hpp"
 #include "storage/client/metadata_connection.hpp"
 #include "storage/wire/capability.hpp"
 #include "storage/wire/cluster_key.hpp"
@@ -76,9 +75,9 @@ class registration {
   std::string store_uuid_;
   bool reachable_ = false;
 
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool stopping_ = false;
+  mutex mutex_;
+  condition_variable wake_;
+  bool stopping_ OOC_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -38,7 +38,7 @@ std::uint64_t buffer_pool::unused() const noexcept {
 
 // Memory for a buffer that there is room for, or nothing where the system has none.
 std::byte* buffer_pool::find(std::size_t bytes) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   auto& mine = free_[kind_of(bytes)];
   std::byte* p = nullptr;
   if (mine.empty()) {
@@ -67,13 +67,13 @@ void buffer_pool::take(client_number who, std::size_t bytes, std::function<void(
 }
 
 void buffer_pool::give_back(std::byte* data, std::size_t bytes) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   in_use_ -= bytes;
   free_[kind_of(bytes)].push_back(data);
 }
 
 std::uint64_t buffer_pool::held() const {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   return in_use_ + unused();
 }
 

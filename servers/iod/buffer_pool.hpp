@@ -1,9 +1,9 @@
 // Memory for transfers, bounded and shared by the clients: what they send or want waits until there is
-// room in their stripe objects (fair_share).
+// room in their shares (fair_share).
 //
 // Invariant: the buffers in use and those kept for later use are at most limit() together, but for a
-// limit that is less than the largest buffer.  One mutex, for the buffers that are kept; the stripe object has
-// its own, which is never taken under it.  Thread-safe.
+// limit that is less than the largest buffer.  One mutex; that of the share is taken
+// under it (in_use()), never the other way round.  Thread-safe.
 #pragma once
 
 #include <array>
@@ -11,11 +11,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "daemon/fair_share.hpp"
+#include "storage/base/mutex.hpp"
 
 namespace ooc::iod {
 
@@ -79,14 +79,14 @@ class buffer_pool : public std::enable_shared_from_this<buffer_pool> {
  private:
   static constexpr std::size_t kinds = 3;  // of sizes
 
-  std::uint64_t unused() const noexcept;
-  std::byte* find(std::size_t bytes);
-  void give_back(std::byte* data, std::size_t bytes);
+  std::uint64_t unused() const noexcept OOC_REQUIRES(mutex_);
+  std::byte* find(std::size_t bytes) OOC_EXCLUDES(mutex_);
+  void give_back(std::byte* data, std::size_t bytes) OOC_EXCLUDES(mutex_);
 
   const std::shared_ptr<servers::fair_share> share_;
-  mutable std::mutex mutex_;
-  std::uint64_t in_use_ = 0;
-  std::array<std::vector<std::byte*>, kinds> free_;  // by kind
+  mutable mutex mutex_;
+  std::uint64_t in_use_ OOC_GUARDED_BY(mutex_) = 0;
+  std::array<std::vector<std::byte*>, kinds> free_ OOC_GUARDED_BY(mutex_);  // by kind
 };
 
 }  // namespace ooc::iod

@@ -25,7 +25,7 @@ std::string rights_text(std::uint32_t rights) {
 }  // namespace
 
 void capability_check::set_store(const std::string& uuid, const wire::capability_public_key& key) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   if (key_ == key && uuid_ == uuid) return;
   uuid_ = uuid;
   key_ = key;
@@ -36,7 +36,7 @@ failure capability_check::check(const std::string& capability, storage::shape_pt
                             std::uint32_t rights) {
   const storage::file_shape& f = *described;
   const storage::file_id file = f.id;
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   if (!key_)
     return refuse(EAGAIN,
                   "this I/O server does not belong to a store yet; it waits for the metadata "

@@ -9,11 +9,11 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
 
+#include "storage/base/mutex.hpp"
 #include "storage/wire/capability.hpp"
 
 namespace ooc::iod {
@@ -33,10 +33,10 @@ class capability_check {
 
  private:
   std::atomic<bool> reachable_{false};
-  std::mutex mutex_;
-  std::string uuid_;
-  std::optional<wire::capability_public_key> key_;
-  std::unordered_map<std::string, wire::capability> known_;
+  mutex mutex_;
+  std::string uuid_ OOC_GUARDED_BY(mutex_);
+  std::optional<wire::capability_public_key> key_ OOC_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, wire::capability> known_ OOC_GUARDED_BY(mutex_);
 };
 
 }  // namespace ooc::iod

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "daemon/await_grant.hpp"
+#include "storage/base/mutex.hpp"
 
 namespace ooc::iod {
 
@@ -29,10 +30,13 @@ struct incoming_writes::write_job {
   wire::io_request what;
   std::optional<storage::part_cutter> parts;
   bool refused = false;  // what still comes of it is skipped
-  failure outcome;       // guarded by the mutex, as are the rest
-  std::uint64_t running = 0;
-  bool complete = false;  // every part has come
-  bool replied = false;
+
+  // What has become of it: said by the connection and by the threads of the node.
+  ooc::mutex mutex;
+  failure outcome OOC_GUARDED_BY(mutex);
+  std::uint64_t running OOC_GUARDED_BY(mutex) = 0;
+  bool complete OOC_GUARDED_BY(mutex) = false;  // every part has come
+  bool replied OOC_GUARDED_BY(mutex) = false;
 };
 
 incoming_writes::incoming_writes(request_context_ptr with, std::shared_ptr<wire::stream_socket> socket,
@@ -44,11 +48,15 @@ asio::awaitable<void> incoming_writes::begin(const frame_header& h, described_re
   const auto w = std::make_shared<write_job>();
   w->id = h.id;
   w->what = std::move(r.what);
-  w->outcome = why;
-  if (!why && overlap(r.regions))
-    w->outcome = {errc::invalid_request,
-                  "'" + w->what.file->name + "': regions of the request overlap in the file"};
-  w->refused = static_cast<bool>(w->outcome);
+  failure refusal = why;
+  if (!refusal && overlap(r.regions))
+    refusal = {errc::invalid_request,
+               "'" + w->what.file->name + "': regions of the request overlap in the file"};
+  w->refused = static_cast<bool>(refusal);
+  {
+    const lock_guard lock(w->mutex);
+    w->outcome = std::move(refusal);
+  }
   w->parts.emplace(std::move(r.regions));
   jobs_[h.id] = w;
   co_await receive(h, w);
@@ -88,7 +96,7 @@ asio::awaitable<void> incoming_writes::receive_part(const frame_header& h,
   if (!*buffer) {
     const failure f = with_->unexpected(std::bad_alloc());
     {
-      const std::lock_guard lock(mutex_);
+      const lock_guard lock(w->mutex);
       if (!w->outcome) w->outcome = f;
     }
     co_return co_await reader_.skip(h.payload_bytes);
@@ -119,7 +127,7 @@ asio::awaitable<incoming_writes::shared_buffer> incoming_writes::take_buffer(std
 void incoming_writes::write_part(const std::shared_ptr<write_job>& w, const io_part& part,
                                  shared_buffer bytes, shared_sums sums) {
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(w->mutex);
     ++w->running;
   }
   try {
@@ -136,7 +144,7 @@ void incoming_writes::write_part(const std::shared_ptr<write_job>& w, const io_p
 
 void incoming_writes::written(const std::shared_ptr<write_job>& w, const failure& f) {
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(w->mutex);
     --w->running;
     if (f && !w->outcome) w->outcome = f;
   }
@@ -145,7 +153,7 @@ void incoming_writes::written(const std::shared_ptr<write_job>& w, const failure
 
 void incoming_writes::complete(const std::shared_ptr<write_job>& w) {
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(w->mutex);
     w->complete = true;
   }
   answer_if_done(w);
@@ -155,7 +163,7 @@ void incoming_writes::complete(const std::shared_ptr<write_job>& w) {
 void incoming_writes::answer_if_done(const std::shared_ptr<write_job>& w) {
   failure outcome;
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(w->mutex);
     if (!w->complete || w->running != 0 || w->replied) return;
     w->replied = true;
     outcome = w->outcome;

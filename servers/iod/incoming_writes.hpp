@@ -2,7 +2,7 @@
 // threads of the node; a write is answered when all its parts have been.
 //
 // Parts are received by the one coroutine that reads the connection; what they hold of memory is
-// what the client's stripe object allows, and it waits where there is none.
+// what the client's share allows, and it waits where there is none.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "iod/request_context.hpp"
@@ -54,8 +53,6 @@ class incoming_writes : public std::enable_shared_from_this<incoming_writes> {
   wire::frame_reader& reader_;      // used by receive() only
   std::atomic<bool> waiting_{false};
   std::map<std::uint64_t, std::shared_ptr<write_job>> jobs_;  // whose parts are still coming
-
-  std::mutex mutex_;  // of what has become of the jobs
 };
 
 }  // namespace ooc::iod

@@ -56,8 +56,8 @@ iod_server::iod_server(asio::io_context& context, iod_options options)
 
 iod_server::~iod_server() {
   {
-    std::unique_lock lock(mutex_);
-    over_.wait(lock, [&] { return sessions_.empty(); });
+    unique_lock lock(mutex_);
+    over_.wait(lock, [&]() OOC_REQUIRES(mutex_) { return sessions_.empty(); });
   }
   node_.reset();  // its threads use all the rest
 }
@@ -70,7 +70,7 @@ void iod_server::start() {
 void iod_server::stop() {
   std::vector<std::shared_ptr<session>> all;
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     stopping_ = true;
     all = sessions_;
   }
@@ -82,7 +82,7 @@ void iod_server::stop() {
 void iod_server::set_store(const std::string& uuid, const wire::capability_public_key& key) {
   node_->set_store(uuid);  // before anybody is let in
   capabilities_.set_store(uuid, key);
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   store_uuid_ = uuid;
 }
 
@@ -91,7 +91,7 @@ wire::server_info iod_server::who_am_i() const {
   me.role = wire::server_role::io;
   me.incarnation = incarnation_;
   me.node = options_.node;
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   me.store_uuid = store_uuid_;
   return me;
 }
@@ -100,7 +100,7 @@ void iod_server::accepted(std::shared_ptr<wire::stream_socket> socket) {
   const auto s = std::make_shared<session>(*this, socket, options_.transfer_window);
   servers::admitted<session> room;
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     if (!stopping_) room = servers::admit(sessions_, s, options_.max_connections, *places_);
   }
   if (room.out) room.out->close();
@@ -111,14 +111,14 @@ void iod_server::accepted(std::shared_ptr<wire::stream_socket> socket) {
 asio::awaitable<void> iod_server::serve(std::shared_ptr<session> s) {
   servers::log_end(*s, co_await s->run());
   s->when_over([this, s] {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     std::erase(sessions_, s);
     over_.notify_all();
   });
 }
 
 std::size_t iod_server::connections() const {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   return sessions_.size();
 }
 
@@ -126,7 +126,7 @@ void iod_server::fence(const wire::client_id& client, const std::vector<std::uin
                        std::function<void()> done) {
   std::vector<std::shared_ptr<session>> lost;
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     for (const auto& s : sessions_)
       if (s->welcomed() && s->client().client == client &&
           std::find(connections.begin(), connections.end(), s->client().connection) !=
@@ -151,7 +151,7 @@ asio::awaitable<void> iod_server::watch() {
     co_await ticks_.async_wait(asio::redirect_error(asio::use_awaitable, ec));
     std::vector<std::shared_ptr<session>> all;
     {
-      const std::lock_guard lock(mutex_);
+      const lock_guard lock(mutex_);
       if (stopping_) co_return;
       all = sessions_;
     }
@@ -192,7 +192,7 @@ wire::node_statistics iod_server::statistics() {
   }
   s.started_ns = started_ns_;
   s.version = OOCARRAY_VERSION;
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   s.clients = static_cast<std::uint64_t>(std::count_if(
       sessions_.begin(), sessions_.end(), [](const auto& x) { return x->welcomed(); }));
   return s;

@@ -1,31 +1,27 @@
 // The I/O server: accepts connections, keeps their sessions, and fences those that a client lost.
 //
-// What clients stripe object, each by its stripe object (fair_share): memory for descriptions of requests, memory for
+// What clients share, each up to its share (fair_share): memory for descriptions of requests, memory for
 // transfers, places for connections; and the threads of the node, in turns (request_scheduler).
 //
-// The locks of the server, none of which is taken under another but as said: the server's own (list of
-// sessions; under it those of a sender, of a session's active requests and of `places_`); one of each
-// session's active requests; one of each connection's sender; one of each fair_share; the pool's, for
-// buffers that are kept (under it that of its stripe object); the node's, for its queue.  Callbacks are called
-// under none of them.
+// One mutex, for the list of sessions; docs/architecture.md says which others are taken under it, and in
+// which order those of the server are.  Callbacks are called under none of them.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "daemon/listener_group.hpp"
 #include "iod/capability_check.hpp"
 #include "iod/session.hpp"
+#include "storage/base/mutex.hpp"
 
 namespace ooc::iod {
 
@@ -94,11 +90,11 @@ class iod_server final : public session_host {
   boost::asio::steady_timer ticks_;
   servers::listener_group listeners_;
 
-  mutable std::mutex mutex_;
-  std::condition_variable over_;  // a session is
-  std::vector<std::shared_ptr<session>> sessions_;
-  std::string store_uuid_;
-  bool stopping_ = false;
+  mutable mutex mutex_;
+  condition_variable over_;  // a session is
+  std::vector<std::shared_ptr<session>> sessions_ OOC_GUARDED_BY(mutex_);
+  std::string store_uuid_ OOC_GUARDED_BY(mutex_);
+  bool stopping_ OOC_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace ooc::iod

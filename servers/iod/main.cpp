@@ -40,7 +40,7 @@ strings announced(const strings& given, const strings& listening) {
 
 int run(int argc, char** argv) {
   servers::server_command_line line("ooc-iod",
-                                    "Holds one node's stripe object of the files of a store (ooc-metad).");
+                                    "Holds one node's stripe objects of the files of a store (ooc-metad).");
   line.option()("folder", po::value<std::string>()->required(),
                 "where the data are kept; made if missing or empty")(
       "node", po::value<std::uint32_t>()->required(), "number of this node in the store, from 0")(

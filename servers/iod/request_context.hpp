@@ -25,7 +25,7 @@ namespace ooc::iod {
 
 using servers::fair_share;
 
-/// What all sessions of a server stripe object.
+/// What all sessions of a server share.
 class session_host {
  public:
   virtual ~session_host() = default;

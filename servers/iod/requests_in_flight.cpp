@@ -9,7 +9,7 @@
 namespace ooc::iod {
 
 void requests_in_flight::begin(std::uint64_t id, servers::fair_share::claim memory, bool coming) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto [r, made] = active_.try_emplace(id);
   if (!made)
     throw wire::connection_error(std::make_error_code(std::errc::protocol_error),
@@ -20,17 +20,17 @@ void requests_in_flight::begin(std::uint64_t id, servers::fair_share::claim memo
 }
 
 void requests_in_flight::all_came(std::uint64_t id) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   if (const auto r = active_.find(id); r != active_.end()) r->second.coming = false;
 }
 
 void requests_in_flight::touch(std::uint64_t id) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   if (const auto r = active_.find(id); r != active_.end()) r->second.spoken = clock::now();
 }
 
 void requests_in_flight::answered(std::uint64_t id) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   if (const auto r = active_.find(id); r != active_.end()) r->second.answered = true;
 }
 
@@ -38,7 +38,7 @@ void requests_in_flight::end(std::uint64_t id) {
   std::vector<std::function<void()>> over;
   servers::fair_share::claim memory;  // goes without the mutex
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     if (const auto r = active_.find(id); r != active_.end()) {
       memory = std::move(r->second.memory);
       active_.erase(r);
@@ -51,7 +51,7 @@ void requests_in_flight::end(std::uint64_t id) {
 void requests_in_flight::no_more() {
   std::vector<std::function<void()>> over;
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     ended_ = true;
     if (active_.empty()) over = std::exchange(over_, {});
   }
@@ -60,7 +60,7 @@ void requests_in_flight::no_more() {
 
 void requests_in_flight::when_over(std::function<void()> done) {
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     if (!ended_ || !active_.empty()) {
       over_.push_back(std::move(done));
       return;
@@ -72,7 +72,7 @@ void requests_in_flight::when_over(std::function<void()> done) {
 std::vector<std::uint64_t> requests_in_flight::busy(clock::time_point now,
                                                  clock::time_point receiving) {
   std::vector<std::uint64_t> ids;
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   for (auto& [id, r] : active_) {
     if (r.answered || now - r.spoken < still_busy) continue;
     if (r.coming && now - receiving > still_busy) continue;
@@ -83,12 +83,12 @@ std::vector<std::uint64_t> requests_in_flight::busy(clock::time_point now,
 }
 
 bool requests_in_flight::coming() const {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   return std::any_of(active_.begin(), active_.end(), [](const auto& r) { return r.second.coming; });
 }
 
 bool requests_in_flight::none() const {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   return active_.empty();
 }
 

@@ -8,10 +8,10 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <vector>
 
 #include "daemon/fair_share.hpp"
+#include "storage/base/mutex.hpp"
 
 namespace ooc::iod {
 
@@ -29,12 +29,12 @@ class requests_in_flight {
   void touch(std::uint64_t id);
   /// Its last frame is about to be sent: the client is not told of it any more.
   void answered(std::uint64_t id);
-  void end(std::uint64_t id);
+  void end(std::uint64_t id) OOC_EXCLUDES(mutex_);
 
   /// No request begins any more: the connection is over with the last of them.
-  void no_more();
+  void no_more() OOC_EXCLUDES(mutex_);
   /// Calls `done` when the connection is over; at once if it is.
-  void when_over(std::function<void()> done);
+  void when_over(std::function<void()> done) OOC_EXCLUDES(mutex_);
 
   /// Those that the client has not heard of for a while, and is to be told now.  A request of which
   /// parts are to come is not among them where nothing has been received since `receiving`.
@@ -52,10 +52,10 @@ class requests_in_flight {
     servers::fair_share::claim memory;
   };
 
-  mutable std::mutex mutex_;
-  std::map<std::uint64_t, request> active_;
-  bool ended_ = false;
-  std::vector<std::function<void()>> over_;
+  mutable mutex mutex_;
+  std::map<std::uint64_t, request> active_ OOC_GUARDED_BY(mutex_);
+  bool ended_ OOC_GUARDED_BY(mutex_) = false;
+  std::vector<std::function<void()>> over_ OOC_GUARDED_BY(mutex_);
 };
 
 }  // namespace ooc::iod

@@ -1,8 +1,8 @@
 // One connection of a client to the I/O server.
 //
 // Frames are read one after another by a coroutine, which lets those of others go first after each.
-// Before the body of a request is read there must be memory for its description in the client's stripe object;
-// what it asks for is done by the node, in the client's stripe indexes, and answered from whatever thread it ends
+// Before the body of a request is read there must be memory for its description in the client's share;
+// what it asks for is done by the node, in the client's turns, and answered from whatever thread it ends
 // on.  A session is *over* when its connection has ended and nothing that it began is still being done.
 #pragma once
 

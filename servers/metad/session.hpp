@@ -2,7 +2,7 @@
 //
 // Frames are read and answered one after another, each in its client's turn; the next one is read when
 // the answer to the last has been taken, so that a session never holds more than one call and one answer
-// in memory.  A large one waits for memory in the client's stripe object.
+// in memory.  A large one waits for memory in the client's share.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,7 @@ namespace ooc::metad {
 
 class session;
 
-/// What the sessions of a server stripe object.
+/// What the sessions of a server share.
 class session_host {
  public:
   virtual ~session_host() = default;

@@ -2,6 +2,9 @@
 
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <chrono>
+#include <future>
+#include <memory>
 #include <random>
 #include <thread>
 #include <vector>
@@ -145,4 +148,26 @@ TEST_CASE("many threads that take and give back leave nothing held, and nobody w
   CHECK(most <= 1000);
   CHECK(share->held() == 0);
   CHECK_FALSE(share->short_of());
+}
+
+TEST_CASE("who waited may hold something of the same share until it is forgotten") {
+  // As the request of a session may own the session, and that a place or memory of its own.
+  std::promise<void> over;
+  std::future<void> ended = over.get_future();
+  std::thread run([over = std::move(over)]() mutable {
+    const auto share = std::make_shared<fair_share>(100, 1);
+    {
+      claim most = share->take_now({1, 1}, 100);
+      auto own = std::make_shared<claim>(share->take_now({2, 2}, 5));
+      share->take({2, 2}, 10, [own = std::move(own)](claim) {});
+    }
+    if (share->held() == 0) over.set_value();
+  });
+  const bool in_time = ended.wait_for(std::chrono::seconds(60)) == std::future_status::ready;
+  if (in_time)
+    run.join();
+  else
+    run.detach();  // it waits for itself
+  REQUIRE(in_time);
+  CHECK_NOTHROW(ended.get());
 }

@@ -67,13 +67,13 @@ inline file_descriptor welcomed(const std::string& address, wire::server_role wa
                                 const wire::client_id& client = wire::random_client_id(),
                                 std::uint32_t connection = 0) {
   file_descriptor fd = raw_connection(address);
-  wire::hello_info me;
-  me.client = client;
-  me.connection = connection;
-  me.wanted = wanted;
-  me.store_uuid = store;
-  me.name = "raw";
-  wire::client_handshake hands(me, std::move(key), true);
+  wire::hello_info who;
+  who.client = client;
+  who.connection = connection;
+  who.wanted = wanted;
+  who.store_uuid = store;
+  who.name = "raw";
+  wire::client_handshake hands(who, std::move(key), true);
   received_frame f;
   if (!send_all(fd, hands.hello()) || !receive(fd, f) ||
       !send_all(fd, hands.answer(f.header, f.body).send) || !receive(fd, f))

@@ -81,25 +81,25 @@ array_source::array_source(const array_geometry& g)
 array_source::~array_source() = default;
 
 void array_source::set(const array_geometry& g, file_ptr file) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   state_ = std::make_shared<const state>(state{g, std::move(file)});
   together_.store(worth_fetching_together(g), std::memory_order_relaxed);
   publish(nullptr);
 }
 
 array_source::state_ptr array_source::current() const {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   return state_;
 }
 
 void array_source::promise(const index_box& box) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   auto next = std::make_unique<snapshot>();
   next->of = state_;
   if (const snapshot* old = current_.load()) {
     next->boxes = old->boxes;
     // A box within the new one is nobody's latest any more.
-    std::erase_if(next->boxes, [&](const index_box& older) {
+    std::erase_if(next->boxes, [&](const index_box& older) OOC_REQUIRES(mutex_) {
       return contains(box, older, state_->geometry.rank());
     });
     if (next->boxes.size() == most_boxes) next->boxes.erase(next->boxes.begin());
@@ -109,11 +109,10 @@ void array_source::promise(const index_box& box) {
 }
 
 void array_source::clear_promises() {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   publish(nullptr);
 }
 
-/// With mutex_ held.
 void array_source::publish(std::unique_ptr<const snapshot> next) {
   if (next) snapshots_.reserve(snapshots_.size() + 1);  // nothing may throw once it is current
   current_.store(next.get());
@@ -131,8 +130,8 @@ bool array_source::nothing_to_load(block_index b, load_part part) const noexcept
 
 std::size_t array_source::element_at(block_index b, std::uint64_t offset,
                                      place_name& at) const noexcept {
-  const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock) return 0;
+  if (!mutex_.try_lock()) return 0;
+  const lock_guard lock(mutex_, std::adopt_lock);
   const array_geometry& g = state_->geometry;
   if (b >= g.blocks() && !g.tile().empty()) return 0;
   at = g.element_at(b, offset);

@@ -12,12 +12,12 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "runtime/geometry/array_geometry.hpp"
 #include "runtime/pager/block_source.hpp"
+#include "storage/base/mutex.hpp"
 #include "storage/service/striped_file.hpp"
 
 namespace ooc::detail {
@@ -79,13 +79,14 @@ class array_source : public block_source {
   class reader;
 
   failure outside_part(const array_geometry& g, block_index b, const request& stray) const;
-  void publish(std::unique_ptr<const snapshot> next);
+  void publish(std::unique_ptr<const snapshot> next) OOC_REQUIRES(mutex_);
 
   std::optional<index_box> part_;
   access_log* log_ = nullptr;
-  mutable std::mutex mutex_;
-  state_ptr state_;                                         ///< mutex_
-  std::vector<std::unique_ptr<const snapshot>> snapshots_;  ///< mutex_; the last one is current
+  mutable mutex mutex_;
+  state_ptr state_ OOC_GUARDED_BY(mutex_);
+  /// The last one is current.
+  std::vector<std::unique_ptr<const snapshot>> snapshots_ OOC_GUARDED_BY(mutex_);
   std::atomic<const snapshot*> current_{nullptr};
   mutable std::atomic<std::uint32_t> readers_{0};
   std::atomic<unsigned> together_{1};

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 #include <thread>
 
 #include "oocarray/error.hpp"
+#include "storage/base/mutex.hpp"
 #include "storage/base/notice.hpp"
 
 namespace ooc::detail {
@@ -17,8 +17,8 @@ namespace {
 /// Who holds which file.  Of the process, as caches are; never destroyed, because arrays with
 /// static storage duration may release their claims late.
 struct registry {
-  std::mutex mutex;
-  std::map<std::pair<std::string, storage::file_id>, std::string> holders;
+  ooc::mutex mutex;
+  std::map<std::pair<std::string, storage::file_id>, std::string> holders OOC_GUARDED_BY(mutex);
 };
 
 registry& file_claims() {
@@ -72,7 +72,7 @@ file_claim::file_claim(storage::store_core& store, storage::file_id id, std::str
     : uuid_(store.uuid()), id_(id) {
   registry& r = file_claims();
   {
-    const std::lock_guard lock(r.mutex);
+    const lock_guard lock(r.mutex);
     const auto [at, fresh] = r.holders.try_emplace({uuid_, id_}, holder);
     if (!fresh)
       throw usage_error(errc::busy, "'" + std::string(path) + "' is already open in this process (" +
@@ -105,7 +105,7 @@ void file_claim::release() noexcept {
   if (!std::exchange(held_, false)) return;
   writer_.reset();
   registry& r = file_claims();
-  const std::lock_guard lock(r.mutex);
+  const lock_guard lock(r.mutex);
   const auto at = r.holders.find({uuid_, id_});
   if (at != r.holders.end()) r.holders.erase(at);
 }

@@ -173,7 +173,7 @@ void throw_for(failure f, const block_coordinates& at, const std::string& path) 
 void block_core::pin_for(const place& p, access_mode mode, const block_coordinates& at) {
   const block_range range{p.superblock, p.superblock + 1};
   if (overwriting_.exchange(false)) segment_->advise(access_pattern::automatic);
-  std::shared_lock lock(promise_mutex_);
+  const shared_lock lock(promise_mutex_);
   throw_for(segment_->pin({&range, 1}, mode), at, path_);
 }
 
@@ -183,7 +183,7 @@ void block_core::pin_for_overwrite(const place& p, const block_coordinates& at) 
   if (!whole) return pin_for(p, access_mode::write, at);
   const block_range range{p.superblock, p.superblock + 1};
   if (!overwriting_.exchange(true)) segment_->advise(access_pattern::random);
-  std::unique_lock lock(promise_mutex_);
+  const lock_guard lock(promise_mutex_);
   segment_->promise({&range, 1});
   const failure f = segment_->pin({&range, 1}, access_mode::write);
   if (f) segment_->clear_promises();  // a pin that succeeds uses the promise up
@@ -193,27 +193,31 @@ void block_core::pin_for_overwrite(const place& p, const block_coordinates& at) 
 template <class Pin>
 void block_core::pin_briefly(Pin&& pin) {
   for (;;) {
-    std::unique_lock lock(brief_mutex_);
-    const std::uint64_t seen = brief_ends_;
-    ++brief_pins_;
-    lock.unlock();
+    std::uint64_t seen = 0;
+    {
+      const lock_guard lock(brief_mutex_);
+      seen = brief_ends_;
+      ++brief_pins_;
+    }
     try {
       return pin();
     } catch (const error& e) {
-      lock.lock();
+      unique_lock lock(brief_mutex_);
       --brief_pins_;
       ++brief_ends_;
       brief_end_.notify_all();
       if (e.code() != errc::budget_too_small) throw;
       if (brief_pins_ == 0 && brief_ends_ == seen + 1) throw;
-      brief_end_.wait(lock, [&] { return brief_pins_ == 0 || brief_ends_ > seen + 1; });
+      brief_end_.wait(lock, [&]() OOC_REQUIRES(brief_mutex_) {
+        return brief_pins_ == 0 || brief_ends_ > seen + 1;
+      });
     }
   }
 }
 
 void block_core::unpin_briefly(std::uint64_t superblock, access_mode mode) noexcept {
   unpin(superblock, mode);
-  const std::lock_guard lock(brief_mutex_);
+  const lock_guard lock(brief_mutex_);
   --brief_pins_;
   ++brief_ends_;
   brief_end_.notify_all();

@@ -5,17 +5,15 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <shared_mutex>
 #include <string>
 
 #include "oocarray/block_file.hpp"
 #include "runtime/array/file_claims.hpp"
 #include "runtime/block_file/superblock_source.hpp"
 #include "runtime/pager/segment.hpp"
+#include "storage/base/mutex.hpp"
 #include "storage/service/store_core.hpp"
 
 namespace ooc::detail {
@@ -84,14 +82,14 @@ class block_core : public std::enable_shared_from_this<block_core> {
   std::atomic<std::uint64_t> guards_{0};
   /// A promise is taken back if its pin fails, and no other pin may use it up: promise and pin are
   /// one step (exclusive); ordinary pins share.
-  std::shared_mutex promise_mutex_;
+  shared_mutex promise_mutex_;
   /// The last pin was for overwriting a superblock: reading ahead of such a sweep would be in vain.
   std::atomic<bool> overwriting_{false};
 
-  std::mutex brief_mutex_;
-  std::condition_variable brief_end_;
-  std::uint64_t brief_pins_ = 0;  ///< held or being tried; under brief_mutex_
-  std::uint64_t brief_ends_ = 0;  ///< under brief_mutex_
+  mutex brief_mutex_;
+  condition_variable brief_end_;
+  std::uint64_t brief_pins_ OOC_GUARDED_BY(brief_mutex_) = 0;  ///< held or being tried
+  std::uint64_t brief_ends_ OOC_GUARDED_BY(brief_mutex_) = 0;
 };
 
 }  // namespace ooc::detail

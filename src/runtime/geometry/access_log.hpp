@@ -6,12 +6,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "runtime/geometry/array_geometry.hpp"
+#include "storage/base/mutex.hpp"
 
 namespace ooc::detail {
 
@@ -52,27 +52,27 @@ struct accesses {
 class access_log {
  public:
   void note_written(byte_run r) {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     now_.written.add(r);
   }
   void note_read(byte_run r) {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     now_.read.add(r);
   }
   /// What was noted since the last call.
   accesses take() {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     return std::exchange(now_, {});
   }
   /// Notes them again.
   void put_back(const accesses& a) {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     now_.add(a);
   }
 
  private:
-  std::mutex mutex_;
-  accesses now_;
+  mutex mutex_;
+  accesses now_ OOC_GUARDED_BY(mutex_);
 };
 
 }  // namespace ooc::detail

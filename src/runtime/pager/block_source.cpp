@@ -1,7 +1,8 @@
 #include "runtime/pager/block_source.hpp"
 
 #include <memory>
-#include <mutex>
+
+#include "storage/base/mutex.hpp"
 
 namespace ooc::detail {
 
@@ -9,20 +10,22 @@ namespace {
 
 /// Joins the answers of several loads: the first failure wins, `done` comes after the last.
 struct joint_answer {
-  std::mutex mutex;
-  std::size_t missing;
-  failure first;
+  ooc::mutex mutex;
+  std::size_t missing OOC_GUARDED_BY(mutex);
+  failure first OOC_GUARDED_BY(mutex);
   block_source::completion done;
 
   joint_answer(std::size_t n, block_source::completion d) : missing(n), done(std::move(d)) {}
 
   void take(const failure& f) {
+    failure result;
     {
-      const std::lock_guard lock(mutex);
+      const lock_guard lock(mutex);
       if (f && !first) first = f;
       if (--missing > 0) return;
+      result = first;
     }
-    done(first);
+    done(result);
   }
 };
 

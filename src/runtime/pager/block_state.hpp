@@ -10,6 +10,7 @@
 #pragma once
 
 #include <atomic>
+#include <cassert>
 #include <cstdint>
 
 #include "runtime/pager/sys.hpp"
@@ -60,6 +61,7 @@ struct block {
   /// Swaps the stable state `from` for `to`; true if it was there and the caller now owns the
   /// block.
   bool try_take(block_state from, block_state to = block_state::busy) noexcept {
+    assert(!is_transient(from) && is_transient(to));
     std::uint32_t expected = word_of(from);
     return word.compare_exchange_strong(expected, word_of(to), std::memory_order_acq_rel);
   }
@@ -73,7 +75,9 @@ struct block {
 
   /// Ends a transient state: everybody who slept looks again.  Returns the waiter bits.
   std::uint32_t publish(block_state to) noexcept {
+    assert(!is_transient(to) || to == block_state::flush);
     const std::uint32_t before = word.exchange(word_of(to), std::memory_order_acq_rel);
+    assert(is_transient(state_of(before)));  // only its owner, or who ends its transfer, publishes
     if (before & waiters_bit) sys::futex_wake_all(word);
     return before & (waiters_bit | fault_bit);
   }
@@ -81,6 +85,7 @@ struct block {
   /// From one transient state to another, keeping the waiters asleep.
   void advance(block_state to) noexcept {
     std::uint32_t w = word.load(std::memory_order_relaxed);
+    assert(is_transient(state_of(w)) && is_transient(to));
     while (!word.compare_exchange_weak(w, (w & ~state_mask) | word_of(to),
                                        std::memory_order_acq_rel)) {
     }
@@ -88,6 +93,7 @@ struct block {
 
   /// Sleeps until the word is no longer `seen`, which must be transient.
   void wait(std::uint32_t seen, bool in_fault_handler) noexcept {
+    assert(is_transient(state_of(seen)));
     const std::uint32_t want = seen | waiters_bit | (in_fault_handler ? fault_bit : 0);
     if (seen != want && !word.compare_exchange_strong(seen, want, std::memory_order_acq_rel))
       return;

@@ -12,6 +12,7 @@
 #include "oocarray/error.hpp"
 #include "runtime/pager/fault_report.hpp"
 #include "runtime/pager/pager.hpp"
+#include "storage/base/mutex.hpp"
 
 namespace ooc::detail::fault_handler {
 
@@ -30,7 +31,7 @@ std::array<range, max_ranges> ranges;
 std::atomic<std::size_t> ranges_used{0};
 std::atomic<pager*> the_pager{nullptr};
 std::atomic<bool> forked{false};
-std::mutex install_mutex;
+mutex install_mutex;
 struct sigaction previous {};
 
 struct found {
@@ -105,8 +106,7 @@ void on_signal(int signal, siginfo_t* info, void* context) {
   errno = saved_errno;
 }
 
-// Under install_mutex.
-void install() {
+void install() OOC_REQUIRES(install_mutex) {
   struct sigaction now {};
   ::sigaction(SIGSEGV, nullptr, &now);
   if ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_signal) return;
@@ -138,7 +138,7 @@ void attach(pager& p) {
   if (!the_pager.compare_exchange_strong(none, &p))
     throw usage_error(errc::busy,
                       "a runtime exists already: a process has one, which all its arrays share");
-  std::lock_guard l(install_mutex);
+  lock_guard l(install_mutex);
   install();
 }
 
@@ -148,7 +148,7 @@ void detach(pager& p) noexcept {
 }
 
 void add_range(segment_state& s) {
-  std::lock_guard l(install_mutex);
+  lock_guard l(install_mutex);
   install();
   // A closed segment is there for its message only, and makes room for an open one.
   for (const bool closed_too : {false, true})
@@ -170,7 +170,7 @@ void add_range(segment_state& s) {
 }
 
 void remove_range(segment_state& s) noexcept {
-  std::lock_guard l(install_mutex);
+  lock_guard l(install_mutex);
   for (range& r : ranges)
     if (r.segment.load(std::memory_order_relaxed) == &s) {
       r.base.store(0, std::memory_order_release);

@@ -1,6 +1,7 @@
 #include "runtime/pager/frame_pool.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <fstream>
 #include <new>
 
@@ -90,11 +91,13 @@ frame* frame_pool::take(frame_class& c) noexcept {
   f->list = frame_list::none;
   used_ += c.bytes;
   ++frames_in_use_;
+  assert(sums_hold());
   return f;
 }
 
 void frame_pool::give_back(frame* f) noexcept {
   frame_class& c = *f->cls;
+  assert(f->list == frame_list::none && used_ >= c.bytes && frames_in_use_ > 0);
   f->segment = nullptr;
   f->zeroed = false;
   f->next = c.free;
@@ -121,6 +124,7 @@ bool frame_pool::make_room(std::size_t bytes, const frame_class* keep) noexcept 
 bool frame_pool::reserve(std::uint64_t bytes) noexcept {
   if (bytes > budget_ || !make_room(bytes, nullptr)) return false;
   budget_ -= bytes;
+  assert(sums_hold());
   return true;
 }
 

@@ -100,6 +100,11 @@ class frame_pool {
 
  private:
   bool make_room(std::size_t bytes, const frame_class* keep) noexcept;
+  /// What is in use holds memory, and what holds memory is within the budget.
+  bool sums_hold() const noexcept {
+    return used_ <= committed_ && committed_ <= budget_ && budget_ <= whole_budget_ &&
+           frames_in_use_ <= max_frames_;
+  }
 
   const std::uint64_t whole_budget_;
   std::uint64_t budget_;

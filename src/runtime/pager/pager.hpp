@@ -13,7 +13,6 @@
 
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <span>
@@ -26,6 +25,7 @@
 #include "runtime/pager/fault_turn.hpp"
 #include "runtime/pager/resident_set.hpp"
 #include "runtime/pager/segment.hpp"
+#include "storage/base/mutex.hpp"
 
 namespace ooc::detail {
 
@@ -100,6 +100,8 @@ class pager {
   /// Counts the stores that a writeback() waits for.
   struct store_group;
 
+  // What takes a lock_type expects it held, may release it meanwhile, and holds it again at its end.
+
   // pager_fault.cpp
   bool serve_fault(segment_state& s, block_index b, touch t) noexcept;
   bool load_inline(segment_state& s, block_index b, touch t) noexcept;
@@ -107,42 +109,47 @@ class pager {
   bool begin_write(frame* f, const std::byte* bytes, std::uint32_t& seen) noexcept;
   void wait_for_frame(std::uint32_t seen) noexcept;
   void made_evictable() noexcept;
-  void note_touch(lock_type& l, segment_state& s, block_index b, touch t) noexcept;
+  void note_touch(segment_state& s, block_index b, touch t) noexcept OOC_REQUIRES(memory_.mutex());
 
   // pager_service.cpp
   void serve();
-  bool post(lock_type& l, const event& e) noexcept;
+  bool post(const event& e) noexcept OOC_REQUIRES(memory_.mutex());
   void wake() noexcept;
-  void handle(lock_type& l, const event& e);
-  bool start_miss(lock_type& l, const event& e);
-  void begin_transfer(segment_state& s) noexcept;
-  void start_load(lock_type& l, frame* f, load_part part);
+  void handle(lock_type& l, const event& e) OOC_REQUIRES(memory_.mutex());
+  bool start_miss(lock_type& l, const event& e) OOC_REQUIRES(memory_.mutex());
+  void begin_transfer(segment_state& s) noexcept OOC_REQUIRES(memory_.mutex());
+  void start_load(lock_type& l, frame* f, load_part part) OOC_REQUIRES(memory_.mutex());
   void count_read(segment_state& s, block_index b, std::uint64_t bytes) noexcept;
   void load(frame* f, load_part part);
   void on_loaded(frame* f, const failure& result);
-  static void begin_call(segment_state& s) noexcept;
-  void end_call(segment_state& s) noexcept;
-  bool write_starves() const noexcept;  ///< with the lock held
-  bool starving(lock_type& l) const noexcept;
-  bool clean_oldest(lock_type& l, const segment_state* only);
-  void relieve_stall(lock_type& l);
-  void transfer_ended(segment_state& s) noexcept;
-  void end_process(lock_type& l);
+  void begin_call(segment_state& s) noexcept OOC_REQUIRES(memory_.mutex());
+  void end_call(segment_state& s) noexcept OOC_REQUIRES(memory_.mutex());
+  bool write_starves() const noexcept OOC_REQUIRES(memory_.mutex());
+  bool starving() const noexcept OOC_REQUIRES(memory_.mutex());
+  bool clean_oldest(lock_type& l, const segment_state* only) OOC_REQUIRES(memory_.mutex());
+  void relieve_stall(lock_type& l) OOC_REQUIRES(memory_.mutex());
+  void transfer_ended(segment_state& s) noexcept OOC_REQUIRES(memory_.mutex());
+  void end_process(lock_type& l) OOC_REQUIRES(memory_.mutex());
 
   // pager_ahead.cpp
-  unsigned ahead_limit(const segment_state& s) noexcept;
-  ahead_group group_for(const segment_state& s, unsigned limit) noexcept;
-  void fetch_ahead(lock_type& l, const event& e);
-  bool fetch(lock_type& l, segment_state& s, std::span<const block_index> which);
-  void start_joint_load(lock_type& l, segment_state& s, std::span<frame* const> frames);
+  unsigned ahead_limit(const segment_state& s) noexcept OOC_REQUIRES(memory_.mutex());
+  ahead_group group_for(const segment_state& s, unsigned limit) noexcept
+      OOC_REQUIRES(memory_.mutex());
+  void fetch_ahead(lock_type& l, const event& e) OOC_REQUIRES(memory_.mutex());
+  bool fetch(lock_type& l, segment_state& s, std::span<const block_index> which)
+      OOC_REQUIRES(memory_.mutex());
+  void start_joint_load(lock_type& l, segment_state& s, std::span<frame* const> frames)
+      OOC_REQUIRES(memory_.mutex());
   void on_joint_load(std::span<frame* const> frames, const failure& result);
 
   // pager_write.cpp
-  void write_behind(lock_type& l);
-  void write_swept(lock_type& l, segment_state& s, block_index index, std::int64_t step);
-  bool clean(lock_type& l, frame* f, std::shared_ptr<store_group> group, bool swept = false);
+  void write_behind(lock_type& l) OOC_REQUIRES(memory_.mutex());
+  void write_swept(lock_type& l, segment_state& s, block_index index, std::int64_t step)
+      OOC_REQUIRES(memory_.mutex());
+  bool clean(lock_type& l, frame* f, std::shared_ptr<store_group> group, bool swept = false)
+      OOC_REQUIRES(memory_.mutex());
   void start_store(lock_type& l, frame* f, const std::byte* from, block_state then,
-                   std::shared_ptr<store_group> group);
+                   std::shared_ptr<store_group> group) OOC_REQUIRES(memory_.mutex());
   void on_stored(frame* f, block_state then, const std::shared_ptr<store_group>& group,
                  const failure& result);
   void send(frame* f, const std::byte* from, block_source::completion done);
@@ -151,15 +158,16 @@ class pager {
   failure writeback_unlocked(segment_state& s, std::span<const block_range> which);
 
   // pager_calls.cpp
-  bool reserve_for_store(lock_type& l, std::uint64_t bytes);
-  frame_needs needs() const noexcept;
-  std::string taken_text() const;
-  void check_needs_of(const segment_state& s) const;
-  void count_pins(segment_state& s, std::span<const block_range> which, int sign) noexcept;
+  bool reserve_for_store(lock_type& l, std::uint64_t bytes) OOC_REQUIRES(memory_.mutex());
+  frame_needs needs() const noexcept OOC_REQUIRES(memory_.mutex());
+  std::string taken_text() const OOC_REQUIRES(memory_.mutex());
+  void check_needs_of(const segment_state& s) const OOC_REQUIRES(memory_.mutex());
+  void count_pins(segment_state& s, std::span<const block_range> which, int sign) noexcept
+      OOC_REQUIRES(memory_.mutex());
   failure reserve_pins(segment_state& s, std::span<const block_range> which);
   failure pin_block(segment_state& s, block_index b, bool write);
   segment::invalidated drop(segment_state& s, block_index b, bool discard);
-  void drop_partial(lock_type& l, frame* f) noexcept;
+  void drop_partial(frame* f) noexcept OOC_REQUIRES(memory_.mutex());
   void take_back(std::uint64_t bytes) noexcept;
   void count_invalidated(const segment_state& s) noexcept;
 
@@ -173,31 +181,35 @@ class pager {
   std::uint64_t default_block_ = 0;
   bool block_chosen_ = false;  ///< by the options
   unsigned ahead_option_ = 0;
-  std::vector<segment_state*> segments_;  ///< lock
+  std::vector<segment_state*> segments_ OOC_GUARDED_BY(memory_.mutex());
   struct accounted_store {
     std::weak_ptr<const void> store;
     std::uint64_t bytes;
   };
-  std::vector<accounted_store> stores_;   ///< lock
-  std::uint64_t pinned_bytes_ = 0;        ///< frames of pinned blocks, counting each pin; lock
-  std::uint64_t pinned_frames_ = 0;       ///< lock
+  std::vector<accounted_store> stores_ OOC_GUARDED_BY(memory_.mutex());
+  /// Frames of pinned blocks, counting each pin.
+  std::uint64_t pinned_bytes_ OOC_GUARDED_BY(memory_.mutex()) = 0;
+  std::uint64_t pinned_frames_ OOC_GUARDED_BY(memory_.mutex()) = 0;
 
   // Storage for events, made beforehand: a fault handler allocates nothing.
   static constexpr std::size_t ring_size = 8192;
-  std::vector<event> ring_;           ///< lock
-  std::size_t ring_first_ = 0;        ///< lock
-  std::size_t ring_count_ = 0;        ///< lock
-  std::vector<event> stalled_;        ///< misses without a frame; lock
+  std::vector<event> ring_ OOC_GUARDED_BY(memory_.mutex());
+  std::size_t ring_first_ OOC_GUARDED_BY(memory_.mutex()) = 0;
+  std::size_t ring_count_ OOC_GUARDED_BY(memory_.mutex()) = 0;
+  std::vector<event> stalled_ OOC_GUARDED_BY(memory_.mutex());  ///< misses without a frame
   std::vector<block_index> wanted_;   ///< service thread
-  segment_state* serving_ = nullptr;  ///< the service thread is at work for it; lock
-  std::size_t stores_in_flight_ = 0;  ///< lock
-  std::size_t transfers_ = 0;         ///< loads and stores; lock
-  event starved_{};                   ///< a write that waits for its twin, if any; lock
-  unsigned twins_awaited_ = 0;        ///< threads asleep in wait_for_frame(); lock
-  std::uint64_t starved_seen_ = 0;    ///< when it last tried; lock
-  unsigned stall_retries_ = 0;        ///< lock
-  std::uint64_t nudged_ = 0;          ///< when relieve_stall() last let everybody look again; lock
-  std::condition_variable changed_;   ///< a transfer ended, or serving_ changed
+  /// The service thread is at work for it.
+  segment_state* serving_ OOC_GUARDED_BY(memory_.mutex()) = nullptr;
+  std::size_t stores_in_flight_ OOC_GUARDED_BY(memory_.mutex()) = 0;
+  std::size_t transfers_ OOC_GUARDED_BY(memory_.mutex()) = 0;  ///< loads and stores
+  event starved_ OOC_GUARDED_BY(memory_.mutex()){};  ///< a write that waits for its twin, if any
+  /// Threads asleep in wait_for_frame().
+  unsigned twins_awaited_ OOC_GUARDED_BY(memory_.mutex()) = 0;
+  std::uint64_t starved_seen_ OOC_GUARDED_BY(memory_.mutex()) = 0;  ///< when it last tried
+  unsigned stall_retries_ OOC_GUARDED_BY(memory_.mutex()) = 0;
+  /// When relieve_stall() last let everybody look again.
+  std::uint64_t nudged_ OOC_GUARDED_BY(memory_.mutex()) = 0;
+  condition_variable changed_;   ///< a transfer ended, or serving_ changed
 
   // Who finds no frame sleeps until one may be had.  Whatever may end that (a transfer that ended, a
   // block that is nobody's any more, a pin or memory given back) advances `room_` first and then
@@ -211,7 +223,7 @@ class pager {
   std::atomic<std::uint32_t> work_{0};  ///< futex of the service thread
   std::atomic<bool> asleep_{false};
   std::atomic<bool> stopping_{false};
-  failure fatal_;  ///< lock; set once
+  failure fatal_ OOC_GUARDED_BY(memory_.mutex());  ///< set once
   std::atomic<bool> has_fatal_{false};
   std::thread service_;
 };

@@ -104,8 +104,8 @@ void pager::start_joint_load(lock_type& l, segment_state& s, std::span<frame* co
     places[i] = {frames[i]->block, frames[i]->memory};
   }
   begin_call(s);
-  l.unlock();
   try {
+    const unlocked gap(l, memory_.mutex());
     const std::uint64_t bytes =
         s.source->load_together({places.data(), frames.size()},
                                 [this, all = std::vector<frame*>(frames.begin(), frames.end())](
@@ -113,9 +113,9 @@ void pager::start_joint_load(lock_type& l, segment_state& s, std::span<frame* co
     for (std::size_t i = 0; i < frames.size(); ++i)
       count_read(s, places[i].block, bytes / frames.size() + (i < bytes % frames.size()));
   } catch (const std::exception& e) {
+    const unlocked gap(l, memory_.mutex());
     on_joint_load(frames, {std::make_error_code(std::errc::not_enough_memory), e.what()});
   }
-  l.lock();
   end_call(s);
 }
 

@@ -1,5 +1,6 @@
 // The pager's construction and the calls of segments other than writeback.
 #include <algorithm>
+#include <cassert>
 #include <string>
 
 #include "runtime/pager/fault_handler.hpp"
@@ -92,14 +93,14 @@ runtime_stats pager::stats() const {
 
 void pager::account_store(const std::shared_ptr<const void>& store, std::uint64_t staging_bytes) {
   guarded_lock g(memory_.mutex());
-  std::erase_if(stores_, [&](const accounted_store& a) {
+  std::erase_if(stores_, [&](const accounted_store& a) OOC_REQUIRES(memory_.mutex()) {
     const bool gone = a.store.expired();
     if (gone) memory_.pool().unreserve(a.bytes);
     return gone;
   });
   for (const accounted_store& a : stores_)
     if (!a.store.owner_before(store) && !store.owner_before(a.store)) return;
-  if (!reserve_for_store(g.lock, staging_bytes))
+  if (!reserve_for_store(g, staging_bytes))
     throw usage_error(errc::budget_too_small,
                       "the transfer buffers of the store take " + std::to_string(staging_bytes) +
                           " bytes, and the budget has only " +
@@ -112,7 +113,7 @@ void pager::account_store(const std::shared_ptr<const void>& store, std::uint64_
 
 pager::reservation pager::reserve(std::uint64_t bytes, const std::string& what) {
   guarded_lock g(memory_.mutex());
-  if (!reserve_for_store(g.lock, bytes))
+  if (!reserve_for_store(g, bytes))
     throw usage_error(errc::budget_too_small,
                       what + " needs " + std::to_string(bytes) + " bytes, and the budget has only " +
                           std::to_string(memory_.pool().budget()) +
@@ -159,7 +160,7 @@ void pager::add(segment_state& s) {
 void pager::remove(segment_state& s) {
   guarded_lock g(memory_.mutex());
   std::erase(segments_, &s);
-  changed_.wait(g.lock, [&] { return s.writers_at_end == 0; });
+  changed_.wait(g, [&] { return s.writers_at_end == 0; });
   pinned_bytes_ -= s.pinned_frames * s.block_bytes();
   pinned_frames_ -= s.pinned_frames;
   if (starved_.segment == &s) starved_ = {};
@@ -170,23 +171,28 @@ void pager::remove(segment_state& s) {
     if (e.segment != &s) ring_[(ring_first_ + kept++) % ring_size] = e;
   }
   ring_count_ = kept;
-  changed_.wait(g.lock, [&] { return s.transfers == 0 && serving_ != &s; });
+  changed_.wait(g, [&]() OOC_REQUIRES(memory_.mutex()) {
+    return s.transfers == 0 && serving_ != &s;
+  });
   while (frame* f = s.resident) {
     block& b = s.at(f->block);
     const block_state state = b.state();
     if (is_transient(state)) {  // another thread lets it age or evicts it
-      g.lock.unlock();
+      g.unlock();
       std::this_thread::yield();
-      g.lock.lock();
+      g.lock();
       continue;
     }
     if (!b.try_take(state)) continue;
     memory_.order().forget(f);
-    if (state != block_state::ready) memory_.map_out(f, state != block_state::inactive);
-    memory_.release(g.lock, f);
+    if (state != block_state::ready) {
+      const unlocked gap(g, memory_.mutex());
+      memory_.map_out(f, state != block_state::inactive);
+    }
+    memory_.release(f);
   }
   made_evictable();
-  changed_.wait(g.lock, [&] { return s.calls == 0; });
+  changed_.wait(g, [&] { return s.calls == 0; });
 }
 
 void pager::end_owners() noexcept {
@@ -242,7 +248,7 @@ segment::invalidated pager::drop(segment_state& s, block_index index, bool disca
         frame* f = s.frame_of(b);
         if (f->copying) {
           b.publish(state);
-          changed_.wait(g.lock);
+          changed_.wait(g);
           continue;
         }
         const bool modified = !discard && f->dirty.load(std::memory_order_relaxed);
@@ -252,11 +258,11 @@ segment::invalidated pager::drop(segment_state& s, block_index index, bool disca
         }
         memory_.order().forget(f);
         if (state != block_state::ready) {
-          g.lock.unlock();
+          g.unlock();
           memory_.map_out(f, state != block_state::inactive);
-          g.lock.lock();
+          g.lock();
         }
-        memory_.release(g.lock, f);
+        memory_.release(f);
         made_evictable();
         count_invalidated(s);
         return segment::invalidated::done;
@@ -307,7 +313,7 @@ void pager::promise(segment_state& s, std::span<const block_range> which) {
       const block_state state = b.state();
       if (state == block_state::loading) {
         lock_type l(memory_.mutex());
-        if (b.state() == block_state::loading) drop_partial(l, s.frame_of(b));
+        if (b.state() == block_state::loading) drop_partial(s.frame_of(b));
         continue;
       }
       if (is_transient(state) || state == block_state::rw || !b.try_take(state)) continue;
@@ -315,7 +321,7 @@ void pager::promise(segment_state& s, std::span<const block_range> which) {
       frame* f = state == block_state::ready ? s.frame_of(b) : nullptr;
       if (f && f->partial) {
         lock_type l(memory_.mutex());
-        memory_.release(l, f);
+        memory_.release(f);
         continue;
       }
       b.publish(state);
@@ -329,20 +335,20 @@ void pager::clear_promises(segment_state& s, std::span<const block_range> which)
   guarded_lock g(memory_.mutex());
   for (frame *f = s.resident, *next; f; f = next) {
     next = f->segment_next;
-    if (contains(which, f->block)) drop_partial(g.lock, f);
+    if (contains(which, f->block)) drop_partial(f);
   }
   made_evictable();
 }
 
 // Forgets a block that nobody has touched and that holds, or will hold, only what lay outside a
 // promise.
-void pager::drop_partial(lock_type& l, frame* f) noexcept {
+void pager::drop_partial(frame* f) noexcept {
   block& b = f->segment->at(f->block);
   if (b.state() == block_state::loading) {
     if (f->partial) f->stale = true;
   } else if (b.try_take(block_state::ready)) {
     if (f->partial)
-      memory_.release(l, f);
+      memory_.release(f);
     else
       b.publish(block_state::ready);
   }
@@ -359,7 +365,7 @@ void pager::prefetch(segment_state& s, std::span<const block_range> which) {
       } while (++b < r.last && b % together != 0);
       if (n == 0) continue;
       guarded_lock g(memory_.mutex());
-      if (!fetch(g.lock, s, {group.data(), n})) return;
+      if (!fetch(g, s, {group.data(), n})) return;
     }
 }
 
@@ -387,7 +393,6 @@ failure pager::pin(segment_state& s, std::span<const block_range> which, access_
   return {};
 }
 
-// With the lock held.
 frame_needs pager::needs() const noexcept {
   frame_needs n;
   n.add(page_bytes, false);  // arrays to come
@@ -406,10 +411,10 @@ std::string pager::taken_text() const {
   return text;
 }
 
-// With the lock held.  An access that finds no frame ends the process: what could come to that is
+// An access that finds no frame ends the process: what could come to that is
 // refused here.
 void pager::check_needs_of(const segment_state& s) const {
-  const auto needed = [&](std::uint64_t block_bytes) {
+  const auto needed = [&](std::uint64_t block_bytes) OOC_REQUIRES(memory_.mutex()) {
     frame_needs n = needs();
     if (s.options.pinned_only)
       n.add_pinned_only(block_bytes, s.may_have_twins());
@@ -437,7 +442,7 @@ void pager::check_needs_of(const segment_state& s) const {
 std::uint64_t pager::default_block_bytes() const noexcept {
   guarded_lock g(memory_.mutex());
   std::uint64_t b = default_block_;
-  const auto fits = [&] {
+  const auto fits = [&]() OOC_REQUIRES(memory_.mutex()) {
     frame_needs n = needs();
     n.add(b, true);
     return pinned_bytes_ + n.bytes() <= memory_.pool().budget();
@@ -446,7 +451,6 @@ std::uint64_t pager::default_block_bytes() const noexcept {
   return b;
 }
 
-// With the lock held.
 void pager::count_pins(segment_state& s, std::span<const block_range> which, int sign) noexcept {
   std::uint64_t blocks = 0, frames = 0;
   for (const block_range& r : which) {
@@ -454,6 +458,8 @@ void pager::count_pins(segment_state& s, std::span<const block_range> which, int
     for (block_index b = r.first; b < r.last; ++b) frames += s.frames_of(b);
   }
   const auto by = static_cast<std::uint64_t>(sign);
+  assert(sign > 0 || (s.pinned_blocks >= blocks && s.pinned_frames >= frames));
+  assert(pinned_frames_ >= s.pinned_frames);
   s.pinned_blocks += by * blocks;
   s.pinned_frames += by * frames;
   pinned_frames_ += by * frames;
@@ -497,6 +503,7 @@ void pager::unpin(segment_state& s, std::span<const block_range> which, access_m
   for (const block_range& r : which)
     for (block_index b = r.first; b < r.last; ++b) {
       frame* f = s.frame_of(s.at(b));
+      assert(f->pins > 0 && (mode != access_mode::write || f->write_pins > 0));
       if (mode == access_mode::write) --f->write_pins;
       if (--f->pins == 0) memory_.order().make_active(f);
     }
@@ -520,7 +527,7 @@ failure pager::pin_block(segment_state& s, block_index index, bool write) {
         return f;
       }
       if (!b.try_take(block_state::out, block_state::queued)) continue;
-      if (!post(g.lock, {&s, index, write ? touch::write : touch::read, true})) {
+      if (!post({&s, index, write ? touch::write : touch::read, true})) {
         b.publish(block_state::out);
         continue;
       }
@@ -539,10 +546,10 @@ failure pager::pin_block(segment_state& s, block_index index, bool write) {
     frame* f = s.frame_of(b);
     if (f->partial && !write) {
       b.promised.store(0, std::memory_order_relaxed);
-      memory_.release(g.lock, f);
+      memory_.release(f);
       continue;
     }
-    g.lock.unlock();
+    g.unlock();
     if (state == block_state::inactive) memory_.set_access(f, PROT_READ);
     std::uint32_t seen = 0;
     if (write && !begin_write(f, state == block_state::ready ? f->memory : s.address(index), seen)) {
@@ -557,7 +564,7 @@ failure pager::pin_block(segment_state& s, block_index index, bool write) {
       memory_.map_in(f, writable);
     else if (writable && state != block_state::rw)
       memory_.set_access(f, PROT_READ | PROT_WRITE);
-    g.lock.lock();
+    g.lock();
     f->read_ahead = false;
     memory_.order().forget(f);
     ++f->pins;

@@ -38,7 +38,7 @@ bool pager::serve_fault(segment_state& s, block_index index, touch t) noexcept {
         if (load_inline(s, index, t)) return true;
         if (b.try_queue_fault()) {
           lock_type l(memory_.mutex());
-          if (!post(l, {&s, index, t, true})) {  // more waiting threads than the ring holds
+          if (!post({&s, index, t, true})) {  // more waiting threads than the ring holds
             b.publish(block_state::out);
             l.unlock();
             ::sched_yield();
@@ -154,7 +154,7 @@ bool pager::load_inline(segment_state& s, block_index index, touch t) noexcept {
   counters::add(memory_.count().hits);
   l.lock();
   memory_.order().make_active(f);
-  if (write) note_touch(l, s, index, t);
+  if (write) note_touch(s, index, t);
   l.unlock();
   b.publish(write ? block_state::rw : block_state::ro);
   made_evictable();
@@ -170,7 +170,7 @@ bool pager::map_ready(segment_state& s, block_index index, touch t) noexcept {
   if (f->partial && !write) {  // read before it was overwritten: the rest is needed after all
     b.promised.store(0, std::memory_order_relaxed);
     lock_type l(memory_.mutex());
-    memory_.release(l, f);
+    memory_.release(f);
     l.unlock();
     made_evictable();
     return false;
@@ -190,7 +190,7 @@ bool pager::map_ready(segment_state& s, block_index index, touch t) noexcept {
   {
     lock_type l(memory_.mutex());
     memory_.order().make_active(f);
-    if (ahead) note_touch(l, s, index, t);
+    if (ahead) note_touch(s, index, t);
     f->read_ahead = false;
   }
   b.publish(writable ? block_state::rw : block_state::ro);
@@ -254,8 +254,8 @@ void pager::made_evictable() noexcept {
 }
 
 // Tells the service thread, which may forget it under load: only read-ahead suffers.
-void pager::note_touch(lock_type& l, segment_state& s, block_index b, touch t) noexcept {
-  if (ring_count_ < ring_size / 2) post(l, {&s, b, t, false});
+void pager::note_touch(segment_state& s, block_index b, touch t) noexcept {
+  if (ring_count_ < ring_size / 2) post({&s, b, t, false});
 }
 
 }  // namespace ooc::detail

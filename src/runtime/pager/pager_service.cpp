@@ -1,5 +1,6 @@
 // The service thread: starts the loads that faults wait for, reads ahead, writes behind.
 #include <algorithm>
+#include <cassert>
 #include <cstdio>
 #include <cstring>
 
@@ -17,7 +18,7 @@ constexpr unsigned max_stall_retries = 3;
 // ----------------------------------------------------------------------------------------
 
 // False where the ring is full.
-bool pager::post(lock_type&, const event& e) noexcept {
+bool pager::post(const event& e) noexcept {
   if (ring_count_ == ring_size) return false;
   ring_[(ring_first_ + ring_count_) % ring_size] = e;
   ++ring_count_;
@@ -48,7 +49,7 @@ void pager::serve() {
         handle(l, e);
       }
       write_behind(l);
-      if (starving(l)) relieve_stall(l);
+      if (starving()) relieve_stall(l);
       if (has_fatal_) continue;
       missing = !stalled_.empty();
     }
@@ -109,7 +110,7 @@ bool pager::start_miss(lock_type& l, const event& e) {
   return true;
 }
 
-// With the lock held, before others see that something is on its way.
+// Before others see that something is on its way.
 void pager::begin_transfer(segment_state& s) noexcept {
   ++s.transfers;
   ++transfers_;
@@ -119,10 +120,12 @@ void pager::begin_transfer(segment_state& s) noexcept {
 void pager::start_load(lock_type& l, frame* f, load_part part) {
   f->partial = part == load_part::outside_promise;
   segment_state& s = *f->segment;
+  assert(s.at(f->block).state() == block_state::loading && s.transfers > 0);
   begin_call(s);
-  l.unlock();
-  load(f, part);
-  l.lock();
+  {
+    const unlocked gap(l, memory_.mutex());
+    load(f, part);
+  }
   end_call(s);
 }
 
@@ -132,6 +135,7 @@ void pager::begin_call(segment_state& s) noexcept {
 }
 
 void pager::end_call(segment_state& s) noexcept {
+  assert(s.calls > 0);
   if (--s.calls == 0) changed_.notify_all();
 }
 
@@ -166,6 +170,7 @@ void pager::on_loaded(frame* f, const failure& result) {
   segment_state& s = *f->segment;
   block& b = s.at(f->block);
   const std::uint32_t word = b.word.load(std::memory_order_acquire);
+  assert(state_of(word) == block_state::loading && s.frame_of(b) == f);
   if (result) {
     if (word & fault_bit) {
       // The threads that wait for it sleep on until the service thread ends the process.
@@ -175,7 +180,7 @@ void pager::on_loaded(frame* f, const failure& result) {
       if (word & waiters_bit)
         s.load_errors[f->block] = described(s, f->block, "cannot be read", result);
       f->read_ahead = false;
-      memory_.release(l, f);
+      memory_.release(f);
     }
   } else if (f->stale.exchange(false)) {
     if (word & waiters_bit) {  // somebody wants it: once more, now with what the store holds
@@ -188,7 +193,7 @@ void pager::on_loaded(frame* f, const failure& result) {
       end_call(s);
       return;
     }
-    memory_.release(l, f);
+    memory_.release(f);
   } else {
     if (!s.load_errors.empty()) s.load_errors.erase(f->block);
     memory_.order().make_active(f);
@@ -197,8 +202,8 @@ void pager::on_loaded(frame* f, const failure& result) {
   transfer_ended(s);
 }
 
-// With the lock held.
 void pager::transfer_ended(segment_state& s) noexcept {
+  assert(s.transfers > 0 && transfers_ >= s.transfers);
   --s.transfers;
   --transfers_;
   changed_.notify_all();
@@ -216,7 +221,7 @@ bool pager::write_starves() const noexcept {
 }
 
 // Somebody waits for a frame: a miss or such a write.
-bool pager::starving(lock_type&) const noexcept { return !stalled_.empty() || write_starves(); }
+bool pager::starving() const noexcept { return !stalled_.empty() || write_starves(); }
 
 // A miss found no frame.  Usually a store in flight will free one.  Where none is, blocks whose
 // write failed are tried again, and after some seconds without success the access cannot be served.
@@ -273,7 +278,7 @@ bool pager::clean_oldest(lock_type& l, const segment_state* only) {
 // One message, the program's own handler, the other dirty blocks, and the documented status.
 void pager::end_process(lock_type& l) {
   const failure f = fatal_;
-  l.unlock();
+  const unlocked gap(l, memory_.mutex());
   std::string text = "oocarray: an element access could not be served: " + f.what + "\n";
   if (::write(2, text.data(), text.size()) < 0) { /* nobody left to tell */
   }

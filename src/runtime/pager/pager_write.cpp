@@ -5,6 +5,7 @@
 // (ready, clean).  What writeback() finds mapped is *flushed* in place: made read-only, written,
 // and left mapped.  What is pinned for writing is written from a copy and stays dirty.
 #include <algorithm>
+#include <cassert>
 #include <cstdlib>
 #include <utility>
 
@@ -12,29 +13,36 @@
 #include "runtime/pager/pager.hpp"
 #include "runtime/pager/signals.hpp"
 #include "runtime/pager/untracked.hpp"
+#include "storage/base/mutex.hpp"
 #include "storage/base/page.hpp"
 
 namespace ooc::detail {
 
 struct pager::store_group {
-  std::mutex mutex;
-  std::condition_variable ended;
-  std::size_t in_flight = 0;
-  failure first;
+  ooc::mutex mutex;
+  condition_variable ended;
+  std::size_t in_flight OOC_GUARDED_BY(mutex) = 0;
+  failure first OOC_GUARDED_BY(mutex);
 
   void begin() {
-    std::lock_guard l(mutex);
+    lock_guard l(mutex);
     ++in_flight;
   }
   void end(const failure& f) {
-    std::lock_guard l(mutex);
+    lock_guard l(mutex);
     --in_flight;
     if (f && !first) first = f;
     ended.notify_all();
   }
   void wait_below(std::size_t n) {
-    std::unique_lock l(mutex);
-    ended.wait(l, [&] { return in_flight < n; });
+    unique_lock l(mutex);
+    ended.wait(l, [&]() OOC_REQUIRES(mutex) { return in_flight < n; });
+  }
+  /// The first failure, when all have ended.
+  failure wait() {
+    unique_lock l(mutex);
+    ended.wait(l, [&]() OOC_REQUIRES(mutex) { return in_flight == 0; });
+    return first;
   }
 };
 
@@ -53,14 +61,18 @@ std::size_t writes_in_flight(std::size_t block_bytes) {
 void pager::start_store(lock_type& l, frame* f, const std::byte* from, block_state then,
                         std::shared_ptr<store_group> group) {
   segment_state& s = *f->segment;
+  assert(f->dirty.load(std::memory_order_relaxed) && !f->copying);
+  assert(s.at(f->block).state() ==
+         (then == block_state::ro ? block_state::flush : block_state::writing));
   ++s.transfers;
   ++transfers_;
   ++stores_in_flight_;
   begin_call(s);
   if (group) group->begin();
-  l.unlock();
-  send(f, from, [this, f, then, group](const failure& r) { on_stored(f, then, group, r); });
-  l.lock();
+  {
+    const unlocked gap(l, memory_.mutex());
+    send(f, from, [this, f, then, group](const failure& r) { on_stored(f, then, group, r); });
+  }
   end_call(s);
 }
 
@@ -110,6 +122,7 @@ void pager::on_stored(frame* f, block_state then, const std::shared_ptr<store_gr
     signals_blocked no_signals;
     lock_type l(memory_.mutex());
     segment_state& s = *f->segment;
+    assert(f->dirty.load(std::memory_order_relaxed) && stores_in_flight_ > 0);  // until here
     if (result) {
       told = described(s, f->block, "cannot be written", result);
       f->failed = true;
@@ -137,9 +150,8 @@ bool pager::clean(lock_type& l, frame* f, std::shared_ptr<store_group> group, bo
       !ready && !inactive && (b.try_take(block_state::rw) || b.try_take(block_state::ro));
   if (!ready && !inactive && !mapped) return false;
   if (!ready) {
-    l.unlock();
+    const unlocked gap(l, memory_.mutex());
     memory_.map_out(f, mapped);
-    l.lock();
   }
   b.advance(block_state::writing);
   f->swept = swept;
@@ -152,7 +164,7 @@ bool pager::clean(lock_type& l, frame* f, std::shared_ptr<store_group> group, bo
 // waiting says that they have, whatever the numbers are: its block may be larger than the margin.
 void pager::write_behind(lock_type& l) {
   const std::uint64_t lookahead = std::min(most_write_bytes, memory_.pool().budget() / 4);
-  if (!starving(l) && memory_.pool().has_room(lookahead)) return;
+  if (!starving() && memory_.pool().has_room(lookahead)) return;
   constexpr std::size_t most_stores = 64;
   for (bool started = true; started && stores_in_flight_ < most_stores;) {
     started = false;
@@ -217,8 +229,8 @@ failure pager::writeback_unlocked(segment_state& s, std::span<const block_range>
     if (!flush(s, b, group))
       if (failure f = write_pinned(s, b); f && !pinned_failure) pinned_failure = f;
   }
-  group->wait_below(1);
-  return group->first ? group->first : pinned_failure;
+  const failure first = group->wait();
+  return first ? first : pinned_failure;
 }
 
 std::vector<pager::unwritten> pager::write_back_all() {
@@ -248,8 +260,8 @@ std::vector<pager::unwritten> pager::write_back_all() {
 std::vector<pager::unwritten> pager::modified() const {
   const signals_blocked no_signals;
   std::vector<unwritten> all;
-  const std::unique_lock l(memory_.mutex(), std::try_to_lock);
-  if (!l) return all;
+  if (!memory_.mutex().try_lock()) return all;
+  const lock_guard l(memory_.mutex(), std::adopt_lock);
   for (const segment_state* s : segments_)
     if (const std::uint64_t n = s->dirty.load()) all.push_back({s->options.name, n, {}});
   return all;
@@ -276,7 +288,7 @@ bool pager::flush(segment_state& s, block_index index, const std::shared_ptr<sto
         }
         if (f->copying) {  // what is stored after the copy must arrive after it
           b.publish(state);
-          changed_.wait(g.lock);
+          changed_.wait(g);
           continue;
         }
         if (f->write_pins) {
@@ -287,14 +299,14 @@ bool pager::flush(segment_state& s, block_index index, const std::shared_ptr<sto
           return false;
         }
         if (state == block_state::ro || state == block_state::rw) {
-          g.lock.unlock();
+          g.unlock();
           if (state == block_state::rw) memory_.set_access(f, PROT_READ);
-          g.lock.lock();
+          g.lock();
           b.publish(block_state::flush);
-          start_store(g.lock, f, s.address(index), block_state::ro, group);
+          start_store(g, f, s.address(index), block_state::ro, group);
         } else {
           b.publish(state);
-          if (!clean(g.lock, f, group)) continue;
+          if (!clean(g, f, group)) continue;
         }
         return true;
       }
@@ -319,8 +331,7 @@ failure pager::write_pinned(segment_state& s, block_index index) {
     store_group group;
     group.begin();
     send(f, copy.get(), [&](const failure& r) { group.end(r); });
-    group.wait_below(1);
-    result = group.first;
+    result = group.wait();
   } else {
     result = {std::make_error_code(std::errc::not_enough_memory), "copy of a pinned block"};
   }

@@ -5,12 +5,10 @@
 
 #include <atomic>
 #include <cerrno>
-#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <system_error>
 
@@ -18,6 +16,7 @@
 #include "runtime/pager/pager.hpp"
 #include "runtime/pager/signals.hpp"
 #include "storage/base/log.hpp"
+#include "storage/base/mutex.hpp"
 
 namespace ooc::detail {
 namespace {
@@ -28,8 +27,8 @@ constexpr milliseconds patience{2000};  ///< a wait that is longer is announced
 constexpr std::array watched_signals{SIGTERM, SIGINT};
 
 // Constant-initialised and never destroyed: usable however late.
-std::mutex writing;               ///< held by who writes, and by who takes the pager away
-pager* served = nullptr;          ///< under `writing`
+constinit mutex writing;  ///< held by who writes, and by who takes the pager away
+pager* served OOC_GUARDED_BY(writing) = nullptr;
 std::atomic<pager*> ending{nullptr};  ///< the same, for who only looks
 std::atomic<std::chrono::milliseconds::rep> deadline{0};
 std::atomic<std::terminate_handler> terminate_before{nullptr};
@@ -48,16 +47,16 @@ void say(const std::string& text) noexcept {
 /// it has not ended within `limit`: the thread goes on.
 bool within(milliseconds limit, std::function<void()> f, const std::function<void()>& slow = {}) {
   struct state {
-    std::mutex mutex;
-    std::condition_variable changed;
-    bool done = false;
+    ooc::mutex mutex;
+    condition_variable changed;
+    bool done OOC_GUARDED_BY(mutex) = false;
   };
   const auto s = std::make_shared<state>();
   try {
     const signals_blocked inherited_by_the_thread;
     std::thread([s, f] {
       f();
-      const std::lock_guard l(s->mutex);
+      const lock_guard l(s->mutex);
       s->done = true;
       s->changed.notify_all();
     }).detach();
@@ -65,8 +64,8 @@ bool within(milliseconds limit, std::function<void()> f, const std::function<voi
     f();  // no thread is to be had: better late than never
     return true;
   }
-  std::unique_lock l(s->mutex);
-  const auto done = [&] { return s->done; };
+  unique_lock l(s->mutex);
+  const auto done = [&]() OOC_REQUIRES(s->mutex) { return s->done; };
   if (s->changed.wait_for(l, std::min(limit, patience), done)) return true;
   if (limit <= patience) return false;
   if (slow) slow();
@@ -93,7 +92,7 @@ bool write_back(const char* why) {
   const bool in_time = within(
       limit,
       [why] {
-        const std::lock_guard l(writing);
+        const lock_guard l(writing);
         if (!served) return;
         for (const pager::unwritten& u : served->write_back_all())
           if (u.why)
@@ -147,7 +146,7 @@ process_end::process_end(pager& p, const runtime_options& o) {
   deadline = o.end_deadline.count();
   if (o.write_back_on_signals) watch_signals();
   {
-    const std::lock_guard l(writing);
+    const lock_guard l(writing);
     served = &p;
   }
   ending = &p;
@@ -162,7 +161,7 @@ process_end::~process_end() {
   if (std::get_terminate() == &at_terminate) std::set_terminate(before_);
   ignore_signals();
   ending = nullptr;
-  const std::lock_guard l(writing);
+  const lock_guard l(writing);
   served = nullptr;
 }
 

@@ -13,6 +13,7 @@
 // every call; nothing allocates.
 #pragma once
 
+#include <cassert>
 #include <cstddef>
 
 #include "runtime/pager/frame_pool.hpp"
@@ -22,6 +23,7 @@ namespace ooc::detail {
 class frame_queue {
  public:
   void push_back(frame* f, frame_list which) noexcept {
+    assert(f->list == frame_list::none && which != frame_list::none);
     f->list = which;
     f->next = nullptr;
     f->prev = tail_;
@@ -30,6 +32,8 @@ class frame_queue {
     ++size_;
   }
   void remove(frame* f) noexcept {
+    assert(size_ > 0 && f->list != frame_list::none);
+    assert((f->prev || head_ == f) && (f->next || tail_ == f));
     (f->prev ? f->prev->next : head_) = f->next;
     (f->next ? f->next->prev : tail_) = f->prev;
     f->prev = f->next = nullptr;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cstdio>
 #include <cstring>
 #include <utility>
@@ -10,6 +11,14 @@
 #include "runtime/pager/diff.hpp"
 
 namespace ooc::detail {
+
+namespace {
+
+[[maybe_unused]] bool owned(const frame* f) noexcept {
+  return f->segment->at(f->block).state() == block_state::busy;
+}
+
+}  // namespace
 
 void die(const char* what, int error) noexcept {
   char text[256];
@@ -27,6 +36,7 @@ void die(const char* what, int error) noexcept {
 // ----------------------------------------------------------------------------------
 
 void resident_set::map_in(frame* f, bool writable) noexcept {
+  assert(owned(f));
   const std::size_t n = f->cls->bytes;
   std::byte* to = f->segment->address(f->block);
   if (!writable && !sys::protect(f->memory, n, PROT_READ)) die("mprotect of a frame", errno);
@@ -40,6 +50,7 @@ void resident_set::map_in(frame* f, bool writable) noexcept {
 // The last step replaces the block's mapping by a piece of the reservation, so that it merges with
 // its neighbours: otherwise every block ever touched would keep a mapping of its own.
 void resident_set::map_out(frame* f, bool accessible) noexcept {
+  assert(owned(f));
   const std::size_t n = f->cls->bytes;
   std::byte* from = f->segment->address(f->block);
   if (accessible && !sys::protect(from, n, PROT_NONE)) die("mprotect of a block", errno);
@@ -49,6 +60,7 @@ void resident_set::map_out(frame* f, bool accessible) noexcept {
 }
 
 void resident_set::set_access(frame* f, int protection) noexcept {
+  assert(owned(f));
   if (!sys::protect(f->segment->address(f->block), f->segment->mapped_bytes(f->block), protection))
     die("mprotect of a block", errno);
 }
@@ -57,6 +69,7 @@ void resident_set::set_access(frame* f, int protection) noexcept {
 // ----------------------------------------------------------------------------------------
 
 void resident_set::link(frame* f, segment_state& s) noexcept {
+  assert(!f->segment && f->list == frame_list::none && f->cls == s.cls);
   f->segment = &s;
   f->segment_prev = nullptr;
   f->segment_next = s.resident;
@@ -74,6 +87,7 @@ void resident_set::link(frame* f, segment_state& s) noexcept {
 
 void resident_set::unlink(frame* f) noexcept {
   segment_state& s = *f->segment;
+  assert(s.resident_count > 0 && (f->segment_prev || s.resident == f));
   (f->segment_prev ? f->segment_prev->segment_next : s.resident) = f->segment_next;
   if (f->segment_next) f->segment_next->segment_prev = f->segment_prev;
   --s.resident_count;
@@ -84,9 +98,10 @@ void resident_set::assign(frame* f, segment_state& s, block_index b) noexcept {
   s.at(b).frame = s.cls->number_of(f);
 }
 
-void resident_set::release(lock_type&, frame* f) noexcept {
+void resident_set::release(frame* f) noexcept {
   segment_state& s = *f->segment;
   block& b = s.at(f->block);
+  assert(s.frame_of(b) == f && is_transient(b.state()));
   if (f->read_ahead) counters::add(counters_.read_ahead_waste);
   mark_clean(f);
   order_.forget(f);
@@ -134,12 +149,12 @@ bool resident_set::evict(lock_type& l, const segment_state* only, std::size_t ke
   const victim v = take_clean_victim(only, keep);
   if (!v.taken) return false;
   if (v.was != block_state::ready) {
-    l.unlock();
+    const unlocked gap(l, mutex_);
     map_out(v.taken, v.was != block_state::inactive);
-    l.lock();
   }
+  assert(!v.taken->dirty.load(std::memory_order_relaxed) && !v.taken->pins);  // only clean blocks leave
   counters::add(counters_.evictions);
-  release(l, v.taken);
+  release(v.taken);
   return true;
 }
 
@@ -164,7 +179,8 @@ resident_set::victim resident_set::take_clean_victim(const segment_state* only,
   };
   keep_from(order_.newest_young());
   keep_from(order_.newest_old());
-  const auto take = [&](frame* f, std::initializer_list<block_state> states) -> victim {
+  const auto take = [&](frame* f, std::initializer_list<block_state> states)
+                        OOC_REQUIRES(mutex_) -> victim {
     if (f->dirty.load(std::memory_order_relaxed) || (only && f->segment != only) ||
         std::find(kept.begin(), kept.begin() + n, f) != kept.begin() + n)
       return {};
@@ -205,9 +221,10 @@ bool resident_set::age_one(lock_type& l) noexcept {
     block& b = f->segment->at(f->block);
     if (b.try_take(block_state::ro) || b.try_take(block_state::rw)) {
       order_.forget(f);
-      l.unlock();
-      set_access(f, PROT_NONE);
-      l.lock();
+      {
+        const unlocked gap(l, mutex_);
+        set_access(f, PROT_NONE);
+      }
       order_.make_inactive(f);
       b.publish(block_state::inactive);
       return true;

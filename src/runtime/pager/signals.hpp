@@ -6,7 +6,8 @@
 #include <pthread.h>
 
 #include <csignal>
-#include <mutex>
+
+#include "storage/base/mutex.hpp"
 
 namespace ooc::detail {
 
@@ -28,15 +29,10 @@ class signals_blocked {
 };
 
 /// The pager's lock as library calls take it.
-class guarded_lock {
+class OOC_SCOPED_CAPABILITY guarded_lock : private signals_blocked, public unique_lock {
  public:
-  explicit guarded_lock(std::mutex& m) : lock(m) {}
-
- private:
-  signals_blocked signals_;
-
- public:
-  std::unique_lock<std::mutex> lock;
+  explicit guarded_lock(mutex& m) OOC_ACQUIRE(m) : unique_lock(m) {}
+  ~guarded_lock() OOC_RELEASE() {}
 };
 
 }  // namespace ooc::detail

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "oocarray/error.hpp"
+#include "storage/base/mutex.hpp"
 #include "storage/base/notice.hpp"
 
 namespace ooc::storage {
@@ -20,33 +21,33 @@ class capability_renewal::capability final : public access_capability {
   explicit capability(granted_capability g) { set(std::move(g)); }
 
   std::string bytes() const override {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     return bytes_;
   }
   void set(granted_capability g) {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     bytes_ = std::move(g.bytes);
     renew_at_ = clock::now() + std::chrono::duration_cast<clock::duration>(g.life) / 2;
     size_ = g.size;
   }
   std::uint64_t size() const {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     return size_;
   }
   clock::time_point renew_at() const {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     return renew_at_;
   }
   void postpone(clock::duration by) {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     renew_at_ = clock::now() + by;
   }
 
  private:
-  mutable std::mutex mutex_;
-  std::string bytes_;
-  std::uint64_t size_ = 0;
-  clock::time_point renew_at_;
+  mutable mutex mutex_;
+  std::string bytes_ OOC_GUARDED_BY(mutex_);
+  std::uint64_t size_ OOC_GUARDED_BY(mutex_) = 0;
+  clock::time_point renew_at_ OOC_GUARDED_BY(mutex_);
 };
 
 capability_renewal::capability_renewal(renewal renew) : renew_(std::move(renew)) {}
@@ -57,7 +58,7 @@ capability_renewal::~capability_renewal() {
 
 void capability_renewal::stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     stopping_ = true;
   }
   wake_.notify_all();
@@ -65,7 +66,7 @@ void capability_renewal::stop() {
 }
 
 capability_ptr capability_renewal::keep(file_id file, std::uint32_t rights, granted_capability granted) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   if (capabilities_.size() >= prune_at_) {
     std::erase_if(capabilities_, [](const auto& t) { return t.second.expired(); });
     prune_at_ = 2 * capabilities_.size() + 64;
@@ -83,7 +84,7 @@ capability_ptr capability_renewal::keep(file_id file, std::uint32_t rights, gran
 
 std::pair<std::uint32_t, std::shared_ptr<capability_renewal::capability>> capability_renewal::find(
     file_id file, std::uint32_t rights) const {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   for (auto i = capabilities_.lower_bound({file, 0}); i != capabilities_.end() && i->first.first == file; ++i)
     if ((i->first.second & rights) == rights)
       if (auto t = i->second.lock()) return {i->first.second, std::move(t)};
@@ -101,7 +102,7 @@ capability_ptr capability_renewal::in_use(file_id file, std::uint32_t rights, st
 }
 
 void capability_renewal::run() {
-  std::unique_lock lock(mutex_);
+  unique_lock lock(mutex_);
   while (!stopping_) {
     next_ = clock::time_point::max();
     std::shared_ptr<capability> due;

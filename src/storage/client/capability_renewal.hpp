@@ -6,16 +6,15 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "storage/base/mutex.hpp"
 #include "storage/service/io_service.hpp"
 
 namespace ooc::storage {
@@ -56,12 +55,14 @@ class capability_renewal {
   void run();
 
   const renewal renew_;
-  mutable std::mutex mutex_;
-  std::condition_variable wake_;
-  std::map<std::pair<file_id, std::uint32_t>, std::weak_ptr<capability>> capabilities_;
-  std::size_t prune_at_ = 64;  // so many, and those that nobody holds are taken out
-  clock::time_point next_ = clock::time_point::max();  // when the thread wakes by itself
-  bool stopping_ = false;
+  mutable mutex mutex_;
+  condition_variable wake_;
+  std::map<std::pair<file_id, std::uint32_t>, std::weak_ptr<capability>> capabilities_ OOC_GUARDED_BY(mutex_);
+  // So many, and those that nobody holds are taken out.
+  std::size_t prune_at_ OOC_GUARDED_BY(mutex_) = 64;
+  // When the thread wakes by itself.
+  clock::time_point next_ OOC_GUARDED_BY(mutex_) = clock::time_point::max();
+  bool stopping_ OOC_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // from the first capability on
 };
 

@@ -57,9 +57,9 @@ void io_client::stop() {
   const bool own = std::this_thread::get_id() == thread_.get_id();
   bool idle = false;
   {
-    lock held(mutex_);
+    unique_lock held(mutex_);
     stopping_ = true;
-    if (!own) idle_.wait(held, [&] { return calls_.empty(); });
+    if (!own) idle_.wait(held, [&]() OOC_REQUIRES(mutex_) { return calls_.empty(); });
     idle = calls_.empty();
   }
   if (idle) asio::post(context_, [this] { close(); });
@@ -76,30 +76,34 @@ void io_client::close() {
 }
 
 void io_client::submit(const call_ptr& c, std::vector<region> regions) {
-  lock held(mutex_);
-  c->id = next_id_++;
-  c->alive = clock::now();
-  if (std::exchange(asleep_, false)) look_soon();
-  calls_.emplace(c->id, c);
-  if (outage_.gone()) {
-    c->answered = true;
-    c->outcome = {std::make_error_code(std::errc::timed_out), late(*c)};
-    ended_.push_back(c);
-    // Not here: who submits need not expect its completion before this returns.
-    asio::post(context_, [self = shared_from_this()] { self->finish_ended(); });
-    return;
+  std::shared_ptr<wire::frame_sender> sender;
+  {
+    const lock_guard held(mutex_);
+    c->id = next_id_++;
+    c->alive = clock::now();
+    if (std::exchange(asleep_, false)) look_soon();
+    calls_.emplace(c->id, c);
+    if (outage_.gone()) {
+      c->answered = true;
+      c->outcome = {std::make_error_code(std::errc::timed_out), late(*c)};
+      ended_.push_back(c);
+      // Not here: who submits need not expect its completion before this returns.
+      asio::post(context_, [self = shared_from_this()] { self->finish_ended(); });
+      return;
+    }
+    outage_.missed(c->alive);
+    sender = place(c, regions);
   }
-  outage_.missed(c->alive);
-  place(std::move(held), c, std::move(regions));
+  if (sender) send(*sender, c, std::move(regions));
 }
 
 std::string io_client::name() const {
-  const std::lock_guard held(mutex_);
+  const lock_guard held(mutex_);
   return name_;
 }
 
 std::size_t io_client::ways() const {
-  const std::lock_guard held(mutex_);
+  const lock_guard held(mutex_);
   std::size_t by_network = 0;
   for (std::size_t i = 0; i < links_.size(); ++i) {
     if (links_[i].shortest) return 1;
@@ -114,7 +118,7 @@ void io_client::connection_up(std::size_t channel, std::uint32_t number,
                              std::shared_ptr<wire::frame_sender> sender, bool near) {
   if (near) near_ = true;
   {
-    const std::lock_guard held(mutex_);
+    const lock_guard held(mutex_);
     links_[channel] = {number, std::move(sender), 0, clock::now(),
                        is_unix(connections_[channel]->address())};
     last_trouble_.clear();
@@ -126,7 +130,7 @@ void io_client::connection_up(std::size_t channel, std::uint32_t number,
 
 void io_client::connection_down(std::size_t channel, const std::string& why) {
   {
-    const std::lock_guard held(mutex_);
+    const lock_guard held(mutex_);
     last_trouble_ = connections_[channel]->address() + ": " + why;
     const link gone = std::exchange(links_[channel], {});
     for (auto& [id, c] : calls_) {
@@ -148,7 +152,7 @@ void io_client::connection_down(std::size_t channel, const std::string& why) {
 }
 
 bool io_client::wants_connection() const {
-  const std::lock_guard held(mutex_);
+  const lock_guard held(mutex_);
   return !calls_.empty() || outage_.gone();
 }
 
@@ -156,7 +160,7 @@ asio::awaitable<void> io_client::frame_came(std::size_t channel, wire::frame_rea
                                               const frame_header& h) {
   call_ptr c;
   {
-    const std::lock_guard held(mutex_);
+    const lock_guard held(mutex_);
     links_[channel].alive = clock::now();
     heard(links_[channel].alive);
     const auto found = calls_.find(h.id);
@@ -169,7 +173,7 @@ asio::awaitable<void> io_client::frame_came(std::size_t channel, wire::frame_rea
   // busy with what it has, and has not read on.
   if (h.kind == frame_kind::reply && answer_to_none && h.flags == 0 && h.body_bytes == 0 &&
       h.payload_bytes == 0) {
-    if (h.id == 0) heard_of_all(links_[channel]);
+    if (h.id == 0) heard_of_all(channel);
     co_return;
   }
   if (h.kind != frame_kind::reply || answer_to_none)
@@ -191,15 +195,14 @@ asio::awaitable<void> io_client::frame_came(std::size_t channel, wire::frame_rea
     answered(c, {}, std::string(reader.body()));
 }
 
-/// With the lock held.
 void io_client::heard(clock::time_point now) {
   if (outage_.heard(now, !calls_.empty())) notice(name_ + " answers again");
 }
 
-void io_client::heard_of_all(const link& l) {
-  const std::lock_guard held(mutex_);
+void io_client::heard_of_all(std::size_t channel) {
+  const lock_guard held(mutex_);
   for (const auto& [id, c] : calls_)
-    if (c->connection == l.number) c->alive = clock::now();
+    if (c->connection == links_[channel].number) c->alive = clock::now();
 }
 
 // Sending.
@@ -211,21 +214,21 @@ io_client::link* io_client::best_link() {
   return best;
 }
 
-/// Sends the call, or lets it wait for a connection.
-void io_client::place(lock held, const call_ptr& c, std::vector<region> regions) {
+/// Gives the call to a connection, whose sender send() must then be called with, or lets it wait for one.
+std::shared_ptr<wire::frame_sender> io_client::place(const call_ptr& c,
+                                                     std::vector<region>& regions) {
   link* const l = best_link();
   if (l == nullptr) {
     // Those after the first find the looks frequent already.
     if (waiting_.empty()) look_soon();
     waiting_.push_back(c);
     for (const auto& channel : connections_) channel->wake();
-    return;
+    return nullptr;
   }
   for (std::size_t i = 0; i < links_.size(); ++i)
     if (links_[i].number == 0 && !l->shortest) connections_[i]->wake();
   c->connection = l->number;
   l->outstanding += weight(*c);
-  const auto sender = l->sender;
   if (c->kind == frame_kind::read) {
     c->parts.emplace(std::move(regions));
     c->damaged = false;
@@ -233,17 +236,19 @@ void io_client::place(lock held, const call_ptr& c, std::vector<region> regions)
   }
   // A write is held from here on, so that an early loss of the connection cannot end it.
   if (c->kind == frame_kind::write) c->holds = 1;
-  held.unlock();
+  return l->sender;
+}
+
+void io_client::send(wire::frame_sender& sender, const call_ptr& c, std::vector<region> regions) {
   call_frames frames = frames_of(*c, c->id, std::move(regions),
                                  [self = shared_from_this(), c](bool) { self->release(c); });
   if (c->kind == frame_kind::write) {
-    held.lock();
+    const lock_guard held(mutex_);
     c->holds += frames.holds;
-    held.unlock();
   }
   // Together: a server takes one write at a time whose parts are still to come, whatever the memory
   // that it has for requests.
-  sender->send(frames.messages);
+  sender.send(frames.messages);
   if (c->kind == frame_kind::write) release(c);
 }
 
@@ -251,7 +256,7 @@ void io_client::place(lock held, const call_ptr& c, std::vector<region> regions)
 void io_client::place_waiting() {
   std::vector<call_ptr> now;
   {
-    const std::lock_guard held(mutex_);
+    const lock_guard held(mutex_);
     if (best_link() == nullptr) return;
     std::erase_if(waiting_, [&](const call_ptr& c) {
       if (c->holds != 0) return false;
@@ -261,13 +266,18 @@ void io_client::place_waiting() {
   }
   for (const call_ptr& c : now) {
     std::vector<region> regions = regions_of(*c);
-    place(lock(mutex_), c, std::move(regions));
+    std::shared_ptr<wire::frame_sender> sender;
+    {
+      const lock_guard held(mutex_);
+      sender = place(c, regions);
+    }
+    if (sender) send(*sender, c, std::move(regions));
   }
 }
 
 void io_client::release(const call_ptr& c) {
   {
-    const std::lock_guard held(mutex_);
+    const lock_guard held(mutex_);
     if (--c->holds != 0) return;
     if (!c->answered) return;
     ended_.push_back(c);
@@ -300,7 +310,7 @@ void io_client::damaged(const call_ptr& c) {
 /// The server is done with the call under its present id; it gets another one.
 void io_client::send_again(const call_ptr& c) {
   {
-    const std::lock_guard held(mutex_);
+    const lock_guard held(mutex_);
     unload(*c);
     calls_.erase(c->id);
     c->id = next_id_++;
@@ -312,7 +322,7 @@ void io_client::send_again(const call_ptr& c) {
 
 void io_client::answered(const call_ptr& c, failure f, std::string reply) {
   {
-    const std::lock_guard held(mutex_);
+    const lock_guard held(mutex_);
     if (f) f.what = name_ + ": " + f.what;
     c->outcome = std::move(f);
     c->reply = std::move(reply);
@@ -333,7 +343,7 @@ void io_client::finish_ended() {
   std::vector<call_ptr> ended;
   bool last = false;
   {
-    const std::lock_guard held(mutex_);
+    const lock_guard held(mutex_);
     ended = std::exchange(ended_, {});
     for (const call_ptr& c : ended) calls_.erase(c->id);
     if (calls_.empty()) {
@@ -352,7 +362,7 @@ void io_client::finish_ended() {
 void io_client::fence_lost() {
   fenced_calls::connections numbers;
   {
-    const std::lock_guard held(mutex_);
+    const lock_guard held(mutex_);
     if (best_link() != nullptr) numbers = lost_.begin_fence();
   }
   if (numbers.empty()) return;
@@ -366,7 +376,7 @@ void io_client::fence_lost() {
 
 void io_client::fenced(const fenced_calls::connections& numbers, const failure& f) {
   {
-    const std::lock_guard held(mutex_);
+    const lock_guard held(mutex_);
     for (call_ptr& c : lost_.end_fence(numbers, !f)) waiting_.push_back(std::move(c));
   }
   // Others may have been lost meanwhile, or the fence itself.
@@ -378,7 +388,7 @@ void io_client::fenced(const fenced_calls::connections& numbers, const failure& 
 
 /// A connection for each address; those there are go to the new ones.
 void io_client::go_to(const std::vector<std::string>& addresses) {
-  const std::lock_guard held(mutex_);
+  const lock_guard held(mutex_);
   name_ = "node " + std::to_string(options_.index);
   if (addresses.empty()) return;
   name_ += " (" + addresses.front() + ")";
@@ -397,7 +407,7 @@ void io_client::look_for_server(clock::time_point now) {
   const auto pause = connections_.empty() ? first_lookup_pause : lookup_pause;
   bool needed = false;
   {
-    const std::lock_guard held(mutex_);
+    const lock_guard held(mutex_);
     needed = (!calls_.empty() || outage_.gone()) && best_link() == nullptr;
   }
   if (!needed) {
@@ -417,7 +427,7 @@ void io_client::look_for_server(clock::time_point now) {
     trouble = e.what();
   }
   if (connections_.empty()) {
-    const std::lock_guard held(mutex_);
+    const lock_guard held(mutex_);
     last_trouble_ = trouble;
   }
   // This thread has other things to do as well, so the longer it took the rarer it is.
@@ -430,7 +440,7 @@ void io_client::look_for_server(clock::time_point now) {
 /// When to look next: soon while calls wait for a connection, and never where nothing was asked
 /// since the last look; submit() then wakes the thread.
 io_client::clock::time_point io_client::next_look() {
-  const std::lock_guard held(mutex_);
+  const lock_guard held(mutex_);
   const auto now = clock::now();
   if (!calls_.empty() && (best_link() == nullptr || !waiting_.empty())) return now + shortest_tick;
   if (!stopping_ && outage_.gone()) return now + longest_tick;
@@ -461,7 +471,7 @@ asio::awaitable<void> io_client::watch() {
 }
 
 void io_client::say_that_calls_wait(clock::time_point now) {
-  const std::lock_guard held(mutex_);
+  const lock_guard held(mutex_);
   if (now < outage_.notice_at()) return;
   const remote_call* longest = nullptr;
   for (const auto& [id, c] : calls_)
@@ -474,7 +484,7 @@ void io_client::say_that_calls_wait(clock::time_point now) {
 void io_client::expire(clock::time_point now) {
   std::vector<std::shared_ptr<wire::frame_sender>> dead;
   {
-    const std::lock_guard held(mutex_);
+    const lock_guard held(mutex_);
     // A server speaks of every request that it has begun, so silence means that it, or the way to
     // it, is in trouble: another connection, perhaps to another address, may do better.
     const auto limit = options_.deadline < 3 * shortest_silence

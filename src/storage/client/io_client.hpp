@@ -19,16 +19,15 @@
 #include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "storage/base/mutex.hpp"
 #include "storage/client/fenced_calls.hpp"
 #include "storage/client/io_connection.hpp"
 #include "storage/client/outage.hpp"
@@ -66,7 +65,6 @@ class io_client final : public io_connection_owner, public std::enable_shared_fr
 
  private:
   using clock = remote_call::clock;
-  using lock = std::unique_lock<std::mutex>;
 
   struct link {
     std::uint32_t number = 0;  // of the connection; 0: down
@@ -80,19 +78,22 @@ class io_client final : public io_connection_owner, public std::enable_shared_fr
     }
   };
 
-  void heard(clock::time_point now);
-  void heard_of_all(const link& l);
-  link* best_link();
-  void place(lock held, const call_ptr& c, std::vector<region> regions);
-  void place_waiting();
-  void release(const call_ptr& c);
+  void heard(clock::time_point now) OOC_REQUIRES(mutex_);
+  void heard_of_all(std::size_t channel) OOC_EXCLUDES(mutex_);
+  link* best_link() OOC_REQUIRES(mutex_);
+  std::shared_ptr<wire::frame_sender> place(const call_ptr& c, std::vector<region>& regions)
+      OOC_REQUIRES(mutex_);
+  void send(wire::frame_sender& sender, const call_ptr& c, std::vector<region> regions)
+      OOC_EXCLUDES(mutex_);
+  void place_waiting() OOC_EXCLUDES(mutex_);
+  void release(const call_ptr& c) OOC_EXCLUDES(mutex_);
   void refused(const call_ptr& c, failure f);
   void damaged(const call_ptr& c);
   void send_again(const call_ptr& c);
   void answered(const call_ptr& c, failure f, std::string reply);
-  void unload(remote_call& c);
-  void finish_ended();
-  void fence_lost();
+  void unload(remote_call& c) OOC_REQUIRES(mutex_);
+  void finish_ended() OOC_EXCLUDES(mutex_);
+  void fence_lost() OOC_EXCLUDES(mutex_);
   void fenced(const fenced_calls::connections& numbers, const failure& f);
 
   void go_to(const std::vector<std::string>& addresses);
@@ -102,8 +103,8 @@ class io_client final : public io_connection_owner, public std::enable_shared_fr
   void look_soon();
   boost::asio::awaitable<void> watch();
   void expire(clock::time_point now);
-  void say_that_calls_wait(clock::time_point now);
-  std::string late(const remote_call& c) const;
+  void say_that_calls_wait(clock::time_point now) OOC_EXCLUDES(mutex_);
+  std::string late(const remote_call& c) const OOC_REQUIRES(mutex_);
   void close();
 
   const remote_node_options options_;
@@ -116,22 +117,24 @@ class io_client final : public io_connection_owner, public std::enable_shared_fr
   clock::time_point next_lookup_ = clock::time_point::max();  // the maximum: it is not needed
   std::uint64_t seen_ = 0;  // next_id_ at the last look
 
-  mutable std::mutex mutex_;
-  std::condition_variable idle_;
-  // The thread alone makes more of them and changes their addresses, under the mutex.
+  // Also guards what of a remote_call changes once it was submitted, but for what its reader has.
+  mutable mutex mutex_;
+  condition_variable idle_;
+  // The thread alone makes more of them and changes their addresses, under the mutex; so it may look at
+  // them without, and others with it.
   std::vector<std::unique_ptr<io_connection>> connections_;
-  std::vector<link> links_;  // by channel
-  std::string name_;
-  std::map<std::uint64_t, call_ptr> calls_;
-  std::deque<call_ptr> waiting_;
-  fenced_calls lost_;
-  std::vector<call_ptr> ended_;
-  std::uint64_t next_id_ = 1;
-  std::string last_trouble_;
-  outage outage_;
+  std::vector<link> links_ OOC_GUARDED_BY(mutex_);  // by channel
+  std::string name_ OOC_GUARDED_BY(mutex_);
+  std::map<std::uint64_t, call_ptr> calls_ OOC_GUARDED_BY(mutex_);
+  std::deque<call_ptr> waiting_ OOC_GUARDED_BY(mutex_);
+  fenced_calls lost_ OOC_GUARDED_BY(mutex_);
+  std::vector<call_ptr> ended_ OOC_GUARDED_BY(mutex_);
+  std::uint64_t next_id_ OOC_GUARDED_BY(mutex_) = 1;
+  std::string last_trouble_ OOC_GUARDED_BY(mutex_);
+  outage outage_ OOC_GUARDED_BY(mutex_);
   std::atomic<bool> near_{false};
-  bool stopping_ = false;
-  bool asleep_ = false;  // until the next submit()
+  bool stopping_ OOC_GUARDED_BY(mutex_) = false;
+  bool asleep_ OOC_GUARDED_BY(mutex_) = false;  // until the next submit()
 };
 
 }  // namespace ooc::storage

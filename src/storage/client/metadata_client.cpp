@@ -76,11 +76,11 @@ void metadata_client::heard() {
 std::string metadata_client::exchange(question& q) {
   auto deadline = clock::now() + q.within;
   const auto start = name() + ": " + q.doing + ": ";
-  std::unique_lock lock(mutex_, deadline);
-  if (!lock)
+  if (!mutex_.try_lock_until(deadline))
     throw io_error({ETIMEDOUT, std::generic_category()},
                    start + "other calls of this program have kept it waiting for " +
                        seconds_text(q.within) + "; see whether the server answers (`ooc ping`)");
+  const lock_guard lock(mutex_, std::adopt_lock);
   // Who comes within an outage waits for its end only.
   const bool gone = outage_.judge(clock::now());
   if (gone && clock::now() - last_try_ < probe_pause)
@@ -93,7 +93,7 @@ std::string metadata_client::exchange(question& q) {
   const bool changing = q.call != nullptr && changes(q.call->op());
   if (changing) q.call->set_sequence(++sequence_);
   bool sent = false;
-  const std::shared_ptr<void> told(nullptr, [this](void*) {
+  const std::shared_ptr<void> told(nullptr, [this](void*) OOC_REQUIRES(mutex_) {
     connection_.tell_at(clock::time_point::max(), {});
   });
   for (std::chrono::milliseconds pause = 20ms;; pause = std::min(2 * pause, 1000ms)) {
@@ -104,7 +104,7 @@ std::string metadata_client::exchange(question& q) {
       if (!gone && q.within > notice_after)
         connection_.tell_at(std::min(outage_.notice_at(), outage_.begun() ? clock::time_point::max()
                                                                           : began + notice_after),
-                            [&] {
+                            [&]() OOC_REQUIRES(mutex_) {
                               outage_.missed(began);
                               outage_.say(name() + " to answer (" + q.doing + ")");
                             });
@@ -167,7 +167,7 @@ pb::Answer metadata_client::ask_now(const pb::Call& c, deadline_point deadline) 
 void metadata_client::restore_leases(deadline_point deadline) {
   std::map<std::uint64_t, lease> held;
   {
-    const std::lock_guard lock(leases_mutex_);
+    const lock_guard lock(leases_mutex_);
     held = leases_;
   }
   for (const auto& [number, l] : held) {
@@ -195,7 +195,7 @@ std::shared_ptr<void> metadata_client::take(file_id file, pb::LeaseKind kind,
   c.set_id(file);
   c.set_lease_kind(kind);
   {
-    const std::lock_guard lock(leases_mutex_);
+    const lock_guard lock(leases_mutex_);
     c.set_lease(++last_lease_);
   }
   const std::uint64_t number = c.lease();
@@ -207,11 +207,11 @@ std::shared_ptr<void> metadata_client::take(file_id file, pb::LeaseKind kind,
     }
   } catch (...) {
     // The server may have granted what it could not tell of.
-    const std::lock_guard lock(leases_mutex_);
+    const lock_guard lock(leases_mutex_);
     dropped_.push_back(number);
     throw;
   }
-  const std::lock_guard lock(leases_mutex_);
+  const lock_guard lock(leases_mutex_);
   leases_[number] = {file, kind};
   return {this, [self = shared_from_this(), number](void*) { self->drop(number); }};
 }
@@ -219,12 +219,13 @@ std::shared_ptr<void> metadata_client::take(file_id file, pb::LeaseKind kind,
 void metadata_client::drop(std::uint64_t number) noexcept {
   try {
     {
-      const std::lock_guard lock(leases_mutex_);
+      const lock_guard lock(leases_mutex_);
       leases_.erase(number);
       dropped_.push_back(number);
     }
-    std::unique_lock lock(mutex_, clock::now() + quick);
-    if (lock && connection_.open()) tell_dropped(clock::now() + quick);
+    if (!mutex_.try_lock_until(clock::now() + quick)) return;
+    const lock_guard lock(mutex_, std::adopt_lock);
+    if (connection_.open()) tell_dropped(clock::now() + quick);
   } catch (const std::exception& e) {
     // Told with the next call; if there is none the server's grace period ends the lease.
     spdlog::debug("{}: dropping a lock: {}", name(), e.what());
@@ -235,21 +236,22 @@ void metadata_client::tell_dropped(deadline_point deadline) {
   for (;;) {
     pb::Call c;
     {
-      const std::lock_guard lock(leases_mutex_);
+      const lock_guard lock(leases_mutex_);
       if (dropped_.empty()) return;
       c.set_lease(dropped_.back());
     }
     c.set_op(pb::OP_DROP_LEASE);
     ask_now(c, deadline);
-    const std::lock_guard lock(leases_mutex_);
+    const lock_guard lock(leases_mutex_);
     std::erase(dropped_, c.lease());
   }
 }
 
 void metadata_client::goodbye() noexcept {
   try {
-    std::unique_lock lock(mutex_, clock::now() + quick);
-    if (!lock || !connection_.open()) return;
+    if (!mutex_.try_lock_until(clock::now() + quick)) return;
+    const lock_guard lock(mutex_, std::adopt_lock);
+    if (!connection_.open()) return;
     pb::Call c;
     c.set_op(pb::OP_GOODBYE);
     ask_now(c, clock::now() + quick);

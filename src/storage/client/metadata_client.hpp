@@ -8,10 +8,10 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "storage/base/mutex.hpp"
 #include "storage/client/metadata_connection.hpp"
 #include "storage/client/outage.hpp"
 #include "storage/client/remote_metadata.hpp"
@@ -46,28 +46,30 @@ class metadata_client : public std::enable_shared_from_this<metadata_client> {
   struct question;
 
   std::string exchange(question& q);
-  void heard();
-  void connect_once(deadline_point deadline);
-  wire::pb::Answer ask_now(const wire::pb::Call& c, deadline_point deadline);
-  void restore_leases(deadline_point deadline);
-  void tell_dropped(deadline_point deadline);
+  void heard() OOC_REQUIRES(mutex_);
+  void connect_once(deadline_point deadline) OOC_REQUIRES(mutex_);
+  wire::pb::Answer ask_now(const wire::pb::Call& c, deadline_point deadline)
+      OOC_REQUIRES(mutex_);
+  void restore_leases(deadline_point deadline) OOC_REQUIRES(mutex_);
+  void tell_dropped(deadline_point deadline) OOC_REQUIRES(mutex_);
   void drop(std::uint64_t lease) noexcept;
   std::string name() const { return "metadata server " + options_.address; }
 
   const remote_metadata_options options_;
 
-  std::timed_mutex mutex_;  // held through a call; guards what follows
-  metadata_connection connection_;
-  outage outage_;
-  std::chrono::steady_clock::time_point last_try_{};  // that failed
-  std::string store_uuid_;
-  std::uint32_t connections_ = 0;
-  std::uint64_t sequence_ = 0;
+  // Held through a call; taken before leases_mutex_.
+  timed_mutex mutex_;
+  metadata_connection connection_ OOC_GUARDED_BY(mutex_);
+  outage outage_ OOC_GUARDED_BY(mutex_);
+  std::chrono::steady_clock::time_point last_try_ OOC_GUARDED_BY(mutex_){};  // that failed
+  std::string store_uuid_ OOC_GUARDED_BY(mutex_);
+  std::uint32_t connections_ OOC_GUARDED_BY(mutex_) = 0;
+  std::uint64_t sequence_ OOC_GUARDED_BY(mutex_) = 0;
 
-  std::mutex leases_mutex_;
-  std::map<std::uint64_t, lease> leases_;
-  std::vector<std::uint64_t> dropped_;  // the server has not been told yet
-  std::uint64_t last_lease_ = 0;
+  mutex leases_mutex_;
+  std::map<std::uint64_t, lease> leases_ OOC_GUARDED_BY(leases_mutex_);
+  std::vector<std::uint64_t> dropped_ OOC_GUARDED_BY(leases_mutex_);  // the server has not been told yet
+  std::uint64_t last_lease_ OOC_GUARDED_BY(leases_mutex_) = 0;
 };
 
 }  // namespace ooc::storage

@@ -45,7 +45,7 @@ class remote_node final : public io_service {
               completion done) override {
     auto c = make(frame_kind::resize, std::move(file), stripe_index, plain(std::move(done)));
     c->what.old_size = old_size;
-    submit(std::move(c));
+    submit(c);
   }
 
   void remove(shape_ptr file, completion done) override {

@@ -11,11 +11,11 @@ namespace ooc::storage {
 namespace {
 
 constexpr std::uint64_t unit = 4096;
-constexpr std::uint64_t usual = 256 * 1024;
+constexpr std::uint64_t usual = std::uint64_t{256} << 10;
 // A request counts as much as moving so many bytes: three times as many on a virtual machine with
 // two processors, fewer where servers have their own.
-constexpr std::uint64_t a_request = 64 * 1024;
-constexpr std::uint64_t largest = 4 * 1024 * 1024;
+constexpr std::uint64_t a_request = std::uint64_t{64} << 10;
+constexpr std::uint64_t largest = std::uint64_t{4} << 20;
 constexpr double slack_of_rare_tiles = 1.5;
 
 struct tile_shape {

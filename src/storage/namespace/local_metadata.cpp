@@ -1,10 +1,10 @@
 #include "oocarray/error.hpp"
+#include "storage/base/mutex.hpp"
 #include "storage/namespace/local_metadata.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <limits>
-#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -49,13 +49,13 @@ void check_new_file(std::string_view path, const new_file& f) {
 }  // namespace
 
 struct local_metadata::database {
-  std::mutex mutex;
-  std::unique_ptr<sqlite::connection> connection;
+  ooc::mutex mutex;
+  std::unique_ptr<sqlite::connection> connection OOC_GUARDED_BY(mutex);
   std::filesystem::path locks;  // the file whose byte ranges are the locks of file_locks.hpp
   process_identity me = this_process();
-  std::function<bool(const client_key&)> client_alive;  // set by servers
+  std::function<bool(const client_key&)> client_alive OOC_GUARDED_BY(mutex);  // set by servers
 
-  bool may_be_alive(const process_identity& maker) const {
+  bool may_be_alive(const process_identity& maker) const OOC_REQUIRES(mutex) {
     if (client_alive)
       if (const auto client = client_of(maker)) return client_alive(*client);
     return storage::may_be_alive(maker);
@@ -86,26 +86,26 @@ local_metadata local_metadata::as(credentials who, const client_call& call) cons
 }
 
 void local_metadata::serve(std::function<bool(const client_key&)> alive) {
-  const std::lock_guard lock(db_->mutex);
+  const lock_guard lock(db_->mutex);
   make_reply_cache(*db_->connection);
   db_->client_alive = std::move(alive);
 }
 
-void local_metadata::record(const entry& about) const {
+void local_metadata::record(const entry& about) const OOC_REQUIRES(db_->mutex) {
   if (call_ && call_->sequence != 0) log_call(*db_->connection, *call_, about);
 }
 
 std::optional<entry> local_metadata::outcome() const {
-  const std::lock_guard lock(db_->mutex);
+  const lock_guard lock(db_->mutex);
   return call_ ? logged_call(*db_->connection, *call_) : std::nullopt;
 }
 
 void local_metadata::forget_client(const client_key& client) {
-  const std::lock_guard lock(db_->mutex);
+  const lock_guard lock(db_->mutex);
   forget_calls(*db_->connection, client);
 }
 
-void local_metadata::require_maker(file_id id) const {
+void local_metadata::require_maker(file_id id) const OOC_REQUIRES(db_->mutex) {
   if (!call_) return;
   query q(*db_->connection, "SELECT boot, pid_space FROM making WHERE id = ?", id);
   if (!q.next()) return;
@@ -115,14 +115,14 @@ void local_metadata::require_maker(file_id id) const {
 }
 
 std::optional<entry> local_metadata::being_made(file_id id) const {
-  const std::lock_guard lock(db_->mutex);
+  const lock_guard lock(db_->mutex);
   query q(*db_->connection, "SELECT boot, pid_space FROM making WHERE id = ?", id);
   if (!call_ || !q.next() || client_of({0, 0, q.text(0), q.text(1)}) != call_->client) return {};
   return read_entry(*db_->connection, id, {});
 }
 
 bool local_metadata::makes_files(const client_key& client) const {
-  const std::lock_guard lock(db_->mutex);
+  const lock_guard lock(db_->mutex);
   query q(*db_->connection, "SELECT boot, pid_space FROM making");
   while (q.next())
     if (client_of({0, 0, q.text(0), q.text(1)}) == client) return true;
@@ -132,7 +132,7 @@ bool local_metadata::makes_files(const client_key& client) const {
 // Reading.
 
 entry local_metadata::lookup(std::string_view path) {
-  const std::lock_guard lock(db_->mutex);
+  const lock_guard lock(db_->mutex);
   const transaction t(*db_->connection, transaction_kind::read);
   return read_entry(*db_->connection, path_resolution(*db_->connection, who_).resolve(path).id,
                     join_path(split_path(path)));
@@ -147,7 +147,7 @@ entry local_metadata::open(std::string_view path, bool write) {
     refuse(EACCES, quoted(path) + ": user " + std::to_string(who_.uid) + " may not " +
                        (write ? "write" : "read") + " it; its owner (user " +
                        std::to_string(e.owner) + ") can change the mode (`ooc chmod`)");
-  const std::lock_guard lock(db_->mutex);
+  const lock_guard lock(db_->mutex);
   query q(*db_->connection, "SELECT in_progress FROM entry WHERE id = ?", e.id);
   if (const std::string what = q.next() ? q.text(0) : ""; !what.empty())
     refuse(EBUSY, quoted(path) + " is in the middle of an algorithm, its contents are neither the old "
@@ -156,7 +156,7 @@ entry local_metadata::open(std::string_view path, bool write) {
 }
 
 entry local_metadata::find(file_id id) {
-  const std::lock_guard lock(db_->mutex);
+  const lock_guard lock(db_->mutex);
   const transaction t(*db_->connection, transaction_kind::read);
   {
     query q(*db_->connection, "SELECT 1 FROM entry WHERE id = ? AND made = 1", id);
@@ -170,7 +170,7 @@ entry local_metadata::find(file_id id) {
 
 folder_part local_metadata::list_part(std::string_view path, std::string_view after,
                                       std::size_t max_entries, std::size_t max_bytes) {
-  const std::lock_guard lock(db_->mutex);
+  const lock_guard lock(db_->mutex);
   const transaction t(*db_->connection, transaction_kind::read);
   const path_resolution walk(*db_->connection, who_);
   const path_resolution::node n = walk.resolve(path);
@@ -184,7 +184,7 @@ folder_part local_metadata::list_part(std::string_view path, std::string_view af
 }
 
 std::vector<entry> local_metadata::list(std::string_view path) {
-  const std::lock_guard lock(db_->mutex);
+  const lock_guard lock(db_->mutex);
   const transaction t(*db_->connection, transaction_kind::read);
   const path_resolution walk(*db_->connection, who_);
   const path_resolution::node n = walk.resolve(path);
@@ -199,7 +199,7 @@ std::vector<file_id> local_metadata::files() {
 }
 
 std::vector<file_id> local_metadata::files_above(file_id after, std::uint64_t max) {
-  const std::lock_guard lock(db_->mutex);
+  const lock_guard lock(db_->mutex);
   query q(*db_->connection,
           "SELECT id FROM entry WHERE id > ? AND kind = 2 AND made = 1 ORDER BY id LIMIT ?",
           std::min(after, max_id), std::min(max, max_id));
@@ -235,7 +235,7 @@ class durable_commits {
 
 entry local_metadata::create(std::string_view path, const new_file& f) {
   check_new_file(path, f);
-  const std::lock_guard lock(db_->mutex);
+  const lock_guard lock(db_->mutex);
   auto& c = *db_->connection;
   // The stripe objects are made durably: were the id lost with the power, the next file would be given
   // it again and find them there.
@@ -270,7 +270,7 @@ entry local_metadata::create(std::string_view path, const new_file& f) {
 }
 
 void local_metadata::commit(file_id id) {
-  const std::lock_guard lock(db_->mutex);
+  const lock_guard lock(db_->mutex);
   auto& c = *db_->connection;
   transaction t(c, transaction_kind::write);
   require_maker(id);
@@ -285,7 +285,7 @@ void local_metadata::commit(file_id id) {
 }
 
 void local_metadata::abandon(file_id id) {
-  const std::lock_guard lock(db_->mutex);
+  const lock_guard lock(db_->mutex);
   auto& c = *db_->connection;
   transaction t(c, transaction_kind::write);
   require_maker(id);
@@ -298,7 +298,7 @@ void local_metadata::abandon(file_id id) {
 
 void local_metadata::mkdir(std::string_view path, std::uint32_t mode, bool parents) {
   const auto parts = split_path(path);
-  const std::lock_guard lock(db_->mutex);
+  const lock_guard lock(db_->mutex);
   transaction t(*db_->connection, transaction_kind::write);
   const path_resolution walk(*db_->connection, who_);
   if (parts.empty()) {
@@ -331,7 +331,7 @@ void local_metadata::mkdir(std::string_view path, std::uint32_t mode, bool paren
 }
 
 void local_metadata::rename(std::string_view from, std::string_view to) {
-  const std::lock_guard lock(db_->mutex);
+  const lock_guard lock(db_->mutex);
   auto& c = *db_->connection;
   transaction t(c, transaction_kind::write);
   const path_resolution walk(c, who_);
@@ -365,7 +365,7 @@ void local_metadata::rename(std::string_view from, std::string_view to) {
 }
 
 entry local_metadata::remove(std::string_view path) {
-  const std::lock_guard lock(db_->mutex);
+  const lock_guard lock(db_->mutex);
   auto& c = *db_->connection;
   transaction t(c, transaction_kind::write);
   const path_resolution walk(c, who_);
@@ -388,12 +388,12 @@ entry local_metadata::remove(std::string_view path) {
 }
 
 void local_metadata::forget(file_id id) {
-  const std::lock_guard lock(db_->mutex);
+  const lock_guard lock(db_->mutex);
   run(*db_->connection, "DELETE FROM removed WHERE id = ?", id);
 }
 
 capability_ptr local_metadata::removal_capability(file_id id) {
-  const std::lock_guard lock(db_->mutex);
+  const lock_guard lock(db_->mutex);
   query q(*db_->connection, "SELECT 1 FROM entry WHERE id = ?", id);
   if (q.next())
     refuse(EBUSY, "file number " + std::to_string(id) + " is in use; its stripe objects cannot be removed");
@@ -423,7 +423,7 @@ std::vector<unfinished_file> read_unfinished(sqlite::connection& c) {
 }  // namespace
 
 std::vector<client_key> local_metadata::clients() const {
-  const std::lock_guard lock(db_->mutex);
+  const lock_guard lock(db_->mutex);
   std::vector<client_key> all = logged_clients(*db_->connection);
   for (const auto& u : read_unfinished(*db_->connection))
     if (const auto client = client_of(u.maker)) all.push_back(*client);
@@ -431,7 +431,7 @@ std::vector<client_key> local_metadata::clients() const {
 }
 
 std::vector<file_id> local_metadata::unfinished() {
-  const std::lock_guard lock(db_->mutex);
+  const lock_guard lock(db_->mutex);
   std::vector<file_id> ids;
   for (const auto& u : read_unfinished(*db_->connection))
     if (db_->may_be_alive(u.maker)) ids.push_back(u.id);
@@ -439,7 +439,7 @@ std::vector<file_id> local_metadata::unfinished() {
 }
 
 std::vector<file_id> local_metadata::dead() {
-  const std::lock_guard lock(db_->mutex);
+  const lock_guard lock(db_->mutex);
   auto& c = *db_->connection;
   for (const auto& u : read_unfinished(c)) {
     if (db_->may_be_alive(u.maker)) continue;
@@ -485,7 +485,7 @@ bool local_metadata::set_size(file_id id, std::uint64_t size,
                               const std::vector<std::uint64_t>& extents,
                               std::uint64_t generation) {
   if (size > max_size) refuse(EINVAL, "a file has at most 2^63 - 1 bytes");
-  const std::lock_guard lock(db_->mutex);
+  const lock_guard lock(db_->mutex);
   auto& c = *db_->connection;
   std::optional<durable_commits> durable;
   if (generation != 0) durable.emplace(c);  // the stripe objects have it already, durably
@@ -501,7 +501,7 @@ bool local_metadata::set_size(file_id id, std::uint64_t size,
 }
 
 void local_metadata::set_generation(file_id id, std::uint64_t generation) {
-  const std::lock_guard lock(db_->mutex);
+  const lock_guard lock(db_->mutex);
   auto& c = *db_->connection;
   const durable_commits durable(c);
   transaction t(c, transaction_kind::write);
@@ -522,7 +522,7 @@ void local_metadata::set_attribute(std::string_view path, std::string_view key,
     refuse(EINVAL, quoted(path) + ": an attribute's name has 1 to 255 bytes");
   if (value.size() > max_attribute)
     refuse(EINVAL, quoted(path) + ": an attribute's value has at most 1 MiB");
-  const std::lock_guard lock(db_->mutex);
+  const lock_guard lock(db_->mutex);
   auto& c = *db_->connection;
   transaction t(c, transaction_kind::write);
   const path_resolution walk(c, who_);
@@ -541,7 +541,7 @@ void local_metadata::set_attribute(std::string_view path, std::string_view key,
 }
 
 void local_metadata::remove_attribute(std::string_view path, std::string_view key) {
-  const std::lock_guard lock(db_->mutex);
+  const lock_guard lock(db_->mutex);
   auto& c = *db_->connection;
   transaction t(c, transaction_kind::write);
   const path_resolution walk(c, who_);
@@ -556,7 +556,7 @@ void local_metadata::remove_attribute(std::string_view path, std::string_view ke
 }
 
 void local_metadata::set_mode(std::string_view path, std::uint32_t mode) {
-  const std::lock_guard lock(db_->mutex);
+  const lock_guard lock(db_->mutex);
   auto& c = *db_->connection;
   transaction t(c, transaction_kind::write);
   const path_resolution walk(c, who_);
@@ -568,7 +568,7 @@ void local_metadata::set_mode(std::string_view path, std::uint32_t mode) {
 }
 
 void local_metadata::set_owner(std::string_view path, std::uint32_t uid, std::uint32_t gid) {
-  const std::lock_guard lock(db_->mutex);
+  const lock_guard lock(db_->mutex);
   auto& c = *db_->connection;
   transaction t(c, transaction_kind::write);
   const path_resolution walk(c, who_);
@@ -599,7 +599,7 @@ std::shared_ptr<void> local_metadata::claim_writer(file_id id, bool together,
 }
 
 void local_metadata::sync() {
-  const std::lock_guard lock(db_->mutex);
+  const lock_guard lock(db_->mutex);
   auto& c = *db_->connection;
   // One commit with fsync carries everything that is in the log before it.
   const durable_commits durable(c);

@@ -1,6 +1,7 @@
 #include "storage/node/chunk_locks.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 namespace ooc::storage {
 namespace {
@@ -32,7 +33,11 @@ bool conflict(const chunk_locks::claim& c, const std::list<chunk_locks::claim*>&
 }  // namespace
 
 bool chunk_locks::lock(claim& c) {
-  std::lock_guard lock(mutex_);
+  assert(std::adjacent_find(c.ranges.begin(), c.ranges.end(),
+                            [](const chunk_range& a, const chunk_range& b) {
+                              return a.end > b.first;
+                            }) == c.ranges.end());
+  lock_guard lock(mutex_);
   if (conflict(c, granted_) || conflict(c, parked_)) {
     parked_.push_back(&c);
     return false;
@@ -44,7 +49,8 @@ bool chunk_locks::lock(claim& c) {
 void chunk_locks::unlock(claim& c) {
   std::vector<std::function<void()>> ready;
   {
-    std::lock_guard lock(mutex_);
+    lock_guard lock(mutex_);
+    assert(std::find(granted_.begin(), granted_.end(), &c) != granted_.end());
     granted_.remove(&c);
     std::list<claim*> waiting;
     while (!parked_.empty()) {

@@ -12,8 +12,9 @@
 #include <functional>
 #include <limits>
 #include <list>
-#include <mutex>
 #include <vector>
+
+#include "storage/base/mutex.hpp"
 
 namespace ooc::storage {
 
@@ -36,15 +37,15 @@ class chunk_locks {
 
   /// True if granted at once.  Otherwise the claim is parked; it belongs to this object until
   /// `resume` is called, perhaps before lock() returns.
-  bool lock(claim& c);
+  bool lock(claim& c) OOC_EXCLUDES(mutex_);
 
   /// Gives a granted claim back and resumes those that can now be granted.
-  void unlock(claim& c);
+  void unlock(claim& c) OOC_EXCLUDES(mutex_);
 
  private:
-  std::mutex mutex_;
-  std::list<claim*> granted_;
-  std::list<claim*> parked_;
+  mutex mutex_;
+  std::list<claim*> granted_ OOC_GUARDED_BY(mutex_);
+  std::list<claim*> parked_ OOC_GUARDED_BY(mutex_);
 };
 
 }  // namespace ooc::storage

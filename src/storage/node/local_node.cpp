@@ -14,15 +14,15 @@
 
 #include <unistd.h>
 
-#include <condition_variable>
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <deque>
-#include <mutex>
 #include <new>
 #include <thread>
 #include <vector>
 
+#include "storage/base/mutex.hpp"
 #include "storage/node/node_operations.hpp"
 
 namespace ooc::storage {
@@ -39,7 +39,7 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
   // Where there is no thread that could take it, nor memory to queue it, it has failed.
   void submit(operation_ptr op) {
     try {
-      const std::lock_guard lock(mutex_);
+      const lock_guard lock(mutex_);
       wake(waiting() + 1);
       add(std::move(op));
       ++open_;
@@ -53,7 +53,7 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
   }
 
   local_node::load present_load() const {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     return {waiting(), running_};
   }
 
@@ -61,7 +61,7 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
   void stop() {
     std::vector<std::thread> threads;
     {
-      std::unique_lock lock(mutex_);
+      unique_lock lock(mutex_);
       stopping_ = true;
       work_.notify_all();
       threads.swap(threads_);
@@ -78,17 +78,15 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
   node_operations& operations() noexcept { return operations_; }
 
  private:
-  // With the mutex held.
-
   static bool is_upkeep(const operation& op) noexcept {
     return op.kind != io_kind::read && op.kind != io_kind::write;
   }
 
-  std::uint64_t waiting() const noexcept {
+  std::uint64_t waiting() const noexcept OOC_REQUIRES(mutex_) {
     return resumed_.size() + transfers_.waiting() + upkeep_.waiting();
   }
 
-  void add(operation_ptr&& op) {
+  void add(operation_ptr&& op) OOC_REQUIRES(mutex_) {
     const client_number who = op->origin.client;
     const bool placed = op->part && !op->part->regions.empty();
     const request_scheduler<operation_ptr>::place where{
@@ -98,7 +96,7 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
   }
 
   // Nothing where nothing waits, or only upkeep that has its threads already.
-  operation_ptr take() {
+  operation_ptr take() OOC_REQUIRES(mutex_) {
     if (!resumed_.empty()) {
       operation_ptr op(resumed_.front());
       resumed_.pop_front();
@@ -114,7 +112,7 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
   }
 
   // For the last of `queued` operations.
-  void wake(std::size_t queued) {
+  void wake(std::size_t queued) OOC_REQUIRES(mutex_) {
     work_.notify_one();
     // An idle thread that was told of earlier work is not free for this.
     if (queued <= idle_ || threads_.size() >= options_.workers || stopping_) return;
@@ -125,17 +123,15 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
     }
   }
 
-  // Without it.
-
   void enqueue_first(operation* op) {
-    std::lock_guard lock(mutex_);
+    lock_guard lock(mutex_);
     resumed_.push_front(op);
     wake(waiting());
   }
 
   void work() {
     io_worker worker(options_.staging, options_.io_uring, operations_.counters);
-    std::unique_lock lock(mutex_);
+    unique_lock lock(mutex_);
     for (;;) {
       operation_ptr op = take();
       if (!op) {
@@ -146,6 +142,7 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
         --idle_;
         continue;
       }
+      assert(waiting() < open_ && threads_.size() <= options_.workers);
       const bool upkeep = is_upkeep(*op);
       upkeep_running_ += upkeep;
       ++running_;
@@ -170,7 +167,8 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
     op->target.reset();
     {
       // Before the completion: it may drop the node and wait for the other threads.
-      std::lock_guard lock(mutex_);
+      lock_guard lock(mutex_);
+      assert(open_ > 0);
       if (--open_ == 0 && stopping_) work_.notify_all();
     }
     tell(*op);
@@ -207,18 +205,19 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
 
   const local_node_options options_;
   node_operations operations_;
-  mutable std::mutex mutex_;
-  std::condition_variable work_;
-  std::deque<operation*> resumed_;  // owned
-  request_scheduler<operation_ptr> transfers_{quantum, least_cost};
-  request_scheduler<operation_ptr> upkeep_{quantum, least_cost};
-  std::vector<std::thread> threads_;
-  unsigned idle_ = 0;
-  unsigned running_ = 0;
-  unsigned upkeep_running_ = 0;
-  bool upkeep_next_ = false;
-  std::uint64_t open_ = 0;  // submitted and not yet ended, queued and parked ones included
-  bool stopping_ = false;
+  mutable mutex mutex_;
+  condition_variable work_;
+  std::deque<operation*> resumed_ OOC_GUARDED_BY(mutex_);  // owned
+  request_scheduler<operation_ptr> transfers_ OOC_GUARDED_BY(mutex_){quantum, least_cost};
+  request_scheduler<operation_ptr> upkeep_ OOC_GUARDED_BY(mutex_){quantum, least_cost};
+  std::vector<std::thread> threads_ OOC_GUARDED_BY(mutex_);
+  unsigned idle_ OOC_GUARDED_BY(mutex_) = 0;
+  unsigned running_ OOC_GUARDED_BY(mutex_) = 0;
+  unsigned upkeep_running_ OOC_GUARDED_BY(mutex_) = 0;
+  bool upkeep_next_ OOC_GUARDED_BY(mutex_) = false;
+  // Submitted and not yet ended, queued and parked ones included.
+  std::uint64_t open_ OOC_GUARDED_BY(mutex_) = 0;
+  bool stopping_ OOC_GUARDED_BY(mutex_) = false;
 };
 
 class local_io_service final : public local_node {

@@ -2,6 +2,7 @@
 #include "storage/node/node_operations.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 
 #include "storage/node/page_cache_read.hpp"
@@ -147,6 +148,7 @@ bool node_operations::find_regions(operation& op, const char* what) {
 
 // False: parked, and `op` is no longer ours.
 bool node_operations::claim(operation& op, std::vector<chunk_range> ranges, bool exclusive) {
+  assert(!op.claimed && op.target);  // all chunks are asked for at once, while nothing is held
   op.claimed = true;  // when it is next looked at
   op.claim.ranges = std::move(ranges);
   op.claim.exclusive = exclusive;
@@ -204,6 +206,7 @@ bool node_operations::read_quickly(const file_shape& f, std::uint32_t stripe_ind
 }
 
 failure node_operations::read_claimed(operation& op, io_worker& w) {
+  assert(op.claimed);
   range_locks::hold hold;
   if (const int e = op.target->ranges().lock_chunks(op.claim.ranges, hold))
     return failed(op, "read", e, "locking the stripe object");
@@ -238,6 +241,7 @@ bool node_operations::write(operation& op, io_worker& w) {
 }
 
 failure node_operations::write_claimed(operation& op, io_worker& w) {
+  assert(op.claimed && op.claim.exclusive);
   range_locks::hold hold;
   if (const int e = op.target->ranges().lock_chunks(op.claim.ranges, hold))
     return failed(op, "write", e, "locking the stripe object");

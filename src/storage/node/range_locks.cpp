@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <thread>
 
@@ -60,6 +61,7 @@ int range_locks::lock_chunks(const std::vector<chunk_range>& chunks, hold& h) {
     const std::uint64_t end = lock_byte((c.end - 1) / chunks_per_region) + 1;
     for (std::uint64_t b = std::max(lock_byte(c.first / chunks_per_region), h.held_.back() + 1);
          b < end; ++b) {
+      assert(b > h.held_.back());  // the order in which everybody waits
       if (const int e = acquire(b, F_WRLCK)) return e;
       h.held_.push_back(b);
     }
@@ -68,6 +70,7 @@ int range_locks::lock_chunks(const std::vector<chunk_range>& chunks, hold& h) {
 }
 
 int range_locks::lock_object(hold& h) {
+  assert(h.held_.empty());
   h.owner_ = this;
   if (const int e = acquire(whole_object, F_WRLCK)) return e;
   h.held_.push_back(whole_object);
@@ -75,7 +78,7 @@ int range_locks::lock_object(hold& h) {
 }
 
 int range_locks::acquire(std::uint64_t byte, short type) {
-  std::unique_lock lock(mutex_);
+  unique_lock lock(mutex_);
   for (;;) {
     state& s = states_[byte];  // a map: stays where it is while others come and go
     if (s.holders > 0 &&
@@ -118,8 +121,9 @@ bool range_locks::wanted_elsewhere(std::uint64_t byte) const {
 }
 
 void range_locks::release(std::uint64_t byte) {
-  std::lock_guard lock(mutex_);
+  lock_guard lock(mutex_);
   const auto s = states_.find(byte);
+  assert(s != states_.end() && s->second.holders > 0);
   if (--s->second.holders > 0) return;
   set_lock(fd_, F_OFD_SETLK, byte, F_UNLCK);
   if (s->second.yielded)

@@ -24,13 +24,12 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <utility>
 #include <vector>
 
+#include "storage/base/mutex.hpp"
 #include "storage/node/chunk_locks.hpp"
 
 namespace ooc::storage {
@@ -70,15 +69,15 @@ class range_locks {
     std::chrono::steady_clock::time_point since{};
   };
 
-  int acquire(std::uint64_t byte, short type);
-  int take(std::uint64_t byte, short type) const;
+  int acquire(std::uint64_t byte, short type) OOC_EXCLUDES(mutex_);
+  int take(std::uint64_t byte, short type) const OOC_EXCLUDES(mutex_);
   bool wanted_elsewhere(std::uint64_t byte) const;
-  void release(std::uint64_t byte);
+  void release(std::uint64_t byte) OOC_EXCLUDES(mutex_);
 
   const int fd_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<std::uint64_t, state> states_;
+  mutex mutex_;
+  condition_variable changed_;
+  std::map<std::uint64_t, state> states_ OOC_GUARDED_BY(mutex_);
 };
 
 }  // namespace ooc::storage

@@ -75,7 +75,7 @@ int stripe_object::open(const node_folder& folder, const object_identity& who, b
 }
 
 int stripe_object::give_up_direct() {
-  std::lock_guard lock(header_);
+  lock_guard lock(header_);
   if (!direct()) return 0;
   if (const int e = open_data(data_path_, 0, buffered_)) return e;
   // The direct descriptor stays open: other threads may be using it.
@@ -96,7 +96,7 @@ int stripe_object::read_header(checksum_header& h) const {
 int stripe_object::mark_unsynced(checksum_header& h) {
   if (const int e = read_header(h)) return e;
   if (h.unsynced == this_boot()) return 0;
-  std::lock_guard lock(header_);
+  lock_guard lock(header_);
   if (const int e = read_header(h)) return e;
   if (h.unsynced == this_boot()) return 0;
   h.unsynced = this_boot();
@@ -139,7 +139,7 @@ int stripe_object::shrink_to(std::uint64_t chunks) {
 
 // Durably; with the whole stripe object locked, so that no other process writes the header.
 int stripe_object::change_header(const std::function<void(checksum_header&)>& change) {
-  std::lock_guard lock(header_);
+  lock_guard lock(header_);
   checksum_header h;
   if (const int e = read_header(h)) return e;
   change(h);
@@ -148,7 +148,7 @@ int stripe_object::change_header(const std::function<void(checksum_header&)>& ch
 }
 
 int stripe_object::touch(std::uint64_t first, std::uint64_t count, const checksum_header& h) {
-  std::lock_guard lock(touching_);
+  lock_guard lock(touching_);
   return sums_.touch(first, count, h.syncs, h.chunks);
 }
 

@@ -16,10 +16,10 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
+#include "storage/base/mutex.hpp"
 #include "storage/node/checksum_file.hpp"
 #include "storage/node/chunk_locks.hpp"
 #include "storage/node/node_folder.hpp"
@@ -89,8 +89,8 @@ class stripe_object {
   chunk_locks chunks_;
   range_locks ranges_;
   undo_journal undo_;
-  std::mutex header_;    // writers of the header in this process
-  std::mutex touching_;  // who prepares regions
+  mutex header_;    // writers of the header in this process
+  mutex touching_;  // who prepares regions
   std::atomic<std::uint64_t> generation_{0};  // at least this
   std::atomic<bool> sync_failed_{false};
 };

@@ -19,7 +19,7 @@ std::size_t stripe_object_cache::default_limit() {
 int stripe_object_cache::get(const object_identity& who, std::shared_ptr<stripe_object>& out, std::string& why) {
   const file_id id = who.id;
   closed closing;  // before the lock: destroyed after it
-  std::unique_lock lock(mutex_);
+  unique_lock lock(mutex_);
   for (;;) {
     if (const auto found = by_id_.find(id); found != by_id_.end()) {
       const std::shared_ptr<stripe_object>& there = found->second->second;
@@ -39,15 +39,13 @@ int stripe_object_cache::get(const object_identity& who, std::shared_ptr<stripe_
   std::shared_ptr<stripe_object> opened;
   int error = 0;
   try {
-    lock.unlock();
+    const unlocked gap(lock, mutex_);
     error = stripe_object::open(folder_, who, direct_io_, opened, why);
     if (error == EMFILE || error == ENFILE) {
       close_some();
       error = stripe_object::open(folder_, who, direct_io_, opened, why);
     }
-    lock.lock();
   } catch (...) {
-    lock.lock();
     opening_.erase(opening);
     throw;
   }
@@ -63,13 +61,13 @@ int stripe_object_cache::get(const object_identity& who, std::shared_ptr<stripe_
 
 void stripe_object_cache::close_some() {
   closed closing;
-  std::lock_guard lock(mutex_);
+  lock_guard lock(mutex_);
   take_removed(closing);
   trim(order_.size() / 2, closing);
 }
 
 std::shared_ptr<stripe_object> stripe_object_cache::find(file_id id) {
-  std::lock_guard lock(mutex_);
+  lock_guard lock(mutex_);
   const auto found = by_id_.find(id);
   if (found == by_id_.end()) return {};
   order_.splice(order_.begin(), order_, found->second);
@@ -78,8 +76,8 @@ std::shared_ptr<stripe_object> stripe_object_cache::find(file_id id) {
 
 void stripe_object_cache::drop(file_id id) {
   std::shared_ptr<stripe_object> closing;
-  std::unique_lock lock(mutex_);
-  opened_.wait(lock, [&] { return opening_.count(id) == 0; });
+  unique_lock lock(mutex_);
+  opened_.wait(lock, [&]() OOC_REQUIRES(mutex_) { return opening_.count(id) == 0; });
   const auto found = by_id_.find(id);
   if (found == by_id_.end()) return;
   closing = std::move(found->second->second);

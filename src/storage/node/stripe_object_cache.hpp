@@ -11,12 +11,11 @@
 #include <cstddef>
 #include <list>
 #include <memory>
-#include <condition_variable>
-#include <mutex>
 #include <set>
 #include <unordered_map>
 #include <vector>
 
+#include "storage/base/mutex.hpp"
 #include "storage/node/stripe_object.hpp"
 
 namespace ooc::storage {
@@ -34,7 +33,7 @@ class stripe_object_cache {
   /// Forgets a stripe object whose files are gone.
   void drop(file_id id);
   /// Closes half of the stripe objects that are not in use: the process has run out of descriptors.
-  void close_some();
+  void close_some() OOC_EXCLUDES(mutex_);
   /// What the descriptors of the process allow: a stripe object has up to three, and there are other nodes
   /// and the program.
   static std::size_t default_limit();
@@ -43,18 +42,18 @@ class stripe_object_cache {
   using order = std::list<std::pair<file_id, std::shared_ptr<stripe_object>>>;  // last used first
 
   using closed = std::vector<std::shared_ptr<stripe_object>>;  // closed when the lock is no longer held
-  void trim(std::size_t limit, closed& out);
-  void take_removed(closed& out);
+  void trim(std::size_t limit, closed& out) OOC_REQUIRES(mutex_);
+  void take_removed(closed& out) OOC_REQUIRES(mutex_);
 
   const node_folder& folder_;
   const bool direct_io_;
   const std::size_t limit_;
-  std::mutex mutex_;
-  std::condition_variable opened_;
-  std::set<file_id> opening_;            // one thread each is opening these
-  std::size_t opened_since_look_ = 0;    // since take_removed()
-  order order_;
-  std::unordered_map<file_id, order::iterator> by_id_;
+  mutex mutex_;
+  condition_variable opened_;
+  std::set<file_id> opening_ OOC_GUARDED_BY(mutex_);  // one thread each is opening these
+  std::size_t opened_since_look_ OOC_GUARDED_BY(mutex_) = 0;  // since take_removed()
+  order order_ OOC_GUARDED_BY(mutex_);
+  std::unordered_map<file_id, order::iterator> by_id_ OOC_GUARDED_BY(mutex_);
 };
 
 }  // namespace ooc::storage

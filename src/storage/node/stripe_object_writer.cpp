@@ -1,6 +1,7 @@
 #include "storage/node/stripe_object_writer.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 
 #include "storage/base/whole_transfer.hpp"
@@ -21,6 +22,7 @@ object_error stripe_object_writer::write(std::span<const region> regions, const 
                                 const std::uint32_t* given) {
   // The engine's lists serve both directions; memory and sums are not written to in this one.
   auto* sums = const_cast<std::uint32_t*>(given);
+  assert(!overlap(regions));
   const bool any_memory = !s_.direct();
   for (const region& p : regions) {
     std::uint64_t at = p.node_offset;
@@ -52,6 +54,7 @@ object_error stripe_object_writer::write(std::span<const region> regions, const 
       const std::uint64_t n = std::min(chunk_size - within, left);
       chunk_slot& slot = w_.slots.back();
       slot.covered += static_cast<std::uint32_t>(n);
+      assert(slot.bounced && slot.chunk == chunk && slot.covered <= chunk_size);
       patches_.push_back({slot.at + within, from, n});
       at += n;
     }
@@ -60,6 +63,7 @@ object_error stripe_object_writer::write(std::span<const region> regions, const 
 }
 
 object_error stripe_object_writer::erase_tail(std::uint64_t chunk, std::uint64_t from) {
+  assert(from < chunk_size);
   checksum_entry e;
   if (const int error = s_.sums().read(chunk, {&e, 1}))
     return {error, verdict::good, chunk * chunk_size, "reading checksums"};
@@ -72,6 +76,8 @@ object_error stripe_object_writer::erase_tail(std::uint64_t chunk, std::uint64_t
 }
 
 void stripe_object_writer::plan_slot(const chunk_slot& slot) {
+  // Ascending: the entries of a batch stand in the order of its slots.
+  assert(w_.slots.empty() || slot.chunk >= w_.slots.back().chunk + w_.slots.back().count);
   w_.slots.push_back(slot);
   planned_ += slot.count;
 }
@@ -93,6 +99,7 @@ object_error stripe_object_writer::flush() {
   object_error error;
   bool untouched = false;
   if (const int e = w_.load_sums(s_, untouched)) error = failed(e, "reading checksums");
+  assert(error || w_.sums.size() == planned_);
   if (!error) error = resolve();
   if (!error) error = load_bases();
   if (!error) error = log_bases();

@@ -49,7 +49,7 @@ int undo_journal::open(bool create) {
 }
 
 int undo_journal::log(std::uint64_t syncs, std::span<const undo_image> images) {
-  std::lock_guard lock(mutex_);
+  lock_guard lock(mutex_);
   if (logged_for_ != syncs) {
     logged_.clear();
     logged_for_ = syncs;
@@ -86,7 +86,7 @@ int undo_journal::log(std::uint64_t syncs, std::span<const undo_image> images) {
 
 int undo_journal::replay(std::uint64_t syncs,
                          const std::function<int(const undo_record&)>& restore) {
-  std::lock_guard lock(mutex_);
+  lock_guard lock(mutex_);
   if (const int e = open(false)) return e == ENOENT ? 0 : e;
   std::uint64_t end = 0;
   if (const int e = file_bytes(fd_.get(), end)) return e;
@@ -103,7 +103,7 @@ int undo_journal::replay(std::uint64_t syncs,
 }
 
 void undo_journal::forget() {
-  std::lock_guard lock(mutex_);
+  lock_guard lock(mutex_);
   logged_.clear();
   if (open(false) == 0 && ::ftruncate(fd_.get(), 0) != 0) {
     // Stale records stay; replay() passes over them.

@@ -17,11 +17,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <mutex>
 #include <span>
 #include <unordered_set>
 
 #include "storage/base/file_descriptor.hpp"
+#include "storage/base/mutex.hpp"
 #include "storage/layout/file_shape.hpp"
 
 namespace ooc::storage {
@@ -61,14 +61,16 @@ class undo_journal {
   void forget();
 
  private:
-  int open(bool create);
+  int open(bool create) OOC_REQUIRES(mutex_);
 
   const std::filesystem::path path_;
   const std::uint32_t seed_;
-  std::mutex mutex_;
-  file_descriptor fd_;
-  std::uint64_t logged_for_ = 0;              // the value of `syncs` that logged_ belongs to
-  std::unordered_set<std::uint64_t> logged_;  // chunks logged by this process
+  mutex mutex_;
+  file_descriptor fd_ OOC_GUARDED_BY(mutex_);
+  /// The value of `syncs` that logged_ belongs to.
+  std::uint64_t logged_for_ OOC_GUARDED_BY(mutex_) = 0;
+  /// Chunks logged by this process.
+  std::unordered_set<std::uint64_t> logged_ OOC_GUARDED_BY(mutex_);
 };
 
 }  // namespace ooc::storage

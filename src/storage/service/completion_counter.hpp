@@ -3,9 +3,9 @@
 
 #include <atomic>
 #include <cstddef>
-#include <mutex>
 #include <utility>
 
+#include "storage/base/mutex.hpp"
 #include "storage/service/io_service.hpp"
 
 namespace ooc::storage {
@@ -18,16 +18,19 @@ class completion_counter {
 
   void answer(const failure& f) {
     if (f) {
-      const std::lock_guard lock(mutex_);
+      const lock_guard lock(mutex_);
       if (!first_) first_ = f;
     }
-    if (missing_.fetch_sub(1, std::memory_order_acq_rel) == 1) done_(first_);
+    if (missing_.fetch_sub(1, std::memory_order_acq_rel) == 1) done_(first());
   }
 
  private:
+  // For the last of the answers: the count has ordered all others before it.
+  const failure& first() const OOC_NO_THREAD_SAFETY_ANALYSIS { return first_; }
+
   std::atomic<std::size_t> missing_;
-  std::mutex mutex_;
-  failure first_;
+  mutex mutex_;
+  failure first_ OOC_GUARDED_BY(mutex_);
   completion done_;
 };
 

@@ -71,7 +71,9 @@ void fan_out_to(const striped_file::nodes& all, const shape_ptr& shape, std::uin
              std::vector<std::uint32_t> stripe_indexes, const char* doing, node_operation operation,
              completion done, std::size_t at_once = std::numeric_limits<std::size_t>::max()) {
   if (stripe_indexes.empty()) return done({});
-  std::ranges::rotate(stripe_indexes, stripe_indexes.begin() + first_of_client(client, stripe_indexes.size()));
+  std::rotate(stripe_indexes.begin(),
+              stripe_indexes.begin() + first_of_client(client, stripe_indexes.size()),
+              stripe_indexes.end());
   at_once = std::min(at_once, stripe_indexes.size());
   std::make_shared<fan_out>(all, shape, std::move(stripe_indexes), doing, std::move(operation),
                                std::move(done))

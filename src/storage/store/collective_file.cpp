@@ -70,8 +70,9 @@ void file::impl::transfer_all(process_group& group, const std::string& call, acc
 std::size_t file::read_all(process_group& group, std::span<std::byte> out) {
   impl& i = open_impl();
   const std::string call = "read_all of '" + i.path + "'";
-  const std::lock_guard lock(i.position_mutex);
-  const impl::joint_request all = i.gather(group, call, [&] { return i.readable(out.size()); });
+  const lock_guard lock(i.position_mutex);
+  const impl::joint_request all = i.gather(
+      group, call, [&]() OOC_REQUIRES(i.position_mutex) { return i.readable(out.size()); });
   i.transfer_all(group, call, access_kind::read, all, out.data());
   const std::uint64_t n = all.wanted[static_cast<std::size_t>(group.rank())].bytes();
   i.position += n;
@@ -81,8 +82,8 @@ std::size_t file::read_all(process_group& group, std::span<std::byte> out) {
 void file::write_all(process_group& group, std::span<const std::byte> in) {
   impl& i = open_impl();
   const std::string call = "write_all of '" + i.path + "'";
-  const std::lock_guard lock(i.position_mutex);
-  const impl::joint_request all = i.gather(group, call, [&] {
+  const lock_guard lock(i.position_mutex);
+  const impl::joint_request all = i.gather(group, call, [&]() OOC_REQUIRES(i.position_mutex) {
     i.require_writable();
     return i.writable(in.size());
   });

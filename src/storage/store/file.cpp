@@ -52,7 +52,7 @@ std::uint64_t file::size() const {
 
 std::size_t file::read(std::span<std::byte> out) {
   impl& i = open_impl();
-  const std::lock_guard lock(i.position_mutex);
+  const lock_guard lock(i.position_mutex);
   const request r = i.readable(out.size());
   i.read(r, out);
   i.position += r.bytes();
@@ -61,14 +61,14 @@ std::size_t file::read(std::span<std::byte> out) {
 
 void file::write(std::span<const std::byte> in) {
   impl& i = open_impl();
-  const std::lock_guard lock(i.position_mutex);
+  const lock_guard lock(i.position_mutex);
   i.write(i.writable(in.size()), in);
   i.position += in.size();
 }
 
 std::uint64_t file::seek(std::int64_t locality, seek_from origin) {
   impl& i = open_impl();
-  const std::lock_guard lock(i.position_mutex);
+  const lock_guard lock(i.position_mutex);
   std::uint64_t from = 0;
   if (origin == seek_from::current) from = i.position;
   if (origin == seek_from::end) {
@@ -85,7 +85,7 @@ std::uint64_t file::seek(std::int64_t locality, seek_from origin) {
 
 std::uint64_t file::tell() const {
   impl& i = open_impl();
-  const std::lock_guard lock(i.position_mutex);
+  const lock_guard lock(i.position_mutex);
   return i.position;
 }
 
@@ -132,21 +132,21 @@ void file::set_view(const partition& p) {
   impl& i = open_impl();
   if (p.gsize == 0 || p.stride < p.gsize || p.offset > max_file_size || p.stride > max_file_size)
     i.refuse("view: gsize must be above 0, stride at least gsize, and all below 2^63");
-  const std::lock_guard lock(i.position_mutex);
+  const lock_guard lock(i.position_mutex);
   i.view = p;
   i.position = 0;
 }
 
 void file::clear_view() {
   impl& i = open_impl();
-  const std::lock_guard lock(i.position_mutex);
+  const lock_guard lock(i.position_mutex);
   i.view.reset();
   i.position = 0;
 }
 
 std::optional<partition> file::view() const {
   impl& i = open_impl();
-  const std::lock_guard lock(i.position_mutex);
+  const lock_guard lock(i.position_mutex);
   return i.view;
 }
 

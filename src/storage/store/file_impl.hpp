@@ -7,7 +7,6 @@
 #include <functional>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,6 +15,7 @@
 
 #include "oocarray/error.hpp"
 #include "oocarray/file.hpp"
+#include "storage/base/mutex.hpp"
 #include "storage/layout/partition_view.hpp"
 #include "storage/service/store_core.hpp"
 
@@ -31,12 +31,13 @@ struct file::impl {
   file_access access;
   std::string path;
 
-  mutable std::mutex state_mutex;
-  std::shared_ptr<const storage::opened_file> now;  // as last seen; replaced when the size changes
+  mutable mutex state_mutex;
+  // As last seen; replaced when the size changes.
+  std::shared_ptr<const storage::opened_file> now OOC_GUARDED_BY(state_mutex);
 
-  mutable std::mutex position_mutex;
-  std::uint64_t position = 0;
-  std::optional<partition> view;
+  mutable mutex position_mutex;
+  std::uint64_t position OOC_GUARDED_BY(position_mutex) = 0;
+  std::optional<partition> view OOC_GUARDED_BY(position_mutex);
 
   impl(std::shared_ptr<storage::store_core> c, file_access a, storage::opened_file f)
       : core(std::move(c)),
@@ -44,14 +45,14 @@ struct file::impl {
         path(f.meta.path),
         now(std::make_shared<const storage::opened_file>(std::move(f))) {}
 
-  std::shared_ptr<const storage::opened_file> current() const {
-    const std::lock_guard lock(state_mutex);
+  std::shared_ptr<const storage::opened_file> current() const OOC_EXCLUDES(state_mutex) {
+    const lock_guard lock(state_mutex);
     return now;
   }
 
-  std::shared_ptr<const storage::opened_file> replace(storage::opened_file f) {
+  std::shared_ptr<const storage::opened_file> replace(storage::opened_file f) OOC_EXCLUDES(state_mutex) {
     auto next = std::make_shared<const storage::opened_file>(std::move(f));
-    const std::lock_guard lock(state_mutex);
+    const lock_guard lock(state_mutex);
     now = next;
     return next;
   }
@@ -112,7 +113,7 @@ struct file::impl {
   }
 
   /// The same from the position on, through the view if there is one.
-  request readable(std::uint64_t length) {
+  request readable(std::uint64_t length) OOC_REQUIRES(position_mutex) {
     if (!view) return readable_at(position, length);
     if (length == 0) return {};
     auto size = storage::view_size(*view, current()->meta.size);
@@ -124,7 +125,7 @@ struct file::impl {
   }
 
   /// `length` bytes from the position on, for writing.
-  request writable(std::uint64_t length) const {
+  request writable(std::uint64_t length) const OOC_REQUIRES(position_mutex) {
     return view ? storage::view_request(*view, position, length, access_kind::write)
                 : request::contiguous(position, length);
   }

@@ -228,7 +228,7 @@ asio::awaitable<void> frame_reader::fill(std::span<iovec> to, std::size_t wanted
 // Sending.
 
 void frame_sender::send(std::span<message> all) {
-  std::unique_lock lock(mutex_);
+  unique_lock lock(mutex_);
   if (closed_) {
     lock.unlock();
     for (message& m : all)
@@ -241,11 +241,10 @@ void frame_sender::send(std::span<message> all) {
     for (const iovec& part : m.payload) queued_ += part.iov_len;
     queue_.push_back(std::move(m));
   }
-  if (!writing_) flush(std::move(lock));
+  if (!writing_) flush(lock);
 }
 
-// With the lock held; sends until nothing is left or the kernel takes no more.
-void frame_sender::flush(std::unique_lock<std::mutex> lock) {
+void frame_sender::flush(unique_lock& lock) {
   writing_ = true;
   std::vector<iovec> now;
   std::vector<message> finished;
@@ -267,22 +266,24 @@ void frame_sender::flush(std::unique_lock<std::mutex> lock) {
     h.msg_iov = now.data();
     h.msg_iovlen = std::min(now.size(), max_parts);
     // The bytes that are looked at belong to messages that only flush() takes out.
-    lock.unlock();
     ssize_t n = 0;
-    do n = ::sendmsg(socket_->native_handle(), &h, MSG_DONTWAIT | MSG_NOSIGNAL);
-    while (n < 0 && errno == EINTR);
-    const int error = n < 0 ? errno : 0;
-    lock.lock();
+    int error = 0;
+    {
+      const unlocked gap(lock, mutex_);
+      do n = ::sendmsg(socket_->native_handle(), &h, MSG_DONTWAIT | MSG_NOSIGNAL);
+      while (n < 0 && errno == EINTR);
+      if (n < 0) error = errno;
+    }
     if (closed_ || (error != 0 && error != EAGAIN && error != EWOULDBLOCK))
-      return fail(std::move(lock));
+      return fail(lock);
     if (error != 0) {
       // The rest when the kernel has room.
       asio::post(socket_->get_executor(), [self = shared_from_this()] {
         self->socket_->async_wait(stream_socket::wait_write,
                                   [self](const boost::system::error_code& ec) {
-                                    std::unique_lock again(self->mutex_);
+                                    unique_lock again(self->mutex_);
                                     if (ec) self->closed_ = true;
-                                    self->flush(std::move(again));
+                                    self->flush(again);
                                   });
       });
       return;
@@ -311,48 +312,49 @@ void frame_sender::flush(std::unique_lock<std::mutex> lock) {
       head_sent_ = payload_done_ = 0;
     }
     if (!finished.empty()) {
-      lock.unlock();
-      for (message& m : finished) m.released(true);
-      finished.clear();
-      lock.lock();
-      if (closed_) return fail(std::move(lock));
+      {
+        const unlocked gap(lock, mutex_);
+        for (message& m : finished) m.released(true);
+        finished.clear();
+      }
+      if (closed_) return fail(lock);
     }
   }
-  if (closed_) return fail(std::move(lock));
+  if (closed_) return fail(lock);
   writing_ = false;
 }
 
-// With the lock held, by the one that writes, or where nobody does.
-void frame_sender::fail(std::unique_lock<std::mutex> lock) {
+void frame_sender::fail(unique_lock& lock) {
   closed_ = true;
   ::shutdown(socket_->native_handle(), SHUT_RDWR);
   std::deque<message> left = std::move(queue_);
   queue_.clear();
   queued_ = 0;
   writing_ = false;
-  lock.unlock();
+  const unlocked gap(lock, mutex_);
   for (message& m : left)
     if (m.released) m.released(false);
+  left.clear();  // what they own may take other locks
 }
 
 void frame_sender::close() {
-  std::unique_lock lock(mutex_);
+  unique_lock lock(mutex_);
   if (closed_) return;
   closed_ = true;
   // Who writes sees it, also where it waits for room: both ends of the stream are shut.
   if (writing_)
     ::shutdown(socket_->native_handle(), SHUT_RDWR);
   else
-    fail(std::move(lock));
+    fail(lock);
 }
 
 bool frame_sender::closed() const {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   return closed_;
 }
 
 std::uint64_t frame_sender::taken() const {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   int waiting = 0;
   // On a socket that does not say, what the kernel took counts.
   if (closed_ || ::ioctl(socket_->native_handle(), SIOCOUTQ, &waiting) != 0 || waiting < 0)
@@ -361,12 +363,12 @@ std::uint64_t frame_sender::taken() const {
 }
 
 std::uint64_t frame_sender::queued_bytes() const {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   return queued_;
 }
 
 std::chrono::steady_clock::time_point frame_sender::stuck_since() const {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   return queue_.empty() ? std::chrono::steady_clock::time_point::max() : progress_;
 }
 

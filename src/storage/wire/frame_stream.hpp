@@ -13,13 +13,13 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "oocarray/error.hpp"
+#include "storage/base/mutex.hpp"
 #include "storage/wire/frame.hpp"
 #include "storage/wire/receive_window.hpp"
 
@@ -117,19 +117,21 @@ class frame_sender : public std::enable_shared_from_this<frame_sender> {
   std::chrono::steady_clock::time_point stuck_since() const;
 
  private:
-  void flush(std::unique_lock<std::mutex> lock);
-  void fail(std::unique_lock<std::mutex> lock);
+  /// Sends until nothing is left or the kernel takes no more.
+  void flush(unique_lock& lock) OOC_REQUIRES(mutex_);
+  /// By the one that writes, or where nobody does.
+  void fail(unique_lock& lock) OOC_REQUIRES(mutex_);
 
   const std::shared_ptr<stream_socket> socket_;
-  mutable std::mutex mutex_;
-  std::deque<message> queue_;
-  std::size_t head_sent_ = 0;     // of the first message: bytes of its head
-  std::size_t payload_done_ = 0;  // of the first message: whole elements of its payload
-  std::uint64_t queued_ = 0;
-  std::uint64_t sent_ = 0;  // to the kernel
-  bool writing_ = false;
-  bool closed_ = false;
-  std::chrono::steady_clock::time_point progress_;
+  mutable mutex mutex_;
+  std::deque<message> queue_ OOC_GUARDED_BY(mutex_);
+  std::size_t head_sent_ OOC_GUARDED_BY(mutex_) = 0;     // of the first message: bytes of its head
+  std::size_t payload_done_ OOC_GUARDED_BY(mutex_) = 0;  // of the first: whole elements of its payload
+  std::uint64_t queued_ OOC_GUARDED_BY(mutex_) = 0;
+  std::uint64_t sent_ OOC_GUARDED_BY(mutex_) = 0;  // to the kernel
+  bool writing_ OOC_GUARDED_BY(mutex_) = false;
+  bool closed_ OOC_GUARDED_BY(mutex_) = false;
+  std::chrono::steady_clock::time_point progress_ OOC_GUARDED_BY(mutex_);
 };
 
 /// Copies of `parts` without their first `bytes` bytes removed in place; used by both halves.
