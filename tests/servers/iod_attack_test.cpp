@@ -7,8 +7,10 @@
 
 #include "support/iod_fixture.hpp"
 #include "support/modelled_file.hpp"
+#include "support/pauses.hpp"
 #include "support/raw_connection.hpp"
 #include "support/resident_bytes.hpp"
+#include "support/soon.hpp"
 
 using namespace ooc::testing;
 using namespace ooc;
@@ -17,14 +19,6 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr std::uint64_t part = storage::io_part::max_bytes;
-
-/// Waits for what must come.
-template <class Condition>
-bool soon(Condition condition) {
-  const auto end = std::chrono::steady_clock::now() + 20s;
-  while (!condition() && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(5ms);
-  return condition();
-}
 
 std::string frame_of(wire::frame_kind kind, std::uint64_t id, const shape_ptr& file,
                      const request& r, const wire::frame_header& more = {},
@@ -154,7 +148,7 @@ TEST_CASE("a transfer that is too slow ends, however steadily its bytes come, an
     return ::recv(fd.get(), byte, sizeof byte, 0) > 0;
   };
   // A slow one lasts for a window or two, looked at twice a second.
-  const auto end = std::chrono::steady_clock::now() + 20s;
+  const auto end = std::chrono::steady_clock::now() + 60s;  // a window is 1 s
   bool lives = true;
   while (lives && std::chrono::steady_clock::now() < end) {
     lives = alive(slow);
@@ -162,7 +156,7 @@ TEST_CASE("a transfer that is too slow ends, however steadily its bytes come, an
       CHECK(send_all(fast, more));
       sent += more.size();
     }
-    std::this_thread::sleep_for(50ms);
+    let_pass(50ms);  // which is what makes it slow
     if (reading && s.server().connections() < 3) lives = false;  // the rest is on its way
   }
   CHECK_FALSE(lives);

@@ -11,6 +11,8 @@
 
 #include "runtime/pager/frame_pool.hpp"
 #include "support/pager_words.hpp"
+#include "support/pauses.hpp"
+#include "support/soon.hpp"
 
 using namespace ooc;
 using namespace ooc::detail;
@@ -18,6 +20,8 @@ using ooc::test::kib64;
 using ooc::test::memory_source;
 using ooc::test::words;
 using ooc::test::words_per_block;
+using ooc::testing::let_pass;
+using ooc::testing::soon;
 
 TEST_CASE("a touched block holds what the store holds") {
   runtime rt({.memory = 1_MiB});
@@ -219,7 +223,7 @@ TEST_CASE("a block that was read ahead under a promise is loaded whole once that
   s.promise(one);
   s.prefetch(one);
   SECTION("after its arrival") {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    REQUIRE(soon([&] { return source.ended == 1; }));
     s.clear_promises();
   }
   SECTION("before") {
@@ -251,7 +255,7 @@ class late_return : public memory_source {
   std::uint64_t store(block_index b, const std::byte* frame, completion done) override {
     ++inside;
     std::thread([&] { memory_source::store(b, frame, std::move(done)); }).join();
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    let_pass(std::chrono::milliseconds(20));  // in which who does not wait would be gone
     --inside;
     return 0;
   }
@@ -279,7 +283,7 @@ TEST_CASE("an invalidation beside pins and writes drops neither") {
   std::thread other([&] {  // with pauses: else no load would ever get through
     for (unsigned n = 0; !stop; ++n) {
       s.invalidate(false);
-      std::this_thread::sleep_for(std::chrono::microseconds(n % 8 * 50));
+      let_pass(std::chrono::microseconds(n % 8 * 50));
     }
   });
   std::size_t lost = 0;
