@@ -163,7 +163,7 @@ TEST_CASE("a transfer that is too slow ends, however steadily its bytes come, an
   CHECK(soon([&] { return s.server().connections() == 2; }));
 }
 
-TEST_CASE("a connection that never stops asking keeps nobody waiting, and holds its stripe object at most") {
+TEST_CASE("a connection that never stops asking keeps nobody waiting, and holds its share at most") {
   attacked_server s;
   const auto node = s.innocent();
   constexpr std::uint64_t size = 8 * part;
@@ -255,7 +255,7 @@ TEST_CASE("answers that nobody takes are counted as their client's memory") {
   CHECK(soon([&] { return descriptions.held() == 0 && s.server().buffers()->in_use() == 0; }));
 }
 
-TEST_CASE("one client has its stripe object of the connections, and no more") {
+TEST_CASE("one client has its share of the connections, and no more") {
   iod::iod_options o = attacked_server::small();
   o.max_connections = 12;
   attacked_server s(o);

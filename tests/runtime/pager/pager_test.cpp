@@ -185,8 +185,10 @@ class slow_answer : public memory_source {
  public:
   using memory_source::memory_source;
   bool nothing_to_load(block_index, load_part part) const noexcept override {
-    if (part == load_part::outside_promise && !asked.exchange(true))
-      while (!answer) std::this_thread::yield();
+    if (part == load_part::outside_promise && !asked.exchange(true)) {
+      asked.notify_all();
+      answer.wait(false);
+    }
     return part == load_part::outside_promise;
   }
   mutable std::atomic<bool> asked{false};
@@ -202,11 +204,12 @@ TEST_CASE("a promise that another thread used up meanwhile does not cover a seco
   const block_range one[] = {{0, 1}};
   s.promise(one);
   std::thread slow([&] { words(s)[1] = 2; });
-  while (!source.asked) std::this_thread::yield();
+  source.asked.wait(false);
   words(s)[0] = 1;
   CHECK_FALSE(s.writeback());
   CHECK(s.invalidate(false) == segment::invalidated::done);
   source.answer = true;
+  source.answer.notify_all();
   slow.join();
   CHECK(words(s)[0] == 1);
   CHECK(words(s)[1] == 2);
