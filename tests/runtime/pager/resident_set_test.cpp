@@ -13,34 +13,39 @@ namespace {
 
 constexpr std::size_t block_bytes = 64 << 10;
 
-/// Eight frames, and a segment of 32 blocks that the test moves in and out itself.
+/// Eight frames, and two segments of 32 blocks that the test moves in and out itself.
 struct resident_blocks {
-  resident_blocks() : set(8 * block_bytes), table(new block[32]()) {
-    s.options.block_bytes = block_bytes;
-    s.cls = &set.pool().class_for(block_bytes);
-    s.reserved = 32 * block_bytes;
-    s.base = sys::map(nullptr, s.reserved, PROT_NONE, sys::reserve_flags);
-    REQUIRE(s.base != nullptr);
-    s.table = table.get();
-    s.set_blocks(32, 0);
+  resident_blocks() : set(8 * block_bytes), table(new block[64]()) {
+    for (segment_state* made : {&s, &other}) {
+      made->options.block_bytes = block_bytes;
+      made->cls = &set.pool().class_for(block_bytes);
+      made->reserved = 32 * block_bytes;
+      made->base = sys::map(nullptr, made->reserved, PROT_NONE, sys::reserve_flags);
+      REQUIRE(made->base != nullptr);
+      made->table = table.get() + (made == &s ? 0 : 32);
+      made->set_blocks(32, 0);
+    }
     lock = resident_set::lock_type(set.mutex());
   }
-  ~resident_blocks() { sys::unmap(s.base, s.reserved); }
+  ~resident_blocks() {
+    for (segment_state* made : {&s, &other}) sys::unmap(made->base, made->reserved);
+  }
 
   /// Brings block `b` in, as a load does whose block is touched at once; false where no frame is had.
-  bool bring_in(block_index b, block_state as = block_state::ro) {
-    REQUIRE(s.at(b).try_take(block_state::out));
-    frame* f = set.obtain(lock, s);
+  bool bring_in(block_index b, block_state as = block_state::ro) { return bring_in(s, b, as); }
+  bool bring_in(segment_state& in, block_index b, block_state as = block_state::ro) {
+    REQUIRE(in.at(b).try_take(block_state::out));
+    frame* f = set.obtain(lock, in);
     if (f == nullptr) {
-      s.at(b).publish(block_state::out);
+      in.at(b).publish(block_state::out);
       return false;
     }
-    set.assign(f, s, b);
+    set.assign(f, in, b);
     std::memset(f->memory, static_cast<int>(b + 1), block_bytes);
     if (as != block_state::ready) set.map_in(f, as == block_state::rw);
     if (as == block_state::rw) set.mark_dirty(f);
     set.order().make_active(f);
-    s.at(b).publish(as);
+    in.at(b).publish(as);
     return true;
   }
   frame* frame_of(block_index b) const { return s.frame_of(s.at(b)); }
@@ -48,7 +53,7 @@ struct resident_blocks {
   std::uint64_t evictions() { return set.count().evictions; }
 
   resident_set set;
-  segment_state s;
+  segment_state s, other;
   std::unique_ptr<block[]> table;
   resident_set::lock_type lock;
 };
@@ -115,9 +120,11 @@ TEST_CASE("a block that somebody is busy with is passed over") {
 TEST_CASE("a segment with a limit of its own evicts its own blocks, with memory left") {
   resident_blocks r;
   r.s.options.max_resident = 4;
+  REQUIRE(r.bring_in(r.other, 0));  // seen longer ago than all of them
   for (block_index b = 0; b < 6; ++b) REQUIRE(r.bring_in(b));
   CHECK(r.s.resident_count == 4);
-  CHECK(r.set.pool().used() == 4 * block_bytes);
+  CHECK(r.other.at(0).state() != block_state::out);
+  CHECK(r.set.pool().used() == 5 * block_bytes);
   CHECK(r.state(0) == block_state::out);
   CHECK(r.state(1) == block_state::out);
 }
