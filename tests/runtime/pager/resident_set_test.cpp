@@ -25,7 +25,6 @@ struct resident_blocks {
       made->table = table.get() + (made == &s ? 0 : 32);
       made->set_blocks(32, 0);
     }
-    lock = resident_set::lock_type(set.mutex());
   }
   ~resident_blocks() {
     for (segment_state* made : {&s, &other}) sys::unmap(made->base, made->reserved);
@@ -55,7 +54,7 @@ struct resident_blocks {
   resident_set set;
   segment_state s, other;
   std::unique_ptr<block[]> table;
-  resident_set::lock_type lock;
+  resident_set::lock_type lock{set.mutex()};
 };
 
 }  // namespace
