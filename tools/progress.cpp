@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace ooc {
 
@@ -40,12 +41,14 @@ std::string human_seconds(double seconds) {
   return text;
 }
 
-progress::progress(std::string label, std::uint64_t total, unit u, std::FILE* out)
+progress::progress(std::string label, std::uint64_t total, unit u, std::FILE* out,
+                   std::function<clock::time_point()> now)
     : label_(std::move(label)),
       total_(total),
       unit_(u),
       out_(out),
       terminal_(::isatty(::fileno(out)) == 1),
+      now_(std::move(now)),
       next_((start_ + (terminal_ ? clock::duration(patience) : clock::duration(elsewhere)))
                 .time_since_epoch()
                 .count()) {}
@@ -56,7 +59,7 @@ progress::~progress() {
 
 void progress::advance(std::uint64_t n) {
   done_.fetch_add(n, std::memory_order_relaxed);
-  const auto now = clock::now();
+  const auto now = now_();
   auto due = next_.load(std::memory_order_relaxed);
   if (now.time_since_epoch().count() < due) return;
   const clock::duration pause =
@@ -66,7 +69,7 @@ void progress::advance(std::uint64_t n) {
 }
 
 void progress::finish() {
-  const auto now = clock::now();
+  const auto now = now_();
   if (!drawn_ &&
       now - start_ < (terminal_ ? clock::duration(patience) : clock::duration(elsewhere)))
     finished_ = true;

@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <mutex>
 #include <string>
 
@@ -28,8 +29,12 @@ class progress {
  public:
   enum class unit { bytes, items };
 
-  /// `total` may be 0 (nothing to do).  `out` must outlive the object.
-  progress(std::string label, std::uint64_t total, unit u = unit::bytes, std::FILE* out = stderr);
+  using clock = std::chrono::steady_clock;
+
+  /// `total` may be 0 (nothing to do).  `out` must outlive the object.  `now` is the time; advance() calls
+  /// it from any thread.
+  progress(std::string label, std::uint64_t total, unit u = unit::bytes, std::FILE* out = stderr,
+           std::function<clock::time_point()> now = clock::now);
   /// An object that was not finished leaves its line as it stands.
   ~progress();
   progress(const progress&) = delete;
@@ -40,8 +45,6 @@ class progress {
   void finish();
 
  private:
-  using clock = std::chrono::steady_clock;
-
   std::string line(clock::time_point now, bool last) const;
   void draw(clock::time_point now, bool last);
 
@@ -50,7 +53,8 @@ class progress {
   const unit unit_;
   std::FILE* const out_;
   const bool terminal_;
-  const clock::time_point start_ = clock::now();
+  const std::function<clock::time_point()> now_;
+  const clock::time_point start_ = now_();
 
   std::atomic<std::uint64_t> done_{0};
   std::atomic<clock::rep> next_;  // when to draw again, on the clock

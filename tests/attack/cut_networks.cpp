@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 #include <iostream>
-#include <thread>
 
 #include "attack/history.hpp"
 #include "oocarray/error.hpp"
 #include "oocarray/runtime.hpp"
+#include "support/pauses.hpp"
 
 namespace ooc::attack {
 
@@ -121,7 +121,7 @@ void cut_networks(round& r) {
       const milliseconds away(r.between(10, 2500));
       std::cout << "cut for " << away.count() << " ms" << std::endl;
       wire.cut();
-      std::this_thread::sleep_for(away);
+      testing::random_pause(away);
       wire.mend();
       reached = told.wait_for(reached + r.between(1, 15), std::chrono::seconds(40));
     }

@@ -16,11 +16,11 @@
 #include <iostream>
 #include <list>
 #include <optional>
-#include <thread>
 
 #include "attack/history.hpp"
 #include "attack/served_store.hpp"
 #include "storage/base/file_descriptor.hpp"
+#include "support/pauses.hpp"
 
 namespace ooc::attack {
 
@@ -204,8 +204,8 @@ void delayed_packets(round& r) {
   r.wait_for(writer);
   const std::uint64_t kept = told.last();
   std::cout << kept << " epochs" << std::endl;
-  // What was held back arrives now, if it ever does.
-  std::this_thread::sleep_for(milliseconds(1000));
+  // What was held back arrives now, if it ever does; only the server could tell that it has.
+  testing::let_pass(milliseconds(1000));
   ::kill(relaying, SIGKILL);
   r.wait_for(relaying);
   if (kept == 0) return;

@@ -12,6 +12,7 @@
 #include "attack/elements.hpp"
 #include "attack/served_store.hpp"
 #include "oocarray/file.hpp"
+#include "support/pauses.hpp"
 #include "support/raw_connection.hpp"
 
 namespace ooc::attack {
@@ -62,7 +63,7 @@ slowest be_innocent(round& r, const store& s, clock::time_point until) {
       if (got[i] != byte_at(at + i))
         throw finding(verdict::wrong, "the innocent client read wrong bytes");
     ++r.counts().operations;
-    std::this_thread::sleep_for(milliseconds(2));
+    testing::let_pass(milliseconds(2));  // it is not greedy itself
   }
   return most;
 }
@@ -106,7 +107,7 @@ void malformed(round& r, const target& t) {
     if (r.one_in(3)) f[r.between(0, f.size() - 1)] ^= static_cast<char>(1 << r.between(0, 7));
     if (!testing::send_all(fd, f)) break;
   }
-  std::this_thread::sleep_for(milliseconds(r.between(0, 20)));
+  testing::random_pause(milliseconds(r.between(0, 20)));
 }
 
 void idle(round& r, const target& t) {
@@ -117,7 +118,7 @@ void idle(round& r, const target& t) {
       held.push_back(r.one_in(2) ? testing::raw_connection(r.one_in(2) ? t.metad : t.iod)
                                  : greet(r, t, metadata));
     }
-    std::this_thread::sleep_for(milliseconds(20));
+    testing::let_pass(milliseconds(20));  // more come all the time
   }
 }
 
@@ -134,7 +135,7 @@ void slow(round& r, const target& t) {
   }
   while (clock::now() < t.until) {
     for (const file_descriptor& fd : held) testing::send_all(fd, "x");
-    std::this_thread::sleep_for(milliseconds(10));
+    testing::let_pass(milliseconds(10));  // which is what makes it slow
   }
 }
 
@@ -158,7 +159,7 @@ void flood(round& r, const target& t) {
     if (takes)
       while (::recv(fd.get(), answers.data(), answers.size(), 0) > 0) {
       }
-    std::this_thread::sleep_for(milliseconds(1));
+    testing::let_pass(milliseconds(1));  // the others have their turn of the processors
   }
 }
 
@@ -194,8 +195,8 @@ void attack_until_then(round& r, int which, const std::string& url, const target
           greedy(r, url, t);
       }
     } catch (const std::exception&) {
-      // Refused, which it may be.
-      std::this_thread::sleep_for(milliseconds(5));
+      // Refused, which it may be; it comes again, not too often.
+      testing::let_pass(milliseconds(5));
     }
   }
 }
@@ -258,7 +259,7 @@ void hostile_clients(round& r) {
         std::array{"malformed", "idle", "slow", "flood", "greedy"}[static_cast<std::size_t>(which)];
     all.push_back(r.in_child([&, which, seed] {
       round own(seed, r.folder(), r.counts());
-      std::this_thread::sleep_for(calm);
+      testing::let_pass(calm);  // in which the innocent client measures the machine
       attack_until_then(own, which, servers.url(), t);
       return 0;
     }));
@@ -267,7 +268,7 @@ void hostile_clients(round& r) {
   std::uint64_t most = 0;
   while (clock::now() < t.until) {
     most = std::max(most, servers.memory("iod-0"));
-    std::this_thread::sleep_for(milliseconds(50));
+    testing::let_pass(milliseconds(50));  // between two looks
   }
   for (const pid_t a : all) r.wait_for(a, std::chrono::seconds(60), "an attacker");
   if (const int s = r.wait_for(innocent, std::chrono::seconds(60),

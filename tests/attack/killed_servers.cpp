@@ -3,13 +3,13 @@
 // ends with an error, within the deadline and five seconds.
 #include <iostream>
 #include <optional>
-#include <thread>
 
 #include "attack/history.hpp"
 #include "attack/served_store.hpp"
 #include "oocarray/error.hpp"
 #include "oocarray/file.hpp"
 #include "oocarray/runtime.hpp"
+#include "support/pauses.hpp"
 
 namespace ooc::attack {
 
@@ -49,12 +49,12 @@ void disturb(round& r, served_store& servers) {
   if (r.one_in(2)) {
     std::cout << who << " is killed" << std::endl;
     servers.send(who, SIGKILL);
-    std::this_thread::sleep_for(away);
+    testing::random_pause(away);
     servers.up();
   } else {
     std::cout << who << " is stopped for " << away.count() << " ms" << std::endl;
     servers.send(who, SIGSTOP);
-    std::this_thread::sleep_for(away);
+    testing::random_pause(away);
     servers.send(who, SIGCONT);
   }
 }
@@ -65,7 +65,7 @@ void outlast_connection(round& r, served_store& servers) {
   const milliseconds away(r.between(3200, 5000));
   std::cout << "iod-0 is stopped for " << away.count() << " ms" << std::endl;
   servers.send("iod-0", SIGSTOP);
-  std::this_thread::sleep_for(away);
+  testing::random_pause(away);
   servers.send("iod-0", SIGCONT);
 }
 

@@ -2,9 +2,9 @@
 #include <signal.h>
 
 #include <iostream>
-#include <thread>
 
 #include "attack/history.hpp"
+#include "support/pauses.hpp"
 
 namespace ooc::attack {
 
@@ -24,7 +24,7 @@ void killed_writers(round& r) {
     });
     told.writer_started();
     told.wait_for(r.between(0, 30), std::chrono::seconds(30));
-    std::this_thread::sleep_for(std::chrono::microseconds(r.between(0, 6000)));
+    testing::random_pause(std::chrono::microseconds(r.between(0, 6000)));
     ::kill(writer, SIGKILL);
     const int status = r.wait_for(writer);
     if (status != 0 && status != 128 + SIGKILL)

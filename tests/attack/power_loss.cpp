@@ -12,9 +12,10 @@
 
 #include <fstream>
 #include <iostream>
-#include <thread>
 
 #include "attack/history.hpp"
+#include "support/pauses.hpp"
+#include "support/soon.hpp"
 
 namespace ooc::attack {
 
@@ -31,13 +32,14 @@ void must(const std::vector<std::string>& words) {
 
 /// What a process that was killed had under way holds the file system for a moment.
 void unmount(const std::filesystem::path& disk) {
-  for (int n = 0; n < 200; ++n) {
-    if (::umount(disk.c_str()) == 0) return;
-    if (errno != EBUSY) break;
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
-  throw finding(verdict::failed, "the image cannot be unmounted after everybody has ended: " +
-                                     std::generic_category().message(errno));
+  int failed = EBUSY;
+  testing::soon([&] {
+    failed = ::umount(disk.c_str()) == 0 ? 0 : errno;
+    return failed != EBUSY;
+  });
+  if (failed != 0)
+    throw finding(verdict::failed, "the image cannot be unmounted after everybody has ended: " +
+                                       std::generic_category().message(failed));
 }
 
 void mount_image(const std::filesystem::path& image, const std::filesystem::path& on) {
@@ -89,7 +91,7 @@ void power_loss(round& r) {
     });
     told.writer_started();
     std::uint64_t reached = told.wait_for(r.between(0, 40), std::chrono::seconds(40));
-    std::this_thread::sleep_for(std::chrono::microseconds(r.between(0, 20'000)));
+    testing::random_pause(std::chrono::microseconds(r.between(0, 20'000)));
     // Stopped before the power goes, so that it sees no error, and what it told was before that.
     ::kill(writer, SIGSTOP);
     cut_power(disk);

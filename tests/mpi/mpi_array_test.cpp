@@ -14,8 +14,8 @@
 using namespace ooc;
 using testing::all_ranks;
 using testing::common_store;
-using testing::eventually;
 using testing::message_of;
+using testing::soon;
 using group_ptr = std::shared_ptr<process_group>;
 using vector_of_doubles = ooc_array<double, 1>;
 
@@ -223,7 +223,7 @@ TEST_CASE("sync forgets what another rank wrote, and nothing else") {
     return x;
   };
   CHECK(sum() == 0);
-  CHECK(eventually([&] { return rt.stats().bytes_read == blocks * 4096; }));
+  CHECK(soon([&] { return rt.stats().bytes_read == blocks * 4096; }));
   std::uint64_t before = blocks * 4096;
   a.sync();
   for (int round = 1; round <= 3; ++round) {
@@ -233,7 +233,7 @@ TEST_CASE("sync forgets what another rank wrote, and nothing else") {
     a.sync();
     CHECK(sum() == round);
     const std::uint64_t expected = before + (g->rank() == writer ? 0 : 4096);
-    CHECK(eventually([&] { return rt.stats().bytes_read == expected; }));
+    CHECK(soon([&] { return rt.stats().bytes_read == expected; }));
     before = expected;
   }
 }
@@ -325,7 +325,7 @@ TEST_CASE("a load that ends after sync is dropped where another rank wrote meanw
   if (reader) {
     for (const auto& n : late) n->hold();
     a.prefetch({{3 * page}, {4 * page}});
-    CHECK(eventually([&] {
+    CHECK(soon([&] {
       std::size_t held = 0;
       for (const auto& n : late) held += n->held();
       return held > 0;
@@ -482,7 +482,7 @@ TEST_CASE("statistics are summed over the ranks, with what was invalidated and r
   if (g->rank() == 0) a[1] = 1;
   a.sync();
   CHECK(std::as_const(a)[1] == 1);
-  CHECK(eventually([&] { return rt.stats().bytes_reread == (g->rank() == 0 ? 0u : 4096u); }));
+  CHECK(soon([&] { return rt.stats().bytes_reread == (g->rank() == 0 ? 0u : 4096u); }));
   const runtime_stats all = rt.stats(*g);
   const auto others = static_cast<std::uint64_t>(g->size() - 1);
   CHECK(all.blocks_invalidated == others);

@@ -106,10 +106,9 @@ TEST_CASE("a rank that does not come is named at the deadline") {
     MPI_Barrier(MPI_COMM_WORLD);  // waits elsewhere
     CHECK_THROWS_WITH(group->barrier("work"), Catch::Contains("given up waiting"));
   } else {
-    const auto start = std::chrono::steady_clock::now();
     CHECK_THROWS_WITH(group->barrier("work"),
-                      Catch::Contains("work: rank " + std::to_string(late) + " did not come"));
-    CHECK(std::chrono::steady_clock::now() - start < 20s);
+                      Catch::Contains("work: rank " + std::to_string(late) +
+                                      " did not come within 300 ms"));
     CHECK_THROWS_WITH(group->barrier("more"), Catch::Contains("the group failed before"));
     MPI_Barrier(MPI_COMM_WORLD);
   }
@@ -118,7 +117,6 @@ TEST_CASE("a rank that does not come is named at the deadline") {
 
 TEST_CASE("a rank whose part ends by an exception is reported at once, long before the deadline") {
   if (all_ranks()->size() == 1) return;
-  const auto start = std::chrono::steady_clock::now();
   const int thrower = 1;
   try {
     const auto group = all_ranks();
@@ -127,10 +125,10 @@ TEST_CASE("a rank whose part ends by an exception is reported at once, long befo
     group->barrier("second");
     FAIL("the barrier of a rank that has left ended well");
   } catch (const io_error& e) {
+    // At the deadline it would be one that did not come.
     CHECK_THAT(e.what(), Catch::Contains("second: rank 1 left"));
   } catch (const std::runtime_error& e) {
     CHECK(e.what() == std::string("bad data"));
   }
-  CHECK(std::chrono::steady_clock::now() - start < 20s);
   MPI_Barrier(MPI_COMM_WORLD);
 }

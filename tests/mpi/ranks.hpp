@@ -7,7 +7,6 @@
 #include <memory>
 #include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "oocarray/error.hpp"
@@ -15,6 +14,7 @@
 #include "oocarray/store.hpp"
 #include "storage/service/store_core.hpp"
 #include "support/faulty_io_service.hpp"
+#include "support/soon.hpp"
 
 namespace ooc::testing {
 
@@ -64,18 +64,6 @@ struct faulty_store {
     return sum;
   }
 };
-
-/// Whether f() becomes true: bytes are counted when a load has been started, which may be a little
-/// after it has ended.
-template <class F>
-bool eventually(F&& f) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (!f()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::yield();
-  }
-  return true;
-}
 
 /// Runs f, which must throw E, and returns its text.
 template <class E, class F>

@@ -42,7 +42,7 @@ TEST_CASE("shares shrink as clients come, and something is left for the next one
   CHECK(share->held() == 0);
 }
 
-TEST_CASE("the processes of one user stripe object what the user may have") {
+TEST_CASE("the processes of one user share what the user may have") {
   const auto share = std::make_shared<fair_share>(1000);
   std::vector<std::vector<claim>> held;
   for (std::uint64_t process = 1; process <= 50; ++process)

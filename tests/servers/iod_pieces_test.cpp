@@ -3,6 +3,7 @@
 
 #include "support/iod_fixture.hpp"
 #include "support/modelled_file.hpp"
+#include "support/pauses.hpp"
 #include "support/raw_connection.hpp"
 #include "support/resident_bytes.hpp"
 
@@ -125,8 +126,8 @@ TEST_CASE("a connection with more requests than the server has room for is calle
   const sparse_file f(regions * 32);
   const file_descriptor fd = f.connection();
   f.ask(fd, requests, comb(regions, 16, 32));
-  // What the client does not take stands in the way of the later ones.
-  std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+  // What the client does not take stands in the way of the later ones, of which it hears every second.
+  let_pass(std::chrono::milliseconds(2500));
   std::uint64_t answered = 0, busy = 0;
   for (received_frame answer; answered < requests && receive(fd, answer);) {
     CHECK_FALSE(answer.header.has(wire::frame_header::failed));

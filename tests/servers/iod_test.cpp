@@ -9,6 +9,9 @@
 #include "support/faulty_proxy.hpp"
 #include "support/iod_fixture.hpp"
 #include "support/modelled_file.hpp"
+#include "support/pauses.hpp"
+#include "support/random_seed.hpp"
+#include "support/soon.hpp"
 
 using namespace ooc::testing;
 using namespace ooc;
@@ -157,9 +160,10 @@ TEST_CASE("a server that comes back is used again, and what was under way is don
   REQUIRE_FALSE(create(*node, shape));
   const bytes data = pattern(8 << 20);
   std::atomic<bool> stop{false};
+  std::mt19937_64 random(random_seed("server that comes back"));
   std::thread breaker([&] {
     for (int i = 0; i < 8; ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      random_pause(std::chrono::milliseconds(between(random, 5, 60)));
       server.reset();
       server = std::make_unique<running_iod>(signer, folder.path(), listen);
     }
@@ -212,9 +216,7 @@ TEST_CASE("a server on this host is reached by its Unix socket, which the networ
     for (int i = 0; i < rounds; ++i) write_and_read();
     return network.bytes() - before;
   };
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (bytes_of(1) > greetings && std::chrono::steady_clock::now() < end) {
-  }
+  CHECK(soon([&] { return bytes_of(1) <= greetings; }));
   CHECK(bytes_of(10) < greetings);
   CHECK(back == data);
 }

@@ -8,6 +8,7 @@
 #include "storage/wire/metadata_messages.hpp"
 #include "support/cluster_fixture.hpp"
 #include "support/raw_connection.hpp"
+#include "support/soon.hpp"
 
 using namespace ooc;
 using namespace ooc::testing;
@@ -53,7 +54,7 @@ TEST_CASE("connections that never stop calling keep nobody waiting") {
       while (::recv(fd.get(), some.data(), some.size(), 0) > 0) ++answered;
     });
   }
-  while (answered < 100) std::this_thread::sleep_for(1ms);
+  CHECK(soon([&] { return answered >= 100; }));
   for (int i = 0; i < 100; ++i) CHECK(innocent->lookup("folder").path == "folder");
   for (const file_descriptor& fd : floods) ::shutdown(fd.get(), SHUT_RDWR);
   for (std::thread& t : threads) t.join();
@@ -120,12 +121,12 @@ TEST_CASE("clients of a metadata server that hold nothing give way, and those th
   std::vector<file_descriptor> idle;
   for (int i = 0; i < 5; ++i) idle.push_back(attacker(servers));
   // It waits until they have been idle for as long as that takes.
-  const auto end = std::chrono::steady_clock::now() + 20s;
-  storage::file_id found = 0;
-  while (found == 0 && std::chrono::steady_clock::now() < end) try {
-      found = servers.client()->lookup("f").id;
+  CHECK(soon([&] {
+    try {
+      return servers.client()->lookup("f").id == made.id;
     } catch (const error&) {  // refused so far
+      return false;
     }
-  CHECK(found == made.id);
+  }));
   CHECK_FALSE(servers.client()->claim_writer(made.id, false));
 }

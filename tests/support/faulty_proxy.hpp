@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/pauses.hpp"
 #include "support/raw_connection.hpp"
 
 namespace ooc::testing {
@@ -114,7 +115,7 @@ class faulty_proxy {
     if (way_ == way::silent) return true;
     auto bytes = static_cast<std::size_t>(n);
     if (happens(faults_.delay))
-      std::this_thread::sleep_for(std::chrono::milliseconds(1 + number(20)));
+      random_pause(std::chrono::milliseconds(1 + number(20)));
     if (happens(faults_.drop)) return true;
     if (happens(faults_.flip)) block[number(bytes)] ^= static_cast<char>(1 << number(8));
     const bool cut = happens(faults_.cut);

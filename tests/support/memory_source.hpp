@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "runtime/pager/block_source.hpp"
+#include "support/pauses.hpp"
 
 namespace ooc::test {
 
@@ -88,6 +89,7 @@ class memory_source : public detail::block_source {
   std::atomic<std::size_t> loads{0};
   std::atomic<std::size_t> joint_loads{0};
   std::atomic<std::size_t> stores{0};
+  std::atomic<std::size_t> ended{0};  ///< loads and stores of which the pager knows
   std::atomic<int> fail_loads{0};
   std::atomic<int> fail_stores{0};
   unsigned together = 1;
@@ -110,7 +112,11 @@ class memory_source : public detail::block_source {
   }
 
   void run(std::function<void()> f) {
-    if (workers_.empty()) return f();
+    if (workers_.empty()) {
+      f();
+      ++ended;
+      return;
+    }
     {
       std::lock_guard l(mutex_);
       queue_.push_back(std::move(f));
@@ -126,9 +132,9 @@ class memory_source : public detail::block_source {
       auto f = std::move(queue_.front());
       queue_.pop_front();
       l.unlock();
-      if (max_delay_us_)
-        std::this_thread::sleep_for(std::chrono::microseconds(random() % max_delay_us_));
+      if (max_delay_us_) testing::random_pause(std::chrono::microseconds(random() % max_delay_us_));
       f();
+      ++ended;
     }
   }
 

@@ -1,4 +1,4 @@
-// A metadata service to test, whichever implementation it is, and what its tests stripe object.
+// A metadata service to test, whichever implementation it is, and what its tests share.
 #pragma once
 
 #include <catch2/catch.hpp>

@@ -128,6 +128,23 @@ inline std::pair<failure, std::vector<file_id>> list(io_service& n) {
   return p.get_future().get();
 }
 
+/// A node in a folder of its own, with one file of which it has all.
+struct node_with_file {
+  explicit node_with_file(std::uint64_t size, striping s = {0, 1, 4096}, local_node_options o = {})
+      : node(open_local_node(folder.path(), o)), shape(make_shape(1, s, size)) {
+    if (const failure f = create(*node, shape)) throw std::runtime_error(f.what);
+  }
+
+  failure read(const request& r, std::byte* to) { return testing::read(*node, shape, 0, r, to); }
+  failure write(const request& r, const std::byte* from) {
+    return testing::write(*node, shape, 0, r, from);
+  }
+
+  temporary_folder folder;
+  std::shared_ptr<local_node> node;
+  shape_ptr shape;
+};
+
 /// Changes one byte of a file behind everybody's back.
 inline void flip_byte(const fs::path& file, std::uint64_t offset) {
   std::fstream s(file, std::ios::in | std::ios::out | std::ios::binary);

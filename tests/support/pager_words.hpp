@@ -1,4 +1,4 @@
-// What the tests of the pager stripe object: arrays of 64-KiB blocks of words.
+// What the tests of the pager share: arrays of 64-KiB blocks of words.
 #pragma once
 
 #include <cstddef>

@@ -8,7 +8,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <exception>
 #include <filesystem>
 #include <fstream>
@@ -16,9 +15,10 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
+
+#include "support/soon.hpp"
 
 namespace ooc::testing {
 
@@ -102,20 +102,20 @@ class server_process {
 
   void wait_until_listening(std::size_t log_before) {
     const std::string words = "listening on ";
-    for (int i = 0; i < 2000; ++i) {
+    bool listening = false;
+    soon([&] {
       const std::string text = log().substr(log_before);
       if (const auto at = text.find(words); at != text.npos)
         if (const auto end = text.find('\n', at); end != text.npos) {
           address_ = text.substr(at + words.size(), end - at - words.size());
-          return;
+          return listening = true;
         }
       int status = 0;
-      if (::waitpid(pid_, &status, WNOHANG) == pid_) {
-        pid_ = -1;
-        break;
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
+      if (::waitpid(pid_, &status, WNOHANG) != pid_) return false;
+      pid_ = -1;  // it has ended
+      return true;
+    });
+    if (listening) return;
     print_log();
     throw std::runtime_error(program_ + " did not start");
   }

@@ -5,11 +5,12 @@
 #include <string>
 #include <thread>
 
+#include "support/pauses.hpp"
+#include "support/random_seed.hpp"
 #include "support/shell.hpp"
 #include "support/soon.hpp"
 
 using namespace ooc::testing;
-using namespace std::chrono_literals;
 
 namespace {
 
@@ -20,7 +21,7 @@ constexpr const char* run_options = " --size 1201 --memory 6M --keep --json ";
 class jacobi_run {
  public:
   jacobi_run(const std::string& store, unsigned iterations, const fs::path& files)
-      : thread_([this, store, iterations, files] {
+      : said_(files.string() + ".stdout"), thread_([this, store, iterations, files] {
           result_ = run_command(JACOBI + std::string(run_options) + "--iterations " +
                                     std::to_string(iterations) + " --store " + store,
                                 files.string());
@@ -30,12 +31,17 @@ class jacobi_run {
     if (thread_.joinable()) thread_.join();
   }
   bool ended() const { return ended_; }
+  /// Its first phase is over: both plates are made, and it computes.
+  bool computes() const {
+    return soon([&] { return !contents(said_).empty(); });
+  }
   outcome wait() {
     thread_.join();
     return result_;
   }
 
  private:
+  const fs::path said_;
   std::atomic<bool> ended_{false};
   outcome result_;
   std::thread thread_;
@@ -64,11 +70,13 @@ TEST_CASE("an I/O server killed in the middle of a run and started again: the sa
   const std::string right = sh.expected(iterations);
   servers s(sh.folder / "cluster", 3);
   jacobi_run run(s.url(), iterations, sh.folder / "run");
+  std::mt19937_64 random(random_seed("killed I/O servers"));
+  REQUIRE(run.computes());
   unsigned kills = 0;
   for (; !run.ended() && kills < 3; ++kills) {
-    std::this_thread::sleep_for(700ms);
+    random_pause(std::chrono::milliseconds(between(random, 0, 500)));
     REQUIRE(s.send("iod-" + std::to_string(kills), SIGKILL));
-    std::this_thread::sleep_for(200ms);
+    random_pause(std::chrono::milliseconds(between(random, 0, 400)));
     const outcome again = s.up();
     INFO(again.err);
     REQUIRE(again.status == 0);
@@ -86,9 +94,9 @@ TEST_CASE("the metadata server killed while arrays are open: the run goes on to 
   run_on_servers sh;
   const std::string right = sh.expected(iterations);
   servers s(sh.folder / "cluster", 2);
-  jacobi_run run(s.url(), iterations, sh.folder / "run");
-  std::this_thread::sleep_for(700ms);
-  REQUIRE_FALSE(run.ended());
+  // At its end it tries until the deadline to give back what it has claimed.
+  jacobi_run run(s.url() + "?deadline=10s", iterations, sh.folder / "run");
+  REQUIRE(run.computes());
   REQUIRE(s.send("metad", SIGKILL));
   const outcome o = run.wait();
   INFO(o.out << o.err << s.logs());
@@ -115,20 +123,17 @@ TEST_CASE("a run that --stage compute goes on with gives the right result, as of
   ends_right(" --iterations 3 --stage compute");
 }
 
-// Times are those of whole programs, from the loss on: deadline plus 5 s, and what a busy machine takes.
+// Each says which deadline it kept; how much later than that it ends is what the attack measures.
 TEST_CASE("a program whose I/O server does not come back says that it waits, and ends in time") {
   run_on_servers sh;
   servers s(sh.folder / "cluster", 2);
   const int how = GENERATE(SIGKILL, SIGSTOP);
   CAPTURE(how);
   jacobi_run run(s.url() + "?deadline=4s", 100'000, sh.folder / "run");
-  // Its first phase is over: both plates are made.
-  REQUIRE(soon([&] { return !contents(sh.folder / "run.stdout").empty(); }, 60s));
+  REQUIRE(run.computes());
   REQUIRE(s.send("iod-1", how));
-  const auto lost = std::chrono::steady_clock::now();
   const outcome o = run.wait();
   INFO(o.out << o.err);
-  CHECK(std::chrono::steady_clock::now() - lost < 14s);
   CHECK((o.status == 74 || o.status == 1));
   CHECK(o.err.find("waiting for node 1") != std::string::npos);
   CHECK(o.err.find("until") != std::string::npos);
@@ -143,10 +148,8 @@ TEST_CASE("a copy to a store that loses a server ends in time, with one line on 
   write(sh.folder / "a", std::string(3'000'000, 'a'));
   sh.ok("import --type u1 --shape 3000000 a a");
   REQUIRE(s.send(victim, SIGSTOP));
-  const auto start = std::chrono::steady_clock::now();
   const outcome o = sh.run("cp -q --to " + s.url() + "?deadline=4s a b");
   INFO(o.err);
-  CHECK(std::chrono::steady_clock::now() - start < 14s);
   CHECK(o.status == 1);
   CHECK(o.err.find(victim == "metad" ? "waiting for metadata server" : "waiting for node 0") !=
         std::string::npos);
@@ -165,8 +168,7 @@ TEST_CASE(
   servers s(sh.folder / "cluster", 2);
   {
     jacobi_run run(s.url() + "?deadline=5s", 100'000, sh.folder / "run");
-    std::this_thread::sleep_for(1500ms);
-    REQUIRE_FALSE(run.ended());
+    REQUIRE(run.computes());
     REQUIRE(s.send("iod-1", SIGSTOP));
     const outcome o = run.wait();
     INFO(o.out << o.err);

@@ -1,13 +1,11 @@
 // A cluster with a key, from `ooc keygen` to a program that runs on it.
 #include <catch2/catch.hpp>
-#include <chrono>
 #include <string>
-#include <thread>
 
 #include "support/shell.hpp"
+#include "support/soon.hpp"
 
 using namespace ooc::testing;
-using namespace std::chrono_literals;
 
 namespace {
 
@@ -54,9 +52,7 @@ TEST_CASE(
   INFO(with_another.err);
   CHECK(with_another.err.find("wrong cluster key") != std::string::npos);
   // The server hears of it from the client, which does not wait for that.
-  for (int i = 0; i < 100 && s.logs().find("wrong cluster key") == std::string::npos; ++i)
-    std::this_thread::sleep_for(100ms);
-  CHECK(s.logs().find("wrong cluster key") != std::string::npos);
+  CHECK(soon([&] { return s.logs().find("wrong cluster key") != std::string::npos; }));
   sh.refused("ls --store " + s.url(), "OOC_KEY", "HOME=/nonexistent");
 
   const outcome with = sh.jacobi(s.url(), "key");

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstdio>
 #include <string>
-#include <thread>
 
 using ooc::progress;
 
@@ -45,21 +44,20 @@ TEST_CASE("short work prints nothing in a log file") {
   CHECK(out.text().empty());
 }
 
-TEST_CASE("long work prints a line every five seconds with rate and time left", "[slow]") {
+TEST_CASE("long work prints a line every five seconds with rate and time left") {
   captured out;
-  progress bar("import", 4096 * 100, progress::unit::bytes, out.file);
+  progress::clock::time_point now{};
+  progress bar("import", 4096 * 100, progress::unit::bytes, out.file, [&] { return now; });
   for (int i = 0; i < 56; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    now += std::chrono::milliseconds(100);
     bar.advance(4096);
   }
   const std::string text = out.text();
   INFO(text);
   CHECK(text.starts_with("import "));
   CHECK(std::count(text.begin(), text.end(), '\n') == 1);
-  CHECK(text.find("of 400 KiB") != std::string::npos);
-  CHECK(text.find("/s") != std::string::npos);
-  CHECK(text.find("left") != std::string::npos);
+  CHECK(text.find(" 50 %  200 KiB of 400 KiB  40.0 KiB/s  0:05 left") != std::string::npos);
   CHECK(text.find('\r') == std::string::npos);
   bar.finish();
-  CHECK(out.text().find("took") != std::string::npos);
+  CHECK(out.text().find("took 0:06") != std::string::npos);
 }

@@ -7,11 +7,14 @@
 #include <csignal>
 #include <cstdlib>
 #include <future>
+#include <random>
 #include <string>
 #include <thread>
 
 #include "oocarray/ooc_array.hpp"
 #include "storage/service/store_core.hpp"
+#include "support/pauses.hpp"
+#include "support/random_seed.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace ooc;
@@ -56,7 +59,10 @@ void check_clean(const store& s) {
 
 TEST_CASE("kill -9 of a program in the middle of its work leaves a store that opens and verifies") {
   temporary_folder folder;
+  std::mt19937_64 random(ooc::testing::random_seed("killed program"));
   for (int round = 0; round < 3; ++round) {
+    int working[2];
+    REQUIRE(::pipe(working) == 0);
     const pid_t child = ::fork();
     if (child == 0) {
       runtime rt({.memory = 2_MiB, .block = 64_KiB});
@@ -64,9 +70,17 @@ TEST_CASE("kill -9 of a program in the middle of its work leaves a store that op
       ooc_array<double, 2> a(rt, s, "plate/a", create, {1024, 1024}, {.replace = true});
       for (double round_value = 1;; ++round_value)
         for (std::size_t i = 0; i < 1024; ++i)
-          for (std::size_t j = 0; j < 1024; ++j) a[i][j] += round_value;
+          for (std::size_t j = 0; j < 1024; ++j) {
+            a[i][j] += round_value;
+            // More than fits has been written.
+            if (round_value == 1 && i == 512 && j == 0 && ::write(working[1], "w", 1) != 1) ::_exit(1);
+          }
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(150 + 100 * round));
+    ::close(working[1]);
+    char byte = 0;
+    CHECK(::read(working[0], &byte, 1) == 1);
+    ::close(working[0]);
+    ooc::testing::random_pause(std::chrono::milliseconds(ooc::testing::between(random, 0, 200)));
     ::kill(child, SIGKILL);
     CHECK(WIFSIGNALED(wait_for(child)));
     check_clean(small_store(folder));

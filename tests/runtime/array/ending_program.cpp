@@ -21,6 +21,7 @@
 
 #include "oocarray/block_file.hpp"
 #include "oocarray/ooc_array.hpp"
+#include "runtime/array/ending_program.hpp"
 #include "runtime/ranks/self_group.hpp"
 #include "support/faulty_io_service.hpp"
 #include "support/memory_store.hpp"
@@ -31,7 +32,7 @@ namespace {
 
 using doubles = ooc_array<double, 1>;
 using matrix = ooc_array<double, 2>;
-constexpr std::array<std::size_t, 1> elements{100'000};
+constexpr std::array<std::size_t, 1> elements = testing::filled_elements;
 
 std::string folder;
 
@@ -39,12 +40,47 @@ store open_store() {
   return store::open("local:" + folder, {.workers = 2, .staging = 64_KiB});
 }
 
-runtime_options small() {
-  return {.memory = 2_MiB, .block = 64_KiB};
-}
+using testing::small_runtime;
 
 void fill(doubles& a) {
-  for (std::size_t i = 0; i < a.size(); ++i) a[i] = static_cast<double>(i + 1);
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] = testing::filled_value(i);
+}
+
+/// A runtime, a store and the filled array, which end in the usual order.
+struct filled {
+  explicit filled(const runtime_options& o = small_runtime()) : rt(o) { fill(a); }
+
+  runtime rt;
+  store s = open_store();
+  doubles a{rt, s, "a", create, elements};
+};
+
+/// Nothing of this is ever destroyed.
+doubles& leaked(const array_options<double>& o = {}, const runtime_options& r = small_runtime()) {
+  auto* rt = new runtime(r);
+  auto* a = new doubles(*rt, open_store(), "a", create, elements, o);
+  fill(*a);
+  return *a;
+}
+
+/// Of a child that does this and, if that does not end it, leaves by _exit(0).
+template <class F>
+int status_of_child(F&& f, int signal = 0) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    f();
+    ::_exit(0);
+  }
+  if (signal != 0) ::kill(child, signal);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return status;
+}
+
+[[noreturn]] void wait_for_a_signal() {
+  std::puts("ready");
+  std::fflush(stdout);
+  for (;;) ::pause();
 }
 
 #define EXPECT(condition) \
@@ -101,7 +137,7 @@ void forbid_writes() {
 /// Whose array outlives the runtime.
 struct outliving {
   std::unique_ptr<doubles> a;
-  std::unique_ptr<runtime> rt = std::make_unique<runtime>(small());
+  std::unique_ptr<runtime> rt = std::make_unique<runtime>(small_runtime());
   store s = open_store();
 
   outliving() {
@@ -112,7 +148,7 @@ struct outliving {
 
 void array_outlives_runtime() {
   std::unique_ptr<doubles> a;
-  runtime rt(small());
+  runtime rt(small_runtime());
   const store s = open_store();
   a = std::make_unique<doubles>(rt, s, "a", create, elements);
   fill(*a);
@@ -134,7 +170,7 @@ void calls_after_the_runtime() {
   EXPECT(code_of([&] { o.a->close(); }) == std::error_code{});
   EXPECT(o.a->extent(0) == elements[0]);
   // The claim to write is free again, in this process too.
-  runtime another(small());
+  runtime another(small_runtime());
   doubles b(another, o.s, "a", ooc::open);
   EXPECT(b[5] == 6);
   b[5] = 6;
@@ -151,7 +187,7 @@ void touch_after_the_runtime() {
 }
 
 void blocks_outlive_runtime() {
-  auto rt = std::make_unique<runtime>(small());
+  auto rt = std::make_unique<runtime>(small_runtime());
   const store s = open_store();
   block_file f = block_file::create(*rt, s, "a", {.rs = 8, .ne = {1000}, .nb = {100}, .bf = {}});
   for (std::uint64_t b = 0; b < 100; ++b) {
@@ -169,7 +205,7 @@ void blocks_outlive_runtime() {
 }
 
 void group_array_outlives_runtime() {
-  auto rt = std::make_unique<runtime>(small());
+  auto rt = std::make_unique<runtime>(small_runtime());
   const store s = open_store();
   const auto group = std::make_shared<lonely_rank>();
   doubles a(*rt, s, "a", create, elements, {.group = group});
@@ -179,7 +215,7 @@ void group_array_outlives_runtime() {
 }
 
 void runtime_cannot_write() {
-  auto rt = std::make_unique<runtime>(small());
+  auto rt = std::make_unique<runtime>(small_runtime());
   const store s = open_store();
   doubles a(*rt, s, "a", create, elements, {.sparse = true});
   fill(a);
@@ -189,19 +225,8 @@ void runtime_cannot_write() {
 
 // --- the process ends
 
-/// Nothing of this is ever destroyed.
-doubles& leaked(array_options<double> o = {}) {
-  auto* rt = new runtime(small());
-  auto* a = new doubles(*rt, open_store(), "a", create, elements, o);
-  fill(*a);
-  return *a;
-}
-
 void exit_in_a_function() {
-  runtime rt(small());
-  const store s = open_store();
-  doubles a(rt, s, "a", create, elements);
-  fill(a);
+  const filled f;
   std::exit(3);
 }
 
@@ -211,20 +236,17 @@ void exit_on_another_thread() {
 }
 
 void exit_while_others_write() {
-  runtime rt(small());
-  const store s = open_store();
-  doubles a(rt, s, "a", create, elements);
-  doubles b(rt, s, "b", create, {1'000'000});
-  fill(a);
+  filled f;
+  doubles b(f.rt, f.s, "b", create, {1'000'000});
   std::atomic<bool> goes{false};
   std::thread writer([&] {
     for (double value = 1;; ++value)
       for (std::size_t i = 0; i < b.size(); ++i) {
         b[i] = value;
-        goes = true;
+        if (!goes.exchange(true)) goes.notify_all();
       }
   });
-  while (!goes) std::this_thread::yield();
+  goes.wait(false);
   std::exit(3);
 }
 
@@ -244,40 +266,36 @@ std::unique_ptr<runtime> static_runtime;
 std::unique_ptr<store> static_store;
 std::unique_ptr<doubles> array_after_runtime;
 
-void static_array_before_the_runtime() {
-  static_runtime = std::make_unique<runtime>(small());
+void fill_static(std::unique_ptr<doubles>& a) {
+  static_runtime = std::make_unique<runtime>(small_runtime());
   static_store = std::make_unique<store>(open_store());
-  array_before_runtime =
-      std::make_unique<doubles>(*static_runtime, *static_store, "a", create, elements);
-  fill(*array_before_runtime);
+  a = std::make_unique<doubles>(*static_runtime, *static_store, "a", create, elements);
+  fill(*a);
+}
+
+void static_array_before_the_runtime() {
+  fill_static(array_before_runtime);
 }
 
 void static_array_after_the_runtime() {
-  static_runtime = std::make_unique<runtime>(small());
-  static_store = std::make_unique<store>(open_store());
-  array_after_runtime =
-      std::make_unique<doubles>(*static_runtime, *static_store, "a", create, elements);
-  fill(*array_after_runtime);
+  fill_static(array_after_runtime);
 }
 
 void local_statics() {
-  static runtime rt(small());
+  static runtime rt(small_runtime());
   static store s = open_store();
   static doubles a(rt, s, "a", create, elements);
   fill(a);
 }
 
 void static_array_of_a_leaked_runtime() {
-  auto* rt = new runtime(small());
+  auto* rt = new runtime(small_runtime());
   array_before_runtime = std::make_unique<doubles>(*rt, open_store(), "a", create, elements);
   fill(*array_before_runtime);
 }
 
 void uncaught_exception() {
-  runtime rt(small());
-  const store s = open_store();
-  doubles a(rt, s, "a", create, elements);
-  fill(a);
+  const filled f;
   throw std::runtime_error("the program's own");
 }
 
@@ -303,10 +321,10 @@ void abort_at_once() {
 
 void exit_under_a_promise() {
   {
-    runtime rt(small());
+    runtime rt(small_runtime());
     doubles a(rt, open_store(), "a", create, elements, {.fill = 7});
   }
-  auto* rt = new runtime(small());
+  auto* rt = new runtime(small_runtime());
   auto* a = new doubles(*rt, open_store(), "a", ooc::open);
   a->overwrite(a->whole());
   for (std::size_t i = 0; i < 100; ++i) (*a)[i] = 1;
@@ -326,7 +344,7 @@ void exit_waits_in_vain() {
       std::make_shared<storage::faulty_io_service>(nodes->nodes[0]));
   const store s(std::make_shared<storage::store_core>("slow:", "test", nodes->metadata,
                                                       storage::striped_file::nodes{*slow}));
-  runtime_options o = small();
+  runtime_options o = small_runtime();
   o.end_deadline = std::chrono::milliseconds(300);
   auto* rt = new runtime(o);
   auto* a = new doubles(*rt, s, "a", create, {1000});
@@ -341,20 +359,14 @@ void exit_waits_in_vain() {
 
 void child_exits() {
   leaked();
-  const pid_t child = ::fork();
-  if (child == 0) std::exit(4);
-  int status = 0;
-  ::waitpid(child, &status, 0);
+  const int status = status_of_child([] { std::exit(4); });
   EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 4);
   ::_exit(0);
 }
 
 void child_terminates() {
   leaked();
-  const pid_t child = ::fork();
-  if (child == 0) std::terminate();
-  int status = 0;
-  ::waitpid(child, &status, 0);
+  const int status = status_of_child([] { std::terminate(); });
   EXPECT(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
   ::_exit(0);
 }
@@ -362,26 +374,19 @@ void child_terminates() {
 // --- signals
 
 runtime_options with_signals() {
-  runtime_options o = small();
+  runtime_options o = small_runtime();
   o.write_back_on_signals = true;
   return o;
 }
 
 void await_signal() {
-  runtime rt(with_signals());
-  const store s = open_store();
-  doubles a(rt, s, "a", create, elements);
-  fill(a);
-  std::puts("ready");
-  std::fflush(stdout);
-  for (;;) ::pause();
+  const filled f(with_signals());
+  wait_for_a_signal();
 }
 
 void signal_without_the_option() {
   leaked();
-  std::puts("ready");
-  std::fflush(stdout);
-  for (;;) ::pause();
+  wait_for_a_signal();
 }
 
 void await_ignored_signal() {
@@ -397,28 +402,30 @@ void await_ignored_signal() {
 void signals_of_the_program() {
   ::signal(SIGTERM, [](int) {});
   EXPECT(code_of([] { runtime rt(with_signals()); }) == errc::busy);
-  runtime rt(small());  // the failure left nothing behind
+  runtime rt(small_runtime());  // the failure left nothing behind
 }
 
 void signal_to_a_child() {
-  auto* rt = new runtime(with_signals());
-  auto* a = new doubles(*rt, open_store(), "a", create, elements);
-  fill(*a);
-  const pid_t child = ::fork();
-  if (child == 0)
-    for (;;) ::pause();
-  ::kill(child, SIGTERM);
-  int status = 0;
-  ::waitpid(child, &status, 0);
+  doubles& a = leaked({}, with_signals());
+  const int status = status_of_child([] { ::pause(); }, SIGTERM);
   EXPECT(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
-  a->close();  // the parent lives on
+  a.close();  // the parent lives on
   ::_exit(0);
 }
 
 // --- touches that are faults
 
+/// A matrix that is touched where it must not be.
+struct plate {
+  explicit plate(std::size_t rows = 100) : a(rt, s, "dir/plate", create, {rows, 100}) {}
+
+  runtime rt{small_runtime()};
+  store s = open_store();
+  matrix a;
+};
+
 void write_to_read_only() {
-  runtime rt(small());
+  runtime rt(small_runtime());
   const store s = open_store();
   { matrix a(rt, s, "dir/plate", create, {100, 100}); }
   matrix a(rt, s, "dir/plate", open_read_only);
@@ -428,34 +435,27 @@ void write_to_read_only() {
 }
 
 void touch_of_closed() {
-  runtime rt(small());
-  const store s = open_store();
-  matrix a(rt, s, "dir/plate", create, {100, 100});
-  const double& element = a[3][4];
-  a.close();
+  plate p;
+  const double& element = p.a[3][4];
+  p.a.close();
   const volatile double x = element;
   (void)x;
 }
 
 void touch_far_out() {
-  runtime rt(small());
-  const store s = open_store();
-  matrix a(rt, s, "dir/plate", create, {100, 100});
-  a.data()[100'000 * 100 + 4] = 1;
+  plate p;
+  p.a.data()[100'000 * 100 + 4] = 1;
 }
 
 void touch_before_the_first() {
-  runtime rt(small());
-  const store s = open_store();
-  matrix a(rt, s, "dir/plate", create, {100, 100});
-  a.data()[-3] = 1;
+  plate p;
+  p.a.data()[-3] = 1;
 }
 
 /// 1200 rows in blocks of 64 KiB: the last block could hold more rows than the array has.
 void touch_past_the_last_page() {
-  runtime rt(small());
-  const store s = open_store();
-  matrix a(rt, s, "dir/plate", create, {1200, 100});
+  plate p(1200);
+  matrix& a = p.a;
   for (std::size_t i = 0; i < 1200; ++i) a[i][99] = 1;
   a.writeback();
   a.invalidate();
@@ -465,7 +465,7 @@ void touch_past_the_last_page() {
 
 template <class Array, class F>
 void index(F&& touch) {
-  runtime rt(small());
+  runtime rt(small_runtime());
   const store s = open_store();
   Array a(rt, s, "a", create, {100, 100});
   a[99][99] = 1;
@@ -495,14 +495,10 @@ void index_of_a_tiled_array() {
 
 void touch_in_a_child() {
   doubles& a = leaked();
-  const pid_t child = ::fork();
-  if (child == 0) {
+  const int status = status_of_child([&] {
     const volatile double x = a[17];
     (void)x;
-    ::_exit(0);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
+  });
   EXPECT(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
   ::_exit(0);
 }

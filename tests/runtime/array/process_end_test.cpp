@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "oocarray/ooc_array.hpp"
+#include "runtime/array/ending_program.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace ooc;
@@ -20,17 +20,40 @@ using Catch::Contains;
 
 namespace {
 
-struct ended {
-  int status = -1;
-  std::string said;  ///< on standard output and error
-  bool in_time = false;
+/// A program that has been run, in a store of its own, and what it left there.
+class ended {
+ public:
+  /// Runs it; sends a signal, if one is given, once it has said "ready".
+  explicit ended(const std::string& ending, int signal = 0) { CHECK(run(ending, signal)); }
 
-  bool exited(int code) const { return WIFEXITED(status) && WEXITSTATUS(status) == code; }
-  bool killed_by(int signal) const { return WIFSIGNALED(status) && WTERMSIG(status) == signal; }
+  bool exited(int code) const { return WIFEXITED(status_) && WEXITSTATUS(status_) == code; }
+  bool killed_by(int signal) const { return WIFSIGNALED(status_) && WTERMSIG(status_) == signal; }
+  const std::string& said() const { return said_; }  ///< on standard output and error
+
+  /// How many elements of `a` are not `value(i)`.
+  template <class F>
+  std::size_t wrong(F&& value) const {
+    runtime rt(testing::small_runtime());
+    const store s = store::open("local:" + (folder_.path() / "store").string());
+    const array a(rt, s, "a", ooc::open, testing::filled_elements);  // to write: the claim is free
+    std::size_t n = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) n += a[i] != value(i);
+    return n;
+  }
+  std::size_t lost() const { return wrong(testing::filled_value); }
+
+ private:
+  using array = ooc_array<double, 1>;
+
+  bool run(const std::string& ending, int signal);
+
+  temporary_folder folder_;
+  int status_ = -1;
+  std::string said_;
 };
 
-/// Runs it; sends a signal, if one is given, once it has said "ready".
-ended run(const std::string& ending, const temporary_folder& folder, int signal = 0) {
+/// False where it had to be killed.
+bool ended::run(const std::string& ending, int signal) {
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
   const pid_t child = ::fork();
@@ -43,11 +66,11 @@ ended run(const std::string& ending, const temporary_folder& folder, int signal 
     ::close(ends[0]);
     ::close(ends[1]);
     ::execl(ENDING_PROGRAM, ENDING_PROGRAM, ending.c_str(),
-            (folder.path() / "store").c_str(), nullptr);
+            (folder_.path() / "store").c_str(), nullptr);
     ::_exit(127);
   }
   ::close(ends[1]);
-  ended e;
+  bool in_time = false;
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   for (;;) {
     pollfd p{ends[0], POLLIN, 0};
@@ -60,31 +83,16 @@ ended run(const std::string& ending, const temporary_folder& folder, int signal 
     char some[4096];
     const ssize_t n = ::read(ends[0], some, sizeof some);
     if (n <= 0) {
-      e.in_time = true;
+      in_time = true;
       break;
     }
-    e.said.append(some, static_cast<std::size_t>(n));
-    if (signal && e.said.find("ready\n") != std::string::npos)
+    said_.append(some, static_cast<std::size_t>(n));
+    if (signal && said_.find("ready\n") != std::string::npos)
       ::kill(child, std::exchange(signal, 0));
   }
   ::close(ends[0]);
-  ::waitpid(child, &e.status, 0);
-  return e;
-}
-
-/// How many elements of `a` are not `value(i)`.
-template <class F>
-std::size_t wrong(const temporary_folder& folder, F&& value) {
-  runtime rt({.memory = 2_MiB, .block = 64_KiB});
-  const store s = store::open("local:" + (folder.path() / "store").string());
-  const ooc_array<double, 1> a(rt, s, "a", ooc::open, {100'000});  // to write: the claim is free
-  std::size_t n = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) n += a[i] != value(i);
-  return n;
-}
-
-std::size_t lost(const temporary_folder& folder) {
-  return wrong(folder, [](std::size_t i) { return static_cast<double>(i + 1); });
+  ::waitpid(child, &status_, 0);
+  return in_time;
 }
 
 }  // namespace
@@ -94,30 +102,24 @@ TEST_CASE("the end of the runtime writes back and closes what is still open") {
       GENERATE(as<std::string>{}, "array_outlives_runtime", "calls_after_the_runtime",
                "blocks_outlive_runtime", "group_array_outlives_runtime");
   CAPTURE(ending);
-  temporary_folder folder;
-  const ended e = run(ending, folder);
-  CHECK(e.in_time);
+  const ended e(ending);
   CHECK(e.exited(0));
-  CHECK(e.said == "");
-  CHECK(lost(folder) == 0);
+  CHECK(e.said() == "");
+  CHECK(e.lost() == 0);
 }
 
 TEST_CASE("a touch of an array whose runtime has ended ends the process with a message") {
-  temporary_folder folder;
-  const ended e = run("touch_after_the_runtime", folder);
-  CHECK(e.in_time);
+  const ended e("touch_after_the_runtime");
   CHECK(e.killed_by(SIGSEGV));
-  CHECK_THAT(e.said, Contains("'a'") && Contains("element (70000) was read") &&
+  CHECK_THAT(e.said(), Contains("'a'") && Contains("element (70000) was read") &&
                          Contains("after the end of its runtime"));
-  CHECK(lost(folder) == 0);
+  CHECK(e.lost() == 0);
 }
 
 TEST_CASE("the end of the runtime reports what it cannot write") {
-  temporary_folder folder;
-  const ended e = run("runtime_cannot_write", folder);
-  CHECK(e.in_time);
+  const ended e("runtime_cannot_write");
   CHECK(e.exited(0));
-  CHECK_THAT(e.said, Contains("array 'a' closed with 13 modified blocks that could not be written"));
+  CHECK_THAT(e.said(), Contains("array 'a' closed with 13 modified blocks that could not be written"));
 }
 
 TEST_CASE("a clean end of the process writes back, in whatever order static objects end") {
@@ -132,106 +134,90 @@ TEST_CASE("a clean end of the process writes back, in whatever order static obje
        {"static_array_of_a_leaked_runtime", 0},
        {"local_statics", 0}}));
   CAPTURE(ending);
-  temporary_folder folder;
-  const ended e = run(ending, folder);
-  CHECK(e.in_time);
+  const ended e(ending);
   CHECK(e.exited(status));
-  CHECK(e.said == "");
-  CHECK(lost(folder) == 0);
+  CHECK(e.said() == "");
+  CHECK(e.lost() == 0);
 }
 
 TEST_CASE("an uncaught exception writes back before the process ends as it would have") {
   const std::string ending =
       GENERATE(as<std::string>{}, "uncaught_exception", "exception_in_noexcept");
   CAPTURE(ending);
-  temporary_folder folder;
-  const ended e = run(ending, folder);
-  CHECK(e.in_time);
+  const ended e(ending);
   CHECK(e.killed_by(SIGABRT));
-  CHECK_THAT(e.said, Contains("the program's own"));
-  CHECK(lost(folder) == 0);
+  CHECK_THAT(e.said(), Contains("the program's own"));
+  CHECK(e.lost() == 0);
 }
 
 TEST_CASE("the terminate handler that a program had installed runs after the write-back") {
-  temporary_folder folder;
-  const ended e = run("terminate_handler_of_the_program", folder);
+  const ended e("terminate_handler_of_the_program");
   CHECK(e.exited(5));
-  CHECK(e.said == "the program's own handler\n");
-  CHECK(lost(folder) == 0);
+  CHECK(e.said() == "the program's own handler\n");
+  CHECK(e.lost() == 0);
 }
 
 TEST_CASE("abort() writes nothing, and leaves a store that opens") {
-  temporary_folder folder;
-  CHECK(run("abort_at_once", folder).killed_by(SIGABRT));
-  CHECK(lost(folder) == 100'000);
+  const ended e("abort_at_once");
+  CHECK(e.killed_by(SIGABRT));
+  CHECK(e.lost() == 100'000);
 }
 
 TEST_CASE("of a promised box, blocks that were touched are written as they are, others stay") {
-  temporary_folder folder;
-  CHECK(run("exit_under_a_promise", folder).exited(3));
+  const ended e("exit_under_a_promise");
+  CHECK(e.exited(3));
   const std::size_t block = 64_KiB / sizeof(double);
-  CHECK(wrong(folder, [&](std::size_t i) { return i < 100 ? 1.0 : i < block ? 0.0 : 7.0; }) == 0);
+  CHECK(e.wrong([&](std::size_t i) { return i < 100 ? 1.0 : i < block ? 0.0 : 7.0; }) == 0);
 }
 
 TEST_CASE("the end of the process reports what it cannot write") {
-  temporary_folder folder;
-  const ended e = run("exit_cannot_write", folder);
-  CHECK(e.in_time);
+  const ended e("exit_cannot_write");
   CHECK(e.exited(3));
-  CHECK_THAT(e.said, Contains("13 modified blocks of array 'a' could not be written back at exit()"));
+  CHECK_THAT(e.said(), Contains("13 modified blocks of array 'a' could not be written back at exit()"));
 }
 
 TEST_CASE("the end of the process waits for a store until the deadline, and then says what is lost") {
-  temporary_folder folder;
-  const ended e = run("exit_waits_in_vain", folder);
-  CHECK(e.in_time);
+  const ended e("exit_waits_in_vain");
   CHECK(e.exited(fatal_exit_status));
-  CHECK_THAT(e.said, Contains("said before\n") && Contains("within 300 ms") && Contains("'a' (1)"));
+  CHECK_THAT(e.said(), Contains("said before\n") && Contains("within 300 ms") && Contains("'a' (1)"));
 }
 
 #if !defined(__SANITIZE_THREAD__)  // the sanitizer does not support threads in forked children
 TEST_CASE("a forked child that ends writes nothing") {
   const std::string ending = GENERATE(as<std::string>{}, "child_exits", "child_terminates");
   CAPTURE(ending);
-  temporary_folder folder;
-  const ended e = run(ending, folder);
-  CHECK(e.in_time);
+  const ended e(ending);
   CHECK(e.exited(0));
-  CHECK(lost(folder) == 100'000);  // its parent has left by _exit()
+  CHECK(e.lost() == 100'000);  // its parent has left by _exit()
 }
 
 TEST_CASE("a signal to a forked child does not end its parent") {
-  temporary_folder folder;
-  const ended e = run("signal_to_a_child", folder);
-  CHECK(e.in_time);
+  const ended e("signal_to_a_child");
   CHECK(e.exited(0));
-  CHECK(lost(folder) == 0);
+  CHECK(e.lost() == 0);
 }
 #endif
 
 TEST_CASE("where the program asks for it, SIGTERM and SIGINT write back, and the parent sees them") {
   const int signal = GENERATE(SIGTERM, SIGINT);
-  temporary_folder folder;
-  const ended e = run("await_signal", folder, signal);
-  CHECK(e.in_time);
+  const ended e("await_signal", signal);
   CHECK(e.killed_by(signal));
-  CHECK(e.said == "ready\n");
-  CHECK(lost(folder) == 0);
+  CHECK(e.said() == "ready\n");
+  CHECK(e.lost() == 0);
 }
 
 TEST_CASE("SIGTERM loses what is not written back where the program does not ask") {
-  temporary_folder folder;
-  CHECK(run("signal_without_the_option", folder, SIGTERM).killed_by(SIGTERM));
-  CHECK(lost(folder) == 100'000);
+  const ended e("signal_without_the_option", SIGTERM);
+  CHECK(e.killed_by(SIGTERM));
+  CHECK(e.lost() == 100'000);
 }
 
 TEST_CASE("a signal that is ignored stays ignored, and one that the program handles is refused") {
   const std::string ending =
       GENERATE(as<std::string>{}, "await_ignored_signal", "signals_of_the_program");
   CAPTURE(ending);
-  temporary_folder folder;
-  const ended e = run(ending, folder);
-  CHECK(e.said == "");
+  const ended e(ending);
+  CHECK(e.said() == "");
   CHECK(e.exited(0));
 }
 
@@ -240,10 +226,9 @@ TEST_CASE("a build without NDEBUG checks indices") {
       GENERATE(as<std::string>{}, "index_of_a_row", "index_in_a_row", "indices_of_a_call",
                "index_in_a_tile", "index_of_a_tiled_array");
   CAPTURE(ending);
-  temporary_folder folder;
-  const ended e = run(ending, folder);
+  const ended e(ending);
   CHECK(e.killed_by(SIGABRT));
-  CHECK_THAT(e.said, Contains("index out of range"));
+  CHECK_THAT(e.said(), Contains("index out of range"));
 }
 
 TEST_CASE("a touch that is a fault of the program names array, element and reason") {
@@ -257,18 +242,15 @@ TEST_CASE("a touch that is a fault of the program names array, element and reaso
        {"touch_before_the_first", "byte -24 was written", "before its first"},
        {"touch_past_the_last_page", "element (1206, 0) was written", "past its last"}}));
   CAPTURE(t.ending);
-  temporary_folder folder;
-  const ended e = run(t.ending, folder);
-  CHECK(e.in_time);
+  const ended e(t.ending);
   CHECK(e.killed_by(SIGSEGV));
-  CHECK_THAT(e.said, Contains("array 'dir/plate': " + t.place) && Contains(t.reason));
+  CHECK_THAT(e.said(), Contains("array 'dir/plate': " + t.place) && Contains(t.reason));
 }
 
 #if !defined(__SANITIZE_THREAD__)
 TEST_CASE("a touch in a forked child names the array") {
-  temporary_folder folder;
-  const ended e = run("touch_in_a_child", folder);
+  const ended e("touch_in_a_child");
   CHECK(e.exited(0));
-  CHECK_THAT(e.said, Contains("array 'a': element (17) was read in a forked child"));
+  CHECK_THAT(e.said(), Contains("array 'a': element (17) was read in a forked child"));
 }
 #endif

@@ -12,11 +12,14 @@
 #include "oocarray/runtime.hpp"
 #include "runtime/pager/segment.hpp"
 #include "support/memory_source.hpp"
+#include "support/pauses.hpp"
 #include "support/random_seed.hpp"
 
 using namespace ooc;
 using namespace ooc::detail;
 using ooc::test::memory_source;
+using ooc::testing::let_pass;
+using ooc::testing::random_pause;
 
 namespace {
 
@@ -52,7 +55,7 @@ void run(const shape& sh, bool with_forks) {
   helpers.emplace_back([&] {
     while (!stop) {
       if (const failure f = s.writeback()) wrong += 1000000;
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      let_pass(std::chrono::milliseconds(2));  // the threads write meanwhile
     }
   });
   helpers.emplace_back([&] {
@@ -62,7 +65,7 @@ void run(const shape& sh, bool with_forks) {
       const block_range one[] = {{b, b + 1}};
       const access_mode m = random() % 2 ? access_mode::write : access_mode::read;
       if (!s.pin(one, m)) {
-        std::this_thread::sleep_for(std::chrono::microseconds(random() % 500));
+        random_pause(std::chrono::microseconds(random() % 500));
         s.unpin(one, m);
       }
       const block_range some[] = {{b, std::min<block_index>(b + sh.together, sh.blocks)}};
@@ -83,7 +86,7 @@ void run(const shape& sh, bool with_forks) {
         const pid_t child = ::fork();
         if (child == 0) ::_exit(0);
         ::waitpid(child, nullptr, 0);
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        let_pass(std::chrono::milliseconds(20));  // a fork stops all threads
       }
     });
 

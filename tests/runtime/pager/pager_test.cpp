@@ -11,6 +11,8 @@
 
 #include "runtime/pager/frame_pool.hpp"
 #include "support/pager_words.hpp"
+#include "support/pauses.hpp"
+#include "support/soon.hpp"
 
 using namespace ooc;
 using namespace ooc::detail;
@@ -18,6 +20,8 @@ using ooc::test::kib64;
 using ooc::test::memory_source;
 using ooc::test::words;
 using ooc::test::words_per_block;
+using ooc::testing::let_pass;
+using ooc::testing::soon;
 
 TEST_CASE("a touched block holds what the store holds") {
   runtime rt({.memory = 1_MiB});
@@ -181,8 +185,10 @@ class slow_answer : public memory_source {
  public:
   using memory_source::memory_source;
   bool nothing_to_load(block_index, load_part part) const noexcept override {
-    if (part == load_part::outside_promise && !asked.exchange(true))
-      while (!answer) std::this_thread::yield();
+    if (part == load_part::outside_promise && !asked.exchange(true)) {
+      asked.notify_all();
+      answer.wait(false);
+    }
     return part == load_part::outside_promise;
   }
   mutable std::atomic<bool> asked{false};
@@ -198,11 +204,12 @@ TEST_CASE("a promise that another thread used up meanwhile does not cover a seco
   const block_range one[] = {{0, 1}};
   s.promise(one);
   std::thread slow([&] { words(s)[1] = 2; });
-  while (!source.asked) std::this_thread::yield();
+  source.asked.wait(false);
   words(s)[0] = 1;
   CHECK_FALSE(s.writeback());
   CHECK(s.invalidate(false) == segment::invalidated::done);
   source.answer = true;
+  source.answer.notify_all();
   slow.join();
   CHECK(words(s)[0] == 1);
   CHECK(words(s)[1] == 2);
@@ -219,7 +226,7 @@ TEST_CASE("a block that was read ahead under a promise is loaded whole once that
   s.promise(one);
   s.prefetch(one);
   SECTION("after its arrival") {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    REQUIRE(soon([&] { return source.ended == 1; }));
     s.clear_promises();
   }
   SECTION("before") {
@@ -251,7 +258,7 @@ class late_return : public memory_source {
   std::uint64_t store(block_index b, const std::byte* frame, completion done) override {
     ++inside;
     std::thread([&] { memory_source::store(b, frame, std::move(done)); }).join();
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    let_pass(std::chrono::milliseconds(20));  // in which who does not wait would be gone
     --inside;
     return 0;
   }
@@ -279,7 +286,7 @@ TEST_CASE("an invalidation beside pins and writes drops neither") {
   std::thread other([&] {  // with pauses: else no load would ever get through
     for (unsigned n = 0; !stop; ++n) {
       s.invalidate(false);
-      std::this_thread::sleep_for(std::chrono::microseconds(n % 8 * 50));
+      let_pass(std::chrono::microseconds(n % 8 * 50));
     }
   });
   std::size_t lost = 0;

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "support/pager_words.hpp"
+#include "support/pauses.hpp"
 #include "support/soon.hpp"
 
 using namespace ooc;
@@ -14,7 +15,14 @@ using ooc::test::kib64;
 using ooc::test::memory_source;
 using ooc::test::words;
 using ooc::test::words_per_block;
+using ooc::testing::let_pass;
+using ooc::testing::never_within;
 using ooc::testing::soon;
+
+namespace {
+// In which the service thread would write what it is to leave alone.
+constexpr std::chrono::milliseconds while_written_behind(50);
+}  // namespace
 
 TEST_CASE("a sweep that writes more than fits is written from its beginning on") {
   runtime rt({.memory = 4_MiB});
@@ -47,7 +55,7 @@ TEST_CASE("panels that are filled and then changed again are hardly written more
       for (std::size_t b = first; b < first + panel; ++b) {
         words(s)[b * words_per_block] += b;
         // As long as computing takes, so that the sweep is seen.
-        std::this_thread::sleep_for(std::chrono::microseconds(100));
+        let_pass(std::chrono::microseconds(100));
       }
   CHECK_FALSE(s.writeback());
   CHECK(source.stores <= 256 + 256 / 8 + 16);
@@ -63,8 +71,7 @@ TEST_CASE("what is written stays in memory where the array, or this rank's part 
   SECTION("the part") { o.part.near = {0, 48}; }
   segment s(rt.pager(), o, source);
   for (std::size_t b = 0; b < 32; ++b) words(s)[b * words_per_block] = b;
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  CHECK(source.stores == 0);
+  CHECK(never_within(while_written_behind, [&] { return source.stores != 0; }));
 }
 
 TEST_CASE("a sweep is written from its beginning on where two arrays do not fit together") {
@@ -87,8 +94,7 @@ TEST_CASE("a sweep is written from its beginning on where blocks fit, and not wi
   segment s(rt.pager(), o, source);
   for (std::size_t b = 0; b < 24; ++b) words(s)[b * words_per_block] = b + 1;
   if (all_own) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    CHECK(source.stores == 0);
+    CHECK(never_within(while_written_behind, [&] { return source.stores != 0; }));
   } else {
     CHECK(soon([&] { return source.stores > 8; }));
   }
@@ -100,8 +106,7 @@ TEST_CASE("what is written to an array that is used at random stays in memory") 
   segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 256}, source);
   s.advise(access_pattern::random);
   for (std::size_t b = 0; b < 32; ++b) words(s)[b * words_per_block] = b;
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  CHECK(source.stores == 0);
+  CHECK(never_within(while_written_behind, [&] { return source.stores != 0; }));
 }
 
 TEST_CASE(
@@ -180,7 +185,8 @@ class held_store : public memory_source {
     if (!hold.exchange(false)) return memory_source::store(b, frame, std::move(done));
     held = std::thread([this, b, frame, done = std::move(done)]() mutable {
       holding = true;
-      while (!let_go) std::this_thread::yield();
+      holding.notify_all();
+      let_go.wait(false);
       memory_source::store(b, frame, std::move(done));
     });
     return 0;
@@ -200,12 +206,17 @@ TEST_CASE("the copy of a pinned block does not overtake what is written after th
   source.hold = true;
   failure first, second;
   std::thread early([&] { first = s.writeback(); });
-  while (!source.holding) std::this_thread::yield();
+  source.holding.wait(false);
   s.unpin(one, access_mode::write);
   words(s)[0] = 2;
-  std::thread late([&] { second = s.writeback(); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  std::atomic<bool> overtaken{false};
+  std::thread late([&] {
+    second = s.writeback();
+    overtaken = true;
+  });
+  CHECK(never_within(std::chrono::milliseconds(50), [&] { return overtaken.load(); }));
   source.let_go = true;
+  source.let_go.notify_all();
   early.join();
   late.join();
   source.held.join();

@@ -16,6 +16,7 @@
 #include "storage/base/process_identity.hpp"
 #include "storage/namespace/metadata_schema.hpp"
 #include "support/metadata_suite.hpp"
+#include "support/soon.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace ooc;
@@ -170,8 +171,7 @@ TEST_CASE("the size lock keeps out threads and processes, and dies with its hold
     const auto mine = m->lock_size(a.id);
     got = true;
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  CHECK_FALSE(got);
+  CHECK(never_within(std::chrono::milliseconds(50), [&] { return got.load(); }));
   guard.reset();
   t.join();
   CHECK(got);

@@ -15,6 +15,7 @@
 #include "support/modelled_file.hpp"
 #include "support/node_fixture.hpp"
 #include "support/random_seed.hpp"
+#include "support/soon.hpp"
 
 using namespace ooc::testing;
 using namespace ooc;
@@ -40,40 +41,31 @@ TEST_CASE("random writes, reads, resizes and reopenings equal a plain array") {
 }
 
 TEST_CASE("a file without regions on the node and an empty request succeed") {
-  temporary_folder folder;
-  auto node = open_local_node(folder.path());
-  const shape_ptr f = make_shape(1, {0, 2, 4096}, 10000);
-  REQUIRE_FALSE(create(*node, f));
+  node_with_file f(10000, {0, 2, 4096});
   bytes memory(10000);
-  CHECK_FALSE(read(*node, f, 0, request{}, memory.data()));
-  CHECK_FALSE(write(*node, f, 0, request::contiguous(4096, 4096), memory.data()));
-  CHECK_FALSE(read(*node, f, 0, request::contiguous(5000, 10), memory.data()));
+  CHECK_FALSE(f.read(request{}, memory.data()));
+  CHECK_FALSE(f.write(request::contiguous(4096, 4096), memory.data()));
+  CHECK_FALSE(f.read(request::contiguous(5000, 10), memory.data()));
 }
 
 TEST_CASE("a request past the end of the file is refused") {
-  temporary_folder folder;
-  auto node = open_local_node(folder.path());
-  const shape_ptr f = make_shape(1, {0, 1, 4096}, 10000);
-  REQUIRE_FALSE(create(*node, f));
+  node_with_file f(10000);
   bytes memory(20000);
-  CHECK(read(*node, f, 0, request::contiguous(9999, 2), memory.data()).code ==
+  CHECK(f.read(request::contiguous(9999, 2), memory.data()).code ==
         errc::invalid_request);
-  CHECK(write(*node, f, 0, request::contiguous(9999, 2), memory.data()).code ==
+  CHECK(f.write(request::contiguous(9999, 2), memory.data()).code ==
         errc::invalid_request);
-  CHECK_FALSE(read(*node, f, 0, request::contiguous(9999, 1), memory.data()));
+  CHECK_FALSE(f.read(request::contiguous(9999, 1), memory.data()));
 }
 
 TEST_CASE("a write whose regions overlap in the file is refused") {
-  temporary_folder folder;
-  auto node = open_local_node(folder.path());
-  const shape_ptr f = make_shape(1, {0, 1, 4096}, 10000);
-  REQUIRE_FALSE(create(*node, f));
+  node_with_file f(10000);
   request r;
   r.add(0, 0, 100);
   r.add(50, 200, 10);
   bytes memory(300);
-  CHECK(write(*node, f, 0, r, memory.data()).code == errc::invalid_request);
-  CHECK_FALSE(read(*node, f, 0, r, memory.data()));
+  CHECK(f.write(r, memory.data()).code == errc::invalid_request);
+  CHECK_FALSE(f.read(r, memory.data()));
 }
 
 TEST_CASE("a missing stripe object is named") {
@@ -141,14 +133,11 @@ TEST_CASE("a folder that cannot be used is refused at once") {
 }
 
 TEST_CASE("counters are exact") {
-  temporary_folder folder;
-  auto node = open_local_node(folder.path(), {.workers = 2, .staging = 64 << 10});
-  const shape_ptr f = make_shape(1, {0, 1, 65536}, 1 << 20);
-  REQUIRE_FALSE(create(*node, f));
+  node_with_file f(1 << 20, {0, 1, 65536}, {.workers = 2, .staging = 64 << 10});
   aligned_bytes memory(1 << 20);
   std::memset(memory.data(), 5, memory.size());
-  REQUIRE_FALSE(write(*node, f, 0, request::contiguous(0, 1 << 20), memory.data()));
-  io_stats s = node->stats();
+  REQUIRE_FALSE(f.write(request::contiguous(0, 1 << 20), memory.data()));
+  io_stats s = f.node->stats();
   CHECK(s.write_requests == 1);
   CHECK(s.write_regions == 1);
   CHECK(s.bytes_written == 1 << 20);
@@ -157,16 +146,16 @@ TEST_CASE("counters are exact") {
   CHECK(s.device_reads == 0);
 
   // Part of a chunk: read, changed, written.
-  REQUIRE_FALSE(write(*node, f, 0, request::contiguous(100, 8), memory.data()));
-  io_stats d = node->stats() - s;
+  REQUIRE_FALSE(f.write(request::contiguous(100, 8), memory.data()));
+  io_stats d = f.node->stats() - s;
   CHECK(d.bytes_written == 8);
   CHECK(d.device_bytes_read == 4096);
   CHECK(d.device_bytes_written == 4096);
 
   // 8 bytes of every second chunk: one extent, the gaps read in vain.
-  s = node->stats();
-  REQUIRE_FALSE(read(*node, f, 0, request::strided({0, 0, 8, 8, 8192, 0}), memory.data()));
-  d = node->stats() - s;
+  s = f.node->stats();
+  REQUIRE_FALSE(f.read(request::strided({0, 0, 8, 8, 8192, 0}), memory.data()));
+  d = f.node->stats() - s;
   CHECK(d.read_requests == 1);
   CHECK(d.read_regions == 8);
   CHECK(d.bytes_read == 64);
@@ -174,27 +163,24 @@ TEST_CASE("counters are exact") {
   CHECK(d.device_bytes_read == 15 * 4096);
 
   // Far apart: one transfer each.
-  s = node->stats();
-  REQUIRE_FALSE(read(*node, f, 0, request::strided({0, 0, 8, 8, 65536, 0}), memory.data()));
-  d = node->stats() - s;
+  s = f.node->stats();
+  REQUIRE_FALSE(f.read(request::strided({0, 0, 8, 8, 65536, 0}), memory.data()));
+  d = f.node->stats() - s;
   CHECK(d.device_reads == 8);
   CHECK(d.device_bytes_read == 8 * 4096);
 
-  REQUIRE_FALSE(sync(*node, f));
-  CHECK(node->stats().syncs == 1);
-  CHECK(node->staging_bytes() == 2 * (64 << 10));
+  REQUIRE_FALSE(sync(*f.node, f.shape));
+  CHECK(f.node->stats().syncs == 1);
+  CHECK(f.node->staging_bytes() == 2 * (64 << 10));
 }
 
 TEST_CASE("many threads write and read their own parts of shared chunks") {
-  temporary_folder folder;
-  auto node = open_local_node(folder.path(), {.workers = 6, .staging = 64 << 10});
   constexpr std::uint64_t size = 1 << 20;
-  const shape_ptr f = make_shape(1, {0, 1, 8000}, size);
-  REQUIRE_FALSE(create(*node, f));
+  node_with_file f(size, {0, 1, 8000}, {.workers = 6, .staging = 64 << 10});
   constexpr unsigned threads = 6;
   std::atomic<int> wrong{0};
   std::vector<std::thread> running;
-  // Thread t owns every byte b with b / 1000 % threads == t: all stripe object all chunks.
+  // Thread t owns every byte b with b / 1000 % threads == t: all share all chunks.
   for (unsigned t = 0; t < threads; ++t)
     running.emplace_back([&, t] {
       const std::uint64_t groups = size / (1000 * threads);
@@ -203,35 +189,32 @@ TEST_CASE("many threads write and read their own parts of shared chunks") {
       bytes in(mine.bytes());
       for (int round = 1; round <= 8; ++round) {
         std::fill(out.begin(), out.end(), static_cast<std::byte>(round * 16 + t));
-        if (write(*node, f, 0, mine, out.data())) ++wrong;
-        if (read(*node, f, 0, mine, in.data())) ++wrong;
+        if (f.write(mine, out.data())) ++wrong;
+        if (f.read(mine, in.data())) ++wrong;
         if (in != out) ++wrong;
       }
     });
   for (std::thread& t : running) t.join();
   CHECK(wrong == 0);
-  const auto [e, report] = verify(*node, f);
+  const auto [e, report] = verify(*f.node, f.shape);
   CHECK_FALSE(e);
   CHECK(report.corrupt + report.torn == 0);
 }
 
 TEST_CASE("readers see whole chunks, old or new, while a writer overwrites them") {
-  temporary_folder folder;
-  auto node = open_local_node(folder.path(), {.workers = 4, .staging = 64 << 10});
   constexpr std::uint64_t size = 256 << 10;
-  const shape_ptr f = make_shape(1, {0, 1, 65536}, size);
-  REQUIRE_FALSE(create(*node, f));
+  node_with_file f(size, {0, 1, 65536}, {.workers = 4, .staging = 64 << 10});
   std::atomic<bool> stop{false};
   std::thread writer([&] {
     aligned_bytes m(size);
     for (int v = 1; !stop; v = v % 100 + 1) {
       std::memset(m.data(), v, size);
-      if (write(*node, f, 0, request::contiguous(0, size), m.data())) stop = true;
+      if (f.write(request::contiguous(0, size), m.data())) stop = true;
     }
   });
   aligned_bytes m(size);
   for (int i = 0; i < 150; ++i) {
-    const failure e = read(*node, f, 0, request::contiguous(0, size), m.data());
+    const failure e = f.read(request::contiguous(0, size), m.data());
     INFO(e.what);
     CHECK_FALSE(e);
     for (std::uint64_t c = 0; c < size; c += 4096)
@@ -243,38 +226,32 @@ TEST_CASE("readers see whole chunks, old or new, while a writer overwrites them"
 }
 
 TEST_CASE("operations submitted before the node is dropped are all completed") {
-  temporary_folder folder;
   std::atomic<int> done{0};
   bytes memory(4096, std::byte{3});
   {
-    auto node = open_local_node(folder.path(), {.workers = 2, .staging = 64 << 10});
-    const shape_ptr f = make_shape(1, {0, 1, 65536}, 1 << 20);
-    REQUIRE_FALSE(create(*node, f));
+    const node_with_file f(1 << 20, {0, 1, 65536}, {.workers = 2, .staging = 64 << 10});
     const auto r = std::make_shared<const request>(request::contiguous(10, 4000));
     for (int i = 0; i < 200; ++i)
-      node->write(f, 0, r, memory.data(), [&](const failure& e) { done += !e; });
+      f.node->write(f.shape, 0, r, memory.data(), [&](const failure& e) { done += !e; });
   }
   CHECK(done == 200);
 }
 
 TEST_CASE("a completion may drop the last reference to the node") {
-  temporary_folder folder;
-  const shape_ptr f = make_shape(1, {0, 1, 65536}, 1 << 20);
+  node_with_file f(1 << 20, {0, 1, 65536}, {.workers = 4, .staging = 64 << 10});
   bytes memory(4096);
   std::atomic<int> done{0};
   std::promise<void> dropped;
-  auto node = open_local_node(folder.path(), {.workers = 4, .staging = 64 << 10});
-  REQUIRE_FALSE(create(*node, f));
-  auto* raw = node.get();
+  auto* raw = f.node.get();
   const auto r = std::make_shared<const request>(request::contiguous(0, 4096));
   for (int i = 0; i < 20; ++i)  // several threads are there
-    raw->write(f, 0, r, memory.data(), [&](const failure&) { ++done; });
-  raw->sync(f, 0, [&, held = std::move(node)](const failure&) mutable {
+    raw->write(f.shape, 0, r, memory.data(), [&](const failure&) { ++done; });
+  raw->sync(f.shape, 0, [&, held = std::move(f.node)](const failure&) mutable {
     held.reset();
     dropped.set_value();
   });
   dropped.get_future().get();
-  while (done < 20) std::this_thread::yield();
+  CHECK(soon([&] { return done == 20; }));
 }
 
 TEST_CASE("more stripe objects than descriptors can be used in turn") {

@@ -4,14 +4,31 @@
 #include "storage/node/chunk_locks.hpp"
 #include "storage/node/range_locks.hpp"
 #include "support/node_fixture.hpp"
+#include "support/pauses.hpp"
+#include "support/soon.hpp"
 
 using namespace ooc::storage;
+using ooc::testing::let_pass;
+using ooc::testing::never_within;
+using ooc::testing::soon;
 
 namespace {
 
 chunk_locks::claim make_claim(std::vector<chunk_range> ranges, bool exclusive, int& resumed) {
   return {std::move(ranges), exclusive, [&resumed] { ++resumed; }};
 }
+
+/// The locks of a file as two processes have them: each has opened it for itself.
+struct two_processes {
+  ooc::testing::temporary_folder folder;
+  file_descriptor one = open(), two = open();
+  range_locks a{one.get()}, b{two.get()};
+
+  file_descriptor open() const {
+    return file_descriptor(
+        ::open((folder.path() / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  }
+};
 
 }  // namespace
 
@@ -81,15 +98,8 @@ TEST_CASE("readers share chunks, writers do not") {
 }
 
 TEST_CASE("region locks exclude another open file description and are shared within one") {
-  ooc::testing::temporary_folder folder;
-  const auto open = [&] {
-    return file_descriptor(
-        ::open((folder.path() / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  };
-  const file_descriptor one = open();
-  const file_descriptor two = open();
-  range_locks a(one.get());
-  range_locks b(two.get());
+  two_processes locks;
+  range_locks &a = locks.a, &b = locks.b;
   std::atomic<bool> got{false};
   std::thread other;
   {
@@ -104,8 +114,7 @@ TEST_CASE("region locks exclude another open file description and are shared wit
     });
     range_locks::hold elsewhere;
     CHECK(b.lock_chunks({{1024, 1025}}, elsewhere) == 0);  // the next region
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    CHECK_FALSE(got);
+    CHECK(never_within(std::chrono::milliseconds(50), [&] { return got.load(); }));
   }
   other.join();
   CHECK(got);
@@ -114,28 +123,23 @@ TEST_CASE("region locks exclude another open file description and are shared wit
 }
 
 TEST_CASE("a lock that another process wants is not joined for ever") {
-  ooc::testing::temporary_folder folder;
-  const auto open = [&] {
-    return file_descriptor(
-        ::open((folder.path() / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  };
-  const file_descriptor one = open();
-  const file_descriptor two = open();
-  range_locks a(one.get());
-  range_locks b(two.get());
+  two_processes locks;
+  range_locks &a = locks.a, &b = locks.b;
   std::atomic<bool> stop{false};
+  std::atomic<int> holds{0};
   // Two threads whose holds overlap: without fairness the lock is never dropped.
   std::vector<std::thread> busy;
   for (int t = 0; t < 2; ++t)
     busy.emplace_back([&, t] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(5 * t));
+      let_pass(std::chrono::milliseconds(5 * t));  // out of step with the other
       while (!stop) {
         range_locks::hold h;
         a.lock_chunks({{0, 1}}, h);
-        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        ++holds;
+        let_pass(std::chrono::milliseconds(10));  // in which the other comes
       }
     });
-  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  CHECK(soon([&] { return holds >= 4; }));
   for (int i = 0; i < 3; ++i) {
     range_locks::hold h;
     CHECK(b.lock_chunks({{0, 1}}, h) == 0);

@@ -9,6 +9,7 @@
 
 #include "storage/node/undo_journal.hpp"
 #include "support/node_fixture.hpp"
+#include "support/pauses.hpp"
 #include "support/random_seed.hpp"
 
 using namespace ooc::testing;
@@ -201,7 +202,7 @@ TEST_CASE("a writer killed in mid-write leaves old or new chunks and nothing cor
             ::_exit(2);
         }
       }
-      std::this_thread::sleep_for(std::chrono::milliseconds(between(random, 20, 150)));
+      random_pause(std::chrono::milliseconds(between(random, 20, 150)));
       ::kill(child, SIGKILL);
       int status = 0;
       REQUIRE(::waitpid(child, &status, 0) == child);

@@ -317,7 +317,7 @@ TEST_CASE("the nodes touched are those of the definition, whatever the strides")
 TEST_CASE("telling which nodes are touched does not count the regions") {
   const striping s{0, 4, 64 * 1024};
   const std::uint64_t period = s.sf * s.nn;
-  const auto start = std::chrono::steady_clock::now();
+  // To count 2^44 of them would take days, and the time limit of the test ends it.
   for (const std::uint64_t step :
        {std::uint64_t{16}, period, period + 8, 3 * period - 8, s.sf + 8}) {
     nested_request n;
@@ -331,7 +331,6 @@ TEST_CASE("telling which nodes are touched does not count the regions") {
     CHECK(touched == (step == period ? std::vector<bool>{true, false, false, false}
                                      : std::vector<bool>(4, true)));
   }
-  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(1));
 }
 
 TEST_CASE("random writes and reads agree with a plain byte vector") {

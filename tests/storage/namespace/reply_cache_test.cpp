@@ -1,0 +1,98 @@
+#include "storage/namespace/reply_cache.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <optional>
+
+#include "support/temporary_folder.hpp"
+
+using namespace ooc;
+using namespace ooc::storage;
+
+namespace {
+
+struct cached_replies {
+  cached_replies() { open(); }
+  /// As a server that is started again.
+  void open() {
+    c.reset();
+    const bool there = std::filesystem::exists(folder / "replies");
+    c.emplace(folder / "replies", there ? sqlite::open_as::existing : sqlite::open_as::fresh);
+    make_reply_cache(*c);
+  }
+
+  testing::temporary_folder folder;
+  std::optional<sqlite::connection> c;
+};
+
+constexpr client_key one{1, 2, 3}, other{1, 2, 4};
+
+entry some_file() {
+  entry e;
+  e.id = 0xfedcba9876543210;  // no signed number
+  e.kind = entry_kind::file;
+  e.path = "not kept";
+  e.size = 12345;
+  e.striping = {3, 4, 65536};
+  return e;
+}
+
+}  // namespace
+
+TEST_CASE("the reply to a client's last call is there again after a restart of the server") {
+  cached_replies r;
+  log_call(*r.c, {one, 7}, some_file());
+  r.open();
+  const auto again = logged_call(*r.c, {one, 7});
+  REQUIRE(again);
+  CHECK(again->id == some_file().id);
+  CHECK(again->kind == entry_kind::file);
+  CHECK(again->size == 12345);
+  CHECK(again->striping == some_file().striping);
+  CHECK(again->path.empty());
+}
+
+TEST_CASE("only the very call that was done is answered") {
+  cached_replies r;
+  log_call(*r.c, {one, 7}, some_file());
+  CHECK_FALSE(logged_call(*r.c, {one, 6}));
+  CHECK_FALSE(logged_call(*r.c, {one, 8}));
+  CHECK_FALSE(logged_call(*r.c, {other, 7}));
+  log_call(*r.c, {one, 8}, {});
+  CHECK_FALSE(logged_call(*r.c, {one, 7}));  // the client has gone on
+  CHECK(logged_call(*r.c, {one, 8})->id == 0);
+}
+
+TEST_CASE("a reply whose change was not committed is not kept") {
+  cached_replies r;
+  log_call(*r.c, {one, 1}, some_file());
+  {
+    const sqlite::transaction undone(*r.c, sqlite::transaction_kind::write);
+    log_call(*r.c, {one, 2}, some_file());
+  }
+  CHECK(logged_call(*r.c, {one, 1}));
+  CHECK_FALSE(logged_call(*r.c, {one, 2}));
+}
+
+TEST_CASE("clients are listed until they are forgotten, each by itself") {
+  cached_replies r;
+  log_call(*r.c, {one, 1}, {});
+  log_call(*r.c, {other, 1}, {});
+  CHECK(logged_clients(*r.c) == std::vector<client_key>{one, other});
+  forget_calls(*r.c, one);
+  CHECK(logged_clients(*r.c) == std::vector<client_key>{other});
+  CHECK_FALSE(logged_call(*r.c, {one, 1}));
+  CHECK(logged_call(*r.c, {other, 1}));
+}
+
+TEST_CASE("a client that makes a file is told from a process of this machine, and never alive here") {
+  client_key k;
+  for (std::size_t i = 0; i < k.size(); ++i) k[i] = static_cast<std::uint8_t>(i * 17);
+  const process_identity maker = maker_identity(k);
+  CHECK(client_of(maker) == k);
+  CHECK_FALSE(may_be_alive(maker));
+  CHECK_FALSE(client_of(this_process()));
+  process_identity cut = maker;
+  cut.pid_space.pop_back();
+  CHECK_FALSE(client_of(cut));
+}
