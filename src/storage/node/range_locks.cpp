@@ -60,7 +60,7 @@ int range_locks::lock_chunks(const std::vector<chunk_range>& chunks, hold& h) {
     const std::uint64_t end = lock_byte((c.end - 1) / chunks_per_region) + 1;
     for (std::uint64_t b = std::max(lock_byte(c.first / chunks_per_region), h.held_.back() + 1);
          b < end; ++b) {
-      if (const int e = acquire(b, F_WRLCK)) return e;
+      if (const int e = acquire(b, shared_ ? F_RDLCK : F_WRLCK)) return e;
       h.held_.push_back(b);
     }
   }

@@ -247,6 +247,17 @@ failure striped_file::resize_objects(std::uint64_t old_size) const {
   });
 }
 
+failure striped_file::permit_objects() const {
+  return wait([&](completion done) {
+    scatter(
+        all_, shape_, client_, every_turn(*shape_), "changing the mode of",
+        [shape = shape_](io_service& n, std::uint32_t stripe_index, completion answered) {
+          n.permit(shape, stripe_index, std::move(answered));
+        },
+        std::move(done));
+  });
+}
+
 failure striped_file::remove_objects() const {
   return wait([&](completion done) {
     scatter(
