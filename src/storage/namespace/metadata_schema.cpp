@@ -176,8 +176,6 @@ std::unique_ptr<sqlite::connection> open_metadata_database(const std::filesystem
   c->execute("PRAGMA synchronous = NORMAL");
   // Each checkpoint syncs twice; at SQLite's 1000 pages that is most of what creates cost.
   c->execute("PRAGMA wal_autocheckpoint = 8000");  // 32 MiB
-  // The log stays when the store is closed (sqlite.hpp); with a limit it is then emptied.
-  c->execute("PRAGMA journal_size_limit = 67108864");
   return c;
 }
 

@@ -89,6 +89,8 @@ connection::connection(const std::filesystem::path& file, open_as how) : file_(f
   if (how == open_as::existing) {
     int on = 1;
     sqlite3_file_control(db_, "main", SQLITE_FCNTL_PERSIST_WAL, &on);
+    // A log that has a limit is emptied when it is closed: then a copy of the database alone is whole.
+    sqlite3_exec(db_, "PRAGMA journal_size_limit = 67108864", nullptr, nullptr, nullptr);
   }
   sqlite3_busy_timeout(db_, static_cast<int>(std::chrono::milliseconds(busy_timeout).count()));
 }

@@ -25,7 +25,7 @@ struct sqlite3_stmt;
 namespace ooc::storage::sqlite {
 
 enum class open_as {
-  existing,   ///< to read and write; closing leaves the log and its index, for those who may only read
+  existing,   ///< to read and write; closing leaves the log, emptied, and its index, for readers
   fresh,      ///< made where it is missing
   read_only,  ///< beside writers: needs the log and its index
   sealed,     ///< nobody writes it, the caller sees to that: needs nothing but the database
