@@ -36,7 +36,7 @@ void close_one(const std::filesystem::path& path, const std::filesystem::path& f
     throw io_error({errno, std::generic_category()}, "'" + path.string() + "' cannot be looked at");
   }
   if (S_ISLNK(st.st_mode) || (st.st_mode & 077) == 0) return;
-  if (::chmod(path.c_str(), st.st_mode & 0700) == 0) return;
+  if (::fchmodat(AT_FDCWD, path.c_str(), st.st_mode & 0700, AT_SYMLINK_NOFOLLOW) == 0) return;
   throw usage_error({errno, std::generic_category()},
                     "'" + path.string() + "' is open to other users of this host and belongs to user " +
                         std::to_string(st.st_uid) + ", not to user " + std::to_string(::geteuid()) +

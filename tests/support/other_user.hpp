@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -64,6 +65,8 @@ class other_user {
 
   other_user(const other_user&) = delete;
   ~other_user() {
+    // Processes that were forked later have these pipes too, so closing them tells it nothing.
+    if (::write(ask_, &end, 1) != 1) ::kill(child_, SIGKILL);
     ::close(ask_);
     ::close(answer_);
     int status = 0;
@@ -85,6 +88,8 @@ class other_user {
   }
 
  private:
+  static constexpr unsigned char end = 255;
+
   other_user(const std::function<bool()>& become, std::vector<step> steps) {
     int ask[2], answer[2];
     if (::pipe2(ask, O_CLOEXEC) != 0 || ::pipe2(answer, O_CLOEXEC) != 0) throw std::exception();
@@ -94,7 +99,7 @@ class other_user {
       ::close(answer[0]);
       const bool ready = become();
       unsigned char n = 0;
-      while (::read(ask[0], &n, 1) == 1) {
+      while (::read(ask[0], &n, 1) == 1 && n != end) {
         std::string text = ready ? "" : "the process cannot become what it should be";
         try {
           if (ready) text = steps[n]();

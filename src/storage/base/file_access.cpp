@@ -24,7 +24,7 @@ std::uint32_t for_another_group(std::uint32_t mode) {
   return (mode & ~std::uint32_t{070}) | ((mode & 07) << 3 & mode);
 }
 
-// Sets are those of fchmod and fchown, or of chmod and lchown.
+// `look`, `chmod` and `chown` are those of an open file or of a path.
 template <class Stat, class Chmod, class Chown>
 int set_with(Stat&& look, Chmod&& chmod, Chown&& chown, std::uint32_t mode, std::uint32_t owner,
              std::uint32_t group) {
@@ -78,8 +78,11 @@ std::error_code forbidden(const std::filesystem::path& path, int access) {
 
 int set_access(const std::filesystem::path& path, std::uint32_t mode, std::uint32_t owner,
                std::uint32_t group) {
+  // Never through a symbolic link: whoever may write the folder could have put one there.
   return set_with([&](struct stat& st) { return ::lstat(path.c_str(), &st); },
-                  [&](std::uint32_t m) { return ::chmod(path.c_str(), static_cast<mode_t>(m)); },
+                  [&](std::uint32_t m) {
+                    return ::fchmodat(AT_FDCWD, path.c_str(), static_cast<mode_t>(m), AT_SYMLINK_NOFOLLOW);
+                  },
                   [&](std::uint32_t o, std::uint32_t g) { return ::lchown(path.c_str(), o, g); }, mode,
                   owner, group);
 }

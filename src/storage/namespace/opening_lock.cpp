@@ -11,25 +11,36 @@
 #include <utility>
 
 #include "oocarray/error.hpp"
+#include "storage/base/notice.hpp"
 
 namespace ooc::storage {
 
 using namespace std::chrono_literals;
 
-opening_lock::opening_lock(const std::filesystem::path& node_file, opening how)
-    : fd_(::open(node_file.c_str(), O_RDONLY | O_CLOEXEC)) {
+opening_lock::opening_lock(const std::filesystem::path& node_file, opening how) {
+  // A network file system wants a file that is locked alone to be open for writing; others do not.
+  if (how == opening::alone) fd_ = file_descriptor(::open(node_file.c_str(), O_RDWR | O_CLOEXEC));
+  if (!fd_) fd_ = file_descriptor(::open(node_file.c_str(), O_RDONLY | O_CLOEXEC));
   const auto fail = [&](int error, const std::string& what) {
     throw io_error({error, std::generic_category()}, "'" + node_file.string() + "' " + what);
   };
   if (!fd_) fail(errno, "cannot be opened");
   const int kind = (how == opening::alone ? LOCK_EX : LOCK_SH) | LOCK_NB;
-  const auto end = std::chrono::steady_clock::now() + 60s;
+  constexpr auto patience = 60s;
+  const auto start = std::chrono::steady_clock::now(), end = start + patience;
+  bool said = false;
   for (std::chrono::microseconds pause = 100us; ::flock(fd_.get(), kind) != 0;
        pause = std::min<std::chrono::microseconds>(2 * pause, 20ms)) {
     if (errno != EWOULDBLOCK && errno != EINTR) fail(errno, "cannot be locked");
-    if (std::chrono::steady_clock::now() > end)
-      fail(ETIMEDOUT, "has been locked for 60 s by another process that opens the store: look for one "
-                      "that is stopped");
+    const auto now = std::chrono::steady_clock::now();
+    if (!said && now - start >= notice_after) {
+      said = true;
+      notice("waiting for another process that opens the store of '" + node_file.string() + "' or reads it, " +
+             until_text(end, patience));
+    }
+    if (now > end)
+      fail(ETIMEDOUT, "has been locked for 60 s by another process that opens the store or "
+                      "reads it: look for one that is stopped");
     std::this_thread::sleep_for(pause);
   }
 }

@@ -3,8 +3,11 @@
 #include <sys/stat.h>
 
 #include <catch2/catch.hpp>
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <filesystem>
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -317,4 +320,52 @@ TEST_CASE("a reader never sees a torn chunk of a writer that is at work") {
   CHECK(reader.run(0) == "");
   done = true;
   writer.join();
+}
+
+TEST_CASE("readers that come and go beside writers that come and go see whole states of the name space") {
+  if (!can_be_others()) return;
+  shared_folders f;
+  // One file that has one of two names, and bytes that say how often it was renamed.
+  const auto look = [&](const store& s) -> std::string {
+    std::string moving;
+    for (const auto& e : s.core()->metadata().list("moving")) moving += e.path + " ";
+    return moving == "moving/x " || moving == "moving/y " ? "" : "lists " + moving;
+  };
+  std::vector<std::unique_ptr<other_user>> readers;
+  const std::vector<other_user::step> steps{[&] {
+    for (int round = 0; round < 60; ++round) {
+      const auto s = store::open(f.url);
+      for (int i = 0; i < 10; ++i)
+        if (const auto bad = look(s); !bad.empty()) return bad;
+      if (const auto bad = read_file(s, "a", pattern(size_of_a)); !bad.empty()) return bad;
+    }
+    return std::string();
+  }};
+  readers.push_back(std::make_unique<other_user>(stranger, stranger, std::vector<gid_t>{}, steps));
+  readers.push_back(std::make_unique<other_user>(
+      other_user::on_read_only_mount{f.folder.path() / "store"}, steps));
+  f.fill();
+  {
+    const auto s = store::open(f.url);
+    s.core()->metadata().mkdir("moving", 0755, false);
+    file::create(s, "moving/x", {.size = 100, .striping = {.sf = 4096}});
+  }
+  f.without_log_files();
+  std::vector<std::future<std::string>> answers;
+  for (auto& r : readers) answers.push_back(std::async(std::launch::async, [&r] { return r->run(0); }));
+  const auto reading = [&] {
+    return std::any_of(answers.begin(), answers.end(), [](const auto& a) {
+      return a.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
+    });
+  };
+  for (unsigned round = 0; round < 3 || reading(); ++round) {
+    const auto s = store::open(f.url);
+    auto& m = s.core()->metadata();
+    for (int i = 0; i < 7; ++i) {
+      m.rename("moving/x", "moving/y");
+      m.rename("moving/y", "moving/x");
+    }
+    if (round % 3 == 0) m.sync();
+  }
+  for (auto& a : answers) CHECK(a.get() == "");
 }
