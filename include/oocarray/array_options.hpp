@@ -81,7 +81,7 @@ struct array_options {
   /// On create: remove what has this path.  Without it an existing path is an error (EEXIST).
   bool replace = false;
 
-  /// Permission bits of a new file, as in POSIX.
+  /// Permission bits of a new file, as in POSIX; the umask is taken from them.
   std::uint32_t mode = 0644;
 
   /// Several processes write to different elements of this array at the same time.  Each then sends

@@ -54,7 +54,7 @@ struct file_options {
   bool sparse = false;       ///< do not reserve space, here and when the file grows
   std::vector<std::byte>
       fill{};                 ///< repeated from offset 0 where nothing was written; empty: zeros
-  std::uint32_t mode = 0644;  ///< permission bits as in POSIX
+  std::uint32_t mode = 0644;  ///< permission bits as in POSIX; the umask is taken from them
 };
 
 /// The papers' partitioned view: of every `stride` bytes from `offset` on, the first `gsize`.

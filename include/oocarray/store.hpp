@@ -44,7 +44,9 @@ class store {
  public:
   /// Opens (or makes) the store at `url`.  Throws usage_error (errc::not_a_store) for a folder that
   /// holds something else, for folders of another store or in another order, and for a URL that
-  /// cannot be read; io_error where a folder cannot be used.  Opening a served store asks its
+  /// cannot be read; io_error where a folder cannot be used.  A local store that the caller may not write, or
+  /// that is on a read-only mount, is opened for reading: changes then throw EACCES or EROFS with the reason, and
+  /// what others write meanwhile is seen.  Opening a served store asks its
   /// metadata server only, for which it waits up to the deadline.  A later call that needs the data of an I/O server that is not there
   /// waits for it, and fails after the deadline with an error that names it.
   static store open(std::string_view url, const store_options& options = {});

@@ -2,8 +2,12 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <string>
+#include <system_error>
 
 #include "oocarray/error.hpp"
 
@@ -21,6 +25,42 @@ storage::file_descriptor lock_folder(const std::filesystem::path& folder,
   if (errno != EWOULDBLOCK) throw failed("locked");
   throw usage_error(errc::busy, "folder '" + folder.string() + "' is in use by another " + owner +
                                     "; stop that first");
+}
+
+namespace {
+
+void close_one(const std::filesystem::path& path, const std::filesystem::path& folder) {
+  struct stat st {};
+  if (::lstat(path.c_str(), &st) != 0) {
+    if (errno == ENOENT) return;
+    throw io_error({errno, std::generic_category()}, "'" + path.string() + "' cannot be looked at");
+  }
+  if (S_ISLNK(st.st_mode) || (st.st_mode & 077) == 0) return;
+  if (::fchmodat(AT_FDCWD, path.c_str(), st.st_mode & 0700, AT_SYMLINK_NOFOLLOW) == 0) return;
+  throw usage_error({errno, std::generic_category()},
+                    "'" + path.string() + "' is open to other users of this host and belongs to user " +
+                        std::to_string(st.st_uid) + ", not to user " + std::to_string(::geteuid()) +
+                        ": start the server as its owner, or give the folder to this user (chown -R " +
+                        std::to_string(::geteuid()) + " " + folder.string() + ")");
+}
+
+}  // namespace
+
+void close_to_others(const std::filesystem::path& folder) {
+  namespace fs = std::filesystem;
+  struct stat st {};
+  if (::stat(folder.c_str(), &st) == 0 && (st.st_mode & 077) == 0) return;
+  std::error_code ec;
+  fs::recursive_directory_iterator at(folder, ec);
+  for (; !ec && at != fs::recursive_directory_iterator(); at.increment(ec)) {
+    if (at.depth() == 0 && at->path().filename() == "lost+found") {
+      at.disable_recursion_pending();
+      continue;
+    }
+    close_one(at->path(), folder);
+  }
+  if (ec) throw io_error(ec, "folder '" + folder.string() + "' cannot be read");
+  close_one(folder, folder);
 }
 
 }  // namespace ooc::servers

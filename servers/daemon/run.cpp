@@ -1,6 +1,7 @@
 #include "daemon/run.hpp"
 
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <boost/asio/signal_set.hpp>
@@ -28,6 +29,7 @@ void run_until_signal(boost::asio::io_context& context, unsigned threads,
 
 int run_main(const std::string& name, const std::function<int()>& body) {
   std::signal(SIGPIPE, SIG_IGN);
+  ::umask(077);  // what a server makes is its own
   try {
     return body();
   } catch (const std::exception& e) {

@@ -53,7 +53,9 @@ iod_folder::iod_folder(fs::path folder, std::uint32_t node)
   fs::create_directories(folder_, ec);
   if (ec) throw io_error(ec, "folder '" + folder_.string() + "' cannot be made");
   lock_ = servers::lock_folder(folder_, "I/O server");
-  if (fs::exists(folder_ / identity_name)) {
+  const bool ours = fs::exists(folder_ / identity_name);
+  if (ours) servers::close_to_others(folder_);
+  if (ours) {
     read();
     return;
   }
@@ -63,6 +65,7 @@ iod_folder::iod_folder(fs::path folder, std::uint32_t node)
              "is not that of an I/O server and not empty (it holds '" +
                  stranger.path().filename().string() +
                  "'); name such a folder, or a new or empty one");
+  servers::close_to_others(folder_);
   uuid_ = storage::new_uuid();
   write({}, {});
 }

@@ -39,6 +39,7 @@ metadata_folder::metadata_folder(fs::path folder, std::uint32_t nodes, storage::
   if (ec) throw io_error(ec, "folder '" + folder_.string() + "' cannot be made");
   lock_ = servers::lock_folder(folder_, "metadata server");
   if (!fs::exists(folder_ / identity_name)) make(nodes, owner);
+  servers::close_to_others(folder_);
   read();
   if (nodes != 0 && nodes != nodes_)
     refuse(folder_, "is that of a store with " + std::to_string(nodes_) + " nodes, not " +
@@ -68,6 +69,7 @@ void metadata_folder::make(std::uint32_t nodes, storage::credentials owner) {
                           "'); name such a folder, or a new or empty one");
   if (nodes == 0)
     refuse(folder_, "holds no store yet: say how many I/O servers it shall have (--nodes)");
+  servers::close_to_others(folder_);
   const std::string uuid = storage::new_uuid();
   storage::write_durably(folder_ / unfinished_name,
                          std::string(identity_name) + " " + std::to_string(storage::disk_format_version) +

@@ -175,7 +175,9 @@ TEST_CASE("permissions are kept as in POSIX") {
   const auto space = make_name_space();
   name_space& m = *space;
   m->mkdir("mine", 0755, false);
-  m->mkdir("open", 0777, false);
+  m->mkdir("open", 0777, false);  // less the umask
+  CHECK((m->lookup("open").mode & 0700) == 0700);
+  m->set_mode("open", 0777);
   m->mkdir("closed", 0700, false);
   m.make("mine/f");
   m.make("closed/f");

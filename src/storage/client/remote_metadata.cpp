@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "storage/base/file_access.hpp"
 #include "storage/client/metadata_client.hpp"
 #include "storage/wire/capability.hpp"
 #include "storage/wire/messages.hpp"
@@ -182,6 +183,7 @@ capability_ptr remote_metadata::size_ticket(file_id id, std::uint64_t size) {
 entry remote_metadata::create(std::string_view path, const new_file& f) {
   pb::Call c = about(pb::OP_CREATE, path);
   wire::write_new_file(f, *c.mutable_file());
+  c.mutable_file()->set_mode(f.mode & ~process_umask());
   return entry_of(link_->call(c));
 }
 
@@ -198,7 +200,7 @@ void remote_metadata::abandon(file_id id) {
 
 void remote_metadata::mkdir(std::string_view path, std::uint32_t mode, bool parents) {
   pb::Call c = about(pb::OP_MKDIR, path);
-  c.set_mode(mode);
+  c.set_mode(mode & ~process_umask());
   c.set_parents(parents);
   link_->call(c);
 }

@@ -27,6 +27,16 @@ class access_capability {
 };
 using capability_ptr = std::shared_ptr<const access_capability>;
 
+/// For owners and groups: no change, or not known.
+inline constexpr std::uint32_t keep_id = ~std::uint32_t{0};
+
+/// Who may do what with a file, as in POSIX.
+struct file_permissions {
+  std::uint32_t owner = keep_id;
+  std::uint32_t group = keep_id;
+  std::uint32_t mode = 0600;  ///< permission bits
+};
+
 /// What a node must know of a file to find its part of a request.  Filled from the metadata.
 /// Kept alive by shared_ptr until the last operation on it is done.
 struct file_shape {
@@ -40,6 +50,9 @@ struct file_shape {
   /// What the metadata knew of openings for writing when the file was looked up: no stripe object is
   /// older.
   std::uint64_t generation = 0;
+  /// What the stripe objects of an embedded node have in the file system; those of a server belong to
+  /// the server alone.
+  file_permissions permissions;
 };
 
 using shape_ptr = std::shared_ptr<const file_shape>;

@@ -1,6 +1,7 @@
 #include "storage/namespace/file_locks.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -9,7 +10,9 @@
 #include <thread>
 
 #include "oocarray/error.hpp"
+#include "storage/base/file_access.hpp"
 #include "storage/base/file_descriptor.hpp"
+#include "storage/namespace/metadata_schema.hpp"
 
 namespace ooc::storage {
 
@@ -20,8 +23,15 @@ constexpr std::int64_t writers = std::int64_t{1} << 62;
 
 std::shared_ptr<file_descriptor> open_locks(const std::filesystem::path& locks) {
   // A lock belongs to this descriptor alone (not to the process, as with plain fcntl locks).
-  auto guard =
-      std::make_shared<file_descriptor>(::open(locks.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  auto guard = std::make_shared<file_descriptor>(::open(locks.c_str(), O_RDWR | O_CLOEXEC));
+  if (!*guard && errno == ENOENT) {
+    // Whoever may write the database must be able to lock, whatever the umask of who came first.
+    struct stat database {};
+    const bool known = ::stat((locks.parent_path() / metadata_file_name).c_str(), &database) == 0;
+    *guard = file_descriptor(::open(locks.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+    if (*guard && known)
+      (void)set_access(guard->get(), database.st_mode & 0666, keep_id, database.st_gid);
+  }
   if (!*guard)
     throw io_error({errno, std::generic_category()}, "'" + locks.string() + "' cannot be opened");
   return guard;

@@ -8,9 +8,11 @@
 #include <optional>
 #include <utility>
 
+#include "storage/base/file_access.hpp"
 #include "storage/base/process_identity.hpp"
 #include "storage/layout/element_order.hpp"
 #include "storage/namespace/file_locks.hpp"
+#include "storage/namespace/metadata_reader.hpp"
 #include "storage/namespace/metadata_schema.hpp"
 #include "storage/namespace/path_resolution.hpp"
 #include "storage/namespace/sqlite.hpp"
@@ -31,6 +33,10 @@ constexpr std::size_t max_fill = 1 << 16;  // bytes in one element
 constexpr std::size_t max_attribute = std::size_t{1} << 20;
 constexpr std::size_t max_attributes = std::size_t{4} << 20;  // of one entry, names included
 
+std::string numbered(file_id id) {
+  return "file number " + std::to_string(id);
+}
+
 void check_new_file(std::string_view path, const new_file& f) {
   const std::string name = quoted(path);
   if (f.size > max_size) refuse(EINVAL, name + ": a file has at most 2^63 - 1 bytes");
@@ -49,11 +55,37 @@ void check_new_file(std::string_view path, const new_file& f) {
 }  // namespace
 
 struct local_metadata::database {
+  /// One call: nobody else uses the database meanwhile, and where it is read as it lies, no writer comes.
+  class OOC_SCOPED_CAPABILITY use {
+   public:
+    use(ooc::mutex& m, database& db) OOC_ACQUIRE(m) : lock_(m) {
+      if (db.reader) opening_ = db.reader->begin();
+    }
+    ~use() OOC_RELEASE() = default;
+    use(const use&) = delete;
+    use& operator=(const use&) = delete;
+
+   private:
+    lock_guard<ooc::mutex> lock_;
+    opening_lock opening_;
+  };
+
   ooc::mutex mutex;
+  // Of who may write, and of who may not.
   std::unique_ptr<sqlite::connection> connection OOC_GUARDED_BY(mutex);
+  std::optional<metadata_reader> reader OOC_GUARDED_BY(mutex);
+  std::optional<read_only_access> read_only;  // why he may not; set by the constructor
   std::filesystem::path locks;  // the file whose byte ranges are the locks of file_locks.hpp
   process_identity me = this_process();
   std::function<bool(const client_key&)> client_alive OOC_GUARDED_BY(mutex);  // set by servers
+
+  void require_writable(const std::string& what) const {
+    if (read_only) refuse(read_only->code.value(), what + " cannot be changed: " + read_only->text);
+  }
+
+  sqlite::connection& now() const OOC_REQUIRES(mutex) {
+    return reader ? reader->connection() : *connection;
+  }
 
   bool may_be_alive(const process_identity& maker) const OOC_REQUIRES(mutex) {
     if (client_alive)
@@ -67,6 +99,13 @@ local_metadata::local_metadata(const std::filesystem::path& file, std::string_vi
     : db_(std::make_shared<database>()), who_(who) {
   db_->connection = open_metadata_database(file, store_uuid);
   db_->locks = file.parent_path() / "metadata.locks";
+}
+
+local_metadata::local_metadata(const std::filesystem::path& file, std::string_view store_uuid,
+                               credentials who, const read_only_access& why)
+    : db_(std::make_shared<database>()), who_(std::move(who)) {
+  db_->reader.emplace(file, std::string(store_uuid));
+  db_->read_only = why;
 }
 
 local_metadata::local_metadata(std::shared_ptr<database> db, credentials who,
@@ -86,28 +125,33 @@ local_metadata local_metadata::as(credentials who, const client_call& call) cons
 }
 
 void local_metadata::serve(std::function<bool(const client_key&)> alive) {
-  const lock_guard lock(db_->mutex);
-  make_reply_cache(*db_->connection);
+  const database::use lock(db_->mutex, *db_);
+  make_reply_cache(db_->now());
   db_->client_alive = std::move(alive);
 }
 
+// A client of a server has taken its own umask away.
+std::uint32_t local_metadata::masked(std::uint32_t mode) const {
+  return mode & 07777 & (call_ ? ~std::uint32_t{0} : ~process_umask());
+}
+
 void local_metadata::record(const entry& about) const OOC_REQUIRES(db_->mutex) {
-  if (call_ && call_->sequence != 0) log_call(*db_->connection, *call_, about);
+  if (call_ && call_->sequence != 0) log_call(db_->now(), *call_, about);
 }
 
 std::optional<entry> local_metadata::outcome() const {
-  const lock_guard lock(db_->mutex);
-  return call_ ? logged_call(*db_->connection, *call_) : std::nullopt;
+  const database::use lock(db_->mutex, *db_);
+  return call_ ? logged_call(db_->now(), *call_) : std::nullopt;
 }
 
 void local_metadata::forget_client(const client_key& client) {
-  const lock_guard lock(db_->mutex);
-  forget_calls(*db_->connection, client);
+  const database::use lock(db_->mutex, *db_);
+  forget_calls(db_->now(), client);
 }
 
 void local_metadata::require_maker(file_id id) const OOC_REQUIRES(db_->mutex) {
   if (!call_) return;
-  query q(*db_->connection, "SELECT boot, pid_space FROM making WHERE id = ?", id);
+  query q(db_->now(), "SELECT boot, pid_space FROM making WHERE id = ?", id);
   if (!q.next()) return;
   const process_identity maker{0, 0, q.text(0), q.text(1)};
   if (client_of(maker) != call_->client)
@@ -115,15 +159,15 @@ void local_metadata::require_maker(file_id id) const OOC_REQUIRES(db_->mutex) {
 }
 
 std::optional<entry> local_metadata::being_made(file_id id) const {
-  const lock_guard lock(db_->mutex);
-  query q(*db_->connection, "SELECT boot, pid_space FROM making WHERE id = ?", id);
+  const database::use lock(db_->mutex, *db_);
+  query q(db_->now(), "SELECT boot, pid_space FROM making WHERE id = ?", id);
   if (!call_ || !q.next() || client_of({0, 0, q.text(0), q.text(1)}) != call_->client) return {};
-  return read_entry(*db_->connection, id, {});
+  return read_entry(db_->now(), id, {});
 }
 
 bool local_metadata::makes_files(const client_key& client) const {
-  const lock_guard lock(db_->mutex);
-  query q(*db_->connection, "SELECT boot, pid_space FROM making");
+  const database::use lock(db_->mutex, *db_);
+  query q(db_->now(), "SELECT boot, pid_space FROM making");
   while (q.next())
     if (client_of({0, 0, q.text(0), q.text(1)}) == client) return true;
   return false;
@@ -132,13 +176,14 @@ bool local_metadata::makes_files(const client_key& client) const {
 // Reading.
 
 entry local_metadata::lookup(std::string_view path) {
-  const lock_guard lock(db_->mutex);
-  const transaction t(*db_->connection, transaction_kind::read);
-  return read_entry(*db_->connection, path_resolution(*db_->connection, who_).resolve(path).id,
+  const database::use lock(db_->mutex, *db_);
+  const transaction t(db_->now(), transaction_kind::read);
+  return read_entry(db_->now(), path_resolution(db_->now(), who_).resolve(path).id,
                     join_path(split_path(path)));
 }
 
 entry local_metadata::open(std::string_view path, bool write) {
+  if (write) db_->require_writable(quoted(path));
   const entry e = lookup(path);
   if (e.kind == entry_kind::folder)
     refuse(EISDIR, e.path.empty() ? "the root folder is not a file"
@@ -147,8 +192,8 @@ entry local_metadata::open(std::string_view path, bool write) {
     refuse(EACCES, quoted(path) + ": user " + std::to_string(who_.uid) + " may not " +
                        (write ? "write" : "read") + " it; its owner (user " +
                        std::to_string(e.owner) + ") can change the mode (`ooc chmod`)");
-  const lock_guard lock(db_->mutex);
-  query q(*db_->connection, "SELECT in_progress FROM entry WHERE id = ?", e.id);
+  const database::use lock(db_->mutex, *db_);
+  query q(db_->now(), "SELECT in_progress FROM entry WHERE id = ?", e.id);
   if (const std::string what = q.next() ? q.text(0) : ""; !what.empty())
     refuse(EBUSY, quoted(path) + " is in the middle of an algorithm, its contents are neither the old "
                                  "nor the new ones (" + what + ")");
@@ -156,42 +201,42 @@ entry local_metadata::open(std::string_view path, bool write) {
 }
 
 entry local_metadata::find(file_id id) {
-  const lock_guard lock(db_->mutex);
-  const transaction t(*db_->connection, transaction_kind::read);
+  const database::use lock(db_->mutex, *db_);
+  const transaction t(db_->now(), transaction_kind::read);
   {
-    query q(*db_->connection, "SELECT 1 FROM entry WHERE id = ? AND made = 1", id);
+    query q(db_->now(), "SELECT 1 FROM entry WHERE id = ? AND made = 1", id);
     if (!q.next())
       refuse(ENOENT, "file number " + std::to_string(id) + " has been removed from the store");
   }
-  const path_resolution walk(*db_->connection, who_);
+  const path_resolution walk(db_->now(), who_);
   if (call_) walk.require_way_to(id);
-  return read_entry(*db_->connection, id, walk.path_of(id));
+  return read_entry(db_->now(), id, walk.path_of(id));
 }
 
 folder_part local_metadata::list_part(std::string_view path, std::string_view after,
                                       std::size_t max_entries, std::size_t max_bytes) {
-  const lock_guard lock(db_->mutex);
-  const transaction t(*db_->connection, transaction_kind::read);
-  const path_resolution walk(*db_->connection, who_);
+  const database::use lock(db_->mutex, *db_);
+  const transaction t(db_->now(), transaction_kind::read);
+  const path_resolution walk(db_->now(), who_);
   const path_resolution::node n = walk.resolve(path);
   const std::string clean = join_path(split_path(path));
   if (n.kind == entry_kind::file) {
     if (!after.empty()) return {};
-    return {{read_entry(*db_->connection, n.id, clean)}, false};
+    return {{read_entry(db_->now(), n.id, clean)}, false};
   }
   walk.require(n, may_read, path, "list it");
-  return read_folder_part(*db_->connection, n.id, clean, after, max_entries, max_bytes);
+  return read_folder_part(db_->now(), n.id, clean, after, max_entries, max_bytes);
 }
 
 std::vector<entry> local_metadata::list(std::string_view path) {
-  const lock_guard lock(db_->mutex);
-  const transaction t(*db_->connection, transaction_kind::read);
-  const path_resolution walk(*db_->connection, who_);
+  const database::use lock(db_->mutex, *db_);
+  const transaction t(db_->now(), transaction_kind::read);
+  const path_resolution walk(db_->now(), who_);
   const path_resolution::node n = walk.resolve(path);
   const std::string clean = join_path(split_path(path));
-  if (n.kind == entry_kind::file) return {read_entry(*db_->connection, n.id, clean)};
+  if (n.kind == entry_kind::file) return {read_entry(db_->now(), n.id, clean)};
   walk.require(n, may_read, path, "list it");
-  return read_folder(*db_->connection, n.id, clean);
+  return read_folder(db_->now(), n.id, clean);
 }
 
 std::vector<file_id> local_metadata::files() {
@@ -199,8 +244,8 @@ std::vector<file_id> local_metadata::files() {
 }
 
 std::vector<file_id> local_metadata::files_above(file_id after, std::uint64_t max) {
-  const lock_guard lock(db_->mutex);
-  query q(*db_->connection,
+  const database::use lock(db_->mutex, *db_);
+  query q(db_->now(),
           "SELECT id FROM entry WHERE id > ? AND kind = 2 AND made = 1 ORDER BY id LIMIT ?",
           std::min(after, max_id), std::min(max, max_id));
   std::vector<file_id> ids;
@@ -235,8 +280,9 @@ class durable_commits {
 
 entry local_metadata::create(std::string_view path, const new_file& f) {
   check_new_file(path, f);
-  const lock_guard lock(db_->mutex);
-  auto& c = *db_->connection;
+  db_->require_writable(quoted(path));
+  const database::use lock(db_->mutex, *db_);
+  auto& c = db_->now();
   // The stripe objects are made durably: were the id lost with the power, the next file would be given
   // it again and find them there.
   std::optional<durable_commits> durable;
@@ -254,7 +300,7 @@ entry local_metadata::create(std::string_view path, const new_file& f) {
       "INSERT INTO entry (parent, name, kind, made, owner, grp, mode, created_ns, changed_ns, size,"
       " sn, nn, sf, sparse, fill, element_type, element_size, extents, max_extent, tile)"
       " VALUES (?, ?, 2, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-      p.parent.id, p.name, f.finished, who_.uid, who_.gid, f.mode & 07777, now, now, f.size,
+      p.parent.id, p.name, f.finished, who_.uid, who_.gid, masked(f.mode), now, now, f.size,
       f.striping.sn, f.striping.nn, f.striping.sf, f.sparse, f.fill, f.array.element_type,
       f.array.element_size, numbers_to_text(f.array.extents), f.array.max_extent,
       numbers_to_text(f.array.tile));
@@ -270,8 +316,9 @@ entry local_metadata::create(std::string_view path, const new_file& f) {
 }
 
 void local_metadata::commit(file_id id) {
-  const lock_guard lock(db_->mutex);
-  auto& c = *db_->connection;
+  db_->require_writable(numbered(id));
+  const database::use lock(db_->mutex, *db_);
+  auto& c = db_->now();
   transaction t(c, transaction_kind::write);
   require_maker(id);
   run(c, "DELETE FROM making WHERE id = ?", id);
@@ -285,8 +332,9 @@ void local_metadata::commit(file_id id) {
 }
 
 void local_metadata::abandon(file_id id) {
-  const lock_guard lock(db_->mutex);
-  auto& c = *db_->connection;
+  db_->require_writable(numbered(id));
+  const database::use lock(db_->mutex, *db_);
+  auto& c = db_->now();
   transaction t(c, transaction_kind::write);
   require_maker(id);
   run(c, "DELETE FROM making WHERE id = ?", id);
@@ -298,9 +346,10 @@ void local_metadata::abandon(file_id id) {
 
 void local_metadata::mkdir(std::string_view path, std::uint32_t mode, bool parents) {
   const auto parts = split_path(path);
-  const lock_guard lock(db_->mutex);
-  transaction t(*db_->connection, transaction_kind::write);
-  const path_resolution walk(*db_->connection, who_);
+  db_->require_writable(quoted(path));
+  const database::use lock(db_->mutex, *db_);
+  transaction t(db_->now(), transaction_kind::write);
+  const path_resolution walk(db_->now(), who_);
   if (parts.empty()) {
     if (parents) return;
     refuse(EEXIST, "the root folder exists already");
@@ -324,15 +373,16 @@ void local_metadata::mkdir(std::string_view path, std::uint32_t mode, bool paren
       refuse(ENOENT, quoted(path) + ": there is no folder '" + parts[i] +
                          "'; make it first, or ask for parents to be made (-p)");
     walk.require(folder, may_write | may_enter, path, "make folders there");
-    folder = walk.insert_folder(folder, parts[i], mode);
+    folder = walk.insert_folder(folder, parts[i], masked(mode));
   }
   record();
   t.commit();
 }
 
 void local_metadata::rename(std::string_view from, std::string_view to) {
-  const lock_guard lock(db_->mutex);
-  auto& c = *db_->connection;
+  db_->require_writable(quoted(from));
+  const database::use lock(db_->mutex, *db_);
+  auto& c = db_->now();
   transaction t(c, transaction_kind::write);
   const path_resolution walk(c, who_);
   const path_resolution::place source = walk.place_for(from);
@@ -365,8 +415,9 @@ void local_metadata::rename(std::string_view from, std::string_view to) {
 }
 
 entry local_metadata::remove(std::string_view path) {
-  const lock_guard lock(db_->mutex);
-  auto& c = *db_->connection;
+  db_->require_writable(quoted(path));
+  const database::use lock(db_->mutex, *db_);
+  auto& c = db_->now();
   transaction t(c, transaction_kind::write);
   const path_resolution walk(c, who_);
   const path_resolution::place p = walk.place_for(path);
@@ -388,17 +439,18 @@ entry local_metadata::remove(std::string_view path) {
 }
 
 void local_metadata::forget(file_id id) {
-  const lock_guard lock(db_->mutex);
-  run(*db_->connection, "DELETE FROM removed WHERE id = ?", id);
+  db_->require_writable(numbered(id));
+  const database::use lock(db_->mutex, *db_);
+  run(db_->now(), "DELETE FROM removed WHERE id = ?", id);
 }
 
 capability_ptr local_metadata::removal_capability(file_id id) {
-  const lock_guard lock(db_->mutex);
-  query q(*db_->connection, "SELECT 1 FROM entry WHERE id = ?", id);
+  const database::use lock(db_->mutex, *db_);
+  query q(db_->now(), "SELECT 1 FROM entry WHERE id = ?", id);
   if (q.next())
     refuse(EBUSY, "file number " + std::to_string(id) + " is in use; its stripe objects cannot be removed");
   // A right to remove a file that is yet to come is none to give away.
-  query last(*db_->connection, "SELECT seq FROM sqlite_sequence WHERE name = 'entry'");
+  query last(db_->now(), "SELECT seq FROM sqlite_sequence WHERE name = 'entry'");
   if (call_ && (!last.next() || id > last.unsigned_integer(0)))
     refuse(EINVAL, "file number " + std::to_string(id) + " was never in use");
   return {};
@@ -423,26 +475,31 @@ std::vector<unfinished_file> read_unfinished(sqlite::connection& c) {
 }  // namespace
 
 std::vector<client_key> local_metadata::clients() const {
-  const lock_guard lock(db_->mutex);
-  std::vector<client_key> all = logged_clients(*db_->connection);
-  for (const auto& u : read_unfinished(*db_->connection))
+  const database::use lock(db_->mutex, *db_);
+  std::vector<client_key> all = logged_clients(db_->now());
+  for (const auto& u : read_unfinished(db_->now()))
     if (const auto client = client_of(u.maker)) all.push_back(*client);
   return all;
 }
 
 std::vector<file_id> local_metadata::unfinished() {
-  const lock_guard lock(db_->mutex);
+  const database::use lock(db_->mutex, *db_);
   std::vector<file_id> ids;
-  for (const auto& u : read_unfinished(*db_->connection))
+  for (const auto& u : read_unfinished(db_->now()))
     if (db_->may_be_alive(u.maker)) ids.push_back(u.id);
   return ids;
 }
 
 std::vector<file_id> local_metadata::dead() {
-  const lock_guard lock(db_->mutex);
-  auto& c = *db_->connection;
+  const database::use lock(db_->mutex, *db_);
+  auto& c = db_->now();
+  std::vector<file_id> ids;
   for (const auto& u : read_unfinished(c)) {
     if (db_->may_be_alive(u.maker)) continue;
+    if (db_->reader) {
+      ids.push_back(u.id);
+      continue;
+    }
     transaction t(c, transaction_kind::write);
     run(c, "DELETE FROM making WHERE id = ?", u.id);
     if (c.changes() == 0) continue;  // another process swept it first
@@ -450,7 +507,6 @@ std::vector<file_id> local_metadata::dead() {
     run(c, "INSERT OR IGNORE INTO removed VALUES (?)", u.id);
     t.commit();
   }
-  std::vector<file_id> ids;
   query q(c, "SELECT id FROM removed");
   while (q.next()) ids.push_back(q.unsigned_integer(0));
   return ids;
@@ -485,8 +541,9 @@ bool local_metadata::set_size(file_id id, std::uint64_t size,
                               const std::vector<std::uint64_t>& extents,
                               std::uint64_t generation) {
   if (size > max_size) refuse(EINVAL, "a file has at most 2^63 - 1 bytes");
-  const lock_guard lock(db_->mutex);
-  auto& c = *db_->connection;
+  db_->require_writable(numbered(id));
+  const database::use lock(db_->mutex, *db_);
+  auto& c = db_->now();
   std::optional<durable_commits> durable;
   if (generation != 0) durable.emplace(c);  // the stripe objects have it already, durably
   transaction t(c, transaction_kind::write);
@@ -501,8 +558,9 @@ bool local_metadata::set_size(file_id id, std::uint64_t size,
 }
 
 void local_metadata::set_generation(file_id id, std::uint64_t generation) {
-  const lock_guard lock(db_->mutex);
-  auto& c = *db_->connection;
+  db_->require_writable(numbered(id));
+  const database::use lock(db_->mutex, *db_);
+  auto& c = db_->now();
   const durable_commits durable(c);
   transaction t(c, transaction_kind::write);
   const std::uint64_t now = generation_of(c, id);
@@ -522,8 +580,9 @@ void local_metadata::set_attribute(std::string_view path, std::string_view key,
     refuse(EINVAL, quoted(path) + ": an attribute's name has 1 to 255 bytes");
   if (value.size() > max_attribute)
     refuse(EINVAL, quoted(path) + ": an attribute's value has at most 1 MiB");
-  const lock_guard lock(db_->mutex);
-  auto& c = *db_->connection;
+  db_->require_writable(quoted(path));
+  const database::use lock(db_->mutex, *db_);
+  auto& c = db_->now();
   transaction t(c, transaction_kind::write);
   const path_resolution walk(c, who_);
   const path_resolution::node n = walk.resolve(path);
@@ -541,8 +600,9 @@ void local_metadata::set_attribute(std::string_view path, std::string_view key,
 }
 
 void local_metadata::remove_attribute(std::string_view path, std::string_view key) {
-  const lock_guard lock(db_->mutex);
-  auto& c = *db_->connection;
+  db_->require_writable(quoted(path));
+  const database::use lock(db_->mutex, *db_);
+  auto& c = db_->now();
   transaction t(c, transaction_kind::write);
   const path_resolution walk(c, who_);
   const path_resolution::node n = walk.resolve(path);
@@ -556,8 +616,9 @@ void local_metadata::remove_attribute(std::string_view path, std::string_view ke
 }
 
 void local_metadata::set_mode(std::string_view path, std::uint32_t mode) {
-  const lock_guard lock(db_->mutex);
-  auto& c = *db_->connection;
+  db_->require_writable(quoted(path));
+  const database::use lock(db_->mutex, *db_);
+  auto& c = db_->now();
   transaction t(c, transaction_kind::write);
   const path_resolution walk(c, who_);
   const path_resolution::node n = walk.resolve(path);
@@ -568,8 +629,9 @@ void local_metadata::set_mode(std::string_view path, std::uint32_t mode) {
 }
 
 void local_metadata::set_owner(std::string_view path, std::uint32_t uid, std::uint32_t gid) {
-  const lock_guard lock(db_->mutex);
-  auto& c = *db_->connection;
+  db_->require_writable(quoted(path));
+  const database::use lock(db_->mutex, *db_);
+  auto& c = db_->now();
   transaction t(c, transaction_kind::write);
   const path_resolution walk(c, who_);
   const path_resolution::node n = walk.resolve(path);
@@ -579,9 +641,9 @@ void local_metadata::set_owner(std::string_view path, std::uint32_t uid, std::ui
   // As POSIX has it for the unprivileged, with one group for each caller.
   if (who_.uid != 0 && uid != n.owner)
     refuse(EPERM, quoted(path) + ": only user 0 may give it to user " + std::to_string(uid));
-  if (who_.uid != 0 && gid != n.group && gid != who_.gid)
+  if (who_.uid != 0 && gid != n.group && !is_member(who_, gid))
     refuse(EPERM, quoted(path) + ": user " + std::to_string(who_.uid) +
-                      " may give it to his own group only (" + std::to_string(who_.gid) + "), not to " +
+                      " may give it to a group of his own only (" + std::to_string(who_.gid) + "), not to " +
                       std::to_string(gid));
   run(c, "UPDATE entry SET owner = ?, grp = ?, changed_ns = ? WHERE id = ?", uid, gid, now_ns(),
       n.id);
@@ -590,17 +652,20 @@ void local_metadata::set_owner(std::string_view path, std::uint32_t uid, std::ui
 }
 
 std::shared_ptr<void> local_metadata::lock_size(file_id id) {
+  db_->require_writable(numbered(id));
   return storage::lock_size(db_->locks, id);
 }
 
 std::shared_ptr<void> local_metadata::claim_writer(file_id id, bool together,
                                                    claim_holder* /*in_the_way*/) {
+  db_->require_writable(numbered(id));
   return storage::claim_writer(db_->locks, id, together);
 }
 
 void local_metadata::sync() {
-  const lock_guard lock(db_->mutex);
-  auto& c = *db_->connection;
+  db_->require_writable("the store");
+  const database::use lock(db_->mutex, *db_);
+  auto& c = db_->now();
   // One commit with fsync carries everything that is in the log before it.
   const durable_commits durable(c);
   run(c, "UPDATE store SET value = value + 1 WHERE key = 'syncs'");

@@ -8,9 +8,11 @@
 // fsync, which is what lets creates run at thousands a second; after a loss of power the database
 // is whole, but the last unsynced changes may be missing).
 //
-// Permissions: as in POSIX, without access lists and with one group per caller.  Uid 0 may do
-// everything.  Locally the caller is who the process runs as, so this protects against mistakes
-// only: whoever can write the database file can change all of it.
+// Permissions: as in POSIX, without access lists.  Uid 0 may do everything.  Locally the caller is who the
+// process runs as, so this protects against mistakes only: whoever can write the database file can
+// change all of it.  (What is in the files the modes of their stripe objects protect.)
+//
+// Who may not write the database opens it for reading only: changes are then refused with the reason.
 //
 // Must not be used in the child of a fork().
 #pragma once
@@ -21,6 +23,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "storage/namespace/entry_rows.hpp"
@@ -29,10 +32,19 @@
 
 namespace ooc::storage {
 
+/// Why a database is opened for reading only; its text goes on from "... cannot be changed: ".
+struct read_only_access {
+  std::error_code code;
+  std::string text;
+};
+
 class local_metadata final : public metadata_service {
  public:
   /// Opens the database `file` of the store `store_uuid`, for calls by `who`.
   local_metadata(const std::filesystem::path& file, std::string_view store_uuid, credentials who);
+  /// The same for who may not write it; see metadata_reader.hpp for what that needs.
+  local_metadata(const std::filesystem::path& file, std::string_view store_uuid, credentials who,
+                 const read_only_access& why);
   ~local_metadata() override;
 
   /// The same open database for another caller.
@@ -96,6 +108,7 @@ class local_metadata final : public metadata_service {
 
   local_metadata(std::shared_ptr<database> db, credentials who,
                  std::optional<client_call> call = std::nullopt);
+  std::uint32_t masked(std::uint32_t mode) const;
   void record(const entry& about = {}) const;  // inside the transaction
   void require_maker(file_id id) const;
   void require_writer(sqlite::connection& c, file_id id, const char* doing) const;

@@ -95,7 +95,7 @@ std::int64_t pragma(sqlite::connection& c, std::string_view sql) {
 }  // namespace
 
 void make_metadata_database(const std::filesystem::path& file, std::string_view store_uuid,
-                            credentials owner) {
+                            const credentials& owner, std::uint32_t mode) {
   sqlite::connection c(file, sqlite::open_as::fresh);
   c.execute("PRAGMA journal_mode = WAL");
   c.execute("PRAGMA synchronous = FULL");
@@ -112,7 +112,7 @@ void make_metadata_database(const std::filesystem::path& file, std::string_view 
   sqlite::run(c,
               "INSERT INTO entry (id, parent, name, kind, owner, grp, mode, created_ns, changed_ns)"
               " VALUES (1, 1, '', 1, ?, ?, ?, ?, ?)",
-              owner.uid, owner.gid, 0755, now, now);
+              owner.uid, owner.gid, mode, now, now);
   t.commit();
 }
 
@@ -148,8 +148,9 @@ void upgrade_metadata_database(const std::filesystem::path& file, std::string_vi
 }
 
 std::unique_ptr<sqlite::connection> open_metadata_database(const std::filesystem::path& file,
-                                                           std::string_view store_uuid) {
-  auto c = std::make_unique<sqlite::connection>(file, sqlite::open_as::existing);
+                                                           std::string_view store_uuid,
+                                                           sqlite::open_as how) {
+  auto c = std::make_unique<sqlite::connection>(file, how);
   const std::string name = "metadata database '" + file.string() + "'";
   if (pragma(*c, "PRAGMA application_id") != metadata_application_id)
     throw usage_error(errc::not_a_store,
@@ -170,6 +171,7 @@ std::unique_ptr<sqlite::connection> open_metadata_database(const std::filesystem
                                                ", its folder to store " + std::string(store_uuid) +
                                                ": put the store's own database back");
   }
+  if (how != sqlite::open_as::existing) return c;
   // The write-ahead log survives the death of any process as it is; loss of power needs sync().
   c->execute("PRAGMA synchronous = NORMAL");
   // Each checkpoint syncs twice; at SQLite's 1000 pages that is most of what creates cost.

@@ -17,9 +17,9 @@ inline constexpr std::int64_t metadata_application_id = 0x4f4f4341;  // "OOCA"
 inline constexpr std::int64_t metadata_schema_version = 2;
 inline constexpr file_id root_id = 1;
 
-/// Makes the database of a new store: one folder, the root, that belongs to `owner`.
+/// Makes the database of a new store: one folder, the root, that belongs to `owner` and has this mode.
 void make_metadata_database(const std::filesystem::path& file, std::string_view store_uuid,
-                            credentials owner);
+                            const credentials& owner, std::uint32_t mode = 0755);
 
 /// Changes a database of version 1 to version 2, in one transaction; one of version 2 is left alone.
 /// Throws usage_error (errc::busy) where another process has it open, else as
@@ -28,7 +28,8 @@ void upgrade_metadata_database(const std::filesystem::path& file, std::string_vi
 
 /// Opens a database and checks that it is ours, of a known version and of the store `store_uuid`.
 /// Throws usage_error (errc::not_a_store) where it is not, integrity_error where it is damaged.
-std::unique_ptr<sqlite::connection> open_metadata_database(const std::filesystem::path& file,
-                                                           std::string_view store_uuid);
+std::unique_ptr<sqlite::connection> open_metadata_database(
+    const std::filesystem::path& file, std::string_view store_uuid,
+    sqlite::open_as how = sqlite::open_as::existing);
 
 }  // namespace ooc::storage

@@ -18,6 +18,7 @@ int errno_of(int rc) {
     case SQLITE_LOCKED:
       return ETIMEDOUT;
     case SQLITE_READONLY:
+      return EROFS;
     case SQLITE_PERM:
     case SQLITE_AUTH:
     case SQLITE_CANTOPEN:
@@ -55,16 +56,41 @@ const char* remedy_of(int rc) {
   throw io_error({errno_of(rc), std::generic_category()}, what);
 }
 
+// As SQLite wants the name of a file that is to be read and never looked at for changes or locks.
+std::string uri_of_sealed(const std::filesystem::path& file) {
+  std::string uri = "file:";
+  for (const char c : std::filesystem::absolute(file).string()) {
+    if (c == '%' || c == '?' || c == '#') {
+      uri += '%';
+      uri += "0123456789abcdef"[c >> 4];
+      uri += "0123456789abcdef"[c & 15];
+    } else {
+      uri += c;
+    }
+  }
+  return uri + "?immutable=1";
+}
+
 }  // namespace
 
 connection::connection(const std::filesystem::path& file, open_as how) : file_(file) {
-  int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+  int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+  const bool writes = how == open_as::existing || how == open_as::fresh;
+  flags |= writes ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY;
   if (how == open_as::fresh) flags |= SQLITE_OPEN_CREATE;
-  const int rc = sqlite3_open_v2(file.c_str(), &db_, flags, nullptr);
+  if (how == open_as::sealed) flags |= SQLITE_OPEN_URI;
+  const std::string name = how == open_as::sealed ? uri_of_sealed(file) : file.string();
+  const int rc = sqlite3_open_v2(name.c_str(), &db_, flags, nullptr);
   if (rc != SQLITE_OK) {
     const std::string message = db_ ? sqlite3_errmsg(db_) : sqlite3_errstr(rc);
     sqlite3_close(db_);
     fail_with(rc, "cannot be opened", file_, message.c_str());
+  }
+  if (how == open_as::existing) {
+    int on = 1;
+    sqlite3_file_control(db_, "main", SQLITE_FCNTL_PERSIST_WAL, &on);
+    // A log that has a limit is emptied when it is closed: then a copy of the database alone is whole.
+    sqlite3_exec(db_, "PRAGMA journal_size_limit = 67108864", nullptr, nullptr, nullptr);
   }
   sqlite3_busy_timeout(db_, static_cast<int>(std::chrono::milliseconds(busy_timeout).count()));
 }

@@ -3,7 +3,7 @@
 // Invariants: a `connection` is used by one thread at a time (its owner holds a mutex); a `query`
 // ends before the next one on the same SQL text begins; a `transaction` that was not committed is
 // rolled back.  Failures are thrown: io_error with an errno that fits (ENOSPC, EACCES, ETIMEDOUT
-// after `busy_timeout`, EIO), integrity_error (errc::corrupt) for a damaged database.  The text
+// after `busy_timeout`, EROFS, EIO), integrity_error (errc::corrupt) for a damaged database.  The text
 // names the file.
 //
 // A connection must not be used in a child after fork().
@@ -24,7 +24,12 @@ struct sqlite3_stmt;
 
 namespace ooc::storage::sqlite {
 
-enum class open_as { existing, fresh };
+enum class open_as {
+  existing,   ///< to read and write; closing leaves the log, emptied, and its index, for readers
+  fresh,      ///< made where it is missing
+  read_only,  ///< beside writers: needs the log and its index
+  sealed,     ///< nobody writes it, the caller sees to that: needs nothing but the database
+};
 
 class connection {
  public:

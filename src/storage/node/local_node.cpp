@@ -22,6 +22,7 @@
 #include <thread>
 #include <vector>
 
+#include "storage/base/file_access.hpp"
 #include "storage/base/mutex.hpp"
 #include "storage/node/node_operations.hpp"
 
@@ -303,6 +304,11 @@ class local_io_service final : public local_node {
     pool_->submit(make(io_kind::advance, std::move(file), stripe_index, std::move(done)));
   }
 
+  bool keeps_permissions() const override { return true; }
+  void permit(shape_ptr file, std::uint32_t stripe_index, completion done) override {
+    pool_->submit(make(io_kind::permit, std::move(file), stripe_index, std::move(done)));
+  }
+
   void sync(shape_ptr file, std::uint32_t stripe_index, completion done) override {
     pool_->submit(make(io_kind::sync, std::move(file), stripe_index, std::move(done)));
   }
@@ -360,9 +366,10 @@ std::shared_ptr<local_node> open_local_node(const std::filesystem::path& folder,
   std::error_code code;
   if (!std::filesystem::is_directory(folder, code) && !code)
     code = std::make_error_code(std::errc::not_a_directory);
-  if (!code) std::filesystem::create_directory(objects, code);
-  if (!code && ::access(objects.c_str(), R_OK | W_OK | X_OK) != 0)
-    code = {errno, std::generic_category()};
+  if (!code && options.writable) {
+    code = {make_folder_like(objects, folder), std::generic_category()};
+    if (!code) code = forbidden(objects, R_OK | W_OK | X_OK);
+  }
   if (code) throw io_error(code, "node " + folder.string() + ": the folder cannot be used");
   return std::make_shared<local_io_service>(std::filesystem::absolute(folder), options);
 }

@@ -18,6 +18,7 @@ struct local_node_options {
   std::uint64_t staging = 1 << 18; ///< bytes of bounce buffer per thread, multiple of 64 KiB
   bool direct_io = true;           ///< bypass the page cache where the file system can
   bool io_uring = true;            ///< use io_uring where the kernel allows it
+  bool writable = true;            ///< false: nothing is made, what is there is read
   std::string store{};             ///< UUID of the store that the stripe objects must be of
 };
 
@@ -51,7 +52,7 @@ class local_node : public io_service {
                           const std::uint32_t* sums, completion done) = 0;
 };
 
-/// Opens the node in `folder` (which must exist and be writable).  Throws io_error.
+/// Opens the node in `folder` (which must exist and, unless the options say otherwise, be writable).  Throws io_error.
 std::shared_ptr<local_node> open_local_node(const std::filesystem::path& folder,
                                             const local_node_options& options = {});
 

@@ -32,6 +32,7 @@ int node_folder::list(std::vector<file_id>& ids) const {
   }
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  if (code == std::errc::no_such_file_or_directory) return 0;  // nothing was made yet
   return code.value();
 }
 

@@ -86,6 +86,9 @@ step_result node_operations::step(operation& op, io_worker& w) {
     case io_kind::create:
       op.result = create(op);
       break;
+    case io_kind::permit:
+      op.result = permit(op);
+      break;
     case io_kind::list:
       op.result = list(op);
       break;
@@ -107,9 +110,15 @@ bool node_operations::begin(operation& op, const char* what) {
     return false;
   }
   std::string why;
-  if (const int e = cache_.get(identity(op), op.target, why)) {
+  const bool to_write =
+      op.kind == io_kind::write || op.kind == io_kind::resize || op.kind == io_kind::advance;
+  if (const int e = cache_.get(identity(op), op.target, why, to_write)) {
     op.result = e == EUCLEAN ? damaged(op, what, why)
-                             : failed(op, what, e, e == ENOENT ? "the stripe object is missing" : "");
+                             : failed(op, what, e, e == ENOENT ? "the stripe object is missing" : why);
+    return false;
+  }
+  if (to_write && op.target->read_only() != 0) {
+    op.result = failed(op, what, op.target->read_only(), "its files may only be read");
     return false;
   }
   std::uint64_t found = 0;

@@ -20,7 +20,7 @@
 
 namespace ooc::storage {
 
-enum class io_kind { read, write, create, resize, remove, advance, sync, verify, list };
+enum class io_kind { read, write, create, resize, remove, advance, permit, sync, verify, list };
 
 /// What has become of an operation in a step.
 enum class step_result {
@@ -94,6 +94,7 @@ class node_operations {
   step_result verify(operation& op, io_worker& w);
   failure create(operation& op);
   failure list(operation& op);
+  failure permit(operation& op);
 
   void delivered(operation& op);
   failure read_claimed(operation& op, io_worker& w);

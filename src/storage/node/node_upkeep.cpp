@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "storage/base/file_access.hpp"
 #include "storage/node/node_operations.hpp"
 #include "storage/node/stripe_object_writer.hpp"
 
@@ -47,9 +48,15 @@ int extend(int fd, std::uint64_t from, std::uint64_t bytes, bool reserved) {
   return ::ftruncate(fd, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
 }
 
-int make_folder(const std::filesystem::path& path) {
-  if (::mkdir(path.c_str(), 0777) == 0 || errno == EEXIST) return 0;
-  return errno;
+// What the files of a stripe object have of their file's mode: nobody executes them.
+std::uint32_t object_mode(const file_permissions& p) {
+  return p.mode & 0666;
+}
+
+// Others than the owner may write it: then the log is there from the beginning, for a log that one of
+// them made would be his.
+bool needs_undo_log_at_once(const file_permissions& p) {
+  return (p.mode & 022) != 0;
 }
 
 int flush_path(const std::filesystem::path& path) {
@@ -98,22 +105,31 @@ failure node_operations::create(operation& op) {
     return refused(op, "creation", "no such stripe index, or a striping without nodes or stripes");
   const std::uint64_t chunks = chunks_for(f.striping.object_size(op.stripe_index, f.size));
   const auto folder = folder_.sums(f.id).parent_path();
-  if (const int e = make_folder(folder)) return failed(op, "creation", e);
+  if (const int e = make_folder_like(folder, folder_.path())) return failed(op, "creation", e);
 
   constexpr int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
   const auto make = [&](const std::filesystem::path& path) {
-    int fd = ::open(path.c_str(), flags, 0666);
+    int fd = ::open(path.c_str(), flags, 0600);
     if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
       cache_.close_some();
-      fd = ::open(path.c_str(), flags, 0666);
+      fd = ::open(path.c_str(), flags, 0600);
     }
     return file_descriptor(fd);
+  };
+  const auto permit = [&](const file_descriptor& fd) {
+    return set_access(fd.get(), object_mode(f.permissions), f.permissions.owner, f.permissions.group);
   };
   file_descriptor sums = make(folder_.sums(f.id));
   if (!sums) return failed(op, "creation", errno, "making the checksum file");
   file_descriptor data = make(folder_.data(f.id));
   const bool made = static_cast<bool>(data);
   int error = made ? 0 : errno;
+  if (error == 0) error = permit(sums);
+  if (error == 0) error = permit(data);
+  if (error == 0 && needs_undo_log_at_once(f.permissions)) {
+    const file_descriptor undo = make(folder_.undo(f.id));
+    error = undo ? permit(undo) : errno == EEXIST ? 0 : errno;
+  }
 
   checksum_header h;
   h.set_identity(identity(op));
@@ -136,7 +152,10 @@ failure node_operations::create(operation& op) {
 
   const failure result = failed(op, "creation", error, space);
   ::unlink(folder_.sums(f.id).c_str());
-  if (made) ::unlink(folder_.data(f.id).c_str());
+  if (made) {
+    ::unlink(folder_.data(f.id).c_str());
+    ::unlink(folder_.undo(f.id).c_str());
+  }
   return result;
 }
 
@@ -294,6 +313,11 @@ bool node_operations::sync(operation& op) {
       return true;
     }
     if (op.target->clean()) return true;
+    if (op.target->read_only() != 0) {
+      op.result = failed(op, "sync", op.target->read_only(),
+                         "there are writes that are not durable yet, and its files may only be read");
+      return true;
+    }
     // The long part, with writers going on; then the rest with writers kept out.
     if (const int e = op.target->flush()) {
       op.result = failed(op, "sync", e);
@@ -367,6 +391,33 @@ failure node_operations::verify_claimed(operation& op, io_worker& w) {
        : b.found == verdict::lost ? op.report.lost
                                   : op.report.corrupt);
     if (op.report.problems.size() < 100) op.report.problems.push_back(chunk_text(op, b));
+  }
+  return {};
+}
+
+// By name, without opening: also those may pass a file on who may not read it.
+failure node_operations::permit(operation& op) {
+  constexpr const char* what = "changing who may use it";
+  const file_id id = op.file->id;
+  const file_permissions& p = op.file->permissions;
+  const auto undo = folder_.undo(id);
+  struct stat st {};
+  // One that lost its bytes in a truncation is still there, others never were.
+  if (op.file->striping.object_size(op.stripe_index, op.file->size) == 0 &&
+      ::stat(folder_.sums(id).c_str(), &st) != 0 && errno == ENOENT)
+    return {};
+  if (needs_undo_log_at_once(p)) {
+    const file_descriptor fd(::open(undo.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (!fd && errno != EEXIST) return failed(op, what, errno, "making the undo log");
+  }
+  for (const auto& path : {undo, folder_.data(id), folder_.sums(id)}) {
+    const int e = set_access(path, object_mode(p), p.owner, p.group);
+    if (e == 0 || (e == ENOENT && path == undo)) continue;
+    const bool whose = e == EPERM && ::stat(path.c_str(), &st) == 0;
+    return failed(op, what, e,
+                  whose ? "its stripe object belongs to user " + std::to_string(st.st_uid) +
+                              ": only he or root can do that"
+                        : "");
   }
   return {};
 }

@@ -62,7 +62,7 @@ int range_locks::lock_chunks(const std::vector<chunk_range>& chunks, hold& h) {
     for (std::uint64_t b = std::max(lock_byte(c.first / chunks_per_region), h.held_.back() + 1);
          b < end; ++b) {
       assert(b > h.held_.back());  // the order in which everybody waits
-      if (const int e = acquire(b, F_WRLCK)) return e;
+      if (const int e = acquire(b, shared_ ? F_RDLCK : F_WRLCK)) return e;
       h.held_.push_back(b);
     }
   }

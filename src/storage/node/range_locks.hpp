@@ -38,8 +38,9 @@ class range_locks {
  public:
   static constexpr std::uint64_t region_bytes = std::uint64_t{4} << 20;
 
-  /// `fd`: open read-write, owned by the caller, outlives this.
-  explicit range_locks(int fd) noexcept : fd_(fd) {}
+  /// `fd`: open read-write, owned by the caller, outlives this.  `shared`: it is open for reading only; chunks
+  /// are then kept from writers, not from other readers, and the whole object cannot be locked (EBADF).
+  explicit range_locks(int fd, bool shared = false) noexcept : fd_(fd), shared_(shared) {}
 
   /// What one operation holds; gives it back at its end.
   class hold {
@@ -75,6 +76,7 @@ class range_locks {
   void release(std::uint64_t byte) OOC_EXCLUDES(mutex_);
 
   const int fd_;
+  const bool shared_;
   mutex mutex_;
   condition_variable changed_;
   std::map<std::uint64_t, state> states_ OOC_GUARDED_BY(mutex_);

@@ -1,9 +1,11 @@
 #include "storage/node/stripe_object.hpp"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <string>
 #include <thread>
 
 #include "storage/base/whole_transfer.hpp"
@@ -12,8 +14,13 @@ namespace ooc::storage {
 namespace {
 
 int open_data(const std::filesystem::path& path, int flags, file_descriptor& fd) {
-  fd = file_descriptor(::open(path.c_str(), O_RDWR | O_CLOEXEC | flags));
+  fd = file_descriptor(::open(path.c_str(), O_CLOEXEC | flags));
   return fd ? 0 : errno;
+}
+
+// Who may not write may still read.
+bool is_forbidden(int error) {
+  return error == EACCES || error == EROFS || error == EPERM;
 }
 
 int flush_file(int fd) {
@@ -28,29 +35,38 @@ bool is_version_1(int fd) {
 }  // namespace
 
 stripe_object::stripe_object(const node_folder& folder, const object_identity& who, file_descriptor direct,
-             file_descriptor buffered, checksum_file sums)
+             file_descriptor buffered, checksum_file sums, int read_only)
     : identity_(who),
       data_path_(folder.data(who.id)),
+      read_only_(read_only),
       direct_(std::move(direct)),
       buffered_(std::move(buffered)),
       data_(direct_ ? direct_.get() : buffered_.get()),
       sums_(std::move(sums)),
-      ranges_(sums_.fd()),
-      undo_(folder.undo(who.id), sums_.seeds().of_undo()) {}
+      ranges_(sums_.fd(), read_only != 0),
+      undo_(folder.undo(who.id), sums_.seeds().of_undo(), sums_.fd()) {}
 
 int stripe_object::open(const node_folder& folder, const object_identity& who, bool direct_io,
                 std::shared_ptr<stripe_object>& out, std::string& why) {
   const file_id id = who.id;
-  file_descriptor sums(::open(folder.sums(id).c_str(), O_RDWR | O_CLOEXEC));
-  if (!sums) return errno;
-  file_descriptor direct;
-  file_descriptor buffered;
-  int error = direct_io ? open_data(folder.data(id), O_DIRECT, direct) : EINVAL;
-  if (error == EINVAL) error = open_data(folder.data(id), 0, buffered);
+  file_descriptor sums, direct, buffered;
+  const auto open_files = [&](int access) {
+    int e = open_data(folder.sums(id), access, sums);
+    if (e != 0) return e;
+    e = direct_io ? open_data(folder.data(id), access | O_DIRECT, direct) : EINVAL;
+    return e == EINVAL ? open_data(folder.data(id), access, buffered) : e;
+  };
+  int error = open_files(O_RDWR);
+  int read_only = 0;
+  if (is_forbidden(error)) {
+    read_only = error;
+    error = open_files(O_RDONLY);
+    if (is_forbidden(error)) why = "its files may not be read by user " + std::to_string(::geteuid());
+  }
   if (error != 0) return error;
 
   std::shared_ptr<stripe_object> s(new stripe_object(folder, who, std::move(direct), std::move(buffered),
-                                     checksum_file(std::move(sums), object_seeds(who))));
+                                     checksum_file(std::move(sums), object_seeds(who)), read_only));
   checksum_header h;
   error = s->read_header(h);
   if (error == EINVAL) {
@@ -66,7 +82,7 @@ int stripe_object::open(const node_folder& folder, const object_identity& who, b
           std::to_string(h.required) + "); use a later release";
   if (!why.empty()) return EUCLEAN;
   if (h.unsynced != boot_id{} && h.unsynced != this_boot()) {
-    error = s->recover_from_power_loss();
+    error = read_only != 0 ? s->require_nothing_waits(why) : s->recover_from_power_loss();
     if (error != 0) return error;
   }
   s->generation_ = h.generation;
@@ -77,7 +93,7 @@ int stripe_object::open(const node_folder& folder, const object_identity& who, b
 int stripe_object::give_up_direct() {
   lock_guard lock(header_);
   if (!direct()) return 0;
-  if (const int e = open_data(data_path_, 0, buffered_)) return e;
+  if (const int e = open_data(data_path_, read_only_ != 0 ? O_RDONLY : O_RDWR, buffered_)) return e;
   // The direct descriptor stays open: other threads may be using it.
   data_.store(buffered_.get(), std::memory_order_release);
   return 0;
@@ -167,6 +183,24 @@ int stripe_object::set_generation(std::uint64_t generation) {
   return error;
 }
 
+// What the end of the other boot may have left is found chunk by chunk, by their checksums, except for what
+// the undo log has: there both the old and the new bytes are good, and the old ones count.
+int stripe_object::require_nothing_waits(std::string& why) {
+  range_locks::hold hold;
+  if (const int e = ranges_.lock_chunks({}, hold)) return e;  // not while another process applies it
+  checksum_header h;
+  if (const int e = read_header(h)) return e;
+  if (h.unsynced == boot_id{} || h.unsynced == this_boot()) return 0;
+  bool waits = false;
+  if (const int e = undo_.waits(h.syncs, waits)) return e;
+  if (!waits) return 0;
+  std::filesystem::path log = data_path_;
+  why = "writes to it were under way when the machine went down, and its undo log ('" +
+        log.replace_extension(".undo").string() +
+        "') waits to be applied: let somebody who may write the file read it once (`ooc verify`)";
+  return read_only_ == EROFS ? EROFS : EACCES;
+}
+
 int stripe_object::recover_from_power_loss() {
   range_locks::hold hold;
   if (const int e = ranges_.lock_object(hold)) return e;
@@ -175,7 +209,7 @@ int stripe_object::recover_from_power_loss() {
   if (h.unsynced == boot_id{} || h.unsynced == this_boot()) return 0;  // another process did it
 
   file_descriptor data_file;
-  if (const int e = open_data(data_path_, 0, data_file)) return e;
+  if (const int e = open_data(data_path_, O_RDWR, data_file)) return e;
   int error = sums_.mend_touched_after(h.syncs, h.chunks);
   if (error != 0) return error;
   error = undo_.replay(h.syncs, [&](const undo_record& r) {

@@ -30,11 +30,15 @@ namespace ooc::storage {
 
 class stripe_object {
  public:
-  /// Opens an existing stripe object.  Where the machine lost its power since the last write, the undo log
-  /// is applied first.  EUCLEAN: the header is damaged, of another version or of another stripe object; `why`
-  /// says it.
+  /// Opens an existing stripe object; for reading only where the caller may not write its files.  Where the
+  /// machine lost its power since the last write, the undo log is applied first.  EUCLEAN: the header is
+  /// damaged, of another version or of another stripe object; EACCES or EROFS: it may not be read, or the
+  /// undo log waits for somebody who may write; `why` says it.
   static int open(const node_folder& folder, const object_identity& who, bool direct_io,
                   std::shared_ptr<stripe_object>& out, std::string& why);
+
+  /// 0, or the errno with which its files cannot be opened for writing.
+  int read_only() const noexcept { return read_only_; }
 
   const object_identity& identity() const noexcept { return identity_; }
 
@@ -76,12 +80,14 @@ class stripe_object {
 
  private:
   stripe_object(const node_folder& folder, const object_identity& who, file_descriptor direct,
-        file_descriptor buffered, checksum_file sums);
+        file_descriptor buffered, checksum_file sums, int read_only);
+  int require_nothing_waits(std::string& why);
   int recover_from_power_loss();
   int change_header(const std::function<void(checksum_header&)>& change);
 
   const object_identity identity_;
   const std::filesystem::path data_path_;
+  const int read_only_;
   file_descriptor direct_;  // one of the two is open, or both after give_up_direct()
   file_descriptor buffered_;
   std::atomic<int> data_;

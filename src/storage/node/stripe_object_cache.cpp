@@ -16,7 +16,8 @@ std::size_t stripe_object_cache::default_limit() {
   return std::clamp<std::size_t>(r.rlim_cur / 16, least, most);
 }
 
-int stripe_object_cache::get(const object_identity& who, std::shared_ptr<stripe_object>& out, std::string& why) {
+int stripe_object_cache::get(const object_identity& who, std::shared_ptr<stripe_object>& out, std::string& why,
+                             bool to_write) {
   const file_id id = who.id;
   closed closing;  // before the lock: destroyed after it
   unique_lock lock(mutex_);
@@ -25,6 +26,12 @@ int stripe_object_cache::get(const object_identity& who, std::shared_ptr<stripe_
       const std::shared_ptr<stripe_object>& there = found->second->second;
       why = difference(who, there->identity());
       if (!why.empty()) return EUCLEAN;
+      if (to_write && there->read_only() != 0) {
+        closing.push_back(there);
+        order_.erase(found->second);
+        by_id_.erase(found);
+        continue;
+      }
       order_.splice(order_.begin(), order_, found->second);
       out = there;
       return 0;

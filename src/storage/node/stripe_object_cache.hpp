@@ -2,7 +2,9 @@
 //
 // Holds up to `limit` stripe objects, dropping the one that was used longest ago and is not in use, and
 // closes those whose files another process removed when others are opened.  Two `stripe object` objects for
-// one file never exist at the same time: its locks depend on that.  Any thread.
+// one file never exist at the same time: its locks depend on that.  (One that is open for reading only may be
+// left beside a new one until its last reader ends: it counts as another process then, whose locks are shared.)
+// Any thread.
 //
 // Files are opened, and their undo journals replayed, without the lock: only who wants the same
 // stripe object waits for that.
@@ -25,9 +27,11 @@ class stripe_object_cache {
   stripe_object_cache(const node_folder& folder, bool direct_io, std::size_t limit = default_limit())
       : folder_(folder), direct_io_(direct_io), limit_(limit) {}
 
-  /// The open stripe object; kept open at least as long as the caller keeps the pointer.  Returns an errno;
-  /// EUCLEAN where what is there is not this stripe object, and `why`.
-  int get(const object_identity& who, std::shared_ptr<stripe_object>& out, std::string& why);
+  /// The open stripe object; kept open at least as long as the caller keeps the pointer.  Returns an errno,
+  /// and `why` as stripe_object::open() does; EUCLEAN where what is there is not this stripe object.
+  /// `to_write`: one that is open for reading only is opened anew, for the permissions may have changed.
+  int get(const object_identity& who, std::shared_ptr<stripe_object>& out, std::string& why,
+          bool to_write = false);
   /// The stripe object if it is open already.
   std::shared_ptr<stripe_object> find(file_id id);
   /// Forgets a stripe object whose files are gone.

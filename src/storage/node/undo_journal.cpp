@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "storage/base/file_access.hpp"
 #include "storage/base/whole_transfer.hpp"
 #include "storage/node/checksum_file.hpp"
 
@@ -38,8 +39,11 @@ int undo_journal::open(bool create) {
   if (fd_) return 0;
   file_descriptor fd(::open(path_.c_str(), O_RDWR | O_CLOEXEC));
   if (!fd && errno == ENOENT && create) {
-    fd = file_descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+    fd = file_descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     if (!fd) return errno;
+    struct stat like {};
+    if (like_ >= 0 && ::fstat(like_, &like) == 0)
+      if (const int e = set_access(fd.get(), like.st_mode & 0777, like.st_uid, like.st_gid)) return e;
     file_descriptor folder(::open(path_.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!folder || ::fsync(folder.get()) != 0) return errno;
   }
@@ -88,16 +92,31 @@ int undo_journal::replay(std::uint64_t syncs,
                          const std::function<int(const undo_record&)>& restore) {
   lock_guard lock(mutex_);
   if (const int e = open(false)) return e == ENOENT ? 0 : e;
+  return scan(fd_.get(), syncs, restore);
+}
+
+int undo_journal::waits(std::uint64_t syncs, bool& yes) const {
+  yes = false;
+  const file_descriptor fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return errno == ENOENT ? 0 : errno;
+  return scan(fd.get(), syncs, [&](const undo_record&) {
+    yes = true;
+    return 0;
+  });
+}
+
+int undo_journal::scan(int fd, std::uint64_t syncs,
+                       const std::function<int(const undo_record&)>& found) const {
   std::uint64_t end = 0;
-  if (const int e = file_bytes(fd_.get(), end)) return e;
+  if (const int e = file_bytes(fd, end)) return e;
   const auto r = std::make_unique<undo_record>();
   std::unordered_set<std::uint64_t> done;
   for (std::uint64_t at = 0; at + sizeof *r <= end; at += sizeof *r) {
-    if (const int e = read_whole(fd_.get(), r.get(), sizeof *r, at)) return e;
+    if (const int e = read_whole(fd, r.get(), sizeof *r, at)) return e;
     const std::uint32_t crc = std::exchange(r->crc, 0);
     if (r->magic != undo_record::expected_magic || (crc32c(r.get(), sizeof *r) ^ seed_) != crc) continue;
     if (r->syncs != syncs || !done.insert(r->chunk).second) continue;
-    if (const int e = restore(*r)) return e;
+    if (const int e = found(*r)) return e;
   }
   return 0;
 }

@@ -49,22 +49,27 @@ struct undo_image {
 
 class undo_journal {
  public:
-  /// `seed`: of the stripe object, so that the log of another stripe object is none of this one.
-  undo_journal(std::filesystem::path path, std::uint32_t seed)
-      : path_(std::move(path)), seed_(seed) {}
+  /// `seed`: of the stripe object, so that the log of another stripe object is none of this one.  `like`: an open
+  /// file whose owner, group and mode the log gets where it is made; it holds the same bytes.
+  undo_journal(std::filesystem::path path, std::uint32_t seed, int like = -1)
+      : path_(std::move(path)), seed_(seed), like_(like) {}
 
   /// Makes those of `images` durable that were not logged since sync number `syncs`.
   int log(std::uint64_t syncs, std::span<const undo_image> images);
   /// Calls `restore` for the oldest valid record of each chunk.
   int replay(std::uint64_t syncs, const std::function<int(const undo_record&)>& restore);
+  /// Whether replay() has anything to restore; needs no more than to read the log.
+  int waits(std::uint64_t syncs, bool& yes) const;
   /// Empties the log; its records are stale already.
   void forget();
 
  private:
   int open(bool create) OOC_REQUIRES(mutex_);
+  int scan(int fd, std::uint64_t syncs, const std::function<int(const undo_record&)>& found) const;
 
   const std::filesystem::path path_;
   const std::uint32_t seed_;
+  const int like_;
   mutex mutex_;
   file_descriptor fd_ OOC_GUARDED_BY(mutex_);
   /// The value of `syncs` that logged_ belongs to.

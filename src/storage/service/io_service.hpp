@@ -73,6 +73,11 @@ class io_service {
   /// errc::corrupt where it is less (an old copy of the stripe object was put back), errc::conflict where it
   /// is more: the file was opened for writing by another meanwhile, or the metadata are an old copy.
   virtual void advance(shape_ptr file, std::uint32_t stripe_index, completion done) = 0;
+  /// True where stripe objects have the permissions of their file (file_shape::permissions), because users of a
+  /// store reach them without a server.
+  virtual bool keeps_permissions() const { return false; }
+  /// Gives the stripe object owner, group and mode of `file->permissions`; only where keeps_permissions().
+  virtual void permit(shape_ptr, std::uint32_t /*stripe_index*/, completion done) { done({}); }
   /// All acknowledged writes of the stripe object become durable.  A failed sync is final for those data.
   virtual void sync(shape_ptr file, std::uint32_t stripe_index, completion done) = 0;
   /// Reads the whole stripe object against its checksums.

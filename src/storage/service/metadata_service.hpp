@@ -5,6 +5,8 @@
 // thrown as ooc::error (ENOENT, EEXIST, ENOTDIR, EISDIR, ENOTEMPTY, EACCES, EINVAL) whose text names
 // the path.
 //
+// create() and mkdir() take the umask of the calling program from the mode, as open(2) does.
+//
 // Paths are '/'-separated, relative to the store's root, without "." or ".." components; leading,
 // trailing and doubled slashes are ignored.  A component has 1 to 255 bytes and no NUL.
 #pragma once
@@ -27,10 +29,8 @@ namespace ooc::storage {
 struct credentials {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
+  std::vector<std::uint32_t> groups{};  ///< further ones; local callers only
 };
-
-/// For set_owner(): no change.
-inline constexpr std::uint32_t keep_id = ~std::uint32_t{0};
 
 enum class entry_kind : std::uint8_t { folder = 1, file = 2 };
 
@@ -111,9 +111,10 @@ class metadata_service {
   virtual void set_generation(file_id id, std::uint64_t generation) = 0;
   virtual void set_attribute(std::string_view path, std::string_view key, std::string_view value) = 0;
   virtual void remove_attribute(std::string_view path, std::string_view key) = 0;
+  /// set_mode() and set_owner() change the entry only: see store_core for the stripe objects.
   virtual void set_mode(std::string_view path, std::uint32_t mode) = 0;
   /// keep_id leaves owner or group as it is.  Who is not uid 0 may give nothing away, and sets the group of
-  /// what is his own to his own (EPERM).
+  /// what is his own to one of his own (EPERM).
   virtual void set_owner(std::string_view path, std::uint32_t uid, std::uint32_t gid) = 0;
   /// Ids of every committed file: what `ooc verify` walks and what stripe objects are compared with.
   virtual std::vector<file_id> files() = 0;

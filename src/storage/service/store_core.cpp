@@ -1,5 +1,6 @@
 #include "storage/service/store_core.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <limits>
 #include <utility>
@@ -48,6 +49,7 @@ opened_file store_core::opened(entry e) const {
   shape->name = e.path;
   shape->capability = e.capability;
   shape->generation = e.generation;
+  shape->permissions = {e.owner, e.group, e.mode};
   auto file = std::make_shared<const striped_file>(std::move(shape), nodes_, client_);
   return {std::move(e), std::move(file)};
 }
@@ -185,6 +187,55 @@ opened_file store_core::grow(const opened_file& f, std::uint64_t size) {
   entry now = metadata_->find(f.meta.id);
   if (now.size >= size) return opened(std::move(now));
   return resize_locked(now, size, now.array.extents);
+}
+
+void store_core::set_mode(std::string_view path, std::uint32_t mode) {
+  change_permissions(path, [&](file_permissions& p) { p.mode = mode; },
+                     [&] { metadata_->set_mode(path, mode); });
+}
+
+void store_core::set_owner(std::string_view path, std::uint32_t uid, std::uint32_t gid) {
+  change_permissions(
+      path,
+      [&](file_permissions& p) {
+        if (uid != keep_id) p.owner = uid;
+        if (gid != keep_id) p.group = gid;
+      },
+      [&] { metadata_->set_owner(path, uid, gid); });
+}
+
+void store_core::change_permissions(std::string_view path,
+                                    const std::function<void(file_permissions&)>& change,
+                                    const std::function<void()>& commit) {
+  entry e = metadata_->lookup(path);
+  const bool kept = std::any_of(nodes_.begin(), nodes_.end(),
+                                [](const auto& n) { return n->keeps_permissions(); });
+  if (e.kind == entry_kind::folder || !kept) return commit();
+  // Whoever makes the file longer now gives new stripe objects the old permissions or the new ones.
+  const auto lock = metadata_->lock_size(e.id);
+  e = metadata_->find(e.id);
+  const file_permissions before{e.owner, e.group, e.mode};
+  file_permissions after = before;
+  change(after);
+  const auto permit = [&](const file_permissions& p) {
+    entry with = e;
+    with.owner = p.owner;
+    with.group = p.group;
+    with.mode = p.mode;
+    return opened(std::move(with)).file->permit_objects();
+  };
+  // First what both allow, then the entry, then the rest.
+  file_permissions meanwhile = after;
+  meanwhile.mode &= before.mode;
+  if (after.owner != before.owner || after.group != before.group) meanwhile.mode &= 0700;
+  try {
+    throw_if(permit(meanwhile));
+    commit();
+  } catch (...) {
+    (void)permit(before);
+    throw;
+  }
+  throw_if(permit(after));
 }
 
 opened_file store_core::refresh(const opened_file& f) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -45,6 +46,11 @@ class store_core {
   void abandon(const opened_file& f) noexcept;
   /// Removes entry and stripe objects of a file, or an empty folder.
   void remove(std::string_view path);
+  /// Changes mode, or owner and group (keep_id: not), of a file or folder; of a file on embedded nodes, of its
+  /// stripe objects too.  If the process dies meanwhile, they may be closed to some whom the entry admits, never
+  /// open to others: the same call mends that.
+  void set_mode(std::string_view path, std::uint32_t mode);
+  void set_owner(std::string_view path, std::uint32_t uid, std::uint32_t gid);
   /// Changes the size (and extents) of a file; returns it as it then is.  Resizes of one file by
   /// several processes happen one after another.
   opened_file resize(const opened_file& f, std::uint64_t size,
@@ -73,6 +79,8 @@ class store_core {
   opened_file opened(entry e) const;
   new_file checked(std::string_view path, const new_file& f, bool finished) const;
   entry advanced(entry e);
+  void change_permissions(std::string_view path, const std::function<void(file_permissions&)>& change,
+                          const std::function<void()>& commit);
   opened_file resize_locked(const entry& now, std::uint64_t size,
                             const std::vector<std::uint64_t>& extents);
   void remove_objects_of(const striped_file& file);

@@ -263,6 +263,17 @@ failure striped_file::resize_objects(std::uint64_t old_size) const {
   });
 }
 
+failure striped_file::permit_objects() const {
+  return wait([&](completion done) {
+    fan_out_to(
+        all_, shape_, client_, every_stripe_index(*shape_), "changing the mode of",
+        [shape = shape_](io_service& n, std::uint32_t stripe_index, completion answered) {
+          n.permit(shape, stripe_index, std::move(answered));
+        },
+        std::move(done));
+  });
+}
+
 failure striped_file::remove_objects() const {
   return wait([&](completion done) {
     fan_out_to(

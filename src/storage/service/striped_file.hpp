@@ -52,6 +52,8 @@ class striped_file {
   failure create_objects() const;
   failure advance_objects() const;
   failure resize_objects(std::uint64_t old_size) const;
+  /// Gives the stripe objects the permissions of the shape; nothing where nodes keep none.
+  failure permit_objects() const;
   failure remove_objects() const;
 
   const file_shape& shape() const noexcept { return *shape_; }

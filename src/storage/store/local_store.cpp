@@ -1,11 +1,17 @@
 #include "storage/store/local_store.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <optional>
 #include <random>
+#include <vector>
 
+#include "storage/base/file_access.hpp"
 #include "storage/namespace/local_metadata.hpp"
 #include "storage/namespace/metadata_schema.hpp"
+#include "storage/namespace/opening_lock.hpp"
 #include "storage/node/local_node.hpp"
 #include "storage/store/store_folders.hpp"
 
@@ -31,12 +37,57 @@ void check(const store_options& o) {
 
 }  // namespace
 
+namespace {
+
+/// Why the caller may not write the store in these folders; nothing where he may.
+std::optional<read_only_access> read_only(const std::vector<std::filesystem::path>& folders,
+                                          const credentials& who) {
+  const auto cannot_write = [&](const std::filesystem::path& path) -> std::optional<read_only_access> {
+    const std::error_code why = forbidden(path, W_OK);
+    if (!why || why == std::errc::no_such_file_or_directory) return {};
+    if (why == std::errc::read_only_file_system)
+      return read_only_access{why, "the store is open for reading only, for '" + path.string() +
+                                       "' is on a read-only mount"};
+    return read_only_access{why, "the store is open for reading only, for user " +
+                                     std::to_string(who.uid) + " may not write '" + path.string() +
+                                     "' (" + why.message() + "); its owner can change that"};
+  };
+  const auto database = folders[0] / metadata_file_name;
+  if (auto why = cannot_write(database)) return why;
+  // Beside the database SQLite makes the log and its index, where they are not there.
+  if (auto why = cannot_write(folders[0])) return why;
+  for (const auto& f : folders) {
+    std::error_code ignored;
+    const auto objects = f / "shares";
+    if (auto why = cannot_write(std::filesystem::exists(objects, ignored) ? objects : f)) return why;
+  }
+  return {};
+}
+
+std::shared_ptr<local_metadata> open_metadata(const std::filesystem::path& folder,
+                                              const std::string& uuid, const credentials& who,
+                                              const std::optional<read_only_access>& why) {
+  const auto database = folder / metadata_file_name;
+  if (why) return std::make_shared<local_metadata>(database, uuid, who, *why);
+  const opening_lock alone(folder / node_file_name, opening::alone);
+  auto metadata = std::make_shared<local_metadata>(database, uuid, who);
+  // SQLite gives the log and its index the mode of the database, and the group of who made them.
+  struct stat like {};
+  if (::stat(database.c_str(), &like) == 0)
+    for (const char* tail : {"-wal", "-shm"})
+      (void)set_access(database.string() + tail, like.st_mode & 0777, keep_id, like.st_gid);
+  return metadata;
+}
+
+}  // namespace
+
 std::shared_ptr<store_core> open_local_store(const store_url& url, const store_options& options) {
   check(options);
-  const credentials who{::geteuid(), ::getegid()};
+  const credentials who{::geteuid(), ::getegid(), further_groups()};
   const auto folders = local_folders(url);
   const std::string uuid = open_store_folders(folders, options.create, who);
-  auto metadata = std::make_shared<local_metadata>(folders[0] / metadata_file_name, uuid, who);
+  const auto only_reads = read_only(folders, who);
+  auto metadata = open_metadata(folders[0], uuid, who, only_reads);
 
   local_node_options node;
   node.workers = options.workers != 0 ? options.workers : default_workers(folders.size());
@@ -44,13 +95,14 @@ std::shared_ptr<store_core> open_local_store(const store_url& url, const store_o
   node.direct_io = options.direct_io;
   node.io_uring = options.io_uring;
   node.store = uuid;
+  node.writable = !only_reads;
   striped_file::nodes nodes;
   for (const auto& f : folders) nodes.push_back(open_local_node(f, node));
 
   auto core =
       std::make_shared<store_core>(local_url(folders), uuid, std::move(metadata), std::move(nodes),
                                    std::random_device{}());
-  core->sweep();
+  if (!only_reads) core->sweep();
   return core;
 }
 

@@ -9,7 +9,8 @@
 
 namespace ooc::storage {
 
-/// Opens (or makes) the store in the folders of `url`.  Throws as store::open does.
+/// Opens (or makes) the store in the folders of `url`; for reading only where the caller may not write it.
+/// Throws as store::open does.
 std::shared_ptr<store_core> open_local_store(const store_url& url, const store_options& options);
 
 }  // namespace ooc::storage

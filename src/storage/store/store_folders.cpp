@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 
 #include "oocarray/error.hpp"
 #include "storage/base/durable_file.hpp"
+#include "storage/base/file_access.hpp"
 #include "storage/namespace/metadata_schema.hpp"
 
 namespace ooc::storage {
@@ -223,6 +225,21 @@ bool roll_forward(const std::vector<fs::path>& folders, const std::vector<folder
   return true;
 }
 
+struct stat status_of(const fs::path& folder) {
+  struct stat st {};
+  if (::stat(folder.c_str(), &st) != 0)
+    fail(last_error(), "folder " + in_quotes(folder) + " cannot be used");
+  return st;
+}
+
+/// Who may read and write a folder of the store may do so with the file in it, whatever the umask of the
+/// maker.
+void share_as_folder(const fs::path& file) {
+  const struct stat folder = status_of(file.parent_path());
+  if (const int e = set_access(file, (folder.st_mode & 0666) | 0600, keep_id, folder.st_gid))
+    fail({e, std::generic_category()}, in_quotes(file) + " cannot be given the mode of its folder");
+}
+
 std::string make(const std::vector<fs::path>& folders, credentials owner) {
   const std::string uuid = new_uuid();
   try {
@@ -230,7 +247,12 @@ std::string make(const std::vector<fs::path>& folders, credentials owner) {
       clear_unfinished(folders[i]);
       write_durably(folders[i] / unfinished_node_file_name, to_text({uuid, i, folders.size()}));
     }
-    make_metadata_database(folders[0] / metadata_file_name, uuid, owner);
+    // Who may make files in the folder may do so in the store.
+    const struct stat first = status_of(folders[0]);
+    make_metadata_database(folders[0] / metadata_file_name, uuid, {owner.uid, first.st_gid},
+                           0755 | (first.st_mode & 022));
+    share_as_folder(folders[0] / metadata_file_name);
+    for (const fs::path& f : folders) share_as_folder(f / unfinished_node_file_name);
     for (const fs::path& f : folders) sync_folder(f);
   } catch (...) {
     for (const fs::path& f : folders) clear_unfinished(f);

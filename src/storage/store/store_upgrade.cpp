@@ -16,8 +16,10 @@
 
 #include "oocarray/error.hpp"
 #include "storage/base/durable_file.hpp"
+#include "storage/base/file_access.hpp"
 #include "storage/base/whole_transfer.hpp"
 #include "storage/namespace/metadata_schema.hpp"
+#include "storage/namespace/opening_lock.hpp"
 #include "storage/namespace/sqlite.hpp"
 #include "storage/node/checksum_file.hpp"
 #include "storage/node/node_folder.hpp"
@@ -96,6 +98,9 @@ void write_identity(const folder_identity& f, const step_function& step) {
   text << f.name << " " << disk_format_version << "\n" << in.rdbuf();
   const fs::path fresh = f.folder / (f.name + ".upgrade");
   write_durably(fresh, text.str());
+  struct stat like {};
+  if (::stat((f.folder / f.name).c_str(), &like) == 0)
+    check(set_access(fresh, like.st_mode & 0777, like.st_uid, like.st_gid), fresh, "given its mode");
   check(::rename(fresh.c_str(), (f.folder / f.name).c_str()) == 0 ? 0 : errno, fresh, "renamed");
   sync_folder(f.folder);
 }
@@ -331,6 +336,9 @@ upgrade_result upgrade_store(const std::vector<fs::path>& folders, const fs::pat
   const fs::path database = source->folder / metadata_file_name;
   if (source->folder == all[0].folder) {
     step("the database");
+    // Not while somebody reads it as it lies.
+    opening_lock alone;
+    if (local) alone = opening_lock(source->folder / local_name, opening::alone);
     upgrade_metadata_database(database, source->store);
   }
   const known_files files = read_files(database);
