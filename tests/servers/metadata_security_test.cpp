@@ -91,7 +91,7 @@ TEST_CASE("encryption is switched off by both sides or not at all") {
   const auto with = [&](const cluster& servers, wire::encryption frames) {
     auto o = servers.client_options();
     o.client.frames = frames;
-    return refusal([&] { CHECK(remote_metadata(o).lookup("").kind == entry_kind::folder); });
+    return refusal([&] { (void)remote_metadata(o).lookup(""); });
   };
   CHECK(with(closed, wire::encryption::on).empty());
   CHECK(with(open, wire::encryption::off).empty());
