@@ -25,7 +25,7 @@ struct disk {
 };
 
 std::vector<disk> served_disks(const std::string& url, const std::string& key) {
-  const auto who = cluster::asker::with_key(key);
+  const auto who = cluster::asker::of(url, key);
   const auto store = cluster::ask_cluster(cluster::metadata_address(url), who);
   std::vector<disk> all;
   for (const auto& n : store.nodes) {

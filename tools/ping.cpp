@@ -16,8 +16,9 @@ int run(const command& self, const std::vector<std::string>& arguments) {
   line.option()("json", "for programs");
   line.positional("URL");
   if (!line.parse(arguments)) return success;
-  const std::string metadata = cluster::metadata_address(line.store_url("URL"));
-  const auto who = cluster::asker::with_key(line.text_or("key", ""));
+  const std::string url = line.store_url("URL");
+  const std::string metadata = cluster::metadata_address(url);
+  const auto who = cluster::asker::of(url, line.text_or("key", ""));
   const auto all = cluster::ping_all(metadata, who);
   const bool up = std::all_of(all.begin(), all.end(), [](const auto& p) { return p.up; });
 

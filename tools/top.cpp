@@ -113,8 +113,9 @@ int run(const command& self, const std::vector<std::string>& arguments) {
   if (!line.parse(arguments)) return success;
   const double seconds = line.real("interval", line.has("once") ? 0.5 : 2);
   if (!(seconds >= 0.05 && seconds <= 3600)) throw usage_mistake("--interval: give 0.05 to 3600");
-  const std::string metadata = cluster::metadata_address(line.store_url("URL"));
-  const auto who = cluster::asker::with_key(line.text_or("key", ""));
+  const std::string url = line.store_url("URL");
+  const std::string metadata = cluster::metadata_address(url);
+  const auto who = cluster::asker::of(url, line.text_or("key", ""));
   const auto store = cluster::ask_cluster(metadata, who);
 
   const bool screen = ::isatty(STDOUT_FILENO) == 1 && !line.has("json") && !line.has("once");

@@ -16,6 +16,12 @@ std::vector<std::string> split(const std::string& text) {
   return parts;
 }
 
+bool encrypts(const command_line& line) {
+  const std::string text = line.text_or("encrypt", "on");
+  if (text != "on" && text != "off") throw usage_mistake("--encrypt: give on or off");
+  return text == "on";
+}
+
 cluster::cluster_settings settings(const command_line& line, const cluster::local_cluster& c) {
   cluster::cluster_settings s = c.recorded().value_or(cluster::cluster_settings());
   if (!line.has("nodes")) c.require_readable();
@@ -27,6 +33,7 @@ cluster::cluster_settings settings(const command_line& line, const cluster::loca
   if (port > 65535) throw usage_mistake("--port: give 0 to 65535");
   s.port = static_cast<std::uint16_t>(port);
   if (line.has("key")) s.key = std::filesystem::absolute(line.text("key")).string();
+  if (line.has("encrypt")) s.encrypt = encrypts(line);
   if (line.has("direct-io")) s.direct_io = true;
   s.iod_memory = line.number("iod-memory", s.iod_memory);
   if (line.has("addresses")) s.addresses = split(line.text("addresses"));
@@ -51,6 +58,7 @@ cluster::host_options host_options(const command_line& line) {
   o.how = cluster::launcher(line.text_or("launcher", "ssh"));
   o.ooc = line.text_or("ooc", "ooc");
   if (line.has("key")) o.key = std::filesystem::absolute(line.text("key")).string();
+  o.encrypt = !line.has("encrypt") || encrypts(line);
   o.dir = line.text_or("dir", "");
   return o;
 }
@@ -66,6 +74,9 @@ int run_up(const command& self, const std::vector<std::string>& arguments) {
                 "0: free ones");
   line.option()("key", po::value<std::string>()->value_name("FILE"),
                 "cluster key (ooc keygen); without one the servers are for this machine only");
+  line.option()("encrypt", po::value<std::string>()->value_name("on|off"),
+                "off: with a key, peers prove it, but what follows is neither encrypted nor "
+                "authenticated: for trusted networks.  Clients say ?encrypt=off, too");
   line.option()("addresses", po::value<std::string>()->value_name("A,B"),
                 "to listen at, otherwise 127.0.0.1; with several, clients use all at once");
   line.option()("direct-io",

@@ -40,6 +40,19 @@ client_number number_of(const wire::stream_socket& s, const wire::hello_info& pe
   return {user, std::hash<std::string>()(text)};
 }
 
+void check_user(const wire::stream_socket& s, storage::credentials claimed) {
+  ucred known{};
+  socklen_t size = sizeof known;
+  if (::getsockopt(const_cast<wire::stream_socket&>(s).native_handle(), SOL_SOCKET, SO_PEERCRED,
+                   &known, &size) != 0 ||
+      known.pid == 0 || known.uid == 0)
+    return;
+  if (known.uid != claimed.uid)
+    throw wire::connection_error(
+        {EACCES, std::generic_category()},
+        "user " + std::to_string(known.uid) + " claims to be user " + std::to_string(claimed.uid));
+}
+
 fair_share::claim welcome_to(fair_share& connections, client_number who) {
   auto place = connections.try_take(who, 1);
   if (!place)

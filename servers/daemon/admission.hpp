@@ -23,6 +23,10 @@ namespace ooc::servers {
 /// of the peer, as nothing better is known.  Within that, the client process of the handshake.
 client_number number_of(const wire::stream_socket& s, const wire::hello_info& peer, bool keyed);
 
+/// Over a Unix socket the kernel knows who is there, and only root may act for others.  Throws connection_error
+/// where `claimed` is somebody else.
+void check_user(const wire::stream_socket& s, storage::credentials claimed);
+
 /// A client may be dropped for another one when it has asked nothing for so long.
 inline constexpr std::chrono::seconds idle_limit{5};
 

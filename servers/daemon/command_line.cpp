@@ -45,6 +45,20 @@ bool server_command_line::parse(int argc, char** argv) {
   return true;
 }
 
+void server_command_line::encrypt_option() {
+  option()("encrypt", po::value<std::string>()->default_value("on"),
+           "on or off; off: holders of keys prove them, but what follows is neither encrypted nor "
+           "authenticated.  For trusted networks, and the same on all servers and in the store's URL "
+           "(?encrypt=off)");
+}
+
+wire::encryption server_command_line::frames() const {
+  const auto text = get<std::string>("encrypt");
+  if (text != "on" && text != "off")
+    throw usage_error(errc::invalid_request, "--encrypt " + text + ": give on or off");
+  return text == "on" ? wire::encryption::on : wire::encryption::off;
+}
+
 void server_command_line::start_log() const {
   const auto wanted = get<std::string>("log-level");
   const auto level = spdlog::level::from_str(wanted);

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "storage/wire/handshake.hpp"
+
 namespace ooc::servers {
 
 namespace po = boost::program_options;
@@ -15,6 +17,10 @@ class server_command_line {
   server_command_line(std::string name, std::string summary);
 
   po::options_description_easy_init option() { return options_.add_options(); }
+
+  /// --encrypt, and what it says.
+  void encrypt_option();
+  wire::encryption frames() const;
 
   /// Reads the command line, then the file of --config, whose lines "name = value" give what the
   /// command line does not; sets up the log.  False: --help or --version was asked for and has been

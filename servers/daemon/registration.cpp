@@ -90,6 +90,7 @@ void registration::live() {
   me.who = {::geteuid(), ::getegid()};
   me.store_uuid = store_uuid_;
   me.name = options_.name;
+  me.frames = options_.frames;
   connection_.connect(me, options_.key, std::chrono::steady_clock::now() + patience);
 
   pb::Enlist m;

@@ -14,13 +14,14 @@
 #include "storage/base/mutex.hpp"
 #include "storage/client/metadata_connection.hpp"
 #include "storage/wire/capability.hpp"
-#include "storage/wire/cluster_key.hpp"
+#include "storage/wire/access_key.hpp"
 
 namespace ooc::servers {
 
 struct registration_options {
   std::string metadata_server;         ///< its address
   wire::key_ptr key;                   ///< empty: none
+  wire::encryption frames = wire::encryption::on;
   std::uint32_t node = 0;              ///< index in the store
   std::string node_uuid;               ///< of the folder with the stripe objects
   std::string store_uuid;              ///< that the folder belongs to; empty: to none yet

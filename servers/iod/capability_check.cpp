@@ -33,7 +33,7 @@ void capability_check::set_store(const std::string& uuid, const wire::capability
 }
 
 failure capability_check::check(const std::string& capability, storage::shape_ptr& described,
-                            std::uint32_t rights) {
+                            std::uint32_t rights, const connected_user& who) {
   const storage::file_shape& f = *described;
   const storage::file_id file = f.id;
   const lock_guard lock(mutex_);
@@ -54,8 +54,17 @@ failure capability_check::check(const std::string& capability, storage::shape_pt
     known = known_.emplace(capability, v.granted).first;
   }
   const wire::capability& c = known->second;
+  if (c.uid != who.uid || c.holder != who.holder)
+    return refuse(EACCES, "the capability was made for user " + std::to_string(c.uid) +
+                              (c.uid == who.uid ? " with another key" : "") +
+                              ", and this is a connection of user " + std::to_string(who.uid) +
+                              "; open the file yourself");
   if (c.expiry <= now && reachable_)
     return refuse(EKEYEXPIRED, "the capability has expired; open the file again");
+  if (c.expiry <= who.since)
+    return refuse(EKEYEXPIRED,
+                  "the capability had expired before this connection was made, and the metadata server, "
+                  "which renews it, is out of reach; try again when it is there");
   if (c.file != file)
     return refuse(EACCES, "the capability is for file " + std::to_string(c.file) + ", not for " +
                               std::to_string(file));

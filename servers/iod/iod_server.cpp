@@ -91,6 +91,7 @@ wire::server_info iod_server::who_am_i() const {
   me.role = wire::server_role::io;
   me.incarnation = incarnation_;
   me.node = options_.node;
+  me.frames = options_.frames;
   const lock_guard lock(mutex_);
   me.store_uuid = store_uuid_;
   return me;

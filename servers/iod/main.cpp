@@ -61,13 +61,15 @@ int run(int argc, char** argv) {
       "threads", po::value<unsigned>()->default_value(1), "threads for the network")(
       "direct-io", po::bool_switch(), "bypass the page cache of this machine")(
       "max-connections", po::value<unsigned>()->default_value(1024), "at once");
+  line.encrypt_option();
   if (!line.parse(argc, argv)) return 0;
 
   iod::iod_options o;
   o.folder = line.get<std::string>("folder");
   o.node = line.get<std::uint32_t>("node");
   o.listen = line.has("listen") ? line.get<strings>("listen") : strings{"127.0.0.1:0"};
-  o.key = wire::find_cluster_key(line.get<std::string>("key"));
+  o.key = wire::find_server_key(line.get<std::string>("key"));
+  o.frames = line.frames();
   o.memory = line.get<std::uint64_t>("memory") << 20;
   o.workers = line.get<unsigned>("workers");
   o.direct_io = line.get<bool>("direct-io");
@@ -88,6 +90,7 @@ int run(int argc, char** argv) {
   servers::registration_options r;
   r.metadata_server = line.get<std::string>("metad");
   r.key = o.key;
+  r.frames = o.frames;
   r.node = o.node;
   r.node_uuid = folder.uuid();
   r.store_uuid = folder.store_uuid();

@@ -26,8 +26,9 @@ std::uint64_t memory_of_entries(std::uint64_t body) noexcept {
 request_context::request_context(session_host& host, std::shared_ptr<wire::stream_socket> socket)
     : host_(host), sender_(std::make_shared<wire::frame_sender>(std::move(socket))) {}
 
-void request_context::set_who(const wire::hello_info& client, storage::client_number number) {
-  client_ = client;
+void request_context::set_who(const wire::greeted_peer& peer, storage::client_number number) {
+  client_ = peer.says;
+  user_ = {client_.who.uid, wire::mark_of(peer.identity), wire::seconds_now()};
   number_ = number;
 }
 
@@ -43,7 +44,7 @@ failure request_context::unexpected(const std::exception& e) const {
 
 failure request_context::check(wire::io_request& r, std::uint32_t rights) const {
   const std::string name = "'" + r.file->name + "': ";
-  if (failure refused = host_.check_capability(r.capability, r.file, rights)) {
+  if (failure refused = host_.check_capability(r.capability, r.file, rights, user_)) {
     refused.what = name + refused.what;
     return refused;
   }

@@ -15,10 +15,11 @@
 
 #include "daemon/fair_share.hpp"
 #include "iod/buffer_pool.hpp"
+#include "iod/capability_check.hpp"
 #include "iod/requests_in_flight.hpp"
 #include "storage/node/local_node.hpp"
 #include "storage/wire/frame_stream.hpp"
-#include "storage/wire/handshake.hpp"
+#include "storage/wire/greeting.hpp"
 #include "storage/wire/messages.hpp"
 
 namespace ooc::iod {
@@ -40,10 +41,10 @@ class session_host {
 
   virtual wire::server_info who_am_i() const = 0;
   virtual wire::key_ptr key() const = 0;
-  /// Why the capability does not grant `rights` on the file; no failure if it does, and `file` is then what
-  /// was signed.
+  /// Why the capability does not grant `who` these `rights` on the file; no failure if it does, and `file` is
+  /// then what was signed.
   virtual failure check_capability(const std::string& capability, storage::shape_ptr& file,
-                               std::uint32_t rights) = 0;
+                                   std::uint32_t rights, const connected_user& who) = 0;
   virtual std::size_t connections() const = 0;
   /// Closes these connections of the client and calls `done` when they are over.
   virtual void fence(const wire::client_id& client, const std::vector<std::uint64_t>& connections,
@@ -73,7 +74,9 @@ class request_context : public std::enable_shared_from_this<request_context> {
 
   const wire::hello_info& who() const noexcept { return client_; }
   storage::client_number number() const noexcept { return number_; }
-  void set_who(const wire::hello_info& client, storage::client_number number);
+  /// As whom capabilities must name it.
+  const connected_user& user() const noexcept { return user_; }
+  void set_who(const wire::greeted_peer& peer, storage::client_number number);
   /// What a client is told whose work has thrown; logged.
   failure unexpected(const std::exception& e) const;
 
@@ -100,6 +103,7 @@ class request_context : public std::enable_shared_from_this<request_context> {
   requests_in_flight active_;
   std::stop_source gone_;
   wire::hello_info client_;
+  connected_user user_;
   storage::client_number number_;
 };
 

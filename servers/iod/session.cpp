@@ -85,10 +85,12 @@ asio::awaitable<std::string> session::run() {
 
 asio::awaitable<void> session::shake_hands() {
   const wire::key_ptr key = with_->host().key();
-  wire::server_handshake hands(with_->host().who_am_i(), key, wire::same_machine(*socket_));
-  co_await wire::greet(hands, reader_, with_->sender());
-  const auto number = servers::number_of(*socket_, hands.peer(), key != nullptr);
-  with_->set_who(hands.peer(), number);
+  const wire::server_info me = with_->host().who_am_i();
+  const wire::greeted_peer peer =
+      co_await wire::greet({*socket_, reader_, with_->sender()}, me, key);
+  servers::check_user(*socket_, peer.says.who);
+  const auto number = servers::number_of(*socket_, peer.says, key != nullptr);
+  with_->set_who(peer, number);
   place_ = servers::welcome_to(*with_->host().places(), number);
   welcomed_ = true;
 }
@@ -253,7 +255,8 @@ void session::start_on_object(const frame_header& h, wire::io_request r) {
   const auto answer = [with = with_, id = h.id](const failure& f) { with->reply(id, f); };
   const std::uint32_t rights = rights_for(h.kind);
   if (h.kind == frame_kind::remove) {  // only the id of the file counts
-    if (const failure f = with_->host().check_capability(r.capability, r.file, rights))
+    if (const failure f =
+            with_->host().check_capability(r.capability, r.file, rights, with_->user()))
       return answer(f);
     return node->remove(r.file, answer);
   }

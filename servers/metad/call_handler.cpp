@@ -97,6 +97,7 @@ void call_handler::give_capability(const caller& from, const entry& e, std::uint
   cap.geometry = wire::geometry_of(e.size, e.striping, e.sparse, e.fill);
   cap.rights = rights;
   cap.uid = from.who.uid;
+  cap.holder = from.holder;
   cap.expiry = wire::seconds_now() + capability_life_.count();
   cap.serial = ++serial_;
   cap.store_uuid = store_uuid_;

@@ -24,6 +24,7 @@ namespace ooc::metad {
 struct caller {
   client_key client{};
   storage::credentials who;
+  wire::holder_mark holder{};  ///< the key of its connection
 };
 
 class call_handler {

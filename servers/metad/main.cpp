@@ -43,6 +43,7 @@ int run(int argc, char** argv) {
       "seconds that the right to a file holds before it must be renewed")(
       "forget-node", po::value<std::uint32_t>(),
       "forget which folder this node had: another, empty one may take its place");
+  line.encrypt_option();
   if (!line.parse(argc, argv)) return 0;
 
   metad::metad_options o;
@@ -51,7 +52,8 @@ int run(int argc, char** argv) {
   o.owner = {::geteuid(), ::getegid()};
   o.listen = line.has("listen") ? line.get<std::vector<std::string>>("listen")
                                 : std::vector<std::string>{"127.0.0.1:7420"};
-  o.key = wire::find_cluster_key(line.get<std::string>("key"));
+  o.key = wire::find_server_key(line.get<std::string>("key"));
+  o.frames = line.frames();
   o.max_connections = line.get<unsigned>("max-connections");
   o.memory = line.get<std::uint64_t>("memory") << 20;
   if (o.memory < 16 << 20 || o.memory > std::uint64_t{1} << 40)

@@ -60,6 +60,7 @@ wire::server_info metad_server::who_am_i() const {
   me.role = wire::server_role::metadata;
   me.incarnation = incarnation_;
   me.store_uuid = folder_.store_uuid();
+  me.frames = options_.frames;
   return me;
 }
 
@@ -174,7 +175,7 @@ std::string metad_server::call(session& s, std::string_view body) {
     calls_.end(s.client().client);
     return {};
   }
-  return calls_.answer({s.client().client, s.client().who}, c).SerializeAsString();
+  return calls_.answer({s.client().client, s.client().who, s.holder()}, c).SerializeAsString();
 }
 
 std::string metad_server::enlist(session& s, std::string_view body) {

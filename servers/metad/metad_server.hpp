@@ -30,7 +30,8 @@ struct metad_options {
   std::uint32_t nodes = 0;          ///< 0: the folder must hold a store already
   storage::credentials owner;       ///< of the root folder of a new store
   std::vector<std::string> listen;  ///< addresses
-  wire::key_ptr key;                ///< empty: loopback and Unix sockets only
+  wire::key_ptr key;                ///< the cluster's; empty: loopback and Unix sockets only
+  wire::encryption frames = wire::encryption::on;  ///< of those who have proven their keys
   unsigned max_connections = 1024;
   std::uint64_t memory = 64 << 20;  ///< bytes, for calls and answers that are large
   std::chrono::seconds grace{30};  ///< for clients to come back

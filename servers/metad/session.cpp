@@ -1,7 +1,6 @@
 #include "metad/session.hpp"
 
 #include <spdlog/spdlog.h>
-#include <sys/socket.h>
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
@@ -28,20 +27,6 @@ constexpr wire::frame_limits call_limits{.body = 2 << 20, .payload = 0};
 constexpr auto handshake_limit = 10s;
 constexpr std::uint64_t large_answer = 16 << 10;
 constexpr std::uint32_t small = 4 << 10;  // bytes of a call that its connection has memory for
-
-/// Over a Unix socket the kernel knows who is there: only root may act for others.
-void check_user(const wire::stream_socket& s, storage::credentials claimed) {
-  ucred known{};
-  socklen_t size = sizeof known;
-  if (::getsockopt(const_cast<wire::stream_socket&>(s).native_handle(), SOL_SOCKET, SO_PEERCRED,
-                   &known, &size) != 0 ||
-      known.pid == 0 || known.uid == 0)
-    return;
-  if (known.uid != claimed.uid)
-    throw wire::connection_error(
-        {EACCES, std::generic_category()},
-        "user " + std::to_string(known.uid) + " claims to be user " + std::to_string(claimed.uid));
-}
 
 /// Refusals for want of a right are worth a line, names that do not exist are not.
 spdlog::level::level_enum level_of(const std::exception& e) {
@@ -105,10 +90,12 @@ asio::awaitable<std::string> session::run() {
 }
 
 asio::awaitable<void> session::shake_hands() {
-  wire::server_handshake hands(host_.who_am_i(), host_.key(), wire::same_machine(*socket_));
-  co_await wire::greet(hands, reader_, *sender_);
-  client_ = hands.peer();
-  check_user(*socket_, client_.who);
+  const wire::server_info me = host_.who_am_i();
+  const wire::greeted_peer peer =
+      co_await wire::greet({*socket_, reader_, *sender_}, me, host_.key());
+  client_ = peer.says;
+  holder_ = wire::mark_of(peer.identity);
+  servers::check_user(*socket_, client_.who);
   who_ = servers::number_of(*socket_, client_, host_.key() != nullptr);
   place_ = host_.welcome(*this);
   welcomed_ = true;

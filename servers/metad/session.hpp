@@ -17,6 +17,7 @@
 
 #include "daemon/fair_share.hpp"
 #include "daemon/transfer_watch.hpp"
+#include "storage/wire/capability.hpp"
 #include "storage/wire/frame_stream.hpp"
 #include "storage/wire/handshake.hpp"
 
@@ -61,6 +62,8 @@ class session : public std::enable_shared_from_this<session> {
 
   const std::string& peer() const noexcept { return peer_; }
   const wire::hello_info& client() const noexcept { return client_; }
+  /// The key that the peer has proven.
+  const wire::holder_mark& holder() const noexcept { return holder_; }
   bool welcomed() const noexcept { return welcomed_; }
   storage::client_number number_in_shares() const noexcept { return who_; }
   /// When the peer last asked something.
@@ -86,6 +89,7 @@ class session : public std::enable_shared_from_this<session> {
   const std::uint64_t number_;
   const std::string peer_;
   wire::hello_info client_;
+  wire::holder_mark holder_{};
   bool welcomed_ = false;
   bool closed_ = false;
   const std::chrono::steady_clock::time_point accepted_ = std::chrono::steady_clock::now();

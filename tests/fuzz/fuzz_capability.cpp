@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::string bytes(reinterpret_cast<const char*>(data), size);
   if (verify_capability(key, "store", bytes, 0).fault == capability_fault::none) std::abort();
   bytes.resize(capability_size);
-  bytes.replace(0, 8, "OOCCAP02");
+  bytes.replace(0, 8, "OOCCAP03");
   if (verify_capability(key, "store", bytes, 0).fault == capability_fault::none) std::abort();
   return 0;
 }

@@ -51,7 +51,7 @@ struct attacked_server {
   }
   file_descriptor attacker(const wire::client_id& client = wire::random_client_id(),
                            std::uint32_t connection = 0) {
-    return welcomed(iod.addresses()[0], wire::server_role::io, nullptr, test_uuid, client, connection);
+    return welcomed(iod.addresses()[0], wire::server_role::io, test_uuid, client, connection);
   }
   std::shared_ptr<io_service> innocent(std::chrono::milliseconds deadline = 10s) {
     return open_remote_node(client_options(iod.addresses(), deadline));

@@ -137,7 +137,7 @@ TEST_CASE("clients that stop reading hold a bounded amount of memory, and others
   const std::uint64_t before = resident_bytes();
   std::vector<file_descriptor> deaf;
   for (int i = 0; i < 20; ++i) {
-    file_descriptor fd = welcomed(server.addresses()[0], wire::server_role::io, nullptr, test_uuid);
+    file_descriptor fd = welcomed(server.addresses()[0], wire::server_role::io, test_uuid);
     for (std::uint64_t id = 1; id <= 50; ++id)
       REQUIRE(send_all(fd, read_frame(id, shape, request::contiguous(0, size))));
     deaf.push_back(std::move(fd));

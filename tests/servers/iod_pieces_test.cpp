@@ -29,7 +29,7 @@ struct sparse_file {
 
   /// For frames that the test writes itself.
   file_descriptor connection() const {
-    return welcomed(server.addresses()[0], wire::server_role::io, nullptr, test_uuid);
+    return welcomed(server.addresses()[0], wire::server_role::io, test_uuid);
   }
   /// Reads `r` so many times at once, with the ids from 1 on.
   void ask(const file_descriptor& fd, std::uint64_t times, const request& r) const {

@@ -47,8 +47,9 @@ class scarce_server final : public iod::session_host {
   const std::shared_ptr<iod::fair_share>& places() override { return real_.places(); }
   wire::server_info who_am_i() const override { return real_.who_am_i(); }
   wire::key_ptr key() const override { return real_.key(); }
-  failure check_capability(const std::string& capability, shape_ptr& file, std::uint32_t rights) override {
-    return real_.check_capability(capability, file, rights);
+  failure check_capability(const std::string& capability, shape_ptr& file, std::uint32_t rights,
+                           const iod::connected_user& who) override {
+    return real_.check_capability(capability, file, rights, who);
   }
   std::size_t connections() const override { return 1; }
   void fence(const wire::client_id&, const std::vector<std::uint64_t>&,
@@ -129,7 +130,7 @@ TEST_CASE("a slow client with many reads under way keeps no other one's reads wa
   REQUIRE_FALSE(write(*node, shape, 0, request::contiguous(0, size), memory.data()));
 
   const file_descriptor slow =
-      welcomed(server.addresses()[0], wire::server_role::io, nullptr, test_uuid);
+      welcomed(server.addresses()[0], wire::server_role::io, test_uuid);
   for (std::uint64_t id = 1; id <= 48; ++id)
     REQUIRE(send_all(slow, read_frame(id, shape, request::contiguous(0, size))));
   std::atomic<bool> stop{false};
@@ -178,7 +179,7 @@ TEST_CASE("reads that fail, and connections that end, give back what they held o
     CHECK(read(*node, shape, 0, request::contiguous(0, size), back.data()).code == errc::corrupt);
   for (int i = 0; i < 20; ++i) {
     const file_descriptor gone =
-        welcomed(server.addresses()[0], wire::server_role::io, nullptr, test_uuid);
+        welcomed(server.addresses()[0], wire::server_role::io, test_uuid);
     for (std::uint64_t id = 1; id <= 10; ++id)
       REQUIRE(send_all(gone, read_frame(id, shape, request::contiguous(0, size))));
   }

@@ -18,8 +18,7 @@ namespace pb = ooc::wire::pb;
 namespace {
 
 file_descriptor attacker(const cluster& servers) {
-  return testing::welcomed(servers.client_options().address, wire::server_role::metadata,
-                           servers.key());
+  return testing::welcomed(servers.client_options().address, wire::server_role::metadata);
 }
 
 std::string call_frame(const pb::Call& c) {

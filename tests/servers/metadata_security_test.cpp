@@ -31,8 +31,7 @@ bool says(const std::string& text, const std::string& what) {
 
 /// A welcomed connection whose bytes the test writes itself.
 file_descriptor welcomed(const cluster& servers) {
-  return testing::welcomed(servers.client_options().address, wire::server_role::metadata,
-                           servers.key());
+  return testing::welcomed(servers.client_options().address, wire::server_role::metadata);
 }
 
 std::string call_frame(const std::string& body,
@@ -55,11 +54,61 @@ TEST_CASE(
   cluster servers({.keyed = true});
   CHECK(servers.client()->lookup("").kind == entry_kind::folder);
   auto o = servers.client_options();
-  o.client.key = wire::cluster_key::random();
+  o.client.key = wire::access_key::random();
   CHECK(says(refusal([&] { remote_metadata m(o); }), "wrong cluster key"));
   o.client.key = nullptr;
   CHECK(says(refusal([&] { remote_metadata m(o); }), "OOC_KEY"));
   CHECK(servers.metad().logged("wrong cluster key"));
+}
+
+TEST_CASE("a client that holds a key refuses an impostor without one, also on its own machine") {
+  cluster impostor;
+  auto o = impostor.client_options();
+  o.client.key = wire::access_key::random();
+  CHECK(says(refusal([&] { remote_metadata m(o); }), "does not prove"));
+}
+
+TEST_CASE("a user's key opens the store for that user and for nobody else, and the server's log says so") {
+  cluster servers({.keyed = true});
+  const wire::key_ptr alice = servers.key()->for_user({"alice", 2000, {2000, 27}});
+  const auto as = [&](storage::credentials who) {
+    auto o = servers.client_options(who);
+    o.client.key = alice;
+    return o;
+  };
+  CHECK(remote_metadata(as({2000, 27})).lookup("").kind == entry_kind::folder);
+  for (const std::uint32_t uid : {0U, 2001U})
+    CHECK(says(refusal([&] { remote_metadata m(as({uid, 2000})); }),
+               "the key of user alice (uid 2000) is not one of user " + std::to_string(uid)));
+  CHECK(says(refusal([&] { remote_metadata m(as({2000, 0})); }), "does not name group 0"));
+  CHECK(servers.metad().logged("the key of user alice"));
+  // Who holds the cluster key may act for anybody.
+  CHECK(servers.client({0, 0})->lookup("").kind == entry_kind::folder);
+}
+
+TEST_CASE("encryption is switched off by both sides or not at all") {
+  cluster open({.keyed = true, .metad = {"--encrypt", "off"}}), closed({.keyed = true});
+  const auto with = [&](const cluster& servers, wire::encryption frames) {
+    auto o = servers.client_options();
+    o.client.frames = frames;
+    return refusal([&] { (void)remote_metadata(o).lookup(""); });
+  };
+  CHECK(with(closed, wire::encryption::on).empty());
+  CHECK(with(open, wire::encryption::off).empty());
+  CHECK(says(with(closed, wire::encryption::off), "leave ?encrypt=off out"));
+  CHECK(says(with(open, wire::encryption::on), "put ?encrypt=off into"));
+}
+
+TEST_CASE("plain frames to a server that has a key end with the hello") {
+  cluster servers({.keyed = true});
+  CHECK_THROWS_WITH(welcomed(servers), Catch::Contains("wants a key of its cluster"));
+  const file_descriptor fd = raw_connection(servers.metad().address());
+  pb::Call look;
+  look.set_op(pb::OP_LOOKUP);
+  received_frame answer;
+  REQUIRE(send_all(fd, call_frame(look.SerializeAsString())));
+  if (receive(fd, answer)) CHECK(answer.header.has(wire::frame_header::failed));
+  CHECK_FALSE(receive(fd, answer));
 }
 
 TEST_CASE("without a key a server does not listen to other machines") {

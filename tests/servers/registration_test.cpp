@@ -17,8 +17,8 @@ namespace {
 /// An I/O server as far as the metadata server sees one.
 struct announced {
   announced(const cluster& servers, std::uint32_t node, const std::string& folder,
-            std::vector<std::string> addresses = {"127.0.0.1:1"})
-      : r(options(servers, node, folder, std::move(addresses)),
+            std::vector<std::string> addresses = {"127.0.0.1:1"}, wire::key_ptr key = nullptr)
+      : r(options(servers, node, folder, std::move(addresses), std::move(key)),
           {[this](const servers::registered_store& s) {
              const std::lock_guard lock(mutex);
              store = s;
@@ -36,10 +36,11 @@ struct announced {
   }
   static servers::registration_options options(const cluster& servers, std::uint32_t node,
                                                const std::string& folder,
-                                               std::vector<std::string> addresses) {
+                                               std::vector<std::string> addresses,
+                                               wire::key_ptr key) {
     servers::registration_options o;
     o.metadata_server = servers.client_options().address;
-    o.key = servers.key();
+    o.key = key ? std::move(key) : servers.key();
     o.node = node;
     o.node_uuid = folder;
     o.addresses = std::move(addresses);
@@ -89,6 +90,16 @@ TEST_CASE("an I/O server registers, and clients learn where it is") {
   CHECK(one.store.capability_key == signer.public_key());
   one.r.stop();
   CHECK(soon([&] { return !client->cluster().nodes[1].up; }));
+}
+
+TEST_CASE("the holder of a user's key registers no I/O server") {
+  cluster servers({.nodes = 1, .keyed = true});
+  announced one(servers, 0, "folder-0", {"127.0.0.1:1"},
+                servers.key()->for_user({"alice", ::geteuid(), {::getegid()}}));
+  REQUIRE(soon([&] { return !one.why().empty(); }));
+  CHECK_THAT(one.why(), Catch::Contains("takes the cluster key"));
+  CHECK_FALSE(one.reachable);
+  CHECK(servers.client()->cluster().nodes[0].addresses.empty());
 }
 
 TEST_CASE("a registered server comes back by itself after the metadata server was killed") {

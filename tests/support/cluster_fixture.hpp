@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "storage/client/remote_metadata.hpp"
-#include "storage/wire/cluster_key.hpp"
+#include "storage/wire/access_key.hpp"
 #include "support/server_process.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -24,7 +24,7 @@ struct cluster_options {
 class cluster {
  public:
   explicit cluster(cluster_options o = {}) : options_(std::move(o)) {
-    if (options_.keyed) wire::cluster_key::random()->write(key_file());
+    if (options_.keyed) wire::access_key::random()->write(key_file());
     std::vector<std::string> a{"--folder",    (folder_ / "meta").string(),
                                "--nodes",     std::to_string(options_.nodes),
                                "--log-level", "debug"};
@@ -39,7 +39,7 @@ class cluster {
   std::string url() const { return "ooc://" + metad_->address(); }
   std::string key_file() const { return (folder_ / "key").string(); }
   wire::key_ptr key() const {
-    return options_.keyed ? wire::cluster_key::read(key_file()) : nullptr;
+    return options_.keyed ? wire::access_key::read(key_file()) : nullptr;
   }
   const temporary_folder& folder() const { return folder_; }
 

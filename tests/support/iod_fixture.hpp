@@ -1,6 +1,8 @@
 // I/O servers in this process, and clients of them.
 #pragma once
 
+#include <unistd.h>
+
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
@@ -25,12 +27,14 @@ class test_signer {
   test_signer() : signer_(folder_.path() / "key") {}
 
   capability_ptr capability(const file_shape& f, std::uint32_t rights = 31, std::int64_t lifetime = 3600,
-                    const std::string& uuid = test_uuid) const {
+                    const std::string& uuid = test_uuid, std::uint32_t uid = ::geteuid(),
+                    const std::string& identity = {}) const {
     wire::capability c;
     c.file = f.id;
     c.geometry = wire::geometry_of(f.size, f.striping, f.sparse, f.fill);
     c.rights = rights;
-    c.uid = 1;
+    c.uid = uid;
+    c.holder = wire::mark_of(identity);
     c.expiry = wire::seconds_now() + lifetime;
     c.store_uuid = uuid;
     return std::make_shared<wire::plain_capability>(signer_.sign(c));
@@ -84,7 +88,7 @@ inline remote_node_options client_options(
   o.addresses = std::move(addresses);
   o.store_uuid = test_uuid;
   o.client.id = wire::random_client_id();
-  o.client.who = {1, 1};
+  o.client.who = {::geteuid(), ::getegid()};
   o.client.name = "test";
   o.deadline = deadline;
   return o;

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <stdexcept>
@@ -61,9 +62,9 @@ inline bool receive(const file_descriptor& fd, received_frame& f) {
                                static_cast<ssize_t>(f.body.size());
 }
 
-/// A connection that has shaken hands.
+/// A connection that has shaken hands with a server that has no key.
 inline file_descriptor welcomed(const std::string& address, wire::server_role wanted,
-                                wire::key_ptr key = nullptr, const std::string& store = {},
+                                const std::string& store = {},
                                 const wire::client_id& client = wire::random_client_id(),
                                 std::uint32_t connection = 0) {
   file_descriptor fd = raw_connection(address);
@@ -71,12 +72,12 @@ inline file_descriptor welcomed(const std::string& address, wire::server_role wa
   who.client = client;
   who.connection = connection;
   who.wanted = wanted;
+  who.who = {::geteuid(), ::getegid()};
   who.store_uuid = store;
   who.name = "raw";
-  wire::client_handshake hands(who, std::move(key), true);
+  wire::client_handshake hands(who, {.same_machine = true});
   received_frame f;
-  if (!send_all(fd, hands.hello()) || !receive(fd, f) ||
-      !send_all(fd, hands.answer(f.header, f.body).send) || !receive(fd, f))
+  if (!send_all(fd, hands.hello().send) || !receive(fd, f))
     throw std::runtime_error(address + " does not shake hands");
   if (const failure refused = hands.finish(f.header, f.body))
     throw std::runtime_error(address + ": " + refused.what);

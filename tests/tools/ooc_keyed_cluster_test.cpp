@@ -61,3 +61,18 @@ TEST_CASE(
   CHECK(sh.plate(s.url(), "OOC_KEY=key") == right);
   CHECK(sh.run("verify --store " + s.url(), "OOC_KEY=key").status == 0);
 }
+
+TEST_CASE("a user's key opens what its user may, and nothing else; without encryption both sides say so") {
+  keyed_shell sh;
+  sh.ok("keygen --user 4711 --groups 4711,100 --key key user");
+  sh.refused("keygen --user 4712 --key key nobody", "--groups");
+  sh.refused("keygen --user 4712 --groups 1 --key user derived", "made from the cluster key");
+  servers s(sh.folder / "cluster", 1, "--encrypt off --key " + (sh.folder / "key").string());
+  CHECK(s.url().find("?encrypt=off") != std::string::npos);
+  const std::string plain = s.url().substr(0, s.url().find('?'));
+  sh.refused("ls --store " + plain, "put ?encrypt=off into", "OOC_KEY=key");
+  CHECK(sh.run("mkdir --store '" + s.url() + "' d", "OOC_KEY=key").status == 0);
+  CHECK(sh.run("ls --store '" + s.url() + "'", "OOC_KEY=user").status == 0);
+  sh.refused("mkdir --store '" + s.url() + "' e", "user 4711", "OOC_KEY=user");
+  CHECK(sh.run("ping '" + s.url() + "'", "OOC_KEY=user").status == 0);
+}

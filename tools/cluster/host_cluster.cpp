@@ -32,7 +32,7 @@ host_cluster::host_cluster(std::vector<host_server> servers, host_options option
 }
 
 std::string host_cluster::url() const {
-  return "ooc://" + servers_.front().addresses.front() + "/";
+  return "ooc://" + servers_.front().addresses.front() + (options_.encrypt ? "/" : "/?encrypt=off");
 }
 
 std::vector<std::string> host_cluster::arguments(const host_server& s) const {
@@ -47,6 +47,7 @@ std::vector<std::string> host_cluster::arguments(const host_server& s) const {
     words.insert(words.end(), {"--memory", std::to_string(options_.iod_memory)});
   for (const std::string& a : s.addresses) words.insert(words.end(), {"--listen", a});
   if (!options_.key.empty()) words.insert(words.end(), {"--key", options_.key});
+  if (!options_.encrypt) words.insert(words.end(), {"--encrypt", "off"});
   return words;
 }
 
@@ -79,7 +80,7 @@ std::vector<std::string> host_cluster::up(std::chrono::seconds patience) {
     if (lines.back().ends_with(already)) found.push_back(&s);
   }
   auto look_again = steady_clock::now() + look_pause;
-  asker who = asker::with_key(options_.key);
+  asker who = asker::with_key(options_.key, options_.encrypt);
   for (;;) {
     std::string missing;
     for (const pulse& p : ping_all(servers_.front().addresses.front(), who))

@@ -85,6 +85,7 @@ cluster_settings read_settings(std::istream& in) {
   s.port = j.at("port");
   s.addresses = j.at("addresses");
   s.key = j.at("key");
+  s.encrypt = j.value("encrypt", true);
   s.direct_io = j.value("direct_io", false);
   s.iod_memory = j.value("iod_memory", 0u);
   if (s.nodes == 0 || s.addresses.empty()) throw std::runtime_error("no nodes or no addresses");
@@ -96,6 +97,7 @@ void add_common(const cluster_settings& s, unsigned port, std::vector<std::strin
     words.push_back("--listen");
     words.push_back(at_port(a, port));
   }
+  if (!s.encrypt) words.insert(words.end(), {"--encrypt", "off"});
   if (s.key.empty()) return;
   words.push_back("--key");
   words.push_back(s.key);
@@ -121,7 +123,7 @@ std::vector<std::string> iod_arguments(const cluster_settings& s, unsigned node,
 }
 
 std::string cluster_url(const cluster_settings& s) {
-  return "ooc://" + at_port(s.addresses.front(), s.port) + "/";
+  return "ooc://" + at_port(s.addresses.front(), s.port) + (s.encrypt ? "/" : "/?encrypt=off");
 }
 
 local_cluster::local_cluster(const fs::path& dir) : dir_(fs::absolute(dir)) {
@@ -175,6 +177,7 @@ void local_cluster::record(const cluster_settings& s) {
                                               {"port", s.port},
                                               {"addresses", s.addresses},
                                               {"key", s.key},
+                                              {"encrypt", s.encrypt},
                                               {"direct_io", s.direct_io},
                                               {"iod_memory", s.iod_memory}}
                                        .dump(2) +
@@ -236,7 +239,7 @@ local_cluster::started local_cluster::up(const cluster_settings& wanted,
 void local_cluster::wait_until_serving(const cluster_settings& s,
                                        const std::function<void()>& start_missing,
                                        steady_clock::time_point deadline) const {
-  asker who = asker::with_key(s.key);
+  asker who = asker::with_key(s.key, s.encrypt);
   who.patience = 1s;
   const std::string metadata = at_port(s.addresses.front(), s.port);
   for (auto pause = 5ms;; pause = std::min<std::chrono::milliseconds>(pause * 2, 100ms)) {

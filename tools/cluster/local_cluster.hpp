@@ -29,6 +29,7 @@ struct cluster_settings {
   std::uint16_t port = default_port;  ///< of the metadata server; 0: free ones are looked for
   std::vector<std::string> addresses{"127.0.0.1"};  ///< without ports; every server has them all
   std::string key;                                  ///< file; empty: none
+  bool encrypt = true;     ///< where there is a key, frames after the handshake
   bool direct_io = false;  ///< the I/O servers bypass the page cache
   std::uint32_t iod_memory = 0;  ///< MiB for transfers in each I/O server; 0: its default
 

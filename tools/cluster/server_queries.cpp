@@ -28,6 +28,7 @@ wire::hello_info hello(const asker& who, wire::server_role wanted, const std::st
   me.who = who.client.who;
   me.store_uuid = uuid;
   me.name = who.client.name;
+  me.frames = who.client.frames;
   return me;
 }
 
@@ -92,11 +93,16 @@ storage::remote_metadata metadata_client(const std::string& address, const asker
 
 }  // namespace
 
-asker asker::with_key(const std::string& key_file) {
+asker asker::of(const std::string& url, const std::string& key_file) {
+  return with_key(key_file, storage::options_of(storage::parse_store_url(url)).encrypt);
+}
+
+asker asker::with_key(const std::string& key_file, bool encrypt) {
   store_options o;
   o.key = key_file;
   asker a;
   a.client = storage::this_client(o);
+  if (!encrypt) a.client.frames = wire::encryption::off;
   return a;
 }
 

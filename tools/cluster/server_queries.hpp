@@ -19,8 +19,10 @@ struct asker {
   storage::client_identity client;
   std::chrono::milliseconds patience{3'000};
 
-  /// This process, with the key that find_cluster_key(`key_file`) finds.
-  static asker with_key(const std::string& key_file);
+  /// This process, with the key that find_key(`key_file`) finds.
+  static asker with_key(const std::string& key_file, bool encrypt = true);
+  /// The same for the store at `url`, which may say encrypt=off.
+  static asker of(const std::string& url, const std::string& key_file);
 };
 
 /// "ooc://head:7420/" -> "head:7420".  Throws usage_error where it is not such a URL.

@@ -25,8 +25,10 @@ _ooc() {
     --type) COMPREPLY=($(compgen -W "f4 f8 c8 c16 i1 i2 i4 i8 u1 u2 u4 u8 struct" -- "$cur")); return ;;
     --dir) COMPREPLY=($(compgen -d -- "$cur")); compopt -o filenames; return ;;
     --key|--hosts|--ooc) COMPREPLY=($(compgen -f -- "$cur")); compopt -o filenames; return ;;
+    --encrypt) COMPREPLY=($(compgen -W "on off" -- "$cur")); return ;;
+    --user) COMPREPLY=($(compgen -u -- "$cur")); return ;;
     --launcher) COMPREPLY=($(compgen -W "ssh srun" -- "$cur")); return ;;
-    --shape|--tile|--sf|--nn|--sn|--buffer|--nodes|--port|--addresses|--wait|--interval) return ;;
+    --shape|--tile|--sf|--nn|--sn|--buffer|--nodes|--port|--addresses|--wait|--interval|--groups) return ;;
   esac
 
   if [[ -z $command ]]; then
@@ -44,8 +46,9 @@ _ooc() {
       mkdir) options+=" --parents" ;;
       import) options+=" --format --type --shape --transpose --tile --sf --nn --sn --sparse --buffer --quiet" ;;
       export) options+=" --format --force --buffer --quiet" ;;
-      up) options+=" --dir --nodes --port --key --addresses --direct-io --iod-memory --wait --hosts --launcher --ooc" ;;
+      up) options+=" --dir --nodes --port --key --encrypt --addresses --direct-io --iod-memory --wait --hosts --launcher --ooc" ;;
       down) options+=" --dir --key --wait --hosts --launcher --ooc" ;;
+      keygen) options+=" --user --groups --key" ;;
       start|stop) options+=" --dir --wait" ;;
       ping|df) options+=" --key --json" ;;
       top) options+=" --once --interval --key --json" ;;
@@ -61,7 +64,7 @@ _ooc() {
   for ((i = 1; i < cword; i++)); do
     case ${words[i]} in
       --store|--from|--to|--format|--type|--shape|--tile|--sf|--nn|--sn|--buffer) ((i++)) ;;
-      --dir|--key|--wait|--interval|--nodes|--port|--addresses|--hosts|--launcher|--ooc) ((i++)) ;;
+      --dir|--key|--user|--groups|--encrypt|--wait|--interval|--nodes|--port|--addresses|--hosts|--launcher|--ooc) ((i++)) ;;
       -*) ;;
       *) ((seen++)) && ((position++)) ;;
     esac

@@ -161,10 +161,11 @@ asio::awaitable<void> io_connection::shake_hands(wire::frame_reader& reader,
   me.who = o.client.who;
   me.store_uuid = o.store_uuid;
   me.name = o.client.name;
-  wire::client_handshake hands(me, o.client.key, wire::same_machine(*socket_));
-  co_await wire::greet(hands, reader, *sender_);
+  me.frames = o.client.frames;
+  const wire::server_info server =
+      co_await wire::greet({*socket_, reader, *sender_}, me, o.client.key);
   // A Unix socket's path means another server on every host.
-  if (const std::uint32_t node = hands.server().node; node != o.index)
+  if (const std::uint32_t node = server.node; node != o.index)
     throw wire::connection_error(std::make_error_code(std::errc::address_not_available),
                                  "node " + std::to_string(node) + " of the store answers there");
 }

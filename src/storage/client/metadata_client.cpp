@@ -151,6 +151,7 @@ void metadata_client::connect_once(deadline_point deadline) {
   me.who = options_.client.who;
   me.store_uuid = store_uuid_;
   me.name = options_.client.name;
+  me.frames = options_.client.frames;
   connection_.connect(me, options_.client.key, deadline);
   store_uuid_ = connection_.server().store_uuid;
   restore_leases(deadline);

@@ -36,6 +36,7 @@ void tune(int fd) {
 metadata_connection::metadata_connection(std::string address) : address_(std::move(address)) {}
 
 void metadata_connection::close() noexcept {
+  tls_ = nullptr;
   socket_ = file_descriptor();
   begin_ = end_ = 0;
 }
@@ -117,24 +118,46 @@ bool metadata_connection::same_machine() const noexcept {
          wire::is_loopback(reinterpret_cast<const sockaddr*>(&peer));
 }
 
+/// Both sides prove their keys; from then on everything travels in the session.
+void metadata_connection::prove(const wire::key_ptr& key, deadline_point deadline) {
+  using progress = wire::tls_session::progress;
+  tls_ = std::make_shared<wire::tls_session>(socket_.get(), wire::tls_session::side::client, key);
+  for (progress p = tls_->handshake(); p != progress::done; p = tls_->handshake()) {
+    if (p == progress::failed) {
+      const failure f = tls_->fault();
+      if (f.code != std::errc::permission_denied) lose(f.code.value(), f.what);
+      close();
+      throw connection_refused(f.code, f.what);
+    }
+    if (!wait_for(p == progress::wants_read ? POLLIN : POLLOUT, deadline))
+      lose(ETIMEDOUT, "the server does not prove its key in time");
+  }
+}
+
 void metadata_connection::connect(const wire::hello_info& me, const wire::key_ptr& key,
                                 deadline_point deadline) {
   close();
   connect_socket(deadline);
-  wire::client_handshake hands(me, key, same_machine());
+  wire::peer_proof proof{key != nullptr, {}, same_machine()};
+  if (key) {
+    prove(key, deadline);
+    proof.given = key->holder();
+  }
+  wire::client_handshake hands(me, std::move(proof));
   const auto refuse_if = [&](const failure& f) {
     if (!f) return;
     close();
     throw connection_refused(f.code, f.what);
   };
-  send(hands.hello(), deadline);
-  frame_header h = receive(wire::handshake_limits, deadline);
-  const wire::handshake_step proof = hands.answer(h, body_);
-  if (!proof.send.empty()) send(proof.send, deadline);
-  refuse_if(proof.refused);
-  h = receive(wire::handshake_limits, deadline);
+  const wire::handshake_step hello = hands.hello();
+  refuse_if(hello.refused);
+  send(hello.send, deadline);
+  const frame_header h = receive(wire::handshake_limits, deadline);
   refuse_if(hands.finish(h, body_));
   server_ = hands.server();
+  if (tls_ == nullptr || server_.frames == wire::encryption::on) return;
+  if (begin_ != end_ || tls_->holds_bytes()) lose(EPROTO, "more came than the handshake has");
+  tls_ = nullptr;
 }
 
 metadata_connection::answer metadata_connection::ask(frame_kind kind, std::string_view body,
@@ -154,7 +177,9 @@ metadata_connection::answer metadata_connection::ask(frame_kind kind, std::strin
 
 void metadata_connection::send(std::string_view bytes, deadline_point deadline) {
   while (!bytes.empty()) {
-    const ssize_t n = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    const iovec whole{const_cast<char*>(bytes.data()), bytes.size()};
+    const ssize_t n = tls_ ? tls_->send({&whole, 1})
+                           : ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (n >= 0)
       bytes.remove_prefix(static_cast<std::size_t>(n));
     else if (errno == EAGAIN || errno == EWOULDBLOCK) {
@@ -175,13 +200,17 @@ void metadata_connection::fill(std::size_t wanted, deadline_point deadline) {
     buffer_.resize(std::max<std::size_t>({wanted, buffer_.size(), 8192}));
   }
   while (end_ - begin_ < wanted) {
-    const ssize_t n = ::recv(socket_.get(), buffer_.data() + end_, buffer_.size() - end_, 0);
+    const iovec space{buffer_.data() + end_, buffer_.size() - end_};
+    const ssize_t n = tls_ ? tls_->receive({&space, 1})
+                           : ::recv(socket_.get(), space.iov_base, space.iov_len, 0);
     if (n > 0)
       end_ += static_cast<std::size_t>(n);
     else if (n == 0)
       lose(ECONNRESET, "the server closed the connection");
     else if (errno == EAGAIN || errno == EWOULDBLOCK) {
       if (!wait_for(POLLIN, deadline)) lose(ETIMEDOUT, "waiting for the answer");
+    } else if (errno == EBADMSG) {
+      lose(EBADMSG, wire::altered_record);
     } else if (errno != EINTR) {
       lose(errno, "receiving");
     }

@@ -19,6 +19,7 @@
 #include "storage/base/file_descriptor.hpp"
 #include "storage/wire/frame.hpp"
 #include "storage/wire/handshake.hpp"
+#include "storage/wire/tls_session.hpp"
 
 namespace ooc::storage {
 
@@ -47,7 +48,8 @@ class metadata_connection {
 
   bool open() const noexcept { return static_cast<bool>(socket_); }
   void close() noexcept;
-  /// Connects and shakes hands.  Throws connection_lost or connection_refused.
+  /// Connects and shakes hands; with a key both sides prove theirs first.  Throws connection_lost or
+  /// connection_refused.
   void connect(const wire::hello_info& me, const wire::key_ptr& key, deadline_point deadline);
 
   struct answer {
@@ -63,6 +65,7 @@ class metadata_connection {
 
  private:
   void connect_socket(deadline_point deadline);
+  void prove(const wire::key_ptr& key, deadline_point deadline);
   void send(std::string_view bytes, deadline_point deadline);
   wire::frame_header receive(const wire::frame_limits& limits, deadline_point deadline);
   void fill(std::size_t wanted, deadline_point deadline);
@@ -73,6 +76,7 @@ class metadata_connection {
 
   std::string address_;
   file_descriptor socket_;
+  wire::tls_ptr tls_;  // often none
   wire::server_info server_;
   deadline_point tell_at_ = deadline_point::max();
   std::function<void()> tell_;

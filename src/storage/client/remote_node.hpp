@@ -28,6 +28,7 @@ struct client_identity {
   wire::client_id id{};  ///< random, of this client
   credentials who;
   wire::key_ptr key;  ///< empty: none
+  wire::encryption frames = wire::encryption::on;  ///< where there is a key
   std::string name;   ///< program and process, for the servers' logs
 };
 

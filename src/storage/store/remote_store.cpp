@@ -67,7 +67,7 @@ std::string server_address_of(const store_url& url) {
     rest.remove_prefix(2);
     if (rest.ends_with('/')) rest.remove_suffix(1);
     if (rest.empty() || rest.find_first_of("/@?#") != rest.npos)
-      refuse(whole, "write ooc://HOST[:PORT], with nothing but ?deadline=10s after it");
+      refuse(whole, "write ooc://HOST[:PORT], with nothing but ?deadline=10s or ?encrypt=off after it");
     return wire::parse_address(rest, "7420").text();
   } catch (const usage_error& e) {
     if (e.code() == errc::not_a_store) throw;
@@ -79,7 +79,12 @@ client_identity this_client(const store_options& options) {
   client_identity me;
   me.id = wire::random_client_id();
   me.who = {::geteuid(), ::getegid()};
-  me.key = wire::find_cluster_key(options.key);
+  me.key = wire::find_key(options.key);
+  // A user's key says for whom: the user may have another number on this host.
+  if (me.key && !me.key->of_cluster()) {
+    const wire::key_user& user = *me.key->holder().user;
+    me.who = {user.uid, user.in_group(me.who.gid) ? me.who.gid : user.groups.front()};
+  }
   me.name = std::string(::program_invocation_short_name) + " " + std::to_string(::getpid());
   return me;
 }
@@ -89,6 +94,7 @@ std::shared_ptr<store_core> open_remote_store(const store_url& url, const store_
   remote_metadata_options m;
   m.address = server_address_of(url);
   m.client = this_client(options);
+  if (!options_of(url).encrypt) m.client.frames = wire::encryption::off;
   m.deadline = deadline;
   const std::string name = url.scheme + ":" + url.rest;
   auto metadata = std::make_shared<remote_metadata>(m);

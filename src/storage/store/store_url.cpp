@@ -124,8 +124,16 @@ url_options options_of(const store_url& url) {
     rest.remove_prefix(end == rest.npos ? rest.size() : end + 1);
     const auto equals = one.find('=');
     const std::string_view name = one.substr(0, equals);
+    if (name == "encrypt" && equals != one.npos) {
+      const std::string_view value = one.substr(equals + 1);
+      if (value != "on" && value != "off")
+        refuse(whole, "encrypt is '" + std::string(value) + "'; write encrypt=on or encrypt=off");
+      o.encrypt = value == "on";
+      continue;
+    }
     if (name != "deadline" || equals == one.npos)
-      refuse(whole, "option '" + std::string(one) + "' is unknown; write ?deadline=10s");
+      refuse(whole, "option '" + std::string(one) +
+                        "' is unknown; write ?deadline=10s or ?encrypt=off, with & between two");
     try {
       o.deadline = parse_duration(one.substr(equals + 1), "deadline");
     } catch (const usage_error& e) {

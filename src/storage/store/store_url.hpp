@@ -1,4 +1,4 @@
-// The URL of a store: "local:/disk1,/disk2" (one folder per I/O node) or "ooc://host:port/?deadline=10s".
+// The URL of a store: "local:/disk1,/disk2" (one folder per I/O node) or "ooc://host:port/?deadline=10s&encrypt=off".
 #pragma once
 
 #include <chrono>
@@ -26,6 +26,7 @@ std::vector<std::filesystem::path> local_folders(const store_url& url);
 /// What follows '?' in an "ooc:" URL.
 struct url_options {
   std::optional<std::chrono::milliseconds> deadline;  ///< "?deadline=10s", "1500ms", "2min"
+  bool encrypt = true;  ///< "?encrypt=off": where there are keys, frames after the handshake are not
 };
 
 /// Throws usage_error (errc::not_a_store) for what cannot be read, naming what can.

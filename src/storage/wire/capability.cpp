@@ -16,7 +16,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "capabilities are copied as they are");
 
-constexpr std::string_view magic = "OOCCAP02";
+constexpr std::string_view magic = "OOCCAP03";
 
 /// The signed part, as it travels.
 struct packed {
@@ -34,8 +34,9 @@ struct packed {
   std::uint32_t sparse;  // 0 or 1
   std::uint32_t reserved;
   std::uint8_t fill[16];
+  std::uint8_t holder[16];
 };
-static_assert(sizeof(packed) == 128 && sizeof(packed) + crypto_sign_BYTES == capability_size);
+static_assert(sizeof(packed) == 144 && sizeof(packed) + crypto_sign_BYTES == capability_size);
 static_assert(crypto_sign_PUBLICKEYBYTES == capability_public_size);
 
 constexpr const char* title = "oocarray-capability-seed";
@@ -59,6 +60,15 @@ file_geometry geometry_of(std::uint64_t size, const ooc::striping& s, bool spars
                          0);
   }
   return g;
+}
+
+holder_mark mark_of(std::string_view identity) {
+  holder_mark mark{};
+  if (identity.empty()) return mark;
+  ready_sodium();
+  ::crypto_generichash(mark.data(), mark.size(), bytes_of(identity.data()), identity.size(),
+                       nullptr, 0);
+  return mark;
 }
 
 capability_signer::capability_signer(const std::filesystem::path& file) {
@@ -95,6 +105,7 @@ std::string capability_signer::sign(const capability& c) const {
   p.nn = c.geometry.striping.nn;
   p.sparse = c.geometry.sparse ? 1 : 0;
   std::memcpy(p.fill, c.geometry.fill.data(), sizeof p.fill);
+  std::memcpy(p.holder, c.holder.data(), sizeof p.holder);
   std::string out(capability_size, '\0');
   std::memcpy(out.data(), &p, sizeof p);
   ::crypto_sign_detached(reinterpret_cast<unsigned char*>(out.data()) + sizeof p, nullptr,
@@ -123,8 +134,9 @@ verified_capability verify_capability(const capability_public_key& key, std::str
                        std::string(store_uuid));
   verified_capability v;
   v.granted = {p.file, p.rights, p.uid, p.expiry, p.serial, std::string(uuid),
-               {p.size, {p.sn, p.nn, p.sf}, p.sparse != 0, {}}};
+               {p.size, {p.sn, p.nn, p.sf}, p.sparse != 0, {}}, {}};
   std::memcpy(v.granted.geometry.fill.data(), p.fill, sizeof p.fill);
+  std::memcpy(v.granted.holder.data(), p.holder, sizeof p.holder);
   if (now >= p.expiry) {
     v.fault = capability_fault::expired;
     v.reason = {{EKEYEXPIRED, std::generic_category()},

@@ -2,8 +2,9 @@
 // metadata server of the store.
 //
 // I/O servers verify them alone, with the store's public key.  The secret half is the metadata
-// server's: a cluster key is of no use for making one.  The bytes (192, fixed; docs/wire-format.md,
-// "Capability") travel as the access_capability of a file.
+// server's: a cluster key is of no use for making one.  The bytes (208, fixed; docs/wire-format.md,
+// "Capability") travel as the access_capability of a file.  They are of no use on a connection of anybody
+// else than the user, and the key, that they were made for.
 //
 // The geometry is signed because the work that a request makes follows from it: a client that could
 // state another size would have an I/O server walk over chunks that nobody ever made.
@@ -47,19 +48,24 @@ struct file_geometry {
 file_geometry geometry_of(std::uint64_t size, const ooc::striping& s, bool sparse,
                           std::span<const std::byte> fill);
 
+/// Which key somebody has proven: BLAKE2b of its identity; zeros where there are no keys.
+using holder_mark = std::array<std::uint8_t, 16>;
+holder_mark mark_of(std::string_view identity);
+
 struct capability {
   storage::file_id file = 0;
   std::uint32_t rights = 0;
-  std::uint32_t uid = 0;     ///< who was given it; for logs
+  std::uint32_t uid = 0;     ///< for whom it was made
   std::int64_t expiry = 0;   ///< seconds since 1970, UTC: refused from then on
   std::uint64_t serial = 0;  ///< counts what a metadata server has signed; for logs
   std::string store_uuid;    ///< at most 40 bytes
   file_geometry geometry;    ///< without meaning where `rights` is right_remove alone
+  holder_mark holder{};      ///< with which key
 
   bool operator==(const capability&) const = default;
 };
 
-inline constexpr std::size_t capability_size = 192;        // bytes, the signature included
+inline constexpr std::size_t capability_size = 208;        // bytes, the signature included
 inline constexpr std::size_t capability_public_size = 32;  // bytes
 
 using capability_public_key = std::array<std::uint8_t, capability_public_size>;

@@ -44,10 +44,6 @@ std::string kind_name(frame_kind k) {
   switch (k) {
     case frame_kind::hello:
       return "hello";
-    case frame_kind::challenge:
-      return "challenge";
-    case frame_kind::proof:
-      return "proof";
     case frame_kind::welcome:
       return "welcome";
     case frame_kind::read:

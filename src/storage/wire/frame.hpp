@@ -18,12 +18,10 @@ namespace ooc::wire {
 static_assert(std::endian::native == std::endian::little,
               "frames are written as they lie in memory");
 
-inline constexpr std::uint8_t frame_version = 2;
+inline constexpr std::uint8_t frame_version = 3;
 
 enum class frame_kind : std::uint8_t {
-  hello = 1,
-  challenge = 2,
-  proof = 3,
+  hello = 1,  // 2 and 3 were the proof of the key, in version 2
   welcome = 4,
 
   read = 16,

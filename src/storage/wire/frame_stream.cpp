@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstring>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 
 namespace ooc::wire {
@@ -110,7 +111,9 @@ frame_reader::~frame_reader() = default;
 asio::awaitable<std::chrono::steady_clock::duration> frame_reader::wait_for(std::size_t wanted) {
   using namespace std::chrono_literals;
   constexpr std::size_t most = 512 << 10;
-  waking_->wait_begins(std::min(wanted, at_once_));
+  std::size_t bytes = std::min(wanted, at_once_);
+  if (tls_) bytes -= std::min(bytes - 1, tls_session::largest_record);
+  waking_->wait_begins(bytes);
   boost::system::error_code ec;
   co_await socket_->async_wait(stream_socket::wait_read,
                                asio::redirect_error(asio::use_awaitable, ec));
@@ -127,10 +130,15 @@ asio::awaitable<std::chrono::steady_clock::duration> frame_reader::wait_for(std:
 asio::awaitable<std::size_t> frame_reader::receive(std::span<iovec> to, std::size_t wanted) {
   std::optional<std::chrono::steady_clock::duration> waited;
   for (;;) {
-    msghdr m{};
-    m.msg_iov = to.data();
-    m.msg_iovlen = std::min(to.size(), max_parts);
-    const ssize_t n = ::recvmsg(socket_->native_handle(), &m, MSG_DONTWAIT);
+    ssize_t n = 0;
+    if (tls_) {
+      n = tls_->receive(to);
+    } else {
+      msghdr m{};
+      m.msg_iov = to.data();
+      m.msg_iovlen = std::min(to.size(), max_parts);
+      n = ::recvmsg(socket_->native_handle(), &m, MSG_DONTWAIT);
+    }
     if (n > 0) {
       received_ += static_cast<std::uint64_t>(n);
       if (window_ && waited && wanted >= much)
@@ -139,9 +147,17 @@ asio::awaitable<std::size_t> frame_reader::receive(std::span<iovec> to, std::siz
     }
     if (n == 0) lost(ECONNRESET);
     if (errno == EINTR) continue;
+    if (errno == EBADMSG)
+      throw connection_error({EBADMSG, std::generic_category()}, altered_record);
     if (errno != EAGAIN && errno != EWOULDBLOCK) lost(errno);
     waited = co_await wait_for(wanted);
   }
+}
+
+void frame_reader::use(tls_ptr session) {
+  if (begin_ != end_ || (tls_ && tls_->holds_bytes()))
+    unreadable("more came than the handshake has");
+  tls_ = std::move(session);
 }
 
 asio::awaitable<void> frame_reader::fill(std::size_t wanted) {
@@ -265,12 +281,15 @@ void frame_sender::flush(unique_lock& lock) {
     msghdr h{};
     h.msg_iov = now.data();
     h.msg_iovlen = std::min(now.size(), max_parts);
+    const tls_ptr tls = tls_;
     // The bytes that are looked at belong to messages that only flush() takes out.
     ssize_t n = 0;
     int error = 0;
     {
       const unlocked gap(lock, mutex_);
-      do n = ::sendmsg(socket_->native_handle(), &h, MSG_DONTWAIT | MSG_NOSIGNAL);
+      do
+        n = tls ? tls->send(now)
+                : ::sendmsg(socket_->native_handle(), &h, MSG_DONTWAIT | MSG_NOSIGNAL);
       while (n < 0 && errno == EINTR);
       if (n < 0) error = errno;
     }
@@ -335,6 +354,12 @@ void frame_sender::fail(unique_lock& lock) {
   for (message& m : left)
     if (m.released) m.released(false);
   left.clear();  // what they own may take other locks
+}
+
+void frame_sender::use(tls_ptr session) {
+  const lock_guard lock(mutex_);
+  if (!queue_.empty()) throw std::logic_error("a connection changes while frames wait to be sent");
+  tls_ = std::move(session);
 }
 
 void frame_sender::close() {

@@ -1,7 +1,8 @@
 // The two halves of a connection: a reader, for one coroutine, and a sender, for any thread.
 //
 // A connection has one socket (TCP or Unix), non-blocking, whose executor runs one handler at a
-// time (a strand, or an io_context with one thread).
+// time (a strand, or an io_context with one thread).  Where there are keys, what travels goes through a
+// TLS session that both halves share (use()).
 #pragma once
 
 #include <sys/uio.h>
@@ -22,6 +23,7 @@
 #include "storage/base/mutex.hpp"
 #include "storage/wire/frame.hpp"
 #include "storage/wire/receive_window.hpp"
+#include "storage/wire/tls_session.hpp"
 
 namespace ooc::wire {
 
@@ -56,6 +58,9 @@ class frame_reader {
   boost::asio::awaitable<void> skip(std::uint64_t bytes);
 
   void set_limits(const frame_limits& l) noexcept { limits_ = l; }
+  /// From now on what comes is what the session makes of it; with none, what the socket gives.  Throws
+  /// connection_error where more has come already.
+  void use(tls_ptr session);
   /// From now on the receive window is small where payloads come slowly, or no longer so: for those
   /// to whom many send at the same time.
   void limit_window(bool small = true) noexcept {
@@ -77,6 +82,7 @@ class frame_reader {
   void consumed(std::uint64_t payload_bytes);
 
   const std::shared_ptr<stream_socket> socket_;
+  tls_ptr tls_;  // often none
   frame_limits limits_;
   std::vector<char> buffer_;
   std::size_t begin_ = 0, end_ = 0;  // of the bytes in the buffer that are not consumed
@@ -105,6 +111,9 @@ class frame_sender : public std::enable_shared_from_this<frame_sender> {
   void send(message m) { send({&m, 1}); }
   /// The same with several, which nobody else's come between; they are taken from `all`.
   void send(std::span<message> all);
+  /// From now on what is sent goes through the session; with none, straight to the socket.  Nothing must
+  /// wait to be sent.
+  void use(tls_ptr session);
   /// Ends the connection in both directions: what waits is released, the reader sees the end.
   void close();
   bool closed() const;
@@ -124,6 +133,7 @@ class frame_sender : public std::enable_shared_from_this<frame_sender> {
 
   const std::shared_ptr<stream_socket> socket_;
   mutable mutex mutex_;
+  tls_ptr tls_ OOC_GUARDED_BY(mutex_);  // often none
   std::deque<message> queue_ OOC_GUARDED_BY(mutex_);
   std::size_t head_sent_ OOC_GUARDED_BY(mutex_) = 0;     // of the first message: bytes of its head
   std::size_t payload_done_ OOC_GUARDED_BY(mutex_) = 0;  // of the first: whole elements of its payload

@@ -1,4 +1,4 @@
-// The handshake over a connection: who is there, on both sides.
+// The handshake over a connection: who is there, on both sides, and what the frames that follow travel in.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -8,11 +8,26 @@
 
 namespace ooc::wire {
 
-/// Runs the connecting side of `hands`.  Throws connection_error with the reason of a refusal.
-boost::asio::awaitable<void> greet(client_handshake& hands, frame_reader& reader,
-                                   frame_sender& sender);
+/// What a handshake needs of a connection.  References only: gcc 12 destroys members of such a temporary in
+/// a co_await twice.
+struct greeted_connection {
+  stream_socket& socket;
+  frame_reader& reader;
+  frame_sender& sender;
+};
+
+/// Runs the connecting side and returns what the server says of itself.  With a key both sides prove
+/// theirs first.  Throws connection_error with the reason of a refusal.
+boost::asio::awaitable<server_info> greet(greeted_connection c, const hello_info& me,
+                                          const key_ptr& key);
+
+/// Whom a server has let in.
+struct greeted_peer {
+  hello_info says;
+  std::string identity;  ///< of the key that it has proven; empty where the server has none
+};
 /// Runs the accepting side.
-boost::asio::awaitable<void> greet(server_handshake& hands, frame_reader& reader,
-                                   frame_sender& sender);
+boost::asio::awaitable<greeted_peer> greet(greeted_connection c, const server_info& me,
+                                           const key_ptr& key);
 
 }  // namespace ooc::wire

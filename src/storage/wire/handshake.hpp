@@ -1,23 +1,24 @@
-// Who is at the other end of a connection: hello, challenge, proof, welcome.
+// Who is at the other end of a connection: hello, welcome.
 //
 // Pure functions of what was received: no I/O, no clock.  Each step takes the body of the frame
 // that came and returns the body of the frame to send; after a step with `refused` set, `send`
 // (where not empty) is sent and the connection closed.  Until the last step has succeeded nothing
 // else may be read from the peer, and no body longer than `max_handshake_body`.
 //
-// With a cluster key both sides prove that they hold it, by a MAC over both nonces and the whole
-// hello; without one only peers on this machine are served.  What follows on the connection is not
-// signed: the network between the machines of a cluster is trusted not to change packets.
+// Where there are keys both sides have proven theirs before, and these frames travel under TLS
+// (tls_session.hpp); without one only peers on this machine are served.  Holders of the cluster key are
+// believed about the user they act for; a user's key names its user.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "oocarray/error.hpp"
 #include "storage/service/metadata_service.hpp"
-#include "storage/wire/cluster_key.hpp"
+#include "storage/wire/access_key.hpp"
 #include "storage/wire/frame.hpp"
 
 namespace ooc::wire {
@@ -25,8 +26,6 @@ namespace ooc::wire {
 inline constexpr frame_limits handshake_limits{.body = 1024, .payload = 0};
 
 using client_id = std::array<std::uint8_t, 16>;
-using handshake_nonce = std::array<std::uint8_t, 32>;
-using handshake_mac = std::array<std::uint8_t, 32>;
 
 client_id random_client_id();
 /// Of a server: new at every start, never 0.
@@ -34,6 +33,9 @@ std::uint64_t random_incarnation();
 
 enum class peer_role : std::uint8_t { client = 1, io_server = 2 };
 enum class server_role : std::uint8_t { metadata = 1, io = 2 };
+
+/// What becomes of frames after the handshake, where there are keys.  Both sides must be told the same.
+enum class encryption : std::uint8_t { on, off };
 
 /// What the connecting side says of itself.
 struct hello_info {
@@ -44,6 +46,7 @@ struct hello_info {
   storage::credentials who;
   std::string store_uuid;  ///< empty: not known yet
   std::string name;        ///< program and process, for logs
+  encryption frames = encryption::on;
 };
 
 /// What a server says of itself.
@@ -52,6 +55,14 @@ struct server_info {
   std::uint64_t incarnation = 0;
   std::string store_uuid;  ///< empty: an I/O server that has not registered yet
   std::uint32_t node = 0;  ///< index of an I/O server
+  encryption frames = encryption::on;
+};
+
+/// What is known of the other side before it says anything.
+struct peer_proof {
+  bool wanted = false;              ///< this side has a key
+  std::optional<key_holder> given{}; ///< whose key the other side has proven; of a server: the cluster's
+  bool same_machine = false;        ///< reached by a Unix socket or loopback
 };
 
 struct handshake_step {
@@ -59,53 +70,44 @@ struct handshake_step {
   failure refused;   ///< what to tell the caller, and the log
 };
 
-/// The connecting side: hello(), answer(), finish().
+/// The connecting side: hello(), finish().
 class client_handshake {
  public:
-  /// `key` may be empty.  `same_machine`: the server is reached by a Unix socket or loopback.
-  client_handshake(hello_info me, key_ptr key, bool same_machine);
+  client_handshake(hello_info me, peer_proof proof);
 
-  /// The first frame to send.
-  std::string hello() const;
-  /// From the challenge to the proof.
-  handshake_step answer(const frame_header& h, std::string_view body);
+  /// The first frame to send; refused where nobody may be spoken to in this way.
+  handshake_step hello() const;
   /// From the welcome; then server() is valid.
   failure finish(const frame_header& h, std::string_view body);
   const server_info& server() const noexcept { return server_; }
 
  private:
   hello_info me_;
-  key_ptr key_;
-  bool same_machine_;
-  handshake_nonce nonce_{};
-  std::string hello_;  // body
+  peer_proof proof_;
   server_info server_;
 };
 
-/// The accepting side: challenge(), welcome().
+/// The accepting side: welcome().
 class server_handshake {
  public:
-  server_handshake(server_info me, key_ptr key, bool same_machine);
+  server_handshake(server_info me, peer_proof proof);
 
-  /// From the hello to the challenge.
-  handshake_step challenge(const frame_header& h, std::string_view body);
-  /// From the proof to the welcome; if it is not refused peer() may be believed.
+  /// From the hello to the welcome; if it is not refused peer() may be believed.
   handshake_step welcome(const frame_header& h, std::string_view body);
   const hello_info& peer() const noexcept { return peer_; }
+  /// The identity that the peer has proven; empty where there are no keys.
+  std::string identity() const { return proof_.given ? proof_.given->identity : std::string(); }
 
  private:
+  failure fault_of(const frame_header& h, std::string_view body);
+  failure user_fault() const;
+
   server_info me_;
-  key_ptr key_;
-  bool same_machine_;
+  peer_proof proof_;
   hello_info peer_;
-  handshake_mac expected_{};
 };
 
-/// The MAC of one side: HMAC-SHA-256(key, label | client nonce | server nonce | SHA-256(hello)).
-handshake_mac handshake_proof(const cluster_key& key, std::string_view label,
-                              const handshake_nonce& client, const handshake_nonce& server,
-                              std::string_view hello);
-inline constexpr std::string_view server_label = "oocarray server 1";
-inline constexpr std::string_view client_label = "oocarray client 1";
+/// What a server without a key tells one who begins with TLS: it cannot prove anything.
+handshake_step no_key_here();
 
 }  // namespace ooc::wire

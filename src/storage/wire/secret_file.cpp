@@ -44,9 +44,8 @@ void check_owner(const file_descriptor& fd, const std::filesystem::path& file) {
 
 }  // namespace
 
-void write_secret_file(const std::filesystem::path& file, std::string_view title,
-                       std::span<const std::uint8_t> secret) {
-  std::string line = std::string(title) + " 1 " + to_hex(secret) + "\n";
+void write_secret_line(const std::filesystem::path& file, std::string_view text) {
+  std::string line = std::string(text) + "\n";
   const file_descriptor fd(
       ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!fd && errno == EEXIST)
@@ -64,20 +63,35 @@ void write_secret_file(const std::filesystem::path& file, std::string_view title
   fail(file, "written");
 }
 
-void read_secret_file(const std::filesystem::path& file, std::string_view title,
-                      std::span<std::uint8_t> secret) {
+std::string read_secret_line(const std::filesystem::path& file) {
   const file_descriptor fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) fail(file, "opened");
   check_owner(fd, file);
-  std::array<char, 512> buffer{};
+  std::array<char, 2048> buffer{};
   const ssize_t n = ::read(fd.get(), buffer.data(), buffer.size());
   if (n < 0) fail(file, "read");
   std::string_view text(buffer.data(), static_cast<std::size_t>(n));
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r' || text.back() == ' '))
     text.remove_suffix(1);
-  const std::string start = std::string(title) + " 1 ";
-  const bool good = text.starts_with(start) && from_hex(text.substr(start.size()), secret);
+  std::string line(text);
   ::sodium_memzero(buffer.data(), buffer.size());
+  return line;
+}
+
+void write_secret_file(const std::filesystem::path& file, std::string_view title,
+                       std::span<const std::uint8_t> secret) {
+  std::string line = std::string(title) + " 1 " + to_hex(secret);
+  write_secret_line(file, line);
+  ::sodium_memzero(line.data(), line.size());
+}
+
+void read_secret_file(const std::filesystem::path& file, std::string_view title,
+                      std::span<std::uint8_t> secret) {
+  std::string line = read_secret_line(file);
+  const std::string start = std::string(title) + " 1 ";
+  const bool good =
+      line.starts_with(start) && from_hex(std::string_view(line).substr(start.size()), secret);
+  ::sodium_memzero(line.data(), line.size());
   if (!good)
     refuse(errc::not_a_store, file,
            "does not hold '" + start + "' and " + std::to_string(2 * secret.size()) +

@@ -4,9 +4,18 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace ooc::wire {
+
+/// Makes `file` with this one line, that only its owner may read.  It is durable on return.  Throws
+/// usage_error (EEXIST) where there is a file, io_error otherwise.
+void write_secret_line(const std::filesystem::path& file, std::string_view line);
+
+/// The line of such a file, of at most 2000 bytes, without what ends it.  Throws usage_error where the file
+/// belongs to another user or may be read by one (EACCES); io_error where it cannot be read.
+std::string read_secret_line(const std::filesystem::path& file);
 
 /// Makes `file` with one line, "<title> 1 <hexadecimal digits>", that only its owner may read.  It
 /// is durable on return.  Throws usage_error (EEXIST) where there is a file, io_error otherwise.

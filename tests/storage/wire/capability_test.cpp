@@ -16,7 +16,8 @@ const std::string store = "11111111-2222-4333-8444-555555555555";
 
 capability some() {
   const std::byte fill[] = {std::byte{1}, std::byte{2}};
-  return {42, right_read | right_write, 1000, 5000, 7, store, geometry_of(9, {1, 2, 3}, true, fill)};
+  return {42, right_read | right_write, 1000, 5000, 7, store, geometry_of(9, {1, 2, 3}, true, fill),
+          mark_of("somebody")};
 }
 
 }  // namespace

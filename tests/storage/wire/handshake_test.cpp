@@ -43,37 +43,16 @@ struct received {
   std::string body;
 };
 
-handshake_step challenge(server_handshake& s, const std::string& frame) {
-  const received r(frame);
-  return s.challenge(r.header, r.body);
-}
-handshake_step answer(client_handshake& c, const std::string& frame) {
-  const received r(frame);
-  return c.answer(r.header, r.body);
-}
 handshake_step welcome(server_handshake& s, const std::string& frame) {
   const received r(frame);
   return s.welcome(r.header, r.body);
 }
 
-template <class Message>
-Message parsed(const std::string& frame) {
-  Message m;
-  REQUIRE(m.ParseFromString(received(frame).body));
-  return m;
-}
-template <class Message>
-std::string framed(frame_kind kind, const Message& m) {
-  frame_header h;
-  h.kind = kind;
-  return encode_frame(h, m.SerializeAsString());
-}
+/// Nobody has a key, and both are on one machine.
+const peer_proof here{.same_machine = true};
 
-/// Bytes that differ may still mean the same: fields that are not known are passed over.
-bool same_challenge(const std::string& a, const std::string& b) {
-  pb::Challenge x, y;
-  return x.ParseFromString(a) && y.ParseFromString(b) && x.nonce() == y.nonce() &&
-         x.proof() == y.proof();
+peer_proof proven(const key_ptr& key) {
+  return {.wanted = true, .given = key->holder()};
 }
 
 /// Runs both sides against each other and returns what the client and the server think of it.
@@ -82,26 +61,30 @@ struct outcome {
 };
 outcome meet(client_handshake& c, server_handshake& s) {
   outcome o;
-  const handshake_step first = challenge(s, c.hello());
-  o.server = first.refused;
-  const handshake_step proof = answer(c, first.send);
-  o.client = proof.refused;
-  if (proof.send.empty() || o.server) return o;
-  const handshake_step last = welcome(s, proof.send);
+  const handshake_step hello = c.hello();
+  o.client = hello.refused;
+  if (hello.send.empty()) return o;
+  const handshake_step last = welcome(s, hello.send);
   o.server = last.refused;
-  if (o.client || last.send.empty()) return o;
   const received r(last.send);
   o.client = c.finish(r.header, r.body);
   return o;
 }
 
+/// The client and the server with keys that they have proven to each other.
+outcome meet(const hello_info& h, const key_ptr& key, const server_info& me = metadata_server()) {
+  client_handshake c(h, proven(key));
+  server_handshake s(me, proven(key));
+  return meet(c, s);
+}
+
 }  // namespace
 
 TEST_CASE("two holders of one key believe each other") {
-  const key_ptr key = cluster_key::random();
+  const key_ptr key = access_key::random();
   const hello_info me = someone();
-  client_handshake c(me, key, false);
-  server_handshake s(metadata_server(), key, false);
+  client_handshake c(me, proven(key));
+  server_handshake s(metadata_server(), proven(key));
   const outcome o = meet(c, s);
   CHECK_FALSE(o.client);
   CHECK_FALSE(o.server);
@@ -112,78 +95,82 @@ TEST_CASE("two holders of one key believe each other") {
   CHECK(s.peer().who.uid == 1000);
   CHECK(s.peer().who.gid == 100);
   CHECK(s.peer().name == "jacobi 4711");
+  CHECK(s.identity() == key->holder().identity);
 }
 
-TEST_CASE("a wrong key is refused on both sides, with the reason") {
-  client_handshake c(someone(), cluster_key::random(), true);
-  server_handshake s(metadata_server(), cluster_key::random(), true);
-  const outcome o = meet(c, s);
-  CHECK(names(o.client, "wrong cluster key"));
-  CHECK(names(o.server, "wrong cluster key"));
+TEST_CASE("the holder of a user's key acts for that user, in the groups of the key, and for nobody else") {
+  const key_ptr cluster = access_key::random();
+  const key_ptr alice = cluster->for_user({"alice", 1000, {100, 27}});
+  hello_info h = someone();
+  CHECK_FALSE(meet(h, alice).server);
+  h.who.gid = 27;
+  CHECK_FALSE(meet(h, alice).server);
+  h.who.gid = 0;
+  CHECK(names(meet(h, alice).client, "does not name group 0"));
+  for (const std::uint32_t uid : {0U, 1001U}) {
+    h.who = {uid, 100};
+    const outcome o = meet(h, alice);
+    CHECK(names(o.client, "the key of user alice (uid 1000) is not one of user " + std::to_string(uid)));
+    CHECK(o.server);
+    CHECK_FALSE(meet(h, cluster).server);  // the cluster's may act for anybody
+  }
 }
 
-TEST_CASE("a client without the key is refused by a server that has one") {
-  client_handshake c(someone(), nullptr, true);
-  server_handshake s(metadata_server(), cluster_key::random(), true);
+TEST_CASE("a user's key registers no I/O server, the cluster's does") {
+  const key_ptr cluster = access_key::random();
+  hello_info h = someone();
+  h.role = peer_role::io_server;
+  CHECK(names(meet(h, cluster->for_user({"alice", 1000, {100}})).client, "takes the cluster key"));
+  CHECK_FALSE(meet(h, cluster).client);
+}
+
+TEST_CASE("a client without a key is refused by a server that has one") {
+  client_handshake c(someone(), here);
+  server_handshake s(metadata_server(), {.wanted = true, .same_machine = true});
   const outcome o = meet(c, s);
   CHECK(names(o.client, "OOC_KEY"));
-  CHECK(names(o.server, "gave up"));
-  // ... also one that does not give up by itself.
-  CHECK(names(welcome(s, framed(frame_kind::proof, pb::Proof())).refused, "wrong cluster key"));
-}
-
-TEST_CASE("without a key a server serves its own machine only") {
-  client_handshake near(someone(), nullptr, true), far(someone(), nullptr, false);
-  server_handshake for_near(metadata_server(), nullptr, true);
-  CHECK_FALSE(meet(near, for_near).server);
-  server_handshake for_far(metadata_server(), nullptr, false);
-  CHECK(names(meet(far, for_far).client, "ooc keygen"));
-}
-
-TEST_CASE("a server on another machine that shows no key is not believed") {
-  client_handshake c(someone(), cluster_key::random(), false);
-  server_handshake s(metadata_server(), nullptr, true);
-  const outcome o = meet(c, s);
-  CHECK(names(o.client, "cannot be trusted"));
   CHECK(o.server);
 }
 
-TEST_CASE("a recorded proof opens no second connection") {
-  const key_ptr key = cluster_key::random();
-  client_handshake c(someone(), key, false);
-  server_handshake first(metadata_server(), key, false), second(metadata_server(), key, false);
-  const handshake_step proof = answer(c, challenge(first, c.hello()).send);
-  CHECK_FALSE(welcome(first, proof.send).refused);
-  REQUIRE_FALSE(challenge(second, c.hello()).refused);
-  CHECK(names(welcome(second, proof.send).refused, "another connection"));
+TEST_CASE("without a key a server serves its own machine only") {
+  client_handshake near(someone(), here);
+  server_handshake for_near(metadata_server(), here);
+  CHECK_FALSE(meet(near, for_near).server);
+  server_handshake for_far(metadata_server(), {});
+  CHECK(names(meet(near, for_far).client, "ooc keygen"));
 }
 
-TEST_CASE("a server's own proof sent back to it is no proof of the client") {
-  const key_ptr key = cluster_key::random();
-  client_handshake c(someone(), key, false);
-  server_handshake s(metadata_server(), key, false);
-  pb::Proof p;
-  p.set_proof(parsed<pb::Challenge>(challenge(s, c.hello()).send).proof());
-  CHECK(welcome(s, framed(frame_kind::proof, p)).refused);
+TEST_CASE("without a key a client says nothing to a server on another machine") {
+  client_handshake c(someone(), {});
+  server_handshake s(metadata_server(), here);
+  CHECK(names(meet(c, s).client, "cannot be trusted"));
 }
 
-TEST_CASE("a hello that was changed on its way is noticed") {
-  const key_ptr key = cluster_key::random();
-  client_handshake c(someone(), key, false);
-  server_handshake s(metadata_server(), key, false);
-  auto hello = parsed<pb::Hello>(c.hello());
-  hello.set_uid(0);
-  const handshake_step first = challenge(s, framed(frame_kind::hello, hello));
-  REQUIRE_FALSE(first.refused);
-  CHECK(names(answer(c, first.send).refused, "wrong cluster key"));
+TEST_CASE("both sides must be told the same of encryption") {
+  const key_ptr key = access_key::random();
+  hello_info h = someone();
+  server_info me = metadata_server();
+  h.frames = encryption::off;
+  CHECK(names(meet(h, key, me).client, "leave ?encrypt=off out"));
+  me.frames = encryption::off;
+  CHECK_FALSE(meet(h, key, me).client);
+  h.frames = encryption::on;
+  CHECK(names(meet(h, key, me).client, "put ?encrypt=off into"));
+
+  // A server that agrees to one and goes on with the other
+  client_handshake c(h, proven(key));
+  pb::Welcome w;
+  w.set_incarnation(1);
+  w.set_unencrypted(true);
+  frame_header header;
+  header.kind = frame_kind::welcome;
+  CHECK(names(c.finish(header, w.SerializeAsString()), "has not agreed"));
 }
 
 TEST_CASE("another kind of server and another store are told apart") {
-  const key_ptr key = cluster_key::random();
+  const key_ptr key = access_key::random();
   const auto refused = [&](const hello_info& h) {
-    client_handshake c(h, key, false);
-    server_handshake s(metadata_server(), key, false);
-    const outcome o = meet(c, s);
+    const outcome o = meet(h, key);
     CHECK(static_cast<bool>(o.client) == static_cast<bool>(o.server));
     return o.client;
   };
@@ -200,21 +187,18 @@ TEST_CASE("another kind of server and another store are told apart") {
 TEST_CASE("a client that wants one store is not welcome at another") {
   hello_info h = someone();
   h.store_uuid = metadata_server().store_uuid;
-  client_handshake c(h, nullptr, true);
+  client_handshake c(h, here);
   server_info unregistered = metadata_server();
   unregistered.store_uuid.clear();
-  server_handshake s(unregistered, nullptr, true);
+  server_handshake s(unregistered, here);
   CHECK(names(meet(c, s).client, "not store"));
 }
 
 TEST_CASE("malformed messages are refused at every step") {
   std::mt19937_64 random(ooc::testing::random_seed("handshake"));
-  const key_ptr key = cluster_key::random();
-  client_handshake good(someone(), key, false);
-  server_handshake honest(metadata_server(), key, true);
-  const received hello(good.hello());
-  const received first(challenge(honest, good.hello()).send);
-  const received proof(good.answer(first.header, first.body).send);
+  const key_ptr key = access_key::random();
+  client_handshake good(someone(), proven(key));
+  const received hello(good.hello().send);
   const auto broken = [&](std::string s) {
     const auto n = ooc::testing::between(random, 1, 4);
     for (std::uint64_t i = 0; i < n; ++i)
@@ -223,18 +207,19 @@ TEST_CASE("malformed messages are refused at every step") {
     if (random() % 4 == 0) s.resize(ooc::testing::between(random, 0, s.size()));
     return s;
   };
+  const key_ptr alice = key->for_user({"alice", 1000, {100}});
   for (int i = 0; i < 10'000; ++i) {
-    server_handshake s(metadata_server(), key, true), t(metadata_server(), key, true);
-    (void)s.challenge(hello.header, broken(hello.body));  // may be a good hello of somebody else
-    const std::string bad = broken(first.body);
-    CHECK((good.answer(first.header, bad).refused || same_challenge(bad, first.body)));
-    REQUIRE_FALSE(t.challenge(hello.header, hello.body).refused);
-    CHECK(t.welcome(proof.header, broken(proof.body)).refused);  // made for another connection
+    // May be a good hello of somebody else, but never of another user than the key's.
+    server_handshake s(metadata_server(), proven(alice));
+    if (!s.welcome(hello.header, broken(hello.body)).refused) CHECK(s.peer().who.uid == 1000);
+    server_handshake unproven(metadata_server(), {.wanted = true, .same_machine = true});
+    CHECK(unproven.welcome(hello.header, broken(hello.body)).refused);
   }
-  server_handshake s(metadata_server(), key, true);
-  CHECK(s.challenge(hello.header, std::string(handshake_limits.body + 1, 'x')).refused);
-  CHECK(s.challenge(hello.header, "").refused);
-  CHECK(s.challenge(proof.header, hello.body).refused);
-  CHECK(good.answer(hello.header, first.body).refused);
-  CHECK(honest.welcome(hello.header, proof.body).refused);
+  server_handshake s(metadata_server(), proven(key));
+  CHECK(s.welcome(hello.header, std::string(handshake_limits.body + 1, 'x')).refused);
+  CHECK(s.welcome(hello.header, "").refused);
+  frame_header other = hello.header;
+  other.kind = frame_kind::welcome;
+  CHECK(s.welcome(other, hello.body).refused);
+  CHECK(good.finish(hello.header, hello.body));
 }

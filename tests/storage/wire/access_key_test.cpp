@@ -1,4 +1,4 @@
-#include "storage/wire/cluster_key.hpp"
+#include "storage/wire/access_key.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,13 +18,13 @@ using ooc::testing::temporary_folder;
 namespace {
 
 bool same(const key_ptr& a, const key_ptr& b) {
-  return std::ranges::equal(a->bytes(), b->bytes());
+  return a->holder().identity == b->holder().identity && a->own_secret() == b->own_secret();
 }
 
 /// The text of the error that reading `file` ends with; its code must be `code`.
 std::string refusal(const std::filesystem::path& file, std::error_code code) {
   try {
-    cluster_key::read(file);
+    access_key::read(file);
   } catch (const error& e) {
     INFO(e.what());
     CHECK(e.code() == code);
@@ -57,34 +57,76 @@ struct environment {
 TEST_CASE("a key comes back from its file, which only its owner may read") {
   temporary_folder folder;
   const auto file = folder / "key";
-  const key_ptr key = cluster_key::random();
+  const key_ptr key = access_key::random();
   key->write(file);
   struct stat s = {};
   REQUIRE(::stat(file.c_str(), &s) == 0);
   CHECK((s.st_mode & 07777) == 0600);
-  CHECK(same(cluster_key::read(file), key));
-  CHECK_FALSE(same(cluster_key::random(), key));
+  CHECK(same(access_key::read(file), key));
+  CHECK_FALSE(same(access_key::random(), key));
+}
+
+TEST_CASE("a user's key comes back from its file, and servers derive its secret from the cluster's") {
+  temporary_folder folder;
+  const key_ptr cluster = access_key::random();
+  const key_user alice{"alice", 1000, {100, 27}};
+  const key_ptr key = cluster->for_user(alice);
+  key->write(folder / "alice");
+  const key_ptr back = access_key::read(folder / "alice");
+  CHECK(same(back, key));
+  CHECK(back->holder().user == alice);
+  CHECK_FALSE(back->of_cluster());
+  CHECK(back->holder().cluster == cluster->holder().cluster);
+  const auto named = parse_identity(back->holder().identity);
+  REQUIRE(named);
+  CHECK(cluster->secret_of(*named) == back->own_secret());
+  CHECK_FALSE(same(cluster->for_user(alice), key));  // each has a serial of its own
+  CHECK_THROWS_AS(key->for_user(alice), usage_error);
+  for (const key_user& bad : {key_user{"", 1, {1}}, key_user{"a:b", 1, {1}}, key_user{"a b", 1, {1}},
+                              key_user{std::string(33, 'a'), 1, {1}}, key_user{"a", 1, {}},
+                              key_user{"a", 1, std::vector<std::uint32_t>(33)}})
+    CHECK_THROWS_AS(cluster->for_user(bad), usage_error);
+}
+
+TEST_CASE("a server is not started with a user's key") {
+  temporary_folder folder;
+  access_key::random()->for_user({"alice", 1000, {100}})->write(folder / "alice");
+  CHECK_THROWS_AS(find_server_key(folder / "alice"), usage_error);
+  CHECK(find_key(folder / "alice") != nullptr);
+}
+
+TEST_CASE("identities that are none are not taken for one") {
+  for (const char* bad :
+       {"", "oocarray-3:", "oocarray-3:cluster:", "oocarray-3:cluster:0123456789abcdeF",
+        "oocarray-3:root:0123456789abcdef", "oocarray-3:user:a:1:1:0123456789abcdef",
+        "oocarray-3:user:a:1::0123456789abcdef:0123456789abcdef",
+        "oocarray-3:user:a:-1:1:0123456789abcdef:0123456789abcdef",
+        "oocarray-3:user:a:4294967296:1:0123456789abcdef:0123456789abcdef",
+        "oocarray-3:user:a:1:1:0123456789abcdef:0123456789abcdef:"})
+    CHECK_FALSE(parse_identity(bad));
+  CHECK(parse_identity("oocarray-3:user:a:1:1:0123456789abcdef:0123456789abcdef"));
+  CHECK(parse_identity("oocarray-3:cluster:0123456789abcdef"));
 }
 
 TEST_CASE("a key file is never overwritten") {
   temporary_folder folder;
   const auto file = folder / "key";
-  const key_ptr key = cluster_key::random();
+  const key_ptr key = access_key::random();
   key->write(file);
-  CHECK_THROWS_AS(cluster_key::random()->write(file), usage_error);
-  CHECK(same(cluster_key::read(file), key));
+  CHECK_THROWS_AS(access_key::random()->write(file), usage_error);
+  CHECK(same(access_key::read(file), key));
 }
 
 TEST_CASE("a key file that others may read is refused, with the remedy") {
   temporary_folder folder;
   const auto file = folder / "key";
-  cluster_key::random()->write(file);
+  access_key::random()->write(file);
   for (const unsigned mode : {0640U, 0604U, 0620U, 0601U, 0777U}) {
     ::chmod(file.c_str(), mode);
     CHECK(refusal(file, denied).find("chmod 600") != std::string::npos);
   }
   ::chmod(file.c_str(), 0400);
-  CHECK_NOTHROW(cluster_key::read(file));
+  CHECK_NOTHROW(access_key::read(file));
 }
 
 TEST_CASE("a key file of another user is refused, with the remedy") {
@@ -94,7 +136,7 @@ TEST_CASE("a key file of another user is refused, with the remedy") {
   }
   temporary_folder folder;
   const auto file = folder / "key";
-  cluster_key::random()->write(file);
+  access_key::random()->write(file);
   REQUIRE(::chown(file.c_str(), 12345, 12345) == 0);
   CHECK(refusal(file, denied).find("user 12345") != std::string::npos);
 }
@@ -108,7 +150,7 @@ TEST_CASE("a damaged key file is refused") {
     ::chmod(file.c_str(), 0600);
   };
   write(good + "\n");
-  CHECK_NOTHROW(cluster_key::read(file));
+  CHECK_NOTHROW(access_key::read(file));
   for (const std::string& bad :
        {std::string(), good.substr(1), good.substr(0, good.size() - 1), good + "a",
         "oocarray-key 2 " + std::string(64, 'a'), "oocarray-key 1 " + std::string(64, 'g'),
@@ -122,19 +164,21 @@ TEST_CASE("a key is looked for in the option, the environment and the home folde
   temporary_folder folder;
   const environment home("HOME", folder.path().string());
   const environment unset("OOC_KEY", "");
-  CHECK(find_cluster_key({}) == nullptr);
+  CHECK(find_key({}) == nullptr);
 
   std::filesystem::create_directories(folder / ".config/oocarray");
-  const key_ptr usual = cluster_key::random(), named = cluster_key::random(),
-                given = cluster_key::random();
+  const key_ptr usual = access_key::random(), named = access_key::random(),
+                given = access_key::random();
   usual->write(folder / ".config/oocarray/key");
   named->write(folder / "named");
   given->write(folder / "given");
-  CHECK(same(find_cluster_key({}), usual));
+  CHECK(same(find_key({}), usual));
   const environment variable("OOC_KEY", (folder / "named").string());
-  CHECK(same(find_cluster_key({}), named));
-  CHECK(same(find_cluster_key(folder / "given"), given));
-  CHECK_THROWS_AS(find_cluster_key(folder / "missing"), io_error);
+  CHECK(same(find_key({}), named));
+  CHECK(same(find_key(folder / "given"), given));
+  CHECK_THROWS_AS(find_key(folder / "missing"), io_error);
   const environment missing("OOC_KEY", (folder / "missing").string());
-  CHECK_THROWS_AS(find_cluster_key({}), io_error);
+  CHECK_THROWS_AS(find_key({}), io_error);
+  const environment none("OOC_KEY", "none");
+  CHECK(find_key({}) == nullptr);
 }
