@@ -28,6 +28,7 @@
 
 namespace ooc::detail {
 
+class pager;
 class shared_array;
 struct block_range;
 
@@ -137,6 +138,10 @@ class array_core {
   void unpin(const pinned_region& r) const noexcept;
   void resize(std::size_t first_extent);
   void close();
+
+  // --- for the library's algorithms (src/runtime/algorithm); the array is open
+  detail::pager& pager() const noexcept;
+  process_group& group() const noexcept;  ///< of one rank, where none was given
 
  private:
   void refuse_closed() const;

@@ -106,4 +106,14 @@ void array_core::close() {
   array_->close();
 }
 
+// --- for algorithms
+
+pager& array_core::pager() const noexcept {
+  return array_->local().segment().served_by();
+}
+
+process_group& array_core::group() const noexcept {
+  return array_->group();
+}
+
 }  // namespace ooc::detail

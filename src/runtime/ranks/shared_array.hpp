@@ -38,6 +38,7 @@ class shared_array {
   local_array& local() noexcept { return local_; }
   int rank() const noexcept { return group_->rank(); }
   int ranks() const noexcept { return group_->size(); }
+  process_group& group() const noexcept { return *group_; }
   /// The checking mode is on: reads through at() go to note_read().
   bool notes_reads() const noexcept { return log_ != nullptr; }
 
