@@ -33,7 +33,8 @@
 // pass, rows near borders are exchanged with sync_halo(); each rank computes the steps between on
 // these rows too.  Afterwards other ranks see the result after sync(), as with any writes (without
 // sweep_options::mark; with it, sweep() has done that).  Coefficients must be seen by all ranks: sync()
-// them after writing.
+// them after writing.  With check_conflicts a block that holds rows of two parts is reported: give such
+// arrays blocks of few rows.
 //
 // *Errors.*  Throws usage_error (errc::budget_too_small) if memory has no room for one step at a time,
 // naming what would do; (errc::invalid_request) for arrays of different shapes or ranks' parts, a
