@@ -141,6 +141,8 @@ class array_core {
 
   // --- for the library's algorithms (src/runtime/algorithm); the array is open
   detail::pager& pager() const noexcept;
+  /// The file says so from then on, durably; empty: its elements are whole again.  Collective.
+  void set_in_progress(std::string_view what);
   process_group& group() const noexcept;  ///< of one rank, where none was given
 
  private:

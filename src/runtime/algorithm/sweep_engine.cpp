@@ -2,6 +2,9 @@
 // tell each other in between.
 #include "oocarray/detail/sweep_engine.hpp"
 
+#include <errno.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
@@ -78,6 +81,7 @@ class sweep_run {
       memory_.emplace(leader_.pager(), pass(false).memory_bytes(), what);
     });
     done_.memory = memory_->bytes();
+    if (request_.options.mark) mark(what_it_does());
     bool go_on = true;
     while (go_on && done_.steps < request_.steps) {
       const std::size_t stop = next_stop();
@@ -89,6 +93,10 @@ class sweep_run {
       ++done_.passes;
       if (done_.steps == stop && (request_.every != 0 || stop == request_.steps))
         go_on = program_.report(stop);
+    }
+    if (request_.options.mark) {
+      for (const sweep_field& f : request_.fields) f.to->sync(durable);
+      mark({});
     }
     return done_;
   }
@@ -111,6 +119,16 @@ class sweep_run {
     };
     if (ranks_ == 1) return {result()};  // and the exception is the program's own
     return leader_.group().together(call, result);
+  }
+
+  /// What the files of the arrays that are written say meanwhile.
+  void mark(const std::string& what) const {
+    for (const sweep_field& f : request_.fields) f.to->set_in_progress(what);
+  }
+
+  std::string what_it_does() const {
+    return "sweep, " + std::to_string(request_.steps) + " steps, by " +
+           ::program_invocation_short_name + "[" + std::to_string(::getpid()) + "]";
   }
 
   const array_facts& checked() const {

@@ -112,6 +112,10 @@ pager& array_core::pager() const noexcept {
   return array_->local().segment().served_by();
 }
 
+void array_core::set_in_progress(std::string_view what) {
+  array_->set_in_progress(what);
+}
+
 process_group& array_core::group() const noexcept {
   return array_->group();
 }

@@ -51,6 +51,7 @@ class shared_array {
   void note_read(const std::byte* element, std::size_t bytes);
   pinned_region pin(box_view b, access_mode mode);
   void resize(std::size_t first_extent);
+  void set_in_progress(std::string_view what);
   void close();
 
  private:

@@ -138,7 +138,7 @@ entry local_metadata::lookup(std::string_view path) {
                     join_path(split_path(path)));
 }
 
-entry local_metadata::open(std::string_view path, bool write) {
+entry local_metadata::open(std::string_view path, bool write, bool unfinished) {
   const entry e = lookup(path);
   if (e.kind == entry_kind::folder)
     refuse(EISDIR, e.path.empty() ? "the root folder is not a file"
@@ -147,11 +147,13 @@ entry local_metadata::open(std::string_view path, bool write) {
     refuse(EACCES, quoted(path) + ": user " + std::to_string(who_.uid) + " may not " +
                        (write ? "write" : "read") + " it; its owner (user " +
                        std::to_string(e.owner) + ") can change the mode (`ooc chmod`)");
+  if (unfinished) return e;
   const std::lock_guard lock(db_->mutex);
   query q(*db_->connection, "SELECT in_progress FROM entry WHERE id = ?", e.id);
   if (const std::string what = q.next() ? q.text(0) : ""; !what.empty())
     refuse(EBUSY, quoted(path) + " is in the middle of an algorithm, its contents are neither the old "
-                                 "nor the new ones (" + what + ")");
+                                 "nor the new ones (" + what + "); if that has died, make the array "
+                                 "anew, or open it with options.unfinished = ooc::open_unfinished");
   return e;
 }
 
@@ -512,6 +514,18 @@ void local_metadata::set_generation(file_id id, std::uint64_t generation) {
   require_writer(c, id, "open it for writing");
   if (now >= generation) return;  // another opened it at the same time, and said so durably
   run(c, "UPDATE entry SET generation = ? WHERE id = ?", generation, id);
+  record();
+  t.commit();
+}
+
+void local_metadata::set_in_progress(file_id id, std::string_view what) {
+  const std::lock_guard lock(db_->mutex);
+  auto& c = *db_->connection;
+  const durable_commits durable(c);
+  transaction t(c, transaction_kind::write);
+  generation_of(c, id);  // the file is there
+  require_writer(c, id, "write it");
+  run(c, "UPDATE entry SET in_progress = ? WHERE id = ?", what, id);
   record();
   t.commit();
 }

@@ -2,10 +2,16 @@
 
 #include "oocarray/algorithm/sweep.hpp"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
+#include <csignal>
+#include <cstdlib>
 #include <cstring>
 
 #include "support/sweep_model.hpp"
+#include "support/temporary_folder.hpp"
 
 using namespace ooc;
 using namespace ooc::testing;
@@ -217,6 +223,84 @@ TEST_CASE("what a kernel throws comes out of the sweep, and the array can be use
   CHECK_THROWS_AS(sweep(a, 9, st, {.fuse = 3, .threads = 3}), too_hot);
   a[1][1] = 5;
   CHECK(a[1][1] == 5);
+}
+
+namespace {
+
+/// The kernel ends the process, as kill -9 does, in the second pass.
+auto deadly() {
+  return stencil({1, 1}, [](auto& out, const auto& in) {
+    for (auto j = out.lower(1); j < out.upper(1); ++j) out[j] = in[-1][j] + in[1][j];
+    if (out.step() == 7 && out.index() == 300) ::raise(SIGKILL);
+  });
+}
+
+}  // namespace
+
+// What the next test runs in a process of its own.
+TEST_CASE("a sweep that dies", "[.dies]") {
+  const char* const folder = std::getenv("OOC_TEST_FOLDER");
+  REQUIRE(folder != nullptr);
+  const store s = store::open("local:" + std::string(folder), {.workers = 2, .staging = 64_KiB});
+  runtime rt(memory(s.core()->staging_bytes() + 1_MiB));
+  ooc_array<double, 2> a{rt, s, "a", create, {1024, 512}, {.block = 32_KiB}};
+  for (std::size_t i = 0; i < 1024; ++i) a[i][0] = static_cast<double>(i);
+  a.writeback();
+  sweep(a, 12, deadly(), {.fuse = 4});
+}
+
+TEST_CASE("a process that dies in a sweep leaves a mark, which opening names") {
+  const temporary_folder folder;
+  const std::string path = (folder.path() / "store").string();
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    ::setenv("OOC_TEST_FOLDER", path.c_str(), 1);
+    ::execl("/proc/self/exe", "test_sweep", "[.dies]", nullptr);
+    ::_exit(127);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(WIFSIGNALED(status));
+  CHECK(WTERMSIG(status) == SIGKILL);
+
+  const store s = store::open("local:" + path, {.workers = 2, .staging = 64_KiB});
+  runtime rt(memory(s.core()->staging_bytes() + 1_MiB));
+  using array = ooc_array<double, 2>;
+  CHECK_THROWS_WITH((array{rt, s, "a", open}), Catch::Contains("'a' is in the middle of an algorithm") &&
+                                                   Catch::Contains("sweep, 12 steps, by test_sweep[") &&
+                                                   Catch::Contains("ooc::open_unfinished"));
+  CHECK_THROWS_WITH((array{rt, s, "a", open_read_only}), Catch::Contains("in the middle"));
+  const array_options<double> told{.block = 32_KiB, .unfinished = open_unfinished};
+  {
+    array a{rt, s, "a", open, told};
+    CHECK(a.extent(0) == 1024);
+  }
+  CHECK_THROWS_WITH((array{rt, s, "a", open}), Catch::Contains("in the middle"));
+  {
+    array a{rt, s, "a", open, told};
+    sweep(a, 2, average());
+  }
+  CHECK_NOTHROW(array{rt, s, "a", open});
+}
+
+TEST_CASE("what an exception leaves in the middle is good again when the program says so") {
+  const test_store nodes(store_kind::local);
+  runtime rt(memory(nodes.staging() + 1_MiB));
+  using array = ooc_array<double, 2>;
+  {
+    array a{rt, nodes.handle(), "a", create, {64, 64}, {.block = 4_KiB}};
+    const auto st = stencil({1, 1}, [](auto&, const auto&) { throw std::runtime_error("too hot"); });
+    CHECK_THROWS(sweep(a, 2, st));
+  }
+  CHECK_THROWS_WITH((array{rt, nodes.handle(), "a", open}), Catch::Contains("sweep, 2 steps"));
+  {
+    array a{rt, nodes.handle(), "a", open, {.unfinished = open_unfinished}};
+    for (double& x : a) x = 1;
+    a.writeback(durable);
+    a.set_finished();
+  }
+  CHECK_NOTHROW(array{rt, nodes.handle(), "a", open});
 }
 
 TEST_CASE("arrays that do not fit together are refused by name") {
