@@ -24,7 +24,9 @@ namespace {
 
 constexpr std::size_t most_fused = 32;
 constexpr std::size_t default_piece = 16384;          // elements
-constexpr std::size_t group_bytes = 64 << 10;         // of slabs that a level computes at a time
+// Of slabs that a level, and that all levels together compute at a time.
+constexpr std::size_t group_bytes = 64 << 10;
+constexpr std::size_t round_bytes = 1 << 20;
 constexpr std::size_t group_elements_of_lines = 8192; // N = 1
 constexpr std::size_t run_of_lines = 2048;            // N = 1
 
@@ -65,7 +67,6 @@ class sweep_run {
     plan_.ghosts_low = geometry_.periodic() || first > 0;
     plan_.ghosts_high = geometry_.periodic() || last < geometry_.slabs();
     plan_.completes = r.completes;
-    plan_.group = slabs_at_a_time();
     plan_.run = r.options.piece == 0 ? run_of_lines : r.options.piece;
     plan_.threads = r.options.threads != 0 ? r.options.threads
                                            : std::max(1U, std::thread::hardware_concurrency());
@@ -177,10 +178,11 @@ class sweep_run {
     return most;
   }
 
-  std::size_t slabs_at_a_time() const {
-    const std::size_t wanted = request_.options.group != 0 ? request_.options.group
-                               : geometry_.rank() == 1     ? group_elements_of_lines
-                                                           : group_bytes / slab_bytes();
+  std::size_t slabs_at_a_time(std::size_t levels) const {
+    const std::size_t wanted =
+        request_.options.group != 0 ? request_.options.group
+        : geometry_.rank() == 1     ? group_elements_of_lines
+                                    : std::max(group_bytes, round_bytes / levels) / slab_bytes();
     return std::clamp<std::size_t>(wanted, 1, geometry_.slabs());
   }
 
@@ -215,6 +217,7 @@ class sweep_run {
     const std::uint64_t room = spare / 2;
     std::size_t levels = request_.options.fuse;
     const std::size_t wanted = std::min(steps, levels == 0 ? most_fused : levels);
+    plan_.group = slabs_at_a_time(wanted);
     while (request_.options.group == 0 && plan_.group > 1 && memory_for(wanted) > room)
       plan_.group /= 2;
     if (levels == 0) {
@@ -227,7 +230,10 @@ class sweep_run {
     }
     levels = std::min(levels, steps);
     std::uint64_t agreed[] = {levels};
-    if (ranks_ > 1) leader_.group().all_reduce(name_, agreed, reduction::min);
+    if (ranks_ > 1)
+      leader_.group().all_reduce(name_ + " by " + std::to_string(request_.steps) + " steps, fuse " +
+                                     std::to_string(request_.options.fuse),
+                                 agreed, reduction::min);
     levels = agreed[0];
     together(name_, [&] {
       const std::uint64_t needed = memory_for(levels);
@@ -274,7 +280,12 @@ class sweep_run {
       program_.begin_values(wavefront::slots_of(geometry_, plan_),
                             ranks_ > 1 && geometry_.rank() > 1);
     const auto values = together("a pass of the " + name_, [&] {
-      if (works) front.run();
+      try {
+        if (works) front.run();
+      } catch (...) {  // what was to be written whole is not
+        for (const sweep_field& f : request_.fields) f.to->clear_overwrite();
+        throw;
+      }
       return plan_.reported ? program_.folded() : process_group::bytes{};
     });
     if (plan_.reported) program_.combine(values);

@@ -162,21 +162,13 @@ void wavefront::save_ghosts() {
 void wavefront::run() {
   if (plan_.rows.first >= plan_.rows.last) return;
   turns_.reserve(plan_.levels + 1);
-  begin_time();
+  rounds_.first(begin_time());
   std::vector<std::thread> others;
-  std::atomic<bool> all_there{false};
   try {
-    for (unsigned k = 1; k < plan_.threads; ++k)
-      others.emplace_back([&] {
-        all_there.wait(false);
-        work();
-      });
+    for (unsigned k = 1; k < plan_.threads; ++k) others.emplace_back([this] { work(); });
   } catch (const std::system_error&) {
     // Those that there are do the work.
   }
-  meeting_.expect(static_cast<unsigned>(others.size()) + 1);
-  all_there = true;
-  all_there.notify_all();
   work();
   for (std::thread& t : others) t.join();
   if (error_) std::rethrow_exception(error_);
@@ -190,28 +182,27 @@ void wavefront::work() noexcept {
   } catch (...) {
     keep_error();
   }
-  while (!stopping_) {
-    for (;;) {
-      const std::size_t task = next_task_.fetch_add(1, std::memory_order_relaxed);
-      if (task >= tasks_ || failed_.load(std::memory_order_relaxed)) break;
-      auto t = std::upper_bound(turns_.begin(), turns_.end(), task,
-                                [](std::size_t n, const turn& x) { return n < x.first_task; });
-      --t;
-      try {
+  for (std::size_t task = 0; rounds_.claim(task);) {
+    try {
+      if (!failed_.load(std::memory_order_relaxed)) {
+        auto t = std::upper_bound(turns_.begin(), turns_.end(), task,
+                                  [](std::size_t n, const turn& x) { return n < x.first_task; });
+        --t;
         do_task(*t, task - t->first_task, s);
         if (open_tasks_[t->level].fetch_sub(1, std::memory_order_acq_rel) == 1) complete(*t, s);
-      } catch (...) {
-        keep_error();
       }
+    } catch (...) {
+      keep_error();
     }
-    meeting_.come([this]() noexcept {
+    rounds_.done([this]() noexcept -> std::size_t {
+      if (failed_) return 0;
       try {
-        if (!failed_) end_time();
-        if (!failed_) begin_time();
+        end_time();
+        return begin_time();
       } catch (...) {
         keep_error();
+        return 0;
       }
-      if (failed_) stopping_ = true;
     });
   }
 }
@@ -222,15 +213,12 @@ void wavefront::keep_error() noexcept {
   failed_ = true;
 }
 
-/// Makes the tasks of the next time at which there are any.
-void wavefront::begin_time() {
-  tasks_ = 0;
+/// Makes the tasks of the next time at which there are any, and returns how many; 0 at the end.
+std::size_t wavefront::begin_time() {
+  std::size_t all = 0;
   turns_.clear();
-  while (tasks_ == 0) {
-    if (++time_ >= times_) {
-      stopping_ = true;
-      return;
-    }
+  while (all == 0) {
+    if (++time_ >= times_) return 0;
     // What may wait for the disk comes first.
     const auto add = [&](std::size_t level) {
       const slab_range slabs = due(level);
@@ -238,15 +226,15 @@ void wavefront::begin_time() {
       const auto count = static_cast<std::size_t>(slabs.last - slabs.first);
       const std::size_t tasks = geometry_.rank() == 1 ? (count + plan_.run - 1) / plan_.run
                                                       : count * geometry_.pieces();
-      turns_.push_back({level, slabs, tasks_});
+      turns_.push_back({level, slabs, all});
       open_tasks_[level].store(tasks, std::memory_order_relaxed);
-      tasks_ += tasks;
+      all += tasks;
     };
     add(0);
     for (std::size_t level = plan_.levels; level > 0; --level) add(level);
   }
   promise();
-  next_task_.store(0, std::memory_order_relaxed);
+  return all;
 }
 
 /// Values of the last level, in the order of slabs.

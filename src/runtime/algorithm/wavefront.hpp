@@ -6,8 +6,7 @@
 //     slabs  base + t g - L (g + r)  to  + g - 1 ,
 //
 // cut off at the slabs that the level has (its *range*).  Everything that it needs of level L - 1 was
-// computed before time t, so all levels of one t are independent of each other, and the threads meet
-// once for each t.  What level L must remember of level L - 1 are 2 (g + r) slabs, a *ring*.  Level 0
+// computed before time t, so all levels of one t are independent of each other: a round of tasks.  What level L must remember of level L - 1 are 2 (g + r) slabs, a *ring*.  Level 0
 // is copied from the array into its ring, so that level k can be written over it.
 //
 // A range is that of the rows to be written and (k - L) r slabs more on either side, which are
@@ -29,8 +28,8 @@
 #include <vector>
 
 #include "oocarray/detail/sweep_engine.hpp"
-#include "runtime/algorithm/meeting.hpp"
 #include "runtime/algorithm/slab_geometry.hpp"
+#include "runtime/algorithm/task_rounds.hpp"
 
 namespace ooc::detail {
 
@@ -111,7 +110,7 @@ class wavefront {
   std::ptrdiff_t run_from(std::ptrdiff_t i, std::ptrdiff_t last) const noexcept;
 
   void work() noexcept;
-  void begin_time();
+  std::size_t begin_time();
   void end_time();
   void promise();
   void do_task(const turn& t, std::size_t task, scratch& s);
@@ -134,20 +133,17 @@ class wavefront {
   std::vector<std::size_t> ghosts_low_;  ///< where they are in memory_; of each field
   std::vector<std::size_t> ghosts_high_;
 
-  // Set by the thread that comes last, between two times.
+  // Set between two times, by whoever has done the last task.
   std::ptrdiff_t time_ = -1;
   std::ptrdiff_t times_ = 0;
   std::vector<turn> turns_;
-  std::size_t tasks_ = 0;
   std::ptrdiff_t promised_ = 0;  ///< rows up to here
-  bool stopping_ = false;
 
-  std::atomic<std::size_t> next_task_{0};
   std::vector<std::atomic<std::size_t>> open_tasks_;  ///< of each level
   std::atomic<bool> failed_{false};
   std::mutex error_mutex_;
   std::exception_ptr error_;
-  meeting meeting_;
+  task_rounds rounds_;
 };
 
 }  // namespace ooc::detail
