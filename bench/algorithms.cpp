@@ -4,17 +4,20 @@
 //     sweep_bytes_over_model  bytes that ooc::sweep() reads and writes / one read and one write of the
 //                             array a pass
 //     sweep_over_stepwise     our own loop step by step, with overwrite(): its time / that of the sweep
+//     sweep_resident          arrays in memory: the plain loop's time / ours, 2 threads on both sides
 //
-// Everything counts until it is on the disk, on all sides.
+// Everything counts until it is on the disk, on all sides (but in memory).
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <barrier>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <stdexcept>
 #include <system_error>
+#include <thread>
 
 #include "measure/child.hpp"
 #include "measure/memory_cap.hpp"
@@ -83,15 +86,18 @@ json ours(const setting& s, F compute) {
   });
 }
 
+auto jacobi() {
+  return ooc::stencil({1, 1}, [](auto& to, const auto& from) {
+    const auto above = from[-1], here = from[0], below = from[1];
+    const auto next = to.template get<0>();
+    for (std::ptrdiff_t j = to.lower(1); j < to.upper(1); ++j)
+      next[j] = 0.25 * (above[j] + below[j] + here[j - 1] + here[j + 1]);
+  });
+}
+
 json fused(const setting& s) {
   return ours(s, [](matrix& a, matrix&, json& out) {
-    const auto jacobi = ooc::stencil({1, 1}, [](auto& to, const auto& from) {
-      const auto above = from[-1], here = from[0], below = from[1];
-      const auto next = to.template get<0>();
-      for (std::ptrdiff_t j = to.lower(1); j < to.upper(1); ++j)
-        next[j] = 0.25 * (above[j] + below[j] + here[j - 1] + here[j + 1]);
-    });
-    const auto done = ooc::sweep(a, steps, jacobi);  // durable when it returns
+    const auto done = ooc::sweep(a, steps, jacobi());  // durable when it returns
     out["model"] = done.bytes_read + done.bytes_written;
     out["fuse"] = done.fuse;
   });
@@ -149,6 +155,54 @@ json mapped(const setting& s, int advice) {
   });
 }
 
+/// Seconds of as many steps by 2 threads over arrays in memory, and what they came to.
+json in_core(std::size_t n) {
+  return in_child(0, [n] {
+    plain_array one(n * n), other(n * n);
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t j = 0; j < n; ++j)
+        one.data()[i * n + j] = other.data()[i * n + j] = start_value(i, j);
+    std::barrier meeting(2);
+    const auto half = [&](std::size_t first, std::size_t last) {
+      for (unsigned k = 0; k < steps; ++k) {
+        const double* const from = k % 2 ? other.data() : one.data();
+        double* const to = k % 2 ? one.data() : other.data();
+        for (std::size_t i = first; i < last; ++i)
+          for (std::size_t j = 1; j + 1 < n; ++j)
+            to[i * n + j] = 0.25 * (from[(i - 1) * n + j] + from[(i + 1) * n + j] +
+                                    from[i * n + j - 1] + from[i * n + j + 1]);
+        meeting.arrive_and_wait();
+      }
+    };
+    json out;
+    out["seconds"] = seconds_of([&] {
+      std::thread second(half, n / 2, n - 1);
+      half(1, n / 2);
+      second.join();
+    });
+    out["fingerprint"] =
+        fingerprint(n, [&](std::size_t i, std::size_t j) { return one.data()[i * n + j]; });
+    return out;
+  });
+}
+
+json resident(const setting& s, std::size_t n) {
+  return in_child(0, [&] {
+    ooc::runtime rt{ooc::runtime_options{.memory = 2 * n * n * sizeof(double) + 64_MiB}};
+    const ooc::store store = ooc::store::open("local:" + s.store.string());
+    matrix a{rt, store, "resident", ooc::create, {n, n}, {.replace = true}};
+    a.overwrite(a.whole());
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t j = 0; j < n; ++j) a[i][j] = start_value(i, j);
+    json out;
+    out["seconds"] = seconds_of([&] { ooc::sweep(a, steps, jacobi(), {.threads = 2, .mark = false}); });
+    out["fingerprint"] =
+        fingerprint(n, [&](std::size_t i, std::size_t j) { return std::as_const(a)[i][j]; });
+    a.invalidate(ooc::discard);
+    return out;
+  });
+}
+
 }  // namespace
 
 json run_algorithms(const options& o) {
@@ -162,7 +216,7 @@ json run_algorithms(const options& o) {
   s.plain_b = o.dir / "plain.b";
 
   paired_ratio over_mmap("sweep_over_mmap"), over_stepwise("sweep_over_stepwise"),
-      bytes("sweep_bytes_over_model");
+      bytes("sweep_bytes_over_model"), in_memory("sweep_resident");
   json out, one;
   for (unsigned k = 0; k < o.rounds_or(3); ++k) {
     std::map<double, int> results;  // how many runs came to which
@@ -180,8 +234,12 @@ json run_algorithms(const options& o) {
     over_mmap.add(plain, one["seconds"].get<double>());
     over_stepwise.add(step["seconds"].get<double>(), one["seconds"].get<double>());
     bytes.add(one["bytes"].get<double>(), one["model"].get<double>());
+    const json plain_run = in_core(s.n / 2), our_run = resident(s, s.n / 2);
+    if (plain_run["fingerprint"] != our_run["fingerprint"])
+      throw std::runtime_error("algorithms: the sweeps in memory disagree about the result");
+    in_memory.add(plain_run["seconds"].get<double>(), our_run["seconds"].get<double>());
   }
-  for (const paired_ratio* r : {&over_mmap, &over_stepwise, &bytes}) r->put(out);
+  for (const paired_ratio* r : {&over_mmap, &over_stepwise, &bytes, &in_memory}) r->put(out);
   out["sweep_steps"] = steps;
   out["sweep_fuse"] = one["fuse"];
   out["array_mib"] = s.bytes() >> 20;
