@@ -78,23 +78,23 @@ auto leapfrog() {
            const auto& [u, former] = in;
            auto [next, now] = out;
            for (std::ptrdiff_t j = out.lower(1); j < out.upper(1); ++j) {
-             std::array<const double*, 9> x, y;  // rows around this one
-             for (std::ptrdiff_t d = -4; d <= 4; ++d) {
-               x[static_cast<std::size_t>(d + 4)] = u[d][j].data();
-               y[static_cast<std::size_t>(d + 4)] = u[0][j + d].data();
-             }
-             const double* const here = x[4];
-             const double* const before = former[0][j].data();
-             double* const to = next[j].data();
-             double* const kept = now[j].data();
+             // Rows d before and after this one, along x and along y.
+             const auto x = [&](std::ptrdiff_t d) { return u[d][j].data(); };
+             const auto y = [&](std::ptrdiff_t d) { return u[0][j + d].data(); };
+             const double *const here = x(0), *const before = former[0][j].data();
+             const double *const x1 = x(-1), *const X1 = x(1), *const y1 = y(-1), *const Y1 = y(1);
+             const double *const x2 = x(-2), *const X2 = x(2), *const y2 = y(-2), *const Y2 = y(2);
+             const double *const x3 = x(-3), *const X3 = x(3), *const y3 = y(-3), *const Y3 = y(3);
+             const double *const x4 = x(-4), *const X4 = x(4), *const y4 = y(-4), *const Y4 = y(4);
+             double *const to = next[j].data(), *const kept = now[j].data();
 #pragma omp simd
              for (std::ptrdiff_t k = out.lower(2); k < out.upper(2); ++k) {
-               double sum = 3 * w[0] * here[k];
-               for (std::size_t d = 1; d <= 4; ++d) {
-                 const auto s = static_cast<std::ptrdiff_t>(d);
-                 sum += w[d] * (x[4 + d][k] + x[4 - d][k] + y[4 + d][k] + y[4 - d][k] + here[k + s] +
-                                here[k - s]);
-               }
+               const double sum =
+                   3 * w[0] * here[k] +
+                   w[1] * (x1[k] + X1[k] + y1[k] + Y1[k] + here[k - 1] + here[k + 1]) +
+                   w[2] * (x2[k] + X2[k] + y2[k] + Y2[k] + here[k - 2] + here[k + 2]) +
+                   w[3] * (x3[k] + X3[k] + y3[k] + Y3[k] + here[k - 3] + here[k + 3]) +
+                   w[4] * (x4[k] + X4[k] + y4[k] + Y4[k] + here[k - 4] + here[k + 4]);
                to[k] = 2 * here[k] - before[k] + q * sum;
                kept[k] = here[k];
              }
