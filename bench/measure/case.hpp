@@ -41,6 +41,7 @@ json run_lru(const options& o);
 json run_store(const options& o);
 json run_coherence(const options& o);
 json run_collective(const options& o);
+json run_algorithms(const options& o);
 
 inline constexpr bench_case cases[] = {
     {"resident", "what does an element cost when everything is in memory?", run_resident},
@@ -52,6 +53,8 @@ inline constexpr bench_case cases[] = {
     {"lru", "how close to exact LRU is the replacement?", run_lru},
     {"coherence", "what do ranks read again after others have written?", run_coherence},
     {"collective", "what do ranks gain that read and write interleaved columns together?", run_collective},
+    {"algorithms", "what do the library's algorithms gain over the loops that everybody writes?",
+     run_algorithms},
 };
 
 }  // namespace bench

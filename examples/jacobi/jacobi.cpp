@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -21,6 +22,7 @@
 #include "harness/store_files.hpp"
 #include "jacobi/picture.hpp"
 #include "jacobi/plate.hpp"
+#include "oocarray/algorithm/sweep.hpp"
 #include "oocarray/ooc_array.hpp"
 
 namespace {
@@ -57,6 +59,30 @@ T sweep(const Plate& a, Plate& b, std::size_t n, rows mine, examples::progress_b
   return residual;
 }
 
+/// The same iterations, several in one pass over the plate (--fuse).  An even number is done in place, so
+/// that the result is where the loop has it.
+template <class Plate>
+ooc::sweep_result<typename Plate::value_type> fused_sweeps(Plate& a, Plate& b, std::size_t iterations,
+                                                           std::size_t fuse) {
+  using T = typename Plate::value_type;
+  const auto jacobi = ooc::stencil({1, 1}, [](auto& out, const auto& in) {
+                        const auto above = in[-1], here = in[0], below = in[1];
+                        const auto next = out.template get<0>();
+                        T residual = 0;
+#pragma omp simd reduction(max : residual)
+                        for (std::ptrdiff_t j = out.lower(1); j < out.upper(1); ++j) {
+                          const T u = quarter<T>(above[j] + below[j] + here[j - 1] + here[j + 1]);
+                          residual = std::max(residual, std::abs(u - here[j]));
+                          next[j] = u;
+                        }
+                        return residual;
+                      }).reduce(T{0}, [](T x, T y) { return std::max(x, y); });
+  // The program notes itself what a run that is cut short leaves behind.
+  const ooc::sweep_options options{.fuse = fuse, .mark = false};
+  return iterations % 2 == 0 ? ooc::sweep(a, iterations, jacobi, options)
+                             : ooc::sweep(std::as_const(a), b, iterations, jacobi, options);
+}
+
 /// Where an earlier run with --keep has left off; `--stage compute` goes on from there.
 struct progress {
   std::uint64_t done = 0;   ///< iterations that the plates have behind them
@@ -69,6 +95,7 @@ constexpr std::uint64_t in_between = ~std::uint64_t{0};
 struct options : examples::common_options {
   bool no_overwrite = false;
   bool durable = false;
+  std::optional<std::uint64_t> fuse;  ///< steps in one pass; 0: the library chooses; none: the plain loop
   std::string placement = "striped";
   std::string picture;
 };
@@ -121,6 +148,18 @@ int solve(Plate* a, Plate* b, const options& o, progress begun, examples::report
   if (!o.computes()) return r.finish_without_result();
   load();
   r.phase("compute", [&] {
+    if constexpr (requires { a->core(); }) {
+      if (o.fuse) {
+        const auto done = fused_sweeps(*a, *b, o.iterations, *o.fuse);
+        if (o.iterations % 2 != 0) std::swap(a, b);
+        std::printf("iteration %4llu   residual %.6e   %zu passes of %zu\n",
+                    static_cast<unsigned long long>(o.iterations),
+                    static_cast<double>(done.values.back()), done.passes, done.fuse);
+        r.set("residual", static_cast<double>(done.values.back()));
+        r.set("passes", std::uint64_t{done.passes});
+        return;
+      }
+    }
     examples::progress_bar bar("iterating", (mine.last - mine.first) * o.iterations,
                                2 * n * sizeof(T), o.quiet);
     for (std::uint64_t k = 1; k <= o.iterations; ++k) {
@@ -259,8 +298,14 @@ int main(int count, char** arguments) {
     c.choice("placement", o.placement, {"striped", "rank"},
              "on ranks: every part over all nodes, or on a node of the rank's host");
     c.text("picture", o.picture, "write the plate at the end as a PNG, at most 1024 points wide");
+    std::string fuse;
+    c.text("fuse", fuse, "compute so many iterations in one pass over the plate; 0: as many as fit");
     o.add_to(c);
     if (!c.parse(argc, argv)) return 0;
+    if (!fuse.empty()) o.fuse = examples::parse_quantity("fuse", fuse, false);
+    if (o.fuse && o.vm != "none")
+      throw examples::bad_option("--fuse " + fuse + " with --vm " + o.vm +
+                                 ": rivals run the plain loop; leave out one of the two");
     o.quiet = o.quiet || !all.leads();
     if (o.type == "f8") return run_with<jacobi::heated_plate>(o, all);
     if (o.iterations > jacobi::integer_plate::max_iterations)

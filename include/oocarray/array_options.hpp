@@ -31,6 +31,11 @@ enum class placement : std::uint8_t {
 enum class conflict_checking : std::uint8_t { off, on };
 inline constexpr conflict_checking check_conflicts = conflict_checking::on;
 
+/// What becomes of a file that an algorithm of the library (ooc::sweep) has left in the middle, because
+/// its process died: its elements are neither the old nor the new ones.
+enum class unfinished_file : std::uint8_t { refuse, open };
+inline constexpr unfinished_file open_unfinished = unfinished_file::open;
+
 /// Every member may be left out: `{.fill = 1.0, .sparse = true}`.
 ///
 /// Chosen at creation and recorded with the file: order, tile (for file_order::tiled), stripes (and
@@ -126,6 +131,11 @@ struct array_options {
   conflict_checking checking = conflict_checking::off;
 
   access_pattern pattern = access_pattern::automatic;
+
+  /// open_unfinished: opens a file that is in the middle of an algorithm too.  Without it that is a
+  /// usage_error (EBUSY) naming the algorithm.  The file stays marked until an algorithm has
+  /// run over it to its end or ooc_array::set_finished() is called.
+  unfinished_file unfinished = unfinished_file::refuse;
 };
 
 /// What `buffers` and `elements_per_buffer` became.

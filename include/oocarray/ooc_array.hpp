@@ -407,6 +407,10 @@ class ooc_array {
   /// wait for other ranks, and so reports no conflicts.
   void close() { core().close(); }
 
+  /// Says that the elements of a file that was opened with options.unfinished are whole again, durably:
+  /// it opens as any other from then on.  Write back before.  Collective over options.group.
+  void set_finished() { core().set_in_progress({}); }
+
   // --- Facts
 
   const std::string& path() const { return core().facts().path; }
@@ -481,7 +485,8 @@ class ooc_array {
                  .group = o.group,
                  .owner_computes = o.owner_computes,
                  .checking = o.checking,
-                 .pattern = o.pattern};
+                 .pattern = o.pattern,
+                 .unfinished = o.unfinished};
     return r;
   }
 

@@ -113,7 +113,7 @@ void call_handler::look(local_metadata& as, const caller& from, const pb::Call& 
       wire::write_entry(as.lookup(c.path()), *a.mutable_entry());
       return;
     case pb::OP_OPEN: {
-      const entry e = as.open(c.path(), (c.rights() & wire::right_write) != 0);
+      const entry e = as.open(c.path(), (c.rights() & wire::right_write) != 0, c.unfinished());
       wire::write_entry(e, *a.mutable_entry());
       return give_capability(from, e, granted(from.who, e, c.rights()), a);
     }
@@ -182,6 +182,8 @@ void call_handler::change(local_metadata& as, const caller& from, const pb::Call
           c.id(), c.size(), {c.extents().begin(), c.extents().end()}, c.generation()));
     case pb::OP_SET_GENERATION:
       return as.set_generation(c.id(), c.generation());
+    case pb::OP_SET_IN_PROGRESS:
+      return as.set_in_progress(c.id(), c.value());
     case pb::OP_SET_ATTRIBUTE:
       return as.set_attribute(c.path(), c.key(), c.value());
     case pb::OP_REMOVE_ATTRIBUTE:

@@ -230,3 +230,18 @@ TEST_CASE("many threads share one name space") {
   CHECK(wins == 50);
   CHECK(m->files().size() == 250);
 }
+
+TEST_CASE("a file in the middle of an algorithm opens for who says so alone") {
+  const auto space = make_name_space();
+  name_space& m = *space;
+  const entry e = m->create("a", plain());
+  m->commit(e.id);
+  m->set_in_progress(e.id, "sweep, 9 steps");
+  m.open();
+  CHECK(failure_code([&] { m->open("a", true); }, "sweep, 9 steps") == EBUSY);
+  CHECK(failure_code([&] { m->open("a", false); }, "ooc::open_unfinished") == EBUSY);
+  CHECK(m->open("a", true, true).id == e.id);
+  m->set_in_progress(e.id, "");
+  CHECK(m->open("a", true).id == e.id);
+  CHECK(failure_code([&] { m->set_in_progress(e.id + 1, "x"); }) == ENOENT);
+}

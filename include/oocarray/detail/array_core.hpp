@@ -28,6 +28,7 @@
 
 namespace ooc::detail {
 
+class pager;
 class shared_array;
 struct block_range;
 
@@ -137,6 +138,12 @@ class array_core {
   void unpin(const pinned_region& r) const noexcept;
   void resize(std::size_t first_extent);
   void close();
+
+  // --- for the library's algorithms (src/runtime/algorithm); the array is open
+  detail::pager& pager() const noexcept;
+  /// The file says so from then on, durably; empty: its elements are whole again.  Collective.
+  void set_in_progress(std::string_view what);
+  process_group& group() const noexcept;  ///< of one rank, where none was given
 
  private:
   void refuse_closed() const;

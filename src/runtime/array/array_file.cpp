@@ -77,8 +77,8 @@ void array_file::create(const array_request& r, const array_plan& plan) {
 }
 
 void array_file::open() {
-  opened_ =
-      store_->open(path_, writable_ ? storage::open_mode::read_write : storage::open_mode::read);
+  opened_ = store_->open(
+      path_, writable_ ? storage::open_mode::read_write : storage::open_mode::read, unfinished_);
 }
 
 void array_file::claim(writing w, std::chrono::milliseconds patience) {

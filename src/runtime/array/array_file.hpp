@@ -27,8 +27,10 @@ writing writing_as(const array_request& r);
 
 class array_file {
  public:
-  array_file(std::shared_ptr<storage::store_core> s, std::string_view path, bool writable)
-      : store_(std::move(s)), path_(path), writable_(writable) {}
+  /// `unfinished`: open() opens a file in the middle of an algorithm too.
+  array_file(std::shared_ptr<storage::store_core> s, std::string_view path, bool writable,
+             bool unfinished = false)
+      : store_(std::move(s)), path_(path), writable_(writable), unfinished_(unfinished) {}
 
   const std::string& path() const noexcept { return path_; }
   const std::shared_ptr<storage::store_core>& store() const noexcept { return store_; }
@@ -40,6 +42,8 @@ class array_file {
   /// Makes the file, and the folders above it, and claims it.
   void create(const array_request& r, const array_plan& plan);
   void open();
+  /// Another rank's way to a capability of its own for the file that has been opened.
+  storage::entry look_up_again() const { return store_->metadata().open(path_, writable_, unfinished_); }
   /// The file of an entry that another rank has opened or resized.
   void use(storage::opened_file f) { opened_ = std::move(f); }
   /// Waits as long as `patience` for whoever has it open for writing.
@@ -48,6 +52,10 @@ class array_file {
 
   /// What nodes have acknowledged, whoever wrote it.
   void make_durable() const;
+  /// See metadata_service::set_in_progress.
+  void set_in_progress(std::string_view what) const {
+    store_->metadata().set_in_progress(entry().id, what);
+  }
   /// The file as it is once it has been given the size and extents of `now`; use() makes it this
   /// one.
   storage::opened_file resized(const array_geometry& now) const;
@@ -58,6 +66,7 @@ class array_file {
   std::shared_ptr<storage::store_core> store_;
   std::string path_;
   bool writable_;
+  bool unfinished_;
   storage::opened_file opened_;
   file_claim claim_;
 };

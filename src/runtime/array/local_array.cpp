@@ -29,7 +29,8 @@ pinned_region::pinned_region(pinned_region&&) noexcept = default;
 pinned_region& pinned_region::operator=(pinned_region&&) noexcept = default;
 
 local_array::local_array(const ooc::store& s, std::string_view path, const array_request& r)
-    : file_(s.core(), path, r.action != array_request::how::open_read_only) {
+    : file_(s.core(), path, r.action != array_request::how::open_read_only,
+            r.options.unfinished == open_unfinished) {
   facts_.path = path;
   facts_.writable = r.action != array_request::how::open_read_only;
 }

@@ -66,6 +66,8 @@ class pager {
   /// blocks in memory make room.  Throws usage_error (errc::budget_too_small) naming `what`.
   class reservation;
   reservation reserve(std::uint64_t bytes, const std::string& what);
+  /// The most that reserve() can be asked for now: what pins and the needs of one instruction leave.
+  std::uint64_t spare() const noexcept;
   /// The block size of arrays that name none: that of the options, or where none was given one of
   /// which the budget as it is now holds what one instruction can need.
   std::uint64_t default_block_bytes() const noexcept;

@@ -121,6 +121,13 @@ pager::reservation pager::reserve(std::uint64_t bytes, const std::string& what) 
   return {*this, bytes};
 }
 
+std::uint64_t pager::spare() const noexcept {
+  guarded_lock g(memory_.mutex());
+  const std::uint64_t held = pinned_bytes_ + needs().bytes();
+  const std::uint64_t budget = memory_.pool().budget();
+  return budget > held ? budget - held : 0;
+}
+
 void pager::take_back(std::uint64_t bytes) noexcept {
   guarded_lock g(memory_.mutex());
   memory_.pool().unreserve(bytes);

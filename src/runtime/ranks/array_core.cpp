@@ -106,4 +106,18 @@ void array_core::close() {
   array_->close();
 }
 
+// --- for algorithms
+
+pager& array_core::pager() const noexcept {
+  return array_->local().segment().served_by();
+}
+
+void array_core::set_in_progress(std::string_view what) {
+  array_->set_in_progress(what);
+}
+
+process_group& array_core::group() const noexcept {
+  return array_->group();
+}
+
 }  // namespace ooc::detail

@@ -76,6 +76,7 @@ std::string call_text(const std::string& path, const array_request& r) {
   if (creates) add("placement by_rank", o.placement == placement::by_rank);
   add("owner_computes", o.owner_computes);
   add("check_conflicts", o.checking == check_conflicts);
+  add("open_unfinished", o.unfinished == open_unfinished);
   return t;
 }
 
@@ -226,7 +227,7 @@ void shared_array::open_together(runtime& rt, const array_request& r) {
       storage::unpacker told(entries.front());
       const bool has_capability = told.number() != 0;  // which everybody must renew for himself
       // Not another opening: the leader's counts for all.
-      file.use(core.adopt(has_capability ? core.metadata().open(path, local_.facts().writable)
+      file.use(core.adopt(has_capability ? file.look_up_again()
                                          : storage::decode_entry(told.bytes())));
     }
     if (!creates) plan = plan_existing(path, r, file.entry(), block);
@@ -242,6 +243,14 @@ void shared_array::open_together(runtime& rt, const array_request& r) {
     if (leads && creates) core.remove(path);  // a failure leaves no file behind
     throw;
   }
+}
+
+void shared_array::set_in_progress(std::string_view what) {
+  local_.check_writable("be marked");
+  group_->together("marking '" + path() + "'", [&] {
+    if (rank() == 0) local_.file().set_in_progress(what);
+    return bytes{};
+  });
 }
 
 // --- parts

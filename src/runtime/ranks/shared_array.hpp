@@ -38,6 +38,7 @@ class shared_array {
   local_array& local() noexcept { return local_; }
   int rank() const noexcept { return group_->rank(); }
   int ranks() const noexcept { return group_->size(); }
+  process_group& group() const noexcept { return *group_; }
   /// The checking mode is on: reads through at() go to note_read().
   bool notes_reads() const noexcept { return log_ != nullptr; }
 
@@ -50,6 +51,7 @@ class shared_array {
   void note_read(const std::byte* element, std::size_t bytes);
   pinned_region pin(box_view b, access_mode mode);
   void resize(std::size_t first_extent);
+  void set_in_progress(std::string_view what);
   void close();
 
  private:

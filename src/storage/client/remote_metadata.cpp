@@ -112,9 +112,10 @@ entry remote_metadata::lookup(std::string_view path) {
   return entry_of(link_->call(c));
 }
 
-entry remote_metadata::open(std::string_view path, bool write) {
+entry remote_metadata::open(std::string_view path, bool write, bool unfinished) {
   pb::Call c = about(pb::OP_OPEN, path);
   c.set_rights(write ? wire::right_read | wire::right_write : wire::right_read);
+  c.set_unfinished(unfinished);
   return entry_of(link_->call(c));
 }
 
@@ -236,6 +237,12 @@ bool remote_metadata::set_size(file_id id, std::uint64_t size,
 void remote_metadata::set_generation(file_id id, std::uint64_t generation) {
   pb::Call c = about(pb::OP_SET_GENERATION, id);
   c.set_generation(generation);
+  link_->call(c);
+}
+
+void remote_metadata::set_in_progress(file_id id, std::string_view what) {
+  pb::Call c = about(pb::OP_SET_IN_PROGRESS, id);
+  c.set_value(what.data(), what.size());
   link_->call(c);
 }
 

@@ -182,7 +182,7 @@ entry local_metadata::lookup(std::string_view path) {
                     join_path(split_path(path)));
 }
 
-entry local_metadata::open(std::string_view path, bool write) {
+entry local_metadata::open(std::string_view path, bool write, bool unfinished) {
   if (write) db_->require_writable(quoted(path));
   const entry e = lookup(path);
   if (e.kind == entry_kind::folder)
@@ -192,11 +192,13 @@ entry local_metadata::open(std::string_view path, bool write) {
     refuse(EACCES, quoted(path) + ": user " + std::to_string(who_.uid) + " may not " +
                        (write ? "write" : "read") + " it; its owner (user " +
                        std::to_string(e.owner) + ") can change the mode (`ooc chmod`)");
+  if (unfinished) return e;
   const database::use lock(db_->mutex, *db_);
   query q(db_->now(), "SELECT in_progress FROM entry WHERE id = ?", e.id);
   if (const std::string what = q.next() ? q.text(0) : ""; !what.empty())
     refuse(EBUSY, quoted(path) + " is in the middle of an algorithm, its contents are neither the old "
-                                 "nor the new ones (" + what + ")");
+                                 "nor the new ones (" + what + "); if that has died, make the array "
+                                 "anew, or open it with options.unfinished = ooc::open_unfinished");
   return e;
 }
 
@@ -570,6 +572,19 @@ void local_metadata::set_generation(file_id id, std::uint64_t generation) {
   require_writer(c, id, "open it for writing");
   if (now >= generation) return;  // another opened it at the same time, and said so durably
   run(c, "UPDATE entry SET generation = ? WHERE id = ?", generation, id);
+  record();
+  t.commit();
+}
+
+void local_metadata::set_in_progress(file_id id, std::string_view what) {
+  db_->require_writable(numbered(id));
+  const database::use lock(db_->mutex, *db_);
+  auto& c = db_->now();
+  const durable_commits durable(c);
+  transaction t(c, transaction_kind::write);
+  generation_of(c, id);  // the file is there
+  require_writer(c, id, "write it");
+  run(c, "UPDATE entry SET in_progress = ? WHERE id = ?", what, id);
   record();
   t.commit();
 }

@@ -76,7 +76,7 @@ class local_metadata final : public metadata_service {
   std::vector<file_id> files_above(file_id after, std::uint64_t max);
 
   entry lookup(std::string_view path) override;
-  entry open(std::string_view path, bool write) override;
+  entry open(std::string_view path, bool write, bool unfinished = false) override;
   entry create(std::string_view path, const new_file& f) override;
   void commit(file_id id) override;
   void abandon(file_id id) override;
@@ -90,6 +90,7 @@ class local_metadata final : public metadata_service {
   bool set_size(file_id id, std::uint64_t size, const std::vector<std::uint64_t>& extents,
                 std::uint64_t generation) override;
   void set_generation(file_id id, std::uint64_t generation) override;
+  void set_in_progress(file_id id, std::string_view what) override;
   void set_attribute(std::string_view path, std::string_view key, std::string_view value) override;
   void remove_attribute(std::string_view path, std::string_view key) override;
   void set_mode(std::string_view path, std::uint32_t mode) override;

@@ -78,8 +78,9 @@ class metadata_service {
   /// What is at `path`, to look at.  On served stores it carries no capability.
   virtual entry lookup(std::string_view path) = 0;
   /// A file for use: its entry carries a capability for reading, and for writing if that is asked for.
-  /// Throws EISDIR for a folder and EACCES where the caller may not.
-  virtual entry open(std::string_view path, bool write) = 0;
+  /// Throws EISDIR for a folder, EACCES where the caller may not, and EBUSY for a file that is marked by
+  /// set_in_progress(), unless `unfinished`.
+  virtual entry open(std::string_view path, bool write, bool unfinished = false) = 0;
   /// Makes a file (its parent folders must exist) in state "being made": invisible to lookup and
   /// list until commit().  What was not committed when its maker died is swept at a later open.
   virtual entry create(std::string_view path, const new_file& f) = 0;
@@ -109,6 +110,9 @@ class metadata_service {
   /// The stripe objects of the file have this generation: it was opened for writing.  Less than it has is no
   /// change.  Durable on return.
   virtual void set_generation(file_id id, std::uint64_t generation) = 0;
+  /// Marks a file whose contents are neither old nor new: `what` says who is doing what with it.  Empty:
+  /// they are whole again.  Durable on return.
+  virtual void set_in_progress(file_id id, std::string_view what) = 0;
   virtual void set_attribute(std::string_view path, std::string_view key, std::string_view value) = 0;
   virtual void remove_attribute(std::string_view path, std::string_view key) = 0;
   /// set_mode() and set_owner() change the entry only: see store_core for the stripe objects.

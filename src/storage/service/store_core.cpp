@@ -54,8 +54,8 @@ opened_file store_core::opened(entry e) const {
   return {std::move(e), std::move(file)};
 }
 
-opened_file store_core::open(std::string_view path, open_mode mode) {
-  opened_file f = opened(metadata_->open(path, mode == open_mode::read_write));
+opened_file store_core::open(std::string_view path, open_mode mode, bool unfinished) {
+  opened_file f = opened(metadata_->open(path, mode == open_mode::read_write, unfinished));
   if (mode == open_mode::read || f.meta.size == 0) return f;
   entry next = advanced(std::move(f.meta));
   metadata_->set_generation(next.id, next.generation);

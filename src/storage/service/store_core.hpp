@@ -31,8 +31,9 @@ class store_core {
   store_core(std::string url, std::string uuid, std::shared_ptr<metadata_service> metadata,
              striped_file::nodes nodes, std::uint64_t client = 0);
 
-  /// Checks the caller's permission; throws EACCES, ENOENT, EISDIR.
-  opened_file open(std::string_view path, open_mode mode);
+  /// Checks the caller's permission; throws EACCES, ENOENT, EISDIR, and EBUSY for a file in the middle
+  /// of an algorithm unless `unfinished`.
+  opened_file open(std::string_view path, open_mode mode, bool unfinished = false);
   /// The file of an entry that another process of the same program has opened: asks nobody.
   opened_file adopt(entry e) const { return opened(std::move(e)); }
   /// Makes the entry, then the stripe objects, then commits: a failure leaves nothing behind.

@@ -1,0 +1,79 @@
+// The shape of a slab in an array and in a ring: arithmetic, and copies of parts of slabs.
+//
+// In a ring the slab of a dimension that is periodic has `radius` more elements on either side, so
+// that a kernel finds its neighbours at -1 and at the extent.
+//
+// A plain value; thread-safe.  Positions count elements from (0, 0, ...) of the slab and may be
+// negative in a ring.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+
+#include "oocarray/detail/sweep_engine.hpp"
+
+namespace ooc::detail {
+
+class slab_geometry {
+ public:
+  static constexpr std::size_t most_dimensions = 8;
+  using shape = std::array<std::size_t, most_dimensions>;
+  using position = std::array<std::ptrdiff_t, most_dimensions>;
+
+  /// `piece`: about how many elements a piece of a slab has.
+  slab_geometry(std::span<const std::uint64_t> extents, std::span<const std::size_t> radius,
+                std::span<const boundary> boundaries, std::size_t piece);
+
+  std::size_t rank() const noexcept { return rank_; }
+  std::size_t slabs() const noexcept { return extents_[0]; }
+  std::size_t radius() const noexcept { return radius_[0]; }
+  bool periodic() const noexcept { return periodic_[0]; }
+  const shape& extents() const noexcept { return extents_; }
+  bool padded() const noexcept { return padded_; }
+  /// Elements of a slab in the array, and in a ring.
+  std::size_t slab_elements() const noexcept { return slab_elements_; }
+  std::size_t ring_elements() const noexcept { return ring_elements_; }
+  /// Of element (0, 0, ...) in a slab of a ring.
+  std::size_t ring_origin() const noexcept { return ring_origin_; }
+  const position& array_strides() const noexcept { return array_strides_; }
+  const position& ring_strides() const noexcept { return ring_strides_; }
+
+  /// Parts that threads compute: intervals of dimension 1.  One where N = 1.
+  std::size_t pieces() const noexcept { return pieces_; }
+  /// All of a piece.
+  void piece(std::size_t number, position& lower, position& upper) const noexcept;
+  /// Of that, what the kernel computes.
+  void inside(std::size_t number, position& lower, position& upper) const noexcept;
+
+  /// Copies one piece of a slab.
+  void copy_piece(std::size_t number, std::byte* to, const position& to_strides,
+                  const std::byte* from, const position& from_strides,
+                  std::size_t element) const noexcept;
+  /// What inside() leaves out of piece().
+  void copy_edges(std::size_t number, std::byte* to, const position& to_strides,
+                  const std::byte* from, const position& from_strides,
+                  std::size_t element) const noexcept;
+  /// Fills what lies outside the extents in a ring's slab that is whole.
+  void fill_pads(std::byte* slab, std::size_t element) const noexcept;
+
+ private:
+  void copy_box(const position& lower, const position& upper, std::byte* to,
+                const position& to_strides, const std::byte* from, const position& from_strides,
+                std::size_t element) const noexcept;
+
+  std::size_t rank_;
+  shape extents_{};
+  shape radius_{};
+  std::array<bool, most_dimensions> periodic_{};
+  bool padded_ = false;
+  std::size_t slab_elements_ = 1;
+  std::size_t ring_elements_ = 1;
+  std::size_t ring_origin_ = 0;
+  position array_strides_{};
+  position ring_strides_{};
+  std::size_t pieces_ = 1;
+  std::size_t piece_rows_ = 0;
+};
+
+}  // namespace ooc::detail

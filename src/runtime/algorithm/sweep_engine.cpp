@@ -1,0 +1,323 @@
+// A sweep as a sequence of passes: how many steps each computes, the memory for it, what the ranks
+// tell each other in between.
+#include "oocarray/detail/sweep_engine.hpp"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "oocarray/error.hpp"
+#include "runtime/algorithm/slab_geometry.hpp"
+#include "runtime/algorithm/wavefront.hpp"
+#include "runtime/pager/pager.hpp"
+
+namespace ooc::detail {
+namespace {
+
+constexpr std::size_t most_fused = 32;
+constexpr std::size_t default_piece = 16384;          // elements
+// Of slabs that a level, and that all levels together compute at a time.
+constexpr std::size_t group_bytes = 64 << 10;
+constexpr std::size_t round_bytes = 1 << 20;
+constexpr std::size_t group_elements_of_lines = 8192; // N = 1
+constexpr std::size_t run_of_lines = 2048;            // N = 1
+
+/// Memory of the budget.
+class lent_memory {
+ public:
+  lent_memory(pager& p, std::uint64_t bytes, const std::string& what)
+      : reservation_(p.reserve(bytes, what)), bytes_(bytes) {
+    constexpr std::size_t page = 4096;
+    memory_.reset(static_cast<std::byte*>(std::aligned_alloc(page, (bytes + page - 1) / page * page)));
+    if (!memory_) throw std::bad_alloc();
+  }
+  std::byte* data() const noexcept { return memory_.get(); }
+  std::uint64_t bytes() const noexcept { return bytes_; }
+
+ private:
+  struct freed {
+    void operator()(std::byte* p) const noexcept { std::free(p); }
+  };
+  pager::reservation reservation_;
+  std::unique_ptr<std::byte[], freed> memory_;
+  std::uint64_t bytes_;
+};
+
+class sweep_run {
+ public:
+  sweep_run(const sweep_request& r, sweep_program& program)
+      : request_(r),
+        program_(program),
+        leader_(*r.fields.front().to),
+        ranks_(leader_.group().size()),
+        name_("sweep of '" + leader_.facts().path + "'"),
+        geometry_(checked().extents, r.radius, r.boundaries,
+                  r.options.piece == 0 ? default_piece : r.options.piece) {
+    const auto [first, last] = leader_.rows_of(leader_.rank());
+    plan_.rows = {static_cast<std::ptrdiff_t>(first), static_cast<std::ptrdiff_t>(last)};
+    check_parts();
+    plan_.ghosts_low = geometry_.periodic() || first > 0;
+    plan_.ghosts_high = geometry_.periodic() || last < geometry_.slabs();
+    plan_.completes = r.completes;
+    plan_.run = r.options.piece == 0 ? run_of_lines : r.options.piece;
+    plan_.threads = r.options.threads != 0 ? r.options.threads
+                                           : std::max(1U, std::thread::hardware_concurrency());
+  }
+
+  sweep_statistics run() {
+    if (request_.steps == 0) return done_;
+    done_.fuse = choose_levels();
+    plan_.levels = done_.fuse;
+    const std::string what =
+        "the " + name_ + " with " + std::to_string(done_.fuse) + " steps at a time";
+    together(what, [&] {
+      memory_.emplace(leader_.pager(), pass(false).memory_bytes(), what);
+    });
+    done_.memory = memory_->bytes();
+    if (request_.options.mark) mark(what_it_does());
+    bool go_on = true;
+    while (go_on && done_.steps < request_.steps) {
+      const std::size_t stop = next_stop();
+      plan_.levels = std::min(done_.fuse, stop - done_.steps);
+      plan_.steps_before = done_.steps;
+      plan_.reported = request_.values && done_.steps + plan_.levels == stop;
+      one_pass();
+      done_.steps += plan_.levels;
+      ++done_.passes;
+      if (done_.steps == stop && (request_.every != 0 || stop == request_.steps))
+        go_on = program_.report(stop);
+    }
+    if (request_.options.mark) {
+      for (const sweep_field& f : request_.fields) f.to->sync(durable);
+      mark({});
+    }
+    return done_;
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& why) const {
+    throw usage_error(errc::invalid_request, name_ + ": " + why);
+  }
+
+  /// On all ranks; what one throws, all throw.
+  template <class F>
+  std::vector<process_group::bytes> together(const std::string& call, F f) {
+    const auto result = [&]() -> process_group::bytes {
+      if constexpr (std::is_void_v<decltype(f())>) {
+        f();
+        return {};
+      } else {
+        return f();
+      }
+    };
+    if (ranks_ == 1) return {result()};  // and the exception is the program's own
+    return leader_.group().together(call, result);
+  }
+
+  /// What the files of the arrays that are written say meanwhile.
+  void mark(const std::string& what) const {
+    for (const sweep_field& f : request_.fields) f.to->set_in_progress(what);
+  }
+
+  std::string what_it_does() const {
+    return "sweep, " + std::to_string(request_.steps) + " steps, by " +
+           ::program_invocation_short_name + "[" + std::to_string(::getpid()) + "]";
+  }
+
+  const array_facts& checked() const {
+    std::set<const array_core*> written, read;
+    for (const sweep_field& f : request_.fields) {
+      f.from->check_open();
+      f.to->check_writable("be swept");
+      written.insert(f.to);
+      read.insert(f.from);
+      if (f.from->facts().extents != leader_.facts().extents ||
+          f.to->facts().extents != leader_.facts().extents)
+        refuse("'" + f.from->facts().path + "' and '" + f.to->facts().path +
+               "' have not the same extents as it");
+    }
+    if (written.size() != request_.fields.size() || read.size() != request_.fields.size())
+      refuse("one array is given for two fields");
+    for (const sweep_field& f : request_.fields)
+      if (f.from != f.to && read.count(f.to) != 0)
+        refuse("'" + f.to->facts().path + "' is written in the place of another field");
+    for (const sweep_coefficient& c : request_.coefficients) {
+      c.array->check_open();
+      if (c.array->facts().extents != leader_.facts().extents)
+        refuse("the coefficient '" + c.array->facts().path + "' has other extents");
+      if (written.count(c.array) != 0)
+        refuse("'" + c.array->facts().path + "' is a coefficient, and is written");
+    }
+    for (std::size_t k = 0; k < request_.radius.size(); ++k)
+      if (request_.radius[k] > (std::size_t{1} << 20))
+        refuse("a radius of " + std::to_string(request_.radius[k]) + " in dimension " +
+               std::to_string(k) + "; at most 2^20");
+    return leader_.facts();
+  }
+
+  void check_parts() const {
+    const std::pair<std::size_t, std::size_t> mine = leader_.rows_of(leader_.rank());
+    for (const sweep_field& f : request_.fields)
+      if (f.to->group().size() != ranks_ || f.to->rows_of(f.to->rank()) != mine)
+        refuse("'" + f.to->facts().path +
+               "' is dealt out to the ranks otherwise; give both the same group, block and stripes");
+  }
+
+  std::size_t slab_bytes() const {
+    std::size_t most = 1;
+    for (const sweep_field& f : request_.fields)
+      most = std::max(most, geometry_.slab_elements() * f.element_size);
+    return most;
+  }
+
+  std::size_t slabs_at_a_time(std::size_t levels) const {
+    const std::size_t wanted =
+        request_.options.group != 0 ? request_.options.group
+        : geometry_.rank() == 1     ? group_elements_of_lines
+                                    : std::max(group_bytes, round_bytes / levels) / slab_bytes();
+    return std::clamp<std::size_t>(wanted, 1, geometry_.slabs());
+  }
+
+  /// The pass that the plan describes; `first`: it reads what the first one reads.
+  wavefront pass(bool first) const {
+    std::vector<wave_field> fields;
+    for (const sweep_field& f : request_.fields)
+      fields.push_back({(first ? f.from : f.to)->facts().base, f.to, !first || f.from == f.to,
+                        f.element_size});
+    std::vector<wave_coefficient> coefficients;
+    for (const sweep_coefficient& c : request_.coefficients)
+      coefficients.push_back({c.array->facts().base, c.element_size});
+    return {geometry_, plan_, std::move(fields), std::move(coefficients), program_};
+  }
+
+  std::uint64_t memory_for(std::size_t levels) {
+    plan_.levels = levels;
+    return pass(false).memory_bytes();
+  }
+
+  /// Steps until the program must be told.
+  std::size_t next_stop() const {
+    if (request_.every == 0) return request_.steps;
+    return std::min(request_.steps, (done_.steps / request_.every + 1) * request_.every);
+  }
+
+  /// As many as memory and ranks allow, and evenly over the passes.  The same on all ranks.
+  std::size_t choose_levels() {
+    const std::size_t steps = next_stop();
+    const std::uint64_t spare = leader_.pager().spare();
+    // What is left of the budget must hold what is on its way from and to the disk.
+    const std::uint64_t room = spare / 2;
+    std::size_t levels = request_.options.fuse;
+    const std::size_t wanted = std::min(steps, levels == 0 ? most_fused : levels);
+    plan_.group = slabs_at_a_time(wanted);
+    while (request_.options.group == 0 && plan_.group > 1 && memory_for(wanted) > room)
+      plan_.group /= 2;
+    if (levels == 0) {
+      levels = most_fused;
+      if (ranks_ > 1 && geometry_.radius() > 0) {
+        const std::size_t part = geometry_.slabs() / static_cast<std::size_t>(ranks_);
+        levels = std::clamp<std::size_t>(part / (16 * geometry_.radius()), 1, levels);
+      }
+      while (levels > 1 && memory_for(levels) > room) --levels;
+    }
+    levels = std::min(levels, steps);
+    std::uint64_t agreed[] = {levels};
+    if (ranks_ > 1)
+      leader_.group().all_reduce(name_ + " by " + std::to_string(request_.steps) + " steps, fuse " +
+                                     std::to_string(request_.options.fuse),
+                                 agreed, reduction::min);
+    levels = agreed[0];
+    together(name_, [&] {
+      const std::uint64_t needed = memory_for(levels);
+      if (needed <= spare) return;
+      std::string why = name_ + " keeps slabs of " + std::to_string(slab_bytes()) +
+                        " bytes in memory, which takes " + std::to_string(needed) + " bytes for " +
+                        std::to_string(levels) + (levels == 1 ? " step" : " steps") +
+                        " at a time, and the budget has " + std::to_string(spare) +
+                        " bytes to spare: give the runtime " + std::to_string(needed - spare) +
+                        " bytes more memory";
+      if (levels > 1)
+        why += ", or fuse fewer steps (" + std::to_string(memory_for(1)) + " bytes do for one)";
+      throw usage_error(errc::budget_too_small, why);
+    });
+    const std::size_t passes = (steps + levels - 1) / levels;
+    return request_.options.fuse == 0 ? (steps + passes - 1) / passes : levels;
+  }
+
+  /// Every rank sees what the others have written to the rows that it reads.
+  void see_halos(bool first) {
+    if (ranks_ == 1) return;
+    for (const sweep_field& f : request_.fields) {
+      array_core& a = first ? *f.from : *f.to;
+      if (geometry_.periodic())
+        a.sync(durability::acknowledged);  // the ends of the array are no border between parts
+      else
+        a.sync_halo(plan_.levels * geometry_.radius());
+    }
+  }
+
+  void one_pass() {
+    const bool first = done_.passes == 0;
+    see_halos(first);
+    wavefront front = pass(first);
+    front.use(memory_->data());
+    const bool works = plan_.rows.first < plan_.rows.last;
+    const bool ghosts = plan_.ghosts_low || plan_.ghosts_high;
+    if (works && ghosts) front.save_ghosts();
+    // Nobody writes before all have saved; and to whom looks for conflicts, this ends the reads.
+    if (ranks_ > 1)
+      for (const sweep_field& f : request_.fields)
+        if (!first || f.from == f.to) f.to->sync_halo(0);
+    if (plan_.reported)
+      program_.begin_values(wavefront::slots_of(geometry_, plan_),
+                            ranks_ > 1 && geometry_.rank() > 1);
+    const auto values = together("a pass of the " + name_, [&] {
+      try {
+        if (works) front.run();
+      } catch (...) {  // what was to be written whole is not
+        for (const sweep_field& f : request_.fields) f.to->clear_overwrite();
+        throw;
+      }
+      return plan_.reported ? program_.folded() : process_group::bytes{};
+    });
+    if (plan_.reported) program_.combine(values);
+    if (works) count(front.reads());
+  }
+
+  void count(slab_range read) {
+    const auto rows = [](const slab_range& r) { return static_cast<std::uint64_t>(r.last - r.first); };
+    for (const sweep_field& f : request_.fields) {
+      const std::uint64_t slab = geometry_.slab_elements() * f.element_size;
+      done_.bytes_read += rows(read) * slab;
+      done_.bytes_written += rows(plan_.rows) * slab;
+    }
+    for (const sweep_coefficient& c : request_.coefficients)
+      done_.bytes_read += rows(read) * geometry_.slab_elements() * c.element_size;
+  }
+
+  const sweep_request& request_;
+  sweep_program& program_;
+  array_core& leader_;
+  const int ranks_;
+  const std::string name_;
+  const slab_geometry geometry_;
+  wave_plan plan_;
+  std::optional<lent_memory> memory_;
+  sweep_statistics done_;
+};
+
+}  // namespace
+
+sweep_statistics run_sweep(const sweep_request& r, sweep_program& program) {
+  return sweep_run(r, program).run();
+}
+
+}  // namespace ooc::detail

@@ -1,0 +1,422 @@
+#include "runtime/algorithm/wavefront.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <system_error>
+#include <thread>
+
+namespace ooc::detail {
+namespace {
+
+/// Slabs of one ring begin at different places of a page, so that what is read and what is written do
+/// not meet in the same sets of the cache.
+constexpr std::size_t line = 64;
+constexpr std::size_t shift_of_slabs = 5 * line;
+
+std::size_t rounded(std::size_t bytes) { return (bytes + line - 1) / line * line; }
+
+std::ptrdiff_t signed_size(std::size_t n) { return static_cast<std::ptrdiff_t>(n); }
+
+std::size_t modulo(std::ptrdiff_t i, std::size_t n) {
+  const std::ptrdiff_t m = i % signed_size(n);
+  return static_cast<std::size_t>(m < 0 ? m + signed_size(n) : m);
+}
+
+}  // namespace
+
+/// A thread's own.
+struct wavefront::scratch {
+  std::vector<std::byte*> out;
+  std::vector<const std::byte*> in;
+  slab_geometry::position lower{}, upper{};
+};
+
+wavefront::wavefront(const slab_geometry& g, const wave_plan& plan, std::vector<wave_field> fields,
+                     std::vector<wave_coefficient> coefficients, sweep_program& program)
+    : geometry_(g),
+      plan_(plan),
+      fields_(std::move(fields)),
+      coefficients_(std::move(coefficients)),
+      program_(program),
+      open_tasks_(plan.levels + 1) {
+  for (const wave_field& f : fields_) rings_.push_back(place(f.element, 2 * lag(), plan_.levels));
+  // All levels look at them, so what the last level needs is still there.
+  for (const wave_coefficient& c : coefficients_)
+    coefficient_rings_.push_back(
+        place(c.element, plan_.levels * lag() + plan_.group + g.radius(), 1));
+  const std::size_t ghosts = plan_.levels * g.radius();
+  for (const wave_field& f : fields_) {
+    const std::size_t bytes = f.in_place ? rounded(ghosts * g.slab_elements() * f.element) : 0;
+    ghosts_low_.push_back(memory_bytes_);
+    memory_bytes_ += plan_.ghosts_low ? bytes : 0;
+    ghosts_high_.push_back(memory_bytes_);
+    memory_bytes_ += plan_.ghosts_high ? bytes : 0;
+  }
+  const std::ptrdiff_t way = plan_.rows.last - reads().first + signed_size(plan_.levels * lag());
+  times_ = (way + signed_size(plan_.group) - 1) / signed_size(plan_.group);
+  promised_ = plan_.rows.first;
+}
+
+// --- where slabs are
+
+/// Rings of so many levels.  For N = 1 the elements follow each other, and the first and last of the
+/// ring are repeated beyond its ends, so that a kernel finds its neighbours beside an element.
+wavefront::ring wavefront::place(std::size_t element, std::size_t slabs, std::size_t levels) {
+  ring r{};
+  r.offset = memory_bytes_;
+  r.slabs = slabs;
+  if (geometry_.rank() == 1) {
+    r.pitch = element;
+    r.level_bytes = rounded((slabs + 2 * geometry_.radius()) * element);
+  } else {
+    r.pitch = rounded(geometry_.ring_elements() * element) + shift_of_slabs;
+    r.level_bytes = slabs * r.pitch;
+  }
+  memory_bytes_ += levels * r.level_bytes;
+  return r;
+}
+
+std::byte* wavefront::slab_in(const ring& r, std::size_t element, std::size_t level,
+                              std::ptrdiff_t i) const noexcept {
+  const std::size_t slot = modulo(i - reads().first, r.slabs);
+  const std::size_t margin =
+      (geometry_.rank() == 1 ? geometry_.radius() : geometry_.ring_origin()) * element;
+  return memory_ + r.offset + level * r.level_bytes + slot * r.pitch + margin;
+}
+
+slab_range wavefront::range(std::size_t level) const noexcept {
+  const std::ptrdiff_t more = signed_size((plan_.levels - level) * geometry_.radius());
+  slab_range all{plan_.rows.first - (plan_.ghosts_low ? more : 0),
+                 plan_.rows.last + (plan_.ghosts_high ? more : 0)};
+  if (!geometry_.periodic()) {
+    all.first = std::max<std::ptrdiff_t>(all.first, 0);
+    all.last = std::min(all.last, signed_size(geometry_.slabs()));
+  }
+  return all;
+}
+
+/// What a level computes now.
+slab_range wavefront::due(std::size_t level) const noexcept {
+  const slab_range all = range(level);
+  const std::ptrdiff_t first =
+      reads().first + time_ * signed_size(plan_.group) - signed_size(level * lag());
+  return {std::max(first, all.first), std::min(first + signed_size(plan_.group), all.last)};
+}
+
+bool wavefront::at_end(std::ptrdiff_t i) const noexcept {
+  const auto r = signed_size(geometry_.radius());
+  return !geometry_.periodic() && (i < r || i >= signed_size(geometry_.slabs()) - r);
+}
+
+std::size_t wavefront::index_of(std::ptrdiff_t i) const noexcept {
+  return modulo(i, geometry_.slabs());
+}
+
+const std::byte* wavefront::source(std::size_t field, std::ptrdiff_t i) const noexcept {
+  const wave_field& f = fields_[field];
+  const std::size_t bytes = geometry_.slab_elements() * f.element;
+  if (f.in_place && i < plan_.rows.first) {
+    const std::ptrdiff_t first =
+        plan_.rows.first - signed_size(plan_.levels * geometry_.radius());
+    return memory_ + ghosts_low_[field] + static_cast<std::size_t>(i - first) * bytes;
+  }
+  if (f.in_place && i >= plan_.rows.last)
+    return memory_ + ghosts_high_[field] + static_cast<std::size_t>(i - plan_.rows.last) * bytes;
+  return f.from + index_of(i) * bytes;
+}
+
+std::byte* wavefront::target(std::size_t field, std::size_t level, std::ptrdiff_t i) const noexcept {
+  const wave_field& f = fields_[field];
+  if (level < plan_.levels) return slab_in(rings_[field], f.element, level, i);
+  return f.to->facts().base + index_of(i) * geometry_.slab_elements() * f.element;
+}
+
+/// N = 1: how far the slabs from i on follow each other wherever they are, at most up to `last`.
+std::ptrdiff_t wavefront::run_from(std::ptrdiff_t i, std::ptrdiff_t last) const noexcept {
+  const auto until = [&](std::size_t slabs, std::ptrdiff_t base) {
+    return i + signed_size(slabs - modulo(i - base, slabs));
+  };
+  std::ptrdiff_t end = std::min(last, until(geometry_.slabs(), 0));
+  for (const ring& r : rings_) end = std::min(end, until(r.slabs, reads().first));
+  for (const ring& r : coefficient_rings_) end = std::min(end, until(r.slabs, reads().first));
+  for (const std::ptrdiff_t edge : {plan_.rows.first, plan_.rows.last})
+    if (i < edge) end = std::min(end, edge);
+  return end;
+}
+
+void wavefront::save_ghosts() {
+  const slab_range all = reads();
+  for (std::size_t f = 0; f < fields_.size(); ++f) {
+    if (!fields_[f].in_place) continue;
+    const std::size_t bytes = geometry_.slab_elements() * fields_[f].element;
+    const auto save = [&](std::ptrdiff_t i) {
+      std::memcpy(const_cast<std::byte*>(source(f, i)), fields_[f].from + index_of(i) * bytes, bytes);
+    };
+    for (std::ptrdiff_t i = all.first; i < plan_.rows.first; ++i) save(i);
+    for (std::ptrdiff_t i = plan_.rows.last; i < all.last; ++i) save(i);
+  }
+}
+
+// --- the front
+
+void wavefront::run() {
+  if (plan_.rows.first >= plan_.rows.last) return;
+  turns_.reserve(plan_.levels + 1);
+  rounds_.first(begin_time());
+  std::vector<std::thread> others;
+  try {
+    for (unsigned k = 1; k < plan_.threads; ++k) others.emplace_back([this] { work(); });
+  } catch (const std::system_error&) {
+    // Those that there are do the work.
+  }
+  work();
+  for (std::thread& t : others) t.join();
+  const lock_guard lock(error_mutex_);
+  if (error_) std::rethrow_exception(error_);
+}
+
+void wavefront::work() noexcept {
+  scratch s;
+  try {
+    s.out.resize(fields_.size());
+    s.in.resize((fields_.size() + coefficients_.size()) * (2 * geometry_.radius() + 1));
+  } catch (...) {
+    keep_error();
+  }
+  for (std::size_t task = 0; rounds_.claim(task);) {
+    try {
+      if (!failed_.load(std::memory_order_relaxed)) {
+        auto t = std::upper_bound(turns_.begin(), turns_.end(), task,
+                                  [](std::size_t n, const turn& x) { return n < x.first_task; });
+        --t;
+        do_task(*t, task - t->first_task, s);
+        if (open_tasks_[t->level].fetch_sub(1, std::memory_order_acq_rel) == 1) complete(*t, s);
+      }
+    } catch (...) {
+      keep_error();
+    }
+    rounds_.done([this]() noexcept -> std::size_t {
+      if (failed_) return 0;
+      try {
+        end_time();
+        return begin_time();
+      } catch (...) {
+        keep_error();
+        return 0;
+      }
+    });
+  }
+}
+
+void wavefront::keep_error() noexcept {
+  const lock_guard lock(error_mutex_);
+  if (!error_) error_ = std::current_exception();
+  failed_ = true;
+}
+
+/// Makes the tasks of the next time at which there are any, and returns how many; 0 at the end.
+std::size_t wavefront::begin_time() {
+  std::size_t all = 0;
+  turns_.clear();
+  while (all == 0) {
+    if (++time_ >= times_) return 0;
+    // What may wait for the disk comes first.
+    const auto add = [&](std::size_t level) {
+      const slab_range slabs = due(level);
+      if (slabs.first >= slabs.last) return;
+      const auto count = static_cast<std::size_t>(slabs.last - slabs.first);
+      const std::size_t tasks = geometry_.rank() == 1 ? (count + plan_.run - 1) / plan_.run
+                                                      : count * geometry_.pieces();
+      turns_.push_back({level, slabs, all});
+      open_tasks_[level].store(tasks, std::memory_order_relaxed);
+      all += tasks;
+    };
+    add(0);
+    for (std::size_t level = plan_.levels; level > 0; --level) add(level);
+  }
+  promise();
+  return all;
+}
+
+/// Values of the last level, in the order of slabs.
+void wavefront::end_time() {
+  if (!plan_.reported) return;
+  for (const turn& t : turns_) {
+    if (t.level != plan_.levels) continue;
+    std::ptrdiff_t first = t.slabs.first, last = t.slabs.last;
+    while (first < last && at_end(first)) ++first;
+    while (last > first && at_end(last - 1)) --last;
+    if (first < last)
+      program_.fold(static_cast<std::size_t>(first - t.slabs.first) * geometry_.pieces(),
+                    static_cast<std::size_t>(last - first), geometry_.pieces());
+  }
+}
+
+/// Blocks that the last level comes to will be written whole: those that have left memory since they
+/// were read need not be loaded.  The promise goes as far as all fields have been read, and is renewed
+/// for every block, as it does not hold for what is in memory when it is given.
+void wavefront::promise() {
+  const slab_range now = due(plan_.levels);
+  if (now.first >= now.last || now.last <= promised_) return;
+  const std::ptrdiff_t read = std::min(
+      plan_.rows.last, std::max(now.last, reads().first + time_ * signed_size(plan_.group)));
+  const std::size_t n = geometry_.rank();
+  slab_geometry::shape lower{};
+  slab_geometry::shape upper = geometry_.extents();
+  std::ptrdiff_t rows = plan_.rows.last;
+  for (const wave_field& f : fields_) {
+    const std::size_t slab = geometry_.slab_elements() * f.element;
+    rows = std::min(rows, signed_size(std::max<std::size_t>(f.to->facts().block_bytes / slab, 1)));
+    lower[0] = static_cast<std::size_t>(now.first);
+    upper[0] = static_cast<std::size_t>(f.in_place ? read : plan_.rows.last);
+    f.to->overwrite({{lower.data(), n}, {upper.data(), n}});
+  }
+  promised_ = std::max(now.last, now.first + rows);
+}
+
+// --- tasks
+
+void wavefront::do_task(const turn& t, std::size_t task, scratch& s) {
+  if (geometry_.rank() > 1) {
+    const std::ptrdiff_t i = t.slabs.first + signed_size(task / geometry_.pieces());
+    const std::size_t piece = task % geometry_.pieces();
+    if (t.level == 0) return read_piece(i, piece);
+    if (!at_end(i)) return compute(t.level, i, 1, piece, s);
+    for (std::size_t f = 0; f < fields_.size(); ++f)
+      geometry_.copy_piece(piece, target(f, t.level, i),
+                           t.level < plan_.levels ? geometry_.ring_strides()
+                                                  : geometry_.array_strides(),
+                           target(f, t.level - 1, i), geometry_.ring_strides(), fields_[f].element);
+    return;
+  }
+  const std::ptrdiff_t first = t.slabs.first + signed_size(task * plan_.run);
+  const std::ptrdiff_t last = std::min(first + signed_size(plan_.run), t.slabs.last);
+  for (std::ptrdiff_t i = first; i < last;) {
+    std::ptrdiff_t end = run_from(i, last);
+    if (t.level == 0) {
+      read_run(i, end);
+    } else if (at_end(i)) {
+      end = i + 1;
+      for (std::size_t f = 0; f < fields_.size(); ++f)
+        std::memcpy(target(f, t.level, i), target(f, t.level - 1, i), fields_[f].element);
+    } else {
+      while (at_end(end - 1)) --end;
+      compute(t.level, i, static_cast<std::size_t>(end - i), static_cast<std::size_t>(i - t.slabs.first),
+              s);
+    }
+    i = end;
+  }
+}
+
+void wavefront::read_piece(std::ptrdiff_t i, std::size_t piece) {
+  const auto read = [&](std::byte* to, const std::byte* from, std::size_t element) {
+    geometry_.copy_piece(piece, to, geometry_.ring_strides(), from, geometry_.array_strides(), element);
+  };
+  for (std::size_t f = 0; f < fields_.size(); ++f)
+    read(target(f, 0, i), source(f, i), fields_[f].element);
+  for (std::size_t c = 0; c < coefficients_.size(); ++c) {
+    const std::size_t element = coefficients_[c].element;
+    read(slab_in(coefficient_rings_[c], element, 0, i),
+         coefficients_[c].from + index_of(i) * geometry_.slab_elements() * element, element);
+  }
+}
+
+void wavefront::read_run(std::ptrdiff_t first, std::ptrdiff_t last) {
+  const auto count = static_cast<std::size_t>(last - first);
+  for (std::size_t f = 0; f < fields_.size(); ++f)
+    std::memcpy(target(f, 0, first), source(f, first), count * fields_[f].element);
+  for (std::size_t c = 0; c < coefficients_.size(); ++c) {
+    const std::size_t element = coefficients_[c].element;
+    std::memcpy(slab_in(coefficient_rings_[c], element, 0, first),
+                coefficients_[c].from + index_of(first) * element, count * element);
+  }
+}
+
+/// Slab i of a level and its neighbours one level below.
+void wavefront::describe(sweep_piece& p, std::size_t level, std::ptrdiff_t i, scratch& s) const {
+  p.index = index_of(i);
+  p.step = plan_.steps_before + level;
+  p.reported = plan_.reported && level == plan_.levels;
+  p.extents = geometry_.extents().data();
+  p.lower = s.lower.data();
+  p.upper = s.upper.data();
+  p.out_strides = (level < plan_.levels ? geometry_.ring_strides() : geometry_.array_strides()).data();
+  p.in_strides = geometry_.ring_strides().data();
+  for (std::size_t f = 0; f < fields_.size(); ++f) s.out[f] = target(f, level, i);
+  p.out = s.out.data();
+  const auto r = signed_size(geometry_.radius());
+  const slab_range known = range(level - 1);
+  std::size_t at = 0;
+  const auto add = [&](const ring& slabs, std::size_t element, std::size_t of_level) {
+    for (std::ptrdiff_t d = -r; d <= r; ++d, ++at)
+      s.in[at] = i + d < known.first || i + d >= known.last ? nullptr
+                                                            : slab_in(slabs, element, of_level, i + d);
+  };
+  for (std::size_t f = 0; f < fields_.size(); ++f) add(rings_[f], fields_[f].element, level - 1);
+  for (std::size_t c = 0; c < coefficients_.size(); ++c)
+    add(coefficient_rings_[c], coefficients_[c].element, 0);
+  p.in = s.in.data();
+}
+
+/// `piece`: for N = 1 the number of the first slab among those that are due.
+void wavefront::compute(std::size_t level, std::ptrdiff_t i, std::size_t count, std::size_t piece,
+                        scratch& s) {
+  sweep_piece p;
+  describe(p, level, i, s);
+  p.count = count;
+  if (geometry_.rank() == 1) {
+    p.slot = piece;
+  } else {
+    geometry_.inside(piece, s.lower, s.upper);
+    p.slot = static_cast<std::size_t>(i - due(level).first) * geometry_.pieces() + piece;
+    for (std::size_t f = 0; f < fields_.size(); ++f)
+      geometry_.copy_edges(piece, s.out[f],
+                           level < plan_.levels ? geometry_.ring_strides() : geometry_.array_strides(),
+                           target(f, level - 1, i), geometry_.ring_strides(), fields_[f].element);
+  }
+  program_.compute(p);
+}
+
+/// All tasks of a level have been done.
+void wavefront::complete(const turn& t, scratch& s) {
+  const bool last = t.level == plan_.levels;
+  const bool edges = plan_.completes && t.level > 0;
+  const bool line_of_elements = geometry_.rank() == 1;
+  if (!edges && (last || !(line_of_elements || geometry_.padded()))) return;
+  for (std::ptrdiff_t i = t.slabs.first; i < t.slabs.last; ++i) {
+    if (edges) {
+      sweep_piece p;
+      describe(p, t.level, i, s);
+      for (std::size_t k = 1; k < geometry_.rank(); ++k) {
+        s.lower[k] = 0;
+        s.upper[k] = signed_size(geometry_.extents()[k]);
+      }
+      program_.complete(p);
+    }
+    if (last || line_of_elements) continue;
+    for (std::size_t f = 0; f < fields_.size(); ++f)
+      geometry_.fill_pads(target(f, t.level, i), fields_[f].element);
+    for (std::size_t c = 0; t.level == 0 && c < coefficients_.size(); ++c)
+      geometry_.fill_pads(slab_in(coefficient_rings_[c], coefficients_[c].element, 0, i),
+                          coefficients_[c].element);
+  }
+  if (last || !line_of_elements) return;
+  // What was computed of the ends of the ring, once more beyond its other end.
+  const auto repeat = [&](const ring& r, std::size_t element) {
+    std::byte* const first =
+        memory_ + r.offset + t.level * r.level_bytes + geometry_.radius() * element;
+    const std::size_t whole = r.slabs * element;
+    std::size_t slot = modulo(t.slabs.first - reads().first, r.slabs);
+    for (std::ptrdiff_t i = t.slabs.first; i < t.slabs.last; ++i) {
+      std::byte* const slab = first + slot * element;
+      if (slot < geometry_.radius()) std::memcpy(slab + whole, slab, element);
+      if (slot + geometry_.radius() >= r.slabs) std::memcpy(slab - whole, slab, element);
+      slot = slot + 1 == r.slabs ? 0 : slot + 1;
+    }
+  };
+  for (std::size_t f = 0; f < fields_.size(); ++f) repeat(rings_[f], fields_[f].element);
+  for (std::size_t c = 0; t.level == 0 && c < coefficients_.size(); ++c)
+    repeat(coefficient_rings_[c], coefficients_[c].element);
+}
+
+}  // namespace ooc::detail

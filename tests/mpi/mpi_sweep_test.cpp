@@ -1,0 +1,94 @@
+// Fused sweeps on several ranks: bit by bit what one process computes step by step.
+#include <catch2/catch.hpp>
+#include <cstring>
+
+#include "mpi/ranks.hpp"
+#include "support/sweep_model.hpp"
+
+using namespace ooc;
+using namespace ooc::testing;
+
+namespace {
+
+template <std::size_t N>
+void sweep_at_random(int times, std::uint64_t salt) {
+  const auto group = all_ranks();
+  std::mt19937_64 g = common_source(salt);
+  const store st = common_store();
+  for (int n = 0; n < times; ++n) {
+    const random_sweep<N> s(g);
+    CAPTURE(s.describe());
+    runtime rt(memory(st.core()->staging_bytes() + 24 * 4_KiB + (between(g, 0, 1) ? 4_MiB : 1_MiB)));
+    array_options<double> o{.block = 4_KiB * between(g, 1, 2), .replace = true, .group = group};
+    o.owner_computes = between(g, 0, 1);
+    ooc_array<double, N> a{rt, st, "sweep/a", create, s.extents, o};
+    ooc_array<double, N> b{rt, st, "sweep/b", create, s.extents, o};
+    ooc_array<double, N> c{rt, st, "sweep/c", create, s.extents, o};
+    const auto [first, last] = a.local_rows();
+    const std::size_t row = s.size() / s.extents[0];
+    std::vector<double> plain(s.size()), factor(s.size());
+    for (std::size_t e = 0; e < s.size(); ++e) {
+      plain[e] = static_cast<double>(between(g, 0, 1000)) / 7;
+      factor[e] = static_cast<double>(between(g, 0, 1000)) / 900;
+    }
+    for (std::size_t e = first * row; e < last * row; ++e) {
+      a.data()[e] = plain[e];
+      c.data()[e] = factor[e];
+    }
+    c.sync();
+    const bool in_place = between(g, 0, 1);
+    CAPTURE(in_place, o.owner_computes);
+    const swept_in_memory expected = step_by_step(s, plain, factor);
+    std::vector<double> sums;
+    with_stencil(s, &c, [&](const auto& stencil) {
+      sums = (in_place ? sweep(a, s.steps, stencil, s.options)
+                       : sweep(a, b, s.steps, stencil, s.options))
+                 .values;
+    });
+    REQUIRE(sums == expected.sums);
+    ooc_array<double, N>& result = in_place || s.steps == 0 ? a : b;
+    result.sync();
+    std::size_t wrong = 0;
+    for (std::size_t e = 0; e < s.size(); ++e)
+      wrong += std::memcmp(&std::as_const(result).data()[e], &expected.elements[e], sizeof(double)) != 0;
+    REQUIRE(wrong == 0);
+    group->barrier("all have compared");
+    a.close();
+    b.close();
+    c.close();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("ranks sweep a line as one process does") { sweep_at_random<1>(25, 31); }
+
+TEST_CASE("ranks sweep a plane as one process does") { sweep_at_random<2>(40, 32); }
+
+TEST_CASE("ranks sweep a body as one process does") { sweep_at_random<3>(40, 33); }
+
+TEST_CASE("a sweep by ranks has no conflicts where no block holds rows of two parts") {
+  const auto group = all_ranks();
+  runtime rt(memory(common_store().core()->staging_bytes() + 2_MiB));
+  const array_options<double> o{
+      .block = 4_KiB, .replace = true, .group = group, .checking = check_conflicts};
+  ooc_array<double, 2> a{rt, common_store(), "sweep/checked", create, {84, 512}, o};  // a row a block
+  const auto [first, last] = a.local_rows();
+  for (std::size_t i = first; i < last; ++i) a[i][i] = 1;
+  const auto st = stencil({1, 0}, [](auto& out, const auto& in) {
+    for (auto j = out.lower(1); j < out.upper(1); ++j) out[j] = 0.5 * (in[-1][j] + in[1][j]);
+  });
+  CHECK_NOTHROW(sweep(a, 7, st, {.fuse = 3}));
+  CHECK_NOTHROW(a.close());
+}
+
+TEST_CASE("what a kernel throws on one rank comes out of the sweep on all") {
+  const auto group = all_ranks();
+  runtime rt(memory(common_store().core()->staging_bytes() + 1_MiB));
+  const array_options<double> o{.block = 4_KiB, .replace = true, .group = group};
+  ooc_array<double, 2> a{rt, common_store(), "sweep/thrown", create, {200, 64}, o};
+  const auto st = stencil({1, 1}, [](auto& out, const auto&) {
+    if (out.index() == 3) throw std::runtime_error("too hot");
+  });
+  CHECK_THROWS_WITH(sweep(a, 4, st), Catch::Contains("too hot"));
+}

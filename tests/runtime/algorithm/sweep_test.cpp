@@ -1,0 +1,318 @@
+// Fused sweeps: bit by bit what step by step gives, in the budget, and with the traffic of the model.
+
+#include "oocarray/algorithm/sweep.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+
+#include "support/sweep_model.hpp"
+#include "support/temporary_folder.hpp"
+
+using namespace ooc;
+using namespace ooc::testing;
+
+namespace {
+
+template <std::size_t N>
+void sweep_at_random(int times, store_kind kind, std::uint64_t seed) {
+  std::mt19937_64 g(seed);
+  for (int n = 0; n < times; ++n) {
+    const random_sweep<N> s(g);
+    CAPTURE(s.describe());
+    const test_store nodes(kind);
+    runtime rt(memory(nodes.staging() + 16 * 4_KiB + (between(g, 0, 1) ? 4_MiB : 400_KiB)));
+    const array_options<double> o{.block = 4_KiB * between(g, 1, 3)};
+    ooc_array<double, N> a{rt, nodes.handle(), "a", create, s.extents, o};
+    ooc_array<double, N> b{rt, nodes.handle(), "b", create, s.extents, o};
+    ooc_array<double, N> c{rt, nodes.handle(), "c", create, s.extents, o};
+    std::vector<double> plain(s.size()), factor(s.size());
+    for (std::size_t e = 0; e < s.size(); ++e) {
+      a.data()[e] = plain[e] = static_cast<double>(between(g, 0, 1000)) / 7;
+      c.data()[e] = factor[e] = static_cast<double>(between(g, 0, 1000)) / 900;
+      b.data()[e] = -1;
+    }
+    const bool in_place = between(g, 0, 1);
+    const swept_in_memory expected = step_by_step(s, plain, factor);
+    std::vector<double> sums;
+    std::size_t steps = 0;
+    with_stencil(s, &c, [&](const auto& st) {
+      const auto r =
+          in_place ? sweep(a, s.steps, st, s.options) : sweep(a, b, s.steps, st, s.options);
+      sums = r.values;
+      steps = r.steps;
+    });
+    CAPTURE(in_place);
+    REQUIRE(steps == s.steps);
+    REQUIRE(sums == expected.sums);
+    if (s.steps == 0) continue;  // b is not touched then
+    const double* const found = in_place ? a.data() : b.data();
+    std::size_t wrong = 0;
+    for (std::size_t e = 0; e < s.size(); ++e)
+      wrong += std::memcmp(&found[e], &expected.elements[e], sizeof(double)) != 0;
+    REQUIRE(wrong == 0);
+    if (!in_place) REQUIRE(std::equal(plain.begin(), plain.end(), std::as_const(a).data()));
+  }
+}
+
+/// Jacobi's iteration.
+auto average() {
+  return stencil({1, 1}, [](auto& out, const auto& in) {
+    for (auto j = out.lower(1); j < out.upper(1); ++j)
+      out[j] = 0.25 * (in[-1][j] + in[1][j] + in[0][j - 1] + in[0][j + 1]);
+  });
+}
+
+}  // namespace
+
+TEST_CASE("a fused sweep of a line is that of step by step") {
+  sweep_at_random<1>(60, store_kind::in_memory, random_seed("sweep of a line"));
+}
+
+TEST_CASE("a fused sweep of a plane is that of step by step") {
+  sweep_at_random<2>(80, store_kind::in_memory, random_seed("sweep of a plane"));
+}
+
+TEST_CASE("a fused sweep of a body is that of step by step") {
+  sweep_at_random<3>(80, store_kind::in_memory, random_seed("sweep of a body"));
+}
+
+TEST_CASE("a fused sweep of an embedded store is that of step by step") {
+  const std::uint64_t seed = random_seed("sweep of an embedded store");
+  sweep_at_random<2>(6, store_kind::local, seed);
+  sweep_at_random<3>(6, store_kind::local, seed);
+}
+
+TEST_CASE("a sweep reads and writes the array once a pass, whatever part of it memory holds") {
+  const bool in_place = GENERATE(true, false);
+  const test_store nodes(store_kind::in_memory);
+  constexpr std::size_t n = 1024, fuse = 8, steps = 16;  // 8 MiB in 1 MiB
+  runtime rt(memory(nodes.staging() + 1_MiB));
+  const array_options<double> o{.block = 32_KiB};
+  ooc_array<double, 2> a{rt, nodes.handle(), "a", create, {n, n}, o};
+  ooc_array<double, 2> b{rt, nodes.handle(), "b", create, {n, n}, o};
+  for (std::size_t e = 0; e < n * n; ++e) a.data()[e] = static_cast<double>(e % 1000);
+  a.writeback();
+  a.invalidate();
+  const runtime_stats before = rt.stats();
+  const sweep_options options{.fuse = fuse, .threads = 2, .mark = false};
+  const auto r =
+      in_place ? sweep(a, steps, average(), options) : sweep(a, b, steps, average(), options);
+  (in_place ? a : b).writeback();
+  const runtime_stats after = rt.stats();
+  CHECK(r.passes == 2);
+  CHECK(r.fuse == fuse);
+  CHECK(r.bytes_read == 2 * n * n * sizeof(double));
+  CHECK(r.bytes_written == 2 * n * n * sizeof(double));
+  CHECK(after.bytes_read - before.bytes_read <= r.bytes_read * 105 / 100);
+  CHECK(after.bytes_written - before.bytes_written <= r.bytes_written * 105 / 100);
+}
+
+TEST_CASE("the wave equation sweeps two fields and a coefficient together") {
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(memory(nodes.staging() + 1_MiB));
+  constexpr std::size_t rows = 60, cols = 41, steps = 25;
+  const array_options<double> o{.block = 4_KiB};
+  ooc_array<double, 2> now{rt, nodes.handle(), "now", create, {rows, cols}, o};
+  ooc_array<float, 2> former{rt, nodes.handle(), "former", create, {rows, cols}, {.block = 4_KiB}};
+  ooc_array<double, 2> speed{rt, nodes.handle(), "speed", create, {rows, cols}, o};
+  const auto start = [](std::size_t i, std::size_t j) { return static_cast<double>((i * j) % 17); };
+  std::vector<double> u(rows * cols), c(rows * cols);
+  std::vector<float> v(rows * cols);
+  for (std::size_t i = 0; i < rows; ++i)
+    for (std::size_t j = 0; j < cols; ++j) {
+      now[i][j] = u[i * cols + j] = start(i, j);
+      former[i][j] = v[i * cols + j] = static_cast<float>(start(i, j));
+      speed[i][j] = c[i * cols + j] = 0.1 + 0.001 * static_cast<double>(i);
+    }
+  for (std::size_t t = 0; t < steps; ++t) {
+    std::vector<double> u1 = u;
+    std::vector<float> v1 = v;
+    for (std::size_t i = 1; i + 1 < rows; ++i)
+      for (std::size_t j = 1; j + 1 < cols; ++j) {
+        const std::size_t e = i * cols + j;
+        u1[e] = 2 * u[e] - v[e] + c[e] * (u[e - cols] + u[e + cols] + u[e - 1] + u[e + 1] - 4 * u[e]);
+        v1[e] = static_cast<float>(u[e]);
+      }
+    u = u1;
+    v = v1;
+  }
+  const auto wave = stencil({1, 1}, [](auto& out, const auto& in, const auto& k) {
+                      const auto& [x, y] = in;
+                      auto [x1, y1] = out;
+                      for (auto j = out.lower(1); j < out.upper(1); ++j) {
+                        x1[j] = 2 * x[0][j] - y[0][j] +
+                                k[0][j] * (x[-1][j] + x[1][j] + x[0][j - 1] + x[0][j + 1] - 4 * x[0][j]);
+                        y1[j] = static_cast<float>(x[0][j]);
+                      }
+                    }).with(speed);
+  const auto r = sweep(std::tie(now, former), steps, wave, {.fuse = 4, .threads = 2, .group = 1});
+  CHECK(r.passes == 7);
+  CHECK(std::equal(u.begin(), u.end(), std::as_const(now).data()));
+  CHECK(std::equal(v.begin(), v.end(), std::as_const(former).data()));
+}
+
+TEST_CASE("the callback sees the residual and ends the sweep") {
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(memory(nodes.staging() + 1_MiB));
+  constexpr std::size_t n = 40;
+  ooc_array<double, 2> a{rt, nodes.handle(), "a", create, {n, n}, {.block = 4_KiB}};
+  for (std::size_t j = 0; j < n; ++j) a[0][j] = 1;
+  std::vector<std::pair<std::size_t, double>> told;
+  const auto st = stencil({1, 1}, [](auto& out, const auto& in) {
+                    double change = 0;
+                    for (auto j = out.lower(1); j < out.upper(1); ++j) {
+                      out[j] = 0.25 * (in[-1][j] + in[1][j] + in[0][j - 1] + in[0][j + 1]);
+                      change = std::max(change, std::abs(out[j] - in[0][j]));
+                    }
+                    return change;
+                  })
+                      .reduce(0.0, [](double x, double y) { return std::max(x, y); })
+                      .after(10, [&](std::size_t step, double change) {
+                        told.emplace_back(step, change);
+                        return change > 0.01;
+                      });
+  const auto r = sweep(a, 1000, st, {.fuse = 4});
+  REQUIRE(!told.empty());
+  CHECK(r.steps == told.back().first);
+  CHECK(r.steps < 1000);
+  CHECK(r.steps % 10 == 0);
+  CHECK(told.back().second <= 0.01);
+  CHECK(r.values.size() == told.size());
+  CHECK(r.values.back() == told.back().second);
+}
+
+TEST_CASE("a budget that cannot hold one step is refused, naming what would do") {
+  const test_store nodes(store_kind::in_memory);
+  constexpr std::size_t cols = 16384;
+  const auto options = array_options<double>{.block = 4_KiB};
+  std::uint64_t more = 0;
+  {
+    runtime rt(memory(nodes.staging() + 256_KiB));
+    ooc_array<double, 2> a{rt, nodes.handle(), "a", create, {8, cols}, options};
+    try {
+      sweep(a, 3, average());
+      FAIL("a sweep of long rows in no memory");
+    } catch (const usage_error& e) {
+      CHECK(e.code() == errc::budget_too_small);
+      const std::string what = e.what();
+      CAPTURE(what);
+      const std::string give = "give the runtime ";
+      REQUIRE(what.find(give) != std::string::npos);
+      more = std::stoull(what.substr(what.find(give) + give.size()));
+    }
+    CHECK(a[1][1] == 0);  // and it can be used
+  }
+  runtime rt(memory(nodes.staging() + 256_KiB + more));
+  ooc_array<double, 2> a{rt, nodes.handle(), "a", open, options};
+  CHECK(sweep(a, 3, average()).passes == 3);
+}
+
+TEST_CASE("what a kernel throws comes out of the sweep, and the array can be used") {
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(memory(nodes.staging() + 1_MiB));
+  ooc_array<double, 2> a{rt, nodes.handle(), "a", create, {50, 50}, {.block = 4_KiB}};
+  struct too_hot {};
+  const auto st = stencil({1, 1}, [](auto& out, const auto&) {
+    if (out.index() == 20 && out.step() == 3) throw too_hot{};
+  });
+  CHECK_THROWS_AS(sweep(a, 9, st, {.fuse = 3, .threads = 3}), too_hot);
+  a[1][1] = 5;
+  CHECK(a[1][1] == 5);
+}
+
+namespace {
+
+/// The kernel ends the process, as kill -9 does, in the second pass.
+auto deadly() {
+  return stencil({1, 1}, [](auto& out, const auto& in) {
+    for (auto j = out.lower(1); j < out.upper(1); ++j) out[j] = in[-1][j] + in[1][j];
+    if (out.step() == 7 && out.index() == 300) ::raise(SIGKILL);
+  });
+}
+
+}  // namespace
+
+// What the next test runs in a process of its own.
+TEST_CASE("a sweep that dies", "[.dies]") {
+  const char* const folder = std::getenv("OOC_TEST_FOLDER");
+  REQUIRE(folder != nullptr);
+  const store s = store::open("local:" + std::string(folder), {.workers = 2, .staging = 64_KiB});
+  runtime rt(memory(s.core()->staging_bytes() + 1_MiB));
+  ooc_array<double, 2> a{rt, s, "a", create, {1024, 512}, {.block = 32_KiB}};
+  for (std::size_t i = 0; i < 1024; ++i) a[i][0] = static_cast<double>(i);
+  a.writeback();
+  sweep(a, 12, deadly(), {.fuse = 4});
+}
+
+TEST_CASE("a process that dies in a sweep leaves a mark, which opening names") {
+  const temporary_folder folder;
+  const std::string path = (folder.path() / "store").string();
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    ::setenv("OOC_TEST_FOLDER", path.c_str(), 1);
+    ::execl("/proc/self/exe", "test_sweep", "[.dies]", nullptr);
+    ::_exit(127);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(WIFSIGNALED(status));
+  CHECK(WTERMSIG(status) == SIGKILL);
+
+  const store s = store::open("local:" + path, {.workers = 2, .staging = 64_KiB});
+  runtime rt(memory(s.core()->staging_bytes() + 1_MiB));
+  using array = ooc_array<double, 2>;
+  CHECK_THROWS_WITH((array{rt, s, "a", open}), Catch::Contains("'a' is in the middle of an algorithm") &&
+                                                   Catch::Contains("sweep, 12 steps, by test_sweep[") &&
+                                                   Catch::Contains("ooc::open_unfinished"));
+  CHECK_THROWS_WITH((array{rt, s, "a", open_read_only}), Catch::Contains("in the middle"));
+  const array_options<double> told{.block = 32_KiB, .unfinished = open_unfinished};
+  {
+    array a{rt, s, "a", open, told};
+    CHECK(a.extent(0) == 1024);
+  }
+  CHECK_THROWS_WITH((array{rt, s, "a", open}), Catch::Contains("in the middle"));
+  {
+    array a{rt, s, "a", open, told};
+    sweep(a, 2, average());
+  }
+  CHECK_NOTHROW(array{rt, s, "a", open});
+}
+
+TEST_CASE("what an exception leaves in the middle is good again when the program says so") {
+  const test_store nodes(store_kind::local);
+  runtime rt(memory(nodes.staging() + 1_MiB));
+  using array = ooc_array<double, 2>;
+  {
+    array a{rt, nodes.handle(), "a", create, {64, 64}, {.block = 4_KiB}};
+    const auto st = stencil({1, 1}, [](auto&, const auto&) { throw std::runtime_error("too hot"); });
+    CHECK_THROWS(sweep(a, 2, st));
+  }
+  CHECK_THROWS_WITH((array{rt, nodes.handle(), "a", open}), Catch::Contains("sweep, 2 steps"));
+  {
+    array a{rt, nodes.handle(), "a", open, {.unfinished = open_unfinished}};
+    for (double& x : a) x = 1;
+    a.writeback(durable);
+    a.set_finished();
+  }
+  CHECK_NOTHROW(array{rt, nodes.handle(), "a", open});
+}
+
+TEST_CASE("arrays that do not fit together are refused by name") {
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(memory(nodes.staging() + 1_MiB));
+  const array_options<double> o{.block = 4_KiB};
+  ooc_array<double, 2> a{rt, nodes.handle(), "a", create, {50, 50}, o};
+  ooc_array<double, 2> b{rt, nodes.handle(), "b", create, {50, 51}, o};
+  CHECK_THROWS_WITH(sweep(a, b, 1, average()), Catch::Contains("'b' have not the same extents"));
+  CHECK_THROWS_WITH(sweep(std::tie(a, a), 1, stencil({1, 1}, [](auto&, const auto&) {})),
+                    Catch::Contains("one array is given for two fields"));
+  const auto scaled = stencil({1, 1}, [](auto&, const auto&, const auto&) {});
+  CHECK_THROWS_WITH(sweep(a, 1, scaled.with(b)), Catch::Contains("coefficient 'b'"));
+  CHECK_THROWS_WITH(sweep(a, 1, scaled.with(a)), Catch::Contains("is a coefficient, and is written"));
+}
