@@ -383,7 +383,8 @@ void wavefront::complete(const turn& t, scratch& s) {
   const bool edges = plan_.completes && t.level > 0;
   const bool line_of_elements = geometry_.rank() == 1;
   if (!edges && (last || !(line_of_elements || geometry_.padded()))) return;
-  for (std::ptrdiff_t i = t.slabs.first; i < t.slabs.last; ++i) {
+  const bool each = edges || !line_of_elements;
+  for (std::ptrdiff_t i = t.slabs.first; each && i < t.slabs.last; ++i) {
     if (edges) {
       sweep_piece p;
       describe(p, t.level, i, s);
@@ -406,12 +407,16 @@ void wavefront::complete(const turn& t, scratch& s) {
     std::byte* const first =
         memory_ + r.offset + t.level * r.level_bytes + geometry_.radius() * element;
     const std::size_t whole = r.slabs * element;
-    std::size_t slot = modulo(t.slabs.first - reads().first, r.slabs);
-    for (std::ptrdiff_t i = t.slabs.first; i < t.slabs.last; ++i) {
-      std::byte* const slab = first + slot * element;
-      if (slot < geometry_.radius()) std::memcpy(slab + whole, slab, element);
-      if (slot + geometry_.radius() >= r.slabs) std::memcpy(slab - whole, slab, element);
-      slot = slot + 1 == r.slabs ? 0 : slot + 1;
+    const std::size_t begin = modulo(t.slabs.first - reads().first, r.slabs);
+    const auto count = static_cast<std::size_t>(t.slabs.last - t.slabs.first);
+    const auto computed = [&](std::size_t slot) {
+      return (slot + r.slabs - begin) % r.slabs < count;
+    };
+    for (std::size_t m = 0; m < geometry_.radius(); ++m) {
+      std::byte* const low = first + m * element;
+      std::byte* const high = first + (r.slabs - 1 - m) * element;
+      if (computed(m)) std::memcpy(low + whole, low, element);
+      if (computed(r.slabs - 1 - m)) std::memcpy(high - whole, high, element);
     }
   };
   for (std::size_t f = 0; f < fields_.size(); ++f) repeat(rings_[f], fields_[f].element);
