@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "oocarray/runtime.hpp"
+#include "runtime/blocks/resident_set.hpp"
 #include "runtime/pager/fault_turn.hpp"
-#include "runtime/pager/resident_set.hpp"
 #include "runtime/pager/segment.hpp"
 #include "storage/base/mutex.hpp"
 

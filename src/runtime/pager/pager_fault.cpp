@@ -4,9 +4,9 @@
 // the pager's mutex, which no interrupted code can hold, and for blocks on their way.
 #include <cstring>
 
+#include "runtime/blocks/untracked.hpp"
 #include "runtime/pager/exact_access.hpp"
 #include "runtime/pager/pager.hpp"
-#include "runtime/pager/untracked.hpp"
 
 namespace ooc::detail {
 

@@ -9,10 +9,10 @@
 #include <cstdlib>
 #include <utility>
 
-#include "runtime/pager/diff.hpp"
+#include "runtime/blocks/diff.hpp"
+#include "runtime/blocks/untracked.hpp"
 #include "runtime/pager/pager.hpp"
 #include "runtime/pager/signals.hpp"
-#include "runtime/pager/untracked.hpp"
 #include "storage/base/mutex.hpp"
 #include "storage/base/page.hpp"
 

@@ -10,10 +10,10 @@
 #include <atomic>
 
 #include "oocarray/stats.hpp"
-#include "runtime/pager/frame_needs.hpp"
-#include "runtime/pager/frame_pool.hpp"
-#include "runtime/pager/replacement.hpp"
-#include "runtime/pager/segment_state.hpp"
+#include "runtime/blocks/frame_needs.hpp"
+#include "runtime/blocks/frame_pool.hpp"
+#include "runtime/blocks/replacement.hpp"
+#include "runtime/blocks/segment_state.hpp"
 #include "storage/base/mutex.hpp"
 
 namespace ooc::detail {

@@ -1,4 +1,4 @@
-#include "runtime/pager/resident_set.hpp"
+#include "runtime/blocks/resident_set.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "oocarray/runtime.hpp"
-#include "runtime/pager/diff.hpp"
+#include "runtime/blocks/diff.hpp"
 
 namespace ooc::detail {
 
