@@ -1,7 +1,7 @@
 // A source of blocks that has nothing to load and takes every store: the pager without a disk.
 #pragma once
 
-#include "runtime/pager/block_source.hpp"
+#include "runtime/blocks/block_source.hpp"
 
 namespace bench {
 

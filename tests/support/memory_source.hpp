@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/pager/block_source.hpp"
+#include "runtime/blocks/block_source.hpp"
 #include "support/pauses.hpp"
 
 namespace ooc::test {

@@ -4,8 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/blocks/diff.hpp"
 #include "runtime/geometry/access_log.hpp"
-#include "runtime/pager/diff.hpp"
 
 namespace ooc::detail {
 namespace {

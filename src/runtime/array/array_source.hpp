@@ -15,8 +15,8 @@
 #include <optional>
 #include <vector>
 
+#include "runtime/blocks/block_source.hpp"
 #include "runtime/geometry/array_geometry.hpp"
-#include "runtime/pager/block_source.hpp"
 #include "storage/base/mutex.hpp"
 #include "storage/service/striped_file.hpp"
 

@@ -1,6 +1,6 @@
 #include "runtime/block_file/superblock_source.hpp"
 
-#include "runtime/pager/diff.hpp"
+#include "runtime/blocks/diff.hpp"
 
 namespace ooc::detail {
 

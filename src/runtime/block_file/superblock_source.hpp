@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "oocarray/blocking.hpp"
-#include "runtime/pager/block_source.hpp"
+#include "runtime/blocks/block_source.hpp"
 #include "storage/service/striped_file.hpp"
 
 namespace ooc::detail {

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "oocarray/request.hpp"
-#include "runtime/pager/segment.hpp"
+#include "runtime/blocks/segment_options.hpp"
 #include "storage/layout/element_order.hpp"
 
 namespace ooc::detail {

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "runtime/pager/block_source.hpp"
+#include "runtime/blocks/block_source.hpp"
 
 namespace ooc::detail {
 

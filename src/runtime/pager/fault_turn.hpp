@@ -15,7 +15,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "runtime/pager/sys.hpp"
+#include "runtime/blocks/sys.hpp"
 
 namespace ooc::detail {
 

@@ -4,8 +4,8 @@
 #include <cassert>
 #include <new>
 
+#include "runtime/blocks/frame_needs.hpp"
 #include "runtime/pager/fault_handler.hpp"
-#include "runtime/pager/frame_needs.hpp"
 #include "runtime/pager/pager.hpp"
 #include "storage/base/page.hpp"
 

@@ -12,42 +12,17 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "oocarray/access.hpp"
-#include "runtime/pager/block_source.hpp"
+#include "runtime/blocks/segment_options.hpp"
 
 namespace ooc::detail {
 
 class pager;
 struct segment_state;
-
-/// Which blocks are whose, where several processes use a segment.
-struct segment_part {
-  block_range own = {};                 ///< nobody else writes to these, they are sent whole
-  block_range may_write = every_block;  ///< a write to another block is a fault of the program
-  block_range near = every_block;       ///< reading ahead that begins in here ends in here
-};
-
-struct segment_options {
-  std::string name;                ///< for messages: the path of the file
-  std::uint64_t block_bytes = 0;   ///< multiple of 4 KiB
-  std::uint64_t blocks = 0;        ///< blocks now
-  std::uint64_t max_blocks = 0;    ///< blocks for which addresses are reserved; 0: `blocks`
-  std::uint64_t bytes = 0;         ///< of the blocks; pages past them are not accessible; 0: all
-  std::uint64_t max_resident = 0;  ///< blocks in memory at most, 4 at least (1 with pinned_only); 0: no limit
-  bool pinned_only = false;        ///< nobody touches a block that is not pinned
-  bool shared = false;             ///< other processes write to its blocks: send changes only
-  bool writable = true;            ///< false: a write to the range is a fault of the program
-  segment_part part = {};
-  bool note_reads = false;         ///< record which blocks are read: take_read()
-  /// Called by the end of the runtime where the segment is still open: its owner must close() it.
-  std::function<void()> end_owner = {};
-};
 
 class segment {
  public:

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <thread>
 
-#include "runtime/pager/frame_pool.hpp"
+#include "runtime/blocks/frame_pool.hpp"
 #include "support/pager_words.hpp"
 
 using namespace ooc;

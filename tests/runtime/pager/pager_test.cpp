@@ -9,7 +9,7 @@
 #include <numeric>
 #include <thread>
 
-#include "runtime/pager/frame_pool.hpp"
+#include "runtime/blocks/frame_pool.hpp"
 #include "support/pager_words.hpp"
 #include "support/pauses.hpp"
 #include "support/soon.hpp"

@@ -10,7 +10,7 @@
 #include <regex>
 #include <thread>
 
-#include "runtime/pager/frame_needs.hpp"
+#include "runtime/blocks/frame_needs.hpp"
 #include "support/pager_words.hpp"
 
 using namespace ooc;

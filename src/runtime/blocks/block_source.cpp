@@ -1,4 +1,4 @@
-#include "runtime/pager/block_source.hpp"
+#include "runtime/blocks/block_source.hpp"
 
 #include <memory>
 

@@ -13,7 +13,7 @@
 #include <cassert>
 #include <cstdint>
 
-#include "runtime/pager/sys.hpp"
+#include "runtime/blocks/sys.hpp"
 
 namespace ooc::detail {
 

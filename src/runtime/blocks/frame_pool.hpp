@@ -18,7 +18,7 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/pager/block_source.hpp"
+#include "runtime/blocks/block_source.hpp"
 
 namespace ooc::detail {
 

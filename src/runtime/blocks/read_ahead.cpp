@@ -1,4 +1,4 @@
-#include "runtime/pager/read_ahead.hpp"
+#include "runtime/blocks/read_ahead.hpp"
 
 #include <algorithm>
 #include <cstdlib>

@@ -8,10 +8,10 @@
 #include <map>
 #include <string>
 
-#include "runtime/pager/block_state.hpp"
-#include "runtime/pager/frame_pool.hpp"
-#include "runtime/pager/read_ahead.hpp"
-#include "runtime/pager/segment.hpp"
+#include "runtime/blocks/block_state.hpp"
+#include "runtime/blocks/frame_pool.hpp"
+#include "runtime/blocks/read_ahead.hpp"
+#include "runtime/blocks/segment_options.hpp"
 #include "storage/base/page.hpp"
 
 namespace ooc::detail {

@@ -1,4 +1,4 @@
-#include "runtime/pager/replacement.hpp"
+#include "runtime/blocks/replacement.hpp"
 
 #include <array>
 #include <catch2/catch.hpp>

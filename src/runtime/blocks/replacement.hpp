@@ -16,7 +16,7 @@
 #include <cassert>
 #include <cstddef>
 
-#include "runtime/pager/frame_pool.hpp"
+#include "runtime/blocks/frame_pool.hpp"
 
 namespace ooc::detail {
 

@@ -1,4 +1,4 @@
-#include "runtime/pager/diff.hpp"
+#include "runtime/blocks/diff.hpp"
 
 #include <catch2/catch.hpp>
 #include <cstring>

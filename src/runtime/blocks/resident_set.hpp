@@ -1,19 +1,19 @@
 // The blocks that are in memory: how they get a frame, are mapped, age, and leave.
 //
-// Owns the pager's lock.  `lock()` is taken for bookkeeping only: never across a system call that
-// moves pages, never while waiting for a block.  Functions that take a unique_lock expect it held,
-// may release it meanwhile, and hold it again when they return; what OOC_REQUIRES the mutex without
-// taking a lock holds it throughout.  Everything here may run in a fault
+// Owns the pager's lock, `pager_mutex` to clang.  It is taken for bookkeeping only: never across a
+// system call that moves pages, never while waiting for a block.  Functions that take a unique_lock
+// expect it held, may release it meanwhile, and hold it again when they return; what OOC_REQUIRES the
+// mutex without taking a lock holds it throughout.  Everything here may run in a fault
 // handler: nothing allocates, throws or logs.
 #pragma once
 
 #include <atomic>
 
 #include "oocarray/stats.hpp"
-#include "runtime/pager/frame_needs.hpp"
-#include "runtime/pager/frame_pool.hpp"
-#include "runtime/pager/replacement.hpp"
-#include "runtime/pager/segment_state.hpp"
+#include "runtime/blocks/frame_needs.hpp"
+#include "runtime/blocks/frame_pool.hpp"
+#include "runtime/blocks/replacement.hpp"
+#include "runtime/blocks/segment_state.hpp"
 #include "storage/base/mutex.hpp"
 
 namespace ooc::detail {
@@ -31,59 +31,64 @@ struct counters {
   }
 };
 
+/// The name under which clang knows the mutex of the resident set.  The analysis tells mutexes apart by
+/// the expressions that name them, and the parts of the pager come to this one by many.
+class OOC_CAPABILITY("mutex") pager_mutex_name {};
+inline constexpr pager_mutex_name pager_mutex{};
+
 class resident_set {
  public:
   using lock_type = unique_lock;
 
   explicit resident_set(std::uint64_t budget) : pool_(budget) {}
 
-  ooc::mutex& mutex() noexcept OOC_RETURN_CAPABILITY(mutex_) { return mutex_; }
-  frame_pool& pool() noexcept OOC_REQUIRES(mutex_) { return pool_; }
-  replacement& order() noexcept OOC_REQUIRES(mutex_) { return order_; }
+  ooc::mutex& mutex() noexcept OOC_RETURN_CAPABILITY(pager_mutex) { return mutex_; }
+  frame_pool& pool() noexcept OOC_REQUIRES(pager_mutex) { return pool_; }
+  replacement& order() noexcept OOC_REQUIRES(pager_mutex) { return order_; }
   counters& count() noexcept { return counters_; }
 
   /// A frame for a block of `s`, linked to it, from the free ones or by evicting a clean block; the
   /// blocks that must age do.  nullptr where only dirty, pinned or busy blocks are left, beside
   /// those that came last: the instruction that faulted may need them too, and would otherwise
   /// fault for ever, each of its blocks evicting another.
-  frame* obtain(lock_type& l, segment_state& s) noexcept OOC_REQUIRES(mutex_) {
+  frame* obtain(lock_type& l, segment_state& s) noexcept OOC_REQUIRES(pager_mutex) {
     return obtain_linked(l, s, frame_needs::blocks - 1);
   }
   /// The same for a block that nobody waits for.
-  frame* obtain_ahead(lock_type& l, segment_state& s) noexcept OOC_REQUIRES(mutex_) {
+  frame* obtain_ahead(lock_type& l, segment_state& s) noexcept OOC_REQUIRES(pager_mutex) {
     return obtain_linked(l, s, frame_needs::blocks);
   }
 
   /// A frame that belongs to no block, for a twin; nullptr as for obtain().  A segment's own limit
   /// does not count it.
-  frame* obtain_spare(lock_type& l, segment_state& s) noexcept OOC_REQUIRES(mutex_) {
+  frame* obtain_spare(lock_type& l, segment_state& s) noexcept OOC_REQUIRES(pager_mutex) {
     return obtain(l, s, false, frame_needs::blocks);
   }
 
   /// Takes bytes off the budget, evicting clean blocks; false where that is not enough.
-  bool reserve(lock_type& l, std::uint64_t bytes) noexcept OOC_REQUIRES(mutex_);
+  bool reserve(lock_type& l, std::uint64_t bytes) noexcept OOC_REQUIRES(pager_mutex);
 
   /// Lets one block age even where enough are inactive; false where none can.
-  bool age_one(lock_type& l) noexcept OOC_REQUIRES(mutex_);
+  bool age_one(lock_type& l) noexcept OOC_REQUIRES(pager_mutex);
 
   /// Ties `f` to block `b`, which the caller owns.
-  void assign(frame* f, segment_state& s, block_index b) noexcept OOC_REQUIRES(mutex_);
+  void assign(frame* f, segment_state& s, block_index b) noexcept OOC_REQUIRES(pager_mutex);
 
   /// Gives the frame of an owned block back and publishes `out`.  The frame is not mapped.
-  void release(frame* f) noexcept OOC_REQUIRES(mutex_);
+  void release(frame* f) noexcept OOC_REQUIRES(pager_mutex);
 
   /// Moves the frame's pages to the block's address, those past the segment's end without access.
   /// The caller owns the block.
-  void map_in(frame* f, bool writable) noexcept OOC_EXCLUDES(mutex_);
+  void map_in(frame* f, bool writable) noexcept OOC_EXCLUDES(pager_mutex);
   /// Moves them back to the frame, which is then readable and writable.  `accessible` tells whether
   /// the block is mapped with access.
-  void map_out(frame* f, bool accessible) noexcept OOC_EXCLUDES(mutex_);
+  void map_out(frame* f, bool accessible) noexcept OOC_EXCLUDES(pager_mutex);
   /// Changes the access to a mapped block.
-  void set_access(frame* f, int protection) noexcept OOC_EXCLUDES(mutex_);
+  void set_access(frame* f, int protection) noexcept OOC_EXCLUDES(pager_mutex);
 
   void mark_dirty(frame* f) noexcept;
   /// Gives the twin back.
-  void mark_clean(frame* f) noexcept OOC_REQUIRES(mutex_);
+  void mark_clean(frame* f) noexcept OOC_REQUIRES(pager_mutex);
 
  private:
   struct victim {
@@ -91,20 +96,20 @@ class resident_set {
     block_state was = block_state::out;
   };
   victim take_clean_victim(const segment_state* only, std::size_t keep) noexcept
-      OOC_REQUIRES(mutex_);
+      OOC_REQUIRES(pager_mutex);
   bool evict(lock_type& l, const segment_state* only, std::size_t keep) noexcept
-      OOC_REQUIRES(mutex_);
+      OOC_REQUIRES(pager_mutex);
   frame* obtain_linked(lock_type& l, segment_state& s, std::size_t keep) noexcept
-      OOC_REQUIRES(mutex_);
+      OOC_REQUIRES(pager_mutex);
   frame* obtain(lock_type& l, segment_state& s, bool limited, std::size_t keep) noexcept
-      OOC_REQUIRES(mutex_);
-  void age(lock_type& l) noexcept OOC_REQUIRES(mutex_);
-  void link(frame* f, segment_state& s) noexcept OOC_REQUIRES(mutex_);
-  void unlink(frame* f) noexcept OOC_REQUIRES(mutex_);
+      OOC_REQUIRES(pager_mutex);
+  void age(lock_type& l) noexcept OOC_REQUIRES(pager_mutex);
+  void link(frame* f, segment_state& s) noexcept OOC_REQUIRES(pager_mutex);
+  void unlink(frame* f) noexcept OOC_REQUIRES(pager_mutex);
 
   ooc::mutex mutex_;
-  frame_pool pool_ OOC_GUARDED_BY(mutex_);
-  replacement order_ OOC_GUARDED_BY(mutex_);
+  frame_pool pool_ OOC_GUARDED_BY(pager_mutex);
+  replacement order_ OOC_GUARDED_BY(pager_mutex);
   counters counters_;
 };
 

@@ -1,24 +1,19 @@
-// How modified blocks get to the store: behind the program's back, and on demand.
-//
-// A block is dirty until its store has succeeded.  What ages and is about to be evicted, or what a
-// sweep has left behind, is *cleaned*: moved to its frame and written from there, its bytes kept
-// (ready, clean).  What writeback() finds mapped is *flushed* in place: made read-only, written,
-// and left mapped.  What is pinned for writing is written from a copy and stays dirty.
+#include "runtime/pager/block_writer.hpp"
+
 #include <algorithm>
 #include <cassert>
 #include <cstdlib>
 #include <utility>
 
-#include "runtime/pager/diff.hpp"
-#include "runtime/pager/pager.hpp"
+#include "runtime/blocks/diff.hpp"
+#include "runtime/blocks/untracked.hpp"
 #include "runtime/pager/signals.hpp"
-#include "runtime/pager/untracked.hpp"
 #include "storage/base/mutex.hpp"
 #include "storage/base/page.hpp"
 
 namespace ooc::detail {
 
-struct pager::store_group {
+struct block_writer::store_group {
   ooc::mutex mutex;
   condition_variable ended;
   std::size_t in_flight OOC_GUARDED_BY(mutex) = 0;
@@ -58,29 +53,27 @@ std::size_t writes_in_flight(std::size_t block_bytes) {
 
 // The bytes at `from` are the block's, and nobody changes them before the store ends; the block
 // then becomes `then`.
-void pager::start_store(lock_type& l, frame* f, const std::byte* from, block_state then,
-                        std::shared_ptr<store_group> group) {
+void block_writer::start_store(unique_lock& l, frame* f, const std::byte* from, block_state then,
+                               std::shared_ptr<store_group> group) {
   segment_state& s = *f->segment;
   assert(f->dirty.load(std::memory_order_relaxed) && !f->copying);
   assert(s.at(f->block).state() ==
          (then == block_state::ro ? block_state::flush : block_state::writing));
-  ++s.transfers;
-  ++transfers_;
-  ++stores_in_flight_;
-  begin_call(s);
+  state_.store_begins(s);
+  state_.call_begins(s);
   if (group) group->begin();
   {
-    const unlocked gap(l, memory_.mutex());
+    const unlocked gap(l, state_.mutex());
     send(f, from, [this, f, then, group](const failure& r) { on_stored(f, then, group, r); });
   }
-  end_call(s);
+  state_.call_ends(s);
 }
 
 // Gives the bytes at `from` to the source: of a block with a twin, which is the caller's until `done`,
 // those that the store may not have.  A store that fails may have arrived in part, or whole: from then
 // on the twin does not tell what the store has of the bytes that were sent, and the block keeps record
 // of them until they have been sent with success.
-void pager::send(frame* f, const std::byte* from, block_source::completion done) {
+void block_writer::send(frame* f, const std::byte* from, block_source::completion done) {
   segment_state& s = *f->segment;
   const auto answered = [f, from, done = std::move(done), bytes = s.mapped_bytes(f->block)](
                             failure r, bool any_sent) {
@@ -109,31 +102,30 @@ void pager::send(frame* f, const std::byte* from, block_source::completion done)
     } else {
       bytes = s.source->store(f->block, from, [answered](const failure& r) { answered(r, false); });
     }
-    counters::add(memory_.count().bytes_written, bytes);
+    counters::add(state_.memory.count().bytes_written, bytes);
   } catch (const std::exception& e) {
     answered({std::make_error_code(std::errc::not_enough_memory), e.what()}, any_sent);
   }
 }
 
-void pager::on_stored(frame* f, block_state then, const std::shared_ptr<store_group>& group,
-                      const failure& result) {
+void block_writer::on_stored(frame* f, block_state then,
+                             const std::shared_ptr<store_group>& group, const failure& result) {
   failure told;
   {
     signals_blocked no_signals;
-    lock_type l(memory_.mutex());
+    unique_lock l(state_.mutex());
     segment_state& s = *f->segment;
-    assert(f->dirty.load(std::memory_order_relaxed) && stores_in_flight_ > 0);  // until here
+    assert(f->dirty.load(std::memory_order_relaxed));  // until here
     if (result) {
       told = described(s, f->block, "cannot be written", result);
       f->failed = true;
       if (!group && !s.background_write_error) s.background_write_error = told;
     } else {
-      memory_.mark_clean(f);
-      stall_retries_ = 0;
+      state_.memory.mark_clean(f);
+      ++stored_;
     }
     s.at(f->block).publish(then);
-    --stores_in_flight_;
-    transfer_ended(s);
+    state_.store_ends(s);
   }
   if (group) group->end(told);
 }
@@ -141,7 +133,7 @@ void pager::on_stored(frame* f, block_state then, const std::shared_ptr<store_gr
 // Writes an unmapped or inactive block from its frame; false where somebody is busy with it.  The block
 // must be dirty.  An active one may be taken as well: it is unmapped.  `swept`: a sweep has just left
 // it.
-bool pager::clean(lock_type& l, frame* f, std::shared_ptr<store_group> group, bool swept) {
+bool block_writer::clean(unique_lock& l, frame* f, std::shared_ptr<store_group> group, bool swept) {
   if (!f->dirty.load(std::memory_order_relaxed) || f->pins || f->copying) return false;
   block& b = f->segment->at(f->block);
   const bool ready = b.try_take(block_state::ready);
@@ -150,8 +142,8 @@ bool pager::clean(lock_type& l, frame* f, std::shared_ptr<store_group> group, bo
       !ready && !inactive && (b.try_take(block_state::rw) || b.try_take(block_state::ro));
   if (!ready && !inactive && !mapped) return false;
   if (!ready) {
-    const unlocked gap(l, memory_.mutex());
-    memory_.map_out(f, mapped);
+    const unlocked gap(l, state_.mutex());
+    state_.memory.map_out(f, mapped);
   }
   b.advance(block_state::writing);
   f->swept = swept;
@@ -159,17 +151,31 @@ bool pager::clean(lock_type& l, frame* f, std::shared_ptr<store_group> group, bo
   return true;
 }
 
-// Keeps the head of the inactive queue clean, so that misses find a block to evict.  Only where frames
-// are about to run out: what fits in memory is not written before it must be.  A miss that stands
-// waiting says that they have, whatever the numbers are: its block may be larger than the margin.
-void pager::write_behind(lock_type& l) {
-  const std::uint64_t lookahead = std::min(most_write_bytes, memory_.pool().budget() / 4);
-  if (!starving() && memory_.pool().has_room(lookahead)) return;
+// In any other order the blocks that one instruction needs would be taken from it in turn.
+bool block_writer::clean_oldest(unique_lock& l, const segment_state* only) {
+  for (frame* from : {state_.memory.order().oldest(), state_.memory.order().oldest_active()})
+    for (frame* f = from; f; f = f->next)
+      if ((!only || f->segment == only) && !f->failed && clean(l, f, nullptr)) return true;
+  return false;
+}
+
+bool block_writer::make_room(unique_lock& l) {
+  if (!clean_oldest(l, nullptr) && state_.transfers() == 0) return false;
+  if (state_.transfers() > 0) state_.changed.wait(l);
+  return true;
+}
+
+// Only where frames are about to run out: what fits in memory is not written before it must be.  A
+// miss that stands waiting says that they have, whatever the numbers are: its block may be larger than
+// the margin.
+void block_writer::write_behind(unique_lock& l) {
+  const std::uint64_t lookahead = std::min(most_write_bytes, state_.memory.pool().budget() / 4);
+  if (!state_.starving() && state_.memory.pool().has_room(lookahead)) return;
   constexpr std::size_t most_stores = 64;
-  for (bool started = true; started && stores_in_flight_ < most_stores;) {
+  for (bool started = true; started && state_.stores_in_flight() < most_stores;) {
     started = false;
     std::uint64_t passed = 0;
-    for (frame* f = memory_.order().oldest(); f && passed < lookahead; f = f->next) {
+    for (frame* f = state_.memory.order().oldest(); f && passed < lookahead; f = f->next) {
       passed += f->cls->bytes;
       if (!f->dirty.load(std::memory_order_relaxed) || f->failed) continue;
       if (clean(l, f, nullptr)) {  // released the lock meanwhile: begin anew
@@ -186,15 +192,16 @@ void pager::write_behind(lock_type& l) {
 // disk is then busy from the sweep's beginning on, not only once memory is full.  A block that is
 // changed again while it is in memory has been written for nothing, as where a program fills a panel
 // and then adds to it: where more than one in eight is, that is the end of it.
-void pager::write_swept(lock_type& l, segment_state& s, block_index index, std::int64_t step) {
+void block_writer::write_swept(unique_lock& l, segment_state& s, block_index index,
+                               std::int64_t step) {
   if (s.swept_again.load(std::memory_order_relaxed) > 8 + s.swept / 8) return;
-  if (stores_in_flight_ >= writes_in_flight(s.block_bytes())) return;
+  if (state_.stores_in_flight() >= writes_in_flight(s.block_bytes())) return;
   const std::uint64_t blocks = s.blocks.load(std::memory_order_relaxed);
   const std::int64_t left = static_cast<std::int64_t>(index) - 2 * step;
   if (left < 0 || static_cast<std::uint64_t>(left) >= blocks) return;
   std::uint64_t to_stay = 0;
-  for (const segment_state* any : segments_) to_stay += any->bytes_to_stay();
-  if (to_stay <= memory_.pool().budget()) return;
+  for (const segment_state* any : state_.segments) to_stay += any->bytes_to_stay();
+  if (to_stay <= state_.memory.pool().budget()) return;
   const auto block = static_cast<block_index>(left);
   frame* f = s.frame_of(s.at(block));
   if (f->segment != &s || f->block != block || f->failed) return;
@@ -202,19 +209,18 @@ void pager::write_swept(lock_type& l, segment_state& s, block_index index, std::
 }
 
 // --- writeback
-// -------------------------------------------------------------------------------------
 
-failure pager::writeback(segment_state& s, std::span<const block_range> which) {
+failure block_writer::writeback(segment_state& s, std::span<const block_range> which) {
   const std::uint64_t start = sys::now_ns();
-  failure f = writeback_unlocked(s, which);
-  counters::add(memory_.count().write_wait_ns, sys::now_ns() - start);
+  failure f = write_back(s, which);
+  counters::add(state_.memory.count().write_wait_ns, sys::now_ns() - start);
   return f;
 }
 
-failure pager::writeback_unlocked(segment_state& s, std::span<const block_range> which) {
+failure block_writer::write_back(segment_state& s, std::span<const block_range> which) {
   std::vector<block_index> dirty;
   {
-    guarded_lock g(memory_.mutex());
+    guarded_lock g(state_.mutex());
     s.background_write_error = {};  // what failed is dirty still and tried again now
     for (frame* f = s.resident; f; f = f->segment_next)
       if (f->dirty.load(std::memory_order_relaxed) && (f->failed || contains(which, f->block)))
@@ -233,11 +239,11 @@ failure pager::writeback_unlocked(segment_state& s, std::span<const block_range>
   return first ? first : pinned_failure;
 }
 
-std::vector<pager::unwritten> pager::write_back_all() {
+std::vector<block_writer::unwritten> block_writer::write_back_all() {
   std::vector<segment_state*> all;
   {
-    guarded_lock g(memory_.mutex());
-    all = segments_;
+    guarded_lock g(state_.mutex());
+    all = state_.segments;
     for (segment_state* s : all) ++s->writers_at_end;  // remove() waits
   }
   std::vector<unwritten> left;
@@ -245,35 +251,36 @@ std::vector<pager::unwritten> pager::write_back_all() {
     failure f;
     try {
       const block_range whole[] = {every_block};
-      f = writeback_unlocked(*s, whole);
+      f = write_back(*s, whole);
     } catch (const std::exception& e) {
       f = {std::make_error_code(std::errc::not_enough_memory), e.what()};
     }
     if (const std::uint64_t n = s->dirty.load()) left.push_back({s->options.name, n, f});
-    guarded_lock g(memory_.mutex());
+    guarded_lock g(state_.mutex());
     --s->writers_at_end;
-    changed_.notify_all();
+    state_.changed.notify_all();
   }
   return left;
 }
 
-std::vector<pager::unwritten> pager::modified() const {
+std::vector<block_writer::unwritten> block_writer::modified() const {
   const signals_blocked no_signals;
   std::vector<unwritten> all;
-  if (!memory_.mutex().try_lock()) return all;
-  const lock_guard l(memory_.mutex(), std::adopt_lock);
-  for (const segment_state* s : segments_)
+  if (!state_.mutex().try_lock()) return all;
+  const lock_guard l(state_.mutex(), std::adopt_lock);
+  for (const segment_state* s : state_.segments)
     if (const std::uint64_t n = s->dirty.load()) all.push_back({s->options.name, n, {}});
   return all;
 }
 
 // Starts the store of one block, or sees that it is clean; false where it is pinned for writing: the
 // caller must then call write_pinned().
-bool pager::flush(segment_state& s, block_index index, const std::shared_ptr<store_group>& group) {
+bool block_writer::flush(segment_state& s, block_index index,
+                         const std::shared_ptr<store_group>& group) {
   block& b = s.at(index);
   for (;;) {
     {
-      guarded_lock g(memory_.mutex());
+      guarded_lock g(state_.mutex());
       const std::uint32_t word = b.word.load(std::memory_order_acquire);
       const block_state state = state_of(word);
       if (state == block_state::out || state == block_state::queued ||
@@ -288,19 +295,18 @@ bool pager::flush(segment_state& s, block_index index, const std::shared_ptr<sto
         }
         if (f->copying) {  // what is stored after the copy must arrive after it
           b.publish(state);
-          changed_.wait(g);
+          state_.changed.wait(g);
           continue;
         }
         if (f->write_pins) {
           f->copying = true;
-          ++s.transfers;
-          ++transfers_;
+          state_.transfer_begins(s);
           b.publish(state);
           return false;
         }
         if (state == block_state::ro || state == block_state::rw) {
           g.unlock();
-          if (state == block_state::rw) memory_.set_access(f, PROT_READ);
+          if (state == block_state::rw) state_.memory.set_access(f, PROT_READ);
           g.lock();
           b.publish(block_state::flush);
           start_store(g, f, s.address(index), block_state::ro, group);
@@ -320,7 +326,7 @@ bool pager::flush(segment_state& s, block_index index, const std::shared_ptr<sto
 // the call began.  The block may be unpinned meanwhile; it stays in memory, dirty and otherwise
 // unwritten, until the copy has arrived.  The twin is then what has arrived, so that whatever is
 // written later differs from it, an element that returns to its former value too.
-failure pager::write_pinned(segment_state& s, block_index index) {
+failure block_writer::write_pinned(segment_state& s, block_index index) {
   frame* const f = s.frame_of(s.at(index));  // with its twin this thread's while `copying`
   const std::size_t mapped = s.mapped_bytes(index);
   const std::unique_ptr<std::byte, decltype(&std::free)> copy(
@@ -339,9 +345,9 @@ failure pager::write_pinned(segment_state& s, block_index index) {
     copy_untracked(f->twin->memory, copy.get(), mapped);
     delete std::exchange(f->doubt, nullptr);
   }
-  guarded_lock g(memory_.mutex());
+  guarded_lock g(state_.mutex());
   f->copying = false;
-  transfer_ended(s);
+  state_.transfer_ends(s);
   return result ? described(s, index, "cannot be written", result) : failure{};
 }
 

@@ -1,4 +1,4 @@
-#include "runtime/pager/frame_needs.hpp"
+#include "runtime/blocks/frame_needs.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,11 +1,11 @@
-#include "runtime/pager/frame_pool.hpp"
+#include "runtime/blocks/frame_pool.hpp"
 
 #include <algorithm>
 #include <cassert>
 #include <fstream>
 #include <new>
 
-#include "runtime/pager/sys.hpp"
+#include "runtime/blocks/sys.hpp"
 #include "storage/base/page.hpp"
 
 namespace ooc::detail {

@@ -1,5 +1,5 @@
 // Which blocks sweeps ask for.  No memory, no pager.
-#include "runtime/pager/read_ahead.hpp"
+#include "runtime/blocks/read_ahead.hpp"
 
 #include <catch2/catch.hpp>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "runtime/pager/resident_set.hpp"
+#include "runtime/blocks/resident_set.hpp"
 
 #include <sys/mman.h>
 

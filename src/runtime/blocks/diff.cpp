@@ -1,8 +1,8 @@
-#include "runtime/pager/diff.hpp"
+#include "runtime/blocks/diff.hpp"
 
 #include <algorithm>
 
-#include "runtime/pager/untracked.hpp"
+#include "runtime/blocks/untracked.hpp"
 
 namespace ooc::detail {
 

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "oocarray/access.hpp"
-#include "runtime/pager/block_source.hpp"
+#include "runtime/blocks/block_source.hpp"
 
 namespace ooc::detail {
 

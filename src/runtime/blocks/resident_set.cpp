@@ -1,4 +1,4 @@
-#include "runtime/pager/resident_set.hpp"
+#include "runtime/blocks/resident_set.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "oocarray/runtime.hpp"
-#include "runtime/pager/diff.hpp"
+#include "runtime/blocks/diff.hpp"
 
 namespace ooc::detail {
 
@@ -149,7 +149,7 @@ bool resident_set::evict(lock_type& l, const segment_state* only, std::size_t ke
   const victim v = take_clean_victim(only, keep);
   if (!v.taken) return false;
   if (v.was != block_state::ready) {
-    const unlocked gap(l, mutex_);
+    const unlocked gap(l, mutex());
     map_out(v.taken, v.was != block_state::inactive);
   }
   assert(!v.taken->dirty.load(std::memory_order_relaxed) && !v.taken->pins);  // only clean blocks leave
@@ -180,7 +180,7 @@ resident_set::victim resident_set::take_clean_victim(const segment_state* only,
   keep_from(order_.newest_young());
   keep_from(order_.newest_old());
   const auto take = [&](frame* f, std::initializer_list<block_state> states)
-                        OOC_REQUIRES(mutex_) -> victim {
+                        OOC_REQUIRES(pager_mutex) -> victim {
     if (f->dirty.load(std::memory_order_relaxed) || (only && f->segment != only) ||
         std::find(kept.begin(), kept.begin() + n, f) != kept.begin() + n)
       return {};
@@ -222,7 +222,7 @@ bool resident_set::age_one(lock_type& l) noexcept {
     if (b.try_take(block_state::ro) || b.try_take(block_state::rw)) {
       order_.forget(f);
       {
-        const unlocked gap(l, mutex_);
+        const unlocked gap(l, mutex());
         set_access(f, PROT_NONE);
       }
       order_.make_inactive(f);

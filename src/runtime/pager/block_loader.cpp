@@ -1,0 +1,183 @@
+#include "runtime/pager/block_loader.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cstring>
+#include <vector>
+
+#include "runtime/pager/signals.hpp"
+
+namespace ooc::detail {
+
+bool block_loader::start_miss(unique_lock& l, const touch_event& e) {
+  block& b = e.segment->at(e.block);
+  if (b.state() != block_state::queued) return true;
+  frame* f = state_.memory.obtain(l, *e.segment);
+  if (!f) {
+    // A segment with a limit of its own may have nothing but dirty blocks, all of them active.
+    const segment_state& s = *e.segment;
+    if (s.options.max_resident && s.resident_count >= s.options.max_resident && s.transfers == 0)
+      writer_.clean_oldest(l, &s);
+    return false;
+  }
+  state_.memory.assign(f, *e.segment, e.block);
+  const bool promised = e.kind == touch::write && b.promised.load(std::memory_order_relaxed);
+  state_.transfer_begins(*e.segment);
+  b.advance(block_state::loading);
+  start_load(l, f, promised ? load_part::outside_promise : load_part::whole);
+  return true;
+}
+
+bool block_loader::fetch(unique_lock& l, segment_state& s, std::span<const block_index> which) {
+  std::array<frame*, most_together> frames;
+  std::size_t n = 0;
+  bool room = true;
+  for (const block_index index : which) {
+    block& b = s.at(index);
+    const load_part part =
+        b.promised.load(std::memory_order_relaxed) ? load_part::outside_promise : load_part::whole;
+    if (s.source->nothing_to_load(index, part) || !b.try_take(block_state::out)) continue;
+    frame* f = state_.memory.obtain_ahead(l, s);
+    if (!f) {
+      b.publish(block_state::out);
+      room = false;
+      break;
+    }
+    state_.memory.assign(f, s, index);
+    f->read_ahead = true;
+    counters::add(state_.memory.count().read_ahead_blocks);
+    state_.transfer_begins(s);
+    b.advance(block_state::loading);
+    // obtain() released the lock: the promise may have been taken back meanwhile.
+    if (part == load_part::outside_promise && b.promised.load(std::memory_order_relaxed))
+      start_load(l, f, part);
+    else
+      frames[n++] = f;
+  }
+  if (n == 1) start_load(l, frames[0], load_part::whole);
+  if (n > 1) start_joint_load(l, s, {frames.data(), n});
+  return room;
+}
+
+// The block is `loading`, the frame is its own, and the transfer has been counted.
+void block_loader::start_load(unique_lock& l, frame* f, load_part part) {
+  f->partial = part == load_part::outside_promise;
+  segment_state& s = *f->segment;
+  assert(s.at(f->block).state() == block_state::loading && s.transfers > 0);
+  state_.call_begins(s);
+  {
+    const unlocked gap(l, state_.mutex());
+    load(f, part);
+  }
+  state_.call_ends(s);
+}
+
+void block_loader::load(frame* f, load_part part) {
+  segment_state& s = *f->segment;
+  const block_index b = f->block;
+  if (part == load_part::outside_promise && !f->zeroed)
+    std::memset(f->memory, 0, s.block_bytes());
+  f->zeroed = false;
+  if (s.source->nothing_to_load(b, part)) {
+    on_loaded(f, {});
+    return;
+  }
+  try {
+    const std::uint64_t bytes =
+        s.source->load(b, part, f->memory, [this, f](const failure& r) { on_loaded(f, r); });
+    count_read(s, b, bytes);
+  } catch (const std::exception& e) {
+    on_loaded(f, {std::make_error_code(std::errc::not_enough_memory), e.what()});
+  }
+}
+
+void block_loader::on_loaded(frame* f, const failure& result) {
+  signals_blocked no_signals;
+  unique_lock l(state_.mutex());
+  segment_state& s = *f->segment;
+  block& b = s.at(f->block);
+  const std::uint32_t word = b.word.load(std::memory_order_acquire);
+  assert(state_of(word) == block_state::loading && s.frame_of(b) == f);
+  if (result) {
+    if (word & fault_bit) {
+      // The threads that wait for it sleep on until the service thread ends the process.
+      state_.fail(described(s, f->block, "cannot be read", result));
+    } else {
+      if (word & waiters_bit)
+        s.load_errors[f->block] = described(s, f->block, "cannot be read", result);
+      f->read_ahead = false;
+      state_.memory.release(f);
+    }
+  } else if (f->stale.exchange(false)) {
+    if (word & waiters_bit) {  // somebody wants it: once more, now with what the store holds
+      f->partial = f->partial && b.promised.load(std::memory_order_relaxed);
+      const load_part part = f->partial ? load_part::outside_promise : load_part::whole;
+      state_.call_begins(s);
+      l.unlock();
+      load(f, part);
+      l.lock();
+      state_.call_ends(s);
+      return;
+    }
+    state_.memory.release(f);
+  } else {
+    if (!s.load_errors.empty()) s.load_errors.erase(f->block);
+    state_.memory.order().make_active(f);
+    b.publish(block_state::ready);
+  }
+  state_.transfer_ends(s);
+}
+
+// As start_load(), for whole blocks of one segment.
+void block_loader::start_joint_load(unique_lock& l, segment_state& s,
+                                    std::span<frame* const> frames) {
+  std::array<block_place, most_together> places;
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    frames[i]->partial = frames[i]->zeroed = false;
+    places[i] = {frames[i]->block, frames[i]->memory};
+  }
+  state_.call_begins(s);
+  try {
+    const unlocked gap(l, state_.mutex());
+    const std::uint64_t bytes =
+        s.source->load_together({places.data(), frames.size()},
+                                [this, all = std::vector<frame*>(frames.begin(), frames.end())](
+                                    const failure& r) { on_joint_load(all, r); });
+    for (std::size_t i = 0; i < frames.size(); ++i)
+      count_read(s, places[i].block, bytes / frames.size() + (i < bytes % frames.size()));
+  } catch (const std::exception& e) {
+    const unlocked gap(l, state_.mutex());
+    on_joint_load(frames, {std::make_error_code(std::errc::not_enough_memory), e.what()});
+  }
+  state_.call_ends(s);
+}
+
+// A failure does not say which block it is about: each is then loaded by itself.
+void block_loader::on_joint_load(std::span<frame* const> frames, const failure& result) {
+  for (frame* f : frames) {
+    if (!result) {
+      on_loaded(f, {});
+      continue;
+    }
+    signals_blocked no_signals;
+    segment_state& s = *f->segment;
+    {
+      unique_lock l(state_.mutex());
+      state_.call_begins(s);
+    }
+    load(f, load_part::whole);
+    {
+      unique_lock l(state_.mutex());
+      state_.call_ends(s);
+    }
+  }
+}
+
+void block_loader::count_read(segment_state& s, block_index b, std::uint64_t bytes) noexcept {
+  counters::add(state_.memory.count().bytes_read, bytes);
+  if (s.at(b).known.exchange(1, std::memory_order_relaxed))
+    counters::add(state_.memory.count().bytes_reread, bytes);
+}
+
+}  // namespace ooc::detail

@@ -1,0 +1,48 @@
+// Loads: from the block that is wanted to the block that is `ready`.
+//
+// A block that is `loading` has a frame of its own, and its transfer is counted before others can see
+// that state.  Its load ends once, in on_loaded(), on a thread of the store or of whoever started it:
+// `ready`; or `out`, where it failed, or was invalidated meanwhile and nobody waits.  A load that
+// failed while a fault waits for it ends the process.
+//
+// Lock: the pager's; released while a source is called.  Threads: the service thread starts what
+// faults and pins wait for, the program's calls what they want ahead.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "runtime/pager/block_writer.hpp"
+#include "runtime/pager/pager_state.hpp"
+
+namespace ooc::detail {
+
+class block_loader {
+ public:
+  static constexpr unsigned most_together = 8;  ///< blocks that one request loads
+
+  block_loader(pager_state& state, block_writer& writer) noexcept
+      : state_(state), writer_(writer) {}
+
+  /// Starts the load that a thread waits for, if it still does; false where no frame is to be had.
+  bool start_miss(unique_lock& l, const touch_event& e) OOC_REQUIRES(pager_mutex);
+
+  /// Starts to load blocks that nobody waits for, those that come whole with one request; false
+  /// where no frame is to be had.
+  bool fetch(unique_lock& l, segment_state& s, std::span<const block_index> which)
+      OOC_REQUIRES(pager_mutex);
+
+ private:
+  void start_load(unique_lock& l, frame* f, load_part part) OOC_REQUIRES(pager_mutex);
+  void load(frame* f, load_part part);
+  void on_loaded(frame* f, const failure& result);
+  void start_joint_load(unique_lock& l, segment_state& s, std::span<frame* const> frames)
+      OOC_REQUIRES(pager_mutex);
+  void on_joint_load(std::span<frame* const> frames, const failure& result);
+  void count_read(segment_state& s, block_index b, std::uint64_t bytes) noexcept;
+
+  pager_state& state_;
+  block_writer& writer_;
+};
+
+}  // namespace ooc::detail

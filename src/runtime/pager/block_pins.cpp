@@ -1,0 +1,110 @@
+#include "runtime/pager/block_pins.hpp"
+
+#include <cassert>
+#include <vector>
+
+#include "runtime/pager/signals.hpp"
+
+namespace ooc::detail {
+
+failure block_pins::pin(segment_state& s, std::span<const block_range> which, access_mode mode) {
+  if (failure f = budget_.count_pins(s, which)) return f;
+  ahead_.fetch(s, which);
+  std::vector<block_range> done;  // all or nothing: what to let go of
+  for (const block_range& r : which) {
+    done.push_back({r.first, r.first});
+    for (block_index& b = done.back().last; b < r.last; ++b) {
+      failure f = pin_block(s, b, mode == access_mode::write);
+      if (!f) continue;
+      const block_index reached = b;
+      unpin(s, done, mode);
+      std::vector<block_range> rest{{reached, r.last}};
+      rest.insert(rest.end(), which.begin() + static_cast<std::ptrdiff_t>(done.size()), which.end());
+      guarded_lock g(state_.mutex());
+      budget_.uncount_pins(s, rest);
+      return f;
+    }
+  }
+  return {};
+}
+
+void block_pins::unpin(segment_state& s, std::span<const block_range> which,
+                       access_mode mode) noexcept {
+  guarded_lock g(state_.mutex());
+  for (const block_range& r : which)
+    for (block_index b = r.first; b < r.last; ++b) {
+      frame* f = s.frame_of(s.at(b));
+      assert(f->pins > 0 && (mode != access_mode::write || f->write_pins > 0));
+      if (mode == access_mode::write) --f->write_pins;
+      if (--f->pins == 0) state_.memory.order().make_active(f);
+    }
+  budget_.uncount_pins(s, which);
+  state_.waiters.made_evictable();
+}
+
+// Brings a block in, maps it with the access asked for, and pins it; or says why its load failed.
+failure block_pins::pin_block(segment_state& s, block_index index, bool write) {
+  block& b = s.at(index);
+  if (s.options.note_reads && !write) b.read.store(1, std::memory_order_relaxed);
+  bool waited = false;
+  for (;;) {
+    const std::uint32_t word = b.word.load(std::memory_order_acquire);
+    const block_state state = state_of(word);
+    if (state == block_state::out) {
+      guarded_lock g(state_.mutex());
+      if (const auto e = s.load_errors.find(index); waited && e != s.load_errors.end()) {
+        failure f = e->second;
+        s.load_errors.erase(e);
+        return f;
+      }
+      if (!b.try_take(block_state::out, block_state::queued)) continue;
+      if (!state_.events.post({&s, index, write ? touch::write : touch::read, true})) {
+        b.publish(block_state::out);
+        continue;
+      }
+      counters::add(state_.memory.count().faults);
+      waited = true;
+      state_.bell.ring();
+      continue;
+    }
+    if (is_transient(state)) {
+      if (state == block_state::queued || state == block_state::loading) waited = true;
+      b.wait(word, false);
+      continue;
+    }
+    guarded_lock g(state_.mutex());
+    if (!b.try_take(state)) continue;
+    frame* f = s.frame_of(b);
+    if (f->partial && !write) {
+      b.promised.store(0, std::memory_order_relaxed);
+      state_.memory.release(f);
+      continue;
+    }
+    g.unlock();
+    if (state == block_state::inactive) state_.memory.set_access(f, PROT_READ);
+    std::uint32_t seen = 0;
+    const std::byte* const bytes = state == block_state::ready ? f->memory : s.address(index);
+    if (write && !faults_.begin_write(f, bytes, seen)) {
+      b.publish(state == block_state::inactive ? block_state::ro : state);
+      state_.waiters.wait(seen);
+      continue;
+    }
+    b.promised.store(0, std::memory_order_relaxed);
+    f->partial = false;
+    const bool writable = f->dirty.load(std::memory_order_relaxed);
+    if (state == block_state::ready)
+      state_.memory.map_in(f, writable);
+    else if (writable && state != block_state::rw)
+      state_.memory.set_access(f, PROT_READ | PROT_WRITE);
+    g.lock();
+    f->read_ahead = false;
+    state_.memory.order().forget(f);
+    ++f->pins;
+    if (write) ++f->write_pins;
+    b.publish(writable ? block_state::rw : block_state::ro);
+    state_.waiters.made_evictable();
+    return {};
+  }
+}
+
+}  // namespace ooc::detail

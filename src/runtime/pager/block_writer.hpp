@@ -1,0 +1,74 @@
+// How modified blocks get to the store: behind the program's back, and on demand.
+//
+// A block is dirty until its store has succeeded.  What ages and is about to be evicted, or what a
+// sweep has left behind, is *cleaned*: moved to its frame and written from there, its bytes kept
+// (ready, clean).  What writeback() finds mapped is *flushed* in place: made read-only, written,
+// and left mapped.  What is pinned for writing is written from a copy and stays dirty.
+//
+// Invariants: nobody changes the bytes of a store that is in flight; of one block one store is in
+// flight at a time, copies of pinned blocks included (frame::copying).
+//
+// Locks: the pager's, released while a source is called or pages move; under it that of a store_group,
+// which counts the stores that one writeback() waits for.  Threads: the service thread cleans,
+// the program's calls and the end of the process write back, stores end on threads of the store.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/pager/pager_state.hpp"
+
+namespace ooc::detail {
+
+class block_writer {
+ public:
+  explicit block_writer(pager_state& state) noexcept : state_(state) {}
+
+  // --- for those who need frames
+
+  /// Keeps the head of the inactive queue clean, so that misses find a block to evict.
+  void write_behind(unique_lock& l) OOC_REQUIRES(pager_mutex);
+  /// A sweep of writes has come to block `index`.
+  void write_swept(unique_lock& l, segment_state& s, block_index index, std::int64_t step)
+      OOC_REQUIRES(pager_mutex);
+  /// Starts to write the modified block that was seen longest ago, of `only` if given; false where
+  /// none can be.
+  bool clean_oldest(unique_lock& l, const segment_state* only) OOC_REQUIRES(pager_mutex);
+  /// The same, and waits until a transfer has ended; false where there is neither.
+  bool make_room(unique_lock& l) OOC_REQUIRES(pager_mutex);
+  /// Blocks that were stored, so far; pinned ones are not counted.
+  std::uint64_t stored() const noexcept OOC_REQUIRES(pager_mutex) { return stored_; }
+
+  // --- for calls of the program and the end of the process
+
+  failure writeback(segment_state& s, std::span<const block_range> which);
+  struct unwritten {
+    std::string name;
+    std::uint64_t blocks = 0;  ///< modified
+    failure why;               ///< empty: not tried, or modified since
+  };
+  std::vector<unwritten> write_back_all();
+  std::vector<unwritten> modified() const;
+
+ private:
+  struct store_group;
+
+  bool clean(unique_lock& l, frame* f, std::shared_ptr<store_group> group, bool swept = false)
+      OOC_REQUIRES(pager_mutex);
+  void start_store(unique_lock& l, frame* f, const std::byte* from, block_state then,
+                   std::shared_ptr<store_group> group) OOC_REQUIRES(pager_mutex);
+  void on_stored(frame* f, block_state then, const std::shared_ptr<store_group>& group,
+                 const failure& result);
+  void send(frame* f, const std::byte* from, block_source::completion done);
+  failure write_pinned(segment_state& s, block_index b);
+  bool flush(segment_state& s, block_index b, const std::shared_ptr<store_group>& group);
+  failure write_back(segment_state& s, std::span<const block_range> which);
+
+  pager_state& state_;
+  std::uint64_t stored_ OOC_GUARDED_BY(pager_mutex) = 0;
+};
+
+}  // namespace ooc::detail

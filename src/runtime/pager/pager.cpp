@@ -1,0 +1,129 @@
+#include "runtime/pager/pager.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "runtime/pager/fault_handler.hpp"
+#include "runtime/pager/process_end.hpp"
+#include "runtime/pager/signals.hpp"
+
+namespace ooc::detail {
+
+pager::pager(const runtime_options& o)
+    : state_(memory_budget::checked(o).memory),
+      writer_(state_),
+      loader_(state_, writer_),
+      ahead_(state_, loader_, writer_, o.read_ahead),
+      faults_(state_),
+      budget_(state_, o,
+              [this](unique_lock& l) OOC_REQUIRES(pager_mutex) { return writer_.make_room(l); }),
+      pins_(state_, budget_, ahead_, faults_),
+      dropper_(state_),
+      relief_(state_, writer_, o.on_fatal),
+      service_(state_, loader_, ahead_, writer_, relief_) {
+  fault_handler::attach(*this);
+  service_.start();
+}
+
+pager::~pager() {
+  fault_handler::detach(*this);
+  service_.stop();
+}
+
+void pager::account_store(const std::shared_ptr<const void>& store, std::uint64_t staging_bytes) {
+  if (budget_.account_store(store, staging_bytes)) process_end::write_back_at_exit();
+}
+
+runtime_stats pager::stats() const {
+  const counters& c = state_.memory.count();
+  runtime_stats r;
+  const auto get = [](const std::atomic<std::uint64_t>& a) {
+    return a.load(std::memory_order_relaxed);
+  };
+  r.hits = get(c.hits);
+  r.faults = get(c.faults);
+  r.soft_faults = get(c.soft_faults);
+  r.write_faults = get(c.write_faults);
+  r.evictions = get(c.evictions);
+  r.read_ahead_blocks = get(c.read_ahead_blocks);
+  r.read_ahead_hits = get(c.read_ahead_hits);
+  r.read_ahead_waste = get(c.read_ahead_waste);
+  r.loads_avoided = get(c.loads_avoided);
+  r.bytes_read = get(c.bytes_read);
+  r.bytes_reread = get(c.bytes_reread);
+  r.blocks_invalidated = get(c.blocks_invalidated);
+  r.bytes_invalidated = get(c.bytes_invalidated);
+  r.bytes_written = get(c.bytes_written);
+  r.read_wait_ns = get(c.read_wait_ns);
+  r.write_wait_ns = get(c.write_wait_ns);
+  guarded_lock g(state_.mutex());
+  r.budget_bytes = state_.memory.pool().budget();
+  r.resident_bytes = state_.memory.pool().used();
+  return r;
+}
+
+void pager::add(segment_state& s) {
+  {
+    guarded_lock g(state_.mutex());
+    budget_.check_needs_of(s);
+    s.cls = &state_.memory.pool().class_for(s.options.block_bytes);
+    state_.segments.push_back(&s);
+  }
+  try {
+    fault_handler::add_range(s);
+  } catch (...) {
+    guarded_lock g(state_.mutex());
+    std::erase(state_.segments, &s);
+    throw;
+  }
+}
+
+void pager::remove(segment_state& s) {
+  guarded_lock g(state_.mutex());
+  std::erase(state_.segments, &s);
+  state_.changed.wait(g, [&] { return s.writers_at_end == 0; });
+  budget_.forget(s);
+  state_.waiters.forget(s);
+  state_.events.forget(s);
+  state_.changed.wait(g, [&]() OOC_REQUIRES(pager_mutex) {
+    return s.transfers == 0 && !service_.serves(s);
+  });
+  dropper_.drop_all(g, s);
+  state_.waiters.made_evictable();
+  state_.changed.wait(g, [&] { return s.calls == 0; });
+}
+
+void pager::end_owners() noexcept {
+  for (;;) {
+    const std::function<void()>* end = nullptr;
+    {
+      guarded_lock g(state_.mutex());
+      for (const segment_state* s : state_.segments)
+        if (s->options.end_owner) {
+          end = &s->options.end_owner;
+          break;
+        }
+    }
+    if (!end) return;
+    (*end)();  // takes its segment off the list
+  }
+}
+
+void pager::mark_dirty_as_written(segment_state& s) {
+  guarded_lock g(state_.mutex());
+  for (frame* f = s.resident; f; f = f->segment_next)
+    if (f->dirty.load(std::memory_order_relaxed)) s.at(f->block).written = 1;
+}
+
+void pager::advise(segment_state& s, access_pattern p) {
+  guarded_lock g(state_.mutex());
+  s.streams.advise(p);
+}
+
+void pager::set_part(segment_state& s, const segment_part& part) {
+  guarded_lock g(state_.mutex());
+  s.options.part = part;
+  budget_.recount_pins(s);  // which blocks have twins may have changed
+}
+
+}  // namespace ooc::detail

@@ -1,0 +1,83 @@
+#include "runtime/pager/prefetcher.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "runtime/pager/signals.hpp"
+
+namespace ooc::detail {
+
+unsigned prefetcher::limit_of(const segment_state& s) noexcept {
+  constexpr std::uint64_t most_bytes = std::uint64_t{32} << 20;
+  const std::uint64_t share = std::min(most_bytes, state_.memory.pool().budget() / 8);
+  std::uint64_t blocks = std::max<std::uint64_t>(1, share / s.block_bytes());
+  if (option_)
+    blocks = std::min<std::uint64_t>(option_ - 1,
+                                     state_.memory.pool().budget() / 4 / s.block_bytes());
+  if (s.options.max_resident) blocks = std::min(blocks, s.options.max_resident / 4);
+  return static_cast<unsigned>(blocks);
+}
+
+// Blocks of a group wait in memory for later lines of their sweep: three quarters of it, shared by
+// all segments, or nothing is gained.  A limit on read-ahead is one on groups too.
+ahead_group prefetcher::group_for(const segment_state& s, unsigned limit) noexcept {
+  ahead_group g{std::min(s.source->fetched_together(), block_loader::most_together), 0};
+  if (g.size > limit) g.size = 1;
+  g.room = state_.memory.pool().budget() / s.block_bytes() /
+           std::max<std::size_t>(1, state_.segments.size());
+  if (s.options.max_resident) g.room = std::min(g.room, s.options.max_resident);
+  g.room -= g.room / 4;
+  return g;
+}
+
+void prefetcher::touched(unique_lock& l, const touch_event& e) {
+  segment_state& s = *e.segment;
+  const unsigned limit = limit_of(s);
+  if (limit == 0) return;
+  const ahead_group g = group_for(s, limit);
+  wanted_.clear();
+  const std::int64_t step = s.streams.touched(
+      e.block, s.blocks.load(std::memory_order_relaxed), limit, g, wanted_);
+  if (e.kind == touch::write && step != 0) writer_.write_swept(l, s, e.block, step);
+  // What lies beyond the neighbours' next rows others will change before it is needed here.
+  if (const block_range& near = s.options.part.near; near.contains(e.block))
+    std::erase_if(wanted_, [&](block_index b) { return !near.contains(b); });
+  for (auto first = wanted_.begin(); first != wanted_.end();) {
+    auto last = first + 1;
+    while (last != wanted_.end() && *last == last[-1] + 1 && *last % g.size != 0) ++last;
+    if (!loader_.fetch(l, s, {first, last})) return;
+    first = last;
+  }
+}
+
+void prefetcher::fetch(segment_state& s, std::span<const block_range> which) {
+  const unsigned together = std::min(s.source->fetched_together(), block_loader::most_together);
+  for (const block_range& r : which)
+    for (block_index b = r.first; b < r.last;) {
+      std::array<block_index, block_loader::most_together> group;
+      std::size_t n = 0;
+      do {
+        if (s.at(b).state() == block_state::out) group[n++] = b;
+      } while (++b < r.last && b % together != 0);
+      if (n == 0) continue;
+      guarded_lock g(state_.mutex());
+      if (!loader_.fetch(g, s, {group.data(), n})) return;
+    }
+}
+
+void prefetcher::fetch_before_sweep(segment_state& s, std::span<const block_range> which) {
+  std::uint64_t left = 0;
+  {
+    guarded_lock g(state_.mutex());
+    if (s.streams.pattern() != access_pattern::random) left = limit_of(s);
+  }
+  std::vector<block_range> nearest;
+  for (auto r = which.rbegin(); r != which.rend() && left > 0; ++r) {
+    const std::uint64_t n = std::min<std::uint64_t>(left, r->last - r->first);
+    nearest.push_back({r->last - n, r->last});
+    left -= n;
+  }
+  fetch(s, nearest);
+}
+
+}  // namespace ooc::detail

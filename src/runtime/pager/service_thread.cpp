@@ -1,0 +1,63 @@
+#include "runtime/pager/service_thread.hpp"
+
+#include "runtime/pager/signals.hpp"
+
+namespace ooc::detail {
+
+void service_thread::start() {
+  signals_blocked inherited_by_the_thread;
+  thread_ = std::thread([this] { run(); });
+}
+
+void service_thread::stop() {
+  stopping_ = true;
+  state_.bell.ring();
+  thread_.join();
+}
+
+void service_thread::run() {
+  bool missing = false;  // misses without a frame are left
+  for (;;) {
+    const std::uint32_t heard = state_.bell.heard();
+    {
+      unique_lock l(state_.mutex());
+      event_queue& events = state_.events;
+      if (state_.failed()) relief_.end_process(l);
+      for (std::size_t n = events.stalled().size(); n && !events.stalled().empty(); --n)
+        handle(l, events.take_stalled());  // one that stalls again goes to the end
+      while (!events.empty() && !state_.failed()) handle(l, events.take());
+      writer_.write_behind(l);
+      if (state_.starving()) relief_.relieve(l);
+      if (state_.failed()) continue;
+      missing = !events.stalled().empty();
+    }
+    if (stopping_.load()) return;
+    if (missing && !waits_for_frame_) {  // from now on it is told; once more, for what came before
+      waits_for_frame_ = true;
+      state_.waiters.service_begins();
+      continue;
+    }
+    if (!missing && waits_for_frame_) {
+      waits_for_frame_ = false;
+      state_.waiters.service_ends();
+    }
+    // Not to poll: the relief of stalls counts seconds.
+    constexpr timespec until_relief{1, 0};
+    state_.bell.sleep(heard, state_.waiters.any() ? &until_relief : nullptr);
+  }
+}
+
+void service_thread::handle(unique_lock& l, const touch_event& e) {
+  serving_ = e.segment;
+  if (!e.miss || loader_.start_miss(l, e)) {
+    ahead_.touched(l, e);
+  } else {
+    touch_event stalled = e;
+    if (stalled.stalled_since == 0) stalled.stalled_since = sys::now_ns();
+    state_.events.stall(stalled);
+  }
+  serving_ = nullptr;
+  state_.changed.notify_all();
+}
+
+}  // namespace ooc::detail
