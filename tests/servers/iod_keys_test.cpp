@@ -6,6 +6,7 @@
 #include "support/iod_fixture.hpp"
 #include "support/modelled_file.hpp"
 #include "support/random_seed.hpp"
+#include "support/soon.hpp"
 
 using namespace ooc::testing;
 using namespace ooc;
@@ -89,7 +90,7 @@ TEST_CASE("without the metadata server who was admitted goes on, and nobody new 
   const auto file = s.file(s.alice, 1000, 2);
   const std::int64_t expiry = wire::seconds_now() + 2;
   REQUIRE_FALSE(create(*before, file));
-  while (wire::seconds_now() <= expiry) std::this_thread::sleep_for(50ms);
+  REQUIRE(testing::soon([&] { return wire::seconds_now() > expiry; }));
   CHECK_FALSE(reading(*before, file));
   const auto after = open_remote_node(s.client(s.alice, {1000, 100}));
   const failure late = reading(*after, file);
