@@ -53,7 +53,9 @@ class task_rounds {
     open_.store(tasks, std::memory_order_relaxed);
     const std::uint32_t round = round_.load(std::memory_order_relaxed) + 1;
     left_.store((std::uint64_t{round} << 32) + tasks, std::memory_order_release);
-    round_.store(round, std::memory_order_release);
+    // notify_all() looks whether anybody waits, and must not do so before the new round can be seen: a
+    // plain store may be overtaken by that look, and who falls asleep in between is not woken.
+    round_.exchange(round, std::memory_order_seq_cst);
     round_.notify_all();
   }
 
