@@ -128,13 +128,12 @@ void resident_set::mark_clean(frame* f) noexcept {
 // -----------------------------------------------------------------------------------
 
 frame* resident_set::obtain_linked(lock_type& l, segment_state& s, std::size_t keep) noexcept {
-  frame* f = obtain(l, s, true, keep);
+  frame* f = obtain(l, s, true, {keep, nullptr});
   if (f) link(f, s);
   return f;
 }
 
-frame* resident_set::obtain(lock_type& l, segment_state& s, bool limited,
-                            std::size_t keep) noexcept {
+frame* resident_set::obtain(lock_type& l, segment_state& s, bool limited, kept keep) noexcept {
   age(l);
   for (;;) {
     const bool own = limited && s.options.max_resident && s.resident_count >= s.options.max_resident;
@@ -145,7 +144,7 @@ frame* resident_set::obtain(lock_type& l, segment_state& s, bool limited,
   }
 }
 
-bool resident_set::evict(lock_type& l, const segment_state* only, std::size_t keep) noexcept {
+bool resident_set::evict(lock_type& l, const segment_state* only, kept keep) noexcept {
   const victim v = take_clean_victim(only, keep);
   if (!v.taken) return false;
   if (v.was != block_state::ready) {
@@ -160,29 +159,29 @@ bool resident_set::evict(lock_type& l, const segment_state* only, std::size_t ke
 
 bool resident_set::reserve(lock_type& l, std::uint64_t bytes) noexcept {
   while (!pool_.reserve(bytes))
-    if (!evict(l, nullptr, 0)) return false;
+    if (!evict(l, nullptr, {})) return false;
   return true;
 }
 
-// The longest-standing clean block that nobody is busy with, owned and out of its queue; not one of
-// the `keep` that came last, of `only` if given.  Young blocks are taken only where no inactive one is
+// The longest-standing clean block that nobody is busy with, owned and out of its queue; not one that
+// must stay; of `only` if given.  Young blocks are taken only where no inactive one is
 // left that could be written and then taken.
-resident_set::victim resident_set::take_clean_victim(const segment_state* only,
-                                                     std::size_t keep) noexcept {
-  std::array<const frame*, frame_needs::blocks> kept;
+resident_set::victim resident_set::take_clean_victim(const segment_state* only, kept keep) noexcept {
+  std::array<const frame*, frame_needs::blocks> stay;
   std::size_t n = 0;
-  const auto keep_from = [&](const frame* f) {
+  const auto keep_from = [&](const frame* f) OOC_REQUIRES(pager_mutex) {
     // What nobody has asked for yet does not push out what somebody has.
-    for (; f && n < keep; f = f->prev)
-      if (!f->read_ahead && !f->segment->options.pinned_only && (!only || f->segment == only))
-        kept[n++] = f;
+    for (; f && n < keep.latest; f = f->prev)
+      if (f != keep.written && !f->read_ahead && !f->segment->options.pinned_only &&
+          (!only || f->segment == only))
+        stay[n++] = f;
   };
   keep_from(order_.newest_young());
   keep_from(order_.newest_old());
   const auto take = [&](frame* f, std::initializer_list<block_state> states)
                         OOC_REQUIRES(pager_mutex) -> victim {
     if (f->dirty.load(std::memory_order_relaxed) || (only && f->segment != only) ||
-        std::find(kept.begin(), kept.begin() + n, f) != kept.begin() + n)
+        std::find(stay.begin(), stay.begin() + n, f) != stay.begin() + n)
       return {};
     block& b = f->segment->at(f->block);
     for (block_state s : states) {

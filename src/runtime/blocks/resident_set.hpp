@@ -59,10 +59,11 @@ class resident_set {
     return obtain_linked(l, s, frame_needs::blocks);
   }
 
-  /// A frame that belongs to no block, for a twin; nullptr as for obtain().  A segment's own limit
-  /// does not count it.
-  frame* obtain_spare(lock_type& l, segment_state& s) noexcept OOC_REQUIRES(pager_mutex) {
-    return obtain(l, s, false, frame_needs::blocks);
+  /// A frame that belongs to no block, for the twin of `f`, whose block the caller owns; nullptr as for
+  /// obtain().  `f` is one of those that the instruction needs, wherever it stands.  A segment's own limit
+  /// does not count twins.
+  frame* obtain_twin(lock_type& l, const frame* f) noexcept OOC_REQUIRES(pager_mutex) {
+    return obtain(l, *f->segment, false, {frame_needs::blocks - 1, f});
   }
 
   /// Takes bytes off the budget, evicting clean blocks; false where that is not enough.
@@ -95,13 +96,16 @@ class resident_set {
     frame* taken = nullptr;
     block_state was = block_state::out;
   };
-  victim take_clean_victim(const segment_state* only, std::size_t keep) noexcept
-      OOC_REQUIRES(pager_mutex);
-  bool evict(lock_type& l, const segment_state* only, std::size_t keep) noexcept
-      OOC_REQUIRES(pager_mutex);
+  /// What must stay: so many of the blocks that came last, beside the one that is about to be written.
+  struct kept {
+    std::size_t latest = 0;
+    const frame* written = nullptr;
+  };
+  victim take_clean_victim(const segment_state* only, kept keep) noexcept OOC_REQUIRES(pager_mutex);
+  bool evict(lock_type& l, const segment_state* only, kept keep) noexcept OOC_REQUIRES(pager_mutex);
   frame* obtain_linked(lock_type& l, segment_state& s, std::size_t keep) noexcept
       OOC_REQUIRES(pager_mutex);
-  frame* obtain(lock_type& l, segment_state& s, bool limited, std::size_t keep) noexcept
+  frame* obtain(lock_type& l, segment_state& s, bool limited, kept keep) noexcept
       OOC_REQUIRES(pager_mutex);
   void age(lock_type& l) noexcept OOC_REQUIRES(pager_mutex);
   void link(frame* f, segment_state& s) noexcept OOC_REQUIRES(pager_mutex);

@@ -204,9 +204,8 @@ bool fault_server::begin_write(frame* f, const std::byte* bytes, std::uint32_t& 
   if (f->segment->twinned(f->block) && !f->dirty.load(std::memory_order_relaxed)) {
     seen = state_.waiters.look();
     unique_lock l(state_.mutex());
-    // The twin must not wait for room that only this block could make: it is the latest touched.
-    if (f->list != frame_list::none) state_.memory.order().make_active(f);
-    frame* twin = state_.memory.obtain_spare(l, *f->segment);
+    if (f->list != frame_list::none) state_.memory.order().make_active(f);  // it has been touched
+    frame* twin = state_.memory.obtain_twin(l, f);
     if (!twin) {
       state_.waiters.write_found_none(*f->segment, f->block);
       return false;

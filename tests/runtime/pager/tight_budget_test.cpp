@@ -173,6 +173,22 @@ TEST_CASE("a first write gets its twin though all other blocks were touched late
   CHECK(small.as<std::byte>()[0] == std::byte{7});
 }
 
+// The same of a block that was read ahead, and is touched for the first time by the write.
+TEST_CASE("a first write to a block that was read ahead gets its twin") {
+  runtime rt({.memory = 16 * page, .read_ahead = 1});
+  memory_source small(16, 2 * page), large(16, 4 * page);
+  segment c(rt.pager(), {.name = "c", .block_bytes = 2 * page, .blocks = 16, .shared = true}, small);
+  segment a(rt.pager(), {.name = "a", .block_bytes = 4 * page, .blocks = 16}, large);
+  const auto read = [](const std::byte* at) { static_cast<void>(*const_cast<const volatile std::byte*>(at)); };
+  const block_range ahead[] = {{6, 7}};
+  c.prefetch(ahead);
+  read(c.base() + 3 * 2 * page);
+  for (const std::size_t block : {3, 9, 6}) read(a.base() + block * 4 * page);
+  c.base()[6 * 2 * page] = std::byte{7};
+  CHECK_FALSE(c.writeback());
+  CHECK(small.as<std::byte>()[6 * 2 * page] == std::byte{7});
+}
+
 // Programs of one to three threads on budgets from the minimum up, beside a model in memory.
 // Threads write to rows of their own; what they read is anything of their own rows.
 TEST_CASE("random programs on the least memory end, and are right") {
