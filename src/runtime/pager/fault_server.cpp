@@ -206,7 +206,10 @@ bool fault_server::begin_write(frame* f, const std::byte* bytes, std::uint32_t& 
     unique_lock l(state_.mutex());
     // The twin must not wait for room that only this block could make: it is the latest touched.
     if (f->list != frame_list::none) state_.memory.order().make_active(f);
+    // So it is one of those that stay, though it may have been read ahead: else four others would.
+    const bool ahead = std::exchange(f->read_ahead, false);
     frame* twin = state_.memory.obtain_spare(l, *f->segment);
+    f->read_ahead = ahead;
     if (!twin) {
       state_.waiters.write_found_none(*f->segment, f->block);
       return false;

@@ -173,6 +173,24 @@ TEST_CASE("a first write gets its twin though all other blocks were touched late
   CHECK(small.as<std::byte>()[0] == std::byte{7});
 }
 
+// Four other blocks fill the memory beside it.  All are clean, and one of them must go.
+TEST_CASE("a first write to a block that was read ahead gets its twin on the least memory") {
+  runtime rt({.memory = 16 * page, .read_ahead = 1});
+  memory_source large(16, 4 * page), small(16, 2 * page);
+  segment a(rt.pager(), {.name = "a", .block_bytes = 4 * page, .blocks = 16}, large);
+  segment b(rt.pager(), {.name = "b", .block_bytes = 2 * page, .blocks = 16, .shared = true}, small);
+  const auto read = [](const std::byte* at) { static_cast<void>(*const_cast<const volatile std::byte*>(at)); };
+  for (const std::size_t block : {3, 9, 6}) read(a.base() + block * 4 * page);
+  read(b.base());
+  const block_range ahead[] = {{1, 2}};
+  b.prefetch(ahead);
+  REQUIRE(rt.stats().read_ahead_blocks == 1);
+  b.base()[2 * page] = std::byte{7};
+  CHECK(rt.stats().read_ahead_hits == 1);
+  CHECK_FALSE(b.writeback());
+  CHECK(small.as<std::byte>()[2 * page] == std::byte{7});
+}
+
 // Programs of one to three threads on budgets from the minimum up, beside a model in memory.
 // Threads write to rows of their own; what they read is anything of their own rows.
 TEST_CASE("random programs on the least memory end, and are right") {
