@@ -171,7 +171,7 @@ resident_set::victim resident_set::take_clean_victim(const segment_state* only,
                                                      std::size_t keep) noexcept {
   std::array<const frame*, frame_needs::blocks> kept;
   std::size_t n = 0;
-  const auto keep_from = [&](const frame* f) {
+  const auto keep_from = [&](const frame* f) OOC_REQUIRES(pager_mutex) {
     // What nobody has asked for yet does not push out what somebody has.
     for (; f && n < keep; f = f->prev)
       if (!f->read_ahead && !f->segment->options.pinned_only && (!only || f->segment == only))
