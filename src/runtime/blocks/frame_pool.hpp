@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "runtime/blocks/block_source.hpp"
+#include "runtime/blocks/pager_mutex.hpp"
 
 namespace ooc::detail {
 
@@ -28,29 +29,31 @@ struct frame_class;
 
 enum class frame_list : std::uint8_t { none, active, inactive };
 
-/// One slot.  Fields without a comment belong to the owner of the block (block_state.hpp).
+/// One slot.  What the mutex does not guard belongs to the owner of the block (block_state.hpp).
 struct frame {
   std::byte* memory;
   frame_class* cls;
   segment_state* segment;
   block_index block;
-  frame* prev;  ///< replacement or free list; pager's lock
-  frame* next;
-  frame_list list;      ///< where it is linked; pager's lock
-  frame* segment_prev;  ///< frames of one segment; pager's lock
-  frame* segment_next;
-  frame* twin;               ///< shared segments: what the store has of a block that was written to
-  bytes_in_doubt* doubt;     ///< what of it the store may have or not, if anything; owned
-  std::uint32_t pins;        ///< pager's lock
-  std::uint32_t write_pins;  ///< pager's lock
+  /// The replacement or free list.
+  frame* prev OOC_GUARDED_BY(pager_mutex);
+  frame* next OOC_GUARDED_BY(pager_mutex);
+  frame_list list OOC_GUARDED_BY(pager_mutex);  ///< where it is linked
+  /// Frames of one segment.
+  frame* segment_prev OOC_GUARDED_BY(pager_mutex);
+  frame* segment_next OOC_GUARDED_BY(pager_mutex);
+  frame* twin;            ///< shared segments: what the store has of a block that was written to
+  bytes_in_doubt* doubt;  ///< what of it the store may have or not, if anything; owned
+  std::uint32_t pins OOC_GUARDED_BY(pager_mutex);
+  std::uint32_t write_pins OOC_GUARDED_BY(pager_mutex);
   std::atomic<bool> dirty;
   std::atomic<bool> stale;   ///< invalidated while loading: drop on arrival
   std::atomic<bool> failed;  ///< the last attempt to write it failed
-  bool copying;              ///< a copy of it is on its way to the store; pager's lock
-  bool zeroed;               ///< memory as it came from the system, all zeros
-  bool partial;              ///< loaded without the promised box
-  bool read_ahead;           ///< fetched before it was asked for, not touched yet
-  bool swept;                ///< written behind a sweep and not changed since
+  bool copying OOC_GUARDED_BY(pager_mutex);  ///< a copy of it is on its way to the store
+  bool zeroed;      ///< memory as it came from the system, all zeros
+  bool partial;     ///< loaded without the promised box
+  bool read_ahead;  ///< fetched before it was asked for, not touched yet
+  bool swept;       ///< written behind a sweep and not changed since
 };
 
 struct frame_class {
@@ -79,11 +82,11 @@ class frame_pool {
   frame_class& class_for(std::size_t bytes);
 
   /// A frame with memory, or nullptr where the budget is used up.
-  frame* take(frame_class& c) noexcept;
-  void give_back(frame* f) noexcept;
+  frame* take(frame_class& c) noexcept OOC_REQUIRES(pager_mutex);
+  void give_back(frame* f) noexcept OOC_REQUIRES(pager_mutex);
 
   /// Takes bytes off the budget (transfer buffers); false where frames in use are in the way.
-  bool reserve(std::uint64_t bytes) noexcept;
+  bool reserve(std::uint64_t bytes) noexcept OOC_REQUIRES(pager_mutex);
   void unreserve(std::uint64_t bytes) noexcept { budget_ += bytes; }
 
   std::uint64_t budget() const noexcept { return budget_; }
@@ -99,7 +102,8 @@ class frame_pool {
   }
 
  private:
-  bool make_room(std::size_t bytes, const frame_class* keep) noexcept;
+  bool make_room(std::size_t bytes, const frame_class* keep) noexcept
+      OOC_REQUIRES(pager_mutex);
   /// What is in use holds memory, and what holds memory is within the budget.
   bool sums_hold() const noexcept {
     return used_ <= committed_ && committed_ <= budget_ && budget_ <= whole_budget_ &&

@@ -22,7 +22,7 @@ namespace ooc::detail {
 
 class frame_queue {
  public:
-  void push_back(frame* f, frame_list which) noexcept {
+  void push_back(frame* f, frame_list which) noexcept OOC_REQUIRES(pager_mutex) {
     assert(f->list == frame_list::none && which != frame_list::none);
     f->list = which;
     f->next = nullptr;
@@ -31,7 +31,7 @@ class frame_queue {
     tail_ = f;
     ++size_;
   }
-  void remove(frame* f) noexcept {
+  void remove(frame* f) noexcept OOC_REQUIRES(pager_mutex) {
     assert(size_ > 0 && f->list != frame_list::none);
     assert((f->prev || head_ == f) && (f->next || tail_ == f));
     (f->prev ? f->prev->next : head_) = f->next;
@@ -53,16 +53,16 @@ class frame_queue {
 class replacement {
  public:
   /// A block that came in, or was touched while inactive.
-  void make_active(frame* f) noexcept {
+  void make_active(frame* f) noexcept OOC_REQUIRES(pager_mutex) {
     forget(f);
     active_.push_back(f, frame_list::active);
   }
-  void make_inactive(frame* f) noexcept {
+  void make_inactive(frame* f) noexcept OOC_REQUIRES(pager_mutex) {
     forget(f);
     old_.push_back(f, frame_list::inactive);
   }
   /// Takes the frame out of both queues (pinned, or on its way out).
-  void forget(frame* f) noexcept {
+  void forget(frame* f) noexcept OOC_REQUIRES(pager_mutex) {
     if (f->list == frame_list::active) active_.remove(f);
     if (f->list == frame_list::inactive) old_.remove(f);
   }

@@ -12,6 +12,7 @@
 #include "oocarray/stats.hpp"
 #include "runtime/blocks/frame_needs.hpp"
 #include "runtime/blocks/frame_pool.hpp"
+#include "runtime/blocks/pager_mutex.hpp"
 #include "runtime/blocks/replacement.hpp"
 #include "runtime/blocks/segment_state.hpp"
 #include "storage/base/mutex.hpp"
@@ -30,11 +31,6 @@ struct counters {
     c.fetch_add(n, std::memory_order_relaxed);
   }
 };
-
-/// The name under which clang knows the mutex of the resident set.  The analysis tells mutexes apart by
-/// the expressions that name them, and the parts of the pager come to this one by many.
-class OOC_CAPABILITY("mutex") pager_mutex_name {};
-inline constexpr pager_mutex_name pager_mutex{};
 
 class resident_set {
  public:

@@ -10,6 +10,7 @@
 
 #include "runtime/blocks/block_state.hpp"
 #include "runtime/blocks/frame_pool.hpp"
+#include "runtime/blocks/pager_mutex.hpp"
 #include "runtime/blocks/read_ahead.hpp"
 #include "runtime/blocks/segment_options.hpp"
 #include "storage/base/page.hpp"
@@ -34,18 +35,22 @@ struct segment_state {
   std::atomic<std::uint64_t> reach{0};  ///< bytes that may be touched: pages up to the end
   std::atomic<segment_use> use{segment_use::open};
 
-  frame* resident = nullptr;        ///< frames in use, linked by segment_next; pager's lock
-  std::size_t resident_count = 0;   ///< pager's lock
-  std::uint64_t pinned_blocks = 0;  ///< counting each pin; pager's lock
-  std::uint64_t pinned_frames = 0;  ///< the same with their twins; pager's lock
-  std::size_t transfers = 0;        ///< loads and stores in flight; pager's lock
-  std::size_t calls = 0;            ///< threads of the runtime within `source`; pager's lock
-  std::size_t writers_at_end = 0;   ///< threads within pager::write_back_all(); pager's lock
-  read_ahead streams;               ///< pager's lock
-  std::map<block_index, failure> load_errors;  ///< for library calls that wait; pager's lock
-  failure background_write_error;              ///< first one not yet reported; pager's lock
+  /// Frames in use, linked by segment_next.
+  frame* resident OOC_GUARDED_BY(pager_mutex) = nullptr;
+  std::size_t resident_count OOC_GUARDED_BY(pager_mutex) = 0;
+  std::uint64_t pinned_blocks OOC_GUARDED_BY(pager_mutex) = 0;  ///< counting each pin
+  std::uint64_t pinned_frames OOC_GUARDED_BY(pager_mutex) = 0;  ///< the same with their twins
+  std::size_t transfers OOC_GUARDED_BY(pager_mutex) = 0;        ///< loads and stores in flight
+  std::size_t calls OOC_GUARDED_BY(pager_mutex) = 0;  ///< threads of the runtime within `source`
+  /// Threads within pager::write_back_all().
+  std::size_t writers_at_end OOC_GUARDED_BY(pager_mutex) = 0;
+  read_ahead streams OOC_GUARDED_BY(pager_mutex);
+  /// For library calls that wait.
+  std::map<block_index, failure> load_errors OOC_GUARDED_BY(pager_mutex);
+  /// The first one not yet reported.
+  failure background_write_error OOC_GUARDED_BY(pager_mutex);
   std::atomic<std::uint64_t> dirty{0};
-  std::uint64_t swept = 0;                    ///< blocks written behind a sweep; pager's lock
+  std::uint64_t swept OOC_GUARDED_BY(pager_mutex) = 0;  ///< blocks written behind a sweep
   std::atomic<std::uint64_t> swept_again{0};  ///< those changed once more while in memory
 
   std::size_t block_bytes() const noexcept { return options.block_bytes; }

@@ -81,7 +81,7 @@ void pager::add(segment_state& s) {
 void pager::remove(segment_state& s) {
   guarded_lock g(state_.mutex());
   std::erase(state_.segments, &s);
-  state_.changed.wait(g, [&] { return s.writers_at_end == 0; });
+  state_.changed.wait(g, [&]() OOC_REQUIRES(pager_mutex) { return s.writers_at_end == 0; });
   budget_.forget(s);
   state_.waiters.forget(s);
   state_.events.forget(s);
@@ -90,7 +90,7 @@ void pager::remove(segment_state& s) {
   });
   dropper_.drop_all(g, s);
   state_.waiters.made_evictable();
-  state_.changed.wait(g, [&] { return s.calls == 0; });
+  state_.changed.wait(g, [&]() OOC_REQUIRES(pager_mutex) { return s.calls == 0; });
 }
 
 void pager::end_owners() noexcept {

@@ -173,20 +173,22 @@ TEST_CASE("a first write gets its twin though all other blocks were touched late
   CHECK(small.as<std::byte>()[0] == std::byte{7});
 }
 
-// The same of a block that was read ahead, and is touched for the first time by the write.
-TEST_CASE("a first write to a block that was read ahead gets its twin") {
+// Four other blocks fill the memory beside it.  All are clean, and one of them must go.
+TEST_CASE("a first write to a block that was read ahead gets its twin on the least memory") {
   runtime rt({.memory = 16 * page, .read_ahead = 1});
-  memory_source small(16, 2 * page), large(16, 4 * page);
-  segment c(rt.pager(), {.name = "c", .block_bytes = 2 * page, .blocks = 16, .shared = true}, small);
+  memory_source large(16, 4 * page), small(16, 2 * page);
   segment a(rt.pager(), {.name = "a", .block_bytes = 4 * page, .blocks = 16}, large);
+  segment b(rt.pager(), {.name = "b", .block_bytes = 2 * page, .blocks = 16, .shared = true}, small);
   const auto read = [](const std::byte* at) { static_cast<void>(*const_cast<const volatile std::byte*>(at)); };
-  const block_range ahead[] = {{6, 7}};
-  c.prefetch(ahead);
-  read(c.base() + 3 * 2 * page);
   for (const std::size_t block : {3, 9, 6}) read(a.base() + block * 4 * page);
-  c.base()[6 * 2 * page] = std::byte{7};
-  CHECK_FALSE(c.writeback());
-  CHECK(small.as<std::byte>()[6 * 2 * page] == std::byte{7});
+  read(b.base());
+  const block_range ahead[] = {{1, 2}};
+  b.prefetch(ahead);
+  REQUIRE(rt.stats().read_ahead_blocks == 1);
+  b.base()[2 * page] = std::byte{7};
+  CHECK(rt.stats().read_ahead_hits == 1);
+  CHECK_FALSE(b.writeback());
+  CHECK(small.as<std::byte>()[2 * page] == std::byte{7});
 }
 
 // Programs of one to three threads on budgets from the minimum up, beside a model in memory.
