@@ -26,10 +26,11 @@ struct checked {
   }
   /// The errno with which it is refused, 0 where it is not.
   int refused(const std::string& c, shape_ptr f, std::uint32_t rights) {
-    return check.check(c, f, rights).code.value();
+    return check.check(c, f, rights, me).code.value();
   }
 
   test_signer signer;
+  iod::connected_user me{.uid = ::geteuid(), .holder = wire::mark_of({})};  // connected in 1970
   iod::capability_check check;
 };
 
@@ -52,7 +53,7 @@ TEST_CASE("a server without a store asks for patience, a request without a capab
   iod::capability_check check;
   checked c;
   shape_ptr f = c.file(1);
-  CHECK(check.check(c.capability(right_read), f, right_read).code.value() == EAGAIN);
+  CHECK(check.check(c.capability(right_read), f, right_read, c.me).code.value() == EAGAIN);
   CHECK(c.refused("", f, right_read) == EACCES);
 }
 
@@ -71,7 +72,7 @@ TEST_CASE("a file has no more bytes for a request than were signed") {
   checked c;
   const std::string given = c.capability(right_write | right_resize);
   shape_ptr f = c.file(200'000);  // it has shrunk since the client opened it
-  CHECK_FALSE(c.check.check(given, f, right_write));
+  CHECK_FALSE(c.check.check(given, f, right_write, c.me));
   CHECK(f->size == 100'000);
   CHECK(c.refused(given, c.file(200'000), right_resize) == EACCES);
   CHECK(c.refused(given, c.file(50'000), right_resize) == 0);
@@ -96,6 +97,21 @@ TEST_CASE("what was good when it came outlives its expiry only while it cannot b
   CHECK(c.refused(brief, f, right_read) == EKEYEXPIRED);
   c.check.set_metadata_reachable(false);
   CHECK(c.refused(brief, f, right_read) == 0);
+  c.me.since = wire::seconds_now();
+  CHECK(c.refused(brief, f, right_read) == EKEYEXPIRED);  // the connection is younger
+}
+
+TEST_CASE("a capability is for the user and the key that it was made for") {
+  checked c;
+  const shape_ptr f = c.file(100'000);
+  const std::string given = c.capability(right_read);
+  CHECK(c.refused(given, f, right_read) == 0);
+  const iod::connected_user mine = c.me;
+  c.me.uid += 1;
+  CHECK(c.refused(given, f, right_read) == EACCES);
+  c.me = mine;
+  c.me.holder = wire::mark_of("another key");
+  CHECK(c.refused(given, f, right_read) == EACCES);
 }
 
 TEST_CASE("what was good for one store is good for no other") {
