@@ -3,6 +3,8 @@
 #include <sqlite3.h>
 
 #include <cerrno>
+#include <chrono>
+#include <thread>
 
 #include "oocarray/error.hpp"
 
@@ -30,7 +32,17 @@ int errno_of(int rc) {
   }
 }
 
+// The log's index is not made yet, and who may only read cannot make it.  A writer that opens the
+// database does so as its first step.
+bool lacks_index(int rc) {
+  return rc == SQLITE_READONLY_RECOVERY || rc == SQLITE_READONLY_CANTINIT;
+}
+
+constexpr std::chrono::seconds patience_with_opening{2};
+
 const char* remedy_of(int rc) {
+  if (lacks_index(rc))
+    return "; a writer died while it opened the store: let somebody who may write it open it once (`ooc ls`)";
   switch (rc & 0xff) {
     case SQLITE_FULL:
       return "; free some space on that disk";
@@ -132,7 +144,15 @@ query::~query() {
 }
 
 bool query::next() {
-  const int rc = sqlite3_step(s_);
+  int rc = sqlite3_step(s_);
+  if (lacks_index(rc)) {
+    const auto until = std::chrono::steady_clock::now() + patience_with_opening;
+    while (lacks_index(rc) && std::chrono::steady_clock::now() < until) {
+      sqlite3_reset(s_);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      rc = sqlite3_step(s_);
+    }
+  }
   if (rc == SQLITE_ROW) return true;
   if (rc != SQLITE_DONE) c_.fail(sqlite3_sql(s_));
   return false;
