@@ -21,6 +21,6 @@ function(oocarray_reuse_headers target from)
 endfunction()
 function(oocarray_precompiled target)
   # gcc 12 forgets that precompiled headers are the system's, and warns of its own std::string.
-  target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-restrict
+  target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-restrict -Wno-maybe-uninitialized
     -Wno-stringop-overflow)
 endfunction()
