@@ -589,81 +589,67 @@ void local_metadata::set_in_progress(file_id id, std::string_view what) {
   t.commit();
 }
 
+// Looks the entry up, has f(connection, resolution, entry) check and change it, and notes the time.
+template <class F>
+void local_metadata::change_entry(std::string_view path, F f) {
+  db_->require_writable(quoted(path));
+  const database::use lock(db_->mutex, *db_);
+  auto& c = db_->now();
+  transaction t(c, transaction_kind::write);
+  const path_resolution walk(c, who_);
+  const path_resolution::node n = walk.resolve(path);
+  f(c, walk, n);
+  run(c, "UPDATE entry SET changed_ns = ? WHERE id = ?", now_ns(), n.id);
+  record();
+  t.commit();
+}
+
 void local_metadata::set_attribute(std::string_view path, std::string_view key,
                                    std::string_view value) {
   if (key.empty() || key.size() > max_name || key.find('\0') != key.npos)
     refuse(EINVAL, quoted(path) + ": an attribute's name has 1 to 255 bytes");
   if (value.size() > max_attribute)
     refuse(EINVAL, quoted(path) + ": an attribute's value has at most 1 MiB");
-  db_->require_writable(quoted(path));
-  const database::use lock(db_->mutex, *db_);
-  auto& c = db_->now();
-  transaction t(c, transaction_kind::write);
-  const path_resolution walk(c, who_);
-  const path_resolution::node n = walk.resolve(path);
-  walk.require(n, may_write, path, "change its attributes");
-  run(c, "INSERT INTO attribute (entry, key, value) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
-      n.id, key, value);
-  {
+  change_entry(path, [&](auto& c, const path_resolution& walk, const path_resolution::node& n) {
+    walk.require(n, may_write, path, "change its attributes");
+    run(c, "INSERT INTO attribute (entry, key, value) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
+        n.id, key, value);
     query q(c, "SELECT sum(length(value) + length(key)) FROM attribute WHERE entry = ?", n.id);
     if (q.next() && q.unsigned_integer(0) > max_attributes)
       refuse(EINVAL, quoted(path) + ": the attributes of an entry have at most 4 MiB together");
-  }
-  run(c, "UPDATE entry SET changed_ns = ? WHERE id = ?", now_ns(), n.id);
-  record();
-  t.commit();
+  });
 }
 
 void local_metadata::remove_attribute(std::string_view path, std::string_view key) {
-  db_->require_writable(quoted(path));
-  const database::use lock(db_->mutex, *db_);
-  auto& c = db_->now();
-  transaction t(c, transaction_kind::write);
-  const path_resolution walk(c, who_);
-  const path_resolution::node n = walk.resolve(path);
-  walk.require(n, may_write, path, "change its attributes");
-  run(c, "DELETE FROM attribute WHERE entry = ? AND key = ?", n.id, key);
-  if (c.changes() == 0)
-    refuse(ENOENT, quoted(path) + " has no attribute '" + std::string(key) + "'");
-  run(c, "UPDATE entry SET changed_ns = ? WHERE id = ?", now_ns(), n.id);
-  record();
-  t.commit();
+  change_entry(path, [&](auto& c, const path_resolution& walk, const path_resolution::node& n) {
+    walk.require(n, may_write, path, "change its attributes");
+    run(c, "DELETE FROM attribute WHERE entry = ? AND key = ?", n.id, key);
+    if (c.changes() == 0)
+      refuse(ENOENT, quoted(path) + " has no attribute '" + std::string(key) + "'");
+  });
 }
 
 void local_metadata::set_mode(std::string_view path, std::uint32_t mode) {
-  db_->require_writable(quoted(path));
-  const database::use lock(db_->mutex, *db_);
-  auto& c = db_->now();
-  transaction t(c, transaction_kind::write);
-  const path_resolution walk(c, who_);
-  const path_resolution::node n = walk.resolve(path);
-  walk.require_owner(n, path, "change its mode");
-  run(c, "UPDATE entry SET mode = ?, changed_ns = ? WHERE id = ?", mode & 07777, now_ns(), n.id);
-  record();
-  t.commit();
+  change_entry(path, [&](auto& c, const path_resolution& walk, const path_resolution::node& n) {
+    walk.require_owner(n, path, "change its mode");
+    run(c, "UPDATE entry SET mode = ? WHERE id = ?", mode & 07777, n.id);
+  });
 }
 
 void local_metadata::set_owner(std::string_view path, std::uint32_t uid, std::uint32_t gid) {
-  db_->require_writable(quoted(path));
-  const database::use lock(db_->mutex, *db_);
-  auto& c = db_->now();
-  transaction t(c, transaction_kind::write);
-  const path_resolution walk(c, who_);
-  const path_resolution::node n = walk.resolve(path);
-  walk.require_owner(n, path, "change its owner or group");
-  if (uid == keep_id) uid = n.owner;
-  if (gid == keep_id) gid = n.group;
-  // As POSIX has it for the unprivileged, with one group for each caller.
-  if (who_.uid != 0 && uid != n.owner)
-    refuse(EPERM, quoted(path) + ": only user 0 may give it to user " + std::to_string(uid));
-  if (who_.uid != 0 && gid != n.group && !is_member(who_, gid))
-    refuse(EPERM, quoted(path) + ": user " + std::to_string(who_.uid) +
-                      " may give it to a group of his own only (" + std::to_string(who_.gid) + "), not to " +
-                      std::to_string(gid));
-  run(c, "UPDATE entry SET owner = ?, grp = ?, changed_ns = ? WHERE id = ?", uid, gid, now_ns(),
-      n.id);
-  record();
-  t.commit();
+  change_entry(path, [&](auto& c, const path_resolution& walk, const path_resolution::node& n) {
+    walk.require_owner(n, path, "change its owner or group");
+    if (uid == keep_id) uid = n.owner;
+    if (gid == keep_id) gid = n.group;
+    // As POSIX has it for the unprivileged.
+    if (who_.uid != 0 && uid != n.owner)
+      refuse(EPERM, quoted(path) + ": only user 0 may give it to user " + std::to_string(uid));
+    if (who_.uid != 0 && gid != n.group && !is_member(who_, gid))
+      refuse(EPERM, quoted(path) + ": user " + std::to_string(who_.uid) +
+                        " may give it to a group of his own only (" + std::to_string(who_.gid) +
+                        "), not to " + std::to_string(gid));
+    run(c, "UPDATE entry SET owner = ?, grp = ? WHERE id = ?", uid, gid, n.id);
+  });
 }
 
 std::shared_ptr<void> local_metadata::lock_size(file_id id) {

@@ -110,6 +110,8 @@ class local_metadata final : public metadata_service {
   local_metadata(std::shared_ptr<database> db, credentials who,
                  std::optional<client_call> call = std::nullopt);
   std::uint32_t masked(std::uint32_t mode) const;
+  template <class F>
+  void change_entry(std::string_view path, F f);
   void record(const entry& about = {}) const;  // inside the transaction
   void require_maker(file_id id) const;
   void require_writer(sqlite::connection& c, file_id id, const char* doing) const;
