@@ -35,7 +35,8 @@ inline std::error_code make_error_code(errc e) noexcept {
 /// Base of everything the library throws on purpose.
 class error : public std::system_error {
  public:
-  error(std::error_code code, const std::string& what) : std::system_error(code, what) {}
+  /// `what` may end with the message of `code`, as the text of another exception does: what() has it once.
+  error(std::error_code code, const std::string& what);
 };
 
 /// The caller asked for something that cannot be: nothing was changed.

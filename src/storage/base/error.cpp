@@ -37,12 +37,11 @@ class category final : public std::error_category {
   }
 };
 
-// A failure's text ends with the message of its code, so that it is complete in a log line;
-// std::system_error appends that message itself.
-std::string without_message(const failure& f) {
-  const std::string tail = ": " + f.code.message();
-  if (f.what.ends_with(tail)) return f.what.substr(0, f.what.size() - tail.size());
-  return f.what;
+// The text of a failure, and of another exception, ends with the message of its code, so that it is complete in a
+// log line; std::system_error appends that message itself.
+std::string without_message(std::error_code code, const std::string& what) {
+  const std::string tail = ": " + code.message();
+  return what.ends_with(tail) ? what.substr(0, what.size() - tail.size()) : what;
 }
 
 }  // namespace
@@ -52,12 +51,14 @@ const std::error_category& error_category() noexcept {
   return instance;
 }
 
+error::error(std::error_code code, const std::string& what)
+    : std::system_error(code, without_message(code, what)) {}
+
 void throw_if(const failure& f) {
   if (!f) return;
-  const std::string what = without_message(f);
-  if (f.code == errc::corrupt || f.code == errc::torn) throw integrity_error(f.code, what);
-  if (f.code.category() == error_category()) throw usage_error(f.code, what);
-  throw io_error(f.code, what);
+  if (f.code == errc::corrupt || f.code == errc::torn) throw integrity_error(f.code, f.what);
+  if (f.code.category() == error_category()) throw usage_error(f.code, f.what);
+  throw io_error(f.code, f.what);
 }
 
 }  // namespace ooc
