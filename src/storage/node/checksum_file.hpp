@@ -16,7 +16,7 @@
 //
 // docs/disk-format.md describes the bytes.  All numbers are little-endian.  The class is a file
 // descriptor with typed access: no state, no locks; who may touch an entry is decided by the locks
-// of `stripe object`.  Functions return an errno, 0 for success.
+// of `stripe_object`.  Functions return an errno, 0 for success.
 #pragma once
 
 #include <array>
