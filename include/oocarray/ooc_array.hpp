@@ -384,8 +384,8 @@ class ooc_array {
   /// These three calls are for many touches that no loop could foresee.  They sort the indices.  What
   /// is in memory is copied from there.  Of blocks that are not, only the elements are transferred, in
   /// long lists, one message for each I/O node and list, and the blocks stay out; a block is loaded where
-  /// half of its 4 KiB pages are asked for.  Sorting and copies take at most an eighth of the budget, at
-  /// most 32 MiB, for the call; more indices are done in several batches, in the order of the list.
+  /// half of its 4 KiB pages are asked for.  Sorting and copies take at most a quarter of the budget, at
+  /// most 64 MiB, for the call; more indices are done in several batches, in the order of the list.
   ///
   /// As seen by threads a call is so many element accesses, in no particular order: another thread may
   /// touch other elements meanwhile, of the same blocks too.  `indices`, `out` and `values` may lie in

@@ -25,7 +25,8 @@ constexpr std::uint64_t least_pieces = 256;  ///< where there are as many
 constexpr std::uint64_t most_requests = 4;  ///< in flight
 /// What a run takes until it has been transferred: here, in its request, and in the node's list.
 constexpr std::size_t bytes_per_piece = 512;
-constexpr std::uint64_t most_memory = std::uint64_t{32} << 20;
+constexpr std::uint64_t most_memory = std::uint64_t{64} << 20;
+constexpr std::uint64_t most_ahead = std::uint64_t{32} << 20;  ///< of blocks that are loaded
 /// Blocks below this size are never worth a load of their own: a list is one message for many.
 constexpr std::uint64_t least_dense_block = 64 << 10;
 
@@ -108,7 +109,7 @@ element_transfer::element_transfer(local_array& array, std::size_t count, access
   const std::uint64_t in_element = std::min<std::uint64_t>(2 + size / g.block_bytes(), 64);  // pieces
   const std::uint64_t pieces = std::min(count * in_element, most_requests * most_pieces);
   const std::uint64_t least = in_whole_pages(each + in_element * bytes_per_piece);
-  const std::uint64_t most = std::min({most_memory, p.budget() / 8, p.spare()});
+  const std::uint64_t most = std::min({most_memory, p.budget() / 4, p.spare()});
   const std::uint64_t wanted = in_whole_pages(count * each + pieces * bytes_per_piece);
   const std::uint64_t bytes =
       std::clamp(wanted, least, std::max(least, most / page_bytes * page_bytes));
@@ -316,7 +317,7 @@ void element_transfer::settle(access_kind kind, kept_out& held) {
 /// be out.
 void element_transfer::serve(access_kind kind) {
   segment& s = array_.segment();
-  const std::uint64_t ahead_bytes = std::min(most_memory, s.served_by().budget() / 8);
+  const std::uint64_t ahead_bytes = std::min(most_ahead, s.served_by().budget() / 8);
   const std::size_t depth = std::max<std::uint64_t>(1, ahead_bytes / s.block_bytes());
   std::vector<group> left;
   std::size_t ahead = 0;
