@@ -63,6 +63,7 @@ struct command {
   unsigned rounds = 0;
   unsigned nodes = 0;
   unsigned ranks = 0;
+  double seconds = 0;
 };
 
 /// False where only help was asked for.
@@ -77,7 +78,10 @@ bool parse(int argc, char** argv, command& c) {
       "memory budget, e.g. 256M (default: the case's own)")(
       "rounds,r", po::value(&rounds)->value_name("N"), "pairs of runs (default: the case's own)")(
       "nodes,n", po::value(&nodes)->value_name("N"),
-      "I/O servers of the served store: for `store` (default: 4), and for `collective` to run on one")(
+      "I/O servers of the served store: for `store` and `patterns` (default: 4), and for `collective` to run "
+      "on one")(
+      "seconds,s", po::value(&c.seconds)->value_name("S"),
+      "time after which a run of `patterns` stops (default: 2.5)")(
       "ranks", po::value(&ranks)->value_name("N"), "MPI ranks, for cases that use them (default: 4)");
   po::options_description all;
   all.add(shown).add_options()("case", po::value(&c.which));
@@ -103,6 +107,8 @@ bool parse(int argc, char** argv, command& c) {
   if (given.count("ranks") && (ranks < 1 || ranks > 1000))
     throw bad_option("--ranks " + std::to_string(ranks) + ": expected 1 to 1000");
   c.ranks = static_cast<unsigned>(ranks);
+  if (given.count("seconds") && !(c.seconds >= 0.01 && c.seconds <= 1000))
+    throw bad_option("--seconds: expected 0.01 to 1000");
   c.json = given.count("json") != 0;
   if (c.which.empty()) throw bad_option("no case given");
   return true;
@@ -120,6 +126,7 @@ int run(int argc, char** argv) {
   o.rounds = c.rounds;
   o.nodes = c.nodes;
   o.ranks = c.ranks;
+  o.seconds = c.seconds;
   const bench::bench_case* one = nullptr;
   for (const bench::bench_case& k : bench::cases)
     if (c.which == k.name) one = &k;

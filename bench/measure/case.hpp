@@ -19,6 +19,7 @@ struct options {
   unsigned rounds = 0;        ///< pairs of runs; 0: the case's own
   unsigned nodes = 0;         ///< I/O servers of a served store; 0: the case's own
   std::string url{};          ///< of the store, for cases on ranks
+  double seconds = 0;         ///< that a run may take, for cases that bound it; 0: the case's own
   unsigned ranks = 0;         ///< of cases that run on several; 0: the case's own
 
   std::uint64_t memory_or(std::uint64_t d) const noexcept { return memory ? memory : d; }
@@ -42,6 +43,7 @@ json run_store(const options& o);
 json run_coherence(const options& o);
 json run_collective(const options& o);
 json run_algorithms(const options& o);
+json run_patterns(const options& o);
 
 inline constexpr bench_case cases[] = {
     {"resident", "what does an element cost when everything is in memory?", run_resident},
@@ -55,6 +57,7 @@ inline constexpr bench_case cases[] = {
     {"collective", "what do ranks gain that read and write interleaved columns together?", run_collective},
     {"algorithms", "what do the library's algorithms gain over the loops that everybody writes?",
      run_algorithms},
+    {"patterns", "what do other access patterns cost beside a mapped file?", run_patterns},
 };
 
 }  // namespace bench

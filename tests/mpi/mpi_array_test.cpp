@@ -434,6 +434,35 @@ TEST_CASE("under owner_computes a write to a block of another rank's part is a f
 }
 #endif
 
+TEST_CASE("under owner_computes a scatter goes to the rank's own part, and all ranks see it") {
+  const group_ptr g = all_ranks();
+  runtime rt(small());
+  const store s = common_store();
+  vector_of_doubles a(rt, s, "scattered/a", create, {64 * page}, with(g, true));
+  const auto [first, last] = a.local_rows();
+  std::vector<std::size_t> mine;
+  std::vector<double> values;
+  for (std::size_t i = first; i < last; i += 777) mine.push_back(i), values.push_back(i + 0.5);
+  a.prefetch({{first}, {last}});  // some blocks are in memory, some are not
+  a.scatter(mine, values);
+  if (g->size() > 1) {
+    const std::vector<std::size_t> theirs = {
+        a.part((g->rank() + 1) % g->size()).lower[0]};
+    const std::vector<double> one = {1};
+    CHECK_THROWS_WITH(a.scatter(theirs, one), Catch::Contains("scatter() of array 'scattered/a'") &&
+                                                  Catch::Contains("{" + std::to_string(theirs[0]) + "}") &&
+                                                  Catch::Contains("owner_computes"));
+  }
+  a.sync();
+  std::size_t wrong = 0;
+  for (int r = 0; r < g->size(); ++r) {
+    const auto [from, to] = std::pair(a.part(r).lower[0], a.part(r).upper[0]);
+    for (std::size_t i = from; i < to; ++i)
+      wrong += std::as_const(a)[i] != ((i - from) % 777 == 0 ? i + 0.5 : 0.0);
+  }
+  CHECK(wrong == 0);
+}
+
 TEST_CASE(
     "under owner_computes blocks within the part are sent whole, and need not be read first") {
   const group_ptr g = all_ranks();

@@ -61,6 +61,23 @@ TEST_CASE("two ranks that write one element are reported with array, box and ran
   CHECK(conflict_of(a).empty());  // the next epoch is another one
 }
 
+TEST_CASE("what is scattered and gathered is noted element by element") {
+  setting t;
+  if (t.alone()) return;
+  auto a = t.make<1>({100 * page});
+  using indices = std::vector<std::size_t>;
+  std::vector<double> two(2);
+  // Side by side in blocks that both use: one in memory, one that is out.
+  a.prefetch({{0}, {1}});
+  if (t.first()) a.scatter(indices{3, 50 * page}, two);
+  if (t.last()) a.gather(indices{4, 50 * page + 1}, two);
+  CHECK(conflict_of(a).empty());
+  if (t.first()) a.scatter(indices{4, 50 * page + 1}, two);
+  if (t.last()) a.gather(indices{3, 50 * page + 1}, two);
+  CHECK_THAT(conflict_of(a), Catch::Contains(" wrote ") && Catch::Contains(" read ") &&
+                                 Catch::Contains("{" + std::to_string(50 * page + 1) + "}"));
+}
+
 TEST_CASE("a durable sync reports conflicts as well, on all ranks, and the next one finds none") {
   setting t;
   if (t.alone()) return;

@@ -78,7 +78,7 @@ class program {
  private:
   struct step {
     int rank;
-    enum { write, read, prefetch, writeback } what;
+    enum { write, scatter, accumulate, read, gather, prefetch, writeback } what;
     box<N> where;
     std::uint64_t salt;
   };
@@ -97,11 +97,14 @@ class program {
       step s{static_cast<int>(between(g_, 0, static_cast<std::uint64_t>(size) - 1)), step::read,
              random_box(), g_()};
       const std::uint64_t kind = between(g_, 0, 9);
-      s.what = kind < 4   ? step::write
-               : kind < 8 ? step::read
+      const std::uint64_t way = between(g_, 0, 3);
+      s.what = kind < 4   ? (way == 0   ? step::scatter
+                             : way == 1 ? step::accumulate
+                                        : step::write)
+               : kind < 8 ? (way == 0 ? step::gather : step::read)
                : kind < 9 ? step::prefetch
                           : step::writeback;
-      if (s.what == step::write) {
+      if (s.what <= step::accumulate) {
         if (options_.owner_computes) {
           const box<N> part = a_->part(s.rank);
           s.where.lower[0] = std::max(s.where.lower[0], part.lower[0]);
@@ -133,8 +136,28 @@ class program {
             if (mine) a_->element(c) = plain_[at];
           });
           break;
+        case step::scatter:
+        case step::accumulate: {
+          std::vector<coordinates<N>> where;
+          std::vector<T> values;
+          for_each(s.where, [&](const coordinates<N>& c, std::size_t at) {
+            if (writer_[at] != s.rank) return;
+            plain_[at] = value_of<T>(s.salt + at);
+            where.push_back(c);
+            values.push_back(plain_[at]);
+          });
+          if (!mine) break;
+          if (s.what == step::scatter)
+            a_->scatter(where, values);
+          else
+            a_->accumulate(where, values, [](const T&, const T& value) { return value; });
+          break;
+        }
         case step::read:
           if (mine) compare(s.where);
+          break;
+        case step::gather:
+          if (mine) compare_gathered(s.where);
           break;
         case step::prefetch:
           if (mine) a_->prefetch(s.where);
@@ -195,6 +218,20 @@ class program {
       if (writer_[at] < 0 || writer_[at] == group_->rank())
         wrong += !(std::as_const(*a_).element(c) == plain_[at]);
     });
+    INFO("epoch " << epoch_);
+    REQUIRE(wrong == 0);
+  }
+
+  void compare_gathered(const box<N>& b) {
+    std::vector<std::size_t> flat;
+    for_each(b, [&](const coordinates<N>&, std::size_t at) {
+      if (writer_[at] < 0 || writer_[at] == group_->rank()) flat.push_back(at);
+    });
+    std::shuffle(flat.begin(), flat.end(), std::mt19937_64(flat.size()));  // of this rank only
+    std::vector<T> found(flat.size());
+    std::as_const(*a_).gather(flat, found);
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < flat.size(); ++i) wrong += !(found[i] == plain_[flat[i]]);
     INFO("epoch " << epoch_);
     REQUIRE(wrong == 0);
   }

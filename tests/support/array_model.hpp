@@ -95,7 +95,9 @@ class array_model {
           for (std::size_t k = 0; k < N; ++k) c[k] = between(own, 0, extents_[k] - 1);
           if (c[0] % threads != t) continue;
           const std::size_t at = linear(c);
-          if (between(own, 0, 1)) {
+          if (between(own, 0, 7) == 0) {
+            wrong += !by_index(own, [&](const coordinates& i) { return i[0] % threads == t; });
+          } else if (between(own, 0, 1)) {
             chained(*a_, c) = plain_[at] = value_of<T>(own());
           } else if (!(std::as_const(*a_).element(c) == plain_[at])) {
             ++wrong;
@@ -154,7 +156,7 @@ class array_model {
   void one() {
     if (!a_->writable()) reopen(false);
     INFO("step " << step_);
-    switch (between(g_, 0, 16)) {
+    switch (between(g_, 0, 19)) {
       case 0:
       case 1:
         for (int n = 0; n < 20; ++n) {
@@ -212,7 +214,61 @@ class array_model {
       }
       case 16:
         return discard_changes();
+      case 17:
+      case 18:
+      case 19:
+        REQUIRE(by_index(g_, [](const coordinates&) { return true; }));
+        return;
     }
+  }
+
+  /// A gather, scatter or accumulate of random elements that `mine` allows; false where what was
+  /// gathered is not what it should be.
+  template <class Mine>
+  bool by_index(std::mt19937_64& g, Mine&& mine) {
+    std::vector<coordinates> where;
+    std::vector<std::size_t> flat;
+    const std::size_t most = between(g, 0, 3) ? 40 : 1500;  // sparse, or most of all blocks
+    for (std::size_t n = between(g, 0, most); n > 0; --n) {
+      coordinates c;
+      for (std::size_t k = 0; k < N; ++k) c[k] = between(g, 0, extents_[k] - 1);
+      if (!mine(c)) continue;
+      where.push_back(c);
+      flat.push_back(linear(c));
+    }
+    std::vector<T> values;
+    for (std::size_t n = 0; n < flat.size(); ++n) values.push_back(value_of<T>(g()));
+    const bool by_number = between(g, 0, 1) == 0;
+    switch (between(g, 0, 2)) {
+      case 0:
+        by_number ? a_->gather(flat, values) : a_->gather(where, values);
+        for (std::size_t n = 0; n < flat.size(); ++n)
+          if (!(values[n] == plain_[flat[n]])) return false;
+        return true;
+      case 1:
+        by_number ? a_->scatter(flat, values) : a_->scatter(where, values);
+        for (std::size_t n = 0; n < flat.size(); ++n) plain_[flat[n]] = values[n];
+        return true;
+      default: {
+        const auto op = [](const T& was, const T& value) { return mixed(was, value); };
+        if (by_number)
+          a_->accumulate(flat, values, op);
+        else
+          a_->accumulate(where, values, op);
+        for (std::size_t n = 0; n < flat.size(); ++n)
+          plain_[flat[n]] = op(plain_[flat[n]], values[n]);
+        return true;
+      }
+    }
+  }
+  /// Depends on both, and on the order of several.
+  static T mixed(const T& was, const T& value) {
+    std::uint64_t sum = 14695981039346656037u;
+    for (const T* v : {&was, &value}) {
+      const auto* bytes = reinterpret_cast<const unsigned char*>(v);
+      for (std::size_t i = 0; i < sizeof(T); ++i) sum = (sum ^ bytes[i]) * 1099511628211u;
+    }
+    return value_of<T>(sum >> 20);
   }
 
   void overwrite() {

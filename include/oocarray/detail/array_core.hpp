@@ -54,6 +54,19 @@ struct box_view {
   std::span<const std::size_t> upper;
 };
 
+/// Elements by their indices.
+struct element_indices {
+  const std::size_t* first;  ///< count * numbers of them
+  std::size_t count;         ///< of indices
+  std::size_t numbers;  ///< in an index: 1, the element's number in row-major order; or the rank
+};
+
+/// What accumulate() does to an element, given the value that the caller has for it.
+struct element_operation {
+  void (*apply)(void* context, std::byte* element, const std::byte* value);
+  void* context;
+};
+
 /// Contiguous bytes of the array's memory.
 struct byte_span {
   std::byte* data;
@@ -131,6 +144,12 @@ class array_core {
   std::uint64_t dirty_blocks() const;
   void invalidate(bool discard);
   void prefetch(box_view b, prefetched which = prefetched::all) const;
+  void prefetch(std::span<const box_view> boxes) const;
+  /// `elements`: the room in memory, or the values there.
+  void gather(const element_indices& from, std::byte* to, std::size_t elements) const;
+  void scatter(const element_indices& to, const std::byte* from, std::size_t elements);
+  void accumulate(const element_indices& to, const std::byte* from, std::size_t elements,
+                  const element_operation& op);
   void advise(access_pattern p) const;
   void overwrite(box_view b);
   void clear_overwrite();

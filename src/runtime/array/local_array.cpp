@@ -180,6 +180,17 @@ void local_array::prefetch(box_view b, prefetched which) {
   segment_->prefetch(wanted);
 }
 
+void local_array::prefetch(std::span<const box_view> boxes) {
+  check_open();
+  std::vector<block_range> wanted;
+  for (const box_view& b : boxes) {
+    const std::vector<block_range> touched =
+        source_->current()->geometry.blocks_of(checked(b, "prefetch()"));
+    wanted.insert(wanted.end(), touched.begin(), touched.end());
+  }
+  segment_->prefetch(wanted);
+}
+
 void local_array::overwrite(box_view b) {
   check_writable("be overwritten");
   const index_box box = checked(b, "overwrite()");

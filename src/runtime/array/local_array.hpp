@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "oocarray/detail/array_core.hpp"
@@ -26,6 +27,7 @@
 #include "runtime/array/array_source.hpp"
 #include "runtime/geometry/array_geometry.hpp"
 #include "runtime/pager/segment.hpp"
+#include "storage/base/mutex.hpp"
 
 namespace ooc::detail {
 
@@ -75,10 +77,15 @@ class local_array {
   void writeback(durability d);
   void invalidate(bool discard);
   void prefetch(box_view b, prefetched which);
+  /// The blocks of the first box first.
+  void prefetch(std::span<const box_view> boxes);
   void overwrite(box_view b);
   void clear_overwrite();
   pinned_region pin(box_view b, access_mode mode);
   void unpin(const pinned_region& r) noexcept;
+
+  /// Whoever holds it is the only one who accumulates.
+  ooc::mutex& accumulating() noexcept { return accumulating_; }
 
   /// Forgets all blocks, modified or not, and lets go of file and addresses.  `with_runtime`: which
   /// ends.
@@ -93,6 +100,7 @@ class local_array {
   std::unique_ptr<detail::segment> segment_;  ///< empty: closed
   std::unique_ptr<detail::segment> closed_;   ///< what it was: late touches are named
   std::atomic<std::uint64_t> pins_{0};
+  ooc::mutex accumulating_;
 };
 
 }  // namespace ooc::detail

@@ -96,6 +96,8 @@ class array_geometry {
   const element_order& memory_order() const noexcept { return memory_; }
   const element_order& file_order() const noexcept { return file_; }
   index_box whole() const noexcept;
+  /// True if every byte has the same place in memory as in the file.
+  bool same_order() const noexcept { return !tiled_ && options_.file_tile.empty(); }
 
   /// The request that carries block b, memory offsets counted from the block's begin.  Clipped at
   /// the array's edge in dimension 0 always, in the others unless padding makes it contiguous.
@@ -127,6 +129,8 @@ class array_geometry {
   /// The smallest box that holds every element of block b, clipped at the array's edge.
   index_box bounds(block_index b) const noexcept;
 
+  /// The element with this number in row-major order.
+  coordinates coordinates_of(std::uint64_t linear) const noexcept;
   /// The element at a byte of block b's memory; one in the padding is moved to the array's edge.
   coordinates element_at(block_index b, std::uint64_t offset) const noexcept;
 
@@ -140,7 +144,6 @@ class array_geometry {
  private:
   template <class F>
   void for_each_box(block_index b, F&& f) const;
-  coordinates coordinates_of(std::uint64_t linear) const noexcept;
 
   geometry_options options_;
   std::size_t rank_ = 0;

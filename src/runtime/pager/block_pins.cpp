@@ -3,6 +3,7 @@
 #include <cassert>
 #include <vector>
 
+#include "runtime/pager/exact_access.hpp"
 #include "runtime/pager/signals.hpp"
 
 namespace ooc::detail {
@@ -45,7 +46,7 @@ void block_pins::unpin(segment_state& s, std::span<const block_range> which,
 // Brings a block in, maps it with the access asked for, and pins it; or says why its load failed.
 failure block_pins::pin_block(segment_state& s, block_index index, bool write) {
   block& b = s.at(index);
-  if (s.options.note_reads && !write) b.read.store(1, std::memory_order_relaxed);
+  if (s.options.note_reads && !write && !exact_access()) b.read.store(1, std::memory_order_relaxed);
   bool waited = false;
   for (;;) {
     const std::uint32_t word = b.word.load(std::memory_order_acquire);

@@ -102,11 +102,31 @@ void memory_budget::take_back(std::uint64_t bytes) noexcept {
 
 bool memory_budget::take(unique_lock& l, std::uint64_t bytes) {
   for (;;) {
+    const std::uint32_t seen = state_.waiters.look();
     const std::uint64_t budget = state_.memory.pool().budget();
     if (bytes > budget || pinned_bytes_ + needs().bytes() > budget - bytes) return false;
     if (state_.memory.reserve(l, bytes)) return true;
-    if (!make_room_(l)) return false;  // what is left is modified, or on its way
+    if (make_room_(l) || state_.waiters.look() != seen || wait_for_owner(l)) continue;
+    return false;  // what is left is modified and cannot be written
   }
+}
+
+// Other threads may own, for a moment, all that could make room.  False where nobody owns a block.
+bool memory_budget::wait_for_owner(unique_lock& l) {
+  for (segment_state* s : state_.segments)
+    for (const frame* f = s->resident; f; f = f->segment_next) {
+      block& b = s->at(f->block);
+      const std::uint32_t word = b.word.load(std::memory_order_acquire);
+      if (state_of(word) != block_state::busy) continue;
+      state_.call_begins(*s);  // it stays
+      {
+        const unlocked gap(l, state_.mutex());
+        b.wait(word, false);
+      }
+      state_.call_ends(*s);
+      return true;
+    }
+  return false;
 }
 
 frame_needs memory_budget::needs() const noexcept {

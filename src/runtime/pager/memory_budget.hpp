@@ -64,6 +64,7 @@ class memory_budget {
   };
 
   bool take(unique_lock& l, std::uint64_t bytes) OOC_REQUIRES(pager_mutex);
+  bool wait_for_owner(unique_lock& l) OOC_REQUIRES(pager_mutex);
   void take_back(std::uint64_t bytes) noexcept;
   frame_needs needs() const noexcept OOC_REQUIRES(pager_mutex);
   std::string taken_text() const OOC_REQUIRES(pager_mutex);

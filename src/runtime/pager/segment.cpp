@@ -182,6 +182,32 @@ void segment::unpin(std::span<const block_range> which, access_mode mode) noexce
   pager_.unpin(*state_, which, mode);
 }
 
+bool segment::is_out(block_index b) const noexcept {
+  return state_->at(b).state() == block_state::out;
+}
+
+void segment::await(block_index index) const noexcept {
+  block& b = state_->at(index);
+  for (;;) {
+    const std::uint32_t word = b.word.load(std::memory_order_acquire);
+    const block_state state = state_of(word);
+    if (state != block_state::queued && state != block_state::loading && state != block_state::busy)
+      return;
+    b.wait(word, false);
+  }
+}
+
+bool segment::keep_out(block_index index) noexcept {
+  block& b = state_->at(index);
+  if (!b.try_take(block_state::out)) return false;
+  b.promised.store(0, std::memory_order_relaxed);
+  return true;
+}
+
+void segment::let_in(block_index b) noexcept {
+  state_->at(b).publish(block_state::out);
+}
+
 void segment::promise(std::span<const block_range> which) {
   pager_.promise(*state_, which);
 }

@@ -90,6 +90,19 @@ class segment {
   failure pin(std::span<const block_range> which, access_mode mode);
   void unpin(std::span<const block_range> which, access_mode mode) noexcept;
 
+  // --- for transfers past the blocks (element_transfer); see "Elements by index" in
+  // docs/architecture.md
+  /// Whether a block is neither in memory nor on its way there.  What the store held of it when this
+  /// was true is what everybody has written to it before.
+  bool is_out(block_index b) const noexcept;
+  /// Waits while a block is on its way into memory or out of it.  The caller keeps no block out.
+  void await(block_index b) const noexcept;
+  /// Takes a block that is out, so that nobody can bring it in until let_in(): it may be written to
+  /// in the store.  Its promise ends.  False where the block is not out.  Who touches it meanwhile
+  /// sleeps, so until let_in() the caller blocks signals and touches no array.
+  bool keep_out(block_index b) noexcept;
+  void let_in(block_index b) noexcept;
+
   /// Marks blocks whose promised part (known to the source) the program will overwrite before it
   /// reads it: the next load of such a block for a write fault reads only what lies outside.  The
   /// first write fault uses the mark up; a read fault loads everything.  Blocks that are writable

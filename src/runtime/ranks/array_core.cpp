@@ -51,6 +51,10 @@ void array_core::prefetch(box_view b, prefetched which) const {
   array_->local().prefetch(b, which);
 }
 
+void array_core::prefetch(std::span<const box_view> boxes) const {
+  array_->local().prefetch(boxes);
+}
+
 void array_core::advise(access_pattern p) const {
   check_open();
   array_->local().segment().advise(p);
@@ -92,6 +96,19 @@ void array_core::read_all(box_view b, std::byte* to, std::size_t elements) const
 
 void array_core::write_all(box_view b, const std::byte* from, std::size_t elements) {
   array_->transfer_all(access_kind::write, b, const_cast<std::byte*>(from), elements);
+}
+
+void array_core::gather(const element_indices& from, std::byte* to, std::size_t elements) const {
+  array_->gather(from, to, elements);
+}
+
+void array_core::scatter(const element_indices& to, const std::byte* from, std::size_t elements) {
+  array_->scatter(to, from, elements);
+}
+
+void array_core::accumulate(const element_indices& to, const std::byte* from, std::size_t elements,
+                            const element_operation& op) {
+  array_->accumulate(to, from, elements, op);
 }
 
 pinned_region array_core::pin(box_view b, access_mode mode) const {

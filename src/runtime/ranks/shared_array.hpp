@@ -48,6 +48,10 @@ class shared_array {
   void sync_halo(std::size_t rows);
   /// Reads to or writes from `memory`, which has room for as many elements.
   void transfer_all(access_kind kind, box_view b, std::byte* memory, std::size_t elements);
+  void gather(const element_indices& from, std::byte* to, std::size_t elements);
+  void scatter(const element_indices& to, const std::byte* from, std::size_t elements);
+  void accumulate(const element_indices& to, const std::byte* from, std::size_t elements,
+                  const element_operation& op);
   void note_read(const std::byte* element, std::size_t bytes);
   pinned_region pin(box_view b, access_mode mode);
   void resize(std::size_t first_extent);
@@ -70,6 +74,8 @@ class shared_array {
   void open_together(runtime& rt, const array_request& r);
   array_sharing sharing(const array_geometry& g, const striping& s) const;
   void check_in_part(const index_box& box) const;
+  void check_elements(const element_indices& list, std::size_t elements, const char* call) const;
+  void check_in_part(const element_indices& list, const char* call) const;
   std::vector<block_range> halo_blocks(std::size_t rows) const;
   notices exchange_writes(const std::string& call, std::span<const block_range> which);
   void take_in(const std::string& call, const notices& told);

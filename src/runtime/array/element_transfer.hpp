@@ -1,0 +1,97 @@
+// gather(), scatter() and accumulate(): elements by their indices, past the blocks where that is less
+// to move.
+//
+// The indices are taken in batches, as many as the memory that the budget lends has room for, sorted,
+// and cut at the borders of blocks into *groups*.  Of each group one look at its block decides:
+//
+//   - the block is in memory, in whatever state: it is pinned, and the elements are copied;
+//   - it is on its way in or out, or somebody changes it: it is waited for, and looked at again;
+//   - it is out, and the group touches half of its 4 KiB chunks or more (*dense*): it is loaded as a
+//     sweep would load it, and the elements are copied;
+//   - it is out: the elements are *listed*.  What is listed travels in requests of up to 2048 runs, in
+//     the order of the file, several in flight, one message for each node and request.
+//
+// docs/architecture.md, "Elements by index", says for each state of a block why that is right.
+//
+// A scatter keeps the blocks of what it lists out of memory until the nodes have answered.  While it
+// keeps one it waits for no block and touches no memory but its own: values are copied beforehand.
+// An accumulate is a gather, the operation on the copies, and a scatter.
+//
+// Owner: the call, one object for each.  The memory is taken off the budget from construction to
+// destruction.  Invariant: when a function returns or throws, no transfer is in flight and no block
+// is kept out.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "oocarray/request.hpp"
+#include "runtime/array/local_array.hpp"
+#include "runtime/geometry/element_batch.hpp"
+#include "runtime/pager/memory_budget.hpp"
+
+namespace ooc::detail {
+
+class element_transfer {
+ public:
+  /// For `count` indices.  `call` names the call, for messages; `log` may be null.  Throws usage_error
+  /// (errc::budget_too_small) where the budget has no room for a single element.
+  element_transfer(local_array& array, std::size_t count, access_log* log, std::string call);
+  ~element_transfer();
+
+  // The indices are within the extents.  What cannot be transferred is thrown, with array, node and
+  // cause; see ooc_array for what it leaves.
+  void gather(const element_indices& from, std::byte* to);
+  void scatter(const element_indices& to, const std::byte* from);
+  void accumulate(const element_indices& to, const std::byte* from, const element_operation& op);
+
+ private:
+  /// The places of one block: first <= i < last.
+  struct group {
+    block_index block;
+    std::size_t first, last;
+    bool dense;
+  };
+  /// A run of bytes that travels by a list.
+  struct piece {
+    std::uint64_t in_file, in_staging, length;
+  };
+  class in_flight;
+  class kept_out;
+
+  void for_batches(const element_indices& list, const std::function<void()>& each);
+  void transfer(access_kind kind);
+  std::size_t end_of_group(std::size_t first, block_index b) const;
+  bool is_dense(std::size_t first, std::size_t last, block_index b) const;
+  bool list(const group& g, access_kind kind, kept_out& held);
+  void send(access_kind kind);
+  void settle(access_kind kind, kept_out& held);
+  void serve(access_kind kind);
+  void copy(const group& g, access_kind kind) const;
+  template <class F>
+  void for_each_run(const group& g, F&& f) const;
+  void note_reads() const;
+  [[noreturn]] void fail(const failure& f) const;
+
+  local_array& array_;
+  const array_source::state_ptr now_;
+  access_log* const log_;
+  const std::string call_;
+  memory_budget::reservation memory_;
+  std::size_t indices_ = 0;  ///< in a batch
+  std::size_t pieces_in_request_ = 0;
+  std::size_t requests_in_flight_ = 0;
+  element_batch batch_;
+  std::unique_ptr<std::byte[], void (*)(void*)> staging_;  ///< the elements at the batch's places
+  std::vector<piece> pieces_;                              ///< to be sent
+  std::vector<group> by_block_;                            ///< to be served from memory
+  std::size_t listed_ = 0;                                 ///< pieces since the last settle()
+  std::shared_ptr<in_flight> transfers_;
+};
+
+}  // namespace ooc::detail
