@@ -48,6 +48,8 @@ class shared_array {
   void sync_halo(std::size_t rows);
   /// Reads to or writes from `memory`, which has room for as many elements.
   void transfer_all(access_kind kind, box_view b, std::byte* memory, std::size_t elements);
+  void begin_direct(bool written);
+  void end_direct(bool written);
   void note_read(const std::byte* element, std::size_t bytes);
   pinned_region pin(box_view b, access_mode mode);
   void resize(std::size_t first_extent);
