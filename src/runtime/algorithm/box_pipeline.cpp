@@ -89,6 +89,7 @@ void box_pipeline::run(std::byte* memory) {
     }
   work();
   for (std::thread& t : others) t.join();
+  transfers_.wait_for_all();  // after an error; the caller frees the memory
   const lock_guard lock(mutex_);
   if (error_) std::rethrow_exception(error_);
 }
@@ -96,11 +97,7 @@ void box_pipeline::run(std::byte* memory) {
 void box_pipeline::work() noexcept {
   for (std::size_t task = 0; rounds_.claim(task);) {
     try {
-      const std::size_t end = std::min((task + 1) * batch_, tasks_);
-      for (std::size_t t = task * batch_; t < end && !failed_.load(std::memory_order_relaxed); ++t) {
-        const work_of_box& w = t < now_.front().tasks ? now_.front() : now_.back();
-        w.permutation.run(t - w.first_task, w.from, w.to);
-      }
+      turn(task);
     } catch (...) {
       keep_error();
     }
@@ -113,6 +110,15 @@ void box_pipeline::work() noexcept {
         return 0;
       }
     });
+  }
+}
+
+/// A task of the unit that begin_turning() was given last.
+void box_pipeline::turn(std::size_t task) {
+  const std::size_t end = std::min((task + 1) * batch_, tasks_);
+  for (std::size_t t = task * batch_; t < end && !failed_.load(std::memory_order_relaxed); ++t) {
+    const work_of_box& w = t < now_.front().tasks ? now_.front() : now_.back();
+    w.permutation.run(t - w.first_task, w.from, w.to);
   }
 }
 
@@ -133,8 +139,12 @@ std::size_t box_pipeline::next() {
     throw_if(transfers_.wait_for(slot_of_read(turned_)));
     if (!plan_.as_it_is) {
       throw_if(transfers_.wait_for(slot_of_write(turned_)));  // whose slot this was
-      turning_ = true;
-      return begin_turning(turned_);
+      const std::size_t tasks = begin_turning(turned_);
+      if (tasks > 1) {
+        turning_ = true;
+        return tasks;
+      }
+      turn(0);  // sooner than anybody would be awake
     }
     begin_write(turned_);
     ++turned_;

@@ -82,6 +82,7 @@ class box_pipeline {
   void begin_reads();
   void begin_write(std::size_t unit);
   std::size_t begin_turning(std::size_t unit);
+  void turn(std::size_t task);
   template <class Begin>
   void in_parts(const extent_list& lower, const extent_list& upper, const extent_list& multiple,
                 std::size_t element_size, std::size_t slot, Begin begin);

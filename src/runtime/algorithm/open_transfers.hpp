@@ -18,9 +18,7 @@ class open_transfers {
   open_transfers(const open_transfers&) = delete;
   open_transfers& operator=(const open_transfers&) = delete;
   /// What is on its way goes to memory that somebody is about to free.
-  ~open_transfers() {
-    for (std::size_t s = 0; s < slots_.size(); ++s) (void)wait_for(s);
-  }
+  ~open_transfers() { wait_for_all(); }
 
   void begin(std::size_t slot) {
     const lock_guard lock(mutex_);
@@ -36,6 +34,14 @@ class open_transfers {
     unique_lock lock(mutex_);
     arrived_.wait(lock, [&]() OOC_REQUIRES(mutex_) { return slots_[slot].open == 0; });
     return std::exchange(slots_[slot].first, {});
+  }
+  /// Failures are forgotten.
+  void wait_for_all() {
+    unique_lock lock(mutex_);
+    for (slot_state& s : slots_) {
+      arrived_.wait(lock, [&]() OOC_REQUIRES(mutex_) { return s.open == 0; });
+      s.first = {};
+    }
   }
 
  private:

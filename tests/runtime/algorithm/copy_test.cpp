@@ -120,7 +120,7 @@ void move_at_random(std::mt19937_64& g, store_kind kind) {
 
 TEST_CASE("a copy or transposition is that of the plain loop, whatever shapes, orders and layouts") {
   std::mt19937_64 g(random_seed("copy and transpose"));
-  for (int n = 0; n < 15; ++n) {
+  for (int n = 0; n < 8; ++n) {
     move_at_random<double, double, 1, layout_right, layout_tiled>(g, store_kind::in_memory);
     move_at_random<double, double, 2, layout_right, layout_right>(g, store_kind::in_memory);
     move_at_random<std::int32_t, double, 2, layout_right, layout_tiled>(g, store_kind::in_memory);
@@ -132,7 +132,7 @@ TEST_CASE("a copy or transposition is that of the plain loop, whatever shapes, o
 
 TEST_CASE("a copy or transposition in an embedded store is that of the plain loop") {
   std::mt19937_64 g(random_seed("copy and transpose, embedded"));
-  for (int n = 0; n < 6; ++n) {
+  for (int n = 0; n < 2; ++n) {
     move_at_random<double, double, 2, layout_right, layout_right>(g, store_kind::local);
     move_at_random<float, float, 3, layout_tiled, layout_tiled>(g, store_kind::local);
   }
@@ -140,7 +140,7 @@ TEST_CASE("a copy or transposition in an embedded store is that of the plain loo
 
 TEST_CASE("a square matrix is transposed in place") {
   std::mt19937_64 g(random_seed("transposition in place"));
-  for (int n = 0; n < 40; ++n) {
+  for (int n = 0; n < 20; ++n) {
     const test_store nodes(store_kind::in_memory);
     runtime rt(memory(nodes.staging() + 160_KiB + 4_KiB * between(g, 0, 100)));
     const std::size_t side = between(g, 1, 120);
