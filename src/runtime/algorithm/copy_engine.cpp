@@ -136,7 +136,7 @@ class copy_run {
       call_.refuse("pass_options::memory is " + std::to_string(chosen) + " bytes; give at least " +
                        std::to_string(2 * least),
                    errc::budget_too_small);
-    const std::uint64_t memory = chosen != 0 ? chosen : std::max(spare / 4 * 3, std::min(spare, 2 * least));
+    const std::uint64_t memory = chosen != 0 ? chosen : std::max(spare / 8 * 7, std::min(spare, 2 * least));
     if (memory < 2 * least || memory > spare)
       call_.refuse("it needs " + std::to_string(std::max(chosen, 2 * least)) +
                        " bytes for its boxes, and the budget has " + std::to_string(spare) +
