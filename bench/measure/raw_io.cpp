@@ -84,15 +84,15 @@ class buffers {
   std::unique_ptr<char, free_memory> memory_;
 };
 
-/// Calls transfer(k) for k in [0, count), `depth` at once and each in a turn of its own; returns
-/// seconds.
+/// Calls transfer(k) for k in [0, count), `at_once` of them at once and each in a turn of its own;
+/// returns seconds.
 template <class F>
-double in_parallel(std::uint64_t count, F&& transfer) {
+double in_parallel(std::uint64_t count, F&& transfer, unsigned at_once = depth) {
   std::atomic<std::uint64_t> next{0};
   std::atomic<int> error{0};
   const stopwatch w;
   std::vector<std::thread> threads;
-  for (unsigned i = 0; i < depth; ++i)
+  for (unsigned i = 0; i < at_once; ++i)
     threads.emplace_back([&] {
       try {
         for (std::uint64_t k; (k = next++) < count && !error;) transfer(k);
@@ -173,6 +173,50 @@ double direct_copy(const path& from, const path& to) {
   const buffers b;
   return in_parallel(requests_in(from), [&](std::uint64_t k) {
     in.read(b.at(k), request_bytes, k * request_bytes);
+    out.write(b.at(k), request_bytes, k * request_bytes);
+  });
+}
+
+double direct_transpose(const path& from, const path& to, std::uint64_t row, std::uint64_t piece) {
+  constexpr unsigned at_once = 64;
+  drop_cache(from);
+  drop_cache(to);
+  const open_file in(from, O_RDONLY, true);
+  const open_file out(to, O_WRONLY, true);
+  const std::uint64_t rows = std::filesystem::file_size(from) / row;
+  const std::uint64_t side = piece / sizeof(double);  // rows of a square
+  const std::uint64_t across = (row + piece - 1) / piece;
+  std::vector<std::unique_ptr<buffers>> own;
+  for (unsigned i = 0; i < (at_once + depth - 1) / depth; ++i)
+    own.push_back(std::make_unique<buffers>(0, piece));
+  return in_parallel(
+      across * across * side,
+      [&](std::uint64_t k) {
+        const std::uint64_t line = k % side, j = k / side % across, i = k / side / across;
+        char* const memory = own[k / depth % own.size()]->at(k);
+        const auto move = [&](std::uint64_t a, std::uint64_t b, bool write) {
+          const std::uint64_t y = a * side + line, x = b * piece;
+          if (y >= rows) return;
+          const std::uint64_t bytes = std::min(piece, row - x);
+          if (write)
+            out.write(memory, bytes, y * row + x);
+          else
+            in.read(memory, bytes, y * row + x);
+        };
+        move(i, j, false);
+        move(j, i, true);
+      },
+      at_once);
+}
+
+double direct_combine(const std::vector<path>& from, const path& to) {
+  for (const path& f : from) drop_cache(f);
+  drop_cache(to);
+  const auto in = opened(from, O_RDONLY);
+  const open_file out(to, O_WRONLY, true);
+  const buffers b;
+  return in_parallel(requests_in(to), [&](std::uint64_t k) {
+    for (const auto& f : in) f->read(b.at(k), request_bytes, k * request_bytes);
     out.write(b.at(k), request_bytes, k * request_bytes);
   });
 }

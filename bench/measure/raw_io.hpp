@@ -32,6 +32,11 @@ double direct_read_columns(const std::vector<path>& files, std::uint64_t piece, 
 double direct_write(const std::vector<path>& files, std::uint64_t memory = 0);
 /// Reads one file and rewrites another of the same size: a sweep that reads and writes.
 double direct_copy(const path& from, const path& to);
+/// Reads a square matrix, whose rows have so many bytes, in squares whose rows are `piece` bytes (at
+/// most 2 MiB), and writes each row of a square to the place of a row of its mirror image; 64 at once.
+double direct_transpose(const path& from, const path& to, std::uint64_t row, std::uint64_t piece);
+/// Reads files and rewrites another, all of the same size, side by side.
+double direct_combine(const std::vector<path>& from, const path& to);
 /// Through the page cache, which is dropped before.
 double buffered_read(const path& file);
 /// Through the page cache, until the bytes are on the disk.

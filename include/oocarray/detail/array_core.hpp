@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -23,6 +24,7 @@
 
 #include "oocarray/access.hpp"
 #include "oocarray/array_options.hpp"
+#include "oocarray/error.hpp"
 #include "oocarray/runtime.hpp"
 #include "oocarray/store.hpp"
 
@@ -163,6 +165,19 @@ class array_core {
   /// The file says so from then on, durably; empty: its elements are whole again.  Collective.
   void set_in_progress(std::string_view what);
   process_group& group() const noexcept;  ///< of one rank, where none was given
+  /// Shape of a tile in the file; empty where it is row-major.
+  std::vector<std::size_t> file_tile() const;
+  /// Boxes past the blocks in memory, for algorithms that move them from file to file.  Between
+  /// begin_direct() and end_direct(), each of which all ranks call together, nobody touches an element.
+  /// begin: the store holds what every rank has written, and promises are taken back.  end, also after
+  /// a failure: where the array is written, all blocks are dropped, as they may be old.
+  void begin_direct(bool written);
+  void end_direct(bool written);
+  /// In memory the box lies row-major and packed; `done` is called once, on any thread, when the
+  /// memory is free again.
+  using transfer_done = std::function<void(const failure&)>;
+  void read_direct(box_view b, std::byte* to, transfer_done done) const;
+  void write_direct(box_view b, const std::byte* from, transfer_done done);
 
  private:
   void refuse_closed() const;

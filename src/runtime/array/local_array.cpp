@@ -98,6 +98,7 @@ void local_array::set_up(runtime& rt, const array_request& r, const array_plan& 
 void local_array::attach(const array_geometry& g) {
   source_->set(g, file_.striped());
   facts_.extents.assign(g.extents().begin(), g.extents().end());
+  file_tile_.assign(g.file_tile().begin(), g.file_tile().end());
   facts_.stripes = file_.entry().striping;
 }
 
@@ -204,6 +205,23 @@ void local_array::clear_overwrite() {
   check_open();
   segment_->clear_promises();
   source_->clear_promises();
+}
+
+// --- past the blocks in memory
+
+void local_array::read_direct(box_view b, std::byte* to, array_core::transfer_done done) {
+  const index_box box = checked(b, "a read by an algorithm");
+  const array_source::state_ptr now = source_->current();
+  now->file->read(std::make_shared<const request>(now->geometry.packed_request(box)), to,
+                  [now, done = std::move(done)](const failure& f) { done(f); });
+}
+
+void local_array::write_direct(box_view b, const std::byte* from, array_core::transfer_done done) {
+  check_writable("be written by an algorithm");
+  const index_box box = checked(b, "a write by an algorithm");
+  const array_source::state_ptr now = source_->current();
+  now->file->write(std::make_shared<const request>(now->geometry.packed_request(box)), from,
+                   [now, done = std::move(done)](const failure& f) { done(f); });
 }
 
 // --- pins

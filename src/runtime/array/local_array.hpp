@@ -81,6 +81,11 @@ class local_array {
   void prefetch(std::span<const box_view> boxes);
   void overwrite(box_view b);
   void clear_overwrite();
+  /// Shape of a tile in the file; empty where it is row-major.
+  std::span<const std::uint64_t> file_tile() const noexcept { return file_tile_; }
+  /// See array_core.
+  void read_direct(box_view b, std::byte* to, array_core::transfer_done done);
+  void write_direct(box_view b, const std::byte* from, array_core::transfer_done done);
   pinned_region pin(box_view b, access_mode mode);
   void unpin(const pinned_region& r) noexcept;
 
@@ -95,6 +100,7 @@ class local_array {
   void write_back_or_report() noexcept;
 
   array_facts facts_;
+  std::vector<std::uint64_t> file_tile_;
   array_file file_;
   std::unique_ptr<array_source> source_;
   std::unique_ptr<detail::segment> segment_;  ///< empty: closed

@@ -81,6 +81,8 @@ class array_geometry {
   std::span<const std::uint64_t> tile() const noexcept {
     return {tile_.data(), tiled_ ? rank_ : 0};
   }
+  /// Shape of a tile of the file; row_major: empty.
+  std::span<const std::uint64_t> file_tile() const noexcept { return options_.file_tile; }
   std::uint64_t element_size() const noexcept { return element_size_; }
   std::uint64_t elements() const noexcept { return elements_; }
   std::uint64_t max_extent() const noexcept { return max_extent_; }

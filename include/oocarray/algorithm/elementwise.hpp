@@ -1,0 +1,280 @@
+// Passes over arrays larger than memory, element by element, in the order in which the elements lie.
+//
+//     ooc::for_each(a, [](double& x) { x = 1 / x; });
+//     ooc::for_each(std::tie(a, b), [](double& x, float& y) { std::swap... });
+//     ooc::transform(a, b, c, [](double x, double y) { return x * y; });   // c(i, ...) = a(i, ...) * b(i, ...)
+//     double sum = ooc::reduce(a, 0.0);
+//     double norm = ooc::transform_reduce(a, 0.0, std::plus<>(), [](double x) { return x * x; });
+//     double inner = ooc::transform_reduce(a, b, 0.0);
+//     ooc::inclusive_scan(a, b);                  // b[i] = a[0] + ... + a[i]
+//     auto h = ooc::histogram(a, 0.0, 1.0, 100);  // h.value.counts[k]
+//
+// Each pass reads each array once, or writes it, and nothing that is overwritten is read; docs/algorithms.md
+// has the model.  The functions are called by several threads at once, on contiguous elements in a loop
+// that vectorises where the function does.  They must not touch the arrays by other ways, and see elements in any
+// order.  Arrays of one call have the same extents; their element types, blocks and orders in the file may
+// differ.  Their layouts may differ too, but then memory must hold a band of tiles of both.
+//
+// *Reductions* need an operation that is associative and commutative up to rounding.  The result is
+// that of a tree of fixed shape, and so the same on any number of threads, to the last bit.  On
+// ranks it is with pass_options::reproducible; without that, each rank's part is a tree of its own.
+//
+// *Ranks.*  Over arrays of a group the calls are collective.  Each rank does its own rows (local_box()), which
+// must be the same rows of all arrays that are written, and sees what others have written to its inputs as
+// any access does: after sync().  Results of reductions are the same on all ranks; what is
+// written others see after sync() (with pass_options::mark, the default, that has been done).
+//
+// *Errors.*  Throws usage_error (errc::invalid_request) for extents that differ, an array that is written
+// twice or is read-only, and (errc::budget_too_small) for layouts that differ, naming the memory that
+// would do; what sync() throws; and what the functions throw, after which arrays that are written
+// hold old and new elements.  A block that cannot be read or written ends the process, as in any element access.
+// See pass.hpp for marks, progress and cancelling.
+//
+// Threads: no other thread may use the arrays meanwhile.  Data are durable on return with
+// pass_options::mark, else modified as after any loop.
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <thread>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "oocarray/algorithm/pass.hpp"
+#include "oocarray/detail/span_programs.hpp"
+#include "oocarray/ooc_array.hpp"
+
+namespace ooc {
+
+/// What histogram() has counted.
+struct histogram_counts {
+  std::vector<std::uint64_t> counts;  ///< of each bin
+  std::uint64_t outside = 0;          ///< elements in no bin
+};
+
+namespace detail {
+
+template <class A>
+struct is_array : std::false_type {};
+template <class T, std::size_t N, class L>
+struct is_array<ooc_array<T, N, L>> : std::true_type {};
+/// An ooc_array, const or not.
+template <class A>
+concept any_array = is_array<std::remove_cvref_t<A>>::value;
+
+template <class A>
+using element_of = typename std::remove_cv_t<A>::value_type;
+/// const where the array is.
+template <class A>
+using accessed = std::conditional_t<std::is_const_v<A>, const element_of<A>, element_of<A>>;
+
+template <class A>
+span_array in_pass(A& a, bool read, bool written) {
+  // Bringing its blocks in changes what of the array is in memory, not the array.
+  return {const_cast<array_core*>(&a.core()), sizeof(element_of<A>), read, written};
+}
+
+template <class Program>
+pass_statistics run_spans(const span_request& r, Program& program) {
+  span_run run(r);
+  run.begin();
+  run.pass(program);
+  return run.finish();
+}
+
+template <class Out, class F, class... A>
+pass_statistics transform_all(Out& out, F& f, const pass_options& options, const A&... in) {
+  span_request r{.verb = "transformation", .options = options};
+  span_array written = in_pass(out, false, true);
+  const auto add = [&](span_array a) {
+    a.read = a.core != written.core;
+    written.read = written.read || !a.read;  // in place
+    r.arrays.push_back(a);
+  };
+  (add(in_pass(in, true, false)), ...);
+  r.arrays.push_back(written);
+  transform_program<F, element_of<Out>, element_of<A>...> program(f);
+  return run_spans(r, program);
+}
+
+template <class Value, class Op, class F, class... A>
+pass_result<Value> reduce_all(Value init, Op& op, F& f, const pass_options& options, const A&... in) {
+  static_assert(std::is_trivially_copyable_v<Value>);
+  span_request r{.verb = "reduction", .options = options};
+  r.rule = options.reproducible ? piece_rule::whole : piece_rule::fixed;
+  (r.arrays.push_back(in_pass(in, true, false)), ...);
+  r.memory = std::get<0>(std::tie(in...)).size() / elements_of_piece * sizeof(std::optional<Value>);
+  reduce_program<Value, Op, F, element_of<A>...> program(op, f);
+  span_run run(r);
+  run.begin();
+  run.pass(program);
+  std::vector<Value> mine = program.values();
+  if (run.ranks() > 1) {
+    if (!options.reproducible && mine.size() > 1) mine = {fold_pieces(mine.data(), mine.size(), op)};
+    const auto told = run.gathered(bytes_of_values(mine));
+    mine.clear();
+    for (const auto& of_rank : told) add_values(mine, of_rank, init);
+  }
+  pass_result<Value> result{run.finish(), init};
+  result.value = op(init, fold_pieces(mine.data(), mine.size(), op));
+  return result;
+}
+
+/// The element as it is.
+struct same_value {
+  template <class T>
+  const T& operator()(const T& x) const noexcept {
+    return x;
+  }
+};
+
+}  // namespace detail
+
+/// f(x) for each element; f may change it where the array is not const.
+template <detail::any_array A, class F>
+pass_statistics for_each(A& a, F f, const pass_options& options = {}) {
+  return for_each(std::tuple<A&>(a), std::move(f), options);
+}
+/// f(x, y, ...) for the elements of several arrays at each place; those that are const are only read:
+/// `ooc::for_each(std::tie(a, std::as_const(b)), f)`.
+template <detail::any_array... A, class F>
+pass_statistics for_each(std::tuple<A&...> arrays, F f, const pass_options& options = {}) {
+  detail::span_request r{.verb = "pass", .options = options};
+  std::apply(
+      [&](A&... a) { (r.arrays.push_back(detail::in_pass(a, true, !std::is_const_v<A>)), ...); },
+      arrays);
+  detail::for_each_program<F, detail::accessed<A>...> program(f);
+  return detail::run_spans(r, program);
+}
+
+/// out(i, ...) = f(a(i, ...)).  `out` may be a.
+template <detail::any_array A, detail::any_array Out, class F>
+  requires(!detail::any_array<F>)
+pass_statistics transform(const A& a, Out& out, F f, const pass_options& options = {}) {
+  return detail::transform_all(out, f, options, a);
+}
+/// out(i, ...) = f(a(i, ...), b(i, ...)).  `out` may be one of them.
+template <detail::any_array A, detail::any_array B, detail::any_array Out, class F>
+pass_statistics transform(const A& a, const B& b, Out& out, F f, const pass_options& options = {}) {
+  return detail::transform_all(out, f, options, a, b);
+}
+/// Of any number of arrays: `ooc::transform(std::tie(a, b, c), out, f)`.
+template <detail::any_array... A, detail::any_array Out, class F>
+pass_statistics transform(std::tuple<A&...> in, Out& out, F f, const pass_options& options = {}) {
+  return std::apply([&](A&... a) { return detail::transform_all(out, f, options, a...); }, in);
+}
+
+/// init op a(0, ...) op ...
+template <detail::any_array A, class Value, class Op = std::plus<>>
+  requires(!detail::any_array<Value>)
+pass_result<Value> reduce(const A& a, Value init, Op op = {}, const pass_options& options = {}) {
+  detail::same_value f;
+  return detail::reduce_all(init, op, f, options, a);
+}
+/// init op f(a(0, ...)) op ...
+template <detail::any_array A, class Value, class Op, class F>
+  requires(!detail::any_array<Value>)
+pass_result<Value> transform_reduce(const A& a, Value init, Op op, F f,
+                                    const pass_options& options = {}) {
+  return detail::reduce_all(init, op, f, options, a);
+}
+/// init op f(a(0, ...), b(0, ...)) op ...; by default the inner product.
+template <detail::any_array A, detail::any_array B, class Value, class Op = std::plus<>,
+          class F = std::multiplies<>>
+pass_result<Value> transform_reduce(const A& a, const B& b, Value init, Op op = {}, F f = {},
+                                    const pass_options& options = {}) {
+  return detail::reduce_all(init, op, f, options, a, b);
+}
+/// Of any number of arrays.
+template <detail::any_array... A, class Value, class Op, class F>
+pass_result<Value> transform_reduce(std::tuple<A&...> in, Value init, Op op, F f,
+                                    const pass_options& options = {}) {
+  return std::apply([&](A&... a) { return detail::reduce_all(init, op, f, options, a...); }, in);
+}
+
+/// b[i] = a[0] op ... op a[i] over the elements in row-major order, in the type of b.  b may be a.  With
+/// floating-point numbers each sum is rounded as a sum of pieces of 2^15 elements, and on ranks of their
+/// parts.  On several ranks in two passes, of which the first reads only.
+template <class T, class U, std::size_t N, class Op = std::plus<>>
+pass_statistics inclusive_scan(const ooc_array<T, N>& a, ooc_array<U, N>& b, Op op = {},
+                               const pass_options& options = {}) {
+  detail::span_request r{.verb = "scan", .rule = detail::piece_rule::fixed, .options = options};
+  r.arrays = {detail::in_pass(a, true, false), detail::in_pass(b, false, true)};
+  if (r.arrays[0].core == r.arrays[1].core) r.arrays[0].read = false, r.arrays[1].read = true;
+  detail::span_run run(r);
+  run.begin(run.ranks() > 1 ? 2 : 1);
+  std::optional<U> before;
+  if (run.ranks() > 1) {
+    detail::same_value f;
+    detail::reduce_program<U, Op, detail::same_value, T> sums(op, f);
+    run.pass(sums);
+    std::vector<U> mine = sums.values();
+    if (mine.size() > 1) mine = {detail::fold_pieces(mine.data(), mine.size(), op)};
+    const auto told = run.gathered(detail::bytes_of_values(mine));
+    for (int rank = 0; rank < run.rank(); ++rank) {
+      std::vector<U> sum;
+      detail::add_values(sum, told[static_cast<std::size_t>(rank)], U{});
+      for (const U& s : sum) before = before ? op(*before, s) : s;
+    }
+  }
+  detail::scan_program<Op, T, U> scan(op, before);
+  run.pass(scan);
+  return run.finish();
+}
+
+/// counts[k]: how many elements x have f(x) == k, for k < bins; the others are `outside`.
+template <detail::any_array A, class F>
+  requires std::invocable<F&, const detail::element_of<A>&>
+pass_result<histogram_counts> histogram(const A& a, std::size_t bins, F f,
+                                        const pass_options& options = {}) {
+  detail::span_request r{.verb = "histogram", .options = options};
+  r.arrays = {detail::in_pass(a, true, false)};
+  const unsigned threads = options.threads != 0 ? options.threads
+                                                : std::max(1U, std::thread::hardware_concurrency());
+  r.options.threads = threads;
+  r.memory = std::uint64_t{threads} * (bins + 1) * sizeof(std::uint64_t);
+  detail::span_run run(r);
+  detail::histogram_program<F, detail::element_of<A>> program(f, bins, threads);
+  run.begin();
+  run.pass(program);
+  std::vector<std::uint64_t> all = program.counts();
+  if (run.ranks() > 1) {
+    const auto told = run.gathered(detail::bytes_of_values(all));
+    all.assign(bins + 1, 0);
+    for (const auto& of_rank : told) {
+      std::vector<std::uint64_t> counts;
+      detail::add_values(counts, of_rank, std::uint64_t{0});
+      for (std::size_t b = 0; b <= bins; ++b) all[b] += counts[b];
+    }
+  }
+  pass_result<histogram_counts> result{run.finish(), {}};
+  result.value.outside = all.back();
+  all.pop_back();
+  result.value.counts = std::move(all);
+  return result;
+}
+
+/// Bins of one width from lower up to upper, which is in none; neither is what is no number.
+template <detail::any_array A, class Bound>
+  requires std::is_arithmetic_v<Bound> && std::is_arithmetic_v<detail::element_of<A>>
+pass_result<histogram_counts> histogram(const A& a, Bound lower, Bound upper, std::size_t bins,
+                                        const pass_options& options = {}) {
+  const double low = static_cast<double>(lower), high = static_cast<double>(upper);
+  const double scale = static_cast<double>(bins) / (high - low);
+  return histogram(
+      a, bins,
+      [=](detail::element_of<A> x) {
+        const double v = static_cast<double>(x);
+        if (!(v >= low && v < high)) return bins;
+        return std::min(static_cast<std::size_t>((v - low) * scale), bins - 1);
+      },
+      options);
+}
+
+}  // namespace ooc

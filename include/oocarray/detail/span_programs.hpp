@@ -1,0 +1,215 @@
+// What elementwise algorithms do to spans; see algorithm/elementwise.hpp and span_engine.hpp.
+//
+// Loops are over plain pointers and contiguous, so that they vectorise where the program's function does.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "oocarray/detail/span_engine.hpp"
+
+#if defined(__GNUC__) && !defined(__clang__)
+#define OOC_INDEPENDENT_ITERATIONS _Pragma("GCC ivdep")
+#else
+#define OOC_INDEPENDENT_ITERATIONS
+#endif
+
+namespace ooc::detail {
+
+/// f(x, y, ...) of each element; T is const where the array is only read.
+template <class F, class... T>
+class for_each_program final : public span_program {
+ public:
+  explicit for_each_program(F& f) noexcept : f_(f) {}
+  void run(std::size_t, unsigned, std::byte* const* p, std::size_t count) override {
+    run(p, count, std::index_sequence_for<T...>{});
+  }
+
+ private:
+  template <std::size_t... K>
+  void run(std::byte* const* p, std::size_t count, std::index_sequence<K...>) {
+    const std::tuple<T*...> x{reinterpret_cast<T*>(p[K])...};
+    OOC_INDEPENDENT_ITERATIONS
+    for (std::size_t i = 0; i < count; ++i) f_(std::get<K>(x)[i]...);
+  }
+
+  F& f_;
+};
+
+/// The last array becomes f(x, y, ...) of the others.
+template <class F, class Out, class... T>
+class transform_program final : public span_program {
+ public:
+  explicit transform_program(F& f) noexcept : f_(f) {}
+  void run(std::size_t, unsigned, std::byte* const* p, std::size_t count) override {
+    run(p, count, std::index_sequence_for<T...>{});
+  }
+
+ private:
+  template <std::size_t... K>
+  void run(std::byte* const* p, std::size_t count, std::index_sequence<K...>) {
+    const std::tuple<const T*...> x{reinterpret_cast<const T*>(p[K])...};
+    Out* const out = reinterpret_cast<Out*>(p[sizeof...(T)]);
+    OOC_INDEPENDENT_ITERATIONS
+    for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<Out>(f_(std::get<K>(x)[i]...));
+  }
+
+  F& f_;
+};
+
+/// at(0) op at(1) op ... of `count` > 0 values, in eight lanes that are put together at the end: the shape
+/// depends on the count alone.
+template <class Value, class Op, class At>
+Value reduce_run(std::size_t count, Op& op, At at) {
+  constexpr std::size_t lanes = 8;
+  Value first = at(0);
+  if (count < 2 * lanes) {
+    for (std::size_t i = 1; i < count; ++i) first = op(first, at(i));
+    return first;
+  }
+  Value lane[lanes] = {first, at(1), at(2), at(3), at(4), at(5), at(6), at(7)};
+  std::size_t i = lanes;
+  for (; i + lanes <= count; i += lanes)
+    for (std::size_t l = 0; l < lanes; ++l) lane[l] = op(lane[l], at(i + l));
+  for (std::size_t l = 0; i < count; ++i, ++l) lane[l] = op(lane[l], at(i));
+  for (std::size_t half = lanes / 2; half > 0; half /= 2)
+    for (std::size_t l = 0; l < half; ++l) lane[l] = op(lane[l], lane[l + half]);
+  return lane[0];
+}
+
+/// The values of pieces, in order, as a tree whose shape depends on their number alone.
+template <class Value, class Op>
+Value fold_pieces(const Value* values, std::size_t count, Op& op) {
+  if (count == 1) return values[0];
+  std::size_t half = 1;
+  while (2 * half < count) half *= 2;
+  return op(fold_pieces(values, half, op), fold_pieces(values + half, count - half, op));
+}
+
+/// f(x, y, ...) of all elements, put together with op.
+template <class Value, class Op, class F, class... T>
+class reduce_program final : public span_program {
+  static constexpr std::size_t leaf = 4096;  // elements
+
+ public:
+  reduce_program(Op& op, F& f) noexcept : op_(op), f_(f) {}
+  void begin(std::size_t pieces) override { values_.assign(pieces, std::nullopt); }
+  void run(std::size_t piece, unsigned, std::byte* const* p, std::size_t count) override {
+    run(piece, p, count, std::index_sequence_for<T...>{});
+  }
+  /// Of the pieces of this rank, in order.
+  std::vector<Value> values() const {
+    std::vector<Value> all;
+    for (const std::optional<Value>& v : values_) all.push_back(*v);
+    return all;
+  }
+
+ private:
+  template <std::size_t... K>
+  void run(std::size_t piece, std::byte* const* p, std::size_t count, std::index_sequence<K...>) {
+    std::optional<Value>& value = values_[piece];
+    for (std::size_t first = 0; first < count; first += leaf) {
+      const std::tuple<const T*...> x{reinterpret_cast<const T*>(p[K]) + first...};
+      const Value v = reduce_run<Value>(
+          std::min(leaf, count - first), op_,
+          [&](std::size_t i) { return static_cast<Value>(f_(std::get<K>(x)[i]...)); });
+      value = value ? op_(*value, v) : v;
+    }
+  }
+
+  Op& op_;
+  F& f_;
+  std::vector<std::optional<Value>> values_;
+};
+
+/// Sums from the first element up to each: a piece is summed up by itself, and then what all before it come
+/// to is added, while it is in the processor's cache still.
+template <class Op, class T, class Out>
+class scan_program final : public span_program {
+  static constexpr std::size_t stopped = std::numeric_limits<std::size_t>::max();
+
+ public:
+  /// `before`: what elements of other ranks come to.
+  scan_program(Op& op, std::optional<Out> before) : op_(op), carry_(std::move(before)) {}
+  void run(std::size_t piece, unsigned, std::byte* const* p, std::size_t count) override {
+    const T* const x = reinterpret_cast<const T*>(p[0]);
+    Out* const y = reinterpret_cast<Out*>(p[1]);
+    Out sum = static_cast<Out>(x[0]);
+    y[0] = sum;
+    for (std::size_t i = 1; i < count; ++i) y[i] = sum = op_(sum, static_cast<Out>(x[i]));
+    // Pieces are begun in order, so whoever has the one before is at work.
+    for (std::size_t done; (done = done_.load(std::memory_order_acquire)) != piece;) {
+      if (done == stopped) return;
+      done_.wait(done, std::memory_order_acquire);
+    }
+    const std::optional<Out> before = carry_;
+    carry_ = before ? op_(*before, sum) : sum;
+    std::size_t expected = piece;
+    done_.compare_exchange_strong(expected, piece + 1, std::memory_order_acq_rel);
+    done_.notify_all();
+    if (!before) return;
+    OOC_INDEPENDENT_ITERATIONS
+    for (std::size_t i = 0; i < count; ++i) y[i] = op_(*before, y[i]);
+  }
+  void stop() noexcept override {
+    done_.store(stopped, std::memory_order_release);
+    done_.notify_all();
+  }
+
+ private:
+  Op& op_;
+  std::optional<Out> carry_;           ///< of whoever has piece number done_
+  std::atomic<std::size_t> done_{0};   ///< pieces whose sum is in carry_
+};
+
+/// How many elements f puts into which bin.
+template <class F, class T>
+class histogram_program final : public span_program {
+ public:
+  histogram_program(F& f, std::size_t bins, unsigned threads)
+      : f_(f), counts_(threads, std::vector<std::uint64_t>(bins + 1)) {}
+  void run(std::size_t, unsigned thread, std::byte* const* p, std::size_t count) override {
+    const T* const x = reinterpret_cast<const T*>(p[0]);
+    std::uint64_t* const counts = counts_[thread].data();
+    const std::size_t bins = counts_[thread].size() - 1;
+    for (std::size_t i = 0; i < count; ++i)
+      ++counts[std::min(static_cast<std::size_t>(f_(x[i])), bins)];
+  }
+  /// Of all threads; the last is that of elements in no bin.
+  std::vector<std::uint64_t> counts() const {
+    std::vector<std::uint64_t> all(counts_.front().size());
+    for (const auto& c : counts_)
+      for (std::size_t b = 0; b < all.size(); ++b) all[b] += c[b];
+    return all;
+  }
+
+ private:
+  F& f_;
+  std::vector<std::vector<std::uint64_t>> counts_;
+};
+
+/// Values as the bytes that ranks tell each other.
+template <class Value>
+std::vector<std::byte> bytes_of_values(const std::vector<Value>& values) {
+  std::vector<std::byte> b(values.size() * sizeof(Value));
+  if (!b.empty()) std::memcpy(b.data(), values.data(), b.size());
+  return b;
+}
+template <class Value>
+void add_values(std::vector<Value>& to, const std::vector<std::byte>& b, const Value& any) {
+  const std::size_t had = to.size();
+  to.resize(had + b.size() / sizeof(Value), any);
+  if (!b.empty()) std::memcpy(to.data() + had, b.data(), b.size());
+}
+
+}  // namespace ooc::detail
+
+#undef OOC_INDEPENDENT_ITERATIONS

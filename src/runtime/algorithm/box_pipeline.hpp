@@ -1,0 +1,109 @@
+// The boxes of a copy on their way: some are being read, one is turned in memory by all threads, some
+// are being written.
+//
+// A *unit* is what is read whole before any of it is written: a box, or two boxes of a square matrix that
+// change places.  Units touch different elements, so that their order does not matter; they are done in
+// the order of the target's file.
+//
+// Memory: readers + writers slots of a unit each.  A unit whose elements stay as they are, and in their
+// order, is written from the slot that it was read to.
+//
+// Owner: run_copy().  Threads: run() is called once, and makes its own; transfers end on threads of the
+// store.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <vector>
+
+#include "runtime/algorithm/algorithm_call.hpp"
+#include "runtime/algorithm/box_permutation.hpp"
+#include "runtime/algorithm/open_transfers.hpp"
+#include "runtime/algorithm/task_rounds.hpp"
+#include "storage/base/mutex.hpp"
+
+namespace ooc::detail {
+
+/// A box of the source, and where it goes.
+struct box_move {
+  extent_list from_lower, from_upper;
+  extent_list to_lower, to_upper;
+
+  std::size_t elements() const noexcept;
+};
+
+struct pipeline_plan {
+  array_core* from = nullptr;
+  array_core* to = nullptr;
+  std::size_t from_size = 0, to_size = 0;  ///< bytes of an element
+  extent_list from_unit, to_unit;          ///< where a box is best cut: multiples of these
+  extent_list permutation;
+  element_kernel kernel;
+  bool as_it_is = false;     ///< a box is written as it was read
+  std::size_t units = 0;
+  std::size_t boxes = 1;     ///< of a unit, at most
+  std::size_t elements = 0;  ///< of a box, at most
+  std::function<std::vector<box_move>(std::size_t)> unit;
+};
+
+class box_pipeline {
+ public:
+  box_pipeline(pipeline_plan plan, algorithm_call& call);
+  box_pipeline(const box_pipeline&) = delete;
+  box_pipeline& operator=(const box_pipeline&) = delete;
+
+  /// Elements of a box for which as much memory does.
+  static std::uint64_t elements_for(const pipeline_plan& p, std::uint64_t memory);
+  std::uint64_t memory_bytes() const noexcept;
+  /// Moves all units through the memory, which is aligned to 4 KiB.  Throws what failed first.
+  void run(std::byte* memory);
+  std::uint64_t bytes_read() const noexcept { return bytes_read_; }
+  std::uint64_t bytes_written() const noexcept { return bytes_written_; }
+
+ private:
+  struct work_of_box {
+    box_permutation permutation;
+    const std::byte* from;
+    std::byte* to;
+    std::size_t first_task;
+    std::size_t tasks;
+  };
+
+  static std::size_t slot_bytes(const pipeline_plan& p, std::size_t element_size);
+  std::byte* read_to(std::size_t unit, std::size_t box) const noexcept;
+  std::byte* write_from(std::size_t unit, std::size_t box) const noexcept;
+  std::size_t slot_of_read(std::size_t unit) const noexcept;
+  std::size_t slot_of_write(std::size_t unit) const noexcept;
+  void work() noexcept;
+  std::size_t next();
+  void begin_reads();
+  void begin_write(std::size_t unit);
+  std::size_t begin_turning(std::size_t unit);
+  void turn(std::size_t task);
+  template <class Begin>
+  void in_parts(const extent_list& lower, const extent_list& upper, const extent_list& multiple,
+                std::size_t element_size, std::size_t slot, Begin begin);
+  void keep_error() noexcept;
+
+  const pipeline_plan plan_;
+  algorithm_call& call_;
+  std::byte* memory_ = nullptr;
+  std::vector<std::vector<box_move>> moves_;  ///< of the units on their way, one after the other
+  std::size_t read_ = 0;       ///< units whose read has begun
+  std::size_t turned_ = 0;     ///< units that have been turned
+  bool turning_ = false;       ///< this one is the work of the round
+  std::vector<work_of_box> now_;
+  std::size_t tasks_ = 0;      ///< of now_
+  std::size_t batch_ = 1;      ///< how many of them are one task of the round
+  std::uint64_t bytes_read_ = 0, bytes_written_ = 0;
+  mutex mutex_;
+  std::exception_ptr error_ OOC_GUARDED_BY(mutex_);
+  std::atomic<bool> failed_{false};
+  task_rounds rounds_;
+  open_transfers transfers_;  ///< last: ends first
+};
+
+}  // namespace ooc::detail

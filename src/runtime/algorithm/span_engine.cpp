@@ -1,0 +1,202 @@
+// A pass over spans: what is refused, promises to overwrite, the threads.
+#include "oocarray/detail/span_engine.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <string>
+#include <system_error>
+#include <thread>
+
+#include "runtime/algorithm/algorithm_call.hpp"
+#include "runtime/algorithm/span_order.hpp"
+#include "runtime/pager/pager.hpp"
+
+namespace ooc::detail {
+
+class span_run::state {
+ public:
+  explicit state(const span_request& r)
+      : request(r), call(name_of(r), leader_of(r), written_of(r), r.options), order(checked_order()) {}
+
+  void promise() {
+    const array_core& leader = call.leader();
+    const auto [first, last] = leader.rows_of(call.rank());
+    if (first >= last) return;
+    const std::vector<std::size_t> upper_of(leader.facts().extents.begin(), leader.facts().extents.end());
+    std::vector<std::size_t> lower(upper_of.size(), 0), upper = upper_of;
+    lower[0] = first;
+    upper[0] = last;
+    for (const span_array& a : request.arrays)
+      if (a.written && !a.read) a.core->overwrite({lower, upper});
+  }
+  void take_back_promises() {
+    for (const span_array& a : request.arrays)
+      if (a.written && !a.read) a.core->clear_overwrite();
+  }
+
+  void go_over(span_program& program);
+
+  const span_request request;
+  algorithm_call call;
+  pager::reservation memory;
+  const span_order order;
+  pass_statistics done;
+  unsigned passes_left = 1;
+
+ private:
+  static std::string name_of(const span_request& r) {
+    std::string name = std::string(r.verb) + " of";
+    for (std::size_t a = 0; a < r.arrays.size(); ++a)
+      name += (a == 0 ? " '" : ", '") + r.arrays[a].core->facts().path + "'";
+    return name;
+  }
+  /// An array that is written, where there is one: its parts are those that matter.
+  static array_core& leader_of(const span_request& r) {
+    for (const span_array& a : r.arrays) a.core->check_open();
+    for (const span_array& a : r.arrays)
+      if (a.written) return *a.core;
+    return *r.arrays.front().core;
+  }
+  static std::vector<array_core*> written_of(const span_request& r) {
+    std::vector<array_core*> all;
+    for (const span_array& a : r.arrays)
+      if (a.written) all.push_back(a.core);
+    return all;
+  }
+
+  span_order checked_order() {
+    array_core& leader = call.leader();
+    const auto mine = leader.rows_of(call.rank());
+    for (const span_array& a : request.arrays) {
+      if (a.core->facts().extents != leader.facts().extents)
+        call.refuse("'" + a.core->facts().path + "' and '" + leader.facts().path +
+                    "' have not the same extents");
+      if (a.core->group().size() != call.ranks() && a.core->group().size() != 1)
+        call.refuse("'" + a.core->facts().path + "' is shared by other ranks than '" +
+                    leader.facts().path + "'; give both the same group");
+      if (a.written && a.core->rows_of(a.core->rank()) != mine)
+        call.refuse("'" + a.core->facts().path +
+                    "' is dealt out to the ranks otherwise; give all the same group, block and stripes");
+    }
+    span_order o(request.arrays, mine.first, mine.second, request.rule, call.threads());
+    call.together([&] { take_memory(o); });
+    return o;
+  }
+
+  void take_memory(const span_order& o) {
+    const std::uint64_t needed = request.memory + o.memory_bytes();
+    const std::uint64_t spare = call.leader().pager().spare();
+    if (needed > spare)
+      call.refuse(std::string(o.memory_bytes() == 0
+                                  ? "it needs "
+                                  : "the arrays lie in memory in different orders, of which it must hold ") +
+                      std::to_string(needed) + " bytes, and the budget has " + std::to_string(spare) +
+                      " to spare: give the runtime " + std::to_string(needed - spare) +
+                      " bytes more memory" +
+                      (o.memory_bytes() == 0
+                           ? ""
+                           : ", or ooc::copy() one of them into the layout of the other"),
+                  errc::budget_too_small);
+    if (request.memory != 0) memory = call.leader().pager().reserve(request.memory, call.name());
+    done.memory = request.memory;
+  }
+};
+
+void span_run::state::go_over(span_program& program) {
+  std::atomic<std::size_t> next{0};
+  std::atomic<bool> failed{false};
+  mutex error_mutex;
+  std::exception_ptr error;
+  const bool writes = passes_left == 1;
+  std::size_t of_element = 0;
+  for (const span_array& a : request.arrays)
+    of_element += (a.read ? a.element_size : 0) + (a.written && writes ? a.element_size : 0);
+  const auto work = [&](unsigned thread) noexcept {
+    try {
+      for (std::size_t piece; !failed && (piece = next++) < order.pieces();) {
+        order.for_each_run(piece, [&](std::byte* const* p, std::size_t count) {
+          program.run(piece, thread, p, count);
+        });
+        program.end_piece(piece);
+        call.advance(order.elements(piece) * of_element);
+      }
+    } catch (...) {
+      {
+        const lock_guard lock(error_mutex);
+        if (!error) error = std::current_exception();
+      }
+      failed = true;
+      program.stop();
+    }
+  };
+  std::vector<std::thread> others;
+  try {
+    const auto most = static_cast<unsigned>(std::min<std::size_t>(call.threads(), order.pieces()));
+    for (unsigned k = 1; k < most; ++k) others.emplace_back(work, k);
+  } catch (const std::system_error&) {
+    // Those that there are do the work.
+  }
+  work(0);
+  for (std::thread& t : others) t.join();
+  if (error) std::rethrow_exception(error);
+}
+
+span_run::span_run(const span_request& r) : state_(std::make_unique<state>(r)) {}
+
+span_run::~span_run() = default;
+
+unsigned span_run::threads() const noexcept {
+  return state_->call.threads();
+}
+int span_run::rank() const noexcept {
+  return state_->call.rank();
+}
+int span_run::ranks() const noexcept {
+  return state_->call.ranks();
+}
+
+void span_run::begin(unsigned passes) {
+  state& s = *state_;
+  s.passes_left = passes;
+  if (s.request.rule == piece_rule::whole && s.call.ranks() > 1)  // pieces go beyond the rank's own rows
+    for (const span_array& a : s.request.arrays)
+      if (a.core->group().size() > 1) a.core->sync(durability::acknowledged);
+  std::uint64_t elements = 0, read = 0, written = 0;
+  for (std::size_t p = 0; p < s.order.pieces(); ++p) elements += s.order.elements(p);
+  for (const span_array& a : s.request.arrays) {
+    read += a.read ? a.element_size : 0;
+    written += a.written ? a.element_size : 0;
+  }
+  s.done.bytes_read = passes * elements * read;
+  s.done.bytes_written = elements * written;
+  s.done.passes = passes;
+  s.call.begin(s.done.bytes_read + s.done.bytes_written);
+}
+
+void span_run::pass(span_program& program) {
+  state& s = *state_;
+  s.call.together([&] {
+    const bool writes = s.passes_left == 1;
+    program.begin(s.order.pieces());
+    if (writes) s.promise();
+    try {
+      s.go_over(program);
+    } catch (...) {
+      if (writes) s.take_back_promises();
+      throw;
+    }
+  });
+  --s.passes_left;
+}
+
+std::vector<std::vector<std::byte>> span_run::gathered(const std::vector<std::byte>& mine) {
+  return state_->call.together([&] { return mine; });
+}
+
+pass_statistics span_run::finish() {
+  state_->call.finish();
+  return state_->done;
+}
+
+}  // namespace ooc::detail

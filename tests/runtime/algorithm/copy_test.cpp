@@ -1,0 +1,318 @@
+// Copies and transpositions: bit by bit the plain loop, in the budget, each element moved once.
+
+#include "oocarray/algorithm/copy.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+
+#include "support/random_boxes.hpp"
+#include "support/temporary_folder.hpp"
+#include "support/test_arrays.hpp"
+
+using namespace ooc;
+using namespace ooc::testing;
+
+namespace {
+
+/// Options of an array of this layout: any order of the file, any tile that the layout allows.
+template <class T, std::size_t N, class Layout>
+array_options<T> random_order(std::mt19937_64& g) {
+  array_options<T> o{.block = 4_KiB * between(g, 1, 3)};
+  if (between(g, 0, 1)) o.order = file_order::tiled;
+  if (!Layout::contiguous || o.order == file_order::tiled)
+    for (std::size_t k = 0; k < N; ++k)
+      o.tile.push_back(Layout::contiguous ? between(g, 1, 9) : std::size_t{1} << between(g, 0, 4));
+  return o;
+}
+
+template <std::size_t N>
+coordinates<N> random_extents(std::mt19937_64& g) {
+  coordinates<N> e{};
+  std::size_t left = 6000;
+  for (std::size_t& x : e) {
+    x = between(g, 0, 3) == 0 ? 1 : between(g, 1, std::min<std::size_t>(left, N == 1 ? 6000 : 90));
+    left = std::max<std::size_t>(left / x, 1);
+  }
+  std::shuffle(e.begin(), e.end(), g);
+  return e;
+}
+
+template <class T, std::size_t N, class Layout>
+void fill(ooc_array<T, N, Layout>& a, std::uint64_t salt) {
+  for_each_element<N>(a.whole(), a.extents(), [&](const coordinates<N>& c, std::size_t n) {
+    a.element(c) = value_of<T>(n + salt);
+  });
+}
+
+/// One copy or transposition, with everything drawn at random.
+template <class T, class U, std::size_t N, class From, class To>
+void move_at_random(std::mt19937_64& g, store_kind kind) {
+  const test_store nodes(kind);
+  const std::uint64_t budget = 128_KiB + (between(g, 0, 1) ? 1_MiB : 4_KiB * between(g, 0, 8));
+  runtime rt(memory(nodes.staging() + budget));
+  const coordinates<N> from = random_extents<N>(g);
+  std::array<std::size_t, N> p{};
+  std::iota(p.begin(), p.end(), 0);
+  const bool boxed = between(g, 0, 2) == 0;
+  if (!boxed) std::shuffle(p.begin(), p.end(), g);
+  coordinates<N> to{};
+  for (std::size_t k = 0; k < N; ++k) to[k] = from[p[k]];
+  if (boxed) to = random_extents<N>(g);
+  const auto oa = random_order<T, N, From>(g);
+  const auto ob = random_order<U, N, To>(g);
+  pass_options options;
+  options.threads = static_cast<unsigned>(between(g, 1, 8));
+  options.mark = between(g, 0, 3) == 0;
+  if (between(g, 0, 1)) options.memory = 48_KiB + between(g, 0, 20000);
+  CAPTURE(describe<T>(from, oa, budget), describe<U>(to, ob, budget), p, boxed, options.threads,
+          options.memory);
+  ooc_array<T, N, From> a{rt, nodes.handle(), "a", create, from, oa};
+  ooc_array<U, N, To> b{rt, nodes.handle(), "b", create, to, ob};
+  fill(a, 1);
+  fill(b, 7000);
+  box<N> which{};
+  coordinates<N> where{};
+  if (boxed) {
+    coordinates<N> both{};
+    for (std::size_t k = 0; k < N; ++k) both[k] = std::min(from[k], to[k]);
+    which = random_box<N>(g, both);
+    for (std::size_t k = 0; k < N; ++k) {
+      if (which.lower[k] >= which.upper[k]) which.upper[k] = which.lower[k];
+      where[k] = between(g, 0, to[k] - which.extent(k));
+    }
+    const auto done = copy(a, which, b, where, options);
+    CHECK(done.bytes_read == which.size() * sizeof(T));
+    CHECK(done.bytes_written == which.size() * sizeof(U));
+  } else if (std::is_sorted(p.begin(), p.end())) {
+    copy(a, b, options);
+  } else {
+    transpose(a, b, p, options);
+  }
+  std::size_t wrong = 0;
+  for_each_element<N>(b.whole(), to, [&](const coordinates<N>& c, std::size_t n) {
+    coordinates<N> s{};
+    bool copied = true;
+    for (std::size_t k = 0; k < N; ++k) {
+      s[p[k]] = boxed ? c[k] - where[k] + which.lower[k] : c[k];
+      copied = copied && (!boxed || (c[k] >= where[k] && c[k] - where[k] < which.extent(k)));
+    }
+    const U expected = copied ? static_cast<U>(value_of<T>(linear_index<N>(s, from) + 1))
+                              : value_of<U>(n + 7000);
+    wrong += std::memcmp(&std::as_const(b).element(c), &expected, sizeof(U)) != 0;
+  });
+  CHECK(wrong == 0);
+  std::size_t changed = 0;
+  for_each_element<N>(a.whole(), from, [&](const coordinates<N>& c, std::size_t n) {
+    const T expected = value_of<T>(n + 1);
+    changed += std::memcmp(&std::as_const(a).element(c), &expected, sizeof(T)) != 0;
+  });
+  REQUIRE(wrong + changed == 0);
+}
+
+}  // namespace
+
+TEST_CASE("a copy or transposition is that of the plain loop, whatever shapes, orders and layouts") {
+  std::mt19937_64 g(random_seed("copy and transpose"));
+  for (int n = 0; n < 8; ++n) {
+    move_at_random<double, double, 1, layout_right, layout_tiled>(g, store_kind::in_memory);
+    move_at_random<double, double, 2, layout_right, layout_right>(g, store_kind::in_memory);
+    move_at_random<std::int32_t, double, 2, layout_right, layout_tiled>(g, store_kind::in_memory);
+    move_at_random<triple, triple, 2, layout_tiled, layout_right>(g, store_kind::in_memory);
+    move_at_random<float, float, 3, layout_tiled, layout_tiled>(g, store_kind::in_memory);
+    move_at_random<std::uint64_t, std::uint8_t, 4, layout_right, layout_right>(g, store_kind::in_memory);
+  }
+}
+
+TEST_CASE("a copy or transposition in an embedded store is that of the plain loop") {
+  std::mt19937_64 g(random_seed("copy and transpose, embedded"));
+  for (int n = 0; n < 2; ++n) {
+    move_at_random<double, double, 2, layout_right, layout_right>(g, store_kind::local);
+    move_at_random<float, float, 3, layout_tiled, layout_tiled>(g, store_kind::local);
+  }
+}
+
+TEST_CASE("a square matrix is transposed in place") {
+  std::mt19937_64 g(random_seed("transposition in place"));
+  for (int n = 0; n < 20; ++n) {
+    const test_store nodes(store_kind::in_memory);
+    runtime rt(memory(nodes.staging() + 160_KiB + 4_KiB * between(g, 0, 100)));
+    const std::size_t side = between(g, 1, 120);
+    const pass_options options{.threads = static_cast<unsigned>(between(g, 1, 8)),
+                               .memory = between(g, 0, 1) * 70_KiB};
+    const auto check = [&](auto& a) {
+      CAPTURE(side, options.threads, options.memory);
+      fill(a, 1);
+      const auto done = transpose(a, options);
+      CHECK(done.bytes_read == side * side * sizeof(double));
+      std::size_t wrong = 0;
+      for (std::size_t i = 0; i < side; ++i)
+        for (std::size_t j = 0; j < side; ++j)
+          wrong += std::as_const(a)(i, j) != value_of<double>(j * side + i + 1);
+      REQUIRE(wrong == 0);
+    };
+    if (between(g, 0, 1)) {
+      const auto o = random_order<double, 2, layout_right>(g);
+      ooc_array<double, 2> a{rt, nodes.handle(), "a", create, {side, side}, o};
+      check(a);
+    } else {
+      const auto o = random_order<double, 2, layout_tiled>(g);
+      ooc_array<double, 2, layout_tiled> a{rt, nodes.handle(), "a", create, {side, side}, o};
+      check(a);
+    }
+  }
+}
+
+TEST_CASE("a transposition reads and writes each element once, in runs that memory allows") {
+  const test_store nodes(store_kind::in_memory);
+  constexpr std::size_t n = 1024;  // 8 MiB in 2 MiB
+  runtime rt(memory(nodes.staging() + 2_MiB));
+  ooc_array<double, 2> a{rt, nodes.handle(), "a", create, {n, n}, {.block = 32_KiB}};
+  ooc_array<double, 2> b{rt, nodes.handle(), "b", create, {n, n}, {.block = 32_KiB}};
+  for (std::size_t e = 0; e < n * n; ++e) a.data()[e] = static_cast<double>(e);
+  a.writeback();
+  const io_stats before = nodes.handle().stats();
+  const runtime_stats faults = rt.stats();
+  const auto done = transpose(a, b);
+  const io_stats moved = nodes.handle().stats() - before;
+  CHECK(done.passes == 1);
+  CHECK(done.bytes_read == n * n * sizeof(double));
+  CHECK(done.bytes_written == n * n * sizeof(double));
+  CHECK(done.memory <= 2_MiB);
+  CHECK(moved.bytes_read == done.bytes_read);
+  CHECK(moved.bytes_written == done.bytes_written);
+  CHECK(rt.stats().faults == faults.faults);
+  CHECK(std::as_const(b)[17][900] == 900.0 * n + 17);
+}
+
+TEST_CASE("what does not fit together is refused by name, and nothing is changed") {
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(memory(nodes.staging() + 1_MiB));
+  const array_options<double> o{.block = 4_KiB};
+  ooc_array<double, 2> a{rt, nodes.handle(), "a", create, {50, 40}, o};
+  ooc_array<double, 2> b{rt, nodes.handle(), "b", create, {50, 40}, o};
+  b[3][3] = 5;
+  using Catch::Contains;
+  CHECK_THROWS_WITH(transpose(a, b), Contains("transposition of 'a' to 'b'") &&
+                                         Contains("has the extents {50, 40} and needs {40, 50}"));
+  CHECK_THROWS_WITH(transpose(a, b, {1, 1}), Contains("{1, 1} is no permutation"));
+  CHECK_THROWS_WITH(transpose(a, b, {0, 2}), Contains("{0, 2} is no permutation"));
+  CHECK_THROWS_WITH(transpose(a), Contains("only a square matrix") && Contains("{50, 40}"));
+  CHECK_THROWS_WITH(copy(a, a), Contains("cannot be copied or transposed to itself"));
+  CHECK_THROWS_WITH(copy(a, {{0, 0}, {10, 41}}, b, {0, 0}), Contains("does not lie within"));
+  CHECK_THROWS_WITH(copy(a, {{0, 0}, {10, 10}}, b, {41, 0}), Contains("does not lie within"));
+  CHECK_THROWS_WITH(copy(a, b, {.memory = 4_KiB}), Contains("pass_options::memory is 4096"));
+  {
+    const auto pinned = b.pin(b.whole());
+    CHECK_THROWS_WITH(copy(a, b), Contains("pinned regions"));
+  }
+  CHECK(b[3][3] == 5);
+  a.close();
+  CHECK_THROWS_WITH(copy(a, b), Contains("'a' has been closed"));
+}
+
+TEST_CASE("a budget that cannot hold any box is refused, naming what would do") {
+  const test_store nodes(store_kind::in_memory);
+  std::uint64_t more = 0;
+  const array_options<double> o{.block = 4_KiB};
+  const std::uint64_t least = nodes.staging() + 40_KiB;
+  {
+    runtime rt(memory(least));
+    ooc_array<double, 2> a{rt, nodes.handle(), "a", create, {64, 64}, o};
+    ooc_array<double, 2> b{rt, nodes.handle(), "b", create, {64, 64}, o};
+    try {
+      transpose(a, b);
+      FAIL("a transposition in no memory");
+    } catch (const usage_error& e) {
+      CHECK(e.code() == errc::budget_too_small);
+      const std::string what = e.what(), give = "give the runtime ";
+      CAPTURE(what);
+      REQUIRE(what.find(give) != std::string::npos);
+      more = std::stoull(what.substr(what.find(give) + give.size()));
+    }
+  }
+  runtime rt(memory((least + more + 4095) / 4096 * 4096));
+  ooc_array<double, 2> a{rt, nodes.handle(), "a", open, o};
+  ooc_array<double, 2> b{rt, nodes.handle(), "b", open, o};
+  CHECK_NOTHROW(transpose(a, b));
+}
+
+TEST_CASE("the callback sees the progress of a copy and cancels it, and the file says so") {
+  const test_store nodes(store_kind::local);
+  runtime rt(memory(nodes.staging() + 1_MiB));
+  using array = ooc_array<double, 2>;
+  const array_options<double> o{.block = 4_KiB};
+  array a{rt, nodes.handle(), "a", create, {600, 512}, o};
+  {
+    array b{rt, nodes.handle(), "b", create, {600, 512}, o};
+    std::vector<std::uint64_t> told;
+    const pass_options all{.memory = 256_KiB, .progress = [&](const pass_progress& p) {
+                             told.push_back(p.done);
+                             CHECK(p.all == 2 * a.size() * sizeof(double));
+                             return true;
+                           }};
+    copy(a, b, all);
+    REQUIRE(told.size() > 5);
+    CHECK(std::is_sorted(told.begin(), told.end()));
+    CHECK(told.back() == 2 * a.size() * sizeof(double));
+    const pass_options half{.memory = 256_KiB,
+                            .progress = [](const pass_progress& p) { return p.part() < 0.5; }};
+    try {
+      transpose(a, b, {0, 1}, half);
+      FAIL("it was cancelled");
+    } catch (const error& e) {
+      CHECK(e.code() == std::errc::operation_canceled);
+      CHECK_THAT(e.what(), Catch::Contains("transposition of 'a' to 'b'"));
+    }
+    CHECK(b[0][0] == 0);  // and it can be used
+  }
+  CHECK_THROWS_WITH((array{rt, nodes.handle(), "b", open}),
+                    Catch::Contains("in the middle") && Catch::Contains("transposition of 'a' to 'b'"));
+}
+
+// What the next test runs in a process of its own.
+TEST_CASE("a transposition in place that dies", "[.dies]") {
+  const char* const folder = std::getenv("OOC_TEST_FOLDER");
+  REQUIRE(folder != nullptr);
+  const store s = store::open("local:" + std::string(folder), {.workers = 2, .staging = 64_KiB});
+  runtime rt(memory(s.core()->staging_bytes() + 1_MiB));
+  ooc_array<double, 2> a{rt, s, "a", create, {512, 512}, {.block = 32_KiB}};
+  transpose(a, {.memory = 256_KiB, .progress = [](const pass_progress& p) {
+              if (p.part() > 0.3) ::raise(SIGKILL);
+              return true;
+            }});
+}
+
+TEST_CASE("a process that dies in a transposition in place leaves a mark, which opening names") {
+  const temporary_folder folder;
+  const std::string path = (folder.path() / "store").string();
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    ::setenv("OOC_TEST_FOLDER", path.c_str(), 1);
+    ::execl("/proc/self/exe", "test_passes", "[.dies]", nullptr);
+    ::_exit(127);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(WIFSIGNALED(status));
+  CHECK(WTERMSIG(status) == SIGKILL);
+  const store s = store::open("local:" + path, {.workers = 2, .staging = 64_KiB});
+  runtime rt(memory(s.core()->staging_bytes() + 1_MiB));
+  using array = ooc_array<double, 2>;
+  CHECK_THROWS_WITH((array{rt, s, "a", open}),
+                    Catch::Contains("in the middle") &&
+                        Catch::Contains("transposition of 'a' in place, by test_passes["));
+  {
+    array a{rt, s, "a", open, {.block = 32_KiB, .unfinished = open_unfinished}};
+    array b{rt, s, "b", create, {512, 512}, {.block = 32_KiB}};
+    copy(b, a);
+  }
+  CHECK_NOTHROW(array{rt, s, "a", open});
+}
