@@ -6,15 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <memory>
-#include <new>
 #include <optional>
 #include <set>
 #include <string>
 #include <thread>
 
 #include "oocarray/error.hpp"
+#include "runtime/algorithm/lent_memory.hpp"
 #include "runtime/algorithm/slab_geometry.hpp"
 #include "runtime/algorithm/wavefront.hpp"
 #include "runtime/pager/pager.hpp"
@@ -29,27 +27,6 @@ constexpr std::size_t group_bytes = 64 << 10;
 constexpr std::size_t round_bytes = 1 << 20;
 constexpr std::size_t group_elements_of_lines = 8192; // N = 1
 constexpr std::size_t run_of_lines = 2048;            // N = 1
-
-/// Memory of the budget.
-class lent_memory {
- public:
-  lent_memory(pager& p, std::uint64_t bytes, const std::string& what)
-      : reservation_(p.reserve(bytes, what)), bytes_(bytes) {
-    constexpr std::size_t page = 4096;
-    memory_.reset(static_cast<std::byte*>(std::aligned_alloc(page, (bytes + page - 1) / page * page)));
-    if (!memory_) throw std::bad_alloc();
-  }
-  std::byte* data() const noexcept { return memory_.get(); }
-  std::uint64_t bytes() const noexcept { return bytes_; }
-
- private:
-  struct freed {
-    void operator()(std::byte* p) const noexcept { std::free(p); }
-  };
-  pager::reservation reservation_;
-  std::unique_ptr<std::byte[], freed> memory_;
-  std::uint64_t bytes_;
-};
 
 class sweep_run {
  public:

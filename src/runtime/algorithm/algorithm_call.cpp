@@ -1,0 +1,82 @@
+#include "runtime/algorithm/algorithm_call.hpp"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+namespace ooc::detail {
+namespace {
+
+constexpr std::uint64_t calls_of_progress = 1000;
+
+}  // namespace
+
+algorithm_call::algorithm_call(std::string name, array_core& leader,
+                               std::vector<array_core*> written, const pass_options& options)
+    : name_(std::move(name)),
+      leader_(leader),
+      written_(std::move(written)),
+      mark_(options.mark),
+      tell_(options.progress),
+      ranks_((leader.check_open(), leader.group().size())),
+      threads_(options.threads != 0 ? options.threads
+                                    : std::max(1U, std::thread::hardware_concurrency())) {
+  for (auto a = written_.begin(); a != written_.end(); ++a) {
+    (*a)->check_writable("be written by an algorithm");
+    if ((*a)->group().size() != ranks_)
+      refuse("'" + (*a)->facts().path + "' is shared by " + std::to_string((*a)->group().size()) +
+             " ranks, and '" + leader_.facts().path + "' by " + std::to_string(ranks_) +
+             "; give both the same group");
+    if (std::find(written_.begin(), a, *a) != a)
+      refuse("'" + (*a)->facts().path + "' is given twice, and is written");
+  }
+}
+
+void algorithm_call::refuse(const std::string& why, errc code) const {
+  throw usage_error(code, name_ + ": " + why);
+}
+
+std::vector<algorithm_call::bytes> algorithm_call::on_all(const std::function<bytes()>& f) const {
+  if (ranks_ == 1) return {f()};  // and the exception is the program's own
+  return leader_.group().together(name_, f);
+}
+
+void algorithm_call::begin(std::uint64_t bytes_in_all) {
+  {
+    const lock_guard lock(mutex_);
+    progress_ = {0, bytes_in_all};
+    told_ = 0;
+  }
+  if (!mark_) return;
+  const std::string what = name_ + ", by " + ::program_invocation_short_name + "[" +
+                           std::to_string(::getpid()) + "]";
+  for (array_core* a : written_) a->set_in_progress(what);
+}
+
+void algorithm_call::advance(std::uint64_t more) {
+  if (!tell_) return;
+  const lock_guard lock(mutex_);
+  progress_.done += more;
+  const std::uint64_t step = progress_.all / calls_of_progress;
+  if (!cancelled_ && (progress_.done - told_ > step || progress_.done >= progress_.all)) {
+    told_ = progress_.done;
+    cancelled_ = !tell_(progress_);
+  }
+  if (cancelled_)
+    throw error(std::make_error_code(std::errc::operation_canceled),
+                name_ + ": the progress callback has cancelled it after " +
+                    std::to_string(progress_.done) + " of " + std::to_string(progress_.all) +
+                    " bytes");
+}
+
+void algorithm_call::finish() {
+  if (!mark_) return;
+  for (array_core* a : written_) a->sync(durable);
+  for (array_core* a : written_) a->set_in_progress({});
+}
+
+}  // namespace ooc::detail

@@ -1,0 +1,36 @@
+// Memory of the budget, for as long as an algorithm runs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <string>
+
+#include "runtime/pager/pager.hpp"
+
+namespace ooc::detail {
+
+/// Aligned to pages, not initialised.  Throws usage_error (errc::budget_too_small) naming `what`.
+class lent_memory {
+ public:
+  lent_memory(pager& p, std::uint64_t bytes, const std::string& what)
+      : reservation_(p.reserve(bytes, what)), bytes_(bytes) {
+    constexpr std::size_t page = 4096;
+    memory_.reset(static_cast<std::byte*>(std::aligned_alloc(page, (bytes + page - 1) / page * page)));
+    if (!memory_) throw std::bad_alloc();
+  }
+  std::byte* data() const noexcept { return memory_.get(); }
+  std::uint64_t bytes() const noexcept { return bytes_; }
+
+ private:
+  struct freed {
+    void operator()(std::byte* p) const noexcept { std::free(p); }
+  };
+  pager::reservation reservation_;
+  std::unique_ptr<std::byte[], freed> memory_;
+  std::uint64_t bytes_;
+};
+
+}  // namespace ooc::detail
