@@ -28,6 +28,7 @@
 
 namespace ooc::detail {
 
+class local_array;
 class pager;
 class shared_array;
 struct block_range;
@@ -144,6 +145,8 @@ class array_core {
   /// The file says so from then on, durably; empty: its elements are whole again.  Collective.
   void set_in_progress(std::string_view what);
   process_group& group() const noexcept;  ///< of one rank, where none was given
+  local_array& local() const noexcept;
+  bool written_by_others() const noexcept;  ///< options.shared, or a group of several ranks
 
  private:
   void refuse_closed() const;

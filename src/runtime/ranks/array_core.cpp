@@ -120,4 +120,12 @@ process_group& array_core::group() const noexcept {
   return array_->group();
 }
 
+local_array& array_core::local() const noexcept {
+  return array_->local();
+}
+
+bool array_core::written_by_others() const noexcept {
+  return array_->written_by_others();
+}
+
 }  // namespace ooc::detail
