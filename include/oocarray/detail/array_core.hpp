@@ -30,6 +30,7 @@
 
 namespace ooc::detail {
 
+class local_array;
 class pager;
 class shared_array;
 struct block_range;
@@ -178,6 +179,8 @@ class array_core {
   using transfer_done = std::function<void(const failure&)>;
   void read_direct(box_view b, std::byte* to, transfer_done done) const;
   void write_direct(box_view b, const std::byte* from, transfer_done done);
+  local_array& local() const noexcept;
+  bool written_by_others() const noexcept;  ///< options.shared, or a group of several ranks
 
  private:
   void refuse_closed() const;

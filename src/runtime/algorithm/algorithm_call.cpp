@@ -46,11 +46,17 @@ std::vector<algorithm_call::bytes> algorithm_call::on_all(const std::function<by
 }
 
 void algorithm_call::begin(std::uint64_t bytes_in_all) {
-  {
-    const lock_guard lock(mutex_);
-    progress_ = {0, bytes_in_all};
-    told_ = 0;
-  }
+  expect(bytes_in_all);
+  mark();
+}
+
+void algorithm_call::expect(std::uint64_t bytes_in_all) {
+  const lock_guard lock(mutex_);
+  progress_ = {0, bytes_in_all};
+  told_ = 0;
+}
+
+void algorithm_call::mark() {
   if (!mark_) return;
   const std::string what = name_ + ", by " + ::program_invocation_short_name + "[" +
                            std::to_string(::getpid()) + "]";

@@ -61,6 +61,9 @@ class algorithm_call {
 
   /// Marks the files that are written; advance() will count up to as many bytes on this rank.
   void begin(std::uint64_t bytes_in_all);
+  /// The two halves of begin(), where what is written stays whole for a while.
+  void expect(std::uint64_t bytes_in_all);
+  void mark();
   /// So many bytes more have been read or written.  Throws ooc::error (operation_canceled) where the
   /// callback says so, and ever after.
   void advance(std::uint64_t more);

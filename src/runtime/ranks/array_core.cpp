@@ -158,4 +158,12 @@ void array_core::write_direct(box_view b, const std::byte* from, transfer_done d
   array_->local().write_direct(b, from, std::move(done));
 }
 
+local_array& array_core::local() const noexcept {
+  return array_->local();
+}
+
+bool array_core::written_by_others() const noexcept {
+  return array_->written_by_others();
+}
+
 }  // namespace ooc::detail

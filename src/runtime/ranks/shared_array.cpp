@@ -114,6 +114,7 @@ shared_array::shared_array(runtime& rt, const ooc::store& s, std::string_view pa
     : group_(r.options.group ? r.options.group : std::make_shared<alone>()),
       grouped_(r.options.group != nullptr),
       owner_computes_(r.options.owner_computes),
+      shared_(r.options.shared),
       local_(s, path, r) {
   if (r.options.checking == check_conflicts && ranks() > 1) log_ = std::make_unique<access_log>();
   if (owner_computes_ && !grouped_)

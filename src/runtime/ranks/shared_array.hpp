@@ -39,6 +39,8 @@ class shared_array {
   int rank() const noexcept { return group_->rank(); }
   int ranks() const noexcept { return group_->size(); }
   process_group& group() const noexcept { return *group_; }
+  /// Other processes may write to it too.
+  bool written_by_others() const noexcept { return shared_ || ranks() > 1; }
   /// The checking mode is on: reads through at() go to note_read().
   bool notes_reads() const noexcept { return log_ != nullptr; }
 
@@ -90,6 +92,7 @@ class shared_array {
   std::shared_ptr<process_group> group_;
   bool grouped_;  ///< options.group was given
   bool owner_computes_;
+  bool shared_;   ///< options.shared
   std::unique_ptr<access_log> log_;
   local_array local_;
 };

@@ -1,0 +1,110 @@
+#include "runtime/algorithm/direct_transfer.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/array/local_array.hpp"
+
+namespace ooc::detail {
+namespace {
+
+/// Long enough for a disk, short enough that the threads of a node share a transfer.
+constexpr std::uint64_t request_bytes = 4 << 20;
+
+}  // namespace
+
+// --- temporary files
+
+temporary_file::temporary_file(array_core& beside, std::uint64_t bytes, const std::string& purpose)
+    : store_(beside.local().file().store()) {
+  storage::new_file f;
+  f.size = bytes;
+  f.striping = beside.facts().stripes;
+  f.mode = 0600;
+  const std::string path = beside.facts().path + "." + purpose;
+  try {
+    file_ = store_->make(path, f);
+  } catch (const error& e) {
+    throw_if({e.code(), "a temporary file of " + std::to_string(bytes) + " bytes, '" + path +
+                            "', cannot be made: " + e.what()});
+  }
+}
+
+temporary_file::~temporary_file() {
+  store_->abandon(file_);
+}
+
+// --- transfers
+
+direct_transfer::~direct_transfer() {
+  unique_lock lock(mutex_);
+  while (open_ != 0) changed_.wait(lock);
+}
+
+void direct_transfer::wait() {
+  failure f;
+  {
+    unique_lock lock(mutex_);
+    while (open_ != 0) changed_.wait(lock);
+    f = std::exchange(failure_, {});
+  }
+  throw_if(f);
+}
+
+void direct_transfer::ended(const failure& f) noexcept {
+  // Notified with the mutex held: who waits may destroy this at once.
+  const lock_guard lock(mutex_);
+  if (f && !failure_) failure_ = f;
+  if (--open_ == 0) changed_.notify_all();
+}
+
+template <class Start>
+void direct_transfer::start(Start s) {
+  {
+    const lock_guard lock(mutex_);
+    ++open_;
+  }
+  try {
+    s([this](const failure& f) { ended(f); });
+  } catch (...) {
+    ended({});
+    throw;
+  }
+}
+
+void direct_transfer::begin_read(const storage::striped_file& f, request r, std::byte* to) {
+  auto shared = std::make_shared<const request>(std::move(r));
+  start([&](storage::completion done) { f.read(std::move(shared), to, std::move(done)); });
+}
+
+void direct_transfer::begin_write(const storage::striped_file& f, request r, const std::byte* from) {
+  auto shared = std::make_shared<const request>(std::move(r));
+  start([&](storage::completion done) { f.write(std::move(shared), from, std::move(done)); });
+}
+
+void direct_transfer::in_requests(const element_file& f, std::uint64_t first, std::uint64_t count,
+                                  const std::function<void(request, std::size_t)>& each) {
+  // Cut where a request begins with a chunk of the file, if elements do.
+  const std::size_t size = f.element_size();
+  const std::uint64_t most = std::max<std::uint64_t>(1, request_bytes / size);
+  for (std::uint64_t at = 0; at < count;) {
+    std::uint64_t n = std::min(most, count - at);
+    if (n == most && size < request_bytes / 1024) n = (first + at + n) / 512 * 512 - (first + at);
+    each(f.elements(first + at, n), at * size);
+    at += n;
+  }
+}
+
+void direct_transfer::begin_read(const element_file& f, std::uint64_t first, std::uint64_t count,
+                                 std::byte* to) {
+  in_requests(f, first, count,
+              [&](request r, std::size_t at) { begin_read(f.file(), std::move(r), to + at); });
+}
+
+void direct_transfer::begin_write(const element_file& f, std::uint64_t first, std::uint64_t count,
+                                  const std::byte* from) {
+  in_requests(f, first, count,
+              [&](request r, std::size_t at) { begin_write(f.file(), std::move(r), from + at); });
+}
+
+}  // namespace ooc::detail

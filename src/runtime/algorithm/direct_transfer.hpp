@@ -1,0 +1,92 @@
+// Transfers between a file and memory of an algorithm, several requests in flight at once.
+//
+// An element_file is an array past its blocks, or a temporary file, as a sequence of elements.  A
+// direct_transfer belongs to one buffer: begin_...() starts to fill or to write it, wait() returns when
+// that has ended.  Long transfers go as several requests, which the threads of the store share.
+//
+// Owner: the algorithm.  The memory outlives the transfer, whose destructor waits.  Threads: one at a
+// time, which may change.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "oocarray/error.hpp"
+#include "runtime/array/direct_array.hpp"
+#include "storage/base/mutex.hpp"
+#include "storage/service/store_core.hpp"
+
+namespace ooc::detail {
+
+/// Elements of one size, one after the other.
+class element_file {
+ public:
+  element_file(const direct_array& a, std::size_t element_size)
+      : file_(&a.file()), array_(&a), element_size_(element_size) {}
+  element_file(const storage::striped_file& f, std::size_t element_size)
+      : file_(&f), element_size_(element_size) {}
+
+  const storage::striped_file& file() const noexcept { return *file_; }
+  std::size_t element_size() const noexcept { return element_size_; }
+  request elements(std::uint64_t first, std::uint64_t count) const {
+    return array_ ? array_->elements(first, count)
+                  : request::contiguous(first * element_size_, count * element_size_);
+  }
+
+ private:
+  const storage::striped_file* file_;
+  const direct_array* array_ = nullptr;
+  std::size_t element_size_;
+};
+
+/// Room in the store of an array, reserved when it is made.  The file has no name that others see, and
+/// goes with this object, or after the death of the process when the store is opened again.
+class temporary_file {
+ public:
+  /// Throws io_error: ENOSPC.
+  temporary_file(array_core& beside, std::uint64_t bytes, const std::string& purpose);
+  ~temporary_file();
+  temporary_file(const temporary_file&) = delete;
+  temporary_file& operator=(const temporary_file&) = delete;
+
+  const storage::striped_file& file() const noexcept { return *file_.file; }
+
+ private:
+  std::shared_ptr<storage::store_core> store_;
+  storage::opened_file file_;
+};
+
+class direct_transfer {
+ public:
+  direct_transfer() = default;
+  ~direct_transfer();
+  direct_transfer(const direct_transfer&) = delete;
+  direct_transfer& operator=(const direct_transfer&) = delete;
+
+  /// The one before has ended.
+  void begin_read(const element_file& f, std::uint64_t first, std::uint64_t count, std::byte* to);
+  void begin_write(const element_file& f, std::uint64_t first, std::uint64_t count,
+                   const std::byte* from);
+  /// A request as it is.
+  void begin_read(const storage::striped_file& f, request r, std::byte* to);
+  void begin_write(const storage::striped_file& f, request r, const std::byte* from);
+  /// Throws what the store says, once.
+  void wait();
+
+ private:
+  template <class Start>
+  void start(Start s);
+  void in_requests(const element_file& f, std::uint64_t first, std::uint64_t count,
+                   const std::function<void(request, std::size_t)>& each);
+  void ended(const failure& f) noexcept;
+
+  mutex mutex_;
+  condition_variable changed_;
+  std::size_t open_ OOC_GUARDED_BY(mutex_) = 0;
+  failure failure_ OOC_GUARDED_BY(mutex_);
+};
+
+}  // namespace ooc::detail

@@ -1,0 +1,101 @@
+#include "runtime/algorithm/multiply_plan.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace ooc::detail {
+namespace {
+
+/// What the begin of a region costs a disk, as bytes that it transfers in that time.
+constexpr double region_bytes = 16 << 10;
+/// Enough for a kernel to reach its speed.
+constexpr std::size_t good_depth = 256;
+constexpr std::uint64_t most_tiles_in_a_row = 4096;
+
+std::uint64_t parts(std::uint64_t n, std::uint64_t size) { return (n + size - 1) / size; }
+
+bool b_is_one_panel(const multiply_facts& f, const multiply_plan& p) {
+  return p.tile_columns == f.columns && p.depth_b == f.depth;
+}
+
+void complete(const multiply_facts& f, multiply_plan& p) {
+  const std::uint64_t tiles_down = parts(f.rows, p.tile_rows);
+  const std::uint64_t tiles_across = parts(f.columns, p.tile_columns);
+  p.passes_a = p.depth_a == f.depth ? 1 : tiles_across;
+  p.passes_b = f.b_in_memory ? 0 : b_is_one_panel(f, p) ? 1 : tiles_down;
+  p.buffers_a = p.depth_a == f.depth && tiles_down == 1 ? 1 : 2;
+  p.buffers_b = f.b_in_memory ? 0 : b_is_one_panel(f, p) ? 1 : 2;
+}
+
+double cost(const multiply_facts& f, const multiply_plan& p) {
+  const auto element = static_cast<double>(f.element_size);
+  const auto rows = static_cast<double>(f.rows), depth = static_cast<double>(f.depth),
+             columns = static_cast<double>(f.columns);
+  // Rows that are whole follow each other in the file.
+  const double regions_a = p.depth_a == f.depth ? 1 : rows * static_cast<double>(parts(f.depth, p.depth_a));
+  const double regions_b =
+      p.tile_columns == f.columns ? 1 : depth * static_cast<double>(parts(f.columns, p.tile_columns));
+  return static_cast<double>(p.passes_a) * (rows * depth * element + regions_a * region_bytes) +
+         static_cast<double>(p.passes_b) * (depth * columns * element + regions_b * region_bytes);
+}
+
+/// The most rows of a tile of which everything else is given; 0: not one fits.
+std::size_t most_rows(const multiply_facts& f, multiply_plan p, std::uint64_t elements) {
+  p.tile_rows = f.rows;
+  complete(f, p);
+  if (p.elements(f) <= elements) return f.rows;
+  p.tile_rows = 1;
+  complete(f, p);
+  const std::uint64_t each = (f.c_in_memory ? 0 : p.tile_columns) + p.buffers_a * p.depth_a;
+  const std::uint64_t fixed = p.elements(f) - each;
+  return fixed >= elements
+             ? 0
+             : static_cast<std::size_t>(std::min<std::uint64_t>((elements - fixed) / each, f.rows));
+}
+
+}  // namespace
+
+std::uint64_t multiply_plan::elements(const multiply_facts& f) const {
+  std::uint64_t n = std::uint64_t{buffers_a} * tile_rows * depth_a;
+  if (!f.b_in_memory) n += std::uint64_t{buffers_b} * depth_b * tile_columns;
+  if (!f.c_in_memory) n += std::uint64_t{tile_rows} * tile_columns;
+  return n;
+}
+
+multiply_plan plan_multiply(const multiply_facts& f, std::uint64_t memory) {
+  const std::uint64_t elements = memory / f.element_size;
+  multiply_plan best;
+  double least = std::numeric_limits<double>::infinity();
+  const auto consider = [&](std::size_t tile_columns, std::size_t depth_a, std::size_t depth_b) {
+    multiply_plan p;
+    p.tile_columns = tile_columns;
+    p.depth_a = depth_a;
+    p.depth_b = depth_b;
+    const std::size_t rows = most_rows(f, p, elements);
+    if (rows == 0) return;
+    // As few rows of tiles, and these alike.
+    p.tile_rows = static_cast<std::size_t>(parts(f.rows, parts(f.rows, rows)));
+    complete(f, p);
+    // A shallow panel has the kernel load and store c more often.
+    const double c = cost(f, p) * (depth_b < std::min(good_depth, f.depth) ? 1.1 : 1);
+    if (p.elements(f) > elements || c >= least) return;
+    least = c;
+    best = p;
+  };
+  for (std::uint64_t across = 1; across <= std::min<std::uint64_t>(f.columns, most_tiles_in_a_row);
+       across += std::max<std::uint64_t>(1, across / 8)) {
+    const auto tile_columns = static_cast<std::size_t>(parts(f.columns, across));
+    for (std::size_t depth_b = f.b_in_memory ? f.depth : std::min(f.depth, 4 * good_depth);;
+         depth_b /= 2) {
+      for (std::size_t depth_a = depth_b; depth_a < f.depth; depth_a *= 2)
+        consider(tile_columns, depth_a, depth_b);
+      consider(tile_columns, f.depth, depth_b);
+      if (across == 1 && depth_b != f.depth) consider(tile_columns, f.depth, f.depth);
+      if (depth_b == 1) break;
+    }
+    if (f.b_in_memory && f.c_in_memory) break;
+  }
+  return best;
+}
+
+}  // namespace ooc::detail

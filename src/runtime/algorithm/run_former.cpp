@@ -1,0 +1,98 @@
+#include "runtime/algorithm/run_former.hpp"
+
+#include <algorithm>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+namespace ooc::detail {
+
+run_former::run_former(const sort_program& program, const sort_plan& plan, std::uint64_t elements,
+                       std::byte* memory, algorithm_call& call)
+    : program_(program), plan_(plan), elements_(elements), call_(call) {
+  const std::size_t bytes = plan_.run * program_.element_size();
+  for (std::size_t s = 0; s < plan_.slots; ++s, memory += bytes) {
+    slots_.push_back(std::make_unique<slot>());
+    slots_.back()->memory = memory;
+  }
+  for (unsigned t = 0; t < plan_.threads; ++t) {
+    scratch_.push_back(memory);
+    if (program_.needs_scratch()) memory += bytes;
+  }
+}
+
+std::uint64_t run_former::count_of(std::uint64_t run) const noexcept {
+  return std::min<std::uint64_t>(plan_.run, elements_ - first_of(run));
+}
+
+void run_former::form(const element_file& from, const element_file& to) {
+  std::vector<std::thread> sorters;
+  try {
+    for (std::byte* scratch : scratch_)
+      sorters.emplace_back([this, &to, scratch] { sort_in_turn(to, scratch); });
+  } catch (const std::system_error&) {
+    if (sorters.empty()) throw;  // else those that there are do the work
+  }
+  try {
+    read_in_order(from);
+  } catch (...) {
+    keep_error();
+  }
+  for (std::thread& t : sorters) t.join();
+  slots_.clear();  // waits
+  const lock_guard lock(mutex_);
+  if (error_) std::rethrow_exception(error_);
+}
+
+void run_former::read_in_order(const element_file& from) {
+  for (std::uint64_t r = 0; r < plan_.runs + plan_.slots; ++r) {
+    slot& s = *slots_[r % plan_.slots];
+    if (r >= plan_.slots && r - plan_.slots < plan_.runs) {
+      const std::uint64_t before = r / plan_.slots;
+      {
+        unique_lock lock(mutex_);
+        while (s.sorted < before && !error_) changed_.wait(lock);
+        if (error_) return;
+      }
+      s.out.wait();
+      call_.advance(2 * count_of(r - plan_.slots) * program_.element_size());
+    }
+    if (r >= plan_.runs) continue;
+    s.in.begin_read(from, first_of(r), count_of(r), s.memory);
+    const lock_guard lock(mutex_);
+    ++begun_;
+    changed_.notify_all();
+  }
+}
+
+void run_former::sort_in_turn(const element_file& to, std::byte* scratch) noexcept {
+  try {
+    for (;;) {
+      std::uint64_t r = 0;
+      {
+        unique_lock lock(mutex_);
+        if (error_ || taken_ == plan_.runs) return;
+        r = taken_++;
+        while (begun_ <= r && !error_) changed_.wait(lock);
+        if (error_) return;
+      }
+      slot& s = *slots_[r % plan_.slots];
+      s.in.wait();
+      if (program_.sort_run(s.memory, count_of(r), scratch)) std::swap(s.memory, scratch);
+      s.out.begin_write(to, first_of(r), count_of(r), s.memory);
+      const lock_guard lock(mutex_);
+      ++s.sorted;
+      changed_.notify_all();
+    }
+  } catch (...) {
+    keep_error();
+  }
+}
+
+void run_former::keep_error() noexcept {
+  const lock_guard lock(mutex_);
+  if (!error_) error_ = std::current_exception();
+  changed_.notify_all();
+}
+
+}  // namespace ooc::detail

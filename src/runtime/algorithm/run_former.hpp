@@ -1,0 +1,61 @@
+// The first pass of a sort: runs are read, sorted and written, three different ones at a time.
+//
+// Run r occupies slot r mod slots from the beginning of its read to the end of its write.  The calling
+// thread begins the reads, each as soon as the slot's last run has been written; threads of its own take
+// the runs in order, wait for a run's read, sort it and begin its write.
+//
+// Threads: form() by one.  What any of them throws ends the pass and comes out of form(), when nothing is
+// on its way any more.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <vector>
+
+#include "oocarray/detail/sort_engine.hpp"
+#include "runtime/algorithm/algorithm_call.hpp"
+#include "runtime/algorithm/direct_transfer.hpp"
+#include "runtime/algorithm/sort_plan.hpp"
+#include "storage/base/mutex.hpp"
+
+namespace ooc::detail {
+
+class run_former {
+ public:
+  /// `memory` has room for the slots and, where the program needs it, scratch for each thread.
+  run_former(const sort_program& program, const sort_plan& plan, std::uint64_t elements,
+             std::byte* memory, algorithm_call& call);
+
+  /// Run r is read from and written to the same place of the two files, which may be one.
+  void form(const element_file& from, const element_file& to);
+
+ private:
+  struct slot {
+    std::byte* memory = nullptr;
+    std::uint64_t sorted = 0;  ///< runs that have been through it, up to the beginning of their write
+    direct_transfer in, out;
+  };
+
+  std::uint64_t first_of(std::uint64_t run) const noexcept { return run * plan_.run; }
+  std::uint64_t count_of(std::uint64_t run) const noexcept;
+  void read_in_order(const element_file& from);
+  void sort_in_turn(const element_file& to, std::byte* scratch) noexcept;
+  void keep_error() noexcept;
+
+  const sort_program& program_;
+  const sort_plan& plan_;
+  const std::uint64_t elements_;
+  algorithm_call& call_;
+  std::vector<std::byte*> scratch_;  ///< of each thread
+  mutex mutex_;
+  condition_variable changed_;
+  std::uint64_t begun_ OOC_GUARDED_BY(mutex_) = 0;  ///< runs whose read has begun
+  std::uint64_t taken_ OOC_GUARDED_BY(mutex_) = 0;  ///< runs that a thread sorts or has sorted
+  std::exception_ptr error_ OOC_GUARDED_BY(mutex_);
+  /// A slot's `sorted` is guarded by the mutex, its memory belongs to who has the run.
+  std::vector<std::unique_ptr<slot>> slots_;
+};
+
+}  // namespace ooc::detail

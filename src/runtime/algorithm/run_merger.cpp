@@ -1,0 +1,179 @@
+#include "runtime/algorithm/run_merger.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+namespace ooc::detail {
+namespace {
+
+/// A part of a batch that is worth a thread.
+constexpr std::size_t part_bytes = 128 << 10;
+
+}  // namespace
+
+/// A run.
+struct run_merger::source {
+  const std::byte* at = nullptr;  ///< the window
+  std::size_t left = 0;
+  std::uint64_t next = 0;  ///< of the file, to be read
+  std::uint64_t end = 0;
+  std::size_t current = 0;
+  std::array<std::byte*, 2> buffer{};
+  std::array<std::size_t, 2> count{};  ///< in the buffer, or on their way to it
+  std::array<direct_transfer, 2> read;
+
+  void begin_read(const element_file& f, std::size_t which, std::size_t piece) {
+    count[which] = static_cast<std::size_t>(std::min<std::uint64_t>(piece, end - next));
+    if (count[which] == 0) return;
+    read[which].begin_read(f, next, count[which], buffer[which]);
+    next += count[which];
+  }
+  void show() {
+    read[current].wait();
+    at = buffer[current];
+    left = count[current];
+  }
+};
+
+run_merger::run_merger(const sort_program& program, const sort_plan& plan, std::byte* memory,
+                       thread_team& team, algorithm_call& call)
+    : program_(program),
+      plan_(plan),
+      size_(program.element_size()),
+      team_(team),
+      call_(call),
+      buffers_(memory + sort_plan::outputs * plan.output * size_) {
+  for (std::byte*& o : outputs_) {
+    o = memory;
+    memory += plan.output * size_;
+  }
+}
+
+run_merger::~run_merger() = default;
+
+void run_merger::merge(const element_file& from, std::span<const std::uint64_t> bounds,
+                       const element_file& to) {
+  from_ = &from;
+  to_ = &to;
+  sources_.clear();
+  std::byte* memory = buffers_;
+  for (std::size_t k = 0; k + 1 < bounds.size(); ++k) {
+    auto s = std::make_unique<source>();
+    s->next = bounds[k];
+    s->end = bounds[k + 1];
+    for (std::byte*& b : s->buffer) {
+      b = memory;
+      memory += plan_.piece * size_;
+    }
+    sources_.push_back(std::move(s));
+  }
+  for (const std::size_t which : {0, 1})
+    for (const auto& s : sources_) s->begin_read(from, which, plan_.piece);
+  for (const auto& s : sources_) s->show();
+  merge_all(bounds.front());
+}
+
+void run_merger::merge(std::span<const sorted_window> runs, const element_file& to) {
+  from_ = nullptr;
+  to_ = &to;
+  sources_.clear();
+  for (const sorted_window& w : runs) {
+    sources_.push_back(std::make_unique<source>());
+    sources_.back()->at = w.first;
+    sources_.back()->left = w.count;
+  }
+  merge_all(0);
+}
+
+void run_merger::merge_all(std::uint64_t first) {
+  place_ = first;
+  filled_ = 0;
+  for (;;) {
+    refill();
+    if (sources_.empty()) break;
+    if (plan_.output - filled_ < std::max(plan_.output / 2, sources_.size())) flush(false);
+    const std::size_t total = cut(plan_.output - filled_);
+    merge_batch(total);
+    filled_ += total;
+    for (std::size_t k = 0; k < sources_.size(); ++k) {
+      sources_[k]->at += counts_[k] * size_;
+      sources_[k]->left -= counts_[k];
+    }
+  }
+  flush(true);
+  for (direct_transfer& w : writes_) w.wait();
+}
+
+void run_merger::refill() {
+  bool ended = false;
+  for (auto& s : sources_) {
+    if (s->left != 0) continue;
+    const std::size_t other = 1 - s->current;
+    if (s->count[other] == 0) {
+      s.reset();
+      ended = true;
+      continue;
+    }
+    s->begin_read(*from_, s->current, plan_.piece);
+    s->current = other;
+    s->show();
+  }
+  if (ended) std::erase(sources_, nullptr);
+}
+
+/// Chooses a batch of at most `room` elements, at least one.
+std::size_t run_merger::cut(std::size_t room) {
+  const std::size_t share = std::max<std::size_t>(1, room / sources_.size());
+  const bool one_only = room < sources_.size();
+  windows_.clear();
+  for (const auto& s : sources_)
+    windows_.push_back({s->at, std::min(s->left, share),
+                        one_only || s->left > share || s->count[1 - s->current] != 0});
+  counts_.resize(windows_.size());
+  if (const std::size_t least = program_.least_last(windows_); least < windows_.size()) {
+    program_.before(windows_, least, windows_[least].count - 1, counts_.data());
+    ++counts_[least];
+  } else {
+    for (std::size_t k = 0; k < windows_.size(); ++k) counts_[k] = windows_[k].count;
+  }
+  for (std::size_t k = 0; k < windows_.size(); ++k) windows_[k].count = counts_[k];
+  return std::accumulate(counts_.begin(), counts_.end(), std::size_t{0});
+}
+
+void run_merger::merge_batch(std::size_t total) {
+  std::byte* const to = outputs_[output_] + filled_ * size_;
+  const std::size_t parts =
+      std::clamp<std::size_t>(total * size_ / part_bytes, 1, team_.size() == 1 ? 1 : 2 * team_.size());
+  if (parts == 1) return program_.merge(windows_, to);
+  const auto longest =
+      static_cast<std::size_t>(std::max_element(counts_.begin(), counts_.end()) - counts_.begin());
+  std::vector<std::vector<std::size_t>> begins(parts + 1, std::vector<std::size_t>(counts_.size()));
+  begins[parts] = counts_;
+  for (std::size_t p = 1; p < parts; ++p)
+    program_.before(windows_, longest, counts_[longest] * p / parts, begins[p].data());
+  team_.run(parts, [&](std::size_t p) {
+    std::vector<sorted_window> w(windows_.size());
+    for (std::size_t k = 0; k < w.size(); ++k)
+      w[k] = {windows_[k].first + begins[p][k] * size_, begins[p + 1][k] - begins[p][k]};
+    const std::size_t before = std::accumulate(begins[p].begin(), begins[p].end(), std::size_t{0});
+    program_.merge(w, to + before * size_);
+  });
+}
+
+/// Writes what is filled, up to where a chunk of the file ends; the rest begins the next output.
+void run_merger::flush(bool last) {
+  const std::size_t count =
+      last ? filled_ : static_cast<std::size_t>((place_ + filled_) / plan_.granule * plan_.granule - place_);
+  if (count == 0) return;
+  std::byte* const from = outputs_[output_];
+  writes_[output_].begin_write(*to_, place_, count, from);
+  call_.advance(2 * count * size_);
+  output_ = (output_ + 1) % outputs_.size();
+  writes_[output_].wait();
+  filled_ -= count;
+  std::memcpy(outputs_[output_], from + count * size_, filled_ * size_);
+  place_ += count;
+}
+
+}  // namespace ooc::detail

@@ -1,0 +1,181 @@
+// is_sorted() and lower_bound(): an array read in pieces, several at a time.
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "oocarray/detail/sort_engine.hpp"
+#include "oocarray/error.hpp"
+#include "runtime/algorithm/algorithm_call.hpp"
+#include "runtime/algorithm/direct_transfer.hpp"
+#include "runtime/algorithm/lent_memory.hpp"
+#include "runtime/algorithm/thread_team.hpp"
+#include "runtime/array/direct_array.hpp"
+
+namespace ooc::detail {
+namespace {
+
+constexpr std::uint64_t good_piece_bytes = 4 << 20;
+constexpr std::uint64_t leaf_bytes = 64 << 10;
+constexpr std::size_t reads_in_flight = 16;
+
+/// What both do before they read.
+class sorted_array {
+ public:
+  sorted_array(const array_core& a, std::size_t element_size, const char* what,
+               const sort_options& o)
+      // The call counts and refuses; it changes nothing.
+      : call_(std::string(what) + " of '" + a.facts().path + "'", const_cast<array_core&>(a), {},
+              {.threads = o.threads, .mark = false, .progress = o.progress}),
+        direct_(a.local(), access_mode::read, what),
+        file_(direct_, element_size),
+        size_(element_size) {
+    elements_ = 1;
+    for (const std::uint64_t e : a.facts().extents) elements_ *= e;
+    const std::size_t n = a.facts().extents.size();
+    if (n > 1 && !o.flat)
+      call_.refuse("the array has " + std::to_string(n) +
+                   " dimensions: options.flat takes its elements as one sequence in row-major order");
+    if (n > 1 && !direct_.row_major())
+      call_.refuse("its file has tiles, so its elements do not lie in row-major order");
+    spare_ = a.pager().spare();
+    if (o.memory != 0) spare_ = std::min(spare_, o.memory);
+  }
+
+  algorithm_call& call() noexcept { return call_; }
+  const element_file& file() const noexcept { return file_; }
+  std::uint64_t elements() const noexcept { return elements_; }
+
+  /// Elements in each of so many buffers, at least `least` and as near to `wanted` bytes as memory allows.
+  std::size_t elements_each(std::size_t buffers, std::uint64_t wanted, std::size_t least) const {
+    const std::uint64_t n = std::min(wanted, spare_ / buffers) / size_;
+    if (n < least && least * size_ * buffers > spare_)
+      call_.refuse("it needs " + std::to_string(least * size_ * buffers) +
+                       " bytes of memory, and may take " + std::to_string(spare_) +
+                       ": give the runtime " + std::to_string(least * size_ * buffers - spare_) +
+                       " bytes more",
+                   errc::budget_too_small);
+    return static_cast<std::size_t>(
+        std::min<std::uint64_t>(std::max<std::uint64_t>(n, least), std::max<std::uint64_t>(elements_ + 1, least)));
+  }
+
+ private:
+  algorithm_call call_;
+  const direct_array direct_;
+  const element_file file_;
+  const std::size_t size_;
+  std::uint64_t elements_ = 0;
+  std::uint64_t spare_ = 0;
+};
+
+/// Keys [first, last) are to be found in elements [lower, upper], or at its end.
+struct interval {
+  std::uint64_t lower, upper;
+  std::size_t first, last;
+};
+
+/// Reads element sequences for intervals, several at a time, and calls f(interval, elements).
+template <class Range, class F>
+void read_each(const std::vector<interval>& all, const element_file& file, std::byte* memory,
+               std::size_t room, Range range, F f) {
+  const std::size_t stride = room * file.element_size();
+  std::vector<std::unique_ptr<direct_transfer>> reads(reads_in_flight);
+  for (auto& r : reads) r = std::make_unique<direct_transfer>();
+  for (std::size_t i = 0; i < all.size() + reads_in_flight; ++i) {
+    const std::size_t slot = i % reads_in_flight;
+    if (i >= reads_in_flight) {
+      reads[slot]->wait();
+      f(all[i - reads_in_flight], memory + slot * stride);
+    }
+    if (i >= all.size()) continue;
+    const auto [first, count] = range(all[i]);
+    if (count != 0) reads[slot]->begin_read(file, first, count, memory + slot * stride);
+  }
+}
+
+}  // namespace
+
+bool run_is_sorted(const array_core& a, const sort_program& program, const sort_options& options) {
+  a.check_open();
+  const std::size_t size = program.element_size();
+  sorted_array s(a, size, "is_sorted()", options);
+  // Each thread looks at one buffer while the other is read.  A piece ends with the first element of the next.
+  const unsigned threads = s.call().threads();
+  unsigned readers = threads;
+  while (readers > 1 && s.elements_each(1, good_piece_bytes, 1) * size * 2 * readers > a.pager().spare())
+    --readers;
+  const std::size_t room = s.elements_each(2 * readers, good_piece_bytes, 2);
+  const std::size_t piece = room - 1;
+  const std::uint64_t pieces = (s.elements() + piece - 1) / piece;
+  const lent_memory memory(a.pager(), 2 * readers * room * size, s.call().name());
+  s.call().expect(s.elements() * size);
+  std::atomic<std::uint64_t> next{0};
+  std::atomic<bool> sorted{true};
+  thread_team team(readers);
+  team.run(readers, [&](std::size_t r) {
+    std::byte* const buffers = memory.data() + 2 * r * room * size;
+    direct_transfer reads[2];
+    const auto count_of = [&](std::uint64_t p) {
+      return static_cast<std::size_t>(std::min<std::uint64_t>(room, s.elements() - p * piece));
+    };
+    const auto begin = [&](std::size_t b) {
+      const std::uint64_t p = next++;
+      if (p < pieces)
+        reads[b].begin_read(s.file(), p * piece, count_of(p), buffers + b * room * size);
+      return p;
+    };
+    std::uint64_t mine[2] = {begin(0), begin(1)};
+    for (std::size_t b = 0; mine[b] < pieces && sorted; b = 1 - b) {
+      reads[b].wait();
+      const std::size_t count = count_of(mine[b]);
+      if (program.sorted_until(buffers + b * room * size, count) != count) sorted = false;
+      s.call().advance(std::min(count, piece) * size);
+      mine[b] = begin(b);
+    }
+  });
+  return sorted;
+}
+
+void run_search(const array_core& a, search_program& program, const sort_options& options) {
+  a.check_open();
+  if (program.keys() == 0) return;
+  const std::size_t size = program.element_size();
+  sorted_array s(a, size, "lower_bound()", options);
+  const std::size_t room = s.elements_each(reads_in_flight, leaf_bytes, 1);
+  const lent_memory memory(a.pager(), reads_in_flight * room * size, s.call().name());
+  // Halves all intervals at once, level by level, until each is one read.
+  std::vector<interval> wide{{0, s.elements(), 0, program.keys()}}, leaves;
+  while (!wide.empty()) {
+    std::vector<interval> halves;
+    const auto keep = [&](const interval& i) {
+      if (i.first == i.last) return;
+      (i.upper - i.lower <= room ? leaves : halves).push_back(i);
+    };
+    if (wide.size() == 1 && wide[0].upper - wide[0].lower <= room) {
+      leaves = std::move(wide);
+      break;
+    }
+    const auto middle = [](const interval& i) { return i.lower + (i.upper - i.lower) / 2; };
+    read_each(
+        wide, s.file(), memory.data(), room,
+        [&](const interval& i) { return std::pair{middle(i), std::uint64_t{1}}; },
+        [&](const interval& i, const std::byte* element) {
+          const std::size_t cut = program.keys_after(i.first, i.last, element);
+          keep({i.lower, middle(i), i.first, cut});
+          keep({middle(i) + 1, i.upper, cut, i.last});
+        });
+    wide = std::move(halves);
+  }
+  std::sort(leaves.begin(), leaves.end(),
+            [](const interval& x, const interval& y) { return x.lower < y.lower; });
+  read_each(
+      leaves, s.file(), memory.data(), room,
+      [](const interval& i) { return std::pair{i.lower, i.upper - i.lower}; },
+      [&](const interval& i, const std::byte* elements) {
+        for (std::size_t k = i.first; k < i.last; ++k)
+          program.place(k, elements, static_cast<std::size_t>(i.upper - i.lower), i.lower);
+      });
+}
+
+}  // namespace ooc::detail

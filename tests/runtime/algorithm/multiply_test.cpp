@@ -1,0 +1,261 @@
+// Products of matrices: what Eigen gives in memory, in the budget, with the traffic of the plan.  Elements are
+// small whole numbers, so that sums are exact in whatever order they are taken.
+
+#include "oocarray/algorithm/multiply.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <cstdlib>
+
+#include "runtime/algorithm/multiply_plan.hpp"
+#include "support/faulty_io_service.hpp"
+#include "support/random_seed.hpp"
+#include "support/temporary_folder.hpp"
+#include "support/test_arrays.hpp"
+
+using namespace ooc;
+using namespace ooc::testing;
+
+namespace {
+
+template <class T>
+using dense = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+template <class T>
+T small_number(std::mt19937_64& g) {
+  const auto n = [&] { return static_cast<double>(g() % 9) - 4; };
+  if constexpr (std::is_same_v<T, std::complex<float>>)
+    return {static_cast<float>(n()), static_cast<float>(n())};
+  else if constexpr (std::is_same_v<T, std::complex<double>>)
+    return {n(), n()};
+  else
+    return static_cast<T>(n());
+}
+
+template <class T>
+dense<T> random_matrix(std::mt19937_64& g, std::size_t rows, std::size_t columns) {
+  dense<T> m(rows, columns);
+  for (Eigen::Index e = 0; e < m.size(); ++e) m.data()[e] = small_number<T>(g);
+  return m;
+}
+
+template <class T, class Layout>
+void store_matrix(const dense<T>& m, ooc_array<T, 2, Layout>& a) {
+  for (std::size_t i = 0; i < a.extent(0); ++i)
+    for (std::size_t j = 0; j < a.extent(1); ++j)
+      a(i, j) = m(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j));
+}
+
+template <class T, class Layout>
+bool holds(const ooc_array<T, 2, Layout>& a, const dense<T>& m) {
+  for (std::size_t i = 0; i < a.extent(0); ++i)
+    for (std::size_t j = 0; j < a.extent(1); ++j)
+      if (a(i, j) != m(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j))) return false;
+  return true;
+}
+
+template <class T, class Layout = layout_right>
+void multiply_at_random(int times, std::mt19937_64& g, store_kind kind = store_kind::in_memory,
+                        file_order order = file_order::row_major) {
+  const test_store nodes(kind);
+  for (int n = 0; n < times; ++n) {
+    const auto extent = [&] { return between(g, 1, between(g, 0, 1) ? 20 : 300); };
+    const std::size_t rows = extent(), depth = extent(), columns = extent();
+    const std::uint64_t wish = between(g, 150_KiB, between(g, 0, 1) ? 200_KiB : 4_MiB);
+    const multiply_options o{.threads = static_cast<unsigned>(between(g, 1, 8)),
+                             .mark = between(g, 0, 3) == 0};
+    CAPTURE(rows, depth, columns, wish, o.threads);
+    runtime rt(memory(nodes.staging() + 16 * 4_KiB + wish));
+    array_options<T> ao{.order = order, .block = 4_KiB, .replace = true};
+    if (!Layout::contiguous) ao.tile = {16, 16};
+    ooc_array<T, 2, Layout> a{rt, nodes.handle(), "a", create, {rows, depth}, ao};
+    ooc_array<T, 2, Layout> b{rt, nodes.handle(), "b", create, {depth, columns}, ao};
+    ooc_array<T, 2, Layout> c{rt, nodes.handle(), "c", create, {rows, columns}, ao};
+    const dense<T> left = random_matrix<T>(g, rows, depth), right = random_matrix<T>(g, depth, columns);
+    store_matrix<T>(left, a);
+    store_matrix<T>(right, b);
+    const multiply_statistics done = multiply(a, b, c, o);
+    CHECK(done.memory <= wish + 16 * 4_KiB);
+    REQUIRE(holds<T>(c, left * right));
+
+    std::vector<T> x(depth * 3), y(rows * 3);
+    for (T& e : x) e = small_number<T>(g);
+    multiply(a, x, y, o);
+    const dense<T> product = left * Eigen::Map<const dense<T>>(x.data(), depth, 3);
+    REQUIRE(std::equal(y.begin(), y.end(), product.data()));
+  }
+}
+
+/// A store whose only node misbehaves on request.
+struct faulty_store {
+  memory_store behind{1};
+  std::shared_ptr<storage::faulty_io_service> node =
+      std::make_shared<storage::faulty_io_service>(behind.nodes[0]);
+  std::shared_ptr<storage::store_core> core = std::make_shared<storage::store_core>(
+      "memory:", "test", behind.metadata, storage::striped_file::nodes{node});
+};
+
+}  // namespace
+
+TEST_CASE("a product of matrices in arrays is that of Eigen, and so are those with vectors") {
+  std::mt19937_64 g(random_seed("product of matrices"));
+  multiply_at_random<double>(12, g);
+  multiply_at_random<float>(6, g);
+  multiply_at_random<std::complex<double>>(5, g);
+  multiply_at_random<std::complex<float>>(5, g);
+}
+
+TEST_CASE("matrices in tiles are multiplied too") {
+  std::mt19937_64 g(random_seed("product of matrices in tiles"));
+  multiply_at_random<double, layout_tiled>(5, g, store_kind::in_memory, file_order::tiled);
+  multiply_at_random<double, layout_tiled>(3, g, store_kind::local);
+}
+
+TEST_CASE("a product reads and writes as often as its plan says") {
+  std::mt19937_64 g(random_seed("traffic of a product"));
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(memory(nodes.staging() + 16 * 4_KiB + 1_MiB, 1));  // without read-ahead, bytes are exact
+  constexpr std::size_t n = 400;                                // 3 * 1.2 MiB
+  ooc_array<double, 2> a{rt, nodes.handle(), "a", create, {n, n}, {.block = 4_KiB}};
+  ooc_array<double, 2> c{rt, nodes.handle(), "c", create, {n, n}, {.block = 4_KiB}};
+  const dense<double> m = random_matrix<double>(g, n, n);
+  store_matrix(m, a);
+  a.writeback();
+  const io_stats before = nodes.handle().stats();
+  double part = 0;
+  const multiply_statistics done = multiply(a, a, c, {.threads = 2, .progress = [&](const pass_progress& p) {
+                                                        part = p.part();
+                                                        return true;
+                                                      }});
+  const io_stats moved = nodes.handle().stats() - before;
+  CHECK(done.passes + done.passes_of_b > 2);
+  CHECK(done.bytes_read == (done.passes + done.passes_of_b) * n * n * sizeof(double));
+  CHECK(done.bytes_written == n * n * sizeof(double));
+  CHECK(moved.bytes_read == done.bytes_read);
+  CHECK(moved.bytes_written == done.bytes_written);
+  CHECK(part == 1);
+  CHECK(holds<double>(c, m * m));
+}
+
+TEST_CASE("a plan of a product fits its memory, and much memory reads each matrix once") {
+  std::mt19937_64 g(random_seed("plan of a product"));
+  for (int n = 0; n < 300; ++n) {
+    detail::multiply_facts f;
+    const auto extent = [&] { return between(g, 1, std::uint64_t{1} << between(g, 0, 16)); };
+    f.rows = extent();
+    f.depth = extent();
+    f.columns = extent();
+    f.element_size = std::size_t{4} << between(g, 0, 2);
+    f.b_in_memory = f.c_in_memory = between(g, 0, 3) == 0;
+    const std::uint64_t all =
+        (f.rows * f.depth + f.depth * f.columns + f.rows * f.columns) * f.element_size;
+    const std::uint64_t memory = std::uint64_t{1} << between(g, 20, 33);
+    CAPTURE(f.rows, f.depth, f.columns, f.element_size, f.b_in_memory, memory);
+    const detail::multiply_plan p = detail::plan_multiply(f, memory);
+    if (p.tile_rows == 0) {  // one row of a, twice, is too long
+      REQUIRE(f.b_in_memory);
+      continue;
+    }
+    REQUIRE(p.elements(f) * f.element_size <= memory);
+    REQUIRE((p.depth_a == f.depth || p.depth_a % p.depth_b == 0));
+    if (all <= memory) REQUIRE(p.passes_a + p.passes_b <= 2);
+  }
+  // The row of docs/algorithms.md.
+  const detail::multiply_facts f{.rows = 8192, .depth = 8192, .columns = 8192};
+  const detail::multiply_plan p = detail::plan_multiply(f, 360_MiB);
+  CHECK(p.passes_a + p.passes_b <= 6);
+}
+
+TEST_CASE("matrices that cannot be multiplied are refused by name, with the remedy") {
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(memory(nodes.staging() + 1_MiB));
+  ooc_array<double, 2> a{rt, nodes.handle(), "a", create, {20, 30}, {.block = 4_KiB}};
+  ooc_array<double, 2> b{rt, nodes.handle(), "b", create, {30, 30}, {.block = 4_KiB}};
+  ooc_array<double, 2> c{rt, nodes.handle(), "c", create, {20, 30}, {.block = 4_KiB}};
+  CHECK_THROWS_WITH(multiply(b, a, c), Catch::Contains("'b', 30 by 30, times 'a', 20 by 30"));
+  CHECK_THROWS_WITH(multiply(a, b, a), Catch::Contains("'a' is a factor"));
+  {
+    const auto held = c.pin({{0, 0}, {1, 10}});
+    CHECK_THROWS_WITH(multiply(a, b, c), Catch::Contains("'c' has pinned regions"));
+  }
+  CHECK_THROWS_WITH(multiply(a, b, c, {.memory = 4_KiB}),
+                    Catch::Contains("needs at least") && Catch::Contains("options.memory allows 4096"));
+  std::vector<double> x(31), y(20);
+  CHECK_THROWS_WITH(multiply(a, x, y), Catch::Contains("x has 31 elements"));
+  ooc_array<double, 2> s{rt, nodes.handle(), "s", create, {20, 30}, {.block = 4_KiB, .shared = true}};
+  CHECK_THROWS_WITH(multiply(a, b, s), Catch::Contains("'s' is open together with other processes"));
+}
+
+TEST_CASE("an error, or the callback, in the middle of a product leaves a mark on it and no more") {
+  const bool cancels = GENERATE(true, false);
+  const faulty_store nodes;
+  const store s(nodes.core);
+  std::mt19937_64 g(random_seed("interrupted product"));
+  runtime rt(memory(nodes.core->staging_bytes() + 16 * 4_KiB + 300_KiB, 1));
+  constexpr std::size_t n = 300;
+  ooc_array<double, 2> a{rt, s, "a", create, {n, n}, {.block = 4_KiB}};
+  ooc_array<double, 2> c{rt, s, "c", create, {n, n}, {.block = 4_KiB}};
+  const dense<double> m = random_matrix<double>(g, n, n);
+  store_matrix(m, a);
+  a.writeback();
+  const auto spoil = [&](const pass_progress& p) {
+    if (p.part() < 0.6) return true;
+    if (!cancels)
+      nodes.node->add({.call = storage::io_call::read, .error = std::make_error_code(std::errc::io_error)});
+    return !cancels;
+  };
+  if (cancels)
+    CHECK_THROWS_WITH(multiply(a, a, c, {.threads = 2, .progress = spoil}), Catch::Contains("cancelled"));
+  else
+    CHECK_THROWS_AS(multiply(a, a, c, {.threads = 2, .progress = spoil}), io_error);
+  nodes.node->clear();
+  CHECK(holds(a, m));
+  c.close();
+  CHECK_THROWS_WITH((ooc_array<double, 2>{rt, s, "c", open}),
+                    Catch::Contains("in the middle of an algorithm") && Catch::Contains("product of 'a' and 'a'"));
+  ooc_array<double, 2> again{rt, s, "c", open, {.block = 4_KiB, .unfinished = open_unfinished}};
+  multiply(a, a, again, {.threads = 2});
+  again.close();
+  ooc_array<double, 2> whole{rt, s, "c", open, {.block = 4_KiB}};
+  CHECK(holds<double>(whole, m * m));
+}
+
+// What the next test runs in a process of its own.
+TEST_CASE("a product that dies", "[.multiply-dies]") {
+  const char* const folder = std::getenv("OOC_TEST_FOLDER");
+  REQUIRE(folder != nullptr);
+  const store s = store::open("local:" + std::string(folder), {.workers = 2, .staging = 64_KiB});
+  runtime rt(memory(s.core()->staging_bytes() + 16 * 4_KiB + 300_KiB));
+  ooc_array<double, 2> a{rt, s, "a", create, {300, 300}, {.block = 4_KiB}};
+  ooc_array<double, 2> c{rt, s, "c", create, {300, 300}, {.block = 4_KiB}};
+  for (double& x : a) x = 1;
+  a.writeback();
+  multiply(a, a, c, {.progress = [](const pass_progress& p) {
+                       if (p.part() > 0.6) ::raise(SIGKILL);
+                       return true;
+                     }});
+}
+
+TEST_CASE("a process that dies in a product leaves a mark on it") {
+  const temporary_folder folder;
+  const std::string path = (folder.path() / "store").string();
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    ::setenv("OOC_TEST_FOLDER", path.c_str(), 1);
+    ::execl("/proc/self/exe", "test_multiply", "[.multiply-dies]", nullptr);
+    ::_exit(127);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(WIFSIGNALED(status));
+  CHECK(WTERMSIG(status) == SIGKILL);
+  const store s = store::open("local:" + path, {.workers = 2, .staging = 64_KiB});
+  runtime rt(memory(s.core()->staging_bytes() + 1_MiB));
+  CHECK_THROWS_WITH((ooc_array<double, 2>{rt, s, "c", open}), Catch::Contains("product of 'a' and 'a'"));
+  const ooc_array<double, 2> a{rt, s, "a", open};
+  CHECK(std::all_of(a.begin(), a.end(), [](double x) { return x == 1; }));
+}

@@ -1,0 +1,593 @@
+// Sorting: what std::sort gives, in the budget, with the traffic of the model; and what is left where it is
+// interrupted.
+
+#include "oocarray/algorithm/sort.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+
+#include "runtime/algorithm/sort_plan.hpp"
+#include "support/faulty_io_service.hpp"
+#include "support/random_seed.hpp"
+#include "support/temporary_folder.hpp"
+#include "support/test_arrays.hpp"
+
+using namespace ooc;
+using namespace ooc::testing;
+
+namespace {
+
+/// Too large to be sorted by radix.
+struct parcel {
+  std::uint32_t weight;
+  std::uint32_t number;
+  char content[56];
+  bool operator==(const parcel&) const = default;
+};
+
+struct labelled {
+  std::int16_t key;
+  std::uint16_t number;
+  bool operator==(const labelled&) const = default;
+};
+
+template <class T>
+T random_value(std::mt19937_64& g, std::size_t i, std::uint64_t range) {
+  const std::uint64_t x = g() % range;
+  if constexpr (std::is_same_v<T, parcel>) {
+    return {static_cast<std::uint32_t>(x), static_cast<std::uint32_t>(i), {}};
+  } else if constexpr (std::is_same_v<T, labelled>) {
+    return {static_cast<std::int16_t>(x - range / 2), static_cast<std::uint16_t>(i)};
+  } else if constexpr (std::is_floating_point_v<T>) {
+    if (x % 97 == 0) return std::numeric_limits<T>::quiet_NaN();
+    if (x % 89 == 0) return x % 2 ? T(0) : -T(0);
+    if (x % 83 == 0) return x % 2 ? std::numeric_limits<T>::infinity() : -std::numeric_limits<T>::infinity();
+    return (static_cast<T>(x) - static_cast<T>(range / 2)) / 7;
+  } else {
+    return static_cast<T>(x - range / 2);
+  }
+}
+
+template <class T>
+auto order_of_elements() {
+  if constexpr (std::is_floating_point_v<T>)
+    return [](T x, T y) { return x < y || (y != y && x == x); };
+  else
+    return std::less<>{};
+}
+
+template <class T>
+bool same_bytes(const std::vector<T>& expected, const ooc_array<T, 1>& found) {
+  return std::memcmp(expected.data(), found.data(), expected.size() * sizeof(T)) == 0;
+}
+
+/// `wish` bytes of memory beside what the arrays and the store need.
+template <class T, class Sort, class Reference>
+void sort_at_random(int times, store_kind kind, std::mt19937_64& g, Sort sort_it, Reference reference) {
+  for (int n = 0; n < times; ++n) {
+    const test_store nodes(kind);
+    const std::uint64_t most = std::uint64_t{1} << between(g, 0, 20);
+    const std::size_t size = between(g, 1, 1 + most / sizeof(T));
+    const std::uint64_t wish = between(g, 30_KiB, between(g, 0, 1) ? 3_MiB : 100_KiB) + 8 * sizeof(T);
+    sort_options o;
+    o.threads = static_cast<unsigned>(between(g, 1, 8));
+    o.mark = between(g, 0, 3) == 0;
+    const bool in_place = between(g, 0, 1);
+    const std::uint64_t range = std::uint64_t{1} << between(g, 1, 50);
+    CAPTURE(size, sizeof(T), wish, o.threads, in_place, range);
+    runtime rt(memory(nodes.staging() + 16 * 8_KiB + wish));
+    const array_options<T> ao{.block = 4_KiB * between(g, 1, 2)};
+    ooc_array<T, 1> a{rt, nodes.handle(), "a", create, {size}, ao};
+    ooc_array<T, 1> b{rt, nodes.handle(), "b", create, {size}, ao};
+    std::vector<T> plain(size);
+    for (std::size_t i = 0; i < size; ++i) a[i] = plain[i] = random_value<T>(g, i, range);
+    const std::vector<T> before = plain;
+    const sort_statistics done = in_place ? sort_it(a, a, o) : sort_it(a, b, o);
+    reference(plain);
+    CHECK(done.memory <= wish + 16 * 8_KiB);
+    CHECK(rt.stats().resident_bytes <= rt.memory());
+    REQUIRE(same_bytes(plain, in_place ? a : b));
+    if (!in_place) REQUIRE(same_bytes(before, a));
+    // What was written past the blocks is what the program goes on with.
+    a[0] = plain[0];
+    a.writeback();
+  }
+}
+
+template <class T>
+void numbers_at_random(int times, store_kind kind, std::mt19937_64& g) {
+  const auto less = order_of_elements<T>();
+  sort_at_random<T>(
+      times, kind, g,
+      [](auto& a, auto& b, const sort_options& o) { return &a == &b ? sort(a, o) : sort(a, b, o); },
+      [&](auto& v) { std::stable_sort(v.begin(), v.end(), less); });
+}
+
+runtime_options room_for(const test_store& nodes, std::uint64_t bytes) {
+  return memory(nodes.staging() + 16 * 4_KiB + bytes);
+}
+
+}  // namespace
+
+TEST_CASE("sorted integers are those of std::sort") {
+  std::mt19937_64 g(random_seed("sort of integers"));
+  numbers_at_random<std::uint64_t>(12, store_kind::in_memory, g);
+  numbers_at_random<std::int32_t>(6, store_kind::in_memory, g);
+  numbers_at_random<std::uint16_t>(4, store_kind::in_memory, g);
+  numbers_at_random<signed char>(4, store_kind::in_memory, g);
+}
+
+TEST_CASE("sorted floating-point numbers are those of std::stable_sort, with NaN last") {
+  std::mt19937_64 g(random_seed("sort of floating-point numbers"));
+  numbers_at_random<double>(8, store_kind::in_memory, g);
+  numbers_at_random<float>(6, store_kind::in_memory, g);
+}
+
+TEST_CASE("NaN comes last in descending order too") {
+  std::mt19937_64 g(random_seed("descending sort"));
+  sort_at_random<double>(
+      5, store_kind::in_memory, g,
+      [](auto& a, auto& b, const sort_options& o) {
+        return &a == &b ? sort(a, std::greater<>{}, o) : sort(a, b, std::greater<double>{}, o);
+      },
+      [](auto& v) {
+        std::stable_sort(v.begin(), v.end(),
+                         [](double x, double y) { return x > y || (y != y && x == x); });
+      });
+}
+
+TEST_CASE("a stable sort by comparison keeps the order of equal elements") {
+  std::mt19937_64 g(random_seed("stable sort"));
+  const auto lighter = [](const parcel& x, const parcel& y) { return x.weight < y.weight; };
+  sort_at_random<parcel>(
+      10, store_kind::in_memory, g,
+      [&](auto& a, auto& b, sort_options o) {
+        o.stable = true;
+        return &a == &b ? sort(a, lighter, o) : sort(a, b, lighter, o);
+      },
+      [&](auto& v) { std::stable_sort(v.begin(), v.end(), lighter); });
+}
+
+TEST_CASE("a sort by a key sorts records, by radix or by comparing keys") {
+  std::mt19937_64 g(random_seed("sort by key"));
+  sort_at_random<labelled>(
+      6, store_kind::in_memory, g,
+      [](auto& a, auto& b, const sort_options& o) {
+        return &a == &b ? sort(a, &labelled::key, o) : sort(a, b, &labelled::key, o);
+      },
+      [](auto& v) {
+        std::stable_sort(v.begin(), v.end(),
+                         [](const labelled& x, const labelled& y) { return x.key < y.key; });
+      });
+  const auto weight = [](const parcel& p) { return p.weight; };
+  sort_at_random<parcel>(
+      6, store_kind::in_memory, g,
+      [&](auto& a, auto& b, sort_options o) {
+        o.stable = true;
+        return &a == &b ? sort(a, std::greater<>{}, weight, o) : sort(a, b, std::greater<>{}, weight, o);
+      },
+      [](auto& v) {
+        std::stable_sort(v.begin(), v.end(),
+                         [](const parcel& x, const parcel& y) { return x.weight > y.weight; });
+      });
+}
+
+TEST_CASE("an embedded store is sorted like any other") {
+  std::mt19937_64 g(random_seed("sort of an embedded store"));
+  numbers_at_random<std::uint64_t>(3, store_kind::local, g);
+  numbers_at_random<float>(2, store_kind::local, g);
+}
+
+TEST_CASE("elements that are alike, sorted or in reverse are sorted") {
+  const int pattern = GENERATE(0, 1, 2, 3);
+  const std::size_t size = GENERATE(1, 2, 60'000);
+  const bool by_comparison = GENERATE(false, true);
+  CAPTURE(pattern, size, by_comparison);
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(room_for(nodes, 64_KiB));
+  ooc_array<std::int64_t, 1> a{rt, nodes.handle(), "a", create, {size}, {.block = 4_KiB}};
+  std::vector<std::int64_t> plain(size);
+  for (std::size_t i = 0; i < size; ++i) {
+    const auto at = static_cast<std::int64_t>(i);
+    a[i] = plain[i] = pattern == 0 ? 7 : pattern == 1 ? at : pattern == 2 ? -at : at % 3;
+  }
+  const sort_options o{.threads = 3};
+  if (by_comparison)
+    sort(a, [](std::int64_t x, std::int64_t y) { return x < y; }, o);
+  else
+    sort(a, o);
+  std::sort(plain.begin(), plain.end());
+  CHECK(same_bytes(plain, a));
+}
+
+TEST_CASE("elements larger than a page are sorted in little memory") {
+  struct page {
+    std::uint64_t key;
+    char rest[4992];
+  };
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(memory(nodes.staging() + 16 * 8_KiB + 60_KiB));
+  constexpr std::size_t n = 300;
+  ooc_array<page, 1> a{rt, nodes.handle(), "a", create, {n}, {.block = 8_KiB}};
+  for (std::size_t i = 0; i < n; ++i) a[i] = {(i * 7919) % n, {}};
+  const sort_statistics done = sort(a, &page::key, {.memory = 60_KiB});
+  CHECK(done.runs > 2);
+  for (std::size_t i = 0; i < n; ++i) REQUIRE(std::as_const(a)[i].key == i);
+}
+
+TEST_CASE("a sort reads and writes as often as the model says") {
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(memory(nodes.staging() + 16 * 4_KiB + 4_MiB, 1));  // without read-ahead, bytes are exact
+  constexpr std::size_t n = 4 << 20;  // 32 MiB
+  ooc_array<std::uint64_t, 1> a{rt, nodes.handle(), "a", create, {n}, {.block = 4_KiB}};
+  ooc_array<std::uint64_t, 1> b{rt, nodes.handle(), "b", create, {n}, {.block = 4_KiB}};
+  for (std::size_t i = 0; i < n; ++i) a[i] = value_of<std::uint64_t>(i);
+  a.writeback();
+  const io_stats before = nodes.handle().stats();
+  double part = 0;
+  bool backwards = false;
+  const sort_statistics done =
+      sort(a, b, {.threads = 2, .progress = [&](const pass_progress& p) {
+             backwards |= p.part() < part;
+             part = p.part();
+             return true;
+           }});
+  const io_stats moved = nodes.handle().stats() - before;
+  CHECK(done.passes == 2);
+  CHECK(done.bytes_read == 2 * n * sizeof(std::uint64_t));
+  CHECK(done.bytes_written == done.bytes_read);
+  CHECK(done.temporary_bytes == n * sizeof(std::uint64_t));
+  CHECK(done.memory > 3_MiB);
+  CHECK(moved.bytes_read == done.bytes_read);
+  CHECK(moved.bytes_written == done.bytes_written);
+  CHECK_FALSE(backwards);
+  CHECK(part == 1);
+  CHECK(is_sorted(b));
+
+  // What fits in memory is read and written once.
+  ooc_array<std::uint64_t, 1> c{rt, nodes.handle(), "c", create, {100'000}, {.block = 4_KiB}};
+  for (std::size_t i = 0; i < c.size(); ++i) c[i] = value_of<std::uint64_t>(i);
+  const sort_statistics once = sort(c);
+  CHECK(once.passes == 1);
+  CHECK(once.temporary_bytes == 0);
+  CHECK(is_sorted(c));
+}
+
+TEST_CASE("a plan takes no more memory than it is given, and its passes come to an end") {
+  std::mt19937_64 g(random_seed("plan of a sort"));
+  for (int n = 0; n < 20'000; ++n) {
+    detail::sort_facts f;
+    f.element_size = between(g, 0, 3) ? std::size_t{1} << between(g, 0, 6) : between(g, 1, 20'000);
+    f.elements = between(g, 1, std::uint64_t{1} << between(g, 1, 40));
+    f.scratch = between(g, 0, 1);
+    f.allocates = !f.scratch && between(g, 0, 1);
+    f.threads = static_cast<unsigned>(between(g, 1, 16));
+    const std::uint64_t least = detail::least_sort_memory(f);
+    const std::uint64_t memory = least + between(g, 0, std::uint64_t{1} << between(g, 0, 32));
+    CAPTURE(f.element_size, f.elements, f.scratch, f.allocates, f.threads, memory, least);
+    const detail::sort_plan p = detail::plan_sort(f, memory);
+    REQUIRE(p.taken_bytes <= memory);
+    REQUIRE(p.lent_bytes <= p.taken_bytes);
+    REQUIRE(p.run >= 1);
+    REQUIRE(p.output >= 1);
+    REQUIRE(p.runs == (f.elements + p.run - 1) / p.run);
+    if (p.in_memory) continue;
+    REQUIRE(p.piece >= 1);
+    REQUIRE(p.fan_in >= 2);
+    REQUIRE((p.granule == 1 || (p.granule * f.element_size % 4096 == 0 && p.run % p.granule == 0 &&
+                                p.output >= 2 * p.granule)));
+    std::uint64_t runs = p.runs;
+    for (unsigned m = 0; m < p.merges; ++m) runs = (runs + p.fan_in - 1) / p.fan_in;
+    REQUIRE(runs == 1);
+  }
+}
+
+TEST_CASE("half a terabyte is merged at once with 1 GiB of memory") {
+  const detail::sort_plan p =
+      detail::plan_sort({.elements = std::uint64_t{1} << 39, .element_size = 8, .scratch = true, .threads = 2},
+                        1_GiB);
+  CHECK(p.merges == 2);
+  const detail::sort_plan q = detail::plan_sort(
+      {.elements = std::uint64_t{1} << 36, .element_size = 8, .scratch = true, .threads = 2}, 1_GiB);
+  CHECK(q.merges == 1);
+}
+
+TEST_CASE("an array of several dimensions is sorted only where its flat order is meant") {
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(room_for(nodes, 200_KiB));
+  ooc_array<int, 2> a{rt, nodes.handle(), "a", create, {64, 33}, {.block = 4_KiB}};
+  for (std::size_t i = 0; i < a.size(); ++i) a.data()[i] = static_cast<int>((i * 7919) % 10007);
+  CHECK_THROWS_WITH(sort(a), Catch::Contains("has 2 dimensions") && Catch::Contains("options.flat"));
+  CHECK_THROWS_WITH(is_sorted(a), Catch::Contains("options.flat"));
+  sort(a, {.flat = true});
+  CHECK(std::is_sorted(std::as_const(a).begin(), std::as_const(a).end()));
+  CHECK(is_sorted(a, {}, {}, {.flat = true}));
+  ooc_array<int, 2, layout_tiled> t{rt, nodes.handle(), "t", create, {64, 64},
+                                    {.order = file_order::tiled, .tile = {16, 16}}};
+  CHECK_THROWS_WITH(sort(t, {.flat = true}), Catch::Contains("'t' has tiles"));
+  ooc_array<int, 1, layout_tiled> line{rt, nodes.handle(), "line", create, {5000},
+                                       {.order = file_order::tiled, .tile = {1024}}};
+  for (std::size_t i = 0; i < line.size(); ++i) line[i] = static_cast<int>((i * 7919) % 10007);
+  sort(line);
+  CHECK(std::is_sorted(std::as_const(line).begin(), std::as_const(line).end()));
+}
+
+TEST_CASE("arrays that cannot be sorted are refused by name, with the remedy") {
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(room_for(nodes, 200_KiB));
+  const array_options<int> o{.block = 4_KiB};
+  ooc_array<int, 1> a{rt, nodes.handle(), "a", create, {5000}, o};
+  ooc_array<int, 1> b{rt, nodes.handle(), "b", create, {5001}, o};
+  CHECK_THROWS_WITH(sort(a, b), Catch::Contains("5000 elements, the other 5001"));
+  {
+    const auto held = a.pin({{0}, {10}});
+    CHECK_THROWS_WITH(sort(a), Catch::Contains("'a' has pinned regions"));
+  }
+  CHECK_THROWS_WITH(sort(a, {.memory = 10_KiB}),
+                    Catch::Contains("needs at least") && Catch::Contains("options.memory allows 10240"));
+  ooc_array<int, 1> s{rt, nodes.handle(), "s", create, {5000}, {.block = 4_KiB, .shared = true}};
+  CHECK_THROWS_WITH(sort(s), Catch::Contains("'s' is open together with other processes"));
+  b.close();
+  ooc_array<int, 1> r{rt, nodes.handle(), "b", open_read_only};
+  CHECK_THROWS_WITH(sort(r), Catch::Contains("reading only"));
+}
+
+TEST_CASE("a budget that is too small says how much would do, and that does") {
+  const test_store nodes(store_kind::in_memory);
+  std::uint64_t bytes = nodes.staging() + 9 * 4_KiB;
+  for (const bool again : {false, true}) {
+    runtime rt(memory(bytes));
+    ooc_array<std::uint64_t, 1> a{rt, nodes.handle(), "a", create, {100'000},
+                                  {.block = 4_KiB, .replace = true}};
+    for (std::size_t i = 0; i < a.size(); ++i) a[i] = value_of<std::uint64_t>(i);
+    if (again) {
+      sort(a);
+      CHECK(is_sorted(a));
+      continue;
+    }
+    try {
+      sort(a);
+      FAIL("sorted with nothing to spare");
+    } catch (const usage_error& e) {
+      REQUIRE(e.code() == make_error_code(errc::budget_too_small));
+      const std::string what = e.what();
+      const std::size_t at = what.find("give the runtime ");
+      REQUIRE(at != std::string::npos);
+      bytes += std::stoull(what.substr(at + 17));
+    }
+  }
+}
+
+TEST_CASE("lower_bound finds many keys at once where std::lower_bound does") {
+  std::mt19937_64 g(random_seed("lower_bound"));
+  for (int n = 0; n < 8; ++n) {
+    const test_store nodes(store_kind::in_memory);
+    runtime rt(room_for(nodes, between(g, 80_KiB, 3_MiB)));
+    const std::size_t size = between(g, 1, 200'000);
+    const std::uint64_t range = std::uint64_t{1} << between(g, 1, 40);
+    ooc_array<double, 1> a{rt, nodes.handle(), "a", create, {size}, {.block = 4_KiB}};
+    std::vector<double> plain(size), keys(between(g, 0, 2000));
+    for (double& x : plain) x = static_cast<double>(g() % range);
+    for (double& k : keys) k = static_cast<double>(g() % range) - between(g, 0, 1) * 0.5;
+    const bool descending = between(g, 0, 1);
+    CAPTURE(size, range, keys.size(), descending);
+    if (descending)
+      std::sort(plain.begin(), plain.end(), std::greater<>{});
+    else
+      std::sort(plain.begin(), plain.end());
+    std::copy(plain.begin(), plain.end(), a.begin());
+    const std::vector<std::size_t> found =
+        descending ? lower_bound(a, keys, std::greater<>{}) : lower_bound(a, keys);
+    REQUIRE(found.size() == keys.size());
+    for (std::size_t k = 0; k < keys.size(); ++k) {
+      const auto at = descending ? std::lower_bound(plain.begin(), plain.end(), keys[k], std::greater<>{})
+                                 : std::lower_bound(plain.begin(), plain.end(), keys[k]);
+      REQUIRE(found[k] == static_cast<std::size_t>(at - plain.begin()));
+    }
+  }
+}
+
+TEST_CASE("is_sorted sees one element that is not in order, wherever it is") {
+  std::mt19937_64 g(random_seed("is_sorted"));
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(room_for(nodes, 200_KiB));
+  constexpr std::size_t n = 100'000;
+  ooc_array<std::uint32_t, 1> a{rt, nodes.handle(), "a", create, {n}, {.block = 4_KiB}};
+  for (std::size_t i = 0; i < n; ++i) a[i] = static_cast<std::uint32_t>(i);
+  const sort_options o{.threads = 3};
+  CHECK(is_sorted(a, {}, {}, o));
+  CHECK_FALSE(is_sorted(a, std::greater<>{}, {}, o));
+  for (int k = 0; k < 50; ++k) {
+    const std::size_t at = between(g, 1, n - 1);
+    CAPTURE(at);
+    a[at] = static_cast<std::uint32_t>(at - 2);
+    REQUIRE_FALSE(is_sorted(a, {}, {}, o));
+    a[at] = static_cast<std::uint32_t>(at);
+  }
+}
+
+// --- what is left in the middle
+
+namespace {
+
+constexpr std::size_t in_the_middle = 100'000;  // 800 KB in 200 KiB
+
+template <class Array>
+void fill(Array& a) {
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] = value_of<std::uint64_t>(i);
+  a.writeback();
+}
+template <class Array>
+bool is_as_filled(const Array& a) {
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (a[i] != value_of<std::uint64_t>(i)) return false;
+  return true;
+}
+
+/// A store whose only node misbehaves on request.
+struct faulty_store {
+  memory_store behind{1};
+  std::shared_ptr<storage::faulty_io_service> node =
+      std::make_shared<storage::faulty_io_service>(behind.nodes[0]);
+  std::shared_ptr<storage::store_core> core = std::make_shared<storage::store_core>(
+      "memory:", "test", behind.metadata, storage::striped_file::nodes{node});
+
+  ooc::store handle() const { return ooc::store(core); }
+  std::size_t objects() const {
+    std::promise<std::size_t> n;
+    behind.nodes[0]->list([&](const failure&, std::vector<storage::file_id> all) { n.set_value(all.size()); });
+    return n.get_future().get();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("an error before the merge leaves the array as it was, and no temporary file") {
+  const faulty_store nodes;
+  const bool reads = GENERATE(true, false);
+  runtime rt(memory(nodes.core->staging_bytes() + 16 * 4_KiB + 200_KiB, 1));  // no read-ahead: calls are counted
+  ooc_array<std::uint64_t, 1> a{rt, nodes.handle(), "a", create, {in_the_middle}, {.block = 4_KiB}};
+  fill(a);
+  const auto kind = reads ? storage::io_call::read : storage::io_call::write;
+  nodes.node->add({.call = kind, .nth = nodes.node->calls(kind) + 3, .error = std::make_error_code(std::errc::io_error)});
+  CHECK_THROWS_AS(sort(a, {.threads = 2}), io_error);
+  nodes.node->clear();
+  CHECK(nodes.objects() == 1);
+  CHECK(is_as_filled(std::as_const(a)));
+  a.close();
+  ooc_array<std::uint64_t, 1> again{rt, nodes.handle(), "a", open, {.block = 4_KiB}};
+  sort(again, {.threads = 2});
+  CHECK(is_sorted(again));
+}
+
+TEST_CASE("a disk without room for the temporary file is an error before anything is touched") {
+  const faulty_store nodes;
+  runtime rt(memory(nodes.core->staging_bytes() + 16 * 4_KiB + 200_KiB, 1));  // no read-ahead: calls are counted
+  ooc_array<std::uint64_t, 1> a{rt, nodes.handle(), "a", create, {in_the_middle}, {.block = 4_KiB}};
+  fill(a);
+  const std::uint64_t reads = nodes.node->calls(storage::io_call::read);
+  nodes.node->add({.call = storage::io_call::create, .error = std::make_error_code(std::errc::no_space_on_device)});
+  CHECK_THROWS_WITH(sort(a), Catch::Contains("No space left") && Catch::Contains("a.sort"));
+  CHECK(nodes.node->calls(storage::io_call::read) == reads);
+  CHECK(nodes.node->hits(storage::io_call::create) == 1);
+  CHECK(is_as_filled(std::as_const(a)));
+}
+
+TEST_CASE("an error in the merge leaves the mark on the array that is written") {
+  const faulty_store nodes;
+  const bool in_place = GENERATE(true, false);
+  runtime rt(memory(nodes.core->staging_bytes() + 16 * 4_KiB + 200_KiB, 1));  // no read-ahead: calls are counted
+  const array_options<std::uint64_t> o{.block = 4_KiB};
+  ooc_array<std::uint64_t, 1> a{rt, nodes.handle(), "a", create, {in_the_middle}, o};
+  ooc_array<std::uint64_t, 1> b{rt, nodes.handle(), "b", create, {in_the_middle}, o};
+  fill(a);
+  const auto spoil = [&](const pass_progress& p) {
+    if (p.part() > 0.7)
+      nodes.node->add({.call = storage::io_call::write, .error = std::make_error_code(std::errc::io_error)});
+    return true;
+  };
+  CHECK_THROWS_AS(in_place ? sort(a, {.progress = spoil}) : sort(a, b, {.progress = spoil}), io_error);
+  nodes.node->clear();
+  CHECK(nodes.objects() == 2);
+  if (!in_place) CHECK(is_as_filled(std::as_const(a)));
+  (in_place ? a : b).close();
+  CHECK_THROWS_WITH((ooc_array<std::uint64_t, 1>{rt, nodes.handle(), in_place ? "a" : "b", open}),
+                    Catch::Contains("in the middle of an algorithm") && Catch::Contains("sort of 'a'"));
+}
+
+TEST_CASE("the progress callback cancels a sort") {
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(room_for(nodes, 200_KiB));
+  ooc_array<std::uint64_t, 1> a{rt, nodes.handle(), "a", create, {in_the_middle}, {.block = 4_KiB}};
+  fill(a);
+  const auto until = [](double part) {
+    return [part](const pass_progress& p) { return p.part() < part; };
+  };
+  CHECK_THROWS_WITH(sort(a, {.progress = until(0.2)}), Catch::Contains("cancelled"));
+  CHECK(is_as_filled(std::as_const(a)));
+  CHECK_THROWS_WITH(sort(a, {.progress = until(0.8)}), Catch::Contains("cancelled"));
+  a.close();
+  CHECK_THROWS_WITH((ooc_array<std::uint64_t, 1>{rt, nodes.handle(), "a", open}),
+                    Catch::Contains("in the middle"));
+}
+
+TEST_CASE("a comparison that throws ends the sort with its exception") {
+  struct too_heavy {};
+  const std::uint64_t calls = GENERATE(100, 1'000'000, 2'300'000);
+  CAPTURE(calls);
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(room_for(nodes, 200_KiB));
+  ooc_array<std::uint64_t, 1> a{rt, nodes.handle(), "a", create, {in_the_middle}, {.block = 4_KiB}};
+  fill(a);
+  std::atomic<std::uint64_t> count{0};
+  const auto throwing = [&](std::uint64_t x, std::uint64_t y) {
+    if (++count == calls) throw too_heavy();
+    return x < y;
+  };
+  try {
+    sort(a, throwing, {.threads = 3});
+    CHECK(count < calls);  // it needed fewer
+  } catch (const too_heavy&) {
+  }
+  sort(a);
+  CHECK(is_sorted(a));
+}
+
+// What the next test runs in a process of its own.
+TEST_CASE("a sort that dies", "[.sort-dies]") {
+  const char* const folder = std::getenv("OOC_TEST_FOLDER");
+  const char* const part = std::getenv("OOC_TEST_PART");
+  REQUIRE(folder != nullptr);
+  REQUIRE(part != nullptr);
+  const store s = store::open("local:" + std::string(folder), {.workers = 2, .staging = 64_KiB});
+  runtime rt(memory(s.core()->staging_bytes() + 16 * 4_KiB + 200_KiB));
+  ooc_array<std::uint64_t, 1> a{rt, s, "a", create, {in_the_middle}, {.block = 4_KiB}};
+  fill(a);
+  const double when = std::atof(part);
+  sort(a, {.progress = [when](const pass_progress& p) {
+         if (p.part() >= when) ::raise(SIGKILL);
+         return true;
+       }});
+}
+
+TEST_CASE("a process that dies in a sort leaves the array as it was, or marked") {
+  const bool merging = GENERATE(false, true);
+  CAPTURE(merging);
+  const temporary_folder folder;
+  const std::string path = (folder.path() / "store").string();
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    ::setenv("OOC_TEST_FOLDER", path.c_str(), 1);
+    ::setenv("OOC_TEST_PART", merging ? "0.7" : "0.3", 1);
+    ::execl("/proc/self/exe", "test_sort", "[.sort-dies]", nullptr);
+    ::_exit(127);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(WIFSIGNALED(status));
+  CHECK(WTERMSIG(status) == SIGKILL);
+
+  const store s = store::open("local:" + path, {.workers = 2, .staging = 64_KiB});
+  std::promise<std::size_t> objects;
+  s.core()->nodes()[0]->list([&](const failure&, std::vector<storage::file_id> all) { objects.set_value(all.size()); });
+  CHECK(objects.get_future().get() == 1);  // the temporary file is gone
+  runtime rt(memory(s.core()->staging_bytes() + 16 * 4_KiB + 200_KiB));
+  using array = ooc_array<std::uint64_t, 1>;
+  if (merging) {
+    CHECK_THROWS_WITH((array{rt, s, "a", open}),
+                      Catch::Contains("in the middle of an algorithm") && Catch::Contains("sort of 'a'"));
+    array a{rt, s, "a", open, {.block = 4_KiB, .unfinished = open_unfinished}};
+    sort(a);
+    a.close();
+  }
+  array a{rt, s, "a", open, {.block = 4_KiB}};
+  CHECK((merging ? is_sorted(a) : is_as_filled(std::as_const(a))));
+}
