@@ -96,6 +96,8 @@ class any_array {
   std::size_t tiles() const;
   tile tile_at(std::size_t k) const;
   std::vector<std::size_t> tile_shape() const;
+  /// Starts reading a tile, but for what an overwrite() promises; returns at once.  One past the last: nothing.
+  void prefetch_tile(std::size_t k) const;
 
   // --- Memory and the store; as in ooc_array
 

@@ -153,4 +153,10 @@ any_array::tile any_array::tile_at(std::size_t k) const {
   return t;
 }
 
+void any_array::prefetch_tile(std::size_t k) const {
+  if (k >= tiles()) return;
+  const any_box b = tile_at(k).box;
+  core().prefetch({b.lower, b.upper}, detail::prefetched::not_promised);
+}
+
 }  // namespace ooc

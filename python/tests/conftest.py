@@ -1,0 +1,21 @@
+"""A store and a small budget for each test."""
+
+import gc
+
+import pytest
+
+import oocarray
+
+
+@pytest.fixture
+def store(tmp_path):
+    return oocarray.open_store(f"local:{tmp_path}/store")
+
+
+@pytest.fixture
+def budget():
+    """A runtime of 4 MiB; arrays beyond that do not fit."""
+    rt = oocarray.Runtime(memory="4MiB")
+    yield rt
+    gc.collect()  # views in cycles
+    rt.close()
