@@ -13,7 +13,7 @@
 See `Runtime` for the memory budget, and `Array` for what may be done with an array.
 """
 
-from . import _core
+from . import _core, _faults
 from ._array import Array, create, create_or_open, open
 from ._errors import (
     BudgetTooSmall,
@@ -33,6 +33,7 @@ from ._store import Attributes, Entry, Store, open_store
 from ._view import View
 
 _core.set_error_maker(_make_error)
+_faults.install()
 
 __version__ = "0.1.0"
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ._array import Array
 
 _units = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_process = os.getpid()
 _lock = threading.RLock()
 _current: Optional["Runtime"] = None
 
@@ -129,6 +130,13 @@ class Runtime:
             f"<oocarray.Runtime of {self.memory >> 20} MiB, {int(s['resident_bytes']) >> 20} MiB in use, "
             f"{len(self._arrays)} arrays>"
         )
+
+
+def reclaim_faults() -> None:
+    """Puts the library's handler of SIGSEGV in front again; see _faults.py."""
+    current = _current
+    if current is not None and not current.closed and os.getpid() == _process:
+        current._core.reclaim_faults()
 
 
 def runtime() -> Runtime:

@@ -6,7 +6,8 @@ namespace {
 
 /// An array and who looks into its memory.  Arrays of Python and exports share it.
 struct array_state {
-  explicit array_state(any_array a) : array(std::make_unique<any_array>(std::move(a))) {}
+  array_state(std::weak_ptr<runtime> rt, any_array a)
+      : of(std::move(rt)), array(std::make_unique<any_array>(std::move(a))) {}
   /// Writes back, for which the interpreter need not wait.
   ~array_state() {
     if (Py_IsInitialized() && PyGILState_Check()) {
@@ -19,6 +20,7 @@ struct array_state {
     return *array;
   }
 
+  std::weak_ptr<runtime> of;
   std::unique_ptr<any_array> array;
   std::atomic<std::size_t> exports{0};  ///< changed with the GIL
   bool closing = false;                 ///< the same
@@ -91,7 +93,7 @@ array_handle make(const runtime_handle& rt, const store& s, const std::string& p
     if (how == "read") return {of, s, path, open_read_only, o, layout};
     return {of, s, path, open, o, layout};
   };
-  return {std::make_shared<array_state>(made())};
+  return {std::make_shared<array_state>(rt.weak(), made())};
 }
 
 py::tuple as_tuple(const sizes& n) {
@@ -102,6 +104,8 @@ py::tuple as_tuple(const sizes& n) {
 py::array exported(const std::shared_ptr<array_state>& state, const py::dtype& type,
                    const std::byte* data, const sizes& shape, const sizes& strides) {
   if (state->closing) throw usage_error(errc::closed, "array '" + state->array->path() + "' is being closed");
+  // The interpreter may have installed a handler meanwhile.
+  if (const auto rt = state->of.lock()) rt->reclaim_faults();
   const py::object owner = py::cast(std::make_unique<memory_export>(state));
   py::array a(type, shape, strides, data, owner);
   if (!state->array->writable()) a.attr("flags").attr("writeable") = false;

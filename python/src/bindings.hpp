@@ -41,6 +41,7 @@ class runtime_handle {
     check_process();
     return *runtime_;
   }
+  std::weak_ptr<runtime> weak() const noexcept { return runtime_; }
   bool closed() const noexcept { return !runtime_; }
   void close() {
     if (!runtime_) return;
