@@ -9,6 +9,7 @@ import numpy as np
 
 from . import _core
 from ._dtype import dtype_of
+from ._runtime import parse_bytes
 
 if TYPE_CHECKING:
     from ._array import Array
@@ -174,7 +175,15 @@ class Store:
         return f"<oocarray.Store '{self.url}', {self.nodes} I/O nodes>"
 
 
-def open_store(url: str, *, create: bool = True, deadline: float = 0.0, key: str = "") -> Store:
+def open_store(
+    url: str,
+    *,
+    create: bool = True,
+    workers: int = 0,
+    staging: Union[int, str] = "256KiB",
+    deadline: float = 0.0,
+    key: str = "",
+) -> Store:
     """Opens the store at a URL.
 
     Parameters
@@ -183,6 +192,10 @@ def open_store(url: str, *, create: bool = True, deadline: float = 0.0, key: str
         ``local:/disk1,/disk2``: embedded, one folder for each I/O node.  ``ooc://host:7420``: on servers.
     create : bool
         Whether to make a store where the folders are missing or empty.
+    workers : int
+        Threads for each node of an embedded store; 0: chosen from the number of nodes.
+    staging : int or str
+        Bytes of transfer buffer for each of these threads, which the runtime's budget counts.
     deadline : float
         Served stores: seconds for which a call may go without word from its server; 0: 30 s.
     key : str
@@ -193,4 +206,4 @@ def open_store(url: str, *, create: bool = True, deadline: float = 0.0, key: str
     NotAStore
         For a folder that holds something else, and for a URL that cannot be read.
     """
-    return Store(_core.open_store(url, create, deadline, key))
+    return Store(_core.open_store(url, create, workers, parse_bytes(staging), deadline, key))

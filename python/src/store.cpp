@@ -42,14 +42,16 @@ py::dict counts(const io_stats& s) {
 void bind_store(py::module_& m) {
   m.def(
       "open_store",
-      [](const std::string& url, bool create, double deadline, const std::string& key) {
+      [](const std::string& url, bool create, unsigned workers, std::uint64_t staging, double deadline, const std::string& key) {
         store_options o;
         o.create = create;
+        o.workers = workers;
+        o.staging = staging;
         o.deadline = std::chrono::milliseconds(static_cast<long>(deadline * 1000));
         o.key = key;
         return store::open(url, o);
       },
-      py::arg("url"), py::arg("create"), py::arg("deadline"), py::arg("key"), without_gil());
+      without_gil());
   py::class_<store>(m, "Store")
       .def("url", &store::url)
       .def("uuid", &store::uuid)

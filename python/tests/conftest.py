@@ -9,7 +9,7 @@ import oocarray
 
 @pytest.fixture
 def store(tmp_path):
-    return oocarray.open_store(f"local:{tmp_path}/store")
+    return oocarray.open_store(f"local:{tmp_path}/store", workers=1, staging="64KiB")
 
 
 @pytest.fixture
@@ -18,4 +18,13 @@ def budget():
     rt = oocarray.Runtime(memory="4MiB")
     yield rt
     gc.collect()  # views in cycles
+    rt.close()
+
+
+@pytest.fixture
+def small_budget():
+    """A runtime of 320 KiB."""
+    rt = oocarray.Runtime(memory="320KiB")
+    yield rt
+    gc.collect()
     rt.close()
