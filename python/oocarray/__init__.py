@@ -15,6 +15,7 @@ See `Runtime` for the memory budget, and `Array` for what may be done with an ar
 
 from . import _core, _faults
 from ._array import Array, create, create_or_open, open
+from ._dask import store, to_dask
 from ._errors import (
     BudgetTooSmall,
     Busy,
@@ -59,4 +60,6 @@ __all__ = [
     "open",
     "open_store",
     "runtime",
+    "store",
+    "to_dask",
 ]
