@@ -138,6 +138,30 @@ struct array_options {
   unfinished_file unfinished = unfinished_file::refuse;
 };
 
+/// The same options for another type of elements, but for `fill`.
+template <class U, class T>
+array_options<U> without_fill(const array_options<T>& o) {
+  return {.order = o.order,
+          .tile = o.tile,
+          .block = o.block,
+          .buffers = o.buffers,
+          .elements_per_buffer = o.elements_per_buffer,
+          .stripes = o.stripes,
+          .placement = o.placement,
+          .fill = {},
+          .sparse = o.sparse,
+          .max_extent = o.max_extent,
+          .replace = o.replace,
+          .mode = o.mode,
+          .shared = o.shared,
+          .wait_for_writer = o.wait_for_writer,
+          .group = o.group,
+          .owner_computes = o.owner_computes,
+          .checking = o.checking,
+          .pattern = o.pattern,
+          .unfinished = o.unfinished};
+}
+
 /// What `buffers` and `elements_per_buffer` became.
 struct buffering {
   std::uint64_t buffers = 0;              ///< blocks in memory at once; 0: only the budget limits

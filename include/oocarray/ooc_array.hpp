@@ -41,6 +41,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -486,6 +487,16 @@ class ooc_array {
   /// it opens as any other from then on.  Write back before.  Collective over options.group.
   void set_finished() { core().set_in_progress({}); }
 
+  // --- Attributes: names and values that programs keep with the file, as those of ooc::store are.  Any rank
+  // may set them, and everybody sees them when the call returns.  Setting one throws usage_error
+  // (errc::invalid_request) where the array is read-only.
+
+  std::map<std::string, std::string> attributes() const { return core().attributes(); }
+  void set_attribute(std::string_view key, std::string_view value) {
+    core().set_attribute(key, value);
+  }
+  void remove_attribute(std::string_view key) { core().remove_attribute(key); }
+
   // --- Facts
 
   const std::string& path() const { return core().facts().path; }
@@ -543,25 +554,7 @@ class ooc_array {
       r.fill.resize(sizeof(T));
       std::memcpy(r.fill.data(), &fill, sizeof(T));
     }
-    r.options = {.order = o.order,
-                 .tile = o.tile,
-                 .block = o.block,
-                 .buffers = o.buffers,
-                 .elements_per_buffer = o.elements_per_buffer,
-                 .stripes = o.stripes,
-                 .placement = o.placement,
-                 .fill = {},
-                 .sparse = o.sparse,
-                 .max_extent = o.max_extent,
-                 .replace = o.replace,
-                 .mode = o.mode,
-                 .shared = o.shared,
-                 .wait_for_writer = o.wait_for_writer,
-                 .group = o.group,
-                 .owner_computes = o.owner_computes,
-                 .checking = o.checking,
-                 .pattern = o.pattern,
-                 .unfinished = o.unfinished};
+    r.options = without_fill<std::byte>(o);
     return r;
   }
 

@@ -3,7 +3,8 @@
 cmake_minimum_required(VERSION 3.25)
 
 set(all_off -DOOCARRAY_BUILD_SERVERS=OFF -DOOCARRAY_BUILD_TOOLS=OFF -DOOCARRAY_BUILD_EXAMPLES=OFF
-  -DOOCARRAY_BUILD_BENCH=OFF -DOOCARRAY_BUILD_TESTS=OFF -DOOCARRAY_BUILD_MPI=OFF)
+  -DOOCARRAY_BUILD_BENCH=OFF -DOOCARRAY_BUILD_TESTS=OFF -DOOCARRAY_BUILD_MPI=OFF
+  -DOOCARRAY_BUILD_PYTHON=OFF)
 function(without result)
   list(TRANSFORM ARGN REPLACE "(.+)" "-DCMAKE_DISABLE_FIND_PACKAGE_\\1=ON")
   set(${result} ${ARGN} PARENT_SCOPE)
@@ -31,8 +32,12 @@ without(missing PNG nlohmann_json MPI)
 check_configures(tests_without_servers_and_tools ${all_off} -DOOCARRAY_BUILD_TESTS=ON ${missing})
 check_configures(tests_and_servers_without_tools ${all_off} -DOOCARRAY_BUILD_TESTS=ON
   -DOOCARRAY_BUILD_SERVERS=ON ${missing})
-without(missing Catch2 PNG Eigen3)
-check_configures(tools_without_servers ${all_off} -DOOCARRAY_BUILD_TOOLS=ON ${missing})
+without(missing Catch2 PNG Eigen3 pybind11)
+check_configures(tools_without_servers ${all_off} -DOOCARRAY_BUILD_TOOLS=ON
+  -DOOCARRAY_BUILD_PYTHON=AUTO ${missing})
+if(NOT said MATCHES "The Python package is left out: pybind11")
+  message(SEND_ERROR "what keeps the Python package out should be named:\n${said}")
+endif()
 without(missing Boost PNG nlohmann_json MPI)
 check_configures(no_remote_stores ${all_off} -DOOCARRAY_BUILD_REMOTE=OFF -DOOCARRAY_BUILD_TESTS=ON
   ${missing})

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -43,7 +44,7 @@ struct array_request {
 
   how action = how::open;
   memory_layout layout = memory_layout::right;
-  std::string element_type;
+  std::string element_type;  ///< empty: type and rank are those recorded with the file
   std::uint32_t element_size = 0;
   std::size_t rank = 0;
   std::vector<std::uint64_t> extents;  ///< empty: those recorded with the file
@@ -94,6 +95,8 @@ struct array_facts {
   bool open = false;
   bool writable = false;
   std::string path;
+  std::string element_type;
+  std::uint32_t element_size = 0;
   std::byte* base = nullptr;  ///< first byte of the address range; nullptr once closed
   std::vector<std::uint64_t> extents;
   std::vector<std::uint64_t> tile;  ///< shape of a tile in memory; empty with layout_right
@@ -160,6 +163,9 @@ class array_core {
   void unpin(const pinned_region& r) const noexcept;
   void resize(std::size_t first_extent);
   void close();
+  std::map<std::string, std::string> attributes() const;
+  void set_attribute(std::string_view key, std::string_view value);
+  void remove_attribute(std::string_view key);
 
   // --- for the library's algorithms (src/runtime/algorithm); the array is open
   detail::pager& pager() const noexcept;

@@ -91,6 +91,18 @@ void array_file::make_durable() const {
   throw_if(f);
 }
 
+std::map<std::string, std::string> array_file::attributes() const {
+  return store_->metadata().find(entry().id).attributes;
+}
+
+void array_file::set_attribute(std::string_view key, std::string_view value) const {
+  store_->metadata().set_attribute(store_->metadata().find(entry().id).path, key, value);
+}
+
+void array_file::remove_attribute(std::string_view key) const {
+  store_->metadata().remove_attribute(store_->metadata().find(entry().id).path, key);
+}
+
 storage::opened_file array_file::resized(const array_geometry& now) const {
   return store_->resize(opened_, now.file_bytes(), {now.extents().begin(), now.extents().end()});
 }

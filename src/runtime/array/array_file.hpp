@@ -10,6 +10,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -56,6 +57,10 @@ class array_file {
   void set_in_progress(std::string_view what) const {
     store_->metadata().set_in_progress(entry().id, what);
   }
+  // The attributes of the file, whatever its path is now.
+  std::map<std::string, std::string> attributes() const;
+  void set_attribute(std::string_view key, std::string_view value) const;
+  void remove_attribute(std::string_view key) const;
   /// The file as it is once it has been given the size and extents of `now`; use() makes it this
   /// one.
   storage::opened_file resized(const array_geometry& now) const;

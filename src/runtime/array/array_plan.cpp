@@ -154,9 +154,18 @@ array_plan plan_new(const std::string& path, const array_request& r, std::uint64
   return p;
 }
 
-array_plan plan_existing(const std::string& path, const array_request& r,
+array_plan plan_existing(const std::string& path, const array_request& asked,
                          const storage::entry& file, std::uint64_t default_block) {
   storage::array_description d = file.array;
+  array_request r = asked;
+  if (r.element_type.empty()) {  // as recorded
+    if (d.element_type.empty())
+      refuse(errc::type_mismatch, path,
+             "the file is not recorded as an array; say type and extents of its elements when opening it");
+    r.element_type = d.element_type;
+    r.element_size = d.element_size;
+    r.rank = d.extents.size();
+  }
   if (d.element_type.empty()) {
     if (r.extents.empty())
       refuse(errc::type_mismatch, path,

@@ -89,6 +89,8 @@ void local_array::set_up(runtime& rt, const array_request& r, const array_plan& 
 
   facts_.buffering = {plan.buffers, g.block_bytes() / g.element_size(), g.block_bytes()};
   facts_.block_bytes = g.block_bytes();
+  facts_.element_type = plan.description.element_type;
+  facts_.element_size = plan.description.element_size;
   facts_.tile.assign(g.tile().begin(), g.tile().end());
   facts_.max_extent = g.max_extent();
   facts_.base = segment_->base();

@@ -1,8 +1,11 @@
 #include "runtime/pager/fault_handler.hpp"
 
 #include <pthread.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <csignal>
@@ -32,7 +35,22 @@ std::atomic<std::size_t> ranges_used{0};
 std::atomic<pager*> the_pager{nullptr};
 std::atomic<bool> forked{false};
 mutex install_mutex;
-struct sigaction previous {};
+
+// What was installed whenever ours was put in front, oldest first.
+constexpr std::size_t most_predecessors = 16;
+std::array<struct sigaction, most_predecessors> predecessors;
+std::atomic<std::size_t> predecessors_used{0};
+
+/// The last fault that was passed on, and to whom.  Two threads that crash at once may share it: each then
+/// ends the process a little sooner or later.
+struct passed_fault {
+  std::atomic<pid_t> thread{0};
+  std::atomic<std::uintptr_t> instruction{0};
+  std::atomic<std::uintptr_t> address{0};
+  std::atomic<std::size_t> older{0};  ///< 0: the latest predecessor
+  std::atomic<unsigned> times{0};     ///< it has come back from that one
+} passed;
+constexpr unsigned most_times = 16;
 
 struct found {
   segment_state* segment = nullptr;
@@ -62,17 +80,67 @@ touch kind_of_access([[maybe_unused]] const void* context) noexcept {
 #endif
 }
 
-void pass_on(int signal, siginfo_t* info, void* context) noexcept {
-  if (previous.sa_flags & SA_SIGINFO) {
-    previous.sa_sigaction(signal, info, context);
-  } else if (previous.sa_handler == SIG_DFL || previous.sa_handler == SIG_IGN) {
-    // Back to the default: the access is tried again and ends the process at the right place.
-    struct sigaction plain {};
-    plain.sa_handler = SIG_DFL;
-    ::sigaction(signal, &plain, nullptr);
-  } else {
-    previous.sa_handler(signal);
+std::uintptr_t instruction_of([[maybe_unused]] const void* context) noexcept {
+#if defined(__x86_64__)
+  return static_cast<std::uintptr_t>(static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
+#else
+  return 0;
+#endif
+}
+
+/// Where this thread's last fault was, when the signal has been raised; 0: not known.
+std::uintptr_t last_fault([[maybe_unused]] const void* context) noexcept {
+#if defined(__x86_64__)
+  constexpr greg_t page_fault = 14;
+  const greg_t* const r = static_cast<const ucontext_t*>(context)->uc_mcontext.gregs;
+  return r[REG_TRAPNO] == page_fault ? static_cast<std::uintptr_t>(r[REG_CR2]) : 0;
+#else
+  return 0;
+#endif
+}
+
+void end_by(int signal, bool raised) noexcept {
+  struct sigaction plain {};
+  plain.sa_handler = SIG_DFL;
+  ::sigaction(signal, &plain, nullptr);
+  // An access is tried again and ends the process at the right place.
+  if (raised) ::syscall(SYS_tgkill, ::getpid(), ::gettid(), signal);
+}
+
+/// Which predecessor's turn it is: the latest, unless it has had the fault already.  It had if the signal has been
+/// raised again at the same instruction (one that is raised in a handler is delivered when ours returns), or if the
+/// fault comes back time and again.
+std::size_t turn_of(const siginfo_t& info, const void* context) noexcept {
+  const bool raised = info.si_code <= 0;
+  const pid_t thread = ::gettid();
+  const std::uintptr_t instruction = instruction_of(context);
+  const auto address = raised ? passed.address.load() : reinterpret_cast<std::uintptr_t>(info.si_addr);
+  const bool again = passed.thread == thread && passed.instruction == instruction &&
+                     passed.address == address && instruction != 0;
+  if (!again) {
+    passed.thread = thread;
+    passed.instruction = instruction;
+    passed.address = address;
+    passed.older = 0;
+    passed.times = 0;
+  } else if (raised || ++passed.times == most_times) {
+    ++passed.older;
+    passed.times = 0;
   }
+  return passed.older;
+}
+
+void pass_on(int signal, siginfo_t* info, void* context) noexcept {
+  const std::size_t known = predecessors_used.load(std::memory_order_acquire);
+  const std::size_t older = turn_of(*info, context);
+  if (older >= known) return end_by(signal, info->si_code <= 0);
+  const struct sigaction& before = predecessors[known - 1 - older];
+  if (before.sa_flags & SA_SIGINFO)
+    before.sa_sigaction(signal, info, context);
+  else if (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN)
+    end_by(signal, info->si_code <= 0);
+  else
+    before.sa_handler(signal);
 }
 
 /// False, and a message, where the touch is a fault of the program.
@@ -92,17 +160,37 @@ bool serve(segment_state& s, std::int64_t offset, touch t) noexcept {
   return refuse(s.options.writable ? bad_touch::outside_part : bad_touch::read_only);
 }
 
+/// Whether the block is mapped so that such a touch does not fault.
+bool allows(const segment_state& s, std::int64_t offset, touch t) noexcept {
+  const auto place = static_cast<std::uint64_t>(offset);
+  if (offset < 0 || place >= s.reach.load(std::memory_order_relaxed)) return false;
+  const block_state now = s.at(place / s.block_bytes()).state();
+  return now == block_state::rw ||
+         (t == touch::read && (now == block_state::ro || now == block_state::flush));
+}
+
+/// A signal that was raised: by the program, or by a handler in front of ours, which took a touch for a crash.
+/// True if it was such a touch, which has now been served.
+bool serve_reported(const void* context) noexcept {
+  const std::uintptr_t address = last_fault(context);
+  const found at = address ? find(address) : found{};
+  if (!at.segment) return false;
+  const touch t = kind_of_access(context);
+  // Else the fault was served long ago, and the program means what it raises.
+  if (allows(*at.segment, at.offset, t) || !serve(*at.segment, at.offset, t)) return false;
+  report_displaced_handler(*at.segment);
+  return true;
+}
+
 void on_signal(int signal, siginfo_t* info, void* context) {
   const int saved_errno = errno;
   const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
-  // si_code > 0: raised by the kernel for an access, not sent by kill().
-  if (const found at = info->si_code > 0 ? find(address) : found{}; at.segment) {
-    if (serve(*at.segment, at.offset, kind_of_access(context))) {
-      errno = saved_errno;
-      return;
-    }
-  }
-  pass_on(signal, info, context);
+  bool served = false;
+  if (info->si_code <= 0)  // not from the kernel for an access
+    served = info->si_code == SI_TKILL && serve_reported(context);
+  else if (const found at = find(address); at.segment)
+    served = serve(*at.segment, at.offset, kind_of_access(context));
+  if (!served) pass_on(signal, info, context);
   errno = saved_errno;
 }
 
@@ -110,7 +198,15 @@ void install() OOC_REQUIRES(install_mutex) {
   struct sigaction now {};
   ::sigaction(SIGSEGV, nullptr, &now);
   if ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_signal) return;
-  previous = now;
+  // One that is found again and again, because both sides insist, is remembered once.
+  const auto same = [&](const struct sigaction& a) {
+    return (a.sa_flags & SA_SIGINFO) == (now.sa_flags & SA_SIGINFO) && a.sa_handler == now.sa_handler;
+  };
+  const std::size_t known = predecessors_used.load();
+  if (known == 0 || !same(predecessors[known - 1])) {
+    predecessors[std::min(known, most_predecessors - 1)] = now;
+    predecessors_used.store(std::min(known + 1, most_predecessors), std::memory_order_release);
+  }
   struct sigaction ours {};
   ours.sa_sigaction = on_signal;
   ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
@@ -130,6 +226,11 @@ void after_fork_in_child() {
 }
 
 }  // namespace
+
+void reclaim() {
+  lock_guard l(install_mutex);
+  install();
+}
 
 void attach(pager& p) {
   static std::once_flag once;

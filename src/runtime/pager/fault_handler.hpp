@@ -5,6 +5,10 @@
 // The handler finds the segment of an address without
 // a lock; a fault outside every range goes to the handler that was installed before ours.
 //
+// Handlers may be installed after ours; reclaim() puts ours in front of them.  Such a handler and ours then each
+// take the other for its predecessor, and a fault that is nobody's could go to and fro for ever: so ours knows all
+// that it was put in front of, and passes a fault that comes back on to the one before.
+//
 // A touch that is a fault of the program (the array is closed, or read-only, or ends before that
 // address, or this is a forked child) writes a message (fault_report.hpp) and goes that way too.
 #pragma once
@@ -26,6 +30,8 @@ void detach(pager& p) noexcept;
 /// installed one, as MPI_Init and others install theirs.  Throws usage_error where 1024 segments are
 /// open.
 void add_range(segment_state& s);
+/// Puts our handler in front of whichever has been installed since.
+void reclaim();
 /// After its end; until then a touch of a closed segment is named.
 void remove_range(segment_state& s) noexcept;
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <charconv>
 #include <cstring>
 #include <string_view>
@@ -88,6 +89,17 @@ void report_bad_touch(const segment_state& s, std::int64_t offset, touch t,
         << " to " << s.options.part.may_write.last << " (owner_computes)";
       break;
   }
+  l.write();
+}
+
+void report_displaced_handler(const segment_state& s) noexcept {
+  static std::atomic<bool> said{false};
+  if (said.exchange(true)) return;
+  line l;
+  l << "oocarray: array '" << s.options.name
+    << "': what was just reported was no crash, but a touch of elements that were not in memory, and the program goes "
+       "on; a handler of SIGSEGV that was installed later saw it first: install it before the runtime is made, or call "
+       "runtime::reclaim_faults()";
   l.write();
 }
 

@@ -37,4 +37,8 @@ std::uint64_t runtime::memory() const noexcept {
   return pager_->budget();
 }
 
+void runtime::reclaim_faults() const {
+  detail::fault_handler::reclaim();
+}
+
 }  // namespace ooc

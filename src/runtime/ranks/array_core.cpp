@@ -68,6 +68,21 @@ void array_core::clear_overwrite() {
   array_->local().clear_overwrite();
 }
 
+std::map<std::string, std::string> array_core::attributes() const {
+  check_open();
+  return array_->local().file().attributes();
+}
+
+void array_core::set_attribute(std::string_view key, std::string_view value) {
+  check_writable("have its attributes set");
+  array_->local().file().set_attribute(key, value);
+}
+
+void array_core::remove_attribute(std::string_view key) {
+  check_writable("have an attribute removed");
+  array_->local().file().remove_attribute(key);
+}
+
 void array_core::unpin(const pinned_region& r) const noexcept {
   array_->local().unpin(r);
 }

@@ -55,7 +55,8 @@ std::string call_text(const std::string& path, const array_request& r) {
   std::string t = creates                                          ? "create"
                   : r.action == array_request::how::open_read_only ? "open (read only)"
                                                                    : "open";
-  t += " of '" + path + "' as " + r.element_type + ", rank " + std::to_string(r.rank);
+  t += " of '" + path + "' as " +
+       (r.element_type.empty() ? "recorded" : r.element_type + ", rank " + std::to_string(r.rank));
   if (!r.extents.empty()) t += ", extents " + list_of(r.extents);
   const auto add = [&t](const char* name, std::uint64_t n) {
     if (n != 0) t += std::string(", ") + name + " " + std::to_string(n);

@@ -1,5 +1,7 @@
 #include "oocarray/store.hpp"
 
+#include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "oocarray/error.hpp"
@@ -9,6 +11,46 @@
 #include "storage/store/store_url.hpp"
 
 namespace ooc {
+
+namespace {
+
+store_entry described(storage::entry e) {
+  store_entry s;
+  s.path = std::move(e.path);
+  s.folder = e.kind == storage::entry_kind::folder;
+  s.owner = e.owner;
+  s.group = e.group;
+  s.mode = e.mode;
+  s.created_ns = e.created_ns;
+  s.changed_ns = e.changed_ns;
+  s.size = e.size;
+  s.attributes = std::move(e.attributes);
+  if (e.array.extents.empty()) return s;
+  s.element_type = std::move(e.array.element_type);
+  s.element_size = e.array.element_size;
+  s.extents.assign(e.array.extents.begin(), e.array.extents.end());
+  s.tile.assign(e.array.tile.begin(), e.array.tile.end());
+  s.max_extent = std::max(e.array.max_extent, e.array.extents.front());
+  s.fill = std::move(e.fill);
+  return s;
+}
+
+/// Keeps others from writing the file as an array.  Throws errc::busy where somebody does.
+std::shared_ptr<void> unused(storage::metadata_service& metadata, const storage::entry& e) {
+  storage::claim_holder other;
+  try {
+    if (auto claim = metadata.claim_writer(e.id, false, &other)) return claim;
+  } catch (const error& refused) {
+    // Who may remove a file need not be one who may write it.
+    if (refused.code() != std::errc::permission_denied) throw;
+    return nullptr;
+  }
+  throw usage_error(errc::busy, "'" + e.path + "' is open for writing" +
+                                    (other.name.empty() ? "" : " (" + other.name + ")") +
+                                    " and cannot be removed: close it there first");
+}
+
+}  // namespace
 
 store store::open(std::string_view url, const store_options& options) {
   const storage::store_url parsed = storage::parse_store_url(url);
@@ -30,6 +72,66 @@ std::string store::uuid() const {
 std::uint32_t store::nodes() const noexcept {
   return static_cast<std::uint32_t>(core_->nodes().size());
 }
+
+// --- names
+
+std::vector<store_entry> store::list(std::string_view folder) const {
+  std::vector<store_entry> all;
+  for (storage::entry& e : core_->metadata().list(folder)) all.push_back(described(std::move(e)));
+  return all;
+}
+
+bool store::exists(std::string_view path) const {
+  try {
+    (void)core_->metadata().lookup(path);
+    return true;
+  } catch (const error& e) {
+    // A file among the folders above is no folder: nothing is below it.
+    if (e.code() != std::errc::no_such_file_or_directory && e.code() != std::errc::not_a_directory) throw;
+    return false;
+  }
+}
+
+store_entry store::entry(std::string_view path) const {
+  return described(core_->metadata().lookup(path));
+}
+
+void store::remove(std::string_view path) const {
+  const storage::entry e = core_->metadata().lookup(path);
+  std::shared_ptr<void> claim;
+  if (e.kind == storage::entry_kind::file) claim = unused(core_->metadata(), e);
+  core_->remove(path);
+}
+
+void store::remove_all(std::string_view path) const {
+  const storage::entry e = core_->metadata().lookup(path);
+  if (e.kind == storage::entry_kind::folder)
+    for (const storage::entry& below : core_->metadata().list(path)) remove_all(below.path);
+  if (!e.path.empty()) remove(e.path);
+}
+
+void store::rename(std::string_view from, std::string_view to) const {
+  core_->metadata().rename(from, to);
+}
+
+void store::mkdir(std::string_view path, const mkdir_options& options) const {
+  core_->metadata().mkdir(path, options.mode, options.parents);
+}
+
+std::map<std::string, std::string> store::attributes(std::string_view path) const {
+  return core_->metadata().lookup(path).attributes;
+}
+
+void store::set_attribute(std::string_view path, std::string_view key,
+                          std::string_view value) const {
+  core_->metadata().set_attribute(path, key, value);
+}
+
+void store::remove_attribute(std::string_view path, std::string_view key) const {
+  core_->metadata().remove_attribute(path, key);
+}
+
+// --- nodes
 
 std::vector<std::uint32_t> store::near_nodes() const {
   return core_->near_nodes();

@@ -503,6 +503,69 @@ void touch_in_a_child() {
   ::_exit(0);
 }
 
+// --- handlers of SIGSEGV that come late
+
+/// As Python's faulthandler: gives the signal back to the handler that was there, reports, and raises it again.
+struct sigaction before_the_reporter {};
+void report_and_raise(int signal) {
+  ::sigaction(SIGSEGV, &before_the_reporter, nullptr);
+  if (::write(2, "crash report\n", 13) < 0) ::_exit(91);
+  ::raise(signal);
+}
+
+void install(void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_NODEFER | SA_ONSTACK;
+  ::sigaction(SIGSEGV, &action, &before_the_reporter);
+}
+
+/// Touches that must work; `a` has more blocks than memory holds.
+void use(doubles& a) {
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] += 1;
+  EXPECT(a[a.size() / 2] == testing::filled_value(a.size() / 2) + 1);
+}
+
+void crash() {
+  volatile int* volatile nowhere = nullptr;
+  *nowhere = 1;
+}
+
+void touches_behind_a_reporter() {
+  filled f;
+  install(report_and_raise);
+  use(f.a);
+}
+
+void touches_after_reclaiming() {
+  filled f;
+  install(report_and_raise);
+  f.rt.reclaim_faults();
+  use(f.a);
+}
+
+void crash_with_a_late_reporter() {
+  filled f;
+  install(report_and_raise);
+  f.rt.reclaim_faults();
+  use(f.a);
+  crash();
+}
+
+/// The reporter has been switched off, and does nothing.
+void crash_with_an_idle_handler() {
+  filled f;
+  install([](int) {});
+  f.rt.reclaim_faults();
+  crash();
+}
+
+void raised_by_the_program() {
+  filled f;
+  ::raise(SIGSEGV);
+  ::_exit(0);
+}
+
 #define NAMED(f) {#f, f}
 const std::map<std::string, void (*)()> endings{
     NAMED(array_outlives_runtime), NAMED(calls_after_the_runtime), NAMED(touch_after_the_runtime),
@@ -518,7 +581,10 @@ const std::map<std::string, void (*)()> endings{
     NAMED(signal_to_a_child), NAMED(write_to_read_only), NAMED(touch_of_closed),
     NAMED(touch_far_out), NAMED(touch_before_the_first), NAMED(touch_past_the_last_page),
     NAMED(touch_in_a_child), NAMED(index_of_a_row), NAMED(index_in_a_row),
-    NAMED(indices_of_a_call), NAMED(index_in_a_tile), NAMED(index_of_a_tiled_array)};
+    NAMED(indices_of_a_call), NAMED(index_in_a_tile), NAMED(index_of_a_tiled_array),
+    NAMED(touches_behind_a_reporter), NAMED(touches_after_reclaiming),
+    NAMED(crash_with_a_late_reporter), NAMED(crash_with_an_idle_handler),
+    NAMED(raised_by_the_program)};
 
 }  // namespace
 

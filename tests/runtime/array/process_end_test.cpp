@@ -254,3 +254,33 @@ TEST_CASE("a touch in a forked child names the array") {
   CHECK_THAT(e.said(), Contains("array 'a': element (17) was read in a forked child"));
 }
 #endif
+
+#if defined(__x86_64__)
+TEST_CASE("a crash reporter that was installed after the array does not keep touches from being served") {
+  const ended e("touches_behind_a_reporter");
+  CHECK(e.exited(0));
+  CHECK_THAT(e.said(), Contains("array 'a'") && Contains("reclaim_faults()"));
+}
+#endif
+
+TEST_CASE("a program that asks gets its touches served before a late handler hears of them") {
+  const ended e("touches_after_reclaiming");
+  CHECK(e.exited(0));
+  CHECK(e.said() == "");
+}
+
+TEST_CASE("a crash is reported by the late handler, and ends the process") {
+  const ended e("crash_with_a_late_reporter");
+  CHECK(e.killed_by(SIGSEGV));
+  CHECK(e.said() == "crash report\n");
+}
+
+TEST_CASE("a crash ends the process where the late handler does nothing") {
+  const ended e("crash_with_an_idle_handler");
+  CHECK(e.killed_by(SIGSEGV));
+}
+
+TEST_CASE("a SIGSEGV that the program raises ends it") {
+  const ended e("raised_by_the_program");
+  CHECK(e.killed_by(SIGSEGV));
+}

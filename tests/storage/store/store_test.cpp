@@ -436,3 +436,51 @@ TEST_CASE("a process killed between create and commit leaves a store that opens 
   CHECK(s.core()->metadata().list("").size() == 1);
   file::create(s, "half", {.size = 10});
 }
+
+TEST_CASE("a program lists, renames and removes what is in a store") {
+  const memory_store m(2);
+  const store s = m.handle();
+  s.mkdir("runs/7", {.parents = true});
+  s.mkdir("runs/7", {.parents = true});
+  CHECK(code_of([&] { s.mkdir("runs"); }, "'runs'") == std::errc::file_exists);
+  CHECK(code_of([&] { s.mkdir("none/below"); }, "none") == std::errc::no_such_file_or_directory);
+  file::create(s, "runs/7/log", {.size = 100});
+
+  CHECK(s.exists("runs/7/log"));
+  CHECK_FALSE(s.exists("runs/8"));
+  CHECK_FALSE(s.exists("runs/7/log/below"));
+  CHECK(s.entry("runs/7").folder);
+  CHECK(s.entry("runs/7/log").size == 100);
+  CHECK(s.entry("runs/7/log").extents.empty());
+
+  s.rename("runs/7/log", "runs/old");
+  std::vector<std::string> names;
+  for (const store_entry& e : s.list("runs")) names.push_back(e.path);
+  CHECK(names == std::vector<std::string>{"runs/7", "runs/old"});
+  CHECK(s.list().size() == 1);
+  CHECK(code_of([&] { s.rename("runs/7", "runs/old"); }, "'runs/old'") == std::errc::file_exists);
+
+  CHECK(code_of([&] { s.remove("runs"); }, "'runs'") == std::errc::directory_not_empty);
+  s.remove("runs/old");
+  s.remove_all("runs");
+  CHECK(s.list().empty());
+  CHECK(code_of([&] { s.remove("runs"); }, "'runs'") == std::errc::no_such_file_or_directory);
+  for (const auto& n : m.nodes) CHECK(n->objects().empty());
+}
+
+TEST_CASE("attributes belong to files, folders and the store itself") {
+  const memory_store m(1);
+  const store s = m.handle();
+  s.mkdir("runs");
+  for (const std::string path : {"", "runs"}) {
+    s.set_attribute(path, "dt", "0.01");
+    s.set_attribute(path, "dt", "0.02");
+    s.set_attribute(path, "author", "");
+    CHECK(s.attributes(path) == std::map<std::string, std::string>{{"author", ""}, {"dt", "0.02"}});
+    s.remove_attribute(path, "dt");
+    CHECK(s.entry(path).attributes.size() == 1);
+  }
+  CHECK(code_of([&] { s.remove_attribute("runs", "dt"); }, "'dt'") ==
+        std::errc::no_such_file_or_directory);
+  CHECK(code_of([&] { s.attributes("none"); }, "'none'") == std::errc::no_such_file_or_directory);
+}

@@ -1,0 +1,65 @@
+"""Arrays larger than memory, as NumPy arrays.
+
+::
+
+    import numpy as np, oocarray as ooc
+
+    store = ooc.open_store("local:/var/tmp/plate")
+    a = store.create_or_open("a", (16384, 16384), fill=1.0)
+    a[0] = 100.0
+    print(np.sum(a))
+    a.close()
+
+See `Runtime` for the memory budget, and `Array` for what may be done with an array.
+"""
+
+from . import _core, _faults
+from ._array import Array, create, create_or_open, open
+from ._dask import store, to_dask
+from ._errors import (
+    BudgetTooSmall,
+    Busy,
+    Closed,
+    Conflict,
+    Dirty,
+    Error,
+    IntegrityError,
+    InvalidRequest,
+    NotAStore,
+    TypeMismatch,
+    make as _make_error,
+)
+from ._runtime import Runtime, runtime
+from ._store import Attributes, Entry, Store, open_store
+from ._view import View
+
+_core.set_error_maker(_make_error)
+_faults.install()
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Array",
+    "Attributes",
+    "BudgetTooSmall",
+    "Busy",
+    "Closed",
+    "Conflict",
+    "Dirty",
+    "Entry",
+    "Error",
+    "IntegrityError",
+    "InvalidRequest",
+    "NotAStore",
+    "Runtime",
+    "Store",
+    "TypeMismatch",
+    "View",
+    "create",
+    "create_or_open",
+    "open",
+    "open_store",
+    "runtime",
+    "store",
+    "to_dask",
+]

@@ -1,0 +1,555 @@
+"""Arrays larger than memory."""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+import warnings
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
+
+import numpy as np
+
+from . import _core
+from ._dtype import ATTRIBUTE, dtype_of, element_of
+from ._errors import TypeMismatch
+from ._runtime import parse_bytes, runtime
+from ._store import Attributes, Shape, Store, open_store
+from ._view import View
+
+Box = Tuple[slice, ...]
+
+
+def _shape_of(shape: Shape) -> Tuple[int, ...]:
+    try:
+        return (operator.index(shape),)  # type: ignore[arg-type]
+    except TypeError:
+        return tuple(operator.index(n) for n in shape)  # type: ignore[union-attr]
+
+
+class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
+    """An array in a store, whose elements are in memory as far as the budget goes.
+
+    ``a[...]`` with slices and integers is a view: a NumPy array in the array's own memory, without a copy.
+    NumPy's functions take an `Array` as an argument and as ``out=``.  A touch of elements that are not in memory
+    waits for the disk, whoever touches them: NumPy, Numba, or C code.  While it waits, a loop in NumPy keeps the
+    interpreter's lock (GIL), as it does while it computes, so other Python threads wait too.  The calls of this
+    class let go of it.
+
+    `create`, `create_or_open` and `open` make one.  It is closed by `close`, at the end of a ``with`` block, or
+    when nothing refers to it and its views any more.  Modified blocks are then written back.
+
+    The operating system cannot read memory that is not loaded: ``file.write(a)`` raises, and calls such as
+    ``socket.send(a[0])`` fail with EFAULT.  Give them memory that is pinned: ``with a.pin(np.s_[0]) as row: ...``.
+    `numpy.save`, ``a[...].tofile`` and pickling of ``a[...]`` work.
+    """
+
+    def __init__(self, core: Any, store: Store, tiled: bool) -> None:
+        self._core = core
+        self._store = store
+        self._tiled = tiled
+        self._runtime = runtime()
+        path = core.path()
+        self._attributes = _ArrayAttributes(core, path)
+        self._dtype = dtype_of(path, core.element_type(), core.element_size(), self._attributes)
+        self._runtime._arrays[id(self)] = self
+
+    # --- facts
+
+    @property
+    def shape(self) -> Tuple[int, ...]:
+        return self._core.shape()
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self._dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        n = 1
+        for k in self.shape:
+            n *= k
+        return n
+
+    @property
+    def itemsize(self) -> int:
+        return self._dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.itemsize
+
+    @property
+    def path(self) -> str:
+        """Its path in the store when it was opened."""
+        return self._core.path()
+
+    @property
+    def store(self) -> Store:
+        return self._store
+
+    @property
+    def writable(self) -> bool:
+        return self._core.writable()
+
+    @property
+    def closed(self) -> bool:
+        return not self._core.is_open()
+
+    @property
+    def attributes(self) -> Attributes:
+        """Texts by name that are kept with the array."""
+        return self._attributes
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes in a block, the unit in which data move."""
+        return self._core.block_bytes()
+
+    @property
+    def max_extent(self) -> int:
+        """How far `resize` may go."""
+        return self._core.max_extent()
+
+    @property
+    def layout(self) -> str:
+        """The order of elements in memory: "right" (row-major) or "tiled"."""
+        return "tiled" if self._tiled else "right"
+
+    @property
+    def dirty_blocks(self) -> int:
+        """Blocks that are modified and not yet written back."""
+        return self._core.dirty_blocks()
+
+    @property
+    def chunks(self) -> Tuple[int, ...]:
+        """The shape of a tile of `tiles`: what is best moved at once."""
+        return self._core.tile_shape()
+
+    @property
+    def stats(self) -> Dict[str, float]:
+        """What the runtime did, for all arrays; see `Runtime.stats`."""
+        return self._runtime.stats
+
+    # --- elements
+
+    def _view(self) -> View:
+        view = self._core.view(self._dtype).view(View)
+        view._keeper = self._core
+        return view
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._view()[index]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._view()[index] = value._view() if isinstance(value, Array) else value
+
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray:
+        view = self._view()
+        if dtype is not None and np.dtype(dtype) != self._dtype:
+            if copy is False:
+                raise ValueError(f"array '{self.path}' has elements of type {self._dtype}; {dtype} needs a copy")
+            return np.array(view, dtype=dtype, subok=False)
+        return np.array(view, subok=False) if copy else view
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **arguments: Any) -> Any:
+        out = arguments.get("out", ())
+        if out:
+            arguments["out"] = tuple(_plain(o) for o in out)
+        result = getattr(ufunc, method)(*(_plain(i) for i in inputs), **arguments)
+        if not out:
+            return result
+        return out[0] if len(out) == 1 else out
+
+    def __array_function__(self, function: Any, types: Any, arguments: Any, named: Any) -> Any:
+        result = function(*_plain_within(arguments), **_plain_within(named))
+        out = named.get("out")
+        return out if isinstance(out, Array) else result
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._view())
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            f"array '{self.path}' is a handle of this process and cannot be pickled: pass "
+            f"({self._store.url!r}, {self.path!r}) and open it there with mode='r', or pickle a[...], which copies "
+            "the elements"
+        )
+
+    # --- hints
+
+    def _box(self, key: Any) -> Tuple[List[int], List[int]]:
+        """The box that slices of step 1 and integers name."""
+        shape = self.shape
+        keys = key if isinstance(key, tuple) else (key,)
+        if Ellipsis in keys:
+            at = keys.index(Ellipsis)
+            keys = keys[:at] + (slice(None),) * (len(shape) + 1 - len(keys)) + keys[at + 1 :]
+        if len(keys) > len(shape):
+            raise IndexError(f"array '{self.path}' has {len(shape)} dimensions, and the box {len(keys)}")
+        lower, upper = [0] * len(shape), list(shape)
+        for d, k in enumerate(keys):
+            if isinstance(k, slice):
+                first, last, step = k.indices(shape[d])
+                if step != 1:
+                    raise IndexError(f"array '{self.path}': a box has slices of step 1, not {step}")
+                lower[d], upper[d] = first, max(first, last)
+            else:
+                i = operator.index(k)
+                if not -shape[d] <= i < shape[d]:
+                    raise IndexError(f"array '{self.path}': index {i} is outside the extent {shape[d]}")
+                lower[d] = i % shape[d]
+                upper[d] = lower[d] + 1
+        return lower, upper
+
+    def overwrite(self, box: Any = ...) -> None:
+        """Promises to write every element of a box before any of them is read, so that nothing need be loaded.
+
+        The box is given as an index of slices: ``b.overwrite(np.s_[1:-1, 1:-1])``; without one it is the whole
+        array.  Elements that are not written although promised become zeros where their block was written to.
+        """
+        self._core.overwrite(*self._box(box))
+
+    def clear_overwrite(self) -> None:
+        """Takes back the promises that were not used."""
+        self._core.clear_overwrite()
+
+    def prefetch(self, box: Any = ...) -> None:
+        """Starts reading a box, as much as memory has room for, and returns at once."""
+        self._core.prefetch(*self._box(box))
+
+    def advise(self, pattern: str) -> None:
+        """"sequential": read ahead from the first touch on; "random": never; "automatic": as it turns out."""
+        self._core.advise(pattern)
+
+    @contextlib.contextmanager
+    def pin(self, box: Any = ..., *, write: bool = False) -> Iterator[np.ndarray]:
+        """Keeps a box in memory, for system calls, MPI and devices; gives it as a NumPy array.
+
+        ::
+
+            with a.pin(np.s_[0:100]) as rows:
+                sock.sendall(rows)
+            with a.pin(np.s_[0:100], write=True) as rows:
+                file.readinto(rows)
+
+        After the block the array that it gave is as any other view.  Raises BudgetTooSmall for a box that memory
+        has no room for.
+        """
+        if not isinstance(box, tuple):
+            box = (box,)
+        lower, upper = self._box(box)
+        whole = np.asarray(self._view())
+        guard = self._core.pin(lower, upper, write)
+        try:
+            part = whole[box]
+            if not write:
+                part = part.view()
+                part.flags.writeable = False
+            yield part
+        finally:
+            guard.release()
+
+    def tiles(self, *, write: bool = False, ahead: int = 2) -> Iterator[Tuple[Box, np.ndarray]]:
+        """The array tile by tile, in the order in which they are stored: pairs of a box and a NumPy array.
+
+        With layout "tiled" a tile is a block, else a band of whole rows of about a block.  The next `ahead` tiles
+        are fetched before their turn.  ::
+
+            for box, t in a.tiles(write=True):
+                np.sqrt(t, out=t)
+        """
+        if write and not self.writable:
+            raise ValueError(f"array '{self.path}' is open for reading only: open it with mode='r+'")
+        for k in range(1, ahead + 1):
+            self._core.prefetch_tile(k)
+        for k in range(self._core.tiles()):
+            lower, upper, tile = self._core.tile(k, self._dtype)
+            if not write:
+                tile.flags.writeable = False
+            yield tuple(slice(lo, up) for lo, up in zip(lower, upper)), tile
+            del tile
+            self._core.prefetch_tile(k + 1 + ahead)
+
+    # --- the store
+
+    def writeback(self, *, durable: bool = False) -> None:
+        """Returns when the I/O nodes have acknowledged every modified block; `durable`: on stable storage."""
+        self._core.writeback(durable)
+
+    def sync(self, *, durable: bool = False) -> None:
+        """Makes the writes of all ranks visible to all ranks; without a communicator, as `writeback`.
+
+        A collective call over the array's communicator.
+        """
+        self._core.sync(durable)
+
+    def sync_halo(self, rows: int = 1) -> None:
+        """As `sync`, for the rows near the borders between the parts of the ranks only."""
+        self._core.sync_halo(rows)
+
+    def local_rows(self) -> Tuple[int, int]:
+        """The part of this rank: rows first <= i < last."""
+        return self._core.local_rows()
+
+    def invalidate(self, *, discard: bool = False) -> None:
+        """Drops all blocks from memory; raises Dirty where some are modified, unless `discard`."""
+        self._core.invalidate(discard)
+
+    def resize(self, first_extent: int) -> None:
+        """Changes the first extent, up to `max_extent`.  New rows have the fill value.
+
+        Views keep the shape that they had.  Raises BufferError for a smaller one while there are views.
+        """
+        self._core.resize(first_extent)
+
+    def close(self) -> None:
+        """Writes back, and lets go of the file and the memory.
+
+        Raises BufferError while NumPy arrays refer to the memory, and whatever `writeback` raises: the array is
+        then still open.  Closing twice does nothing.
+        """
+        self._core.close()
+
+    def __enter__(self) -> "Array":
+        return self
+
+    def __exit__(self, kind: object, value: object, trace: object) -> None:
+        if value is None:
+            self.close()
+            return
+        try:
+            self.close()
+        except BufferError:
+            self._core.writeback(False)  # the frames of the exception keep views alive
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return f"<oocarray.Array '{self.path}', closed>"
+        access = "" if self.writable else ", read-only"
+        tiled = ", in tiles" if self._tiled else ""
+        return (
+            f"<oocarray.Array '{self.path}' in '{self._store.url}', shape {self.shape}, {self._dtype}, "
+            f"{_bytes(self.nbytes)} in blocks of {_bytes(self.block_bytes)}{tiled}{access}>"
+        )
+
+
+class _ArrayAttributes(Attributes):
+    """Those of an open array, wherever it has been renamed to."""
+
+    def __init__(self, core: Any, path: str) -> None:
+        self._store = self
+        self._core = _OfArray(core)
+        self._path = path
+
+
+class _OfArray:
+    def __init__(self, core: Any) -> None:
+        self._array = core
+
+    def attributes(self, path: str) -> Dict[str, str]:
+        return self._array.attributes()
+
+    def set_attribute(self, path: str, key: str, value: str) -> None:
+        self._array.set_attribute(key, value)
+
+    def remove_attribute(self, path: str, key: str) -> None:
+        self._array.remove_attribute(key)
+
+
+def _bytes(n: int) -> str:
+    size, unit = float(n), "bytes"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if size < 1024:
+            break
+        size, unit = size / 1024, larger
+    return f"{size:.4g} {unit}"
+
+
+def _plain(x: Any) -> Any:
+    return x._view() if isinstance(x, Array) else x
+
+
+def _plain_within(x: Any) -> Any:
+    if isinstance(x, Array):
+        return x._view()
+    if type(x) in (list, tuple):
+        return type(x)(_plain_within(i) for i in x)
+    if type(x) is dict:
+        return {k: _plain_within(v) for k, v in x.items()}
+    return x
+
+
+_options = {
+    "order": None,
+    "layout": None,
+    "tile": tuple,
+    "block": parse_bytes,
+    "nodes": int,
+    "stripe": parse_bytes,
+    "fill": None,
+    "sparse": bool,
+    "max_extent": int,
+    "replace": bool,
+    "permissions": int,
+    "shared": bool,
+    "wait_for_writer": float,
+    "unfinished": bool,
+}
+
+
+def _core_options(given: Mapping[str, Any], dtype: Optional[np.dtype]) -> Dict[str, Any]:
+    out: Dict[str, Any] = {}
+    for name, value in given.items():
+        if name not in _options:
+            raise TypeError(f"'{name}' is no option of an array; there are: {', '.join(_options)}")
+        convert = _options[name]
+        if name == "order":
+            if value not in ("row_major", "tiled"):
+                raise ValueError(f"order={value!r}: choose 'row_major' or 'tiled'")
+            out["tiled_file"] = value == "tiled"
+        elif name == "layout":
+            if value not in ("right", "tiled"):
+                raise ValueError(f"layout={value!r}: choose 'right' or 'tiled'")
+            out["tiled_memory"] = value == "tiled"
+        elif name == "fill":
+            if value is not None:
+                if dtype is None:
+                    raise TypeError("fill is for new arrays")
+                out["fill"] = np.array(value, dtype=dtype).tobytes()
+        elif name == "permissions":
+            out["mode"] = int(value)
+        else:
+            out[name] = convert(value)  # type: ignore[misc]
+    return out
+
+
+def _store_of(store: Union[Store, str]) -> Store:
+    return open_store(store) if isinstance(store, str) else store
+
+
+def _make(
+    store: Union[Store, str], path: str, how: str, shape: Shape, dtype: Any, options: Mapping[str, Any]
+) -> Array:
+    of = _store_of(store)
+    t = np.dtype(dtype)
+    name, size, description = element_of(t)
+    core_options = _core_options(options, t)
+    core = _core.make(runtime()._core, of._core, path, how, name, size, _shape_of(shape), core_options)
+    return _array(core, of, core_options, description)
+
+
+def _array(core: Any, store: Store, options: Mapping[str, Any], description: Optional[str] = None) -> Array:
+    try:
+        if description is not None:
+            _describe(core, description)
+        return Array(core, store, bool(options.get("tiled_memory")))
+    except BaseException:
+        core.close()  # not when the exception goes, which keeps it alive
+        raise
+
+
+def _describe(core: Any, description: str) -> None:
+    there = core.attributes().get(ATTRIBUTE)
+    if there is None:
+        core.set_attribute(ATTRIBUTE, description)
+    elif there != description:
+        raise TypeMismatch(
+            f"array '{core.path()}': the file holds elements of type {there}; asked for were {description}"
+        )
+
+
+def create(store: Union[Store, str], path: str, shape: Shape, dtype: Any = np.float64, **options: Any) -> Array:
+    """Makes an array, and the folders above it.
+
+    Parameters
+    ----------
+    store : Store or str
+        A store, or its URL.
+    path : str
+        The path in the store.
+    shape : int or tuple of int
+        1 to 8 extents, none of them 0.
+    dtype
+        Any NumPy type of fixed size without Python objects, structured ones included.
+    fill
+        The value of elements that were never written; zeros without it.
+    order : "row_major" or "tiled"
+        How elements lie in the file.
+    layout : "right" or "tiled"
+        How they lie in memory; an array in tiles has no ``a[...]`` and is used through `Array.tiles`.
+    tile : tuple of int
+        The shape of a tile, for either.
+    block : int or str
+        Bytes in a block, as 1048576 or "1MiB": a multiple of 4 KiB.
+    max_extent : int
+        How far `Array.resize` may grow the first extent.
+    replace : bool
+        Whether to remove what has this path.
+    sparse : bool
+        Do not reserve the space on disk now.
+    shared : bool
+        Several processes write different elements at the same time.
+    wait_for_writer : float
+        For how many seconds to wait for another process that has the file open for writing.
+    nodes, stripe : int
+        How many I/O nodes the file is dealt out over, and the bytes of a stripe.
+    permissions : int
+        As in POSIX: 0o644.
+
+    Raises
+    ------
+    FileExistsError
+        If there is something, and not `replace`.
+    InvalidRequest, TypeError, BudgetTooSmall, OSError
+    """
+    return _make(store, path, "create", shape, dtype, options)
+
+
+def create_or_open(
+    store: Union[Store, str], path: str, shape: Shape, dtype: Any = np.float64, **options: Any
+) -> Array:
+    """Opens an array for reading and writing, or makes it where there is none.
+
+    Parameters are those of `create`.  Raises TypeMismatch, with what differs, where the file holds other elements
+    or has another shape.
+    """
+    return _make(store, path, "create_or_open", shape, dtype, options)
+
+
+def open(store: Union[Store, str], path: str, mode: str = "r+", **options: Any) -> Array:
+    """Opens an array; shape and type of its elements are those recorded.
+
+    Parameters
+    ----------
+    store : Store or str
+        A store, or its URL.
+    path : str
+        The path in the store.
+    mode : "r" or "r+"
+        Reading only, or reading and writing.
+    layout, tile, block, shared, wait_for_writer
+        As for `create`.
+
+    Raises
+    ------
+    FileNotFoundError, IsADirectoryError, PermissionError
+    Busy
+        If it is open in this process already, or for writing in another.
+    TypeMismatch
+        If the file is no array.
+    """
+    if mode not in ("r", "r+"):
+        raise ValueError(f"mode {mode!r}: choose 'r' or 'r+'")
+    of = _store_of(store)
+    core_options = _core_options(options, None)
+    how = "read" if mode == "r" else "write"
+    core = _core.make(runtime()._core, of._core, path, how, "", 0, (), core_options)
+    return _array(core, of, core_options)

@@ -1,0 +1,67 @@
+"""NumPy's data types and the library's element types.
+
+A type that the library has a name for is recorded by it ("f8" for float64), so that C++ programs open the file
+as what it is.  Any other type of fixed size is recorded as that many bytes ("struct24"), with its description
+as .npy files have it in the attribute ``dtype`` of the array.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, Mapping, Optional, Tuple
+
+import numpy as np
+
+ATTRIBUTE = "dtype"
+
+_largest_element = 1 << 16
+_named = {"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "f16", "c8", "c16", "c32"}
+
+
+def element_of(dtype: np.dtype) -> Tuple[str, int, Optional[str]]:
+    """Name and bytes of an element, and the attribute that its type needs, if it does."""
+    if dtype.hasobject:
+        raise TypeError(
+            f"elements of type {dtype} are Python objects, which have no bytes to store: give the array a type "
+            "of fixed size first"
+        )
+    if dtype.subdtype is not None:
+        base, shape = dtype.subdtype
+        raise TypeError(f"elements of type {dtype} are arrays: append {shape} to the shape, and use {base}")
+    if not 0 < dtype.itemsize <= _largest_element:
+        raise TypeError(
+            f"elements of type {dtype!r} have {dtype.itemsize} bytes: 1 to {_largest_element} are possible"
+        )
+    name = f"{dtype.kind}{dtype.itemsize}"
+    if name in _named and dtype.isnative:
+        return name, dtype.itemsize, None
+    try:
+        description = np.lib.format.dtype_to_descr(dtype)
+        if np.lib.format.descr_to_dtype(description) != dtype:
+            raise ValueError("its fields overlap or are out of order")
+    except ValueError as why:
+        raise TypeError(f"elements of type {dtype} cannot be described in a file: {why}") from None
+    return f"struct{dtype.itemsize}", dtype.itemsize, repr(description)
+
+
+def dtype_of(path: str, name: str, size: int, attributes: Mapping[str, str]) -> np.dtype:
+    """The type of the elements of an array in a store."""
+    if name in _named:
+        return np.dtype(name)
+    described = attributes.get(ATTRIBUTE)
+    if described is None:
+        return np.dtype(f"V{size}")
+    try:
+        literal: Any = ast.literal_eval(described)
+        dtype = np.lib.format.descr_to_dtype(literal)
+    except (ValueError, SyntaxError, TypeError) as why:
+        raise TypeError(
+            f"array '{path}': its attribute '{ATTRIBUTE}' is {described!r}, which describes no type ({why}): "
+            f"set it right, or remove it to see the elements as {size} bytes"
+        ) from None
+    if dtype.itemsize != size or dtype.hasobject:
+        raise TypeError(
+            f"array '{path}': its attribute '{ATTRIBUTE}' describes elements of {dtype.itemsize} bytes, and the "
+            f"file holds elements of {size}: set it right, or remove it to see the elements as bytes"
+        )
+    return dtype

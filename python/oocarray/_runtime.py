@@ -1,0 +1,145 @@
+"""The runtime of the process: its memory budget."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import weakref
+from typing import TYPE_CHECKING, Dict, Optional, Union
+
+from . import _core
+from ._errors import Busy, InvalidRequest
+
+if TYPE_CHECKING:
+    from ._array import Array
+
+_units = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_process = os.getpid()
+_lock = threading.RLock()
+_current: Optional["Runtime"] = None
+
+
+def parse_bytes(size: Union[int, str]) -> int:
+    """The number of bytes in 4096, "4096", "64KiB", "512M" or "1.5GiB"; K, M, G and T are powers of 1024."""
+    if isinstance(size, int):
+        return size
+    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(?:i?B)?\s*", size, re.IGNORECASE)
+    if not found:
+        raise InvalidRequest(f"'{size}' is no size: write, for example, 512MiB or 2G")
+    return int(float(found[1]) * _units[found[2].lower()])
+
+
+class Runtime:
+    """The memory budget of the process, and the threads that move blocks.
+
+    There is at most one in a process.  The first `create` or `open` makes one of 512 MiB, or of what the
+    environment variable ``OOC_MEMORY`` says, unless the program has made its own::
+
+        with oocarray.Runtime(memory="4GiB"):
+            ...
+
+    The budget counts the blocks of all arrays and the transfer buffers of the stores.  It does not count NumPy's
+    own arrays, as the result of ``a + 1``: use ``out=``.
+
+    Parameters
+    ----------
+    memory : int or str
+        The budget: bytes, or a text such as "512MiB".
+    block : int or str
+        Bytes in a block of an array that names no size itself; 0: 2 MiB, or less where the budget is small.
+    read_ahead : int
+        How many blocks may be read ahead; 0: chosen from the budget; 1: none.
+    end_deadline : float
+        For how many seconds the end of the process waits for modified blocks.
+
+    Raises
+    ------
+    Busy
+        If there is a runtime already.
+    BudgetTooSmall
+        If the budget cannot hold a few blocks.
+    """
+
+    def __init__(
+        self,
+        memory: Union[int, str] = "512MiB",
+        *,
+        block: Union[int, str] = 0,
+        read_ahead: int = 0,
+        end_deadline: float = 30.0,
+    ) -> None:
+        global _current
+        with _lock:
+            if _current is not None:
+                raise Busy(
+                    f"there is a runtime of {_current.memory >> 20} MiB already, and a process has one: make it "
+                    "before the first array, or close() the other one first (see oocarray.runtime())"
+                )
+            self._memory = parse_bytes(memory)
+            self._core = _core.Runtime(self._memory, parse_bytes(block), read_ahead, end_deadline, False)
+            self._arrays: "weakref.WeakValueDictionary[int, Array]" = weakref.WeakValueDictionary()
+            _current = self
+
+    @property
+    def memory(self) -> int:
+        """The budget in bytes, as it was given."""
+        return self._memory
+
+    @property
+    def closed(self) -> bool:
+        return self._core.closed()
+
+    @property
+    def stats(self) -> Dict[str, float]:
+        """What the runtime did since it was made: faults, bytes read and written, waits."""
+        return self._core.stats()
+
+    def close(self) -> None:
+        """Closes all arrays, and ends the runtime.  Another one may then be made.
+
+        Raises BufferError, and leaves the rest open, if NumPy arrays still refer to the memory of an array.
+        """
+        global _current
+        with _lock:
+            if self.closed:
+                return
+            for array in list(self._arrays.values()):
+                array.close()
+            self._core.close()
+            if _current is self:
+                _current = None
+
+    def __enter__(self) -> "Runtime":
+        return self
+
+    def __exit__(self, kind: object, value: object, trace: object) -> None:
+        if value is None:
+            self.close()
+            return
+        try:
+            self.close()
+        except BufferError:
+            pass  # the frames of the exception keep views alive, and the exception says more
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return "<oocarray.Runtime, closed>"
+        s = self.stats
+        return (
+            f"<oocarray.Runtime of {self.memory >> 20} MiB, {int(s['resident_bytes']) >> 20} MiB in use, "
+            f"{len(self._arrays)} arrays>"
+        )
+
+
+def reclaim_faults() -> None:
+    """Puts the library's handler of SIGSEGV in front again; see _faults.py."""
+    current = _current
+    if current is not None and not current.closed and os.getpid() == _process:
+        current._core.reclaim_faults()
+
+
+def runtime() -> Runtime:
+    """The runtime of the process; makes one where there is none."""
+    with _lock:
+        return _current if _current is not None else Runtime(os.environ.get("OOC_MEMORY", "512MiB"))

@@ -1,0 +1,209 @@
+"""Stores: where arrays are kept."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, MutableMapping, Optional, Tuple, Union
+
+import numpy as np
+
+from . import _core
+from ._dtype import dtype_of
+from ._runtime import parse_bytes
+
+if TYPE_CHECKING:
+    from ._array import Array
+
+Shape = Union[int, Tuple[int, ...], List[int]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """What is at a path of a store."""
+
+    path: str
+    folder: bool
+    size: int  #: bytes; files only
+    shape: Tuple[int, ...]  #: () for what is no array
+    dtype: Optional[np.dtype]  #: None for what is no array
+    tile: Tuple[int, ...]  #: shape of the tiles of the file; () where it is row-major
+    owner: int
+    group: int
+    mode: int
+    created_ns: int
+    changed_ns: int
+    attributes: Dict[str, str]
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self.path.rpartition("/")[2]
+
+
+def _entry(d: Dict[str, Any]) -> Entry:
+    dtype = None
+    if d["shape"]:
+        dtype = dtype_of(d["path"], d["element_type"], d["element_size"], d["attributes"])
+    return Entry(
+        dtype=dtype,
+        **{k: d[k] for k in (f.name for f in dataclasses.fields(Entry)) if k != "dtype"},
+    )
+
+
+class Attributes(MutableMapping):
+    """The attributes of a file, a folder or the root of a store: texts by name, as a `dict` that is kept there."""
+
+    def __init__(self, store: "Store", path: str) -> None:
+        self._store = store
+        self._path = path
+
+    def _all(self) -> Dict[str, str]:
+        return self._store._core.attributes(self._path)
+
+    def __getitem__(self, key: str) -> str:
+        return self._all()[key]
+
+    def __setitem__(self, key: str, value: str) -> None:
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise TypeError(f"attributes are texts, not {type(value).__name__}: convert it, as with json.dumps()")
+        self._store._core.set_attribute(self._path, key, value)
+
+    def __delitem__(self, key: str) -> None:
+        if key not in self._all():
+            raise KeyError(key)
+        self._store._core.remove_attribute(self._path, key)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def __repr__(self) -> str:
+        return f"Attributes({self._all()!r})"
+
+
+class Store:
+    """A name space of arrays and files; `open_store` makes one.
+
+    Paths are texts with '/' between names, relative to the root, which is "".  A store is a handle that any
+    thread may use, and needs no closing.
+    """
+
+    def __init__(self, core: Any) -> None:
+        self._core = core
+
+    @property
+    def url(self) -> str:
+        return self._core.url()
+
+    @property
+    def uuid(self) -> str:
+        """The identity of the store, made with it."""
+        return self._core.uuid()
+
+    @property
+    def nodes(self) -> int:
+        """How many I/O nodes it has: folders of an embedded store, I/O servers of a served one."""
+        return self._core.nodes()
+
+    @property
+    def stats(self) -> Dict[str, int]:
+        """What passed its nodes since it was opened here."""
+        return self._core.stats()
+
+    # --- names
+
+    def list(self, folder: str = "") -> List[Entry]:
+        """The entries of a folder by name, or the one entry of a file."""
+        return [_entry(e) for e in self._core.list(folder)]
+
+    def exists(self, path: str) -> bool:
+        return self._core.exists(path)
+
+    def entry(self, path: str) -> Entry:
+        """What is at a path.  Raises FileNotFoundError."""
+        return _entry(self._core.entry(path))
+
+    def remove(self, path: str, *, recursive: bool = False) -> None:
+        """Removes a file with its data, or an empty folder; `recursive`: with everything below.
+
+        Raises Busy for a file that somebody has open for writing.
+        """
+        if recursive:
+            self._core.remove_all(path)
+        else:
+            self._core.remove(path)
+
+    def rename(self, old: str, new: str) -> None:
+        """Gives a file or folder another path; replaces nothing (FileExistsError)."""
+        self._core.rename(old, new)
+
+    def mkdir(self, path: str, *, parents: bool = False, mode: int = 0o755) -> None:
+        """Makes a folder; `parents`: those above, too, and one that exists is no error."""
+        self._core.mkdir(path, parents, mode)
+
+    def attributes(self, path: str = "") -> Attributes:
+        """The attributes of a file, a folder, or the store itself; changing them changes the store."""
+        self._core.attributes(path)  # raises for what is not there
+        return Attributes(self, path)
+
+    # --- arrays
+
+    def create(self, path: str, shape: Shape, dtype: Any = np.float64, **options: Any) -> "Array":
+        """Makes an array; see `oocarray.create`."""
+        from ._array import create
+
+        return create(self, path, shape, dtype, **options)
+
+    def create_or_open(self, path: str, shape: Shape, dtype: Any = np.float64, **options: Any) -> "Array":
+        """Opens an array, or makes it; see `oocarray.create_or_open`."""
+        from ._array import create_or_open
+
+        return create_or_open(self, path, shape, dtype, **options)
+
+    def open(self, path: str, mode: str = "r+", **options: Any) -> "Array":
+        """Opens an array; see `oocarray.open`."""
+        from ._array import open as open_array
+
+        return open_array(self, path, mode, **options)
+
+    def __contains__(self, path: str) -> bool:
+        return self.exists(path)
+
+    def __repr__(self) -> str:
+        return f"<oocarray.Store '{self.url}', {self.nodes} I/O nodes>"
+
+
+def open_store(
+    url: str,
+    *,
+    create: bool = True,
+    workers: int = 0,
+    staging: Union[int, str] = "256KiB",
+    deadline: float = 0.0,
+    key: str = "",
+) -> Store:
+    """Opens the store at a URL.
+
+    Parameters
+    ----------
+    url : str
+        ``local:/disk1,/disk2``: embedded, one folder for each I/O node.  ``ooc://host:7420``: on servers.
+    create : bool
+        Whether to make a store where the folders are missing or empty.
+    workers : int
+        Threads for each node of an embedded store; 0: chosen from the number of nodes.
+    staging : int or str
+        Bytes of transfer buffer for each of these threads, which the runtime's budget counts.
+    deadline : float
+        Served stores: seconds for which a call may go without word from its server; 0: 30 s.
+    key : str
+        Served stores: the file with the cluster key.
+
+    Raises
+    ------
+    NotAStore
+        For a folder that holds something else, and for a URL that cannot be read.
+    """
+    return Store(_core.open_store(url, create, workers, parse_bytes(staging), deadline, key))

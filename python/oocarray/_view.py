@@ -1,0 +1,65 @@
+"""NumPy arrays that refer to the memory of an out-of-core array."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+_bounce_bytes = 4 << 20
+
+
+class View(np.ndarray):
+    """A `numpy.ndarray` whose elements are in an `Array`; what ``a[...]`` gives.
+
+    It differs from its base class where NumPy would hand the memory to the operating system, which cannot read
+    it before it is loaded: `tofile`, `dump` and pickling copy through ordinary memory.  Results of arithmetic
+    are plain arrays.  ``np.asarray(view)`` is a plain array in the same memory.
+    """
+
+    _keeper: Any = None  # of the memory; None: an ordinary array that has come out of a view
+
+    def __array_finalize__(self, obj: Any) -> None:
+        keeper = getattr(obj, "_keeper", None)
+        self._keeper = keeper if keeper is not None and np.may_share_memory(self, obj) else None
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        if array is self or type(self) is not View:
+            return array
+        if array.shape == ():
+            return array[()]
+        return array.view(np.ndarray)
+
+    def __getitem__(self, index: Any) -> Any:
+        part = super().__getitem__(index)
+        if type(part) is View and part._keeper is None:  # a copy, as fancy indexing makes
+            return part.view(np.ndarray)
+        return part
+
+    def _pieces(self) -> Any:
+        """Copies of the elements in C order, each small enough to be nothing beside the budget."""
+        for piece in np.nditer(
+            self,
+            flags=["external_loop", "buffered", "zerosize_ok"],
+            buffersize=max(_bounce_bytes // max(self.itemsize, 1), 1),
+            order="C",
+        ):
+            yield np.array(piece, copy=True, subok=False)
+
+    def tofile(self, fid: Any, sep: str = "", format: str = "%s") -> None:
+        """As `numpy.ndarray.tofile`; binary data go through a copy of some MiB."""
+        if self._keeper is None or sep != "":
+            np.asarray(self).tofile(fid, sep, format)
+        elif hasattr(fid, "write"):
+            for piece in self._pieces():
+                piece.tofile(fid)
+        else:
+            with open(fid, "wb") as file:
+                for piece in self._pieces():
+                    piece.tofile(file)
+
+    def __reduce__(self) -> Any:
+        return np.array(self, copy=True, subok=False).__reduce__()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return np.array(self, copy=True, subok=False).__reduce_ex__(protocol)

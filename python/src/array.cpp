@@ -1,0 +1,287 @@
+#include "bindings.hpp"
+
+namespace ooc::python {
+
+namespace {
+
+/// An array and who looks into its memory.  Arrays of Python and exports share it.
+struct array_state {
+  array_state(std::weak_ptr<runtime> rt, any_array a)
+      : of(std::move(rt)), array(std::make_unique<any_array>(std::move(a))) {}
+  /// Writes back, for which the interpreter need not wait.
+  ~array_state() {
+    if (Py_IsInitialized() && PyGILState_Check()) {
+      const py::gil_scoped_release r;
+      array.reset();
+    }
+  }
+  any_array& get() const {
+    runtime_handle::check_process();
+    return *array;
+  }
+
+  std::weak_ptr<runtime> of;
+  std::unique_ptr<any_array> array;
+  std::atomic<std::size_t> exports{0};  ///< changed with the GIL
+  bool closing = false;                 ///< the same
+};
+
+/// What a view of NumPy keeps alive: its `base`.
+class memory_export {
+ public:
+  explicit memory_export(std::shared_ptr<array_state> s) : state_(std::move(s)) { ++state_->exports; }
+  ~memory_export() { --state_->exports; }
+  memory_export(const memory_export&) = delete;
+  memory_export& operator=(const memory_export&) = delete;
+
+ private:
+  std::shared_ptr<array_state> state_;
+};
+
+struct array_handle {
+  std::shared_ptr<array_state> state;
+  any_array& get() const { return state->get(); }
+};
+
+struct pinned {
+  std::shared_ptr<array_state> state;
+  std::optional<pin_guard<std::byte>> guard;
+};
+
+using sizes = std::vector<std::size_t>;
+
+template <class Value>
+Value option(const py::dict& d, const char* name, Value otherwise) {
+  return d.contains(name) ? d[name].cast<Value>() : otherwise;
+}
+
+any_array::options_type options_from(const py::dict& d) {
+  any_array::options_type o;
+  o.order = option(d, "tiled_file", false) ? file_order::tiled : file_order::row_major;
+  o.tile = option(d, "tile", sizes{});
+  o.block = option<std::uint64_t>(d, "block", 0);
+  o.stripes.nn = option<std::uint32_t>(d, "nodes", 0);
+  o.stripes.sf = option<std::uint64_t>(d, "stripe", 0);
+  if (d.contains("fill")) {
+    const std::string bytes = d["fill"].cast<py::bytes>();
+    const auto* const first = reinterpret_cast<const std::byte*>(bytes.data());
+    o.fill = std::vector<std::byte>(first, first + bytes.size());
+  }
+  o.sparse = option(d, "sparse", false);
+  o.max_extent = option<std::size_t>(d, "max_extent", 0);
+  o.replace = option(d, "replace", false);
+  o.mode = option<std::uint32_t>(d, "mode", 0644);
+  o.shared = option(d, "shared", false);
+  o.wait_for_writer =
+      std::chrono::milliseconds(static_cast<long>(option(d, "wait_for_writer", 0.0) * 1000));
+  if (option(d, "unfinished", false)) o.unfinished = open_unfinished;
+  return o;
+}
+
+array_handle make(const runtime_handle& rt, const store& s, const std::string& path,
+                  const std::string& how, const std::string& type, std::uint32_t element_size,
+                  const sizes& shape, const py::dict& options) {
+  const any_array::options_type o = options_from(options);
+  const auto layout = option(options, "tiled_memory", false) ? any_array::memory_layout::tiled
+                                                             : any_array::memory_layout::right;
+  const py::gil_scoped_release r;
+  const element_format format{type, element_size};
+  runtime& of = rt.get();
+  const auto made = [&]() -> any_array {
+    if (how == "create") return {of, s, path, create, format, shape, o, layout};
+    if (how == "create_or_open") return {of, s, path, create_or_open, format, shape, o, layout};
+    if (how == "read") return {of, s, path, open_read_only, o, layout};
+    return {of, s, path, open, o, layout};
+  };
+  return {std::make_shared<array_state>(rt.weak(), made())};
+}
+
+py::tuple as_tuple(const sizes& n) {
+  return py::tuple(py::cast(n));
+}
+
+/// Memory of the array as NumPy sees it; it counts as an export as long as it, or a view of it, lives.
+py::array exported(const std::shared_ptr<array_state>& state, const py::dtype& type,
+                   const std::byte* data, const sizes& shape, const sizes& strides) {
+  if (state->closing) throw usage_error(errc::closed, "array '" + state->array->path() + "' is being closed");
+  // The interpreter may have installed a handler meanwhile.
+  if (const auto rt = state->of.lock()) rt->reclaim_faults();
+  const py::object owner = py::cast(std::make_unique<memory_export>(state));
+  py::array a(type, shape, strides, data, owner);
+  if (!state->array->writable()) a.attr("flags").attr("writeable") = false;
+  return a;
+}
+
+any_box box_of(sizes lower, sizes upper) {
+  return {std::move(lower), std::move(upper)};
+}
+
+durability how_safe(bool durable) {
+  return durable ? durability::durable : durability::acknowledged;
+}
+
+access_pattern pattern_of(const std::string& name) {
+  if (name == "automatic") return access_pattern::automatic;
+  if (name == "sequential") return access_pattern::sequential;
+  if (name == "random") return access_pattern::random;
+  throw usage_error(errc::invalid_request,
+                    "advise('" + name + "'): choose 'automatic', 'sequential' or 'random'");
+}
+
+// The base class of Array in Python.  Whoever asks for the buffer of an array mostly means to give it to the
+// kernel, which cannot read it: so there is none.  NumPy asks too, and then takes __array__ for an answer.
+int refuse_buffer(PyObject* self, Py_buffer* view, int) {
+  view->obj = nullptr;
+  PyObject* const path = PyObject_GetAttrString(self, "path");
+  if (!path) return -1;
+  PyErr_Format(PyExc_BufferError,
+               "array '%U' gives its memory to NumPy only: system calls need it pinned, `with a.pin() as part:`, "
+               "and other code takes np.asarray(a)",
+               path);
+  Py_DECREF(path);
+  return -1;
+}
+
+void bind_base(py::module_& m) {
+  static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&refuse_buffer)}, {0, nullptr}};
+  static PyType_Spec spec = {"oocarray._core.ArrayBase", 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+  m.attr("ArrayBase") = py::reinterpret_steal<py::object>(PyType_FromSpec(&spec));
+}
+
+void close(const array_handle& a) {
+  array_state& s = *a.state;
+  if (!s.array->is_open()) return;
+  any_array& array = s.get();
+  if (const std::size_t n = s.exports)
+    throw py::buffer_error("array '" + array.path() + "' cannot be closed while NumPy arrays refer to its memory (" +
+                           std::to_string(n) + " of them): delete them first, with `del`, or let them go out of scope");
+  s.closing = true;
+  try {
+    const py::gil_scoped_release r;
+    array.close();
+  } catch (...) {
+    s.closing = false;
+    throw;
+  }
+}
+
+void resize(const array_handle& a, std::size_t first_extent) {
+  any_array& array = a.get();
+  if (const std::size_t n = a.state->exports; n != 0 && first_extent < array.extents().front())
+    throw py::buffer_error("array '" + array.path() + "' cannot become shorter while NumPy arrays refer to its memory (" +
+                           std::to_string(n) + " of them): delete them first, with `del`");
+  const py::gil_scoped_release r;
+  array.resize(first_extent);
+}
+
+}  // namespace
+
+void bind_array(py::module_& m) {
+  py::class_<memory_export>(m, "MemoryExport",
+                            "Keeps the memory of an array in place for the NumPy arrays that refer to it.");
+  py::class_<pinned>(m, "Pinned").def("release", [](pinned& p) {
+    const py::gil_scoped_release r;
+    p.guard.reset();
+  });
+
+  bind_base(m);
+  m.def("make", &make);
+  py::class_<array_handle>(m, "Array")
+      .def("element_type", [](const array_handle& a) { return a.get().element_type(); })
+      .def("element_size", [](const array_handle& a) { return a.get().element_size(); })
+      .def("shape", [](const array_handle& a) { return as_tuple(a.state->array->extents()); })
+      .def("max_extent", [](const array_handle& a) { return a.get().max_extent(); })
+      .def("path", [](const array_handle& a) { return a.state->array->path(); })
+      .def("is_open", [](const array_handle& a) { return a.state->array->is_open(); })
+      .def("writable", [](const array_handle& a) { return a.state->array->writable(); })
+      .def("block_bytes", [](const array_handle& a) { return a.get().block_bytes(); })
+      .def("dirty_blocks", [](const array_handle& a) { return a.get().dirty_blocks(); })
+      .def("exports", [](const array_handle& a) { return a.state->exports.load(); })
+      .def("stripes",
+           [](const array_handle& a) {
+             const striping s = a.get().stripes();
+             return py::make_tuple(s.sn, s.nn, s.sf);
+           })
+      .def("view",
+           [](const array_handle& a, const py::dtype& type) {
+             any_array& array = a.get();
+             const std::byte* const data = array.data();
+             return exported(a.state, type, data, array.extents(), array.strides());
+           })
+      .def("tiles", [](const array_handle& a) { return a.get().tiles(); })
+      .def("tile_shape", [](const array_handle& a) { return as_tuple(a.get().tile_shape()); })
+      .def("tile",
+           [](const array_handle& a, std::size_t k, const py::dtype& type) {
+             const any_array::tile t = a.get().tile_at(k);
+             sizes shape(t.box.lower.size());
+             for (std::size_t d = 0; d < shape.size(); ++d) shape[d] = t.box.upper[d] - t.box.lower[d];
+             return py::make_tuple(as_tuple(t.box.lower), as_tuple(t.box.upper),
+                                   exported(a.state, type, t.data, shape, t.strides));
+           })
+      .def(
+          "prefetch_tile", [](const array_handle& a, std::size_t k) { a.get().prefetch_tile(k); },
+          without_gil())
+      .def(
+          "writeback", [](const array_handle& a, bool durable) { a.get().writeback(how_safe(durable)); },
+          without_gil())
+      .def(
+          "sync", [](const array_handle& a, bool durable) { a.get().sync(how_safe(durable)); },
+          without_gil())
+      .def(
+          "sync_halo", [](const array_handle& a, std::size_t rows) { a.get().sync_halo(rows); },
+          without_gil())
+      .def("local_rows", [](const array_handle& a) { return a.get().local_rows(); })
+      .def(
+          "invalidate",
+          [](const array_handle& a, bool throw_away) {
+            if (throw_away)
+              a.get().invalidate(discard);
+            else
+              a.get().invalidate();
+          },
+          without_gil())
+      .def(
+          "prefetch",
+          [](const array_handle& a, sizes lower, sizes upper) {
+            a.get().prefetch(box_of(std::move(lower), std::move(upper)));
+          },
+          without_gil())
+      .def("advise",
+           [](const array_handle& a, const std::string& how) { a.get().advise(pattern_of(how)); })
+      .def(
+          "overwrite",
+          [](const array_handle& a, sizes lower, sizes upper) {
+            a.get().overwrite(box_of(std::move(lower), std::move(upper)));
+          },
+          without_gil())
+      .def(
+          "clear_overwrite", [](const array_handle& a) { a.get().clear_overwrite(); },
+          without_gil())
+      .def("pin",
+           [](const array_handle& a, sizes lower, sizes upper, bool write) {
+             pinned p{a.state, {}};
+             const py::gil_scoped_release r;
+             p.guard = a.get().pin(box_of(std::move(lower), std::move(upper)),
+                                   write ? access_mode::write : access_mode::read);
+             return p;
+           })
+      .def("attributes",
+           [](const array_handle& a) {
+             return text(released([&] { return a.get().attributes(); }));
+           })
+      .def(
+          "set_attribute",
+          [](const array_handle& a, const std::string& key, const std::string& value) {
+            a.get().set_attribute(key, value);
+          },
+          without_gil())
+      .def(
+          "remove_attribute",
+          [](const array_handle& a, const std::string& key) { a.get().remove_attribute(key); },
+          without_gil())
+      .def("resize", &resize)
+      .def("close", &close)
+      .def("set_finished", [](const array_handle& a) { a.get().set_finished(); }, without_gil());
+}
+
+}  // namespace ooc::python

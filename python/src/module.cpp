@@ -1,0 +1,100 @@
+#include "bindings.hpp"
+
+#include <chrono>
+
+namespace ooc::python {
+
+namespace {
+
+const pid_t the_process = ::getpid();
+
+py::dict counts(const runtime_stats& s) {
+  py::dict d;
+  d["hits"] = s.hits;
+  d["faults"] = s.faults;
+  d["soft_faults"] = s.soft_faults;
+  d["write_faults"] = s.write_faults;
+  d["evictions"] = s.evictions;
+  d["read_ahead_blocks"] = s.read_ahead_blocks;
+  d["read_ahead_hits"] = s.read_ahead_hits;
+  d["read_ahead_waste"] = s.read_ahead_waste;
+  d["loads_avoided"] = s.loads_avoided;
+  d["bytes_read"] = s.bytes_read;
+  d["bytes_reread"] = s.bytes_reread;
+  d["bytes_written"] = s.bytes_written;
+  d["read_wait_seconds"] = static_cast<double>(s.read_wait_ns) / 1e9;
+  d["write_wait_seconds"] = static_cast<double>(s.write_wait_ns) / 1e9;
+  d["budget_bytes"] = s.budget_bytes;
+  d["resident_bytes"] = s.resident_bytes;
+  return d;
+}
+
+void bind_runtime(py::module_& m) {
+  py::class_<runtime_handle>(m, "Runtime")
+      .def(py::init([](std::uint64_t memory, std::uint64_t block, unsigned read_ahead,
+                       double end_deadline, bool write_back_on_signals) {
+             runtime_options o;
+             o.memory = memory;
+             o.block = block;
+             o.read_ahead = read_ahead;
+             o.end_deadline = std::chrono::milliseconds(static_cast<long>(end_deadline * 1000));
+             o.write_back_on_signals = write_back_on_signals;
+             return std::make_unique<runtime_handle>(o);
+           }),
+           py::arg("memory"), py::arg("block"), py::arg("read_ahead"), py::arg("end_deadline"),
+           py::arg("write_back_on_signals"))
+      .def("stats", [](const runtime_handle& r) { return counts(r.get().stats()); })
+      .def("reclaim_faults", [](const runtime_handle& r) { r.get().reclaim_faults(); })
+      .def("closed", &runtime_handle::closed)
+      .def("close", &runtime_handle::close, without_gil());
+}
+
+}  // namespace
+
+void runtime_handle::check_process() {
+  if (::getpid() != the_process)
+    throw usage_error(errc::busy,
+                      "this process is a forked child, and arrays stay with the process that opened them: "
+                      "use multiprocessing.get_context('spawn') and open the array in the child, or threads");
+}
+
+py::str text(const std::string& bytes) {
+  return py::reinterpret_steal<py::str>(
+      PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "surrogateescape"));
+}
+
+py::dict text(const std::map<std::string, std::string>& all) {
+  py::dict d;
+  for (const auto& [key, value] : all) d[text(key)] = text(value);
+  return d;
+}
+
+// Python makes the exception, so that it has the classes of Python: see _errors.py.
+void bind_errors(py::module_& m) {
+  static auto* const make = new py::object(py::none());
+  m.def("set_error_maker", [](py::object f) { *make = std::move(f); });
+  py::register_exception_translator([](std::exception_ptr p) {
+    try {
+      if (p) std::rethrow_exception(p);
+    } catch (const error& e) {
+      const bool ours = e.code().category() == error_category();
+      try {
+        const py::object made =
+            (*make)(ours ? "ooc" : "errno", e.code().value(), std::string(e.what()));
+        PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
+      } catch (py::error_already_set& failed) {
+        failed.restore();
+      }
+    }
+  });
+}
+
+}  // namespace ooc::python
+
+PYBIND11_MODULE(_core, m) {
+  m.doc() = "The compiled part of the package oocarray.";
+  ooc::python::bind_errors(m);
+  ooc::python::bind_runtime(m);
+  ooc::python::bind_store(m);
+  ooc::python::bind_array(m);
+}

@@ -1,0 +1,281 @@
+"""Arrays in NumPy: making, opening, views, closing."""
+
+import gc
+import os
+import pickle
+
+import numpy as np
+import pytest
+
+import oocarray as ooc
+
+rows, columns = 1024, 1024  # 8 MiB of doubles: twice the budget
+
+
+def test_an_array_beyond_the_budget_is_computed_with_as_a_plain_one(store, budget):
+    a = store.create("plate/a", (rows, columns), fill=1.0)
+    plain = np.ones((rows, columns))
+    v = np.asarray(a)
+    v[3] = np.arange(columns)
+    plain[3] = np.arange(columns)
+    v *= 2.5
+    plain *= 2.5
+    v[:, 7] += v[:, 8]
+    plain[:, 7] += plain[:, 8]
+    assert np.array_equal(v, plain)
+    assert v.sum(axis=0).tolist() == plain.sum(axis=0).tolist()
+    assert budget.stats["evictions"] > 0
+    del v
+    a.close()
+    again = store.open("plate/a", "r")
+    assert np.array_equal(again, plain)
+
+
+def test_a_view_shares_memory_and_keeps_the_array_alive(store, budget):
+    a = store.create("a", (rows, columns))
+    view = a[10:20, ::2]
+    assert view.base is not None and np.shares_memory(view, a[...])
+    view[...] = 7
+    assert a[19, 1022] == 7 and a[19, 1023] == 0
+    plain = np.asarray(a)
+    assert type(plain) is np.ndarray and np.shares_memory(plain, view)
+    del a, view
+    gc.collect()
+    assert plain[19, 1022] == 7  # nobody but this view knows the array any more
+    plain[0, 0] = 3
+    del plain
+    gc.collect()
+    assert store.open("a")[0, 0] == 3
+
+
+def test_closing_waits_for_no_view_and_says_how_many_there_are(store, budget):
+    a = store.create("a", (rows, columns))
+    first, second = a[0], np.asarray(a)[5:]
+    with pytest.raises(BufferError, match=r"'a' cannot be closed.* \(2 of them\)"):
+        a.close()
+    first[0] = 1
+    del first
+    part = second[1:][2:]
+    del second
+    with pytest.raises(BufferError, match=r"\(1 of them\)"):
+        budget.close()
+    del part
+    a.close()
+    assert a.closed
+    a.close()
+    with pytest.raises(ooc.Closed, match="'a' has been closed"):
+        a[0]
+    assert "closed" in repr(a)
+
+
+def test_a_with_block_closes_and_writes_back(store, budget):
+    with store.create("a", (rows, columns), "i4") as a:
+        a[5, 5] = 42
+    assert a.closed
+    with pytest.raises(KeyError):
+        with store.open("a") as a:
+            view = a[...]
+            view[6, 6] = 43
+            raise KeyError
+    del view
+    a.close()
+    with store.open("a", "r") as a:
+        assert a[5, 5] == 42 and a[6, 6] == 43
+        assert not a.writable
+
+
+def test_a_read_only_array_gives_views_that_cannot_be_written(store, budget):
+    store.create("a", (10,)).close()
+    a = store.open("a", "r")
+    with pytest.raises(ValueError, match="read-only"):
+        a[0] = 1
+    with pytest.raises(ValueError, match=r"reading only.*mode='r\+'"):
+        a.overwrite()
+    assert not np.asarray(a).flags.writeable
+    assert [t.flags.writeable for _, t in a.tiles()] == [False]
+
+
+def test_opening_says_what_is_wrong(store, budget, tmp_path):
+    store.create("a", (4, 5), "f4").close()
+    with pytest.raises(FileNotFoundError, match="none"):
+        store.open("none")
+    with pytest.raises(FileExistsError, match="'a' exists already"):
+        store.create("a", (4, 5))
+    with pytest.raises(ooc.TypeMismatch, match="f4"):
+        store.create_or_open("a", (4, 5), "f8")
+    with pytest.raises(TypeError, match="extents"):
+        store.create_or_open("a", (5, 4), "f4")
+    with pytest.raises(ValueError, match="choose 'r' or 'r\\+'"):
+        store.open("a", "w")
+    with pytest.raises(TypeError, match="'colour' is no option"):
+        store.create("b", (4,), colour=3)
+    with pytest.raises(ooc.InvalidRequest, match="4096"):
+        store.create("b", (4,), block=1000)
+    with pytest.raises(ooc.InvalidRequest):
+        store.create("b", (4, 0))
+    a = store.open("a")
+    with pytest.raises(ooc.Busy, match="already open in this process"):
+        store.open("a", "r")
+    with pytest.raises(ooc.Busy, match="open for writing"):
+        store.remove("a")
+    a.close()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").touch()
+    with pytest.raises(ooc.NotAStore):
+        ooc.open_store(f"local:{tmp_path}/other")
+    with pytest.raises(ooc.Busy, match="4 MiB already"):
+        ooc.Runtime(memory="1MiB")
+
+
+def test_ufuncs_take_arrays_and_write_to_arrays(store, budget):
+    a = store.create("a", (rows, columns), fill=3.0)
+    b = store.create("b", (rows, columns))
+    b.overwrite()
+    assert np.multiply(a, 2, out=b) is b
+    assert budget.stats["loads_avoided"] > 0
+    assert float(np.sum(b)) == 6.0 * rows * columns
+    b += a
+    assert isinstance(b, ooc.Array) and b[3, 4] == 9
+    assert type(a[0] + 1) is np.ndarray and type(a[:2] + 1) is np.ndarray
+    assert isinstance(a[0].sum(), float)
+    assert type(a[[1, 2]]) is np.ndarray
+    assert np.mean(a[0]) == 3 and np.mean(a, axis=1).shape == (rows,)
+    np.copyto(b, a)
+    assert b[7, 7] == 3
+    assert (a == b)[0, 0]
+    assert np.concatenate([a[:1], b[:1]]).shape == (2, columns)
+
+
+def test_pinned_memory_goes_through_system_calls(store, budget, tmp_path):
+    a = store.create("a", (rows, columns))
+    a[...] = np.arange(rows * columns).reshape(rows, columns)
+    file = tmp_path / "rows"
+    with open(file, "wb", buffering=0) as f, a.pin(np.s_[700:720]) as part:
+        assert part.shape == (20, columns) and not part.flags.writeable
+        assert f.write(part) == 20 * columns * 8
+    with open(file, "rb", buffering=0) as f, a.pin(np.s_[0:20], write=True) as part:
+        assert f.readinto(part) == 20 * columns * 8
+    assert a[0, 0] == 700 * columns
+    with pytest.raises(ooc.BudgetTooSmall, match="pin"):
+        with a.pin():
+            pass
+    del part
+    with a.pin(np.s_[0]) as part:
+        with pytest.raises(BufferError):
+            a.close()
+    assert part[0] == 700 * columns
+
+
+def test_files_and_pickles_of_views_are_whole(store, budget, tmp_path):
+    a = store.create("a", (rows, columns))
+    a[...] = np.arange(rows * columns).reshape(rows, columns)
+    plain = np.arange(rows * columns, dtype=float).reshape(rows, columns)
+    np.save(tmp_path / "a.npy", a)
+    assert np.array_equal(np.load(tmp_path / "a.npy"), plain)
+    np.save(tmp_path / "b.npy", a[::2, 5:])
+    assert np.array_equal(np.load(tmp_path / "b.npy"), plain[::2, 5:])
+    np.savez(tmp_path / "c.npz", a=a)
+    assert np.array_equal(np.load(tmp_path / "c.npz")["a"], plain)
+    a[:700].tofile(tmp_path / "raw")
+    assert np.array_equal(np.fromfile(tmp_path / "raw").reshape(700, columns), plain[:700])
+    for protocol in (2, 5):
+        copy = pickle.loads(pickle.dumps(a[3:9], protocol))
+        assert type(copy) is np.ndarray and np.array_equal(copy, plain[3:9])
+
+
+def test_what_would_hand_memory_to_the_kernel_says_what_to_do_instead(store, budget, tmp_path):
+    a = store.create("a", (rows, columns))
+    with pytest.raises(TypeError, match=r"mode='r', or pickle a\[...\]"):
+        pickle.dumps(a)
+    with open(tmp_path / "f", "wb", buffering=0) as f:
+        with pytest.raises(BufferError, match=r"a\.pin\(\)"):
+            f.write(a)
+        a.invalidate(discard=True)
+        with pytest.raises(OSError, match="Bad address"):
+            os.write(f.fileno(), np.asarray(a))
+    with pytest.raises(BufferError, match=r"np\.asarray\(a\)"):
+        memoryview(a)
+
+
+def test_boxes_are_indices(store, budget):
+    a = store.create("a", (6, 7, 8), "u1")
+    assert a._box(...) == ([0, 0, 0], [6, 7, 8])
+    assert a._box(np.s_[1:-1, 2]) == ([1, 2, 0], [5, 3, 8])
+    assert a._box(np.s_[..., -1]) == ([0, 0, 7], [6, 7, 8])
+    assert a._box(np.s_[4:2]) == ([4, 0, 0], [4, 7, 8])
+    a.prefetch(np.s_[2:4])
+    for wrong in (np.s_[::2], np.s_[0, 0, 0, 0], np.s_[6]):
+        with pytest.raises(IndexError, match="'a'"):
+            a.overwrite(wrong)
+    for pattern in ("sequential", "random", "automatic"):
+        a.advise(pattern)
+    with pytest.raises(ValueError, match="'sideways'"):
+        a.advise("sideways")
+
+
+@pytest.mark.parametrize("layout", ["right", "tiled"])
+def test_tiles_cover_an_array(store, budget, layout):
+    a = store.create("a", (700, 900), "f4", order="tiled", layout=layout, block="256KiB")
+    for box, t in a.tiles(write=True):
+        t[...] = np.add.outer(np.arange(700)[box[0]] * 900, np.arange(900)[box[1]])
+    assert len(list(a.tiles())) > 4 and a.chunks == next(iter(a.tiles()))[1].shape
+    if layout == "tiled":
+        with pytest.raises(ValueError, match="tiles"):
+            a[0]
+        del t  # the loop's last one
+        a.close()
+        a = store.open("a")
+    assert np.array_equal(a, np.arange(700 * 900, dtype="f4").reshape(700, 900))
+
+
+def test_an_array_grows_and_shrinks_but_not_under_a_view(store, budget):
+    a = store.create("a", (10, 1000), max_extent=1000, fill=5)
+    view = a[...]
+    a.resize(1000)
+    assert a.shape == (1000, 1000) and view.shape == (10, 1000)
+    assert a[999, 999] == 5
+    with pytest.raises(BufferError, match="cannot become shorter"):
+        a.resize(3)
+    del view
+    a.resize(3)
+    assert a.shape == (3, 1000)
+    with pytest.raises(ooc.InvalidRequest):
+        a.resize(1001)
+
+
+def test_writeback_and_invalidate(store, budget):
+    a = store.create("a", (1000,))
+    a[7] = 1
+    assert a.dirty_blocks == 1
+    with pytest.raises(ooc.Dirty, match="1 modified"):
+        a.invalidate()
+    a.writeback(durable=True)
+    assert a.dirty_blocks == 0
+    a[7] = 2
+    a.invalidate(discard=True)
+    assert a[7] == 1
+    a.sync()
+
+
+def test_reprs_help(store, budget):
+    a = store.create("a", (rows, columns), "f4")
+    assert "'a'" in repr(a) and "(1024, 1024)" in repr(a) and "4 MiB" in repr(a)
+    assert "4 MiB" in repr(budget) and "local:" in repr(store)
+    assert len(a) == rows and a.ndim == 2 and a.nbytes == 4 << 20
+
+
+def test_a_default_runtime_is_made_at_first_use(store, monkeypatch):
+    monkeypatch.setenv("OOC_MEMORY", "8MiB")
+    with store.create("a", (10,)):
+        assert ooc.runtime().memory == 8 << 20
+        assert ooc.runtime() is ooc.runtime()
+    ooc.runtime().close()
+
+
+@pytest.mark.parametrize(
+    "text, size", [("64KiB", 65536), ("512M", 512 << 20), ("1.5GiB", 3 << 29), (4096, 4096), ("4096", 4096)]
+)
+def test_sizes(text, size):
+    assert ooc._runtime.parse_bytes(text) == size
+    with pytest.raises(ooc.InvalidRequest, match="'much'"):
+        ooc._runtime.parse_bytes("much")

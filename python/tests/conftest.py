@@ -1,0 +1,30 @@
+"""A store and a small budget for each test."""
+
+import gc
+
+import pytest
+
+import oocarray
+
+
+@pytest.fixture
+def store(tmp_path):
+    return oocarray.open_store(f"local:{tmp_path}/store", workers=1, staging="64KiB")
+
+
+@pytest.fixture
+def budget():
+    """A runtime of 4 MiB; arrays beyond that do not fit."""
+    rt = oocarray.Runtime(memory="4MiB")
+    yield rt
+    gc.collect()  # views in cycles
+    rt.close()
+
+
+@pytest.fixture
+def small_budget():
+    """A runtime of 320 KiB."""
+    rt = oocarray.Runtime(memory="320KiB")
+    yield rt
+    gc.collect()
+    rt.close()

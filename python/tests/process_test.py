@@ -1,0 +1,126 @@
+"""What else is in the process: faulthandler, forked children, threads, the end."""
+
+import pickle
+import subprocess
+import sys
+import textwrap
+import threading
+
+import numpy as np
+import pytest
+
+start = """
+import faulthandler, gc, os, sys
+import numpy as np
+{before}
+import oocarray as ooc
+rt = ooc.Runtime(memory="4MiB")
+a = ooc.create("local:" + sys.argv[1], "a", (1024, 1024))
+v = np.asarray(a)
+v[...] = 1
+def use():
+    global v
+    v += 1
+    print(v[::100, ::100].sum() == v[0, 0] * 11 * 11)
+"""
+
+
+def run(tmp_path, program, before="", options=()):
+    """The exit status of a program, and what it says."""
+    code = start.format(before=before) + textwrap.dedent(program)
+    p = subprocess.run(
+        [sys.executable, "-B", *options, "-c", code, str(tmp_path / "store")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    return p.returncode, p.stdout, p.stderr
+
+
+# How a program gets at faulthandler, and when.
+faulthandlers = {
+    "before": ("faulthandler.enable()", ""),
+    "after": ("", "faulthandler.enable()"),
+    "behind our back": ("from faulthandler import enable", "enable(); a[0]"),
+    "switched off": ("faulthandler.enable()", "faulthandler.disable()"),
+    "on and off": ("", "faulthandler.enable(); faulthandler.disable(); faulthandler.enable()"),
+}
+
+
+@pytest.mark.parametrize("before, after", faulthandlers.values(), ids=faulthandlers)
+def test_faults_work_beside_faulthandler(tmp_path, before, after):
+    status, said, errors = run(tmp_path, after + "\nuse()", before)
+    assert (status, said, errors) == (0, "True\n", "")
+
+
+def test_a_view_survives_a_faulthandler_that_nobody_saw_coming(tmp_path):
+    status, said, errors = run(tmp_path, "enable()\nuse()", "from faulthandler import enable")
+    assert (status, said) == (0, "True\n")
+    assert "Fatal Python error" in errors and "was no crash" in errors
+
+
+@pytest.mark.parametrize("before, after", faulthandlers.values(), ids=faulthandlers)
+def test_a_crash_ends_the_process_and_faulthandler_reports_it(tmp_path, before, after):
+    status, said, errors = run(tmp_path, after + "\nuse()\nimport ctypes\nctypes.string_at(8)", before)
+    assert (status, said) == (-11, "True\n")
+    assert errors.count("Fatal Python error: Segmentation fault") == ("disable()" not in after[-10:])
+
+
+def test_a_forked_child_is_told_what_to_do(tmp_path):
+    program = """
+    import multiprocessing
+    fork = multiprocessing.get_context("fork")
+    def touch(): print(v[500, 500])
+    def call():
+        try:
+            a.writeback()
+        except ooc.Busy as e:
+            print(e)
+    for f in (call, touch):
+        child = fork.Process(target=f)
+        child.start()
+        child.join(20)
+        print(child.exitcode)
+    use()
+    """
+    status, said, errors = run(tmp_path, program)
+    assert status == 0
+    assert "'spawn'" in said and said.endswith("0\n-11\nTrue\n")
+    assert "array 'a'" in errors and "forked child" in errors
+
+
+def test_what_is_modified_at_the_end_of_the_interpreter_is_written(tmp_path):
+    status, _, errors = run(tmp_path, "v[7, 7] = 42")
+    assert (status, errors) == (0, "")
+    status, said, errors = run(tmp_path, "", before="""
+import oocarray
+print(oocarray.open("local:" + sys.argv[1], "a", "r")[7, 7])
+sys.exit()
+""")
+    assert (status, said, errors) == (0, "42.0\n", "")
+
+
+def test_threads_share_an_array(store, budget):
+    a = store.create("a", (1024, 1024), "i8")
+    v = np.asarray(a)
+
+    def work(k):
+        for i in range(k, 1024, 4):
+            v[i] = i
+            if i % 64 == k:
+                a.writeback()
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert (v == np.arange(1024)[:, None]).all()
+
+
+def test_a_pickled_copy_is_read_by_another_process(store, budget, tmp_path):
+    a = store.create("a", (100,))
+    a[...] = 3
+    (tmp_path / "p").write_bytes(pickle.dumps({"a": a[10:20]}))
+    code = f"import pickle; print(pickle.load(open({str(tmp_path / 'p')!r}, 'rb'))['a'].sum())"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "30.0\n"
