@@ -32,7 +32,7 @@ struct command {
 };
 
 extern const command ls, stat, rm, mv, mkdir, import_array, export_array, verify, info, attr, chmod,
-    chown, init, keygen, cp, up, down, ping, df, top, start, stop, upgrade;
+    chown, init, keygen, cp, up, down, ping, df, top, start, stop, upgrade, mount_store, umount_store;
 
 /// The command line of one subcommand.  Every subcommand knows --store and --help.
 class command_line {

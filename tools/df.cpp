@@ -1,66 +1,15 @@
-#include <sys/stat.h>
-#include <sys/statvfs.h>
-
 #include <cstdio>
 #include <iostream>
-#include <set>
 
-#include "cluster/server_queries.hpp"
 #include "command.hpp"
+#include "disks.hpp"
 #include "entry_text.hpp"
 #include "oocarray/error.hpp"
 #include "progress.hpp"
-#include "storage/service/store_core.hpp"
 
 namespace ooc::tool {
 
 namespace {
-
-/// The file system under one node.
-struct disk {
-  std::string name;
-  std::uint64_t bytes = 0, free = 0;
-  std::string where;  ///< which disk of which host it is, for who adds them up
-  std::string why;  ///< where it could not be asked
-};
-
-std::vector<disk> served_disks(const std::string& url, const std::string& key) {
-  const auto who = cluster::asker::of(url, key);
-  const auto store = cluster::ask_cluster(cluster::metadata_address(url), who);
-  std::vector<disk> all;
-  for (const auto& n : store.nodes) {
-    const auto node = static_cast<std::uint32_t>(all.size());
-    disk d;
-    d.name = n.addresses.empty() ? "?" : n.addresses.front();
-    try {
-      const auto s = cluster::ask_statistics(node, n, store.store_uuid, who);
-      d.bytes = s.disk_bytes;
-      d.free = s.disk_free;
-      d.where = s.disk;
-    } catch (const error& e) {
-      d.why = e.what();
-    }
-    all.push_back(std::move(d));
-  }
-  return all;
-}
-
-std::vector<disk> local_disks(const ooc::store& store) {
-  std::vector<disk> all;
-  for (const auto& n : store.core()->nodes()) {
-    disk d;
-    d.name = n->name();
-    struct statvfs v {};
-    if (::statvfs(d.name.c_str(), &v) != 0)
-      throw io_error({errno, std::generic_category()}, "'" + d.name + "'");
-    d.bytes = std::uint64_t{v.f_blocks} * v.f_frsize;
-    d.free = std::uint64_t{v.f_bavail} * v.f_frsize;
-    struct ::stat st {};
-    if (::stat(d.name.c_str(), &st) == 0) d.where = std::to_string(st.st_dev);
-    all.push_back(std::move(d));
-  }
-  return all;
-}
 
 void print_row(const std::string& what, std::uint64_t bytes, std::uint64_t free,
                const std::string& name) {
@@ -82,16 +31,7 @@ int run(const command& self, const std::vector<std::string>& arguments) {
   const std::string url = line.store_url("URL");
   const auto all = url.starts_with("ooc:") ? served_disks(url, line.text_or("key", ""))
                                            : local_disks(line.open_store_of("URL"));
-  std::uint64_t bytes = 0, free = 0;
-  bool complete = true;
-  std::set<std::string> counted;  // a disk that several nodes share is there once
-  for (const disk& d : all) {
-    if (d.where.empty() || counted.insert(d.where).second) {
-      bytes += d.bytes;
-      free += d.free;
-    }
-    complete = complete && d.why.empty();
-  }
+  const auto [bytes, free, complete] = sum_of(all);
   if (line.has("json")) {
     nlohmann::json nodes = nlohmann::json::array();
     for (const disk& d : all) {

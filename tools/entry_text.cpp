@@ -39,8 +39,14 @@ std::string shape_text(const std::vector<std::uint64_t>& shape) {
   return s;
 }
 
+static const char* kind_text(storage::entry_kind kind) {
+  constexpr const char* names[] = {"folder",        "file",   "symbolic link",    "FIFO",
+                                   "socket",        "character device", "block device"};
+  return names[static_cast<std::size_t>(kind) - 1];
+}
+
 std::string describe(const storage::entry& e) {
-  if (e.kind == storage::entry_kind::folder) return "folder";
+  if (e.kind != storage::entry_kind::file) return kind_text(e.kind);
   if (e.array.extents.empty()) return std::to_string(e.size) + " bytes";
   std::string s =
       (e.array.element_type.empty() ? std::to_string(e.array.element_size) + "-byte records"
@@ -51,7 +57,7 @@ std::string describe(const storage::entry& e) {
 }
 
 std::string mode_text(const storage::entry& e) {
-  std::string s(e.kind == storage::entry_kind::folder ? "d" : "-");
+  std::string s(1, "?d-lpscb"[static_cast<std::size_t>(e.kind)]);
   for (int bit = 8; bit >= 0; --bit) s += e.mode >> bit & 1 ? "xwr"[bit % 3] : '-';
   return s;
 }
@@ -67,14 +73,14 @@ std::string time_text(std::int64_t ns) {
 
 nlohmann::json to_json(const storage::entry& e) {
   nlohmann::json j{{"path", e.path},
-                   {"kind", e.kind == storage::entry_kind::folder ? "folder" : "file"},
+                   {"kind", kind_text(e.kind)},
                    {"owner", e.owner},
                    {"group", e.group},
                    {"mode", e.mode},
                    {"created_ns", e.created_ns},
                    {"changed_ns", e.changed_ns},
                    {"attributes", e.attributes}};
-  if (e.kind == storage::entry_kind::folder) return j;
+  if (e.kind != storage::entry_kind::file) return j;
   j["id"] = e.id;
   j["size"] = e.size;
   j["striping"] = {{"sn", e.striping.sn}, {"nn", e.striping.nn}, {"sf", e.striping.sf}};

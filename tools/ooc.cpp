@@ -20,7 +20,11 @@ namespace {
 constexpr std::array commands{&init,         &ls,           &stat, &mkdir, &mv,     &rm,    &cp,
                               &import_array, &export_array, &attr, &chmod, &chown, &info,  &verify,
                               &up,           &down,         &ping, &df,    &top,   &start, &stop,
-                              &keygen,       &upgrade};
+                              &keygen,       &upgrade,
+#ifdef OOCARRAY_MOUNT
+                              &mount_store,  &umount_store,
+#endif
+};
 
 void print_help() {
   std::cout

@@ -45,6 +45,21 @@ std::uint32_t granted(storage::credentials who, const entry& e, std::uint32_t wa
 
 }  // namespace
 
+namespace {
+
+/// What a call was about, if it is still there, else what is remembered of it.
+void write_as_it_is(local_metadata& as, const entry& remembered, pb::Answer& a) {
+  try {
+    wire::write_entry(as.stat(remembered.id), *a.mutable_entry());
+  } catch (const usage_error&) {
+    entry gone = remembered;
+    gone.names = 0;
+    wire::write_entry(gone, *a.mutable_entry());
+  }
+}
+
+}  // namespace
+
 call_handler::call_handler(const metadata_folder& folder, std::chrono::seconds capability_life,
                            std::function<bool(const client_key&)> alive,
                            std::function<storage::claim_holder(const client_key&)> described)
@@ -94,7 +109,7 @@ void call_handler::give_capability(const caller& from, const entry& e, std::uint
                                pb::Answer& a) {
   wire::capability cap;
   cap.file = e.id;
-  cap.geometry = wire::geometry_of(e.size, e.striping, e.sparse, e.fill);
+  cap.geometry = wire::geometry_of(storage::allocated_size(e), e.striping, e.sparse, e.fill);
   cap.rights = rights;
   cap.uid = from.who.uid;
   cap.holder = from.holder;
@@ -104,7 +119,7 @@ void call_handler::give_capability(const caller& from, const entry& e, std::uint
   a.set_capability(signer_.sign(cap));
   a.set_capability_seconds(capability_life_.count());
   a.set_capability_rights(rights);
-  a.set_ticket_size(e.size);
+  a.set_ticket_size(storage::allocated_size(e));
 }
 
 void call_handler::look(local_metadata& as, const caller& from, const pb::Call& c, pb::Answer& a) {
@@ -140,6 +155,15 @@ void call_handler::look(local_metadata& as, const caller& from, const pb::Call& 
     case pb::OP_REMOVAL_CAPABILITY:
       as.removal_capability(c.id());
       return give_removal_ticket(from, c.id(), a);
+    case pb::OP_STAT:
+      return wire::write_entry(as.stat(c.id()), *a.mutable_entry());
+    case pb::OP_LOOK_IN:
+      return wire::write_entry(as.look_in({c.folder(), c.path()}), *a.mutable_entry());
+    case pb::OP_LIST_IN: {
+      const storage::folder_part part = as.list_in(c.folder(), c.after());
+      for (const entry& e : part.entries) wire::write_entry(e, *a.add_entries());
+      return a.set_more(part.more);
+    }
     case pb::OP_SYNC:
       return as.sync();
     case pb::OP_TAKE_LEASE:
@@ -172,14 +196,14 @@ void call_handler::change(local_metadata& as, const caller& from, const pb::Call
     case pb::OP_REMOVE: {
       const entry e = as.remove(c.path());
       wire::write_entry(e, *a.mutable_entry());
-      if (e.kind == storage::entry_kind::file) give_removal_ticket(from, e.id, a);
+      if (e.kind == storage::entry_kind::file && e.names == 0) give_removal_ticket(from, e.id, a);
       return;
     }
     case pb::OP_FORGET:
       return as.forget(c.id());
     case pb::OP_SET_SIZE:
       return a.set_granted(as.set_size(
-          c.id(), c.size(), {c.extents().begin(), c.extents().end()}, c.generation()));
+          c.id(), c.size(), {c.extents().begin(), c.extents().end()}, c.generation(), c.reserved()));
     case pb::OP_SET_GENERATION:
       return as.set_generation(c.id(), c.generation());
     case pb::OP_SET_IN_PROGRESS:
@@ -192,6 +216,24 @@ void call_handler::change(local_metadata& as, const caller& from, const pb::Call
       return as.set_mode(c.path(), c.mode());
     case pb::OP_SET_OWNER:
       return as.set_owner(c.path(), c.uid(), c.gid());
+    case pb::OP_MAKE:
+      return wire::write_entry(as.make({c.folder(), c.path()}, wire::read_new_entry(c.made())),
+                               *a.mutable_entry());
+    case pb::OP_LINK:
+      return wire::write_entry(as.link(c.id(), {c.to_folder(), c.to()}), *a.mutable_entry());
+    case pb::OP_UNLINK:
+      return wire::write_entry(as.unlink({c.folder(), c.path()}, c.is_folder()), *a.mutable_entry());
+    case pb::OP_MOVE: {
+      const entry e = as.move({c.folder(), c.path()}, {c.to_folder(), c.to()}, c.replace());
+      if (e.id != 0) wire::write_entry(e, *a.mutable_entry());
+      return;
+    }
+    case pb::OP_CHANGE:
+      return wire::write_entry(as.change(c.id(), wire::read_change(c.change())), *a.mutable_entry());
+    case pb::OP_SET_ATTRIBUTE_OF:
+      return as.set_attribute_of(c.id(), c.key(), c.value());
+    case pb::OP_REMOVE_ATTRIBUTE_OF:
+      return as.remove_attribute_of(c.id(), c.key());
     default:
       refuse(ENOSYS, "call " + std::to_string(c.op()) + " is not known to this server");
   }
@@ -205,8 +247,20 @@ bool call_handler::answer_again(local_metadata& as, const caller& from, const pb
   if (c.op() == pb::OP_REMOVE) {
     entry e = *done;
     e.path = c.path();
+    e.names = as.names_of(e.id);
     wire::write_entry(e, *a.mutable_entry());
-    if (e.kind == storage::entry_kind::file) give_removal_ticket(from, e.id, a);
+    if (e.kind == storage::entry_kind::file && e.names == 0) give_removal_ticket(from, e.id, a);
+  }
+  switch (c.op()) {
+    case pb::OP_MAKE:
+    case pb::OP_LINK:
+    case pb::OP_UNLINK:
+    case pb::OP_MOVE:
+    case pb::OP_CHANGE:
+      if (done->id != 0) write_as_it_is(as, *done, a);
+      break;
+    default:
+      break;
   }
   if (c.op() == pb::OP_SET_SIZE) a.set_granted(true);  // only then it was carried out
   if (c.op() == pb::OP_CREATE) {
@@ -282,7 +336,7 @@ void call_handler::renew_capability(local_metadata& as, const caller& from, cons
                        "': the right to change its size is given to who holds its size lease, and "
                        "this client does not");
   // Until set_size() says what has become of it, both sizes may be asked of the nodes.
-  e.size = std::max(e.size, c.size());
+  e.size = std::max(storage::allocated_size(e), c.size());
   give_capability(from, e, wire::right_resize | wire::right_write, a);
 }
 

@@ -130,6 +130,7 @@ std::uint64_t metad_server::answer_room(wire::frame_kind kind, std::string_view 
   if (!c.ParseFromArray(body.data(), static_cast<int>(body.size()))) return 0;
   switch (c.op()) {
     case pb::OP_LIST:
+    case pb::OP_LIST_IN:
     case pb::OP_FILES:
     case pb::OP_UNFINISHED:
     case pb::OP_DEAD:

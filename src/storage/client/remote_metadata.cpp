@@ -36,6 +36,19 @@ pb::Call about(pb::Operation op, file_id id) {
   return c;
 }
 
+pb::Call about(pb::Operation op, const place& at) {
+  pb::Call c;
+  c.set_op(op);
+  c.set_folder(at.folder);
+  c.set_path(at.name);
+  return c;
+}
+
+void set_to(pb::Call& c, const place& to) {
+  c.set_to_folder(to.folder);
+  c.set_to(to.name);
+}
+
 granted_capability capability_of(const pb::Answer& a) {
   return {a.capability(), std::chrono::seconds(a.capability_seconds()), a.ticket_size()};
 }
@@ -128,8 +141,8 @@ entry remote_metadata::find(file_id id) {
   entry e = entry_of(link_->call(c));
   if (!held) return e;
   // The file may have grown since the right to it was granted.
-  e.capability = capabilities_.in_use(id, wire::right_read | wire::right_write, e.size);
-  if (!e.capability) e.capability = capabilities_.in_use(id, wire::right_read, e.size);
+  e.capability = capabilities_.in_use(id, wire::right_read | wire::right_write, allocated_size(e));
+  if (!e.capability) e.capability = capabilities_.in_use(id, wire::right_read, allocated_size(e));
   return e;
 }
 
@@ -226,8 +239,9 @@ void remote_metadata::forget(file_id id) {
 
 bool remote_metadata::set_size(file_id id, std::uint64_t size,
                                const std::vector<std::uint64_t>& extents,
-                               std::uint64_t generation) {
+                               std::uint64_t generation, std::uint64_t reserved) {
   pb::Call c = about(pb::OP_SET_SIZE, id);
+  c.set_reserved(reserved);
   c.set_size(size);
   c.mutable_extents()->Add(extents.begin(), extents.end());
   c.set_generation(generation);
@@ -289,6 +303,73 @@ std::shared_ptr<void> remote_metadata::lock_size(file_id id) {
 std::shared_ptr<void> remote_metadata::claim_writer(file_id id, bool together,
                                                     claim_holder* in_the_way) {
   return link_->take(id, together ? pb::LEASE_WRITER_TOGETHER : pb::LEASE_WRITER_ALONE, in_the_way);
+}
+
+// By id.
+
+entry remote_metadata::stat(file_id id) {
+  pb::Call c = about(pb::OP_STAT, id);
+  return entry_of(link_->call(c));
+}
+
+entry remote_metadata::look_in(const place& at) {
+  pb::Call c = about(pb::OP_LOOK_IN, at);
+  return entry_of(link_->call(c));
+}
+
+folder_part remote_metadata::list_in(file_id folder, std::string_view after) {
+  pb::Call c = about(pb::OP_LIST_IN, place{folder, ""});
+  c.set_after(after.data(), after.size());
+  const pb::Answer a = link_->call(c);
+  folder_part part;
+  for (const pb::Entry& e : a.entries()) part.entries.push_back(wire::read_entry(e));
+  part.more = a.more() && !part.entries.empty();
+  return part;
+}
+
+entry remote_metadata::make(const place& at, const new_entry& what) {
+  pb::Call c = about(pb::OP_MAKE, at);
+  wire::write_new_entry(what, *c.mutable_made());
+  return entry_of(link_->call(c));
+}
+
+entry remote_metadata::link(file_id id, const place& at) {
+  pb::Call c = about(pb::OP_LINK, id);
+  set_to(c, at);
+  return entry_of(link_->call(c));
+}
+
+entry remote_metadata::unlink(const place& at, bool folder) {
+  pb::Call c = about(pb::OP_UNLINK, at);
+  c.set_is_folder(folder);
+  return entry_of(link_->call(c));
+}
+
+entry remote_metadata::move(const place& from, const place& to, bool replace) {
+  pb::Call c = about(pb::OP_MOVE, from);
+  set_to(c, to);
+  c.set_replace(replace);
+  const pb::Answer a = link_->call(c);
+  return a.has_entry() ? entry_of(a) : entry();
+}
+
+entry remote_metadata::change(file_id id, const entry_change& what) {
+  pb::Call c = about(pb::OP_CHANGE, id);
+  wire::write_change(what, *c.mutable_change());
+  return entry_of(link_->call(c));
+}
+
+void remote_metadata::set_attribute_of(file_id id, std::string_view key, std::string_view value) {
+  pb::Call c = about(pb::OP_SET_ATTRIBUTE_OF, id);
+  c.set_key(key.data(), key.size());
+  c.set_value(value.data(), value.size());
+  link_->call(c);
+}
+
+void remote_metadata::remove_attribute_of(file_id id, std::string_view key) {
+  pb::Call c = about(pb::OP_REMOVE_ATTRIBUTE_OF, id);
+  c.set_key(key.data(), key.size());
+  link_->call(c);
 }
 
 void remote_metadata::sync() {

@@ -99,7 +99,7 @@ class remote_metadata final : public metadata_service {
   capability_ptr removal_capability(file_id id) override;
   capability_ptr size_ticket(file_id id, std::uint64_t size) override;
   bool set_size(file_id id, std::uint64_t size, const std::vector<std::uint64_t>& extents,
-                std::uint64_t generation) override;
+                std::uint64_t generation, std::uint64_t reserved = 0) override;
   void set_generation(file_id id, std::uint64_t generation) override;
   void set_in_progress(file_id id, std::string_view what) override;
   void set_attribute(std::string_view path, std::string_view key, std::string_view value) override;
@@ -113,6 +113,16 @@ class remote_metadata final : public metadata_service {
   std::shared_ptr<void> lock_size(file_id id) override;
   std::shared_ptr<void> claim_writer(file_id id, bool together,
                                      claim_holder* in_the_way = nullptr) override;
+  entry stat(file_id id) override;
+  entry look_in(const place& at) override;
+  folder_part list_in(file_id folder, std::string_view after) override;
+  entry make(const place& at, const new_entry& what) override;
+  entry link(file_id id, const place& at) override;
+  entry unlink(const place& at, bool folder) override;
+  entry move(const place& from, const place& to, bool replace) override;
+  entry change(file_id id, const entry_change& what) override;
+  void set_attribute_of(file_id id, std::string_view key, std::string_view value) override;
+  void remove_attribute_of(file_id id, std::string_view key) override;
   void sync() override;
 
  private:

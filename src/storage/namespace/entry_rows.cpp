@@ -5,12 +5,18 @@
 #include <utility>
 
 #include "oocarray/error.hpp"
+#include "storage/namespace/path_resolution.hpp"
+#include "storage/namespace/store_path.hpp"
 
 namespace ooc::storage {
 
 using sqlite::query;
+using sqlite::run;
 
 namespace {
+
+constexpr std::size_t max_attribute = std::size_t{1} << 20;
+constexpr std::size_t max_attributes = std::size_t{4} << 20;  // of one entry, names included
 
 std::vector<std::uint64_t> numbers_from_text(const std::string& s) {
   std::vector<std::uint64_t> v;
@@ -29,7 +35,15 @@ std::vector<std::uint64_t> numbers_from_text(const std::string& s) {
 #define OOC_ENTRY_COLUMNS                                                                     \
   "e.id, e.kind, e.owner, e.grp, e.mode, e.created_ns, e.changed_ns, e.size, e.sn, e.nn, "    \
   "e.sf, e.sparse, e.fill, e.element_type, e.element_size, e.extents, e.max_extent, e.tile, " \
-  "e.name, e.generation"
+  "e.generation, e.target, e.device, e.data_changed_ns, e.data_read_ns, e.reserved, "         \
+  "e.made + (SELECT count(*) FROM link WHERE link.entry = e.id)"
+#define OOC_ENTRY_COLUMNS_AND(name) OOC_ENTRY_COLUMNS ", " name
+// Those in a folder: by their own names, and by further ones.
+#define OOC_NAMED_IN_FOLDER                                                                  \
+  "SELECT " OOC_ENTRY_COLUMNS_AND("e.name AS shown")                                         \
+  " FROM entry e WHERE e.parent = ?1 AND e.name > ?2 AND e.made = 1 AND e.id != 1 UNION ALL " \
+  "SELECT " OOC_ENTRY_COLUMNS_AND("l.name AS shown")                                         \
+  " FROM link l JOIN entry e ON e.id = l.entry WHERE l.parent = ?1 AND l.name > ?2 ORDER BY shown"
 
 entry entry_from(const query& q) {
   entry e;
@@ -51,8 +65,13 @@ entry entry_from(const query& q) {
   e.array.extents = numbers_from_text(q.text(15));
   e.array.max_extent = q.unsigned_integer(16);
   e.array.tile = numbers_from_text(q.text(17));
-  e.path = q.text(18);
-  if (e.kind == entry_kind::file) e.generation = q.unsigned_integer(19);
+  if (e.kind == entry_kind::file) e.generation = q.unsigned_integer(18);
+  e.target = q.text(19);
+  e.device = q.unsigned_integer(20);
+  e.data_changed_ns = q.integer(21);
+  e.data_read_ns = q.integer(22);
+  e.reserved = q.unsigned_integer(23);
+  e.names = static_cast<std::uint32_t>(q.integer(24));
   return e;
 }
 
@@ -85,16 +104,18 @@ entry read_entry(sqlite::connection& c, file_id id, std::string path) {
 std::vector<entry> read_folder(sqlite::connection& c, file_id folder, const std::string& path) {
   std::vector<entry> entries;
   {
-    query q(c,
-            "SELECT " OOC_ENTRY_COLUMNS
-            " FROM entry e WHERE e.parent = ? AND e.made = 1 AND e.id != 1 ORDER BY e.name",
-            folder);
-    while (q.next()) entries.push_back(entry_from(q));
+    query q(c, OOC_NAMED_IN_FOLDER, folder, std::string_view());
+    while (q.next()) {
+      entries.push_back(entry_from(q));
+      entries.back().path = q.text(25);
+    }
   }
   {
     query q(c,
-            "SELECT e.name, a.key, a.value FROM entry e JOIN attribute a ON a.entry = e.id"
-            " WHERE e.parent = ? AND e.made = 1 AND e.id != 1 ORDER BY e.name",
+            "SELECT e.name AS shown, a.key, a.value FROM entry e JOIN attribute a ON a.entry = e.id"
+            " WHERE e.parent = ?1 AND e.made = 1 AND e.id != 1 UNION ALL"
+            " SELECT l.name AS shown, a.key, a.value FROM link l JOIN attribute a ON a.entry = l.entry"
+            " WHERE l.parent = ?1 ORDER BY shown",
             folder);
     auto e = entries.begin();
     while (q.next()) {
@@ -113,23 +134,44 @@ folder_part read_folder_part(sqlite::connection& c, file_id folder, const std::s
                              std::size_t max_bytes) {
   folder_part part;
   std::size_t bytes = 0;
-  query q(c,
-          "SELECT " OOC_ENTRY_COLUMNS
-          " FROM entry e WHERE e.parent = ? AND e.name > ? AND e.made = 1 AND e.id != 1"
-          " ORDER BY e.name",
-          folder, after);
+  query q(c, OOC_NAMED_IN_FOLDER, folder, after);
   while (q.next()) {
     if (part.entries.size() == max_entries || bytes > max_bytes) {
       part.more = true;
       break;
     }
     entry& e = part.entries.emplace_back(entry_from(q));
+    e.path = q.text(25);
     read_attributes(c, e);
     bytes += e.path.size() + e.fill.size() + 200;
     for (const auto& [key, value] : e.attributes) bytes += key.size() + value.size();
     if (!path.empty()) e.path.insert(0, path + '/');
   }
   return part;
+}
+
+void put_attribute(sqlite::connection& c, file_id id, std::string_view key, std::string_view value,
+                   std::string_view path) {
+  if (key.empty() || key.size() > max_name || key.find('\0') != key.npos)
+    refuse(EINVAL, quoted(path) + ": an attribute's name has 1 to 255 bytes");
+  if (value.size() > max_attribute)
+    refuse(EINVAL, quoted(path) + ": an attribute's value has at most 1 MiB");
+  // Text may hold no zero byte: such a value is stored as bytes.
+  const bool binary = value.find('\0') != value.npos;
+  const auto* const first = reinterpret_cast<const std::byte*>(value.data());
+  if (binary)
+    run(c,
+        "INSERT INTO attribute (entry, key, value, binary) VALUES (?, ?, ?, 1)"
+        " ON CONFLICT DO UPDATE SET value = excluded.value, binary = 1",
+        id, key, std::vector<std::byte>(first, first + value.size()));
+  else
+    run(c,
+        "INSERT INTO attribute (entry, key, value) VALUES (?, ?, ?)"
+        " ON CONFLICT DO UPDATE SET value = excluded.value, binary = 0",
+        id, key, value);
+  query q(c, "SELECT sum(length(value) + length(key)) FROM attribute WHERE entry = ?", id);
+  if (q.next() && q.unsigned_integer(0) > max_attributes)
+    refuse(EINVAL, quoted(path) + ": the attributes of an entry have at most 4 MiB together");
 }
 
 }  // namespace ooc::storage

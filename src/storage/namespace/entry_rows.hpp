@@ -21,15 +21,14 @@ entry read_entry(sqlite::connection& c, file_id id, std::string path);
 /// The committed entries of a folder by name, with their attributes; `path` is the folder's.
 std::vector<entry> read_folder(sqlite::connection& c, file_id folder, const std::string& path);
 
-struct folder_part {
-  std::vector<entry> entries;
-  bool more = false;  ///< others may follow the last of these
-};
-
 /// The same for names greater than `after`, until there are `max_entries` of them or what they hold
 /// passes `max_bytes`; at least one where there is one.
 folder_part read_folder_part(sqlite::connection& c, file_id folder, const std::string& path,
                              std::string_view after, std::size_t max_entries,
                              std::size_t max_bytes);
+
+/// Sets an attribute; throws EINVAL where name, value or all attributes together are too long.
+void put_attribute(sqlite::connection& c, file_id id, std::string_view key, std::string_view value,
+                   std::string_view path);
 
 }  // namespace ooc::storage

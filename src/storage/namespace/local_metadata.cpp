@@ -12,7 +12,7 @@
 #include "storage/base/process_identity.hpp"
 #include "storage/layout/element_order.hpp"
 #include "storage/namespace/file_locks.hpp"
-#include "storage/namespace/metadata_reader.hpp"
+#include "storage/namespace/metadata_database.hpp"
 #include "storage/namespace/metadata_schema.hpp"
 #include "storage/namespace/path_resolution.hpp"
 #include "storage/namespace/sqlite.hpp"
@@ -30,8 +30,6 @@ namespace {
 constexpr std::uint64_t max_size = std::numeric_limits<std::int64_t>::max();
 constexpr file_id max_id = max_size;  // that a row can have
 constexpr std::size_t max_fill = 1 << 16;  // bytes in one element
-constexpr std::size_t max_attribute = std::size_t{1} << 20;
-constexpr std::size_t max_attributes = std::size_t{4} << 20;  // of one entry, names included
 
 std::string numbered(file_id id) {
   return "file number " + std::to_string(id);
@@ -53,46 +51,6 @@ void check_new_file(std::string_view path, const new_file& f) {
 }
 
 }  // namespace
-
-struct local_metadata::database {
-  /// One call: nobody else uses the database meanwhile, and where it is read as it lies, no writer comes.
-  class OOC_SCOPED_CAPABILITY use {
-   public:
-    use(ooc::mutex& m, database& db) OOC_ACQUIRE(m) : lock_(m) {
-      if (db.reader) opening_ = db.reader->begin();
-    }
-    ~use() OOC_RELEASE() = default;
-    use(const use&) = delete;
-    use& operator=(const use&) = delete;
-
-   private:
-    lock_guard<ooc::mutex> lock_;
-    opening_lock opening_;
-  };
-
-  ooc::mutex mutex;
-  // Of who may write, and of who may not.
-  std::unique_ptr<sqlite::connection> connection OOC_GUARDED_BY(mutex);
-  std::optional<metadata_reader> reader OOC_GUARDED_BY(mutex);
-  std::optional<read_only_access> read_only;  // why he may not; set by the constructor
-  std::filesystem::path locks;  // the file whose byte ranges are the locks of file_locks.hpp
-  process_identity me = this_process();
-  std::function<bool(const client_key&)> client_alive OOC_GUARDED_BY(mutex);  // set by servers
-
-  void require_writable(const std::string& what) const {
-    if (read_only) refuse(read_only->code.value(), what + " cannot be changed: " + read_only->text);
-  }
-
-  sqlite::connection& now() const OOC_REQUIRES(mutex) {
-    return reader ? reader->connection() : *connection;
-  }
-
-  bool may_be_alive(const process_identity& maker) const OOC_REQUIRES(mutex) {
-    if (client_alive)
-      if (const auto client = client_of(maker)) return client_alive(*client);
-    return storage::may_be_alive(maker);
-  }
-};
 
 local_metadata::local_metadata(const std::filesystem::path& file, std::string_view store_uuid,
                                credentials who)
@@ -160,7 +118,10 @@ void local_metadata::require_maker(file_id id) const OOC_REQUIRES(db_->mutex) {
 
 std::optional<entry> local_metadata::being_made(file_id id) const {
   const database::use lock(db_->mutex, *db_);
-  query q(db_->now(), "SELECT boot, pid_space FROM making WHERE id = ?", id);
+  query q(db_->now(),
+          "SELECT boot, pid_space FROM making m JOIN entry e ON e.id = m.id"
+          " WHERE m.id = ? AND substr(e.name, 1, 1) != '/'",
+          id);
   if (!call_ || !q.next() || client_of({0, 0, q.text(0), q.text(1)}) != call_->client) return {};
   return read_entry(db_->now(), id, {});
 }
@@ -185,6 +146,9 @@ entry local_metadata::lookup(std::string_view path) {
 entry local_metadata::open(std::string_view path, bool write, bool unfinished) {
   if (write) db_->require_writable(quoted(path));
   const entry e = lookup(path);
+  if (e.kind != entry_kind::file && e.kind != entry_kind::folder)
+    refuse(EINVAL, quoted(path) + " is a symbolic link or a special file; only a mount (`ooc mount`) "
+                                  "can follow it");
   if (e.kind == entry_kind::folder)
     refuse(EISDIR, e.path.empty() ? "the root folder is not a file"
                                   : quoted(path) + " is a folder, not a file");
@@ -206,7 +170,7 @@ entry local_metadata::find(file_id id) {
   const database::use lock(db_->mutex, *db_);
   const transaction t(db_->now(), transaction_kind::read);
   {
-    query q(db_->now(), "SELECT 1 FROM entry WHERE id = ? AND made = 1", id);
+    query q(db_->now(), "SELECT 1 FROM entry WHERE id = ? AND " OOC_ENTRY_IN_USE, id);
     if (!q.next())
       refuse(ENOENT, "file number " + std::to_string(id) + " has been removed from the store");
   }
@@ -222,7 +186,7 @@ folder_part local_metadata::list_part(std::string_view path, std::string_view af
   const path_resolution walk(db_->now(), who_);
   const path_resolution::node n = walk.resolve(path);
   const std::string clean = join_path(split_path(path));
-  if (n.kind == entry_kind::file) {
+  if (n.kind != entry_kind::folder) {
     if (!after.empty()) return {};
     return {{read_entry(db_->now(), n.id, clean)}, false};
   }
@@ -236,7 +200,7 @@ std::vector<entry> local_metadata::list(std::string_view path) {
   const path_resolution walk(db_->now(), who_);
   const path_resolution::node n = walk.resolve(path);
   const std::string clean = join_path(split_path(path));
-  if (n.kind == entry_kind::file) return {read_entry(db_->now(), n.id, clean)};
+  if (n.kind != entry_kind::folder) return {read_entry(db_->now(), n.id, clean)};
   walk.require(n, may_read, path, "list it");
   return read_folder(db_->now(), n.id, clean);
 }
@@ -256,29 +220,6 @@ std::vector<file_id> local_metadata::files_above(file_id after, std::uint64_t ma
 }
 
 // Making and removing.
-
-namespace {
-
-// Commits are durable while this lives.
-class durable_commits {
- public:
-  explicit durable_commits(sqlite::connection& c) : c_(c) {
-    c_.execute("PRAGMA synchronous = FULL");
-  }
-  ~durable_commits() {
-    try {
-      c_.execute("PRAGMA synchronous = NORMAL");
-    } catch (const error&) {
-      // Later commits are then durable too: slow, not wrong.
-    }
-  }
-  durable_commits(const durable_commits&) = delete;
-
- private:
-  sqlite::connection& c_;
-};
-
-}  // namespace
 
 entry local_metadata::create(std::string_view path, const new_file& f) {
   check_new_file(path, f);
@@ -341,6 +282,7 @@ void local_metadata::abandon(file_id id) {
   require_maker(id);
   run(c, "DELETE FROM making WHERE id = ?", id);
   if (c.changes() == 0) return;
+  run(c, "DELETE FROM attribute WHERE entry = ?", id);
   run(c, "DELETE FROM entry WHERE id = ?", id);
   run(c, "INSERT OR IGNORE INTO removed VALUES (?)", id);
   t.commit();
@@ -393,8 +335,7 @@ void local_metadata::rename(std::string_view from, std::string_view to) {
   const path_resolution::place target = walk.place_for(to);
   if (target.present && target.present->id == source.present->id) return;
   if (target.present && target.present->kind == entry_kind::folder) {
-    query q(c, "SELECT 1 FROM entry WHERE parent = ? LIMIT 1", target.present->id);
-    if (q.next())
+    if (!walk.is_empty(target.present->id))
       refuse(ENOTEMPTY,
              quoted(to) + " is a folder with something in it; name the new place in full");
   }
@@ -402,16 +343,9 @@ void local_metadata::rename(std::string_view from, std::string_view to) {
     refuse(EEXIST, quoted(to) + " exists already; remove it first or take another name");
   walk.require(source.parent, may_write | may_enter, from, "move things out of its folder");
   walk.require(target.parent, may_write | may_enter, to, "move things into its folder");
-  for (file_id up = target.parent.id; up != root_id;) {
-    if (up == source.present->id)
-      refuse(EINVAL, quoted(from) + " cannot be moved into itself (" + quoted(to) + ")");
-    query q(c, "SELECT parent FROM entry WHERE id = ?", up);
-    if (!q.next())
-      throw integrity_error(errc::corrupt, "metadata database: an entry has no folder");
-    up = q.unsigned_integer(0);
-  }
-  run(c, "UPDATE entry SET parent = ?, name = ?, changed_ns = ? WHERE id = ?", target.parent.id,
-      target.name, now_ns(), source.present->id);
+  if (walk.is_within(target.parent.id, source.present->id))
+    refuse(EINVAL, quoted(from) + " cannot be moved into itself (" + quoted(to) + ")");
+  walk.move_name(source, target);
   record();
   t.commit();
 }
@@ -427,14 +361,15 @@ entry local_metadata::remove(std::string_view path) {
     refuse(ENOENT, quoted(path) + " does not exist; `ooc ls` shows what there is");
   walk.require(p.parent, may_write | may_enter, path, "remove things from its folder");
   const file_id id = p.present->id;
-  if (p.present->kind == entry_kind::folder) {
-    query q(c, "SELECT 1 FROM entry WHERE parent = ? LIMIT 1", id);
-    if (q.next()) refuse(ENOTEMPTY, quoted(path) + " is not empty; remove what is in it first");
-  }
+  if (p.present->kind == entry_kind::folder && !walk.is_empty(id))
+    refuse(ENOTEMPTY, quoted(path) + " is not empty; remove what is in it first");
   entry e = read_entry(c, id, join_path(split_path(path)));
-  run(c, "DELETE FROM attribute WHERE entry = ?", id);
-  run(c, "DELETE FROM entry WHERE id = ?", id);
-  if (e.kind == entry_kind::file) run(c, "INSERT INTO removed VALUES (?)", id);
+  --e.names;
+  if (!walk.drop_further_name(p)) {
+    run(c, "DELETE FROM attribute WHERE entry = ?", id);
+    run(c, "DELETE FROM entry WHERE id = ?", id);
+    if (e.kind == entry_kind::file) run(c, "INSERT INTO removed VALUES (?)", id);
+  }
   record(e);
   t.commit();
   return e;
@@ -505,6 +440,7 @@ std::vector<file_id> local_metadata::dead() {
     transaction t(c, transaction_kind::write);
     run(c, "DELETE FROM making WHERE id = ?", u.id);
     if (c.changes() == 0) continue;  // another process swept it first
+    run(c, "DELETE FROM attribute WHERE entry = ?", u.id);
     run(c, "DELETE FROM entry WHERE id = ?", u.id);
     run(c, "INSERT OR IGNORE INTO removed VALUES (?)", u.id);
     t.commit();
@@ -531,7 +467,7 @@ void local_metadata::require_writer(sqlite::connection& c, file_id id, const cha
 namespace {
 
 std::uint64_t generation_of(sqlite::connection& c, file_id id) {
-  query q(c, "SELECT generation FROM entry WHERE id = ? AND kind = 2 AND made = 1", id);
+  query q(c, "SELECT generation FROM entry WHERE id = ? AND kind = 2 AND " OOC_ENTRY_IN_USE, id);
   if (!q.next())
     refuse(ENOENT, "file number " + std::to_string(id) + " has been removed from the store");
   return q.unsigned_integer(0);
@@ -541,8 +477,9 @@ std::uint64_t generation_of(sqlite::connection& c, file_id id) {
 
 bool local_metadata::set_size(file_id id, std::uint64_t size,
                               const std::vector<std::uint64_t>& extents,
-                              std::uint64_t generation) {
-  if (size > max_size) refuse(EINVAL, "a file has at most 2^63 - 1 bytes");
+                              std::uint64_t generation, std::uint64_t reserved) {
+  if (size > max_size || reserved > max_size) refuse(EINVAL, "a file has at most 2^63 - 1 bytes");
+  if (reserved <= size) reserved = 0;
   db_->require_writable(numbered(id));
   const database::use lock(db_->mutex, *db_);
   auto& c = db_->now();
@@ -552,8 +489,11 @@ bool local_metadata::set_size(file_id id, std::uint64_t size,
   const std::uint64_t now = generation_of(c, id);
   if (generation != 0 && now > generation) return false;
   require_writer(c, id, "change its size");
-  run(c, "UPDATE entry SET size = ?, extents = ?, changed_ns = ?, generation = ? WHERE id = ?", size,
-      numbers_to_text(extents), now_ns(), std::max(now, generation), id);
+  if (reserved != 0) use_feature(c, feature_reserved);
+  run(c,
+      "UPDATE entry SET size = ?, extents = ?, changed_ns = ?, generation = ?, reserved = ?"
+      " WHERE id = ?",
+      size, numbers_to_text(extents), now_ns(), std::max(now, generation), reserved, id);
   record();
   t.commit();
   return true;
@@ -606,17 +546,9 @@ void local_metadata::change_entry(std::string_view path, F f) {
 
 void local_metadata::set_attribute(std::string_view path, std::string_view key,
                                    std::string_view value) {
-  if (key.empty() || key.size() > max_name || key.find('\0') != key.npos)
-    refuse(EINVAL, quoted(path) + ": an attribute's name has 1 to 255 bytes");
-  if (value.size() > max_attribute)
-    refuse(EINVAL, quoted(path) + ": an attribute's value has at most 1 MiB");
   change_entry(path, [&](auto& c, const path_resolution& walk, const path_resolution::node& n) {
     walk.require(n, may_write, path, "change its attributes");
-    run(c, "INSERT INTO attribute (entry, key, value) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
-        n.id, key, value);
-    query q(c, "SELECT sum(length(value) + length(key)) FROM attribute WHERE entry = ?", n.id);
-    if (q.next() && q.unsigned_integer(0) > max_attributes)
-      refuse(EINVAL, quoted(path) + ": the attributes of an entry have at most 4 MiB together");
+    put_attribute(c, n.id, key, value, path);
   });
 }
 

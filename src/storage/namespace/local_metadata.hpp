@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "storage/namespace/entry_rows.hpp"
+#include "storage/namespace/path_resolution.hpp"
 #include "storage/namespace/reply_cache.hpp"
 #include "storage/service/metadata_service.hpp"
 
@@ -59,6 +60,8 @@ class local_metadata final : public metadata_service {
   std::optional<entry> outcome() const;
   /// The entry of this file where the client is making it; without its path.
   std::optional<entry> being_made(file_id id) const;
+  /// How many names it has; 0: it is gone.
+  std::uint32_t names_of(file_id id) const;
   /// True where the client is making some file.
   bool makes_files(const client_key& client) const;
   /// For servers, once before the first call: makes the tables that they need, and says which of
@@ -88,7 +91,7 @@ class local_metadata final : public metadata_service {
   capability_ptr removal_capability(file_id id) override;
   capability_ptr size_ticket(file_id, std::uint64_t) override { return {}; }
   bool set_size(file_id id, std::uint64_t size, const std::vector<std::uint64_t>& extents,
-                std::uint64_t generation) override;
+                std::uint64_t generation, std::uint64_t reserved = 0) override;
   void set_generation(file_id id, std::uint64_t generation) override;
   void set_in_progress(file_id id, std::string_view what) override;
   void set_attribute(std::string_view path, std::string_view key, std::string_view value) override;
@@ -102,6 +105,17 @@ class local_metadata final : public metadata_service {
   std::shared_ptr<void> lock_size(file_id id) override;
   std::shared_ptr<void> claim_writer(file_id id, bool together,
                                      claim_holder* in_the_way = nullptr) override;
+  // By id: local_metadata_by_id.cpp
+  entry stat(file_id id) override;
+  entry look_in(const place& at) override;
+  folder_part list_in(file_id folder, std::string_view after) override;
+  entry make(const place& at, const new_entry& what) override;
+  entry link(file_id id, const place& at) override;
+  entry unlink(const place& at, bool folder) override;
+  entry move(const place& from, const place& to, bool replace) override;
+  entry change(file_id id, const entry_change& what) override;
+  void set_attribute_of(file_id id, std::string_view key, std::string_view value) override;
+  void remove_attribute_of(file_id id, std::string_view key) override;
   void sync() override;
 
  private:
@@ -113,6 +127,7 @@ class local_metadata final : public metadata_service {
   template <class F>
   void change_entry(std::string_view path, F f);
   void record(const entry& about = {}) const;  // inside the transaction
+  entry drop_name(const path_resolution& walk, const path_resolution::place& p) const;
   void require_maker(file_id id) const;
   void require_writer(sqlite::connection& c, file_id id, const char* doing) const;
 

@@ -3,7 +3,9 @@
 #include "storage/namespace/metadata_schema.hpp"
 
 #include <chrono>
+#include <sstream>
 #include <string>
+#include <vector>
 
 namespace ooc::storage {
 
@@ -92,7 +94,36 @@ std::int64_t pragma(sqlite::connection& c, std::string_view sql) {
   return q.next() ? q.integer(0) : 0;
 }
 
+std::vector<std::string> parts_of(const std::string& features) {
+  std::vector<std::string> parts;
+  std::istringstream in(features);
+  for (std::string one; std::getline(in, one, ',');) parts.push_back(one);
+  return parts;
+}
+
+std::string unknown_features(const std::string& features) {
+  std::string unknown;
+  for (const std::string& one : parts_of(features))
+    if (one != feature_links && one != feature_kinds && one != feature_reserved)
+      unknown += (unknown.empty() ? "" : ",") + one;
+  return unknown;
+}
+
 }  // namespace
+
+void use_feature(sqlite::connection& c, const char* feature) {
+  std::string features;
+  {
+    sqlite::query q(c, "SELECT value FROM store WHERE key = 'required_features'");
+    if (q.next()) features = q.text(0);
+  }
+  for (const std::string& one : parts_of(features))
+    if (one == feature) return;
+  sqlite::run(c, "UPDATE store SET value = ? WHERE key = 'required_features'",
+              features + (features.empty() ? "" : ",") + feature);
+  if (feature == std::string_view(feature_links))
+    c.execute("CREATE INDEX IF NOT EXISTS link_entry ON link (entry)");
+}
 
 void make_metadata_database(const std::filesystem::path& file, std::string_view store_uuid,
                             const credentials& owner, std::uint32_t mode) {
@@ -159,7 +190,7 @@ std::unique_ptr<sqlite::connection> open_metadata_database(const std::filesystem
     refuse_version(name, version, metadata_schema_version);
   {
     sqlite::query q(*c, "SELECT value FROM store WHERE key = 'required_features'");
-    if (const std::string features = q.next() ? q.text(0) : ""; !features.empty())
+    if (const std::string features = unknown_features(q.next() ? q.text(0) : ""); !features.empty())
       throw usage_error(errc::not_a_store, name + " uses features that this release does not know (" +
                                                features + "): use a later release of oocarray");
   }

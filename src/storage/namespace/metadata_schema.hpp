@@ -17,6 +17,14 @@ inline constexpr std::int64_t metadata_application_id = 0x4f4f4341;  // "OOCA"
 inline constexpr std::int64_t metadata_schema_version = 2;
 inline constexpr file_id root_id = 1;
 
+// What a store may require its readers to know (`required_features`).
+inline constexpr const char* feature_links = "links";        // the table `link` is in use
+inline constexpr const char* feature_kinds = "kinds";        // entries that are neither folder nor file
+inline constexpr const char* feature_reserved = "reserved";  // stripe objects longer than the size
+
+/// Inside the transaction that first does so: the store has this feature from now on.
+void use_feature(sqlite::connection& c, const char* feature);
+
 /// Makes the database of a new store: one folder, the root, that belongs to `owner` and has this mode.
 void make_metadata_database(const std::filesystem::path& file, std::string_view store_uuid,
                             const credentials& owner, std::uint32_t mode = 0755);

@@ -40,7 +40,10 @@ path_resolution::node path_resolution::root() const {
 }
 
 std::optional<path_resolution::node> path_resolution::child(const node& folder, const std::string& name) const {
-  query q(c_, "SELECT id, kind, made, owner, grp, mode FROM entry WHERE parent = ? AND name = ?",
+  query q(c_,
+          "SELECT id, kind, made, owner, grp, mode FROM entry WHERE parent = ?1 AND name = ?2"
+          " UNION ALL SELECT e.id, e.kind, e.made, e.owner, e.grp, e.mode"
+          " FROM link l JOIN entry e ON e.id = l.entry WHERE l.parent = ?1 AND l.name = ?2",
           folder.id, name);
   if (!q.next()) return std::nullopt;
   return node{q.unsigned_integer(0),
@@ -87,6 +90,78 @@ path_resolution::place path_resolution::place_for(std::string_view path) const {
   require(p.parent, may_enter, path, "pass its folder");
   p.present = child(p.parent, p.name);
   return p;
+}
+
+path_resolution::node path_resolution::at(file_id id) const {
+  query q(c_, "SELECT kind, made, owner, grp, mode FROM entry WHERE id = ? AND " OOC_ENTRY_IN_USE, id);
+  if (!q.next())
+    refuse(ENOENT, "entry number " + std::to_string(id) + " has been removed from the store");
+  return node{id,
+              static_cast<entry_kind>(q.integer(0)),
+              q.integer(1) != 0,
+              static_cast<std::uint32_t>(q.integer(2)),
+              static_cast<std::uint32_t>(q.integer(3)),
+              static_cast<std::uint32_t>(q.integer(4))};
+}
+
+path_resolution::place path_resolution::in_folder(file_id folder, const std::string& name) const {
+  const auto parts = split_path(name);
+  if (parts.size() != 1 || parts[0] != name)
+    refuse(EINVAL, "'" + name + "' is a path where a name is wanted");
+  place p;
+  p.parent = at(folder);
+  p.name = name;
+  if (p.parent.kind != entry_kind::folder)
+    refuse(ENOTDIR, "'" + name + "': entry number " + std::to_string(folder) + " is not a folder");
+  require(p.parent, may_enter, name, "pass its folder");
+  p.present = child(p.parent, name);
+  return p;
+}
+
+bool path_resolution::is_empty(file_id folder) const {
+  query q(c_,
+          "SELECT 1 FROM entry WHERE parent = ?1 UNION ALL SELECT 1 FROM link WHERE parent = ?1 LIMIT 1",
+          folder);
+  return !q.next();
+}
+
+bool path_resolution::is_within(file_id folder, file_id outer) const {
+  for (file_id up = folder; up != root_id;) {
+    if (up == outer) return true;
+    query q(c_, "SELECT parent FROM entry WHERE id = ?", up);
+    if (!q.next())
+      throw integrity_error(errc::corrupt, "metadata database: an entry has no folder");
+    up = q.unsigned_integer(0);
+  }
+  return false;
+}
+
+void path_resolution::move_name(const place& from, const place& to) const {
+  run(c_, "UPDATE link SET parent = ?, name = ? WHERE parent = ? AND name = ?", to.parent.id, to.name,
+      from.parent.id, from.name);
+  if (c_.changes() == 0)
+    run(c_, "UPDATE entry SET parent = ?, name = ? WHERE id = ?", to.parent.id, to.name,
+        from.present->id);
+  run(c_, "UPDATE entry SET changed_ns = ? WHERE id = ?", now_ns(), from.present->id);
+}
+
+bool path_resolution::drop_further_name(const place& p) const {
+  const file_id id = p.present->id;
+  run(c_, "DELETE FROM link WHERE parent = ? AND name = ?", p.parent.id, p.name);
+  if (c_.changes() == 0) {
+    file_id parent = 0;
+    std::string name;
+    {
+      query q(c_, "SELECT parent, name FROM link WHERE entry = ? LIMIT 1", id);
+      if (!q.next()) return false;
+      parent = q.unsigned_integer(0);
+      name = q.text(1);
+    }
+    run(c_, "DELETE FROM link WHERE parent = ? AND name = ?", parent, name);
+    run(c_, "UPDATE entry SET parent = ?, name = ? WHERE id = ?", parent, name, id);
+  }
+  run(c_, "UPDATE entry SET changed_ns = ? WHERE id = ?", now_ns(), id);
+  return true;
 }
 
 std::string path_resolution::path_of(file_id id) const {

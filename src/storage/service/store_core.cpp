@@ -43,7 +43,7 @@ opened_file store_core::opened(entry e) const {
   auto shape = std::make_shared<file_shape>();
   shape->id = e.id;
   shape->striping = s;
-  shape->size = e.size;
+  shape->size = allocated_size(e);
   shape->sparse = e.sparse;
   shape->fill = e.fill;
   shape->name = e.path;
@@ -55,11 +55,32 @@ opened_file store_core::opened(entry e) const {
 }
 
 opened_file store_core::open(std::string_view path, open_mode mode, bool unfinished) {
-  opened_file f = opened(metadata_->open(path, mode == open_mode::read_write, unfinished));
-  if (mode == open_mode::read || f.meta.size == 0) return f;
-  entry next = advanced(std::move(f.meta));
+  return opened_as(metadata_->open(path, mode == open_mode::read_write, unfinished), mode);
+}
+
+opened_file store_core::open(file_id id, open_mode mode) {
+  return opened_as(metadata_->find(id), mode);
+}
+
+opened_file store_core::opened_as(entry e, open_mode mode) {
+  if (mode == open_mode::read) return opened(std::move(e));
+  // What somebody who has died had reserved.
+  if (e.reserved > e.size) e = give_back(opened(std::move(e))).meta;
+  if (allocated_size(e) == 0) return opened(std::move(e));
+  entry next = advanced(std::move(e));
   metadata_->set_generation(next.id, next.generation);
   return opened(std::move(next));
+}
+
+opened_file store_core::give_back(const opened_file& f) {
+  const file_id id = f.meta.id;
+  // Who has reserved it holds a claim together with others.
+  const auto alone = metadata_->claim_writer(id, false);
+  if (!alone) return refresh(f);
+  const auto lock = metadata_->lock_size(id);
+  entry now = metadata_->find(id);
+  if (now.reserved <= now.size) return opened(std::move(now));
+  return resize_locked(now, now.size, now.array.extents);
 }
 
 // Gives all stripe objects of `e` the next generation, before the metadata have it: so no stripe object is ever older
@@ -140,36 +161,40 @@ void store_core::abandon(const opened_file& f) noexcept {
 
 void store_core::remove(std::string_view path) {
   entry e = metadata_->remove(path);
-  if (e.kind == entry_kind::folder) return;
+  if (e.kind != entry_kind::file || e.names != 0) return;
   remove_objects_of(*opened(std::move(e)).file);
 }
 
 opened_file store_core::resize_locked(const entry& now, std::uint64_t size,
-                                      const std::vector<std::uint64_t>& extents) {
+                                      const std::vector<std::uint64_t>& extents,
+                                      std::uint64_t reserved) {
   if (size > max_size) refuse(now.path, "a file has at most 2^63 - 1 bytes");
+  reserved = reserved > size ? std::min(reserved, max_size) : 0;
+  const std::uint64_t had = allocated_size(now), wanted = std::max(size, reserved);
   entry next = now;
   next.size = size;
+  next.reserved = reserved;
   next.array.extents = extents;
   entry before = now;
-  before.capability = next.capability = metadata_->size_ticket(now.id, size);
+  before.capability = next.capability = metadata_->size_ticket(now.id, wanted);
   // New stripe objects are made durably: were the file's id lost with the power, the next file would be
   // given it again and find them there.
-  if (has_new_objects(now.striping, now.size, size)) metadata_->sync();
-  if (const failure f = opened(next).file->resize_objects(now.size)) {
+  if (has_new_objects(now.striping, had, wanted)) metadata_->sync();
+  if (const failure f = opened(next).file->resize_objects(had)) {
     // Back to what the entry says.  Bytes that a failed shrink cut off are gone; a failed growth
     // (a full disk) leaves no trace.
-    (void)opened(before).file->resize_objects(size);
+    (void)opened(before).file->resize_objects(wanted);
     throw_if(f);
   }
-  if (!has_new_objects(now.striping, now.size, size)) {
-    metadata_->set_size(now.id, size, extents, 0);
+  if (!has_new_objects(now.striping, had, wanted)) {
+    metadata_->set_size(now.id, size, extents, 0, reserved);
   } else {
     // Who opened the file for writing meanwhile did not know of the new stripe objects: they must not be older
     // than the metadata say when the new size is seen.
     do {
       next.generation = metadata_->find(next.id).generation;
       next = advanced(std::move(next));
-    } while (!metadata_->set_size(next.id, size, extents, next.generation));
+    } while (!metadata_->set_size(next.id, size, extents, next.generation, reserved));
   }
   if (!next.capability) return opened(std::move(next));
   // The right to use the file as it was ends at the old size.
@@ -186,7 +211,22 @@ opened_file store_core::grow(const opened_file& f, std::uint64_t size) {
   const auto lock = metadata_->lock_size(f.meta.id);
   entry now = metadata_->find(f.meta.id);
   if (now.size >= size) return opened(std::move(now));
-  return resize_locked(now, size, now.array.extents);
+  return resize_locked(now, size, now.array.extents, now.reserved);
+}
+
+opened_file store_core::reserve(const opened_file& f, std::uint64_t end, std::uint64_t reserved) {
+  const auto lock = metadata_->lock_size(f.meta.id);
+  entry now = metadata_->find(f.meta.id);
+  if (allocated_size(now) >= end) return opened(std::move(now));
+  if (end > max_size) refuse(now.path, "a file has at most 2^63 - 1 bytes");
+  return resize_locked(now, now.size, now.array.extents, std::max(end, reserved));
+}
+
+void store_core::discard(file_id id) {
+  entry e = metadata_->stat(id);
+  metadata_->abandon(id);
+  e.capability = metadata_->removal_capability(id);
+  remove_objects_of(*opened(std::move(e)).file);
 }
 
 void store_core::set_mode(std::string_view path, std::uint32_t mode) {
@@ -207,10 +247,29 @@ void store_core::set_owner(std::string_view path, std::uint32_t uid, std::uint32
 void store_core::change_permissions(std::string_view path,
                                     const std::function<void(file_permissions&)>& change,
                                     const std::function<void()>& commit) {
-  entry e = metadata_->lookup(path);
+  change_permissions(metadata_->lookup(path), change, commit);
+}
+
+entry store_core::change(file_id id, const entry_change& what) {
+  entry changed;
+  const auto commit = [&] { changed = metadata_->change(id, what); };
+  if (!what.mode && !what.owner && !what.group) return commit(), changed;
+  change_permissions(
+      metadata_->stat(id),
+      [&](file_permissions& p) {
+        p.mode = what.mode.value_or(p.mode);
+        p.owner = what.owner.value_or(p.owner);
+        p.group = what.group.value_or(p.group);
+      },
+      commit);
+  return changed;
+}
+
+void store_core::change_permissions(entry e, const std::function<void(file_permissions&)>& change,
+                                    const std::function<void()>& commit) {
   const bool kept = std::any_of(nodes_.begin(), nodes_.end(),
                                 [](const auto& n) { return n->keeps_permissions(); });
-  if (e.kind == entry_kind::folder || !kept) return commit();
+  if (e.kind != entry_kind::file || !kept) return commit();
   // Whoever makes the file longer now gives new stripe objects the old permissions or the new ones.
   const auto lock = metadata_->lock_size(e.id);
   e = metadata_->find(e.id);

@@ -34,6 +34,9 @@ class store_core {
   /// Checks the caller's permission; throws EACCES, ENOENT, EISDIR, and EBUSY for a file in the middle
   /// of an algorithm unless `unfinished`.
   opened_file open(std::string_view path, open_mode mode, bool unfinished = false);
+  /// The same by id, with the permissions that the metadata service finds.  A file that is opened for writing, and of
+  /// which more is reserved than anybody who lives has asked for, is cut off at its size.
+  opened_file open(file_id id, open_mode mode);
   /// The file of an entry that another process of the same program has opened: asks nobody.
   opened_file adopt(entry e) const { return opened(std::move(e)); }
   /// Makes the entry, then the stripe objects, then commits: a failure leaves nothing behind.
@@ -59,6 +62,16 @@ class store_core {
   /// Makes the file at least `size` bytes long: where another process has made it longer, that
   /// stays.  Returns it as it then is.
   opened_file grow(const opened_file& f, std::uint64_t size);
+  /// Sees to it that the stripe objects have `end` bytes: where they do not, they are given `reserved`.  The size
+  /// stays.  The caller holds a claim to write the file together with others (metadata_service::claim_writer),
+  /// and gives back what is past the size before it lets go.
+  opened_file reserve(const opened_file& f, std::uint64_t end, std::uint64_t reserved);
+  /// Gives back what is reserved past the size, if nobody has a claim to write the file.
+  opened_file give_back(const opened_file& f);
+  /// Changes an entry as metadata_service::change() does, and the permissions of stripe objects as set_mode().
+  entry change(file_id id, const entry_change& what);
+  /// Removes a file that has no name any more (metadata_service::unlink) and is not in use.
+  void discard(file_id id);
   /// The file as it is now; who opened it before another process resized it sees the new size.
   opened_file refresh(const opened_file& f);
   /// Makes acknowledged writes of the file durable, and its entry with them.
@@ -80,10 +93,13 @@ class store_core {
   opened_file opened(entry e) const;
   new_file checked(std::string_view path, const new_file& f, bool finished) const;
   entry advanced(entry e);
+  opened_file opened_as(entry e, open_mode mode);
+  void change_permissions(entry e, const std::function<void(file_permissions&)>& change,
+                          const std::function<void()>& commit);
   void change_permissions(std::string_view path, const std::function<void(file_permissions&)>& change,
                           const std::function<void()>& commit);
   opened_file resize_locked(const entry& now, std::uint64_t size,
-                            const std::vector<std::uint64_t>& extents);
+                            const std::vector<std::uint64_t>& extents, std::uint64_t reserved = 0);
   void remove_objects_of(const striped_file& file);
 
   std::string url_;

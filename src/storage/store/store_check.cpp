@@ -12,7 +12,7 @@ void collect(metadata_service& metadata, std::string_view path, std::vector<entr
   for (entry& e : metadata.list(path)) {
     if (e.kind == entry_kind::folder) {
       collect(metadata, e.path, files);
-    } else {
+    } else if (e.kind == entry_kind::file) {
       files.push_back(std::move(e));
     }
   }

@@ -62,7 +62,13 @@ void write_entry(const entry& e, pb::Entry& m) {
     a.set_key(key);
     a.set_value(value);
   }
-  if (e.kind == entry_kind::folder) return;
+  m.set_data_changed_ns(e.data_changed_ns);
+  m.set_data_read_ns(e.data_read_ns);
+  m.set_names(e.names);
+  m.set_target(e.target);
+  m.set_device(e.device);
+  if (e.kind != entry_kind::file) return;
+  m.set_reserved(e.reserved);
   m.set_size(e.size);
   m.set_sn(e.striping.sn);
   m.set_nn(e.striping.nn);
@@ -74,7 +80,7 @@ void write_entry(const entry& e, pb::Entry& m) {
 }
 
 entry read_entry(const pb::Entry& m) {
-  if (m.kind() != 1 && m.kind() != 2) refuse("an entry is neither folder nor file");
+  if (m.kind() < 1 || m.kind() > 7) refuse("an entry is of no kind that there is");
   entry e;
   e.id = m.id();
   e.kind = static_cast<entry_kind>(m.kind());
@@ -84,7 +90,13 @@ entry read_entry(const pb::Entry& m) {
   e.mode = m.mode();
   e.created_ns = m.created_ns();
   e.changed_ns = m.changed_ns();
+  e.data_changed_ns = m.data_changed_ns();
+  e.data_read_ns = m.data_read_ns();
+  e.names = m.has_names() ? m.names() : 1;
+  e.target = m.target();
+  e.device = m.device();
   e.size = m.size();
+  e.reserved = m.reserved();
   e.striping = {m.sn(), m.nn(), m.sf()};
   e.sparse = m.sparse();
   e.generation = m.generation();
@@ -116,6 +128,51 @@ new_file read_new_file(const pb::NewFile& m) {
   f.mode = m.mode();
   f.finished = m.finished();
   return f;
+}
+
+void write_new_entry(const storage::new_entry& n, pb::NewEntry& m) {
+  m.set_kind(static_cast<std::uint32_t>(n.kind));
+  m.set_mode(n.mode);
+  m.set_owner(n.owner);
+  m.set_group(n.group);
+  m.set_target(n.target);
+  m.set_device(n.device);
+  m.set_sn(n.striping.sn);
+  m.set_nn(n.striping.nn);
+  m.set_sf(n.striping.sf);
+}
+
+storage::new_entry read_new_entry(const pb::NewEntry& m) {
+  if (m.kind() < 1 || m.kind() > 7) refuse("a new entry is of no kind that there is");
+  storage::new_entry n;
+  n.kind = static_cast<entry_kind>(m.kind());
+  n.mode = m.mode();
+  n.owner = m.owner();
+  n.group = m.group();
+  n.target = m.target();
+  n.device = m.device();
+  n.striping = {m.sn(), m.nn(), m.sf()};
+  return n;
+}
+
+void write_change(const storage::entry_change& c, pb::EntryChange& m) {
+  if (c.mode) m.set_mode(*c.mode);
+  if (c.owner) m.set_owner(*c.owner);
+  if (c.group) m.set_group(*c.group);
+  if (c.data_changed_ns) m.set_data_changed_ns(*c.data_changed_ns);
+  if (c.data_read_ns) m.set_data_read_ns(*c.data_read_ns);
+  if (c.size_at_least) m.set_size_at_least(*c.size_at_least);
+}
+
+storage::entry_change read_change(const pb::EntryChange& m) {
+  storage::entry_change c;
+  if (m.has_mode()) c.mode = m.mode();
+  if (m.has_owner()) c.owner = m.owner();
+  if (m.has_group()) c.group = m.group();
+  if (m.has_data_changed_ns()) c.data_changed_ns = m.data_changed_ns();
+  if (m.has_data_read_ns()) c.data_read_ns = m.data_read_ns();
+  if (m.has_size_at_least()) c.size_at_least = m.size_at_least();
+  return c;
 }
 
 void write_failure(const std::exception& e, pb::CallFailure& m) {

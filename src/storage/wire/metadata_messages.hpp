@@ -20,6 +20,11 @@ storage::entry read_entry(const pb::Entry& m);
 void write_new_file(const storage::new_file& f, pb::NewFile& m);
 storage::new_file read_new_file(const pb::NewFile& m);
 
+void write_new_entry(const storage::new_entry& n, pb::NewEntry& m);
+storage::new_entry read_new_entry(const pb::NewEntry& m);
+void write_change(const storage::entry_change& c, pb::EntryChange& m);
+storage::entry_change read_change(const pb::EntryChange& m);
+
 /// An exception by its code and text; one without a code is EIO, or ENOMEM where memory ran out.
 void write_failure(const std::exception& e, pb::CallFailure& m);
 failure read_failure(const pb::CallFailure& m);

@@ -1,0 +1,116 @@
+// Extended attributes: `user.NAME` is the attribute NAME of the entry, `user.ooc.*` what the store knows of a file.
+#include <sys/xattr.h>
+
+#include <string>
+#include <string_view>
+
+#include "mount/file_system.hpp"
+
+namespace ooc::mount {
+
+using storage::entry;
+using storage::entry_kind;
+
+namespace {
+
+constexpr std::string_view space_of_users = "user.", own_space = "user.ooc.";
+
+std::string numbers(const std::vector<std::uint64_t>& v) {
+  std::string s;
+  for (const std::uint64_t n : v) s += (s.empty() ? "" : ",") + std::to_string(n);
+  return s;
+}
+
+/// Attributes that are not stored as such.
+std::map<std::string, std::string> own_attributes(const entry& e) {
+  std::map<std::string, std::string> all;
+  if (e.kind != entry_kind::file) return all;
+  const std::string own(own_space);
+  all[own + "striping"] = numbers({e.striping.sn, e.striping.nn, e.striping.sf});
+  if (e.array.extents.empty()) return all;
+  all[own + "shape"] = numbers(e.array.extents);
+  if (!e.array.element_type.empty()) all[own + "type"] = e.array.element_type;
+  if (!e.array.tile.empty()) all[own + "tile"] = numbers(e.array.tile);
+  return all;
+}
+
+/// As getxattr(2): size 0 asks how many bytes there are.
+void reply_value(fuse_req_t req, const std::string& value, std::size_t size) {
+  if (size == 0)
+    fuse_reply_xattr(req, value.size());
+  else if (value.size() > size)
+    fuse_reply_err(req, ERANGE);
+  else
+    fuse_reply_buf(req, value.data(), value.size());
+}
+
+void getxattr(fuse_req_t req, fuse_ino_t ino, const char* name, std::size_t size) {
+  answer_errors(req, [&](file_system& fs) {
+    const std::string_view wanted = name;
+    if (!wanted.starts_with(space_of_users)) return (void)fuse_reply_err(req, EOPNOTSUPP);
+    const entry e = fs.metadata().stat(ino);
+    if (wanted.starts_with(own_space)) {
+      const auto own = own_attributes(e);
+      const auto i = own.find(name);
+      return i == own.end() ? (void)fuse_reply_err(req, ENODATA) : reply_value(req, i->second, size);
+    }
+    const auto i = e.attributes.find(std::string(wanted.substr(space_of_users.size())));
+    if (i == e.attributes.end()) return (void)fuse_reply_err(req, ENODATA);
+    reply_value(req, i->second, size);
+  });
+}
+
+void listxattr(fuse_req_t req, fuse_ino_t ino, std::size_t size) {
+  answer_errors(req, [&](file_system& fs) {
+    const entry e = fs.metadata().stat(ino);
+    std::string all;
+    for (const auto& [key, value] : e.attributes) all += std::string(space_of_users) + key + '\0';
+    for (const auto& [key, value] : own_attributes(e)) all += key + '\0';
+    reply_value(req, all, size);
+  });
+}
+
+/// The key of an attribute that may be changed; otherwise has answered.
+bool may_change(fuse_req_t req, std::string_view name) {
+  if (!name.starts_with(space_of_users) || name.size() == space_of_users.size())
+    fuse_reply_err(req, EOPNOTSUPP);
+  else if (name.starts_with(own_space))
+    fuse_reply_err(req, EPERM);
+  else
+    return true;
+  return false;
+}
+
+void setxattr(fuse_req_t req, fuse_ino_t ino, const char* name, const char* value, std::size_t size,
+              int flags) {
+  answer_errors(req, [&](file_system& fs) {
+    if (!may_change(req, name)) return;
+    const std::string key(name + space_of_users.size());
+    if (flags != 0) {
+      const bool there = fs.metadata().stat(ino).attributes.count(key) != 0;
+      if (there && (flags & XATTR_CREATE) != 0) return (void)fuse_reply_err(req, EEXIST);
+      if (!there && (flags & XATTR_REPLACE) != 0) return (void)fuse_reply_err(req, ENODATA);
+    }
+    fs.metadata().set_attribute_of(ino, key, {value, size});
+    fuse_reply_err(req, 0);
+  });
+}
+
+void removexattr(fuse_req_t req, fuse_ino_t ino, const char* name) {
+  answer_errors(req, [&](file_system& fs) {
+    if (!may_change(req, name)) return;
+    fs.metadata().remove_attribute_of(ino, name + space_of_users.size());
+    fuse_reply_err(req, 0);
+  });
+}
+
+}  // namespace
+
+void add_attribute_calls(fuse_lowlevel_ops& ops) {
+  ops.getxattr = getxattr;
+  ops.listxattr = listxattr;
+  ops.setxattr = setxattr;
+  ops.removexattr = removexattr;
+}
+
+}  // namespace ooc::mount

@@ -1,0 +1,397 @@
+#include "mount/file_system.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "storage/base/log.hpp"
+#include "storage/layout/stripe_choice.hpp"
+
+namespace ooc::mount {
+
+using storage::entry;
+using storage::entry_change;
+using storage::entry_kind;
+using storage::new_entry;
+using storage::place;
+
+namespace {
+
+constexpr std::uint32_t block = 512;
+
+mode_t type_of(entry_kind kind) {
+  switch (kind) {
+    case entry_kind::folder: return S_IFDIR;
+    case entry_kind::file: return S_IFREG;
+    case entry_kind::link: return S_IFLNK;
+    case entry_kind::fifo: return S_IFIFO;
+    case entry_kind::socket: return S_IFSOCK;
+    case entry_kind::character_device: return S_IFCHR;
+    case entry_kind::block_device: return S_IFBLK;
+  }
+  return 0;
+}
+
+timespec time_of(std::int64_t ns) {
+  constexpr std::int64_t second = 1'000'000'000;
+  const std::int64_t whole = ns / second - (ns % second < 0 ? 1 : 0);
+  return {whole, ns - whole * second};
+}
+
+std::int64_t nanoseconds(const timespec& t) { return t.tv_sec * 1'000'000'000 + t.tv_nsec; }
+
+std::int64_t now_ns() {
+  timespec t{};
+  ::clock_gettime(CLOCK_REALTIME, &t);
+  return nanoseconds(t);
+}
+
+new_entry wanted(fuse_req_t req, entry_kind kind, mode_t mode) {
+  const fuse_ctx* who = fuse_req_ctx(req);
+  new_entry n;
+  n.kind = kind;
+  n.mode = mode & 07777;
+  n.owner = who->uid;
+  n.group = who->gid;
+  return n;
+}
+
+ooc::striping usual_striping(file_system& fs) {
+  const auto nodes = static_cast<std::uint32_t>(fs.core().nodes().size());
+  ooc::striping s = storage::with_stripe_size({}, {}, nodes);
+  if (s.nn == 0) s.nn = nodes;
+  return s;
+}
+
+// Names.
+
+void lookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
+  answer_errors(req, [&](file_system& fs) { fs.reply_entry(req, fs.metadata().look_in({parent, name})); });
+}
+
+void getattr(fuse_req_t req, fuse_ino_t ino, fuse_file_info*) {
+  answer_errors(req, [&](file_system& fs) {
+    entry e = fs.metadata().stat(ino);
+    const struct stat st = fs.attributes(e);
+    fuse_reply_attr(req, &st, fs.attribute_timeout());
+  });
+}
+
+void setattr(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set, fuse_file_info*) {
+  answer_errors(req, [&](file_system& fs) {
+    if ((to_set & FUSE_SET_ATTR_SIZE) != 0) {
+      const auto f = fs.open(ino, true);
+      const int error = f->resize(static_cast<std::uint64_t>(attr->st_size));
+      const int told = error != 0 ? 0 : f->flush_and_wait();
+      fs.release(ino, f, true);
+      if (error != 0 || told != 0) return (void)fuse_reply_err(req, error != 0 ? error : told);
+    }
+    entry_change c;
+    if ((to_set & FUSE_SET_ATTR_MODE) != 0) c.mode = attr->st_mode & 07777;
+    if ((to_set & FUSE_SET_ATTR_UID) != 0) c.owner = attr->st_uid;
+    if ((to_set & FUSE_SET_ATTR_GID) != 0) c.group = attr->st_gid;
+    if ((to_set & FUSE_SET_ATTR_MTIME) != 0) c.data_changed_ns = nanoseconds(attr->st_mtim);
+    if ((to_set & FUSE_SET_ATTR_ATIME) != 0) c.data_read_ns = nanoseconds(attr->st_atim);
+    if ((to_set & FUSE_SET_ATTR_MTIME_NOW) != 0) c.data_changed_ns = now_ns();
+    if ((to_set & FUSE_SET_ATTR_ATIME_NOW) != 0) c.data_read_ns = now_ns();
+    // Bytes that are told of later would bring their own time.
+    if (c.data_changed_ns)
+      if (const auto f = fs.find(ino)) (void)f->flush_and_wait();
+    entry e = c.empty() ? fs.metadata().stat(ino) : fs.core().change(ino, c);
+    const struct stat st = fs.attributes(e);
+    fuse_reply_attr(req, &st, fs.attribute_timeout());
+  });
+}
+
+void make(fuse_req_t req, fuse_ino_t parent, const char* name, new_entry n) {
+  answer_errors(req, [&](file_system& fs) {
+    if (n.kind == entry_kind::file) n.striping = usual_striping(fs);
+    fs.reply_entry(req, fs.metadata().make({parent, name}, n));
+  });
+}
+
+void mknod(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, dev_t device) {
+  const auto kind = S_ISREG(mode) || (mode & S_IFMT) == 0 ? entry_kind::file
+                    : S_ISFIFO(mode)                      ? entry_kind::fifo
+                    : S_ISSOCK(mode)                      ? entry_kind::socket
+                    : S_ISCHR(mode)                       ? entry_kind::character_device
+                                                          : entry_kind::block_device;
+  new_entry n = wanted(req, kind, mode);
+  if (S_ISCHR(mode) || S_ISBLK(mode)) n.device = device;
+  make(req, parent, name, n);
+}
+
+void mkdir(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode) {
+  make(req, parent, name, wanted(req, entry_kind::folder, mode));
+}
+
+void symlink(fuse_req_t req, const char* target, fuse_ino_t parent, const char* name) {
+  new_entry n = wanted(req, entry_kind::link, 0777);
+  n.target = target;
+  make(req, parent, name, n);
+}
+
+void readlink(fuse_req_t req, fuse_ino_t ino) {
+  answer_errors(req, [&](file_system& fs) {
+    const entry e = fs.metadata().stat(ino);
+    if (e.kind != entry_kind::link) return (void)fuse_reply_err(req, EINVAL);
+    fuse_reply_readlink(req, e.target.c_str());
+  });
+}
+
+void link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char* name) {
+  answer_errors(req, [&](file_system& fs) { fs.reply_entry(req, fs.metadata().link(ino, {parent, name})); });
+}
+
+void unlink(fuse_req_t req, fuse_ino_t parent, const char* name) {
+  answer_errors(req, [&](file_system& fs) {
+    fs.removed(fs.metadata().unlink({parent, name}, false));
+    fuse_reply_err(req, 0);
+  });
+}
+
+void rmdir(fuse_req_t req, fuse_ino_t parent, const char* name) {
+  answer_errors(req, [&](file_system& fs) {
+    fs.metadata().unlink({parent, name}, true);
+    fuse_reply_err(req, 0);
+  });
+}
+
+void rename(fuse_req_t req, fuse_ino_t parent, const char* name, fuse_ino_t to_parent, const char* to,
+            unsigned flags) {
+  answer_errors(req, [&](file_system& fs) {
+    if ((flags & ~unsigned{RENAME_NOREPLACE}) != 0) return (void)fuse_reply_err(req, EINVAL);
+    const entry replaced =
+        fs.metadata().move({parent, name}, {to_parent, to}, (flags & RENAME_NOREPLACE) == 0);
+    if (replaced.id != 0) fs.removed(replaced);
+    fuse_reply_err(req, 0);
+  });
+}
+
+// Folders.
+
+void opendir(fuse_req_t req, fuse_ino_t, fuse_file_info* fi) {
+  answer_errors(req, [&](file_system&) {
+    auto h = std::make_unique<file_system::folder_handle>();
+    fi->fh = reinterpret_cast<std::uint64_t>(h.get());
+    if (fuse_reply_open(req, fi) == 0) (void)h.release();
+  });
+}
+
+void releasedir(fuse_req_t req, fuse_ino_t, fuse_file_info* fi) {
+  delete reinterpret_cast<file_system::folder_handle*>(fi->fh);
+  fuse_reply_err(req, 0);
+}
+
+// Offsets: 0 and 1 are "." and "..", then come the entries in the order in which they were first listed.
+void readdir(fuse_req_t req, fuse_ino_t ino, std::size_t size, off_t offset, fuse_file_info* fi) {
+  answer_errors(req, [&](file_system& fs) {
+    auto& h = *reinterpret_cast<file_system::folder_handle*>(fi->fh);
+    const lock_guard lock(h.reading);
+    if (offset == 0) {
+      h.entries.clear();
+      h.complete = false;
+    }
+    std::string buffer(size, '\0');
+    std::size_t used = 0;
+    for (auto at = static_cast<std::size_t>(offset);; ++at) {
+      struct stat st {};
+      std::string name = at == 0 ? "." : "..";
+      st.st_ino = ino;
+      st.st_mode = S_IFDIR;
+      if (at >= 2) {
+        if (at - 2 >= h.entries.size() && !h.complete) {
+          auto part = fs.metadata().list_in(ino, h.entries.empty() ? "" : h.entries.back().path);
+          h.complete = !part.more;
+          std::move(part.entries.begin(), part.entries.end(), std::back_inserter(h.entries));
+        }
+        if (at - 2 >= h.entries.size()) break;
+        const entry& e = h.entries[at - 2];
+        name = e.path;
+        st.st_ino = e.id;
+        st.st_mode = type_of(e.kind);
+      }
+      const std::size_t needed = fuse_add_direntry(req, buffer.data() + used, size - used, name.c_str(), &st,
+                                                   static_cast<off_t>(at + 1));
+      if (needed > size - used) break;
+      used += needed;
+    }
+    fuse_reply_buf(req, buffer.data(), used);
+  });
+}
+
+void fsyncdir(fuse_req_t req, fuse_ino_t, int, fuse_file_info*) {
+  answer_errors(req, [&](file_system& fs) {
+    fs.metadata().sync();
+    fuse_reply_err(req, 0);
+  });
+}
+
+void statfs(fuse_req_t req, fuse_ino_t) {
+  answer_errors(req, [&](file_system& fs) {
+    const space s = fs.options().ask_space();
+    struct statvfs v {};
+    v.f_bsize = v.f_frsize = 4096;
+    v.f_blocks = s.bytes / 4096;
+    v.f_bfree = v.f_bavail = s.free / 4096;
+    v.f_files = v.f_ffree = v.f_favail = std::uint64_t{1} << 40;
+    v.f_namemax = 255;
+    fuse_reply_statfs(req, &v);
+  });
+}
+
+void initialise(void* data, fuse_conn_info* conn) {
+  const auto& fs = *static_cast<file_system*>(data);
+  conn->want &= ~unsigned{FUSE_CAP_WRITEBACK_CACHE};
+  if (fs.options().single) conn->want |= conn->capable & FUSE_CAP_WRITEBACK_CACHE;
+  conn->max_background = 128;
+  conn->time_gran = 1;
+}
+
+}  // namespace
+
+file_system::file_system(std::shared_ptr<storage::store_core> core, const mount_options& options)
+    : core_(std::move(core)), options_(options) {}
+
+void file_system::finish() {
+  std::vector<std::shared_ptr<live_file>> left;
+  {
+    unique_lock lock(mutex_);
+    none_.wait(lock, [this]() OOC_REQUIRES(mutex_) { return under_way_ == 0; });
+    for (auto& [id, f] : files_) left.push_back(f.file);
+    files_.clear();
+  }
+  for (const auto& f : left)
+    if (const int error = f->flush_and_wait())
+      detail::log_error(std::string("mount: a file that was open could not be written: ") +
+                        std::strerror(error));
+}
+
+fuse_lowlevel_ops file_system::operations() {
+  fuse_lowlevel_ops ops{};
+  ops.init = initialise;
+  ops.lookup = lookup;
+  ops.getattr = getattr;
+  ops.setattr = setattr;
+  ops.mknod = mknod;
+  ops.mkdir = mkdir;
+  ops.symlink = symlink;
+  ops.readlink = readlink;
+  ops.link = link;
+  ops.unlink = unlink;
+  ops.rmdir = rmdir;
+  ops.rename = rename;
+  ops.opendir = opendir;
+  ops.readdir = readdir;
+  ops.releasedir = releasedir;
+  ops.fsyncdir = fsyncdir;
+  ops.statfs = statfs;
+  add_file_calls(ops);
+  add_attribute_calls(ops);
+  return ops;
+}
+
+std::shared_ptr<live_file> file_system::open(file_id id, bool write) {
+  std::shared_ptr<live_file> f;
+  {
+    const lock_guard lock(mutex_);
+    open_file& o = files_[id];
+    if (!o.file) o.file = std::make_shared<live_file>(core_, jobs_, id);
+    ++o.users;
+    f = o.file;
+  }
+  try {
+    f->open(write);
+  } catch (...) {
+    release(id, f, false);
+    throw;
+  }
+  return f;
+}
+
+void file_system::release(file_id id, const std::shared_ptr<live_file>& f, bool write) {
+  f->close(write);
+  bool discard = false;
+  {
+    const lock_guard lock(mutex_);
+    const auto i = files_.find(id);
+    if (i == files_.end() || --i->second.users != 0) return;
+    discard = f->unnamed();
+    files_.erase(i);
+  }
+  if (discard) discard_later(id);
+}
+
+std::shared_ptr<live_file> file_system::find(file_id id) {
+  const lock_guard lock(mutex_);
+  const auto i = files_.find(id);
+  return i == files_.end() ? nullptr : i->second.file;
+}
+
+void file_system::removed(const entry& e) {
+  if (e.kind != entry_kind::file || e.names != 0) return;
+  {
+    const lock_guard lock(mutex_);
+    const auto i = files_.find(e.id);
+    if (i != files_.end()) return i->second.file->set_unnamed();
+  }
+  discard_later(e.id);
+}
+
+void file_system::discard_later(file_id id) {
+  begin();
+  jobs_.post([this, id] {
+    try {
+      core_->discard(id);
+    } catch (const std::exception& e) {
+      detail::log_error("mount: file number " + std::to_string(id) +
+                        " was removed; its bytes go when the store is opened next: " + e.what());
+    }
+    end();
+  });
+}
+
+struct ::stat file_system::attributes(entry& e) {
+  if (const auto f = e.kind == entry_kind::file ? find(e.id) : nullptr) f->overlay(e);
+  struct ::stat st {};
+  st.st_ino = e.id;
+  st.st_mode = type_of(e.kind) | (e.mode & 07777);
+  st.st_nlink = e.kind == entry_kind::folder ? 2 : e.names;
+  st.st_uid = e.owner;
+  st.st_gid = e.group;
+  st.st_rdev = e.device;
+  st.st_size = static_cast<off_t>(e.kind == entry_kind::link ? e.target.size() : e.size);
+  st.st_blksize = 1 << 20;
+  st.st_blocks = static_cast<blkcnt_t>((e.size + block - 1) / block);
+  const std::int64_t changed = e.data_changed_ns != 0 ? e.data_changed_ns : e.changed_ns;
+  st.st_mtim = time_of(changed);
+  st.st_atim = time_of(e.data_read_ns != 0 ? e.data_read_ns : changed);
+  st.st_ctim = time_of(std::max(e.changed_ns, e.created_ns));
+  return st;
+}
+
+void file_system::reply_entry(fuse_req_t req, entry e) {
+  fuse_entry_param p{};
+  p.ino = e.id;
+  p.generation = 1;
+  p.attr = attributes(e);
+  p.attr_timeout = attribute_timeout();
+  p.entry_timeout = entry_timeout();
+  fuse_reply_entry(req, &p);
+}
+
+void file_system::begin() {
+  const lock_guard lock(mutex_);
+  ++under_way_;
+}
+
+void file_system::end() {
+  const lock_guard lock(mutex_);
+  if (--under_way_ == 0) none_.notify_all();
+}
+
+}  // namespace ooc::mount

@@ -1,0 +1,370 @@
+// What a mounted store does beside reading and writing files one after the other.
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/xattr.h>
+
+#include <cstring>
+#include <thread>
+
+#include "mounted.hpp"
+
+using namespace ooc;
+using namespace ooc::testing;
+
+namespace {
+
+int error_of(long result) { return result < 0 ? errno : 0; }
+
+std::string attribute(const fs::path& path, const char* name) {
+  char value[300];
+  const auto n = ::getxattr(path.c_str(), name, value, sizeof value);
+  return n < 0 ? "errno " + std::to_string(errno) : std::string(value, static_cast<std::size_t>(n));
+}
+
+std::string pattern(std::size_t n) {
+  std::string s(n, '\0');
+  for (std::size_t i = 0; i < n; ++i) s[i] = static_cast<char>(i * 2654435761u >> 13);
+  return s;
+}
+
+/// An embedded store, mounted.
+struct mounted_store : mountable_store {
+  explicit mounted_store(const std::vector<std::string>& environment = {})
+      : mountable_store(false), mount(url, folder / "mount", "", environment) {}
+  mount_process mount;
+};
+
+void make_array(storage::store_core& core, const std::string& path) {
+  storage::new_file f;
+  f.size = 12 * 8;
+  f.striping = {0, 2, 4096};
+  f.array = {"f8", 8, {3, 4}, 3, {}};
+  core.create(path, f);
+}
+
+}  // namespace
+
+TEST_CASE("32 appends of 1 MiB cost at most 12 syncs, and leave nothing reserved") {
+  if (!can_mount()) return;
+  temporary_folder counting;
+  write(counting / "count", std::string(8, '\0'));
+  mounted_store s({"LD_PRELOAD=" COUNT_SYNCS, "OOC_COUNT_SYNCS=" + (counting / "count").string()});
+  const auto count = [&] {
+    const std::string text = contents(counting / "count");
+    std::uint64_t n = 0;
+    std::memcpy(&n, text.data(), 8);
+    return n;
+  };
+  const std::string mebibyte = pattern(1 << 20);
+  const auto before = count();
+  {
+    descriptor f(s.mount / "f", O_WRONLY | O_CREAT | O_APPEND);
+    for (int i = 0; i < 32; ++i) REQUIRE(::write(f, mebibyte.data(), mebibyte.size()) == 1 << 20);
+  }
+  CHECK(s.mount.stop() == 0);
+  CHECK(count() > before);
+  CHECK(count() - before <= 12);
+  const auto e = s.core()->metadata().lookup("f");
+  CHECK(e.size == 32 << 20);
+  CHECK(e.reserved == 0);
+  CHECK(run_command(OOC_COMMAND " --store " + s.url + " verify", s.folder / "v").status == 0);
+}
+
+TEST_CASE("appends of many writers do not overlap") {
+  if (!can_mount()) return;
+  mounted_store s;
+  std::vector<std::thread> writers;
+  for (int w = 0; w < 4; ++w)
+    writers.emplace_back([&, w] {
+      const int fd = ::open((s.mount / "log").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
+      const std::string line(99, static_cast<char>('a' + w));
+      for (int i = 0; i < 200; ++i) (void)!::write(fd, (line + "\n").data(), 100);
+      ::close(fd);
+    });
+  for (auto& w : writers) w.join();
+  const std::string all = contents(s.mount / "log");
+  REQUIRE(all.size() == 4 * 200 * 100);
+  for (std::size_t i = 0; i < all.size(); i += 100) {
+    CHECK(all.substr(i, 99) == std::string(99, all[i]));
+    if (all.substr(i, 99) != std::string(99, all[i])) break;
+  }
+}
+
+TEST_CASE("a removed or replaced file is used on while it is open, and then gone") {
+  if (!can_mount()) return;
+  mounted_store s;
+  write(s.mount / "a", "old");
+  write(s.mount / "b", "new");
+  {
+    descriptor a(s.mount / "a", O_RDWR), b(s.mount / "b", O_RDWR);
+    REQUIRE(::rename((s.mount / "b").c_str(), (s.mount / "a").c_str()) == 0);
+    REQUIRE(::unlink((s.mount / "a").c_str()) == 0);
+    char text[3];
+    CHECK(::pread(a, text, 3, 0) == 3);
+    CHECK(std::string(text, 3) == "old");
+    CHECK(::pwrite(b, "more", 4, 2'000'000) == 4);
+    struct stat st {};
+    CHECK(::fstat(b, &st) == 0);
+    CHECK(st.st_nlink == 0);
+    CHECK(st.st_size == 2'000'004);
+    CHECK(::fsync(b) == 0);
+  }
+  CHECK(fs::is_empty(s.mount.folder()));
+  CHECK(s.mount.stop() == 0);
+  const auto core = s.core();
+  CHECK(core->metadata().unfinished().empty());
+  CHECK(core->metadata().dead().empty());
+  std::size_t objects = 0;
+  for (const char* node : {"n0", "n1"})
+    for (const auto& e : fs::recursive_directory_iterator(s.folder / node / "shares"))
+      objects += e.is_regular_file();
+  CHECK(objects == 0);
+}
+
+TEST_CASE("a file that was mapped has what was stored in the map") {
+  if (!can_mount()) return;
+  mounted_store s;
+  constexpr std::size_t bytes = 3 << 20;
+  {
+    descriptor f(s.mount / "f", O_RDWR | O_CREAT);
+    REQUIRE(::ftruncate(f, bytes) == 0);
+    auto* const p = static_cast<char*>(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, f, 0));
+    REQUIRE(p != MAP_FAILED);
+    CHECK(p[bytes - 1] == 0);
+    std::memset(p, 'x', bytes);
+    CHECK(::msync(p, bytes, MS_SYNC) == 0);
+    ::munmap(p, bytes);
+  }
+  CHECK(contents(s.mount / "f") == std::string(bytes, 'x'));
+  CHECK(s.mount.stop() == 0);
+  mount_process again(s.url, s.folder / "mount");
+  CHECK(contents(again / "f") == std::string(bytes, 'x'));
+}
+
+TEST_CASE("an array is a file that can be read and written, and stays as long as it is") {
+  if (!can_mount()) return;
+  mountable_store s(false);
+  make_array(*s.core(), "a");
+  mount_process m(s.url, s.folder / "mount");
+  CHECK(attribute(m / "a", "user.ooc.shape") == "3,4");
+  CHECK(attribute(m / "a", "user.ooc.type") == "f8");
+  CHECK(attribute(m / "a", "user.ooc.striping") == "0,2,4096");
+  CHECK(fs::file_size(m / "a") == 96);
+  const double value = 2.5;
+  {
+    descriptor f(m / "a", O_RDWR);
+    CHECK(::pwrite(f, &value, 8, 16) == 8);
+    CHECK(error_of(::pwrite(f, &value, 8, 92)) == EFBIG);
+    CHECK(error_of(::ftruncate(f, 8)) == EPERM);
+    CHECK(error_of(::ftruncate(f, 96)) == 0);
+    CHECK(::fsync(f) == 0);
+    double back = 0;
+    CHECK(::pread(f, &back, 8, 16) == 8);
+    CHECK(back == value);
+  }
+  CHECK(error_of(::open((m / "a").c_str(), O_WRONLY | O_TRUNC)) == EPERM);
+  CHECK(m.stop() == 0);
+  double stored = 0;
+  const auto core = s.core();
+  const auto f = core->open("a", storage::open_mode::read);
+  CHECK_FALSE(f.file->read(request::contiguous(16, 8), reinterpret_cast<std::byte*>(&stored)));
+  CHECK(stored == value);
+  // While a program has the array for itself, it is not written here.
+  const auto claim = core->metadata().claim_writer(f.meta.id, false);
+  REQUIRE(claim);
+  mount_process again(s.url, s.folder / "mount");
+  CHECK(error_of(::open((again / "a").c_str(), O_RDWR)) == EBUSY);
+  CHECK(contents(again / "a").size() == 96);
+}
+
+TEST_CASE("extended attributes of users are kept, others refused") {
+  if (!can_mount()) return;
+  mounted_store s;
+  write(s.mount / "f", "x");
+  const std::string f = s.mount / "f", bytes("a\0b", 3);
+  CHECK(::setxattr(f.c_str(), "user.k", bytes.data(), 3, 0) == 0);
+  CHECK(attribute(f, "user.k") == bytes);
+  CHECK(error_of(::setxattr(f.c_str(), "user.k", "v", 1, XATTR_CREATE)) == EEXIST);
+  CHECK(error_of(::setxattr(f.c_str(), "user.l", "v", 1, XATTR_REPLACE)) == ENODATA);
+  CHECK(error_of(::setxattr(f.c_str(), "user.ooc.shape", "v", 1, 0)) == EPERM);
+  CHECK(error_of(::setxattr(f.c_str(), "trusted.k", "v", 1, 0)) == EOPNOTSUPP);
+  CHECK(error_of(::getxattr(f.c_str(), "user.none", nullptr, 0)) == ENODATA);
+  char list[200];
+  const auto n = ::listxattr(f.c_str(), list, sizeof list);
+  REQUIRE(n > 0);
+  CHECK(std::string(list, static_cast<std::size_t>(n)).find("user.k") != std::string::npos);
+  CHECK(::removexattr(f.c_str(), "user.k") == 0);
+  CHECK(attribute(f, "user.k") == "errno " + std::to_string(ENODATA));
+}
+
+TEST_CASE("special files, owners, times and allocated space are as on a local disk") {
+  if (!can_mount()) return;
+  mounted_store s;
+  const std::string p = s.mount / "p", f = s.mount / "f";
+  CHECK(::mkfifo(p.c_str(), 0600) == 0);
+  struct stat st {};
+  CHECK(::lstat(p.c_str(), &st) == 0);
+  CHECK(S_ISFIFO(st.st_mode));
+  descriptor fd(f, O_RDWR | O_CREAT);
+  const timespec times[2] = {{1000, 1}, {2000, 999'999'999}};
+  CHECK(::pwrite(fd, "abc", 3, 0) == 3);
+  CHECK(::futimens(fd, times) == 0);
+  CHECK(::fsync(fd) == 0);
+  CHECK(::stat(f.c_str(), &st) == 0);
+  CHECK(st.st_mtim.tv_sec == 2000);
+  CHECK(st.st_mtim.tv_nsec == 999'999'999);
+  CHECK(st.st_atim.tv_nsec == 1);
+  CHECK(::fallocate(fd, 0, 0, 10'000) == 0);
+  CHECK(::fstat(fd, &st) == 0);
+  CHECK(st.st_size == 10'000);
+  CHECK(::fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, 200'000) == 0);
+  CHECK(::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 1, 1) == 0);
+  char text[4] = {};
+  CHECK(::pread(fd, text, 3, 0) == 3);
+  CHECK(std::string(text, 3) == std::string("a\0c", 3));
+  CHECK(error_of(::fallocate(fd, FALLOC_FL_COLLAPSE_RANGE, 0, 4096)) == EOPNOTSUPP);
+  CHECK(::fstat(fd, &st) == 0);
+  CHECK(st.st_size == 10'000);
+  if (::geteuid() == 0) {
+    CHECK(::fchown(fd, 1234, 4321) == 0);
+    CHECK(::fstat(fd, &st) == 0);
+    CHECK(st.st_uid == 1234);
+    CHECK(st.st_gid == 4321);
+  }
+}
+
+TEST_CASE("locks hold between the programs that use one mount") {
+  if (!can_mount()) return;
+  mounted_store s;
+  descriptor a(s.mount / "f", O_RDWR | O_CREAT), b(s.mount / "f", O_RDWR);
+  CHECK(::flock(a, LOCK_EX) == 0);
+  CHECK(error_of(::flock(b, LOCK_EX | LOCK_NB)) == EWOULDBLOCK);
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_len = 10;
+  CHECK(::fcntl(a, F_OFD_SETLK, &lock) == 0);
+  CHECK(error_of(::fcntl(b, F_OFD_SETLK, &lock)) == EAGAIN);
+}
+
+TEST_CASE("what one mount has closed or synced, another one reads that opens it then") {
+  if (!can_mount()) return;
+  mounted_store s;
+  mount_process other(s.url, s.folder / "other");
+  write(s.mount / "f", "first");
+  CHECK(contents(other / "f") == "first");
+  write(s.mount / "f", "second, longer");
+  CHECK(contents(other / "f") == "second, longer");
+  descriptor f(s.mount / "f", O_WRONLY);
+  CHECK(::pwrite(f, "SECOND", 6, 0) == 6);
+  CHECK(::fsync(f) == 0);
+  CHECK(contents(other / "f") == "SECOND, longer");
+  write(other / "g", "new");
+  CHECK(::rename((other / "g").c_str(), (other / "f").c_str()) == 0);
+  CHECK(contents(s.mount / "f") == "new");
+}
+
+TEST_CASE("a mount that is killed loses nothing that was synced, and what it had reserved goes back") {
+  if (!can_mount()) return;
+  mounted_store s;
+  const std::string data = pattern(5 << 20);
+  {
+    descriptor f(s.mount / "f", O_WRONLY | O_CREAT), gone(s.mount / "gone", O_WRONLY | O_CREAT);
+    REQUIRE(::write(f, data.data(), data.size()) == static_cast<ssize_t>(data.size()));
+    REQUIRE(::fsync(f) == 0);
+    REQUIRE(::write(f, data.data(), data.size()) == static_cast<ssize_t>(data.size()));
+    REQUIRE(::write(gone, data.data(), data.size()) == static_cast<ssize_t>(data.size()));
+    REQUIRE(::unlink((s.mount / "gone").c_str()) == 0);
+    s.mount.kill();
+  }
+  CHECK(s.core()->metadata().lookup("f").reserved > (5 << 20));
+  {
+    mount_process again(s.url, s.folder / "mount");
+    CHECK(contents(again / "f").substr(0, data.size()) == data);
+    CHECK_FALSE(fs::exists(again / "gone"));
+    descriptor f(again / "f", O_WRONLY);
+    CHECK(s.core()->metadata().lookup("f").reserved == 0);
+  }
+  CHECK(s.core()->metadata().unfinished().empty());
+  CHECK(run_command(OOC_COMMAND " --store " + s.url + " verify", s.folder / "v").status == 0);
+}
+
+TEST_CASE("a mount runs in the background, from fstab's helper, and ends by umount and by signals") {
+  if (!can_mount()) return;
+  mountable_store s(false);
+  const fs::path folder = s.folder / "mount";
+  fs::create_directories(folder);
+  const auto helped =
+      run_command("OOC=" OOC_COMMAND " " MOUNT_HELPER " " + s.url + " " + folder.string() + " -o rw,_netdev",
+                  s.folder / "helper");
+  INFO(helped.err);
+  REQUIRE(helped.status == 0);
+  write(folder / "f", "bytes");
+  {
+    descriptor f(folder / "f", O_RDWR);
+    CHECK(run_command(OOC_COMMAND " umount " + folder.string(), s.folder / "u").err.find("busy") != std::string::npos);
+    CHECK(::pwrite(f, "B", 1, 0) == 1);
+    CHECK(run_command(OOC_COMMAND " umount -l " + folder.string(), s.folder / "u").status == 0);
+    CHECK(::pwrite(f, "Y", 1, 1) == 1);  // out of sight, and still there
+  }
+  {
+    mount_process m(s.url, folder);
+    REQUIRE(soon([&] { return contents(m / "f") == "BYtes"; }));
+    descriptor f(m / "f", O_RDWR);
+    CHECK(::pwrite(f, "T", 1, 2) == 1);
+    CHECK(m.signal(SIGTERM) == 0);
+  }
+  CHECK(fs::is_empty(folder));
+  mount_process m(s.url, folder, "ro");
+  CHECK(contents(m / "f") == "BYTes");
+  CHECK(error_of(::open((m / "f").c_str(), O_RDWR)) == EROFS);
+}
+
+TEST_CASE("what cannot be mounted, and what a mount does not do, is refused with its reason") {
+  if (!can_mount()) return;
+  mounted_store s;
+  const auto refused = [&](const std::string& arguments, const std::string& named) {
+    const auto o = run_command(OOC_COMMAND " mount " + arguments, s.folder / "refused");
+    INFO(o.err);
+    CHECK(o.status == 1);
+    CHECK(o.err.find(named) != std::string::npos);
+  };
+  refused("local:" + (s.folder / "none").string() + " " + s.folder.path().string(), "none");
+  refused(s.url + " " + (s.folder / "nowhere").string(), "not a folder");
+  refused("-o colour " + s.url + " " + s.folder.path().string(), "-o colour is unknown");
+  write(s.mount / "a", "");
+  write(s.mount / "b", "");
+  CHECK(error_of(::renameat2(AT_FDCWD, (s.mount / "a").c_str(), AT_FDCWD, (s.mount / "b").c_str(),
+                             RENAME_EXCHANGE)) == EINVAL);
+  CHECK(error_of(::renameat2(AT_FDCWD, (s.mount / "a").c_str(), AT_FDCWD, (s.mount / "b").c_str(),
+                             RENAME_NOREPLACE)) == EEXIST);
+  CHECK(error_of(::open(s.mount.folder().c_str(), O_TMPFILE | O_RDWR, 0600)) == EOPNOTSUPP);
+}
+
+#ifdef OOC_WITH_SERVERS
+TEST_CASE("a server that does not come back is an error within the deadline, and the mount goes on") {
+  if (!can_mount()) return;
+  mountable_store s(true, "?deadline=2s");
+  mount_process m(s.url, s.folder / "mount");
+  const std::string data = pattern(1 << 20);
+  write(m / "f", data);
+  {
+    descriptor f(m / "f", O_RDWR | O_DIRECT);
+    s.running->send("iod-0", SIGKILL);
+    void* memory = nullptr;
+    REQUIRE(::posix_memalign(&memory, 4096, 1 << 20) == 0);
+    const int why = error_of(::pread(f, memory, 1 << 20, 0));
+    CHECK((why == ETIMEDOUT || why == EIO));
+    CHECK(fs::exists(m / "f"));
+    REQUIRE(s.running->up().status == 0);
+    REQUIRE(soon([&] { return ::pread(f, memory, 1 << 20, 0) == 1 << 20; }));
+    CHECK(std::memcmp(memory, data.data(), 1 << 20) == 0);
+    std::free(memory);
+  }
+  s.running->send("metad", SIGKILL);
+  struct stat st {};
+  const int why = error_of(::stat((m / "other").c_str(), &st));
+  CHECK((why == ETIMEDOUT || why == EIO));
+  REQUIRE(s.running->up().status == 0);
+  REQUIRE(soon([&] { return contents(m / "f") == data; }));
+}
+#endif
