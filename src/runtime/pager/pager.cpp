@@ -10,7 +10,7 @@
 namespace ooc::detail {
 
 pager::pager(const runtime_options& o)
-    : state_(memory_budget::checked(o).memory),
+    : state_(memory_budget::checked(o).memory, make_signal_mapping()),
       writer_(state_),
       loader_(state_, writer_),
       ahead_(state_, loader_, writer_, o.read_ahead),
