@@ -5,17 +5,19 @@
 // The handler finds the segment of an address without
 // a lock; a fault outside every range goes to the handler that was installed before ours.
 //
-// A touch that is a fault of the program (the array is closed, or read-only, or ends before that
+// A touch that is a fault of the program (the array is closed, or ends before, or read-only, or ends before that
 // address, or this is a forked child) writes a message (fault_report.hpp) and goes that way too.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+
+#include "runtime/pager/event_queue.hpp"
+#include "runtime/pager/fault_turn.hpp"
 
 namespace ooc::detail {
 
 class pager;
-struct segment_state;
-
 namespace fault_handler {
 
 /// Makes `p` the pager of the process.  Throws usage_error (errc::busy) where there is one.
@@ -28,6 +30,19 @@ void detach(pager& p) noexcept;
 void add_range(segment_state& s);
 /// After its end; until then a touch of a closed segment is named.
 void remove_range(segment_state& s) noexcept;
+
+/// What is to become of another thread's touch.
+enum class answer : std::uint8_t {
+  served,         ///< it may be tried again
+  refused_write,  ///< the program may not write there
+  refused,        ///< the array is closed, or ends before
+  gone,           ///< nobody knows the address any more
+};
+/// Serves a touch by a thread that the kernel holds meanwhile; `h` is its history.
+answer serve_for(std::uintptr_t address, touch t, fault_history& h) noexcept;
+/// Returns when nobody is within serve_for() for a segment that is closed: it goes on for a moment after
+/// the thread that touched has gone on.
+void await_services(const segment_state& s) noexcept;
 
 /// True in a child of fork(): nothing of the pager works here.
 bool in_forked_child() noexcept;
