@@ -18,6 +18,22 @@ class process_end;
 }
 class process_group;
 
+/// How blocks come to their addresses; see runtime_options::mapping.
+enum class mapping_way : std::uint8_t {
+  /// What OOC_MAPPING in the environment names (signal, userfaultfd); where it names none, signal.
+  automatic,
+  /// A touch of what is not in memory is a signal (SIGSEGV) that the library handles.  Works on every
+  /// kernel, without privileges.  A system call on elements that are not in memory fails (EFAULT):
+  /// give it elements that are pinned.
+  signal,
+  /// A touch of what is not in memory waits in the kernel (userfaultfd) until a thread of the library
+  /// has served it.  Needs Linux 6.8.  Where the process may have the faults of the kernel (as the
+  /// superuser, with vm.unprivileged_userfaultfd=1, or where it may open /dev/userfaultfd), system calls
+  /// and MPI may read and write elements that are not pinned, of arrays of any size; elsewhere they
+  /// fail as with `signal`.  runtime_stats::kernel_access tells.
+  userfaultfd,
+};
+
 struct runtime_options {
   /// The memory budget, in bytes.  All arrays of the process share it.  It counts the blocks in
   /// memory or on their way, and the transfer buffers of the stores in use.
@@ -47,6 +63,9 @@ struct runtime_options {
   /// already has a handler for one of the two, the constructor throws usage_error (errc::busy).  A
   /// handler that the program installs later replaces that of the runtime.
   bool write_back_on_signals = false;
+  /// How blocks come to their addresses.  The runtime's constructor throws usage_error
+  /// (errc::invalid_request) where userfaultfd is asked for and not to be had.
+  mapping_way mapping = mapping_way::automatic;
 };
 
 /// Exit status of a process in which an element access could not be served (EX_IOERR).
@@ -79,7 +98,8 @@ inline constexpr int fatal_exit_status = 74;
 ///     lose what was not written back before (for SIGTERM and SIGINT see
 ///     runtime_options::write_back_on_signals).  A forked child writes nothing, however it ends.
 ///
-/// A thread that touches arrays must not block SIGSEGV: the kernel would end the process.
+/// A thread that touches arrays must not block SIGSEGV: the kernel would end the process.  Not so with
+/// mapping_way::userfaultfd.
 ///
 /// The constructor installs a handler for SIGSEGV that serves touches of array memory
 /// and passes every other fault to the handler that was there before.  A handler that is installed later gets
@@ -88,7 +108,8 @@ inline constexpr int fatal_exit_status = 74;
 class runtime {
  public:
   /// Throws usage_error (errc::budget_too_small) where `memory` cannot hold 8 blocks of 4 KiB, and
-  /// (errc::invalid_request) for a block that is not a multiple of 4 KiB.
+  /// (errc::invalid_request) for a block that is not a multiple of 4 KiB, and for a way of mapping that
+  /// is not known or not to be had.
   explicit runtime(const runtime_options& options = {});
   ~runtime();
   runtime(const runtime&) = delete;

@@ -43,6 +43,8 @@ struct runtime_stats {
   std::uint64_t write_wait_ns = 0;       ///< ... for a frame to become free, or in writeback()
   std::uint64_t budget_bytes = 0;        ///< the limit
   std::uint64_t resident_bytes = 0;      ///< frames in use now, in flight included
+  std::uint64_t userfaultfd = 0;    ///< 1 where blocks are mapped by userfaultfd (see mapping_way)
+  std::uint64_t kernel_access = 0;  ///< 1 where system calls may touch elements that are not pinned
 };
 
 }  // namespace ooc

@@ -13,6 +13,7 @@
 #include <cassert>
 #include <cstdint>
 
+#include "runtime/blocks/block_mapping.hpp"
 #include "runtime/blocks/sys.hpp"
 
 namespace ooc::detail {
@@ -42,6 +43,12 @@ inline constexpr std::uint32_t fault_bit = 0x20;    ///< ... in a fault handler:
 
 constexpr block_state state_of(std::uint32_t word) noexcept {
   return static_cast<block_state>(word & state_mask);
+}
+/// The access to a block in a stable state.
+constexpr block_access access_in(block_state s) noexcept {
+  return s == block_state::rw   ? block_access::write
+         : s == block_state::ro ? block_access::read
+                                : block_access::none;
 }
 constexpr std::uint32_t word_of(block_state s) noexcept {
   return static_cast<std::uint32_t>(s);

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <new>
 
+#include "runtime/blocks/block_mapping.hpp"
 #include "runtime/blocks/sys.hpp"
 #include "storage/base/page.hpp"
 
@@ -37,8 +38,8 @@ std::byte* map_aligned(std::size_t bytes, std::size_t alignment) {
 
 // A resident block takes up to four mappings: itself, the rest of the reservation behind it, and
 // the two borders of its empty slot.  The fifth part is the program's.
-frame_pool::frame_pool(std::uint64_t budget)
-    : whole_budget_(budget), budget_(budget), max_frames_(system_map_limit() / 5) {}
+frame_pool::frame_pool(std::uint64_t budget, block_mapping* mapping)
+    : mapping_(mapping), whole_budget_(budget), budget_(budget), max_frames_(system_map_limit() / 5) {}
 
 frame_pool::~frame_pool() {
   for (const auto& c : classes_) {
@@ -62,6 +63,7 @@ frame_class& frame_pool::class_for(std::size_t bytes) {
   if (!c->region || !c->frames) throw std::bad_alloc();
   sys::advise(c->region, region_bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
   sys::advise(c->region, region_bytes, MADV_DONTFORK);
+  if (mapping_) mapping_->add_frames(c->region, region_bytes);
   classes_.push_back(std::move(c));
   return *classes_.back();
 }
@@ -84,7 +86,7 @@ frame* frame_pool::take(frame_class& c) noexcept {
     } else {
       return nullptr;
     }
-    f->zeroed = true;
+    f->zeroed = f->unbacked = true;
     committed_ += c.bytes;
   }
   f->next = f->prev = nullptr;

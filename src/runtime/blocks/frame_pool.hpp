@@ -23,6 +23,7 @@
 
 namespace ooc::detail {
 
+class block_mapping;
 class bytes_in_doubt;
 struct segment_state;
 struct frame_class;
@@ -51,9 +52,12 @@ struct frame {
   std::atomic<bool> failed;  ///< the last attempt to write it failed
   bool copying OOC_GUARDED_BY(pager_mutex);  ///< a copy of it is on its way to the store
   bool zeroed;      ///< memory as it came from the system, all zeros
+  bool unbacked;    ///< the system may not have given some of its pages yet
   bool partial;     ///< loaded without the promised box
   bool read_ahead;  ///< fetched before it was asked for, not touched yet
   bool swept;       ///< written behind a sweep and not changed since
+  bool aged;        ///< moved to its frame to see whether it is still used
+  std::size_t mapped_bytes;  ///< at the block's address, while it is mapped
 };
 
 struct frame_class {
@@ -72,12 +76,14 @@ struct frame_class {
 
 class frame_pool {
  public:
-  explicit frame_pool(std::uint64_t budget);
+  /// `mapping` is told of the frames; it outlives them.
+  explicit frame_pool(std::uint64_t budget, block_mapping* mapping = nullptr);
   ~frame_pool();
   frame_pool(const frame_pool&) = delete;
   frame_pool& operator=(const frame_pool&) = delete;
 
-  /// The class for blocks of `bytes` (a multiple of 4 KiB).  Allocates.  Whether the budget can do
+  /// The class for blocks of `bytes` (a multiple of 4 KiB).  Allocates; throws std::bad_alloc, and what
+  /// block_mapping::add_frames() throws.  Whether the budget can do
   /// with such blocks is for the pager to judge (frame_needs.hpp).
   frame_class& class_for(std::size_t bytes);
 
@@ -110,6 +116,7 @@ class frame_pool {
            frames_in_use_ <= max_frames_;
   }
 
+  block_mapping* const mapping_;
   const std::uint64_t whole_budget_;
   std::uint64_t budget_;
   std::uint64_t committed_ = 0;  ///< bytes of slots that hold memory, in use or free

@@ -3,11 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
-#include <cstdio>
-#include <cstring>
 #include <utility>
 
-#include "oocarray/runtime.hpp"
 #include "runtime/blocks/diff.hpp"
 
 namespace ooc::detail {
@@ -20,49 +17,26 @@ namespace {
 
 }  // namespace
 
-void die(const char* what, int error) noexcept {
-  char text[256];
-  const int n = std::snprintf(
-      text, sizeof text,
-      "oocarray: %s failed (errno %d)%s; the process ends, modified blocks "
-      "that were not written back are lost\n",
-      what, error, error == ENOMEM ? ": raise vm.max_map_count or use larger blocks" : "");
-  if (n > 0 && ::write(2, text, static_cast<std::size_t>(n)) < 0) { /* nobody left to tell */
-  }
-  ::_exit(fatal_exit_status);
-}
-
 // --- moving pages
 // ----------------------------------------------------------------------------------
 
 void resident_set::map_in(frame* f, bool writable) noexcept {
   assert(owned(f));
-  const std::size_t n = f->cls->bytes;
-  std::byte* to = f->segment->address(f->block);
-  if (!writable && !sys::protect(f->memory, n, PROT_READ)) die("mprotect of a frame", errno);
-  if (!sys::move_pages(f->memory, to, n)) die("mremap of a frame", errno);
-  if (const std::size_t used = f->segment->mapped_bytes(f->block);
-      used < n && !sys::protect(to + used, n - used, PROT_NONE))
-    die("mprotect of the pages past an array's end", errno);
+  mapping_->map_in(f, writable);
 }
 
-// The pages past the end have no access, so all of the block is one mapping again before it moves.
-// The last step replaces the block's mapping by a piece of the reservation, so that it merges with
-// its neighbours: otherwise every block ever touched would keep a mapping of its own.
-void resident_set::map_out(frame* f, bool accessible) noexcept {
+bool resident_set::map_out(frame* f, block_access has) noexcept {
   assert(owned(f));
-  const std::size_t n = f->cls->bytes;
-  std::byte* from = f->segment->address(f->block);
-  if (accessible && !sys::protect(from, n, PROT_NONE)) die("mprotect of a block", errno);
-  if (!sys::move_pages(from, f->memory, n)) die("mremap of a block", errno);
-  if (!sys::protect(f->memory, n, PROT_READ | PROT_WRITE)) die("mprotect of a frame", errno);
-  if (!sys::map(from, n, PROT_NONE, sys::reserve_flags | MAP_FIXED)) die("mmap of a block", errno);
+  return mapping_->map_out(f, has);
 }
 
-void resident_set::set_access(frame* f, int protection) noexcept {
+void resident_set::set_access(frame* f, block_access to) noexcept {
   assert(owned(f));
-  if (!sys::protect(f->segment->address(f->block), f->segment->mapped_bytes(f->block), protection))
-    die("mprotect of a block", errno);
+  mapping_->set_access(f, to);
+}
+
+void resident_set::drop_bytes(frame* f, block_access has) noexcept {
+  if (!map_out(f, has)) mapping_->discard(f);
 }
 
 // --- frames
@@ -79,7 +53,7 @@ void resident_set::link(frame* f, segment_state& s) noexcept {
   f->pins = f->write_pins = 0;
   f->twin = nullptr;
   f->doubt = nullptr;
-  f->copying = f->partial = f->read_ahead = f->swept = false;
+  f->copying = f->partial = f->read_ahead = f->swept = f->aged = false;
   f->dirty.store(false, std::memory_order_relaxed);
   f->stale.store(false, std::memory_order_relaxed);
   f->failed.store(false, std::memory_order_relaxed);
@@ -124,6 +98,11 @@ void resident_set::mark_clean(frame* f) noexcept {
   f->failed.store(false, std::memory_order_relaxed);
 }
 
+void resident_set::give_back_held(frame* f, block_state was) noexcept {
+  order_.make_active(f);
+  f->segment->at(f->block).publish(was);
+}
+
 // --- replacement
 // -----------------------------------------------------------------------------------
 
@@ -145,11 +124,20 @@ frame* resident_set::obtain(lock_type& l, segment_state& s, bool limited, kept k
 }
 
 bool resident_set::evict(lock_type& l, const segment_state* only, kept keep) noexcept {
-  const victim v = take_clean_victim(only, keep);
-  if (!v.taken) return false;
-  if (v.was != block_state::ready) {
-    const unlocked gap(l, mutex());
-    map_out(v.taken, v.was != block_state::inactive);
+  victim v;
+  for (int attempt = 0;; ++attempt) {
+    v = take_clean_victim(only, keep);
+    if (!v.taken) return false;
+    if (v.was == block_state::ready) break;
+    bool out;
+    {
+      const unlocked gap(l, mutex());
+      out = map_out(v.taken, access_in(v.was));
+    }
+    if (out) break;
+    give_back_held(v.taken, v.was);
+    constexpr int attempts = 8;  // who finds no frame waits and looks again
+    if (attempt == attempts) return false;
   }
   assert(!v.taken->dirty.load(std::memory_order_relaxed) && !v.taken->pins);  // only clean blocks leave
   counters::add(counters_.evictions);
@@ -214,18 +202,31 @@ void resident_set::age(lock_type& l) noexcept {
 
 bool resident_set::age_one(lock_type& l) noexcept {
   constexpr int attempts = 8;
+  const bool moves = mapping_->moves_out_to_age();
   for (int i = 0; i < attempts; ++i) {
     frame* f = order_.oldest_active();
     if (!f) return false;
     block& b = f->segment->at(f->block);
-    if (b.try_take(block_state::ro) || b.try_take(block_state::rw)) {
+    const block_state was = b.try_take(block_state::ro)   ? block_state::ro
+                            : b.try_take(block_state::rw) ? block_state::rw
+                                                          : block_state::busy;
+    if (was != block_state::busy) {
       order_.forget(f);
+      bool out = true;
       {
         const unlocked gap(l, mutex());
-        set_access(f, PROT_NONE);
+        if (moves)
+          out = map_out(f, access_in(was));
+        else
+          set_access(f, block_access::none);
       }
+      if (!out) {
+        give_back_held(f, was);
+        continue;
+      }
+      f->aged = moves;
       order_.make_inactive(f);
-      b.publish(block_state::inactive);
+      b.publish(moves ? block_state::ready : block_state::inactive);
       return true;
     }
     if (b.state() == block_state::ready) {  // not mapped: nothing to take away

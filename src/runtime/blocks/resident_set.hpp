@@ -8,8 +8,11 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
+#include <utility>
 
 #include "oocarray/stats.hpp"
+#include "runtime/blocks/block_mapping.hpp"
 #include "runtime/blocks/frame_needs.hpp"
 #include "runtime/blocks/frame_pool.hpp"
 #include "runtime/blocks/pager_mutex.hpp"
@@ -36,12 +39,15 @@ class resident_set {
  public:
   using lock_type = unique_lock;
 
-  explicit resident_set(std::uint64_t budget) : pool_(budget) {}
+  explicit resident_set(std::uint64_t budget,
+                        std::unique_ptr<block_mapping> mapping = make_signal_mapping())
+      : mapping_(std::move(mapping)), pool_(budget, mapping_.get()) {}
 
   ooc::mutex& mutex() noexcept OOC_RETURN_CAPABILITY(pager_mutex) { return mutex_; }
   frame_pool& pool() noexcept OOC_REQUIRES(pager_mutex) { return pool_; }
   replacement& order() noexcept OOC_REQUIRES(pager_mutex) { return order_; }
   counters& count() noexcept { return counters_; }
+  block_mapping& mapping() noexcept { return *mapping_; }
 
   /// A frame for a block of `s`, linked to it, from the free ones or by evicting a clean block; the
   /// blocks that must age do.  nullptr where only dirty, pinned or busy blocks are left, beside
@@ -74,14 +80,14 @@ class resident_set {
   /// Gives the frame of an owned block back and publishes `out`.  The frame is not mapped.
   void release(frame* f) noexcept OOC_REQUIRES(pager_mutex);
 
-  /// Moves the frame's pages to the block's address, those past the segment's end without access.
-  /// The caller owns the block.
+  // The caller owns the block; see block_mapping.hpp.
   void map_in(frame* f, bool writable) noexcept OOC_EXCLUDES(pager_mutex);
-  /// Moves them back to the frame, which is then readable and writable.  `accessible` tells whether
-  /// the block is mapped with access.
-  void map_out(frame* f, bool accessible) noexcept OOC_EXCLUDES(pager_mutex);
-  /// Changes the access to a mapped block.
-  void set_access(frame* f, int protection) noexcept OOC_EXCLUDES(pager_mutex);
+  [[nodiscard]] bool map_out(frame* f, block_access has) noexcept OOC_EXCLUDES(pager_mutex);
+  void set_access(frame* f, block_access to) noexcept OOC_EXCLUDES(pager_mutex);
+  /// Gives up an owned block that map_out() has left as it was: it is in use.
+  void give_back_held(frame* f, block_state was) noexcept OOC_REQUIRES(pager_mutex);
+  /// Takes a mapped block out whose bytes nobody wants any more.
+  void drop_bytes(frame* f, block_access has) noexcept OOC_EXCLUDES(pager_mutex);
 
   void mark_dirty(frame* f) noexcept;
   /// Gives the twin back.
@@ -108,12 +114,10 @@ class resident_set {
   void unlink(frame* f) noexcept OOC_REQUIRES(pager_mutex);
 
   ooc::mutex mutex_;
+  const std::unique_ptr<block_mapping> mapping_;  ///< outlives the frames
   frame_pool pool_ OOC_GUARDED_BY(pager_mutex);
   replacement order_ OOC_GUARDED_BY(pager_mutex);
   counters counters_;
 };
-
-/// Ends the process after a system call on array memory failed: there is no way on from there.
-[[noreturn]] void die(const char* what, int error) noexcept;
 
 }  // namespace ooc::detail

@@ -54,7 +54,7 @@ segment::invalidated block_dropper::drop(segment_state& s, block_index index, bo
         state_.memory.order().forget(f);
         if (state != block_state::ready) {
           g.unlock();
-          state_.memory.map_out(f, state != block_state::inactive);
+          state_.memory.drop_bytes(f, access_in(state));
           g.lock();
         }
         state_.memory.release(f);
@@ -135,7 +135,7 @@ void block_dropper::drop_all(unique_lock& l, segment_state& s) {
     state_.memory.order().forget(f);
     if (state != block_state::ready) {
       const unlocked gap(l, state_.mutex());
-      state_.memory.map_out(f, state != block_state::inactive);
+      state_.memory.drop_bytes(f, access_in(state));
     }
     state_.memory.release(f);
   }

@@ -82,7 +82,7 @@ failure block_pins::pin_block(segment_state& s, block_index index, bool write) {
       continue;
     }
     g.unlock();
-    if (state == block_state::inactive) state_.memory.set_access(f, PROT_READ);
+    if (state == block_state::inactive) state_.memory.set_access(f, block_access::read);
     std::uint32_t seen = 0;
     const std::byte* const bytes = state == block_state::ready ? f->memory : s.address(index);
     if (write && !faults_.begin_write(f, bytes, seen)) {
@@ -96,7 +96,7 @@ failure block_pins::pin_block(segment_state& s, block_index index, bool write) {
     if (state == block_state::ready)
       state_.memory.map_in(f, writable);
     else if (writable && state != block_state::rw)
-      state_.memory.set_access(f, PROT_READ | PROT_WRITE);
+      state_.memory.set_access(f, block_access::write);
     g.lock();
     f->read_ahead = false;
     state_.memory.order().forget(f);

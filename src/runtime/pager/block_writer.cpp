@@ -130,20 +130,31 @@ void block_writer::on_stored(frame* f, block_state then,
   if (group) group->end(told);
 }
 
-// Writes an unmapped or inactive block from its frame; false where somebody is busy with it.  The block
+// Writes an unmapped or inactive block from its frame; false where somebody is busy with it, or the
+// kernel holds it.  The block
 // must be dirty.  An active one may be taken as well: it is unmapped.  `swept`: a sweep has just left
 // it.
 bool block_writer::clean(unique_lock& l, frame* f, std::shared_ptr<store_group> group, bool swept) {
   if (!f->dirty.load(std::memory_order_relaxed) || f->pins || f->copying) return false;
   block& b = f->segment->at(f->block);
-  const bool ready = b.try_take(block_state::ready);
-  const bool inactive = !ready && b.try_take(block_state::inactive);
-  const bool mapped =
-      !ready && !inactive && (b.try_take(block_state::rw) || b.try_take(block_state::ro));
-  if (!ready && !inactive && !mapped) return false;
-  if (!ready) {
-    const unlocked gap(l, state_.mutex());
-    state_.memory.map_out(f, mapped);
+  auto was = block_state::busy;
+  for (const block_state s :
+       {block_state::ready, block_state::inactive, block_state::rw, block_state::ro})
+    if (b.try_take(s)) {
+      was = s;
+      break;
+    }
+  if (was == block_state::busy) return false;
+  if (was != block_state::ready) {
+    bool out;
+    {
+      const unlocked gap(l, state_.mutex());
+      out = state_.memory.map_out(f, access_in(was));
+    }
+    if (!out) {
+      state_.memory.give_back_held(f, was);
+      return false;
+    }
   }
   b.advance(block_state::writing);
   f->swept = swept;
@@ -305,9 +316,26 @@ bool block_writer::flush(segment_state& s, block_index index,
           return false;
         }
         if (state == block_state::ro || state == block_state::rw) {
+          const bool in_place = f->pins || !state_.memory.mapping().moves_out_to_age();
+          bool held = false;
           g.unlock();
-          if (state == block_state::rw) state_.memory.set_access(f, PROT_READ);
+          if (!in_place)
+            held = !state_.memory.map_out(f, access_in(state));
+          else if (state == block_state::rw)
+            state_.memory.set_access(f, block_access::read);
           g.lock();
+          if (held) {  // what the kernel writes may still come: as if it were pinned for writing
+            f->copying = true;
+            state_.transfer_begins(s);
+            b.publish(state);
+            return false;
+          }
+          if (!in_place) {
+            b.advance(block_state::writing);
+            f->swept = false;
+            start_store(g, f, f->memory, block_state::ready, group);
+            return true;
+          }
           b.publish(block_state::flush);
           start_store(g, f, s.address(index), block_state::ro, group);
         } else {

@@ -25,6 +25,7 @@ struct range {
   std::atomic<std::uintptr_t> base{0};
   std::atomic<std::size_t> bytes{0};
   std::atomic<segment_state*> segment{nullptr};
+  std::atomic<std::uint32_t> served{0};  ///< by other threads, now; a futex
 };
 
 constexpr std::size_t max_ranges = 1024;
@@ -156,7 +157,7 @@ bool serve(segment_state& s, std::int64_t offset, touch t) noexcept {
   const auto place = static_cast<std::uint64_t>(offset);
   if (offset < 0 || place >= s.reach.load(std::memory_order_relaxed))
     return refuse(bad_touch::out_of_range);
-  if (p->on_fault(s, place / s.block_bytes(), t)) return true;
+  if (p->on_signal(s, place, t)) return true;
   return refuse(s.options.writable ? bad_touch::outside_part : bad_touch::read_only);
 }
 
@@ -271,12 +272,45 @@ void add_range(segment_state& s) {
 }
 
 void remove_range(segment_state& s) noexcept {
+  await_services(s);
   lock_guard l(install_mutex);
   for (range& r : ranges)
     if (r.segment.load(std::memory_order_relaxed) == &s) {
       r.base.store(0, std::memory_order_release);
       r.segment.store(nullptr, std::memory_order_release);
     }
+}
+
+answer serve_for(std::uintptr_t address, touch t, fault_history& h) noexcept {
+  const std::size_t n = ranges_used.load(std::memory_order_acquire);
+  for (std::size_t i = 0; i < n; ++i) {
+    range& r = ranges[i];
+    const std::uintptr_t base = r.base.load(std::memory_order_acquire);
+    if (!base || address - base >= r.bytes.load(std::memory_order_acquire)) continue;
+    r.served.fetch_add(1, std::memory_order_seq_cst);
+    answer a = answer::gone;
+    if (segment_state* const s = r.segment.load(std::memory_order_seq_cst);
+        s && r.base.load(std::memory_order_seq_cst) == base) {
+      const std::uint64_t place = address - base - s->guard;
+      pager* const p = the_pager.load(std::memory_order_acquire);
+      if (!p || s->use.load(std::memory_order_seq_cst) != segment_use::open)
+        a = answer::refused;
+      else if (place >= s->reach.load(std::memory_order_relaxed))
+        a = answer::refused;
+      else
+        a = p->on_fault(*s, place / s->block_bytes(), t, h) ? answer::served : answer::refused_write;
+    }
+    if (r.served.fetch_sub(1, std::memory_order_seq_cst) == 1) sys::futex_wake_all(r.served);
+    return a;
+  }
+  return answer::gone;
+}
+
+void await_services(const segment_state& s) noexcept {
+  for (range& r : ranges)
+    if (r.segment.load(std::memory_order_seq_cst) == &s)
+      while (const std::uint32_t now = r.served.load(std::memory_order_seq_cst))
+        sys::futex_wait(r.served, now);
 }
 
 bool in_forked_child() noexcept {

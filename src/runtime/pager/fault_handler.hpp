@@ -14,12 +14,14 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+
+#include "runtime/pager/event_queue.hpp"
+#include "runtime/pager/fault_turn.hpp"
 
 namespace ooc::detail {
 
 class pager;
-struct segment_state;
-
 namespace fault_handler {
 
 /// Makes `p` the pager of the process.  Throws usage_error (errc::busy) where there is one.
@@ -34,6 +36,19 @@ void add_range(segment_state& s);
 void reclaim();
 /// After its end; until then a touch of a closed segment is named.
 void remove_range(segment_state& s) noexcept;
+
+/// What is to become of another thread's touch.
+enum class answer : std::uint8_t {
+  served,         ///< it may be tried again
+  refused_write,  ///< the program may not write there
+  refused,        ///< the array is closed, or ends before
+  gone,           ///< nobody knows the address any more
+};
+/// Serves a touch by a thread that the kernel holds meanwhile; `h` is its history.
+answer serve_for(std::uintptr_t address, touch t, fault_history& h) noexcept;
+/// Returns when nobody is within serve_for() for a segment that is closed: it goes on for a moment after
+/// the thread that touched has gone on.
+void await_services(const segment_state& s) noexcept;
 
 /// True in a child of fork(): nothing of the pager works here.
 bool in_forked_child() noexcept;

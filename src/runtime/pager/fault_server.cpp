@@ -14,12 +14,21 @@ __attribute__((tls_model("initial-exec"))) thread_local constinit fault_history 
 }  // namespace
 
 bool fault_server::on_fault(segment_state& s, block_index index, touch t) noexcept {
+  return on_fault(s, index, t, history);
+}
+
+bool fault_server::on_fault(segment_state& s, block_index index, touch t, fault_history& h) noexcept {
   if (index >= s.blocks.load(std::memory_order_relaxed)) return false;
   if (t == touch::write && !s.may_write(index)) return false;
-  turn_.enter(history, &s.at(index));
+  turn_.enter(h, &s.at(index), [this]() noexcept { state_.memory.mapping().about_to_wait(); });
   const bool served = serve_fault(s, index, t);
-  turn_.leave(history);
+  turn_.leave(h);
   return served;
+}
+
+void fault_server::wait_for_frame(std::uint32_t seen) noexcept {
+  state_.memory.mapping().about_to_wait();
+  state_.waiters.wait(seen);
 }
 
 bool fault_server::serve_fault(segment_state& s, block_index index, touch t) noexcept {
@@ -51,24 +60,23 @@ bool fault_server::serve_fault(segment_state& s, block_index index, touch t) noe
 
       case block_state::ready:
         if (!b.try_take(block_state::ready)) break;
-        if (!map_ready(s, index, t)) break;
-        if (!waited) counters::add(n.hits);
+        if (!map_ready(s, index, t, waited)) break;
         return true;
 
       case block_state::inactive: {
         if (!b.try_take(block_state::inactive)) break;
         frame* f = s.frame_of(b);
         if (t == touch::write) {
-          if (s.twinned(index)) state_.memory.set_access(f, PROT_READ);
+          if (s.twinned(index)) state_.memory.set_access(f, block_access::read);
           if (!begin_write(f, s.address(index), seen)) {
             b.publish(block_state::ro);
-            state_.waiters.wait(seen);
+            wait_for_frame(seen);
             break;
           }
         }
         b.promised.store(0, std::memory_order_relaxed);
         const bool writable = f->dirty.load(std::memory_order_relaxed);
-        state_.memory.set_access(f, writable ? PROT_READ | PROT_WRITE : PROT_READ);
+        state_.memory.set_access(f, writable ? block_access::write : block_access::read);
         counters::add(n.soft_faults);
         {
           unique_lock l(state_.mutex());
@@ -87,11 +95,11 @@ bool fault_server::serve_fault(segment_state& s, block_index index, touch t) noe
         frame* f = s.frame_of(b);
         if (!begin_write(f, s.address(index), seen)) {
           b.publish(block_state::ro);
-          state_.waiters.wait(seen);
+          wait_for_frame(seen);
           break;
         }
         b.promised.store(0, std::memory_order_relaxed);
-        state_.memory.set_access(f, PROT_READ | PROT_WRITE);
+        state_.memory.set_access(f, block_access::write);
         counters::add(n.write_faults);
         b.publish(block_state::rw);
         state_.waiters.made_evictable();
@@ -109,6 +117,7 @@ bool fault_server::serve_fault(segment_state& s, block_index index, touch t) noe
       case block_state::writing:
       case block_state::busy: {
         const std::uint64_t start = sys::now_ns();
+        state_.memory.mapping().about_to_wait();
         b.wait(word, true);
         counters::add(n.read_wait_ns, sys::now_ns() - start);
         break;
@@ -161,7 +170,7 @@ bool fault_server::load_inline(segment_state& s, block_index index, touch t) noe
 }
 
 // The caller owns the block, whose bytes wait in the frame.  False where it must look again.
-bool fault_server::map_ready(segment_state& s, block_index index, touch t) noexcept {
+bool fault_server::map_ready(segment_state& s, block_index index, touch t, bool waited) noexcept {
   block& b = s.at(index);
   frame* f = s.frame_of(b);
   const bool write = t == touch::write;
@@ -176,7 +185,7 @@ bool fault_server::map_ready(segment_state& s, block_index index, touch t) noexc
   std::uint32_t seen = 0;
   if (write && !begin_write(f, f->memory, seen)) {
     b.publish(block_state::ready);
-    state_.waiters.wait(seen);
+    wait_for_frame(seen);
     return false;
   }
   b.promised.store(0, std::memory_order_relaxed);
@@ -185,6 +194,7 @@ bool fault_server::map_ready(segment_state& s, block_index index, touch t) noexc
   const bool writable = f->dirty.load(std::memory_order_relaxed);
   state_.memory.map_in(f, writable);
   const bool ahead = f->read_ahead;
+  const bool aged = std::exchange(f->aged, false);
   {
     unique_lock l(state_.mutex());
     state_.memory.order().make_active(f);
@@ -193,6 +203,7 @@ bool fault_server::map_ready(segment_state& s, block_index index, touch t) noexc
   }
   b.publish(writable ? block_state::rw : block_state::ro);
   state_.waiters.made_evictable();
+  if (!waited) counters::add(aged ? state_.memory.count().soft_faults : state_.memory.count().hits);
   if (ahead) {
     counters::add(state_.memory.count().read_ahead_hits);
     state_.bell.ring();

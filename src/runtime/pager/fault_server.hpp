@@ -22,6 +22,8 @@ class fault_server {
 
   /// Returns when the touch may be tried again; false if it is an error of the program.
   bool on_fault(segment_state& s, block_index b, touch t) noexcept;
+  /// The same for another thread's touch, with that thread's history.
+  bool on_fault(segment_state& s, block_index b, touch t, fault_history& h) noexcept;
 
   /// Marks a block dirty.  One of a shared segment first gets its twin, a copy of `bytes`; false
   /// where no frame is to be had for it now: the caller gives the block up, readable, and calls
@@ -31,7 +33,8 @@ class fault_server {
  private:
   bool serve_fault(segment_state& s, block_index b, touch t) noexcept;
   bool load_inline(segment_state& s, block_index b, touch t) noexcept;
-  bool map_ready(segment_state& s, block_index b, touch t) noexcept;
+  bool map_ready(segment_state& s, block_index b, touch t, bool waited) noexcept;
+  void wait_for_frame(std::uint32_t seen) noexcept;
   void note_touch(segment_state& s, block_index b, touch t) noexcept OOC_REQUIRES(pager_mutex);
 
   pager_state& state_;

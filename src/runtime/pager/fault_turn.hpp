@@ -40,8 +40,10 @@ struct fault_history {
 
 class fault_turn {
  public:
-  /// At the beginning of a fault; may wait for another thread's turn.
-  void enter(fault_history& h, const void* block) noexcept {
+  /// At the beginning of a fault; may wait for another thread's turn,
+  /// before which it calls `before_wait`.
+  template <class F>
+  void enter(fault_history& h, const void* block, F before_wait) noexcept {
     if (h.thread == 0) h.thread = static_cast<std::uint32_t>(::syscall(SYS_gettid));
     const bool same = h.note(block);
     if (holder_.load(std::memory_order_acquire) == h.thread) {
@@ -52,7 +54,7 @@ class fault_turn {
       h.again = 0;
       end_turn_of(h.thread);
     }
-    wait_while_another_holds(h.thread);
+    wait_while_another_holds(h.thread, before_wait);
     if (h.again < take_after) return;
     std::uint32_t nobody = 0;
     if (holder_.compare_exchange_strong(nobody, h.thread, std::memory_order_acq_rel))
@@ -76,10 +78,12 @@ class fault_turn {
       sys::futex_wake_all(holder_);
   }
 
-  void wait_while_another_holds(std::uint32_t thread) noexcept {
+  template <class F>
+  void wait_while_another_holds(std::uint32_t thread, F before_wait) noexcept {
     for (;;) {
       const std::uint32_t holder = holder_.load(std::memory_order_acquire);
       if (holder == 0 || holder == thread) return;
+      before_wait();
       constexpr timespec idle{0, idle_ns};
       ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&holder_), FUTEX_WAIT_PRIVATE, holder,
                 &idle, nullptr, 0);

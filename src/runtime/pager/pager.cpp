@@ -4,13 +4,15 @@
 #include <vector>
 
 #include "runtime/pager/fault_handler.hpp"
+#include "runtime/pager/mapping_choice.hpp"
 #include "runtime/pager/process_end.hpp"
 #include "runtime/pager/signals.hpp"
+#include "storage/base/page.hpp"
 
 namespace ooc::detail {
 
 pager::pager(const runtime_options& o)
-    : state_(memory_budget::checked(o).memory),
+    : state_(memory_budget::checked(o).memory, make_mapping(o)),
       writer_(state_),
       loader_(state_, writer_),
       ahead_(state_, loader_, writer_, o.read_ahead),
@@ -21,12 +23,21 @@ pager::pager(const runtime_options& o)
       dropper_(state_),
       relief_(state_, writer_, o.on_fatal),
       service_(state_, loader_, ahead_, writer_, relief_) {
+  if (auto* const m = dynamic_cast<userfault_mapping*>(&state_.memory.mapping()))
+    threads_ = std::make_unique<fault_threads>(*m);
   fault_handler::attach(*this);
+  try {
+    if (threads_) threads_->start();
+  } catch (...) {
+    fault_handler::detach(*this);
+    throw;
+  }
   service_.start();
 }
 
 pager::~pager() {
   fault_handler::detach(*this);
+  if (threads_) threads_->stop();
   service_.stop();
 }
 
@@ -56,6 +67,10 @@ runtime_stats pager::stats() const {
   r.bytes_written = get(c.bytes_written);
   r.read_wait_ns = get(c.read_wait_ns);
   r.write_wait_ns = get(c.write_wait_ns);
+  if (const auto* m = dynamic_cast<const userfault_mapping*>(&state_.memory.mapping())) {
+    r.userfaultfd = 1;
+    r.kernel_access = m->serves_system_calls();
+  }
   guarded_lock g(state_.mutex());
   r.budget_bytes = state_.memory.pool().budget();
   r.resident_bytes = state_.memory.pool().used();
@@ -71,6 +86,12 @@ void pager::add(segment_state& s) {
   }
   try {
     fault_handler::add_range(s);
+    try {
+      state_.memory.mapping().open_range(s, 0, s.blocks * s.block_bytes());
+    } catch (...) {
+      fault_handler::remove_range(s);
+      throw;
+    }
   } catch (...) {
     guarded_lock g(state_.mutex());
     std::erase(state_.segments, &s);
@@ -78,7 +99,35 @@ void pager::add(segment_state& s) {
   }
 }
 
+bool pager::on_signal(segment_state& s, std::uint64_t place, touch t) noexcept {
+  const block_index b = place / s.block_bytes();
+  if (!threads_) return faults_.on_fault(s, b, t);
+  if (t == touch::write && !s.may_write(b)) return false;
+  std::byte* const page = s.base + place / page_bytes * page_bytes;
+  static_cast<userfault_mapping&>(state_.memory.mapping()).lift_fences(page, page_bytes);
+  return true;
+}
+
+void pager::bring_in(segment_state& s, block_index b, touch t) noexcept {
+  if (!threads_) return;  // the touch itself does
+  const signals_blocked no_signals;
+  faults_.on_fault(s, b, t);
+}
+
+void pager::resize_range(segment_state& s, std::uint64_t blocks, std::uint64_t bytes) {
+  const std::uint64_t before = s.blocks * s.block_bytes(), after = blocks * s.block_bytes();
+  if (after > before) state_.memory.mapping().open_range(s, before, after);
+  s.set_blocks(blocks, bytes);
+  if (after < before) state_.memory.mapping().close_range(s, after, before);
+}
+
 void pager::remove(segment_state& s) {
+  fault_handler::await_services(s);
+  drop(s);
+  state_.memory.mapping().close_range(s, 0, s.blocks * s.block_bytes());
+}
+
+void pager::drop(segment_state& s) {
   guarded_lock g(state_.mutex());
   std::erase(state_.segments, &s);
   state_.changed.wait(g, [&]() OOC_REQUIRES(pager_mutex) { return s.writers_at_end == 0; });

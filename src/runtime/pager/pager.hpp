@@ -34,6 +34,7 @@
 #include "runtime/pager/block_pins.hpp"
 #include "runtime/pager/block_writer.hpp"
 #include "runtime/pager/fault_server.hpp"
+#include "runtime/pager/fault_threads.hpp"
 #include "runtime/pager/memory_budget.hpp"
 #include "runtime/pager/pager_state.hpp"
 #include "runtime/pager/prefetcher.hpp"
@@ -45,6 +46,7 @@ namespace ooc::detail {
 
 class pager {
  public:
+  /// Throws usage_error; std::system_error where there are no threads.
   explicit pager(const runtime_options& options);
   ~pager();
   pager(const pager&) = delete;
@@ -53,6 +55,8 @@ class pager {
   // --- for segments (segment.cpp); see segment.hpp for what they promise
   void add(segment_state& s);
   void remove(segment_state& s);
+  /// Opens or closes addresses at the end; blocks that are cut off have been dropped.
+  void resize_range(segment_state& s, std::uint64_t blocks, std::uint64_t bytes);
   failure writeback(segment_state& s, std::span<const block_range> which) {
     return writer_.writeback(s, which);
   }
@@ -79,9 +83,14 @@ class pager {
   }
 
   // --- for the fault handler; see fault_server.hpp
-  bool on_fault(segment_state& s, block_index b, touch t) noexcept {
-    return faults_.on_fault(s, b, t);
+  bool on_fault(segment_state& s, block_index b, touch t, fault_history& h) noexcept {
+    return faults_.on_fault(s, b, t, h);
   }
+  /// Brings a block in for a touch that will follow, where another thread would serve that.
+  void bring_in(segment_state& s, block_index b, touch t) noexcept;
+  /// A touch of byte `place` that became a signal.  Where touches are served by userfaultfd, only one
+  /// that is to be refused does.
+  bool on_signal(segment_state& s, std::uint64_t place, touch t) noexcept;
 
   // --- for arrays and the block layer
   /// Takes the transfer buffers of a store off the budget, once per `store` and until it is gone;
@@ -112,6 +121,8 @@ class pager {
   std::vector<unwritten> modified() const { return writer_.modified(); }
 
  private:
+  void drop(segment_state& s);
+
   mutable pager_state state_;
   block_writer writer_;
   block_loader loader_;
@@ -122,6 +133,7 @@ class pager {
   block_dropper dropper_;
   stall_relief relief_;
   service_thread service_;
+  std::unique_ptr<fault_threads> threads_;  ///< where touches are served by userfaultfd
 };
 
 }  // namespace ooc::detail

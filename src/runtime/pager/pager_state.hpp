@@ -16,7 +16,9 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/blocks/resident_set.hpp"
@@ -28,7 +30,9 @@ namespace ooc::detail {
 
 class pager_state {
  public:
-  explicit pager_state(std::uint64_t budget) : memory(budget), waiters(memory, bell) {}
+  explicit pager_state(std::uint64_t budget,
+                       std::unique_ptr<block_mapping> mapping = make_signal_mapping())
+      : memory(budget, std::move(mapping)), waiters(memory, bell) {}
   pager_state(const pager_state&) = delete;
   pager_state& operator=(const pager_state&) = delete;
 

@@ -174,6 +174,10 @@ void segment::advise(access_pattern p) {
   pager_.advise(*state_, p);
 }
 
+void segment::serve_read_of(const std::byte* element) {
+  pager_.bring_in(*state_, static_cast<std::uint64_t>(element - base()) / block_bytes(), touch::read);
+}
+
 failure segment::pin(std::span<const block_range> which, access_mode mode) {
   return pager_.pin(*state_, which, mode);
 }
@@ -223,13 +227,13 @@ void segment::clear_promises(std::span<const block_range> which) {
 
 void segment::grow(std::uint64_t blocks, std::uint64_t bytes) {
   assert(blocks <= state_->options.max_blocks);
-  state_->set_blocks(blocks, bytes);
+  pager_.resize_range(*state_, blocks, bytes);
 }
 
 void segment::shrink(std::uint64_t blocks, std::uint64_t bytes) {
   const block_range tail[] = {{blocks, state_->blocks}};
   pager_.invalidate(*state_, tail, true);
-  state_->set_blocks(blocks, bytes);
+  pager_.resize_range(*state_, blocks, bytes);
 }
 
 void segment::set_part(const segment_part& part) {

@@ -80,6 +80,8 @@ class segment {
   /// the program has turned that off.
   void fetch_before_sweep(std::span<const block_range> which);
   void advise(access_pattern pattern);
+  /// Before a read in an exact_access(): sees to it that this thread is the one that serves it.
+  void serve_read_of(const std::byte* element);
 
   /// Loads the blocks and keeps them mapped, readable or writable, until unpin() with the same
   /// arguments: all or nothing.  A block pinned for writing counts as dirty at once, stays so

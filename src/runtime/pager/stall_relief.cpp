@@ -51,7 +51,8 @@ void stall_relief::relieve(unique_lock& l) {
   } else if (waited > 60 * second && !state_.failed()) {
     state_.fail(described(
         *longest.segment, longest.block, "found no frame for a minute",
-        {make_error_code(errc::budget_too_small), "every frame of the budget is pinned or busy"}));
+        {make_error_code(errc::budget_too_small), "every frame of the budget is pinned, busy, or held by a "
+                                            "system call that is under way"}));
     state_.bell.ring();
   }
 }

@@ -419,8 +419,10 @@ void shared_array::note_read(const std::byte* element, std::size_t size) {
   bool& exact = exact_access();
   exact = true;
   // The last byte may lie in the next block.
-  for (const std::byte* p : {element, element + size - 1})
+  for (const std::byte* p : {element, element + size - 1}) {
+    segment().serve_read_of(p);
     static_cast<void>(*static_cast<const volatile std::byte*>(p));
+  }
   exact = false;
   log_->note_read({static_cast<std::uint64_t>(element - local_.facts().base), size});
 }

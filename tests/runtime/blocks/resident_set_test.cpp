@@ -65,7 +65,7 @@ TEST_CASE("a block that is mapped has its bytes at its address, and takes them b
   CHECK(r.s.address(5)[block_bytes - 1] == std::byte{6});
   REQUIRE(r.s.at(5).try_take(block_state::ro));
   frame* f = r.frame_of(5);
-  r.set.map_out(f, true);
+  REQUIRE(r.set.map_out(f, block_access::read));
   CHECK(f->memory[0] == std::byte{6});
   f->memory[0] = std::byte{9};  // writable again
   r.s.at(5).publish(block_state::ready);
@@ -96,7 +96,7 @@ TEST_CASE("blocks age as others come in, and an inactive block that is touched s
   CHECK(r.set.order().old_size() > 0);
   REQUIRE(r.state(0) == block_state::inactive);
   REQUIRE(r.s.at(0).try_take(block_state::inactive));  // a soft fault
-  r.set.set_access(r.frame_of(0), PROT_READ);
+  r.set.set_access(r.frame_of(0), block_access::read);
   r.set.order().make_active(r.frame_of(0));
   r.s.at(0).publish(block_state::ro);
   CHECK(r.s.address(0)[0] == std::byte{1});

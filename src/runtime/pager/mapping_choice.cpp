@@ -1,0 +1,39 @@
+#include "runtime/pager/mapping_choice.hpp"
+
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "runtime/blocks/userfault_mapping.hpp"
+
+namespace ooc::detail {
+
+namespace {
+
+mapping_way way_asked_for(const runtime_options& o) {
+  if (o.mapping != mapping_way::automatic) return o.mapping;
+  const char* const named = std::getenv("OOC_MAPPING");
+  const std::string_view name = named ? named : "";
+  if (name.empty() || name == "automatic") return mapping_way::automatic;
+  if (name == "signal") return mapping_way::signal;
+  if (name == "userfaultfd") return mapping_way::userfaultfd;
+  throw usage_error(errc::invalid_request,
+                    "OOC_MAPPING is '" + std::string(name) +
+                        "': it may be signal, userfaultfd or automatic");
+}
+
+}  // namespace
+
+// docs/decisions/0019-userfaultfd.md says why signals are the default.
+std::unique_ptr<block_mapping> make_mapping(const runtime_options& o) {
+  if (way_asked_for(o) != mapping_way::userfaultfd) return make_signal_mapping();
+  std::string why_not;
+  auto m = userfault_mapping::open(why_not);
+  if (!m)
+    throw usage_error(errc::invalid_request,
+                      "mapping by userfaultfd was asked for, and " + why_not +
+                          "; ask for mapping_way::signal (OOC_MAPPING=signal)");
+  return m;
+}
+
+}  // namespace ooc::detail

@@ -1,0 +1,229 @@
+// What is particular to mapping by userfaultfd: system calls on blocks that are not in memory, and the
+// moment in which a block comes in.  The suites of pager and array run over this way as well.
+#include <fcntl.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <cerrno>
+#include <cstdlib>
+#include <memory>
+#include <thread>
+
+#include "runtime/blocks/userfault_mapping.hpp"
+#include "support/other_user.hpp"
+#include "support/pager_words.hpp"
+#include "support/temporary_folder.hpp"
+
+using namespace ooc;
+using namespace ooc::detail;
+using namespace ooc::test;
+
+namespace {
+
+runtime_options by_userfaultfd(std::uint64_t blocks, std::uint64_t block_bytes = kib64) {
+  return {.memory = blocks * block_bytes, .block = block_bytes, .mapping = mapping_way::userfaultfd};
+}
+
+/// False, and a line that says so, where system calls on absent blocks cannot be served.
+bool kernel_faults_here() {
+  std::string why = "faults of system calls need a privilege";
+  const auto m = userfault_mapping::open(why);
+  if (m && m->serves_system_calls()) return true;
+  WARN("not run: " << why);
+  return false;
+}
+
+struct words_in_store {
+  explicit words_in_store(std::size_t blocks, std::size_t block_bytes = kib64)
+      : source(blocks, block_bytes, 2, 50), count(blocks * block_bytes / 8) {
+    for (std::size_t i = 0; i < count; ++i) source.as<std::uint64_t>()[i] = i;
+  }
+  memory_source source;
+  std::size_t count;
+};
+
+class open_file {
+ public:
+  open_file(const std::filesystem::path& p, int flags) : fd_(::open(p.c_str(), flags | O_CLOEXEC, 0600)) {}
+  ~open_file() { ::close(fd_); }
+  int fd() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+}  // namespace
+
+TEST_CASE("write() sends an array eight times larger than the budget, read() fills one") {
+  if (!kernel_faults_here()) return;
+  runtime rt(by_userfaultfd(8));
+  CHECK(rt.stats().kernel_access == 1);
+  const testing::temporary_folder folder;
+  words_in_store from(64), to(64);
+  const auto bytes = static_cast<ssize_t>(from.count * 8);
+  {
+    segment s(rt.pager(), {.name = "from", .block_bytes = kib64, .blocks = 64}, from.source);
+    const open_file f(folder / "f", O_WRONLY | O_CREAT);
+    CHECK(::write(f.fd(), s.base(), from.count * 8) == bytes);
+    CHECK(s.dirty_blocks() == 0);  // reading does not modify
+  }
+  for (std::size_t i = 0; i < to.count; ++i) to.source.as<std::uint64_t>()[i] = 0;
+  {
+    segment s(rt.pager(), {.name = "to", .block_bytes = kib64, .blocks = 64}, to.source);
+    const open_file f(folder / "f", O_RDONLY);
+    CHECK(::read(f.fd(), s.base(), to.count * 8) == bytes);
+    CHECK_FALSE(s.writeback());
+  }
+  CHECK(std::equal(from.source.as<std::uint64_t>(), from.source.as<std::uint64_t>() + from.count,
+                   to.source.as<std::uint64_t>()));
+  CHECK(rt.stats().resident_bytes <= rt.stats().budget_bytes);
+}
+
+TEST_CASE("another process reads and writes blocks that are not in memory") {
+  if (!kernel_faults_here()) return;
+  // The kernel holds up to 4 MiB of pages at a time.
+  runtime rt(by_userfaultfd(128));
+  words_in_store store(512);
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 512}, store.source);
+  std::vector<std::uint64_t> copy(store.count);
+  iovec here{copy.data(), store.count * 8}, there{s.base(), store.count * 8};
+  const auto bytes = static_cast<ssize_t>(store.count * 8);
+  CHECK(::process_vm_readv(::getpid(), &here, 1, &there, 1, 0) == bytes);
+  CHECK(std::equal(copy.begin(), copy.end(), store.source.as<std::uint64_t>()));
+  for (std::uint64_t& w : copy) w = ~w;
+  CHECK(::process_vm_writev(::getpid(), &here, 1, &there, 1, 0) == bytes);
+  CHECK_FALSE(s.writeback());
+  CHECK(std::equal(copy.begin(), copy.end(), store.source.as<std::uint64_t>()));
+}
+
+TEST_CASE("a system call that writes to an array open for reading fails, and reading goes on") {
+  if (!kernel_faults_here()) return;
+  runtime rt(by_userfaultfd(8));
+  words_in_store store(16);
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 16, .writable = false},
+            store.source);
+  const open_file zeros("/dev/zero", O_RDONLY);
+  for (const std::size_t b : {0, 1, 0}) {
+    CHECK(::read(zeros.fd(), s.base() + b * kib64, 100) == -1);
+    CHECK(errno == EFAULT);
+    CHECK(words(s)[b * words_per_block] == b * words_per_block);
+  }
+  for (std::size_t i = 0; i < store.count; i += 512) CHECK(words(s)[i] == i);
+}
+
+TEST_CASE("without the privilege a system call on an absent block fails, and a pin helps") {
+  if (!testing::can_be_others() || !kernel_faults_here()) return;
+  testing::other_user stranger(
+      testing::stranger, testing::stranger, {}, {[]() -> std::string {
+        runtime rt(by_userfaultfd(8));
+        if (rt.stats().userfaultfd != 1) return "not by userfaultfd";
+        if (rt.stats().kernel_access) return "";  // this system grants it to everybody
+        words_in_store store(16);
+        segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 16}, store.source);
+        int ends[2];
+        if (::pipe(ends) != 0) return "no pipe";
+        if (::write(ends[1], s.base(), 100) != -1 || errno != EFAULT) return "it was written";
+        if (words(s)[words_per_block] != words_per_block) return "a touch was not served";
+        const block_range first[] = {{0, 1}};
+        if (s.pin(first, access_mode::read)) return "not pinned";
+        if (::write(ends[1], s.base(), 100) != 100) return "a pinned block was not written";
+        s.unpin(first, access_mode::read);
+        return "";
+      }});
+  CHECK(stranger.run(0) == "");
+}
+
+// A page that is moved to its block is writable until it is protected: whoever writes in that moment
+// modifies a block that passes for unmodified, and the write is lost with the block.
+TEMPLATE_TEST_CASE_SIG("a write beside the read that brings the block in is never lost", "",
+                       ((std::size_t block_bytes), block_bytes), (std::size_t{64} << 10),
+                       (std::size_t{2} << 20)) {
+  runtime rt({.memory = 8 * block_bytes, .block = block_bytes});
+  constexpr std::size_t blocks = 2;
+  memory_source source(blocks, block_bytes);
+  segment s(rt.pager(), {.name = "a", .block_bytes = block_bytes, .blocks = blocks}, source);
+  auto* const w = reinterpret_cast<std::atomic<std::uint64_t>*>(s.base());
+  std::atomic<std::uint64_t> round{0}, written{0};
+  const std::uint64_t rounds = block_bytes > kib64 ? 600 : 1500;
+  const std::size_t last = block_bytes / 8 - 1;
+  std::thread writer([&] {
+    for (std::uint64_t r = 1; r <= rounds; ++r) {
+      while (round.load(std::memory_order_acquire) < r) std::this_thread::yield();
+      // It follows the reader as soon as the block is there.
+      for (std::uint64_t n = 0; n < r % 40; ++n) round.load(std::memory_order_acquire);
+      w[last].store(r, std::memory_order_relaxed);
+      written.store(r, std::memory_order_release);
+    }
+  });
+  std::size_t lost = 0;
+  for (std::uint64_t r = 1; r <= rounds; ++r) {
+    round.store(r, std::memory_order_release);
+    static_cast<void>(w[0].load(std::memory_order_relaxed));
+    while (written.load(std::memory_order_acquire) < r) std::this_thread::yield();
+    if (s.writeback()) ++lost;
+    if (s.invalidate(false) != segment::invalidated::done) ++lost;
+    lost += source.as<std::uint64_t>()[last] != r;
+  }
+  writer.join();
+  CHECK(lost == 0);
+}
+
+TEST_CASE("what a device writes into blocks that are not pinned arrives, whatever is flushed meanwhile") {
+  if (!kernel_faults_here()) return;
+  const testing::temporary_folder folder;
+  constexpr std::size_t bytes = 16 * kib64;
+  const std::unique_ptr<std::byte, decltype(&std::free)> data(
+      static_cast<std::byte*>(std::aligned_alloc(4096, bytes)), &std::free);
+  {
+    const open_file f(folder / "f", O_WRONLY | O_CREAT);
+    for (std::size_t i = 0; i < bytes / 8; ++i) reinterpret_cast<std::uint64_t*>(data.get())[i] = i * 7 + 1;
+    REQUIRE(::write(f.fd(), data.get(), bytes) == static_cast<ssize_t>(bytes));
+    REQUIRE(::fsync(f.fd()) == 0);
+  }
+  const open_file direct(folder / "f", O_RDONLY | O_DIRECT);
+  if (direct.fd() < 0) {
+    WARN("not run: " << folder.path() << " has no O_DIRECT");
+    return;
+  }
+  // The kernel holds all that one call transfers.
+  runtime rt(by_userfaultfd(26));
+  memory_source source(32, kib64);
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 32}, source);
+  std::atomic<bool> stop{false};
+  std::atomic<std::size_t> failed{0};
+  std::thread flusher([&] {
+    while (!stop) {
+      failed += bool(s.writeback());
+      for (std::size_t b = 16; b < 32; ++b) failed += words(s)[b * words_per_block] != 0;  // evicts
+    }
+  });
+  std::size_t wrong = 0;
+  for (int round = 0; round < 60; ++round) {
+    for (std::size_t i = 0; i < bytes; i += 4096) s.base()[i] = std::byte{0xaa};
+    wrong += ::pread(direct.fd(), s.base(), bytes, 0) != static_cast<ssize_t>(bytes);
+    wrong += std::memcmp(s.base(), data.get(), bytes) != 0;
+  }
+  stop = true;
+  flusher.join();
+  CHECK(wrong == 0);
+  CHECK(failed == 0);
+  CHECK_FALSE(s.writeback());
+  CHECK(std::memcmp(source.as<std::byte>(), data.get(), bytes) == 0);
+}
+
+TEST_CASE("more threads touch absent blocks than serve them") {
+  runtime rt(by_userfaultfd(200, 4096));
+  words_in_store store(2000, 4096);
+  segment s(rt.pager(), {.name = "a", .block_bytes = 4096, .blocks = 2000}, store.source);
+  std::vector<std::thread> threads;
+  std::atomic<std::size_t> wrong{0};
+  for (std::size_t t = 0; t < 100; ++t)
+    threads.emplace_back([&, t] {
+      for (std::size_t b = t; b < 2000; b += 100) wrong += words(s)[b * 512] != b * 512;
+    });
+  for (std::thread& t : threads) t.join();
+  CHECK(wrong == 0);
+}
