@@ -47,6 +47,9 @@ struct runtime_options {
   /// already has a handler for one of the two, the constructor throws usage_error (errc::busy).  A
   /// handler that the program installs later replaces that of the runtime.
   bool write_back_on_signals = false;
+  /// Says on standard error, once for each array, where the program reads far more of it than it can have
+  /// touched, and what would read less.
+  bool hints = true;
 };
 
 /// Exit status of a process in which an element access could not be served (EX_IOERR).

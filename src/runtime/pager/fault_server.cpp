@@ -16,9 +16,12 @@ __attribute__((tls_model("initial-exec"))) thread_local constinit fault_history 
 bool fault_server::on_fault(segment_state& s, block_index index, touch t) noexcept {
   if (index >= s.blocks.load(std::memory_order_relaxed)) return false;
   if (t == touch::write && !s.may_write(index)) return false;
+  if (hints_ && history.left != 0)
+    ran_ns_.fetch_add(sys::now_ns() - history.left, std::memory_order_relaxed);
   turn_.enter(history, &s.at(index));
   const bool served = serve_fault(s, index, t);
   turn_.leave(history);
+  if (hints_) history.left = sys::now_ns();
   return served;
 }
 
@@ -181,7 +184,7 @@ bool fault_server::map_ready(segment_state& s, block_index index, touch t) noexc
   }
   b.promised.store(0, std::memory_order_relaxed);
   if (f->partial) counters::add(state_.memory.count().loads_avoided);
-  f->partial = false;
+  const bool whole = !std::exchange(f->partial, false);
   const bool writable = f->dirty.load(std::memory_order_relaxed);
   state_.memory.map_in(f, writable);
   const bool ahead = f->read_ahead;
@@ -190,6 +193,10 @@ bool fault_server::map_ready(segment_state& s, block_index index, touch t) noexc
     state_.memory.order().make_active(f);
     if (ahead) note_touch(s, index, t);
     f->read_ahead = false;
+    if (hints_ && whole && s.waste.mapped(s.block_bytes(), ran_ns_.load(std::memory_order_relaxed))) {
+      state_.hint_due = true;
+      state_.bell.ring();
+    }
   }
   b.publish(writable ? block_state::rw : block_state::ro);
   state_.waiters.made_evictable();
