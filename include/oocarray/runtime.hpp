@@ -66,6 +66,9 @@ struct runtime_options {
   /// How blocks come to their addresses.  The runtime's constructor throws usage_error
   /// (errc::invalid_request) where userfaultfd is asked for and not to be had.
   mapping_way mapping = mapping_way::automatic;
+  /// Says on standard error, once for each array, where the program reads far more of it than it can have
+  /// touched, and what would read less.
+  bool hints = true;
 };
 
 /// Exit status of a process in which an element access could not be served (EX_IOERR).

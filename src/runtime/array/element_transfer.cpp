@@ -30,6 +30,10 @@ constexpr std::uint64_t most_ahead = std::uint64_t{32} << 20;  ///< of blocks th
 /// Blocks below this size are never worth a load of their own: a list is one message for many.
 constexpr std::uint64_t least_dense_block = 64 << 10;
 
+/// More than one where the operation of an accumulate calls gather(): it waits for no other's memory then,
+/// as its own is not coming back.
+thread_local unsigned calls_of_this_thread = 0;
+
 }  // namespace
 
 /// The transfers of one element_transfer that nodes have not answered yet.
@@ -109,11 +113,10 @@ element_transfer::element_transfer(local_array& array, std::size_t count, access
   const std::uint64_t in_element = std::min<std::uint64_t>(2 + size / g.block_bytes(), 64);  // pieces
   const std::uint64_t pieces = std::min(count * in_element, most_requests * most_pieces);
   const std::uint64_t least = in_whole_pages(each + in_element * bytes_per_piece);
-  const std::uint64_t most = std::min({most_memory, p.budget() / 4, p.spare()});
   const std::uint64_t wanted = in_whole_pages(count * each + pieces * bytes_per_piece);
-  const std::uint64_t bytes =
-      std::clamp(wanted, least, std::max(least, most / page_bytes * page_bytes));
-  memory_ = p.reserve(bytes, call_);
+  memory_ = p.lend(least, std::min({wanted, most_memory, p.budget() / 4 / page_bytes * page_bytes}),
+                   calls_of_this_thread == 0, call_);
+  const std::uint64_t bytes = memory_.bytes();
   // For requests what they need, or a quarter.
   const std::uint64_t at_once =
       bytes >= wanted ? pieces : std::clamp(bytes / 4 / bytes_per_piece, in_element, pieces);
@@ -125,10 +128,12 @@ element_transfer::element_transfer(local_array& array, std::size_t count, access
   staging_.reset(static_cast<std::byte*>(
       std::aligned_alloc(page_bytes, in_whole_pages(indices_ * size))));
   if (!staging_) throw std::bad_alloc();
+  ++calls_of_this_thread;
 }
 
 element_transfer::~element_transfer() {
   static_cast<void>(transfers_->wait());
+  --calls_of_this_thread;
 }
 
 void element_transfer::fail(const failure& f) const {

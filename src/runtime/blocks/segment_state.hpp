@@ -13,6 +13,7 @@
 #include "runtime/blocks/pager_mutex.hpp"
 #include "runtime/blocks/read_ahead.hpp"
 #include "runtime/blocks/segment_options.hpp"
+#include "runtime/blocks/waste_watch.hpp"
 #include "storage/base/page.hpp"
 
 namespace ooc::detail {
@@ -49,6 +50,7 @@ struct segment_state {
   std::map<block_index, failure> load_errors OOC_GUARDED_BY(pager_mutex);
   /// The first one not yet reported.
   failure background_write_error OOC_GUARDED_BY(pager_mutex);
+  waste_watch waste OOC_GUARDED_BY(pager_mutex);
   std::atomic<std::uint64_t> dirty{0};
   std::uint64_t swept OOC_GUARDED_BY(pager_mutex) = 0;  ///< blocks written behind a sweep
   std::atomic<std::uint64_t> swept_again{0};  ///< those changed once more while in memory

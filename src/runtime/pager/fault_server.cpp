@@ -20,9 +20,11 @@ bool fault_server::on_fault(segment_state& s, block_index index, touch t) noexce
 bool fault_server::on_fault(segment_state& s, block_index index, touch t, fault_history& h) noexcept {
   if (index >= s.blocks.load(std::memory_order_relaxed)) return false;
   if (t == touch::write && !s.may_write(index)) return false;
+  if (hints_ && h.left != 0) ran_ns_.fetch_add(sys::now_ns() - h.left, std::memory_order_relaxed);
   turn_.enter(h, &s.at(index), [this]() noexcept { state_.memory.mapping().about_to_wait(); });
   const bool served = serve_fault(s, index, t);
   turn_.leave(h);
+  if (hints_) h.left = sys::now_ns();
   return served;
 }
 
@@ -190,7 +192,7 @@ bool fault_server::map_ready(segment_state& s, block_index index, touch t, bool 
   }
   b.promised.store(0, std::memory_order_relaxed);
   if (f->partial) counters::add(state_.memory.count().loads_avoided);
-  f->partial = false;
+  const bool whole = !std::exchange(f->partial, false);
   const bool writable = f->dirty.load(std::memory_order_relaxed);
   state_.memory.map_in(f, writable);
   const bool ahead = f->read_ahead;
@@ -200,6 +202,10 @@ bool fault_server::map_ready(segment_state& s, block_index index, touch t, bool 
     state_.memory.order().make_active(f);
     if (ahead) note_touch(s, index, t);
     f->read_ahead = false;
+    if (hints_ && whole && s.waste.mapped(s.block_bytes(), ran_ns_.load(std::memory_order_relaxed))) {
+      state_.hint_due = true;
+      state_.bell.ring();
+    }
   }
   b.publish(writable ? block_state::rw : block_state::ro);
   state_.waiters.made_evictable();

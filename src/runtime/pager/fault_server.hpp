@@ -9,6 +9,7 @@
 // and for a frame, and those hold neither the mutex nor a block.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "runtime/pager/fault_turn.hpp"
@@ -18,7 +19,8 @@ namespace ooc::detail {
 
 class fault_server {
  public:
-  explicit fault_server(pager_state& state) noexcept : state_(state) {}
+  /// `hints`: look out for arrays that are read far more than they are touched.
+  fault_server(pager_state& state, bool hints) noexcept : state_(state), hints_(hints) {}
 
   /// Returns when the touch may be tried again; false if it is an error of the program.
   bool on_fault(segment_state& s, block_index b, touch t) noexcept;
@@ -38,7 +40,9 @@ class fault_server {
   void note_touch(segment_state& s, block_index b, touch t) noexcept OOC_REQUIRES(pager_mutex);
 
   pager_state& state_;
+  const bool hints_;
   fault_turn turn_;
+  std::atomic<std::uint64_t> ran_ns_{0};  ///< threads between two of their faults, all together
 };
 
 }  // namespace ooc::detail

@@ -25,6 +25,7 @@ struct fault_history {
   unsigned next = 0;
   unsigned again = 0;  ///< faults since one was about a block that is not among `blocks`
   std::uint32_t thread = 0;
+  std::uint64_t left = 0;  ///< when the last fault had been served; 0: there was none
 
   /// True if the block is among the latest.
   bool note(const void* block) noexcept {

@@ -79,23 +79,49 @@ bool memory_budget::account_store(const std::shared_ptr<const void>& store,
 memory_budget::reservation memory_budget::reserve(std::uint64_t bytes,
                                                   const std::string& what) {
   guarded_lock g(state_.mutex());
-  if (!take(g, bytes))
-    throw usage_error(errc::budget_too_small,
-                      what + " needs " + std::to_string(bytes) + " bytes, and the budget has only " +
-                          std::to_string(state_.memory.pool().budget()) +
-                          " left, pinned blocks included: give the runtime more memory");
+  if (!take(g, bytes)) refuse_loan(bytes, what);
   return {*this, bytes};
+}
+
+memory_budget::reservation memory_budget::lend(std::uint64_t least, std::uint64_t most,
+                                               bool may_wait, const std::string& what) {
+  guarded_lock g(state_.mutex());
+  for (;;) {
+    const std::uint64_t half = unspoken_for() / 2 / page_bytes * page_bytes;
+    for (const std::uint64_t bytes : {std::clamp(half, least, std::max(least, most)), least})
+      if (take(g, bytes)) {
+        ++loans_;
+        return {*this, bytes, true};
+      }
+    if (!may_wait || loans_ == 0) refuse_loan(least, what);
+    state_.changed.wait(g);
+  }
+}
+
+void memory_budget::refuse_loan(std::uint64_t bytes, const std::string& what) const {
+  throw usage_error(errc::budget_too_small,
+                    what + " needs " + std::to_string(bytes) + " bytes, and the budget has only " +
+                        std::to_string(state_.memory.pool().budget()) +
+                        " left, pinned blocks included: give the runtime more memory");
 }
 
 std::uint64_t memory_budget::spare() const noexcept {
   guarded_lock g(state_.mutex());
+  return unspoken_for();
+}
+
+std::uint64_t memory_budget::unspoken_for() const noexcept {
   const std::uint64_t held = pinned_bytes_ + needs().bytes();
   const std::uint64_t budget = state_.memory.pool().budget();
   return budget > held ? budget - held : 0;
 }
 
-void memory_budget::take_back(std::uint64_t bytes) noexcept {
+void memory_budget::take_back(std::uint64_t bytes, bool lent) noexcept {
   guarded_lock g(state_.mutex());
+  if (lent) {
+    --loans_;
+    state_.changed.notify_all();
+  }
   state_.memory.pool().unreserve(bytes);
   state_.waiters.made_evictable();
 }

@@ -39,6 +39,9 @@ class memory_budget {
   bool account_store(const std::shared_ptr<const void>& store, std::uint64_t staging_bytes);
   class reservation;
   reservation reserve(std::uint64_t bytes, const std::string& what);
+  /// For the length of one call: at most half of what is spare, between `least` and `most`.  Where not
+  /// even `least` is, waits for loans of other threads to end if `may_wait`.
+  reservation lend(std::uint64_t least, std::uint64_t most, bool may_wait, const std::string& what);
 
   std::uint64_t budget() const noexcept;
   /// The most that reserve() can be asked for now: what pins and the needs of one instruction leave.
@@ -65,8 +68,11 @@ class memory_budget {
 
   bool take(unique_lock& l, std::uint64_t bytes) OOC_REQUIRES(pager_mutex);
   bool wait_for_owner(unique_lock& l) OOC_REQUIRES(pager_mutex);
-  void take_back(std::uint64_t bytes) noexcept;
+  void take_back(std::uint64_t bytes, bool lent) noexcept;
+  std::uint64_t unspoken_for() const noexcept OOC_REQUIRES(pager_mutex);
   frame_needs needs() const noexcept OOC_REQUIRES(pager_mutex);
+  [[noreturn]] void refuse_loan(std::uint64_t bytes, const std::string& what) const
+      OOC_REQUIRES(pager_mutex);
   std::string taken_text() const OOC_REQUIRES(pager_mutex);
   void add_pins(segment_state& s, std::span<const block_range> which, int sign) noexcept
       OOC_REQUIRES(pager_mutex);
@@ -79,27 +85,32 @@ class memory_budget {
   /// Frames of pinned blocks, counting each pin.
   std::uint64_t pinned_bytes_ OOC_GUARDED_BY(pager_mutex) = 0;
   std::uint64_t pinned_frames_ OOC_GUARDED_BY(pager_mutex) = 0;
+  std::uint64_t loans_ OOC_GUARDED_BY(pager_mutex) = 0;
 };
 
 /// Memory of the budget that serves for something else.
 class memory_budget::reservation {
  public:
   reservation() = default;
-  reservation(memory_budget& b, std::uint64_t bytes) noexcept : budget_(&b), bytes_(bytes) {}
+  reservation(memory_budget& b, std::uint64_t bytes, bool lent = false) noexcept
+      : budget_(&b), bytes_(bytes), lent_(lent) {}
   ~reservation() {
-    if (budget_) budget_->take_back(bytes_);
+    if (budget_) budget_->take_back(bytes_, lent_);
   }
+  std::uint64_t bytes() const noexcept { return bytes_; }
   reservation(reservation&& o) noexcept
-      : budget_(std::exchange(o.budget_, nullptr)), bytes_(o.bytes_) {}
+      : budget_(std::exchange(o.budget_, nullptr)), bytes_(o.bytes_), lent_(o.lent_) {}
   reservation& operator=(reservation&& o) noexcept {
     std::swap(budget_, o.budget_);
     std::swap(bytes_, o.bytes_);
+    std::swap(lent_, o.lent_);
     return *this;
   }
 
  private:
   memory_budget* budget_ = nullptr;
   std::uint64_t bytes_ = 0;
+  bool lent_ = false;
 };
 
 }  // namespace ooc::detail

@@ -16,7 +16,7 @@ pager::pager(const runtime_options& o)
       writer_(state_),
       loader_(state_, writer_),
       ahead_(state_, loader_, writer_, o.read_ahead),
-      faults_(state_),
+      faults_(state_, o.hints),
       budget_(state_, o,
               [this](unique_lock& l) OOC_REQUIRES(pager_mutex) { return writer_.make_room(l); }),
       pins_(state_, budget_, ahead_, faults_),

@@ -102,6 +102,10 @@ class pager {
   reservation reserve(std::uint64_t bytes, const std::string& what) {
     return budget_.reserve(bytes, what);
   }
+  reservation lend(std::uint64_t least, std::uint64_t most, bool may_wait,
+                   const std::string& what) {
+    return budget_.lend(least, most, may_wait, what);
+  }
   /// The most that reserve() can be asked for now: what pins and the needs of one instruction leave.
   std::uint64_t spare() const noexcept { return budget_.spare(); }
   /// The block size of arrays that name none: that of the options, or where none was given one of

@@ -43,6 +43,8 @@ class pager_state {
   frame_waiters waiters;
   event_queue events OOC_GUARDED_BY(pager_mutex);
   std::vector<segment_state*> segments OOC_GUARDED_BY(pager_mutex);  ///< the open ones
+  /// Waste has been found in a segment, and the service thread is to say so.
+  bool hint_due OOC_GUARDED_BY(pager_mutex) = false;
   /// A transfer, a call of a source or a writer at the end ended, or the service thread has turned to
   /// another segment.
   condition_variable changed;

@@ -1,5 +1,11 @@
 #include "runtime/pager/service_thread.hpp"
 
+#include <poll.h>
+#include <unistd.h>
+
+#include <string>
+#include <utility>
+
 #include "runtime/pager/signals.hpp"
 
 namespace ooc::detail {
@@ -28,6 +34,7 @@ void service_thread::run() {
       while (!events.empty() && !state_.failed()) handle(l, events.take());
       writer_.write_behind(l);
       if (state_.starving()) relief_.relieve(l);
+      if (std::exchange(state_.hint_due, false)) give_hints(l);
       if (state_.failed()) continue;
       missing = !events.stalled().empty();
     }
@@ -44,6 +51,18 @@ void service_thread::run() {
     // Not to poll: the relief of stalls counts seconds.
     constexpr timespec until_relief{1, 0};
     state_.bell.sleep(heard, state_.waiters.any() ? &until_relief : nullptr);
+  }
+}
+
+// Not through a stream or a logger, as the thread whose touch comes next may hold their lock; and not
+// where the reader of standard error is behind, as it may be waiting for a touch.
+void service_thread::give_hints(unique_lock& l) {
+  std::string text;
+  for (segment_state* s : state_.segments)
+    if (s->waste.take()) text += s->waste.text(s->options.name);
+  const unlocked gap(l, state_.mutex());
+  pollfd out{2, POLLOUT, 0};
+  if (::poll(&out, 1, 0) > 0 && ::write(2, text.data(), text.size()) < 0) { /* nobody to tell */
   }
 }
 

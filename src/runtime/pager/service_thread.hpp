@@ -36,6 +36,7 @@ class service_thread {
 
  private:
   void run();
+  void give_hints(unique_lock& l) OOC_REQUIRES(pager_mutex);
   void handle(unique_lock& l, const touch_event& e) OOC_REQUIRES(pager_mutex);
 
   pager_state& state_;

@@ -350,6 +350,41 @@ TEST_CASE("the least budget serves lists of any length, and more indices than it
   CHECK(rt.stats().resident_bytes <= 8 * 4096);
 }
 
+TEST_CASE("calls of threads for which the budget has no room at once wait for each other") {
+  memory_store nodes{2};
+  runtime rt{memory(9 * 4096)};
+  ooc_array<double, 1> a{rt, nodes.handle(), "a", create, {100000}, {.block = 4096}};
+  const indices to = one_of_each_block();
+  const std::vector<double> ones(to.size(), 1);
+  std::vector<std::thread> all;
+  std::atomic<int> thrown{0};
+  for (int t = 0; t < 8; ++t)
+    all.emplace_back([&] {
+      for (int n = 0; n < 20; ++n) try {
+          indices some = to;
+          for (std::size_t& i : some) i %= a.size();
+          a.accumulate(some, ones, std::plus<>{});
+        } catch (const error&) {
+          ++thrown;
+        }
+    });
+  for (std::thread& t : all) t.join();
+  CHECK(thrown == 0);
+  CHECK(std::accumulate(a.begin(), a.end(), 0.0) == 8.0 * 20 * static_cast<double>(to.size()));
+}
+
+TEST_CASE("an operation may gather elements of another array") {
+  fixture f;
+  ooc_array<double, 1> b{f.rt, f.s, "b", create, {64}, {.block = 4096}};
+  const indices to = {3, in_block, 3};
+  f.a.accumulate(to, std::vector<double>{1, 2, 3}, [&](double was, double value) {
+    std::vector<double> one(1);
+    b.gather(indices{5}, one);
+    return was + value + one[0];
+  });
+  CHECK(f.gathered({3, in_block}) == std::vector<double>{7, in_block + 2.0});
+}
+
 TEST_CASE("prefetch of several boxes reads each block once") {
   fixture f;
   using box_type = ooc::box<1>;
