@@ -66,6 +66,7 @@ class copy_run {
         const lent_memory lent(request_.to->pager(), pipeline.memory_bytes(), call_.name());
         done.memory = lent.bytes();
         pipeline.run(lent.data());
+        request_.to->pager().count_direct(pipeline.bytes_read(), pipeline.bytes_written());
       });
     } catch (...) {
       end_direct();

@@ -188,6 +188,8 @@ TEST_CASE("a transposition reads and writes each element once, in runs that memo
   CHECK(moved.bytes_read == done.bytes_read);
   CHECK(moved.bytes_written == done.bytes_written);
   CHECK(rt.stats().faults == faults.faults);
+  CHECK(rt.stats().bytes_read - faults.bytes_read == done.bytes_read);
+  CHECK(rt.stats().bytes_written - faults.bytes_written == done.bytes_written);
   CHECK(std::as_const(b)[17][900] == 900.0 * n + 17);
 }
 
