@@ -1,10 +1,10 @@
-// A table of n records with 100 fields each, transposed: then each field lies in one row, and what a column
-// store does with it is a loop over a contiguous row.
+// A table of n records with 100 fields each, transposed: then each field lies in one row, and what
+// a column store does with it is a loop over a contiguous row.
 //
 //     columns(j, i) = table(i, j) ,   mean_j = 1/n sum_i table(i, j)
 //
-// The fields of record i are (i mod 64) + 100 j, so that each element of the result is known, and the mean of
-// each field: every partial sum is an integer below 2^53.
+// The fields of record i are (i mod 64) + 100 j, so that each element of the result is known, and
+// the mean of each field: every partial sum is an integer below 2^53.
 #include <cstdio>
 #include <utility>
 
