@@ -31,7 +31,7 @@ enum class placement : std::uint8_t {
 enum class conflict_checking : std::uint8_t { off, on };
 inline constexpr conflict_checking check_conflicts = conflict_checking::on;
 
-/// What becomes of a file that an algorithm of the library (ooc::sweep) has left in the middle, because
+/// What becomes of a file that an algorithm of the library (ooc::sweep, ooc::transpose ...) has left in the middle, because
 /// its process died: its elements are neither the old nor the new ones.
 enum class unfinished_file : std::uint8_t { refuse, open };
 inline constexpr unfinished_file open_unfinished = unfinished_file::open;

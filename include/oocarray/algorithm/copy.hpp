@@ -6,9 +6,9 @@
 //     ooc::transpose(a, b);                   // the dimensions in reverse order
 //     ooc::transpose(a);                      // a square matrix in place
 //
-// Each element is read once and written once.  Boxes whose edges are chosen from the budget, and from
-// the orders of both files so that both see long runs, go past the blocks in memory: one is read
-// while another is turned in memory and a third is written.  docs/algorithms.md has the model.
+// Each element is read once and written once.  Boxes whose edges are chosen from the budget, and
+// from the orders of both files so that both see long runs, go past the blocks in memory: one is
+// read while another is turned in memory and a third is written.  docs/algorithms.md has the model.
 //
 // Elements are converted by static_cast.  Before, what is modified in memory is written back;
 // afterwards no block of the target is in memory.
@@ -16,13 +16,13 @@
 // *Ranks.*  Over arrays of a group the calls are collective.  Each rank writes its own rows of the
 // target (in place: about as many boxes as the others).  Afterwards every rank sees the result.
 //
-// *Errors.*  Throws usage_error (errc::invalid_request) for shapes that do not match, a permutation that
-// is none, an array copied to itself, an array that is read-only; (errc::budget_too_small) where not even four
-// blocks of 4 KiB are left of the budget, naming what would do; (errc::busy) while a region of the
-// target is pinned; io_error; and what the callback throws.  State of the target after an error, or
-// the death of the process: see pass.hpp.  Out of place each of its elements is then the old or the new
-// one; where the process died, a chunk of 4 KiB that was being written may be torn, which reading
-// reports.  A matrix in place may have lost elements.
+// *Errors.*  Throws usage_error (errc::invalid_request) for shapes that do not match, a permutation
+// that is none, an array copied to itself, an array that is read-only; (errc::budget_too_small)
+// where not even four blocks of 4 KiB are left of the budget, naming what would do; (errc::busy)
+// while a region of the target is pinned; io_error; and what the callback throws.  State of the
+// target after an error, or the death of the process: see pass.hpp.  Out of place each of its
+// elements is then the old or the new one; where the process died, a chunk of 4 KiB that was being
+// written may be torn, which reading reports.  A matrix in place may have lost elements.
 //
 // Threads: no other thread may use the arrays meanwhile.  Data are durable on return with
 // pass_options::mark, else acknowledged.

@@ -1,34 +1,37 @@
-// Passes over arrays larger than memory, element by element, in the order in which the elements lie.
+// Passes over arrays larger than memory, element by element, in the order in which the elements
+// lie.
 //
 //     ooc::for_each(a, [](double& x) { x = 1 / x; });
 //     ooc::for_each(std::tie(a, b), [](double& x, float& y) { std::swap... });
-//     ooc::transform(a, b, c, [](double x, double y) { return x * y; });   // c(i, ...) = a(i, ...) * b(i, ...)
+//     ooc::transform(a, b, c, [](double x, double y) { return x * y; });   // c = a * b
 //     double sum = ooc::reduce(a, 0.0);
 //     double norm = ooc::transform_reduce(a, 0.0, std::plus<>(), [](double x) { return x * x; });
 //     double inner = ooc::transform_reduce(a, b, 0.0);
 //     ooc::inclusive_scan(a, b);                  // b[i] = a[0] + ... + a[i]
 //     auto h = ooc::histogram(a, 0.0, 1.0, 100);  // h.value.counts[k]
 //
-// Each pass reads each array once, or writes it, and nothing that is overwritten is read; docs/algorithms.md
-// has the model.  The functions are called by several threads at once, on contiguous elements in a loop
-// that vectorises where the function does.  They must not touch the arrays by other ways, and see elements in any
-// order.  Arrays of one call have the same extents; their element types, blocks and orders in the file may
-// differ.  Their layouts may differ too, but then memory must hold a band of tiles of both.
+// Each pass reads each array once, or writes it, and nothing that is overwritten is read;
+// docs/algorithms.md has the model.  The functions are called by several threads at once, on
+// contiguous elements in a loop that vectorises where the function does.  They must not touch the
+// arrays by other ways, and see elements in any order.  Arrays of one call have the same extents;
+// their element types, blocks and orders in the file may differ.  Their layouts may differ too, but
+// then memory must hold a band of tiles of both.
 //
 // *Reductions* need an operation that is associative and commutative up to rounding.  The result is
 // that of a tree of fixed shape, and so the same on any number of threads, to the last bit.  On
 // ranks it is with pass_options::reproducible; without that, each rank's part is a tree of its own.
 //
-// *Ranks.*  Over arrays of a group the calls are collective.  Each rank does its own rows (local_box()), which
-// must be the same rows of all arrays that are written, and sees what others have written to its inputs as
-// any access does: after sync().  Results of reductions are the same on all ranks; what is
-// written others see after sync() (with pass_options::mark, the default, that has been done).
+// *Ranks.*  Over arrays of a group the calls are collective.  Each rank does its own rows
+// (local_box()), which must be the same rows of all arrays that are written, and sees what others
+// have written to its inputs as any access does: after sync().  Results of reductions are the same
+// on all ranks; what is written others see after sync() (with pass_options::mark, the default, that
+// has been done).
 //
-// *Errors.*  Throws usage_error (errc::invalid_request) for extents that differ, an array that is written
-// twice or is read-only, and (errc::budget_too_small) for layouts that differ, naming the memory that
-// would do; what sync() throws; and what the functions throw, after which arrays that are written
-// hold old and new elements.  A block that cannot be read or written ends the process, as in any element access.
-// See pass.hpp for marks, progress and cancelling.
+// *Errors.*  Throws usage_error (errc::invalid_request) for extents that differ, an array that is
+// written twice or is read-only, and (errc::budget_too_small) for layouts that differ, naming the
+// memory that would do; what sync() throws; and what the functions throw, after which arrays that
+// are written hold old and new elements.  A block that cannot be read or written ends the process,
+// as in any element access. See pass.hpp for marks, progress and cancelling.
 //
 // Threads: no other thread may use the arrays meanwhile.  Data are durable on return with
 // pass_options::mark, else modified as after any loop.
@@ -104,7 +107,8 @@ pass_statistics transform_all(Out& out, F& f, const pass_options& options, const
 }
 
 template <class Value, class Op, class F, class... A>
-pass_result<Value> reduce_all(Value init, Op& op, F& f, const pass_options& options, const A&... in) {
+pass_result<Value> reduce_all(Value init, Op& op, F& f, const pass_options& options,
+                              const A&... in) {
   static_assert(std::is_trivially_copyable_v<Value>);
   span_request r{.verb = "reduction", .options = options};
   r.rule = options.reproducible ? piece_rule::whole : piece_rule::fixed;
@@ -116,7 +120,8 @@ pass_result<Value> reduce_all(Value init, Op& op, F& f, const pass_options& opti
   run.pass(program);
   std::vector<Value> mine = program.values();
   if (run.ranks() > 1) {
-    if (!options.reproducible && mine.size() > 1) mine = {fold_pieces(mine.data(), mine.size(), op)};
+    if (!options.reproducible && mine.size() > 1)
+      mine = {fold_pieces(mine.data(), mine.size(), op)};
     const auto told = run.gathered(bytes_of_values(mine));
     mine.clear();
     for (const auto& of_rank : told) add_values(mine, of_rank, init);
@@ -141,8 +146,8 @@ template <detail::any_array A, class F>
 pass_statistics for_each(A& a, F f, const pass_options& options = {}) {
   return for_each(std::tuple<A&>(a), std::move(f), options);
 }
-/// f(x, y, ...) for the elements of several arrays at each place; those that are const are only read:
-/// `ooc::for_each(std::tie(a, std::as_const(b)), f)`.
+/// f(x, y, ...) for the elements of several arrays at each place; those that are const are only
+/// read: `ooc::for_each(std::tie(a, std::as_const(b)), f)`.
 template <detail::any_array... A, class F>
 pass_statistics for_each(std::tuple<A&...> arrays, F f, const pass_options& options = {}) {
   detail::span_request r{.verb = "pass", .options = options};
@@ -198,9 +203,9 @@ pass_result<Value> transform_reduce(std::tuple<A&...> in, Value init, Op op, F f
   return std::apply([&](A&... a) { return detail::reduce_all(init, op, f, options, a...); }, in);
 }
 
-/// b[i] = a[0] op ... op a[i] over the elements in row-major order, in the type of b.  b may be a.  With
-/// floating-point numbers each sum is rounded as a sum of pieces of 2^15 elements, and on ranks of their
-/// parts.  On several ranks in two passes, of which the first reads only.
+/// b[i] = a[0] op ... op a[i] over the elements in row-major order, in the type of b.  b may be a.
+/// With floating-point numbers each sum is rounded as a sum of pieces of 2^15 elements, and on
+/// ranks of their parts.  On several ranks in two passes, of which the first reads only.
 template <class T, class U, std::size_t N, class Op = std::plus<>>
 pass_statistics inclusive_scan(const ooc_array<T, N>& a, ooc_array<U, N>& b, Op op = {},
                                const pass_options& options = {}) {

@@ -6,16 +6,18 @@
 //       return !interrupted;
 //     }});
 //
-// *Cancelling.*  Where the callback returns false, the algorithm ends as soon as what is on its way has
-// arrived, and throws ooc::error (std::errc::operation_canceled).  On ranks it throws on all of them as
-// soon as they come to the end of their parts or one another's.
+// *Cancelling.*  Where the callback returns false, the algorithm ends as soon as what is on its way
+// has arrived, and throws ooc::error (std::errc::operation_canceled).  On ranks it throws on all of
+// them as soon as they come to the end of their parts or one another's.
 //
-// *State of what is written.*  Until an algorithm has returned, arrays that it writes hold neither their old
-// nor their new elements.  With `mark` their files say so (EBUSY on opening, see open_unfinished), from
-// before the first write until everything is durable.  An exception, of the store or of the
-// program's functions, and the death of the process leave the mark; so does cancelling.
+// *State of what is written.*  Until an algorithm has returned, arrays that it writes hold neither
+// their old nor their new elements.  With `mark` their files say so (EBUSY on opening, see
+// open_unfinished), from before the first write until everything is durable.  An exception, of the
+// store or of the program's functions, and the death of the process leave the mark; so does
+// cancelling.
 //
-// Threads: the callback is called by one thread at a time, which may be any thread of the algorithm.
+// Threads: the callback is called by one thread at a time, which may be any thread of the
+// algorithm.
 #pragma once
 
 #include <cstdint>
@@ -37,23 +39,24 @@ struct pass_progress {
 struct pass_options {
   /// Threads that compute.  0: one for each processor.
   unsigned threads = 0;
-  /// The files of arrays that are written say "in the middle" meanwhile, and the algorithm ends with a durable
-  /// sync() of what it wrote.  Without it data are as after any loop (elementwise.hpp), or
-  /// acknowledged (copy.hpp).
+  /// The files of arrays that are written say "in the middle" meanwhile, and the algorithm ends
+  /// with a durable sync() of what it wrote.  Without it data are as after any loop
+  /// (elementwise.hpp), or acknowledged (copy.hpp).
   bool mark = true;
   /// Bytes of the budget that it may take for buffers of its own, if it needs any.  0: it chooses.
   std::uint64_t memory = 0;
-  /// Reductions over arrays of a group: the result does not depend on how many ranks there are.  Begins with
-  /// a sync() of the arrays.  On the number of threads it does not depend anyway.
+  /// Reductions over arrays of a group: the result does not depend on how many ranks there are.
+  /// Begins with a sync() of the arrays.  On the number of threads it does not depend anyway.
   bool reproducible = false;
-  /// Called now and then, at most about a thousand times; false: stop.  It must not touch the arrays.
+  /// Called now and then, at most about a thousand times; false: stop.  It must not touch the
+  /// arrays.
   std::function<bool(const pass_progress&)> progress = {};
 };
 
 struct pass_statistics {
   std::uint64_t passes = 0;         ///< over the array that is read
   std::uint64_t memory = 0;         ///< bytes taken off the budget meanwhile
-  std::uint64_t bytes_read = 0;     ///< of arrays by this process, as the model in docs/algorithms.md counts
+  std::uint64_t bytes_read = 0;     ///< of arrays by this process; see docs/algorithms.md
   std::uint64_t bytes_written = 0;  ///< the same
 };
 

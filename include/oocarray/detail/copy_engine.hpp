@@ -1,8 +1,9 @@
 // The part of a copy or transposition that has no types: which boxes, in which order, through which
-// memory.  What is done to elements is an element_kernel, made by the template (algorithm/copy.hpp).
+// memory.  What is done to elements is an element_kernel, made by the template
+// (algorithm/copy.hpp).
 //
-// Threads: run_copy() is called by one thread; it calls the kernel from several at once, for different
-// elements.
+// Threads: run_copy() is called by one thread; it calls the kernel from several at once, for
+// different elements.
 #pragma once
 
 #include <cstddef>
@@ -19,9 +20,10 @@ namespace ooc::detail {
 struct element_kernel {
   /// to[i] = from[i], 0 <= i < count.
   void (*run)(const std::byte* from, std::byte* to, std::size_t count) = nullptr;
-  /// to[c * to_stride + r] = from[r * from_stride + c], r < rows, c < columns; strides count elements.
-  void (*panel)(const std::byte* from, std::size_t from_stride, std::byte* to, std::size_t to_stride,
-                std::size_t rows, std::size_t columns) = nullptr;
+  /// to[c * to_stride + r] = from[r * from_stride + c], r < rows, c < columns; strides count
+  /// elements.
+  void (*panel)(const std::byte* from, std::size_t from_stride, std::byte* to,
+                std::size_t to_stride, std::size_t rows, std::size_t columns) = nullptr;
   bool changes = false;  ///< the bytes of an element
 };
 

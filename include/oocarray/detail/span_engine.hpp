@@ -1,12 +1,14 @@
-// The part of an elementwise pass that has no types: which elements, in which order, in which thread.
-// What is done to them is a span_program, made by the templates (algorithm/elementwise.hpp).
+// The part of an elementwise pass that has no types: which elements, in which order, in which
+// thread. What is done to them is a span_program, made by the templates
+// (algorithm/elementwise.hpp).
 //
-// A *piece* is what one thread does at a time: up to 2^15 elements that follow each other, or a tile.  So
-// the threads stay close together, and what is read ahead of one of them the others do not read again.
-// The elements of a piece come in *runs*, each of which is contiguous in all arrays.
+// A *piece* is what one thread does at a time: up to 2^15 elements that follow each other, or a
+// tile.  So the threads stay close together, and what is read ahead of one of them the others do
+// not read again. The elements of a piece come in *runs*, each of which is contiguous in all
+// arrays.
 //
-// Threads: a span_run belongs to one thread; pass() calls the program from several at once, each piece
-// from one of them.
+// Threads: a span_run belongs to one thread; pass() calls the program from several at once, each
+// piece from one of them.
 #pragma once
 
 #include <cstddef>
@@ -46,7 +48,7 @@ struct span_array {
 enum class piece_rule : std::uint8_t {
   by_threads,  ///< small arrays have smaller ones, so that there is something for each thread
   fixed,       ///< the same whatever the number of threads; cut where the rank's rows begin and end
-  whole,       ///< the same on any number of ranks; a piece is that of the rank that has its first element
+  whole,       ///< the same on any number of ranks; the first element says whose a piece is
 };
 
 struct span_request {

@@ -1,6 +1,7 @@
 // What elementwise algorithms do to spans; see algorithm/elementwise.hpp and span_engine.hpp.
 //
-// Loops are over plain pointers and contiguous, so that they vectorise where the program's function does.
+// Loops are over plain pointers and contiguous, so that they vectorise where the program's function
+// does.
 #pragma once
 
 #include <algorithm>
@@ -65,8 +66,8 @@ class transform_program final : public span_program {
   F& f_;
 };
 
-/// at(0) op at(1) op ... of `count` > 0 values, in eight lanes that are put together at the end: the shape
-/// depends on the count alone.
+/// at(0) op at(1) op ... of `count` > 0 values, in eight lanes that are put together at the end:
+/// the shape depends on the count alone.
 template <class Value, class Op, class At>
 Value reduce_run(std::size_t count, Op& op, At at) {
   constexpr std::size_t lanes = 8;
@@ -130,8 +131,8 @@ class reduce_program final : public span_program {
   std::vector<std::optional<Value>> values_;
 };
 
-/// Sums from the first element up to each: a piece is summed up by itself, and then what all before it come
-/// to is added, while it is in the processor's cache still.
+/// Sums from the first element up to each: a piece is summed up by itself, and then what all before
+/// it come to is added, while it is in the processor's cache still.
 template <class Op, class T, class Out>
 class scan_program final : public span_program {
   static constexpr std::size_t stopped = std::numeric_limits<std::size_t>::max();

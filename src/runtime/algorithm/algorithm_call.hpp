@@ -1,5 +1,5 @@
-// One call of an algorithm: its name in messages, the ranks that make the call together, the marks of the
-// files that it writes, and its progress.
+// One call of an algorithm: its name in messages, the ranks that make the call together, the marks
+// of the files that it writes, and its progress.
 //
 //     algorithm_call call("copy to 'b'", b, {&b}, options);   // checks that they may be written
 //     ... budgets, plans ...
@@ -7,10 +7,11 @@
 //     call.together([&] { ... call.advance(n) ... });         // the passes of this rank
 //     call.finish();                                          // durable, and marked no more
 //
-// The arrays are those of one group (array_core::group()): who throws in together() has all ranks throw.
+// The arrays are those of one group (array_core::group()): who throws in together() has all ranks
+// throw.
 //
-// Owner: the function that the templates call.  Threads: advance() by any, also at once; the rest by
-// the calling one.
+// Owner: the function that the templates call.  Threads: advance() by any, also at once; the rest
+// by the calling one.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +31,9 @@ class algorithm_call {
  public:
   using bytes = process_group::bytes;
 
-  /// `name`: "sort of 'a'".  `leader`: an array whose group it is.  `written`: may be empty; must not
-  /// contain an array twice.  Throws usage_error where one is closed, read-only or of another group.
+  /// `name`: "sort of 'a'".  `leader`: an array whose group it is.  `written`: may be empty; must
+  /// not contain an array twice.  Throws usage_error where one is closed, read-only or of another
+  /// group.
   algorithm_call(std::string name, array_core& leader, std::vector<array_core*> written,
                  const pass_options& options);
   algorithm_call(const algorithm_call&) = delete;
@@ -46,8 +48,8 @@ class algorithm_call {
   /// Throws usage_error: "<name>: <why>".
   [[noreturn]] void refuse(const std::string& why, errc code = errc::invalid_request) const;
 
-  /// Runs f on all ranks; what one throws, all throw.  Returns what each rank's returned (bytes), or
-  /// nothing.
+  /// Runs f on all ranks; what one throws, all throw.  Returns what each rank's returned (bytes),
+  /// or nothing.
   template <class F>
   auto together(F f) const {
     if constexpr (std::is_void_v<decltype(f())>)

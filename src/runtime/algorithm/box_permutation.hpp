@@ -1,11 +1,11 @@
-// Turns a box in memory: packed row-major in the order of one array, to packed row-major in that of the
-// other.
+// Turns a box in memory: packed row-major in the order of one array, to packed row-major in that of
+// the other.
 //
 //     to(d) = from(s),   d[k] = s[permutation[k]]
 //
 // Dimensions that follow each other on both sides are one.  What is left are runs, where the last
-// dimensions are the same, and else panels: of the dimensions that are contiguous on one side and on the
-// other, for each index of the others.
+// dimensions are the same, and else panels: of the dimensions that are contiguous on one side and
+// on the other, for each index of the others.
 //
 // Threads: run() may be called by several at once, for different tasks.
 #pragma once

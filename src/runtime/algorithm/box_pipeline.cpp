@@ -8,8 +8,9 @@
 namespace ooc::detail {
 namespace {
 
-// Units that are being read or turned, and being turned or written.  As it is: all of them together.  With
-// fewer of them boxes are larger, and see longer runs; the disk has reads and writes at once all the same.
+// Units that are being read or turned, and being turned or written.  As it is: all of them
+// together.  With fewer of them boxes are larger, and see longer runs; the disk has reads and
+// writes at once all the same.
 constexpr std::size_t readers = 2;
 constexpr std::size_t writers = 1;
 constexpr std::size_t page = 4096;
@@ -157,7 +158,8 @@ std::size_t box_pipeline::next() {
 
 void box_pipeline::begin_reads() {
   for (; read_ < std::min(turned_ + readers, plan_.units); ++read_) {
-    if (plan_.as_it_is) throw_if(transfers_.wait_for(slot_of_write(read_)));  // from the same memory
+    if (plan_.as_it_is)  // what is written from the same memory
+      throw_if(transfers_.wait_for(slot_of_write(read_)));
     std::vector<box_move>& boxes = moves_[read_ % moves_.size()];
     boxes = plan_.unit(read_);
     for (std::size_t b = 0; b < boxes.size(); ++b) {
@@ -202,13 +204,14 @@ std::size_t box_pipeline::begin_turning(std::size_t unit) {
     tasks_ += tasks;
     elements += boxes[b].elements();
   }
-  const std::size_t rounds = std::clamp<std::size_t>(elements / elements_of_task, 1, tasks_of_round);
+  const std::size_t rounds =
+      std::clamp<std::size_t>(elements / elements_of_task, 1, tasks_of_round);
   batch_ = (tasks_ + rounds - 1) / rounds;
   return (tasks_ + batch_ - 1) / batch_;
 }
 
-/// Calls begin(part, its offset in memory, completion) for parts of a box, cut along its first dimension
-/// that is not 1, so that each of them is packed too.
+/// Calls begin(part, its offset in memory, completion) for parts of a box, cut along its first
+/// dimension that is not 1, so that each of them is packed too.
 template <class Begin>
 void box_pipeline::in_parts(const extent_list& lower, const extent_list& upper,
                             const extent_list& multiple, std::size_t element_size,
@@ -219,7 +222,8 @@ void box_pipeline::in_parts(const extent_list& lower, const extent_list& upper,
   const std::size_t extent = upper[k] - lower[k];
   const std::size_t row = bytes / extent;
   const std::uint64_t parts = std::clamp<std::uint64_t>(bytes / least_part, 1, parts_of_box);
-  const std::size_t step = ((extent + parts - 1) / parts + multiple[k] - 1) / multiple[k] * multiple[k];
+  const std::size_t step =
+      ((extent + parts - 1) / parts + multiple[k] - 1) / multiple[k] * multiple[k];
   extent_list first = lower, last = upper;
   for (std::size_t at = lower[k]; at < upper[k]; at = last[k]) {
     first[k] = at;

@@ -1,15 +1,15 @@
-// The boxes of a copy on their way: some are being read, one is turned in memory by all threads, some
-// are being written.
+// The boxes of a copy on their way: some are being read, one is turned in memory by all threads,
+// some are being written.
 //
-// A *unit* is what is read whole before any of it is written: a box, or two boxes of a square matrix that
-// change places.  Units touch different elements, so that their order does not matter; they are done in
-// the order of the target's file.
+// A *unit* is what is read whole before any of it is written: a box, or two boxes of a square
+// matrix that change places.  Units touch different elements, so that their order does not matter;
+// they are done in the order of the target's file.
 //
-// Memory: readers + writers slots of a unit each.  A unit whose elements stay as they are, and in their
-// order, is written from the slot that it was read to.
+// Memory: readers + writers slots of a unit each.  A unit whose elements stay as they are, and in
+// their order, is written from the slot that it was read to.
 //
-// Owner: run_copy().  Threads: run() is called once, and makes its own; transfers end on threads of the
-// store.
+// Owner: run_copy().  Threads: run() is called once, and makes its own; transfers end on threads of
+// the store.
 #pragma once
 
 #include <atomic>

@@ -23,8 +23,8 @@ extent_list inverse(const extent_list& dimension) {
   return of;
 }
 
-/// The dimension of the copy whose edge makes the runs of a side longer; nothing where they are as long
-/// as can be.
+/// The dimension of the copy whose edge makes the runs of a side longer; nothing where they are as
+/// long as can be.
 std::optional<std::size_t> next_to_grow(const copy_side& s, const extent_list& region,
                                         const extent_list& edges) {
   const extent_list of = inverse(s.dimension);

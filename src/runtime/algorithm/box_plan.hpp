@@ -1,10 +1,10 @@
 // Into which boxes a copy is cut, so that both files see long runs.
 //
 // A *side* is an array of the copy, with the order of its file.  Boxes are boxes of the target's
-// indices; dimension k of the copy is dimension side.dimension[k] of a side.  A box occupies runs of each
-// file; its edges grow where the shorter of the two runs grows by it, as long as the memory allows.
-// Edges are multiples of tiles, and in the last dimension of a row-major file of 4 KiB, the unit in which
-// nodes read and write.
+// indices; dimension k of the copy is dimension side.dimension[k] of a side.  A box occupies runs
+// of each file; its edges grow where the shorter of the two runs grows by it, as long as the memory
+// allows. Edges are multiples of tiles, and in the last dimension of a row-major file of 4 KiB, the
+// unit in which nodes read and write.
 //
 // Plain values; thread-safe.
 #pragma once

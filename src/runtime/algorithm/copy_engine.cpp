@@ -66,6 +66,7 @@ class copy_run {
         const lent_memory lent(request_.to->pager(), pipeline.memory_bytes(), call_.name());
         done.memory = lent.bytes();
         pipeline.run(lent.data());
+        request_.to->pager().count_direct(pipeline.bytes_read(), pipeline.bytes_written());
       });
     } catch (...) {
       end_direct();
@@ -126,17 +127,19 @@ class copy_run {
   }
 
   std::uint64_t memory_to_take() const {
-    // What can be taken once modified blocks have been written back; the rest may hold blocks of other
-    // arrays.
+    // What can be taken once modified blocks have been written back; the rest may hold blocks of
+    // other arrays.
     const std::uint64_t spare = request_.to->pager().spare();
     const std::uint64_t chosen = request_.options.memory;
     const std::uint64_t least = std::max<std::uint64_t>(
-        least_memory, 4 * 4096 + 4 * std::max(request_.from_size, request_.to_size) * (in_place_ ? 2 : 1));
+        least_memory,
+        4 * 4096 + 4 * std::max(request_.from_size, request_.to_size) * (in_place_ ? 2 : 1));
     if (chosen != 0 && chosen < least)
       call_.refuse("pass_options::memory is " + std::to_string(chosen) + " bytes; give at least " +
                        std::to_string(2 * least),
                    errc::budget_too_small);
-    const std::uint64_t memory = chosen != 0 ? chosen : std::max(spare / 8 * 7, std::min(spare, 2 * least));
+    const std::uint64_t memory =
+        chosen != 0 ? chosen : std::max(spare / 8 * 7, std::min(spare, 2 * least));
     if (memory < 2 * least || memory > spare)
       call_.refuse("it needs " + std::to_string(std::max(chosen, 2 * least)) +
                        " bytes for its boxes, and the budget has " + std::to_string(spare) +
@@ -168,9 +171,9 @@ class copy_run {
     std::uint64_t all = 1;
     for (const std::size_t e : r.extents) all *= e;
     const std::uint64_t least = least_box / std::max(r.from_size, r.to_size);
-    const std::uint64_t most =
-        std::min(box_pipeline::elements_for(p, memory),
-                 std::max(all / static_cast<std::uint64_t>(call_.ranks()) / pieces_of_small, least));
+    const std::uint64_t of_rank = all / static_cast<std::uint64_t>(call_.ranks());
+    const std::uint64_t most = std::min(box_pipeline::elements_for(p, memory),
+                                        std::max(of_rank / pieces_of_small, least));
     const extent_list edges =
         choose_edges(r.extents, from_, to_, std::max<std::uint64_t>(most, 1), in_place_);
     p.elements = 1;
@@ -217,8 +220,8 @@ class copy_run {
     }
   }
 
-  /// Boxes (i, j) and (j, i) change places; those of the diagonal stay.  Each rank has every so manieth
-  /// pair: all of them cost the same.
+  /// Boxes (i, j) and (j, i) change places; those of the diagonal stay.  Each rank has every so
+  /// manieth pair: all of them cost the same.
   void plan_in_place(pipeline_plan& p, const extent_list& edges) const {
     const box_grid grid({0, 0}, request_.extents, edges);
     const std::size_t side = grid.counts()[0];

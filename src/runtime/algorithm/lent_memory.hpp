@@ -18,7 +18,8 @@ class lent_memory {
   lent_memory(pager& p, std::uint64_t bytes, const std::string& what)
       : reservation_(p.reserve(bytes, what)), bytes_(bytes) {
     constexpr std::size_t page = 4096;
-    memory_.reset(static_cast<std::byte*>(std::aligned_alloc(page, (bytes + page - 1) / page * page)));
+    const std::uint64_t rounded = (bytes + page - 1) / page * page;
+    memory_.reset(static_cast<std::byte*>(std::aligned_alloc(page, rounded)));
     if (!memory_) throw std::bad_alloc();
   }
   std::byte* data() const noexcept { return memory_.get(); }

@@ -17,14 +17,16 @@ namespace ooc::detail {
 class span_run::state {
  public:
   explicit state(const span_request& r)
-      : request(r), call(name_of(r), leader_of(r), written_of(r), r.options), order(checked_order()) {}
+      : request(r),
+        call(name_of(r), leader_of(r), written_of(r), r.options),
+        order(checked_order()) {}
 
   void promise() {
     const array_core& leader = call.leader();
     const auto [first, last] = leader.rows_of(call.rank());
     if (first >= last) return;
-    const std::vector<std::size_t> upper_of(leader.facts().extents.begin(), leader.facts().extents.end());
-    std::vector<std::size_t> lower(upper_of.size(), 0), upper = upper_of;
+    const auto& extents = leader.facts().extents;
+    std::vector<std::size_t> lower(extents.size(), 0), upper(extents.begin(), extents.end());
     lower[0] = first;
     upper[0] = last;
     for (const span_array& a : request.arrays)
@@ -77,7 +79,8 @@ class span_run::state {
                     leader.facts().path + "'; give both the same group");
       if (a.written && a.core->rows_of(a.core->rank()) != mine)
         call.refuse("'" + a.core->facts().path +
-                    "' is dealt out to the ranks otherwise; give all the same group, block and stripes");
+                    "' is dealt out to the ranks otherwise; give all the same group, block and "
+                    "stripes");
     }
     span_order o(request.arrays, mine.first, mine.second, request.rule, call.threads());
     call.together([&] { take_memory(o); });
@@ -88,16 +91,17 @@ class span_run::state {
     const std::uint64_t needed = request.memory + o.memory_bytes();
     const std::uint64_t spare = call.leader().pager().spare();
     if (needed > spare)
-      call.refuse(std::string(o.memory_bytes() == 0
-                                  ? "it needs "
-                                  : "the arrays lie in memory in different orders, of which it must hold ") +
-                      std::to_string(needed) + " bytes, and the budget has " + std::to_string(spare) +
-                      " to spare: give the runtime " + std::to_string(needed - spare) +
-                      " bytes more memory" +
-                      (o.memory_bytes() == 0
-                           ? ""
-                           : ", or ooc::copy() one of them into the layout of the other"),
-                  errc::budget_too_small);
+      call.refuse(
+          std::string(o.memory_bytes() == 0
+                          ? "it needs "
+                          : "the arrays lie in memory in different orders, of which it must hold ") +
+              std::to_string(needed) + " bytes, and the budget has " + std::to_string(spare) +
+              " to spare: give the runtime " + std::to_string(needed - spare) +
+              " bytes more memory" +
+              (o.memory_bytes() == 0
+                   ? ""
+                   : ", or ooc::copy() one of them into the layout of the other"),
+          errc::budget_too_small);
     if (request.memory != 0) memory = call.leader().pager().reserve(request.memory, call.name());
     done.memory = request.memory;
   }
@@ -159,7 +163,8 @@ int span_run::ranks() const noexcept {
 void span_run::begin(unsigned passes) {
   state& s = *state_;
   s.passes_left = passes;
-  if (s.request.rule == piece_rule::whole && s.call.ranks() > 1)  // pieces go beyond the rank's own rows
+  // Pieces go beyond the rank's own rows.
+  if (s.request.rule == piece_rule::whole && s.call.ranks() > 1)
     for (const span_array& a : s.request.arrays)
       if (a.core->group().size() > 1) a.core->sync(durability::acknowledged);
   std::uint64_t elements = 0, read = 0, written = 0;

@@ -22,7 +22,11 @@ span_order::span_order(const std::vector<span_array>& arrays, std::size_t first,
   std::size_t leader = arrays.size();
   for (std::size_t a = 0; a < arrays.size(); ++a) {
     const array_facts& f = arrays[a].core->facts();
-    place p{f.base, arrays[a].element_size, {f.tile.begin(), f.tile.end()}, extent_list(n), extent_list(n)};
+    place p{f.base,
+            arrays[a].element_size,
+            {f.tile.begin(), f.tile.end()},
+            extent_list(n),
+            extent_list(n)};
     std::size_t in = p.element_size, out = f.block_bytes;
     for (std::size_t k = n; k-- > 0;) {
       p.stride[k] = in;

@@ -1,8 +1,8 @@
 // In which pieces, and in which runs, a pass goes over arrays of one shape.
 //
-// Where all arrays are row-major in memory, pieces are intervals of the row-major order of elements.  Else
-// they are the tiles of a leading array, each cut into runs that are contiguous in all of them; where
-// all arrays have the same tiles, a whole tile is one run.
+// Where all arrays are row-major in memory, pieces are intervals of the row-major order of
+// elements.  Else they are the tiles of a leading array, each cut into runs that are contiguous in
+// all of them; where all arrays have the same tiles, a whole tile is one run.
 //
 // A plain value; thread-safe.
 #pragma once
