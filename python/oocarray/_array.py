@@ -285,19 +285,12 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
         self._core.writeback(durable)
 
     def sync(self, *, durable: bool = False) -> None:
-        """Makes the writes of all ranks visible to all ranks; without a communicator, as `writeback`.
+        """As `writeback`: arrays of Python belong to one process, not to the ranks of an MPI program.
 
-        A collective call over the array's communicator.
+        Several processes, ranks or not, may write different elements of an array that each opens with
+        ``shared=True``; `writeback` in one and `invalidate` in another then make the writes visible.
         """
         self._core.sync(durable)
-
-    def sync_halo(self, rows: int = 1) -> None:
-        """As `sync`, for the rows near the borders between the parts of the ranks only."""
-        self._core.sync_halo(rows)
-
-    def local_rows(self) -> Tuple[int, int]:
-        """The part of this rank: rows first <= i < last."""
-        return self._core.local_rows()
 
     def invalidate(self, *, discard: bool = False) -> None:
         """Drops all blocks from memory; raises Dirty where some are modified, unless `discard`."""
