@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import operator
-import warnings
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
 import numpy as np
@@ -49,7 +48,7 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
         self._tiled = tiled
         self._runtime = runtime()
         path = core.path()
-        self._attributes = _ArrayAttributes(core, path)
+        self._attributes = Attributes(_OfArray(core), path)
         self._dtype = dtype_of(path, core.element_type(), core.element_size(), self._attributes)
         self._runtime._arrays[id(self)] = self
 
@@ -334,16 +333,9 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
         )
 
 
-class _ArrayAttributes(Attributes):
-    """Those of an open array, wherever it has been renamed to."""
-
-    def __init__(self, core: Any, path: str) -> None:
-        self._store = self
-        self._core = _OfArray(core)
-        self._path = path
-
-
 class _OfArray:
+    """The attributes of an open array, wherever it has been renamed to, as those of a path of a store."""
+
     def __init__(self, core: Any) -> None:
         self._array = core
 
