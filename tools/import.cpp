@@ -115,7 +115,7 @@ int run(const command& self, const std::vector<std::string>& arguments) {
   line.option()("format", po::value<std::string>()->value_name("npy|raw"),
                 "of the file; otherwise npy where its name ends in .npy");
   line.option()("type", po::value<std::string>()->value_name("TYPE"),
-                "element type of a raw file: f4 f8 c8 c16 i1..i8 u1..u8 structN");
+                "element type of a raw file: b1 f2 f4 f8 c8 c16 i1..i8 u1..u8 structN");
   line.option()("shape", po::value<std::string>()->value_name("NxM"),
                 "extents of a raw file, slowest first");
   line.option()("transpose", "take a Fortran-order .npy with its dimensions reversed");

@@ -1,10 +1,11 @@
 // Names of element types, as they are recorded with a file and compared when it is opened.
 //
 //     f4 f8 f16    float, double, long double    c8 c16 c32   std::complex of them
-//     i1 i2 i4 i8  signed integers               u1 u2 u4 u8  unsigned integers, bool, std::byte
+//     f2           _Float16                      b1           bool
+//     i1 i2 i4 i8  signed integers               u1 u2 u4 u8  unsigned integers, std::byte
 //     struct<N>    any other trivially copyable type of N bytes: "struct24"
 //
-// The digits are bytes.  Files keep the byte order and padding of the machine that wrote them.
+// The digits are bytes.  Files of one byte's elements open as u1 and as b1: bool was called u1 once.  Files keep the byte order and padding of the machine that wrote them.
 #pragma once
 
 #include <complex>
@@ -38,6 +39,18 @@ template <class T>
 struct element_type<std::complex<T>> {
   static std::string name() { return "c" + std::to_string(sizeof(std::complex<T>)); }
 };
+
+template <>
+struct element_type<bool> {
+  static std::string name() { return "b1"; }
+};
+
+#ifdef __FLT16_MAX__
+template <>
+struct element_type<_Float16> {
+  static std::string name() { return "f2"; }
+};
+#endif
 
 template <>
 struct element_type<std::byte> {

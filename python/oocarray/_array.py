@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import operator
-import warnings
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
 import numpy as np
@@ -49,7 +48,7 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
         self._tiled = tiled
         self._runtime = runtime()
         path = core.path()
-        self._attributes = _ArrayAttributes(core, path)
+        self._attributes = Attributes(_OfArray(core), path)
         self._dtype = dtype_of(path, core.element_type(), core.element_size(), self._attributes)
         self._runtime._arrays[id(self)] = self
 
@@ -285,19 +284,12 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
         self._core.writeback(durable)
 
     def sync(self, *, durable: bool = False) -> None:
-        """Makes the writes of all ranks visible to all ranks; without a communicator, as `writeback`.
+        """As `writeback`: arrays of Python belong to one process, not to the ranks of an MPI program.
 
-        A collective call over the array's communicator.
+        Several processes, ranks or not, may write different elements of an array that each opens with
+        ``shared=True``; `writeback` in one and `invalidate` in another then make the writes visible.
         """
         self._core.sync(durable)
-
-    def sync_halo(self, rows: int = 1) -> None:
-        """As `sync`, for the rows near the borders between the parts of the ranks only."""
-        self._core.sync_halo(rows)
-
-    def local_rows(self) -> Tuple[int, int]:
-        """The part of this rank: rows first <= i < last."""
-        return self._core.local_rows()
 
     def invalidate(self, *, discard: bool = False) -> None:
         """Drops all blocks from memory; raises Dirty where some are modified, unless `discard`."""
@@ -341,16 +333,9 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
         )
 
 
-class _ArrayAttributes(Attributes):
-    """Those of an open array, wherever it has been renamed to."""
-
-    def __init__(self, core: Any, path: str) -> None:
-        self._store = self
-        self._core = _OfArray(core)
-        self._path = path
-
-
 class _OfArray:
+    """The attributes of an open array, wherever it has been renamed to, as those of a path of a store."""
+
     def __init__(self, core: Any) -> None:
         self._array = core
 

@@ -53,12 +53,12 @@ def _entry(d: Dict[str, Any]) -> Entry:
 class Attributes(MutableMapping):
     """The attributes of a file, a folder or the root of a store: texts by name, as a `dict` that is kept there."""
 
-    def __init__(self, store: "Store", path: str) -> None:
-        self._store = store
+    def __init__(self, core: Any, path: str) -> None:
+        self._core = core  #: of a store
         self._path = path
 
     def _all(self) -> Dict[str, str]:
-        return self._store._core.attributes(self._path)
+        return self._core.attributes(self._path)
 
     def __getitem__(self, key: str) -> str:
         return self._all()[key]
@@ -66,12 +66,12 @@ class Attributes(MutableMapping):
     def __setitem__(self, key: str, value: str) -> None:
         if not isinstance(key, str) or not isinstance(value, str):
             raise TypeError(f"attributes are texts, not {type(value).__name__}: convert it, as with json.dumps()")
-        self._store._core.set_attribute(self._path, key, value)
+        self._core.set_attribute(self._path, key, value)
 
     def __delitem__(self, key: str) -> None:
         if key not in self._all():
             raise KeyError(key)
-        self._store._core.remove_attribute(self._path, key)
+        self._core.remove_attribute(self._path, key)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._all())
@@ -146,7 +146,7 @@ class Store:
     def attributes(self, path: str = "") -> Attributes:
         """The attributes of a file, a folder, or the store itself; changing them changes the store."""
         self._core.attributes(path)  # raises for what is not there
-        return Attributes(self, path)
+        return Attributes(self._core, path)
 
     # --- arrays
 

@@ -52,9 +52,8 @@ class _LazyArray(BackendArray):
         self.dtype = array.dtype
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
-        return indexing.explicit_indexing_adapter(
-            key, self.shape, indexing.IndexingSupport.OUTER_1VECTOR, self._copied
-        )
+        # A list of indices reads the range that they span: their blocks are read whole in any case.
+        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.BASIC, self._copied)
 
     def _copied(self, key: Any) -> np.ndarray:
         return np.array(self.array[key], subok=False)

@@ -228,10 +228,6 @@ void bind_array(py::module_& m) {
           "sync", [](const array_handle& a, bool durable) { a.get().sync(how_safe(durable)); },
           without_gil())
       .def(
-          "sync_halo", [](const array_handle& a, std::size_t rows) { a.get().sync_halo(rows); },
-          without_gil())
-      .def("local_rows", [](const array_handle& a) { return a.get().local_rows(); })
-      .def(
           "invalidate",
           [](const array_handle& a, bool throw_away) {
             if (throw_away)

@@ -123,7 +123,8 @@ def read_fancy(rng, a, p):
 
 
 def transpose(rng, a, p):
-    same(np.ascontiguousarray(a[:30].T), np.ascontiguousarray(p[:30].T))
+    rows = slice(max(1, 10_000 // p[0].size))  # as much as fits into memory; more takes minutes
+    same(np.ascontiguousarray(a[rows].T), np.ascontiguousarray(p[rows].T))
 
 
 def product(rng, a, p):

@@ -18,6 +18,12 @@ using shape = std::vector<std::uint64_t>;
   throw usage_error(code, "array '" + path + "': " + what);
 }
 
+/// bool and unsigned bytes are one: bool was recorded as u1 once.
+bool same_elements(const std::string& a, const std::string& b) {
+  const auto known = [](const std::string& n) { return n == "b1" ? std::string("u1") : n; };
+  return known(a) == known(b);
+}
+
 bool is_power_of_two_tile(const shape& tile) {
   return std::ranges::all_of(tile, [](std::uint64_t t) { return std::has_single_bit(t); });
 }
@@ -187,7 +193,7 @@ array_plan plan_existing(const std::string& path, const array_request& asked,
   const std::string holds = "the file holds " + d.element_type + " elements of " +
                             std::to_string(d.element_size) + " bytes with extents " +
                             to_string(d.extents);
-  if (d.element_type != r.element_type || d.element_size != r.element_size)
+  if (!same_elements(d.element_type, r.element_type) || d.element_size != r.element_size)
     refuse(errc::type_mismatch, path,
            holds + "; asked for were " + r.element_type + " elements of " +
                std::to_string(r.element_size) + " bytes");

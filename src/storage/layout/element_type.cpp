@@ -15,8 +15,10 @@ std::uint32_t element_size(std::string_view type) noexcept {
     return 0;
   if (is_struct) return n <= (1u << 16) ? n : 0;
   switch (type[0]) {
+    case 'b':
+      return n == 1 ? n : 0;
     case 'f':
-      return n == 4 || n == 8 ? n : 0;
+      return n == 2 || n == 4 || n == 8 ? n : 0;
     case 'c':
       return n == 8 || n == 16 ? n : 0;
     case 'i':

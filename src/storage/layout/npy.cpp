@@ -106,7 +106,6 @@ std::string element_type_of(const std::string& descr, const std::string& name) {
                           "a.astype(a.dtype.newbyteorder('=')))");
   if (order != '<' && order != '>' && order != '|' && order != '=')
     unsupported(name, shown + " are not supported");
-  if (type == "b1") return "u1";
   if (type[0] == 'V') {
     const std::string structure = "struct" + type.substr(1);
     if (element_size(structure) != 0) return structure;

@@ -146,3 +146,14 @@ TEST_CASE("a file that an array writes cannot be removed until the array is clos
   s.remove_all("runs");
   CHECK_FALSE(s.exists("runs"));
 }
+
+TEST_CASE("files of bool that were recorded as unsigned bytes open as bool, and the other way round") {
+  const test_store nodes(store_kind::in_memory);
+  const store s = nodes.handle();
+  runtime rt(blocks(nodes, 64));
+  { any_array a{rt, s, "old", create, {"u1", 1}, sizes{5}}; }
+  { any_array a{rt, s, "new", create, {"b1", 1}, sizes{5}}; }
+  CHECK_NOTHROW(ooc_array<bool, 1>(rt, s, "old", open));
+  CHECK_NOTHROW(ooc_array<std::uint8_t, 1>(rt, s, "new", open));
+  CHECK_THROWS_AS((ooc_array<std::int8_t, 1>(rt, s, "new", open)), usage_error);
+}

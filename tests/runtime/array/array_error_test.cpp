@@ -63,7 +63,7 @@ TEST_CASE("element types have the field's names, and users may name theirs") {
   CHECK(element_type<long long>::name() == "i8");
   CHECK(element_type<long>::name() == "i8");
   CHECK(element_type<std::byte>::name() == "u1");
-  CHECK(element_type<bool>::name() == "u1");
+  CHECK(element_type<bool>::name() == "b1");
   CHECK(element_type<triple>::name() == "struct24");
   CHECK(element_type<store_kind>::name() == "i4");
 }

@@ -45,10 +45,19 @@ TEST_CASE("sizes of element types") {
   CHECK(element_size("f8") == 8);
   CHECK(element_size("c8") == 8);
   CHECK(element_size("u1") == 1);
+  CHECK(element_size("b1") == 1);
+  CHECK(element_size("f2") == 2);
   CHECK(element_size("struct24") == 24);
   for (const char* bad : {"", "f", "f3", "f16", "c4", "i3", "u16", "x8", "struct", "struct0",
                           "struct08", "struct99999", "f8 ", "f-8", "f08", "8"})
     CHECK(element_size(bad) == 0);
+}
+
+TEST_CASE("bool and float16 keep their names in .npy files") {
+  for (const std::string type : {"b1", "f2"}) {
+    std::istringstream in(format_npy_header(type, {3}));
+    CHECK(read_npy_header(in, "x").element_type == type);
+  }
 }
 
 TEST_CASE("damaged headers are refused and nothing worse") {

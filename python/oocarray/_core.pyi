@@ -1,0 +1,6 @@
+# The compiled module is for the package alone, which has the types that users see.
+from typing import Any
+
+class ArrayBase: ...
+
+def __getattr__(name: str) -> Any: ...
