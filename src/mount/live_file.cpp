@@ -241,13 +241,15 @@ void live_file::send(std::shared_ptr<sealed> s, answer done) {
 }
 
 void live_file::write(std::uint64_t offset, std::span<const std::byte> bytes, bool through, answer done) {
-  if (bytes.size() > max_size || offset > max_size - bytes.size()) return done(EFBIG);
+  const opened f = current();
+  const bool fits = bytes.size() <= max_size && offset <= max_size - bytes.size() &&
+                    (!is_array(*f) || offset + bytes.size() <= f->meta.size);
+  if (!fits) return done(EFBIG);
   std::shared_ptr<sealed> before;
   std::vector<std::shared_ptr<sealed>> full;
   bool wait = through;
   {
     const lock_guard lock(mutex_);
-    if (is_array(*file_) && offset + bytes.size() > size_) return done(EFBIG);
     if (buffered_ != 0 && offset != buffer_at_ + buffered_) before = seal();
     while (!bytes.empty()) {
       if (!buffer_.data) buffer_ = page_memory(buffer_bytes);
