@@ -37,6 +37,12 @@ void close_handle(file_system& fs, std::unique_ptr<file_system::handle> h) {
   fs.release(h->id, h->file, h->write);
 }
 
+/// A call that is answered later, as long as one of its copies lives.
+std::shared_ptr<void> under_way(file_system& fs) {
+  fs.begin();
+  return {&fs, [](file_system* f) { f->end(); }};
+}
+
 /// Answers with this error, or with that of an earlier write of which the handle has not heard.
 void reply_error(fuse_req_t req, file_system::handle& h, int error) {
   const int earlier = h.file->take_error(h.errors_seen);
@@ -92,15 +98,13 @@ void create(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, fu
 
 void read(fuse_req_t req, fuse_ino_t, std::size_t size, off_t offset, fuse_file_info* fi) {
   answer_errors(req, [&](file_system& fs) {
-    fs.begin();
     handle_of(fi).file->read(static_cast<std::uint64_t>(offset), size,
-                             [&fs, req](int error, std::span<const std::byte> bytes) {
+                             [call = under_way(fs), req](int error, std::span<const std::byte> bytes) {
                                if (error != 0)
                                  fuse_reply_err(req, error);
                                else
                                  fuse_reply_buf(req, reinterpret_cast<const char*>(bytes.data()),
                                                 bytes.size());
-                               fs.end();
                              });
   });
 }
@@ -110,15 +114,13 @@ void write(fuse_req_t req, fuse_ino_t, const char* data, std::size_t size, off_t
   answer_errors(req, [&](file_system& fs) {
     auto& h = handle_of(fi);
     if (const int error = h.file->take_error(h.errors_seen)) return (void)fuse_reply_err(req, error);
-    fs.begin();
-    const auto answer = [&fs, &h, req, size](int error) {
+    const auto answer = [call = under_way(fs), &h, req, size](int error) {
       // The one that answers now need not be heard of again.
       if (error != 0) (void)h.file->take_error(h.errors_seen);
       if (error != 0)
         fuse_reply_err(req, error);
       else
         fuse_reply_write(req, size);
-      fs.end();
     };
     const auto synced = [&h, answer](int error) {
       if (error != 0 || !h.synchronous) return answer(error);
@@ -133,22 +135,14 @@ void flush(fuse_req_t req, fuse_ino_t, fuse_file_info* fi) {
   answer_errors(req, [&](file_system& fs) {
     auto& h = handle_of(fi);
     if (!h.write) return (void)fuse_reply_err(req, 0);
-    fs.begin();
-    h.file->flush([&fs, &h, req](int error) {
-      reply_error(req, h, error);
-      fs.end();
-    });
+    h.file->flush([call = under_way(fs), &h, req](int error) { reply_error(req, h, error); });
   });
 }
 
 void fsync(fuse_req_t req, fuse_ino_t, int, fuse_file_info* fi) {
   answer_errors(req, [&](file_system& fs) {
     auto& h = handle_of(fi);
-    fs.begin();
-    h.file->sync([&fs, &h, req](int error) {
-      reply_error(req, h, error);
-      fs.end();
-    });
+    h.file->sync([call = under_way(fs), &h, req](int error) { reply_error(req, h, error); });
   });
 }
 
@@ -161,7 +155,7 @@ void release(fuse_req_t req, fuse_ino_t, fuse_file_info* fi) {
 
 /// Zeros in place of bytes, as far as the file goes.
 int erase(file_system::handle& h, std::uint64_t offset, std::uint64_t length) {
-  static const page_memory zeros(live_file::buffer_bytes);
+  static const page_memory zeros(live_file::buffer_bytes, true);
   int error = 0;
   while (length != 0 && error == 0) {
     const std::size_t n = std::min<std::uint64_t>(length, zeros.bytes);

@@ -188,39 +188,45 @@ void releasedir(fuse_req_t req, fuse_ino_t, fuse_file_info* fi) {
 }
 
 // Offsets: 0 and 1 are "." and "..", then come the entries in the order in which they were first listed.
+std::size_t fill_directory(fuse_req_t req, file_system& fs, file_system::folder_handle& h, fuse_ino_t ino,
+                           std::string& buffer, off_t offset) {
+  const lock_guard lock(h.reading);
+  if (offset == 0) {
+    h.entries.clear();
+    h.complete = false;
+  }
+  std::size_t used = 0;
+  for (auto at = static_cast<std::size_t>(offset);; ++at) {
+    struct stat st {};
+    std::string name = at == 0 ? "." : "..";
+    st.st_ino = ino;
+    st.st_mode = S_IFDIR;
+    if (at >= 2) {
+      if (at - 2 >= h.entries.size() && !h.complete) {
+        auto part = fs.metadata().list_in(ino, h.entries.empty() ? "" : h.entries.back().path);
+        h.complete = !part.more;
+        std::move(part.entries.begin(), part.entries.end(), std::back_inserter(h.entries));
+      }
+      if (at - 2 >= h.entries.size()) break;
+      const entry& e = h.entries[at - 2];
+      name = e.path;
+      st.st_ino = e.id;
+      st.st_mode = type_of(e.kind);
+    }
+    const std::size_t needed = fuse_add_direntry(req, buffer.data() + used, buffer.size() - used, name.c_str(), &st,
+                                                 static_cast<off_t>(at + 1));
+    if (needed > buffer.size() - used) break;
+    used += needed;
+  }
+  return used;
+}
+
 void readdir(fuse_req_t req, fuse_ino_t ino, std::size_t size, off_t offset, fuse_file_info* fi) {
   answer_errors(req, [&](file_system& fs) {
-    auto& h = *reinterpret_cast<file_system::folder_handle*>(fi->fh);
-    const lock_guard lock(h.reading);
-    if (offset == 0) {
-      h.entries.clear();
-      h.complete = false;
-    }
     std::string buffer(size, '\0');
-    std::size_t used = 0;
-    for (auto at = static_cast<std::size_t>(offset);; ++at) {
-      struct stat st {};
-      std::string name = at == 0 ? "." : "..";
-      st.st_ino = ino;
-      st.st_mode = S_IFDIR;
-      if (at >= 2) {
-        if (at - 2 >= h.entries.size() && !h.complete) {
-          auto part = fs.metadata().list_in(ino, h.entries.empty() ? "" : h.entries.back().path);
-          h.complete = !part.more;
-          std::move(part.entries.begin(), part.entries.end(), std::back_inserter(h.entries));
-        }
-        if (at - 2 >= h.entries.size()) break;
-        const entry& e = h.entries[at - 2];
-        name = e.path;
-        st.st_ino = e.id;
-        st.st_mode = type_of(e.kind);
-      }
-      const std::size_t needed = fuse_add_direntry(req, buffer.data() + used, size - used, name.c_str(), &st,
-                                                   static_cast<off_t>(at + 1));
-      if (needed > size - used) break;
-      used += needed;
-    }
-    fuse_reply_buf(req, buffer.data(), used);
+    const std::size_t used =
+        fill_directory(req, fs, *reinterpret_cast<file_system::folder_handle*>(fi->fh), ino, buffer, offset);
+    fuse_reply_buf(req, buffer.data(), used);  // from here on the handle may be gone
   });
 }
 

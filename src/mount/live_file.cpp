@@ -35,11 +35,11 @@ bool is_array(const opened_file& f) { return !f.meta.array.extents.empty(); }
 
 }  // namespace
 
-page_memory::page_memory(std::size_t n) : bytes(n) {
+page_memory::page_memory(std::size_t n, bool zeros) : bytes(n) {
   const std::size_t whole = (std::max<std::size_t>(n, 1) + 4095) / 4096 * 4096;
   data.reset(static_cast<std::byte*>(std::aligned_alloc(4096, whole)));
   if (!data) throw std::bad_alloc();
-  std::memset(data.get(), 0, whole);
+  if (zeros) std::memset(data.get(), 0, whole);
 }
 
 /// Bytes that are on their way to the store, with their place in the queue.
@@ -155,22 +155,26 @@ int live_file::grow(std::uint64_t end, bool stream) {
     opened f = current();
     if (allocated_size(f->meta) >= end) return 0;
     if (is_array(*f)) return EFBIG;
-    if (!stream) {
-      replace(core_->grow(*f, end));
-      return 0;
-    }
-    if (!claim_) claim_ = core_->metadata().claim_writer(id_, true);
-    // Without a claim (somebody is alone with it) nothing may be reserved.
-    if (!claim_) {
-      replace(core_->grow(*f, end));
-      return 0;
-    }
-    const std::uint64_t had = allocated_size(f->meta);
-    replace(core_->reserve(*f, end, std::max(had, stream_step) + had));
+    if (!stream || !reserve(end)) replace(core_->grow(*f, end));
     return 0;
   } catch (...) {
     return error_number();
   }
+}
+
+// False: nothing may be reserved, because somebody has the file for himself, or there is no space for that much.
+bool live_file::reserve(std::uint64_t end) {
+  if (!claim_) claim_ = core_->metadata().claim_writer(id_, true);
+  if (!claim_) return false;
+  const opened f = current();
+  const std::uint64_t had = allocated_size(f->meta);
+  try {
+    replace(core_->reserve(*f, end, had + std::clamp(had, stream_step, greatest_step)));
+  } catch (const error& e) {
+    if (e.code() != std::errc::no_space_on_device) throw;
+    return false;
+  }
+  return true;
 }
 
 int live_file::publish() {
@@ -241,29 +245,34 @@ void live_file::send(std::shared_ptr<sealed> s, answer done) {
 }
 
 void live_file::write(std::uint64_t offset, std::span<const std::byte> bytes, bool through, answer done) {
-  if (bytes.size() > max_size || offset > max_size - bytes.size()) return done(EFBIG);
-  std::shared_ptr<sealed> before;
+  const opened f = current();
+  const bool fits = bytes.size() <= max_size && offset <= max_size - bytes.size() &&
+                    (!is_array(*f) || offset + bytes.size() <= f->meta.size);
+  if (!fits) return done(EFBIG);
   std::vector<std::shared_ptr<sealed>> full;
-  bool wait = through;
+  bool wait = through, no_memory = false;
   {
     const lock_guard lock(mutex_);
-    if (is_array(*file_) && offset + bytes.size() > size_) return done(EFBIG);
-    if (buffered_ != 0 && offset != buffer_at_ + buffered_) before = seal();
-    while (!bytes.empty()) {
-      if (!buffer_.data) buffer_ = page_memory(buffer_bytes);
-      if (buffered_ == 0) buffer_at_ = offset;
-      const std::size_t n = std::min(bytes.size(), buffer_bytes - buffered_);
-      std::memcpy(buffer_.data.get() + buffered_, bytes.data(), n);
-      buffered_ += n;
-      offset += n;
-      bytes = bytes.subspan(n);
-      if (buffered_ == buffer_bytes || (through && bytes.empty())) full.push_back(seal());
+    if (buffered_ != 0 && (through || offset != buffer_at_ + buffered_)) full.push_back(seal());
+    try {
+      while (!bytes.empty()) {
+        if (!buffer_.data) buffer_ = page_memory(buffer_bytes, false);
+        if (buffered_ == 0) buffer_at_ = offset;
+        const std::size_t n = std::min(bytes.size(), buffer_bytes - buffered_);
+        std::memcpy(buffer_.data.get() + buffered_, bytes.data(), n);
+        buffered_ += n;
+        offset += n;
+        bytes = bytes.subspan(n);
+        if (buffered_ == buffer_bytes || (through && bytes.empty())) full.push_back(seal());
+      }
+    } catch (const std::bad_alloc&) {
+      no_memory = true;  // what was sealed is sent all the same: others wait behind it
     }
     size_ = std::max(size_, offset);
     modified_ns_ = now_ns();
-    wait = wait || sending_ > most_sending;
+    wait = (wait || sending_ > most_sending) && !no_memory;
   }
-  send(std::move(before), [](int) {});
+  if (no_memory) done = [done](int) { done(ENOMEM); };
   if (full.empty()) return done(0);
   auto last = std::move(full.back());
   full.pop_back();
@@ -300,7 +309,7 @@ void live_file::read(std::uint64_t offset, std::size_t length, read_answer done)
       const opened f = self->current();
       // Between what is stored and what was written past it there is nothing yet.
       const std::uint64_t stored = std::min(end, allocated_size(f->meta));
-      auto memory = std::make_shared<page_memory>(end - offset);
+      auto memory = std::make_shared<page_memory>(end - offset, true);
       if (stored <= offset) return ended(0, {memory->data.get(), memory->bytes});
       f->file->read(std::make_shared<const request>(request::contiguous(offset, stored - offset)),
                     memory->data.get(), [memory, ended](const failure& e) {

@@ -7,13 +7,14 @@
 //
 // The size is the file's own while it is open: it grows with each write and is told to the metadata service
 // (`publish`) by flush(), sync() and the last close of a writer.  The stripe objects grow ahead of it, by at least
-// `stream_step` and by doubling, once 1 MiB was written in a row; who has grown them that way holds a claim to write
+// `stream_step` and by doubling (up to `greatest_step`), once 1 MiB was written in a row; who has grown them that way holds a claim to write
 // the file together with others, and gives back what is past the size after the last writer.
 //
 // Any thread may call.  Functions with an `answer` do not wait for transfers, but wait for the metadata service and
 // for the growth of stripe objects where the file must grow; `answer` runs on any thread.  The others wait.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
@@ -29,10 +30,10 @@ namespace ooc::mount {
 
 using storage::file_id;
 
-/// Bytes of memory that begin with a page, all zeros.
+/// Bytes of memory that begin with a page.
 struct page_memory {
   page_memory() = default;
-  explicit page_memory(std::size_t bytes);
+  page_memory(std::size_t bytes, bool zeros);
 
   struct give_back {
     void operator()(std::byte* p) const { std::free(p); }
@@ -45,6 +46,7 @@ class live_file : public std::enable_shared_from_this<live_file> {
  public:
   static constexpr std::size_t buffer_bytes = std::size_t{1} << 20;
   static constexpr std::uint64_t stream_step = std::uint64_t{64} << 20;
+  static constexpr std::uint64_t greatest_step = std::uint64_t{4} << 30;
 
   using answer = std::function<void(int error)>;
   using read_answer = std::function<void(int error, std::span<const std::byte>)>;
@@ -87,6 +89,7 @@ class live_file : public std::enable_shared_from_this<live_file> {
   std::shared_ptr<sealed> seal() OOC_REQUIRES(mutex_);
   void send(std::shared_ptr<sealed> s, answer done);
   int grow(std::uint64_t end, bool stream);
+  bool reserve(std::uint64_t end) OOC_REQUIRES(changing_);
   int publish();
   void fail(int error);
   void after_all(std::function<void(range_queue::ticket)> go);

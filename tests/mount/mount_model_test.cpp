@@ -185,7 +185,7 @@ std::map<std::string, std::string> tree(const fs::path& root) {
     if (S_ISREG(st.st_mode))
       text += " " + std::to_string(st.st_nlink) + " " + std::to_string(st.st_size) + " " +
               std::to_string(std::hash<std::string>()(contents(i->path())));
-    all[fs::relative(i->path(), root).string()] = text;
+    all[i->path().lexically_relative(root).string()] = text;
   }
   return all;
 }

@@ -29,7 +29,8 @@ expect() {
 }
 
 expect ve = verify
-expect m = mkdir mv
+expect m = mkdir mv mount
+expect umount --l = --lazy
 expect do = down
 expect up --ho = --hosts
 expect up --launcher s = ssh srun

@@ -9,7 +9,7 @@ _ooc() {
     cword=$COMP_CWORD
   }
 
-  local commands="init ls stat mkdir mv rm cp import export attr chmod chown info verify up down ping df top start stop keygen upgrade"
+  local commands="init ls stat mkdir mv rm cp import export attr chmod chown info verify up down ping df top start stop keygen upgrade mount umount"
   local command="" i store=()
   for ((i = 1; i < cword; i++)); do
     case ${words[i]} in
@@ -53,6 +53,8 @@ _ooc() {
       ping|df) options+=" --key --json" ;;
       top) options+=" --once --interval --key --json" ;;
       verify) options+=" --json --remove-orphans --quiet" ;;
+      mount) options="--help --options --foreground" ;;
+      umount) options="--help --lazy" ;;
       upgrade) options+=" --metadata --verbose" ;;
     esac
     COMPREPLY=($(compgen -W "$options" -- "$cur"))
@@ -63,7 +65,7 @@ _ooc() {
   local position=0 seen=0
   for ((i = 1; i < cword; i++)); do
     case ${words[i]} in
-      --store|--from|--to|--format|--type|--shape|--tile|--sf|--nn|--sn|--buffer) ((i++)) ;;
+      --store|-o|--options|--from|--to|--format|--type|--shape|--tile|--sf|--nn|--sn|--buffer) ((i++)) ;;
       --dir|--key|--user|--groups|--encrypt|--wait|--interval|--nodes|--port|--addresses|--hosts|--launcher|--ooc) ((i++)) ;;
       -*) ;;
       *) ((seen++)) && ((position++)) ;;
@@ -71,6 +73,7 @@ _ooc() {
   done
   case $command:$position in
     import:0|export:1) COMPREPLY=($(compgen -f -- "$cur")); compopt -o filenames; return ;;
+    mount:1|umount:0) COMPREPLY=($(compgen -d -- "$cur")); compopt -o filenames; return ;;
     attr:0) COMPREPLY=($(compgen -W "get set rm" -- "$cur")); return ;;
     start:0|stop:0) COMPREPLY=($(compgen -W "metad iod-" -- "$cur")); return ;;
     keygen:0) COMPREPLY=($(compgen -f -- "$cur")); compopt -o filenames; return ;;

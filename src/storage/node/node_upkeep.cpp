@@ -213,7 +213,7 @@ failure node_operations::resize_claimed(operation& op, io_worker& w) {
       error = s.shrink_to(chunks);
       if (error == 0) error = cut_off(s, chunks);
     }
-    if (error == 0) error = s.settle_as_durable();
+    // What is left is as durable as it was: the next sync is for that.
   } else {
     const std::uint64_t growth = (chunks - have) * chunk_size;
     error = cut_off(s, have);  // what a resize that was cut short has left

@@ -191,6 +191,9 @@ opened_file store_core::resize_locked(const entry& now, std::uint64_t size,
   } else {
     // Who opened the file for writing meanwhile did not know of the new stripe objects: they must not be older
     // than the metadata say when the new size is seen.
+    // (Where there were none at all, nobody had opened them; they were made with the file's generation.)
+    if (had == 0 && metadata_->set_size(now.id, size, extents, next.generation, reserved))
+      return next.capability ? opened(metadata_->find(now.id)) : opened(std::move(next));
     do {
       next.generation = metadata_->find(next.id).generation;
       next = advanced(std::move(next));
