@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t least_memory = 1 << 10;  // that any request takes
 constexpr std::uint64_t small_body = 4 << 10;    // part of what a connection takes anyway
-constexpr std::uint64_t few_pieces = 512;
+constexpr std::uint64_t few_regions = 512;
 constexpr std::uint64_t least_entry = 4;  // bytes in a message
 
 // What the nested requests in a body of so many bytes can take.
@@ -61,7 +61,7 @@ failure request_context::check(wire::io_request& r, std::uint32_t rights) const 
 std::uint64_t request_context::memory_for(const frame_header& h) noexcept {
   if (h.body_bytes > small_body) return most_memory(h);
   return least_memory + h.body_bytes + memory_of_entries(h.body_bytes) +
-         few_pieces * sizeof(storage::region);
+         few_regions * sizeof(storage::region);
 }
 
 std::uint64_t request_context::most_memory(const frame_header& h) noexcept {
@@ -76,7 +76,7 @@ std::optional<described_request> request_context::describe(std::string_view body
   if (const failure f = check(r.what, rights)) throw usage_error(f.code, f.what);
   if (memory.amount() >= most)
     r.regions = wire::regions_of(r.what);
-  else if (!wire::pieces_within(r.what, few_pieces, r.regions))
+  else if (!wire::regions_within(r.what, few_regions, r.regions))
     return {};
   memory.shrink(least_memory + r.what.file->fill.size() +
                 r.what.wanted->entries().size() * sizeof(nested_request) +

@@ -99,7 +99,7 @@ pb::Answer call_handler::answer(const caller& from, const pb::Call& c) {
   return a;
 }
 
-void call_handler::give_removal_ticket(const caller& from, file_id file, pb::Answer& a) {
+void call_handler::give_removal_capability(const caller& from, file_id file, pb::Answer& a) {
   entry e;
   e.id = file;
   give_capability(from, e, wire::right_remove, a);
@@ -119,7 +119,7 @@ void call_handler::give_capability(const caller& from, const entry& e, std::uint
   a.set_capability(signer_.sign(cap));
   a.set_capability_seconds(capability_life_.count());
   a.set_capability_rights(rights);
-  a.set_ticket_size(storage::allocated_size(e));
+  a.set_capability_size(storage::allocated_size(e));
 }
 
 void call_handler::look(local_metadata& as, const caller& from, const pb::Call& c, pb::Answer& a) {
@@ -154,7 +154,7 @@ void call_handler::look(local_metadata& as, const caller& from, const pb::Call& 
       return renew_capability(as, from, c, a);
     case pb::OP_REMOVAL_CAPABILITY:
       as.removal_capability(c.id());
-      return give_removal_ticket(from, c.id(), a);
+      return give_removal_capability(from, c.id(), a);
     case pb::OP_STAT:
       return wire::write_entry(as.stat(c.id()), *a.mutable_entry());
     case pb::OP_LOOK_IN:
@@ -196,7 +196,7 @@ void call_handler::change(local_metadata& as, const caller& from, const pb::Call
     case pb::OP_REMOVE: {
       const entry e = as.remove(c.path());
       wire::write_entry(e, *a.mutable_entry());
-      if (e.kind == storage::entry_kind::file && e.names == 0) give_removal_ticket(from, e.id, a);
+      if (e.kind == storage::entry_kind::file && e.names == 0) give_removal_capability(from, e.id, a);
       return;
     }
     case pb::OP_FORGET:
@@ -249,7 +249,7 @@ bool call_handler::answer_again(local_metadata& as, const caller& from, const pb
     e.path = c.path();
     e.names = as.names_of(e.id);
     wire::write_entry(e, *a.mutable_entry());
-    if (e.kind == storage::entry_kind::file && e.names == 0) give_removal_ticket(from, e.id, a);
+    if (e.kind == storage::entry_kind::file && e.names == 0) give_removal_capability(from, e.id, a);
   }
   switch (c.op()) {
     case pb::OP_MAKE:
@@ -319,7 +319,7 @@ void call_handler::renew_capability(local_metadata& as, const caller& from, cons
     return give_capability(from, *made, c.rights() & maker_rights, a);
   if (c.rights() == wire::right_remove) {
     as.removal_capability(c.id());
-    return give_removal_ticket(from, c.id(), a);
+    return give_removal_capability(from, c.id(), a);
   }
   entry e = as.find(c.id());
   const bool resizes = (c.rights() & wire::right_resize) != 0;

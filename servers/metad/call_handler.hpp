@@ -63,7 +63,7 @@ class call_handler {
   /// For the file as `e` has it; a right to remove needs no more of it than its id.
   void give_capability(const caller& from, const storage::entry& e, std::uint32_t rights,
                    wire::pb::Answer& a);
-  void give_removal_ticket(const caller& from, file_id file, wire::pb::Answer& a);
+  void give_removal_capability(const caller& from, file_id file, wire::pb::Answer& a);
   void renew_capability(storage::local_metadata& as, const caller& from, const wire::pb::Call& c,
                     wire::pb::Answer& a);
 

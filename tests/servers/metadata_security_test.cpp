@@ -188,14 +188,14 @@ TEST_CASE("the right to change a size goes with the lease, and openers' rights g
   const entry opened = opener->open("f", true);
   CHECK(granted(opened.capability).geometry ==
         wire::geometry_of(before, plain().striping, plain().sparse, plain().fill));
-  CHECK(failure_code([&] { writer->size_ticket(made.id, after); }, "size lease") == EINVAL);
+  CHECK(failure_code([&] { writer->size_capability(made.id, after); }, "size lease") == EINVAL);
   {
     const auto lease = writer->lock_size(made.id);
-    const wire::capability c = granted(writer->size_ticket(made.id, after));
+    const wire::capability c = granted(writer->size_capability(made.id, after));
     CHECK(c.rights == (wire::right_resize | wire::right_write));
     CHECK(c.geometry.size == after);
     // Shrinking may have to be taken back: the larger of both sizes.
-    CHECK(granted(writer->size_ticket(made.id, 1)).geometry.size == before);
+    CHECK(granted(writer->size_capability(made.id, 1)).geometry.size == before);
     writer->set_size(made.id, after, {}, 0);
   }
   CHECK(granted(opened.capability).geometry.size == before);

@@ -59,28 +59,28 @@ class replacement {
   }
   void make_inactive(frame* f) noexcept OOC_REQUIRES(pager_mutex) {
     forget(f);
-    old_.push_back(f, frame_list::inactive);
+    inactive_.push_back(f, frame_list::inactive);
   }
   /// Takes the frame out of both queues (pinned, or on its way out).
   void forget(frame* f) noexcept OOC_REQUIRES(pager_mutex) {
     if (f->list == frame_list::active) active_.remove(f);
-    if (f->list == frame_list::inactive) old_.remove(f);
+    if (f->list == frame_list::inactive) inactive_.remove(f);
   }
 
   /// True while a block that comes in should let others age.
-  bool wants_ageing() const noexcept { return old_.size() < (old_.size() + active_.size()) / 2; }
+  bool wants_ageing() const noexcept { return inactive_.size() < (inactive_.size() + active_.size()) / 2; }
   static constexpr int aged_per_miss = 4;
 
   frame* oldest_active() const noexcept { return active_.head(); }
-  frame* oldest() const noexcept { return old_.head(); }
+  frame* oldest() const noexcept { return inactive_.head(); }
   /// From the block that came in or was touched last (go on with `prev`); all inactive ones came before.
-  frame* newest_young() const noexcept { return active_.tail(); }
-  frame* newest_old() const noexcept { return old_.tail(); }
-  std::size_t old_size() const noexcept { return old_.size(); }
+  frame* newest_active() const noexcept { return active_.tail(); }
+  frame* newest_inactive() const noexcept { return inactive_.tail(); }
+  std::size_t inactive_size() const noexcept { return inactive_.size(); }
 
  private:
   frame_queue active_;
-  frame_queue old_;
+  frame_queue inactive_;
 };
 
 }  // namespace ooc::detail

@@ -164,8 +164,8 @@ resident_set::victim resident_set::take_clean_victim(const segment_state* only, 
           (!only || f->segment == only))
         stay[n++] = f;
   };
-  keep_from(order_.newest_young());
-  keep_from(order_.newest_old());
+  keep_from(order_.newest_active());
+  keep_from(order_.newest_inactive());
   const auto take = [&](frame* f, std::initializer_list<block_state> states)
                         OOC_REQUIRES(pager_mutex) -> victim {
     if (f->dirty.load(std::memory_order_relaxed) || (only && f->segment != only) ||

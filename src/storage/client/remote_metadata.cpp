@@ -50,7 +50,7 @@ void set_to(pb::Call& c, const place& to) {
 }
 
 granted_capability capability_of(const pb::Answer& a) {
-  return {a.capability(), std::chrono::seconds(a.capability_seconds()), a.ticket_size()};
+  return {a.capability(), std::chrono::seconds(a.capability_seconds()), a.capability_size()};
 }
 
 std::string last_component(const std::string& path) {
@@ -185,7 +185,7 @@ capability_ptr remote_metadata::removal_capability(file_id id) {
   return capabilities_.keep(id, wire::right_remove, capability_of(link_->call(c)));
 }
 
-capability_ptr remote_metadata::size_ticket(file_id id, std::uint64_t size) {
+capability_ptr remote_metadata::size_capability(file_id id, std::uint64_t size) {
   pb::Call c = about(pb::OP_CAPABILITY, id);
   c.set_rights(wire::right_resize);
   c.set_size(size);

@@ -89,7 +89,7 @@ class local_metadata final : public metadata_service {
   entry remove(std::string_view path) override;
   void forget(file_id id) override;
   capability_ptr removal_capability(file_id id) override;
-  capability_ptr size_ticket(file_id, std::uint64_t) override { return {}; }
+  capability_ptr size_capability(file_id, std::uint64_t) override { return {}; }
   bool set_size(file_id id, std::uint64_t size, const std::vector<std::uint64_t>& extents,
                 std::uint64_t generation, std::uint64_t reserved = 0) override;
   void set_generation(file_id id, std::uint64_t generation) override;

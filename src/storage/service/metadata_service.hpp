@@ -157,7 +157,7 @@ class metadata_service {
   /// What the nodes want to see before they change the stripe objects to those of a file of `size` bytes; the
   /// caller holds lock_size().  Empty on local stores.  Throws EACCES where the caller may not write
   /// the file.
-  virtual capability_ptr size_ticket(file_id id, std::uint64_t size) = 0;
+  virtual capability_ptr size_capability(file_id id, std::uint64_t size) = 0;
   /// Size and extents of a file whose stripe objects have them, and the generation that the stripe objects have been
   /// given with it.  False, and nothing is changed, where the generation is past that by now.  `reserved`: what
   /// the stripe objects have, where that is more than the size.

@@ -176,7 +176,7 @@ opened_file store_core::resize_locked(const entry& now, std::uint64_t size,
   next.reserved = reserved;
   next.array.extents = extents;
   entry before = now;
-  before.capability = next.capability = metadata_->size_ticket(now.id, wanted);
+  before.capability = next.capability = metadata_->size_capability(now.id, wanted);
   // New stripe objects are made durably: were the file's id lost with the power, the next file would be
   // given it again and find them there.
   if (has_new_objects(now.striping, had, wanted)) metadata_->sync();

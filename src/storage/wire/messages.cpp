@@ -83,7 +83,7 @@ std::string encode(const io_request& r) {
 
 std::vector<storage::region> regions_of(const io_request& r) {
   std::vector<storage::region> regions;
-  if (!pieces_within(r, max_steps, regions))
+  if (!regions_within(r, max_steps, regions))
     throw usage_error(errc::invalid_request,
                       "'" + r.file->name + "': a request of more than " +
                           std::to_string(max_steps) +
@@ -92,7 +92,7 @@ std::vector<storage::region> regions_of(const io_request& r) {
   return regions;
 }
 
-bool pieces_within(const io_request& r, std::uint64_t steps, std::vector<storage::region>& regions) {
+bool regions_within(const io_request& r, std::uint64_t steps, std::vector<storage::region>& regions) {
   if (!object_regions_within(*r.wanted, r.file->striping, r.stripe_index, steps, regions)) return false;
   if (r.range != storage::byte_range{}) cut(regions, r.range);
   return true;

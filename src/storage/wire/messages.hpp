@@ -61,7 +61,7 @@ inline constexpr std::uint32_t max_request_body = 3 << 20;
 /// take more.
 std::vector<storage::region> regions_of(const io_request& r);
 /// The same; false where they take more than `steps`.
-bool pieces_within(const io_request& r, std::uint64_t steps, std::vector<storage::region>& regions);
+bool regions_within(const io_request& r, std::uint64_t steps, std::vector<storage::region>& regions);
 
 /// `r.capability` is not looked at: the capability is that of the file.
 std::string encode(const io_request& r);

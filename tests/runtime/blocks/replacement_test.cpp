@@ -28,11 +28,11 @@ TEST_CASE("inactive blocks come before active ones in the order of the last look
   for (frame& x : f.all) f.order.make_active(&x);
   for (const int n : {0, 1, 2}) f.order.make_inactive(&f.all[n]);
   CHECK(f.seen() == std::vector<long>{0, 1, 2, 3, 4, 5, 6, 7});
-  CHECK(f.order.newest_old() == &f.all[2]);
-  CHECK(f.order.newest_young() == &f.all[7]);
+  CHECK(f.order.newest_inactive() == &f.all[2]);
+  CHECK(f.order.newest_active() == &f.all[7]);
   f.order.make_active(&f.all[1]);  // touched again
   CHECK(f.seen() == std::vector<long>{0, 2, 3, 4, 5, 6, 7, 1});
-  CHECK(f.order.old_size() == 2);
+  CHECK(f.order.inactive_size() == 2);
 }
 
 TEST_CASE("ageing is wanted until half of the blocks are inactive") {
@@ -55,7 +55,7 @@ TEST_CASE("a block that is forgotten is in neither queue, and may come back") {
   f.order.forget(&f.all[1]);  // once more is nothing
   CHECK(f.all[1].list == frame_list::none);
   CHECK(f.seen() == std::vector<long>{2});
-  CHECK(f.order.old_size() == 0);
+  CHECK(f.order.inactive_size() == 0);
   f.order.make_inactive(&f.all[0]);
   CHECK(f.seen() == std::vector<long>{0, 2});
 }

@@ -93,7 +93,7 @@ TEST_CASE("the clean block that was seen longest ago gives way, the last three n
 TEST_CASE("blocks age as others come in, and an inactive block that is touched stays longer") {
   resident_blocks r;
   for (block_index b = 0; b < 8; ++b) REQUIRE(r.bring_in(b));
-  CHECK(r.set.order().old_size() > 0);
+  CHECK(r.set.order().inactive_size() > 0);
   REQUIRE(r.state(0) == block_state::inactive);
   REQUIRE(r.s.at(0).try_take(block_state::inactive));  // a soft fault
   r.set.set_access(r.frame_of(0), block_access::read);
