@@ -7,7 +7,13 @@
 //
 // Processor time of the touching thread, which is all there is to it where nothing is transferred;
 // us_per_block_wall is the time on the clock, which counts other programs' share too.
+//
+// With userfaultfd, where the kernel has it (`userfaultfd` in the result), other threads do the work, so only
+// the time on the clock says something: NAME_wall_userfaultfd_over_signal is its ratio to the way by signals.  The
+// blocks are read, of a segment that may be written: the hard case (docs/decisions/0019-userfaultfd.md).
 #include <atomic>
+#include <stdexcept>
+#include <string>
 #include <thread>
 
 #include "measure/child.hpp"
@@ -69,13 +75,13 @@ class spinning_thread {
 
 }  // namespace
 
-json run_fault(const options& o) {
+json run_way(const options& o, ooc::mapping_way way) {
   return in_child(0, [&] {
     const std::uint64_t frames = o.memory_or(128_MiB) / block_bytes;
-    ooc::runtime rt{ooc::runtime_options{.memory = frames * block_bytes, .block = block_bytes, .read_ahead = 1}};
+    ooc::runtime rt{ooc::runtime_options{.memory = frames * block_bytes, .block = block_bytes, .read_ahead = 1, .mapping = way}};
     touched_segment s(rt, frames * 8);
     paired_ratio alone("us_per_block"), beside("us_per_block_contended"), soft("us_soft_fault");
-    paired_ratio wall("us_per_block_wall");
+    paired_ratio wall("us_per_block_wall"), wall_beside("us_per_block_contended_wall");
     s.fill(frames);
     s.touch(s.blocks());
     for (unsigned k = 0; k < o.rounds_or(15); ++k) {
@@ -89,8 +95,12 @@ json run_fault(const options& o) {
       {
         const spinning_thread spin;
         const std::uint64_t start = rt.stats().evictions;
+        const stopwatch on_clock;
         const double contended = s.touch(s.blocks());
-        beside.add(contended / static_cast<double>(rt.stats().evictions - start));
+        const double passed_beside = 1e6 * on_clock.seconds();
+        const auto evicted = static_cast<double>(rt.stats().evictions - start);
+        beside.add(contended / evicted);
+        wall_beside.add(passed_beside / evicted);
       }
       // Of as many blocks as there are frames, half age while they come in.
       s.forget();
@@ -104,10 +114,25 @@ json run_fault(const options& o) {
     alone.put(out);
     wall.put(out);
     beside.put(out);
+    wall_beside.put(out);
     soft.put(out);
     out["frames"] = frames;
     return out;
   });
+}
+
+json run_fault(const options& o) {
+  json out = run_way(o, ooc::mapping_way::signal);
+  try {
+    out["userfaultfd"] = run_way(o, ooc::mapping_way::userfaultfd);
+  } catch (const std::runtime_error& e) {
+    out["userfaultfd"] = e.what();
+    return out;
+  }
+  for (const std::string name : {"us_per_block_wall", "us_per_block_contended_wall"})
+    out[name + "_userfaultfd_over_signal"] =
+        out["userfaultfd"][name].get<double>() / out[name].get<double>();
+  return out;
 }
 
 }  // namespace bench

@@ -5,6 +5,7 @@
 #include "command.hpp"
 #include "entry_text.hpp"
 #include "progress.hpp"
+#include "runtime/pager/mapping_choice.hpp"
 #include "storage/service/store_core.hpp"
 
 namespace ooc::tool {
@@ -37,7 +38,8 @@ int run(const command& self, const std::vector<std::string>& arguments) {
            {"uuid", store.uuid()},
            {"nodes", nodes},
            {"files", files.size()},
-           {"bytes", bytes}});
+           {"bytes", bytes},
+           {"mapping", detail::describe_mapping()}});
     return success;
   }
   std::cout << "store  " << store.url() << "\nuuid   " << store.uuid() << "\nfiles  "
@@ -49,6 +51,7 @@ int run(const command& self, const std::vector<std::string>& arguments) {
                 << human_bytes(nodes[i]["disk_bytes"].get<double>()) << " available";
     std::cout << "\n";
   }
+  std::cout << "arrays are mapped here by " << detail::describe_mapping() << "\n";
   return success;
 }
 

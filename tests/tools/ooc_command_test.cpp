@@ -377,6 +377,7 @@ TEST_CASE("info names the nodes", "[local]") {
   shell sh;
   CHECK(sh.ok("info").find((sh.folder / "n1").string()) != std::string::npos);
   CHECK(sh.ok("info --json").find("\"uuid\"") != std::string::npos);
+  CHECK(sh.ok("info").find("arrays are mapped here by ") != std::string::npos);
   CHECK(sh.ok("--store " + sh.url() + " info").find("files  0") != std::string::npos);
 }
 

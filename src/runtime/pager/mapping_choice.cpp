@@ -36,4 +36,18 @@ std::unique_ptr<block_mapping> make_mapping(const runtime_options& o) {
   return m;
 }
 
+std::string describe_mapping() {
+  std::string why_not;
+  const auto m = userfault_mapping::open(why_not);
+  const std::string without = "system calls need pinned elements";
+  const bool asked = way_asked_for({}) == mapping_way::userfaultfd;
+  if (!m)
+    return (asked ? "none" : "signal, " + without) + "; userfaultfd is not to be had: " + why_not;
+  const std::string by_userfaultfd =
+      m->serves_system_calls() ? "system calls may touch all elements"
+                               : without + ", as the process may not have the kernel's faults";
+  if (asked) return "userfaultfd, " + by_userfaultfd;
+  return "signal, " + without + "; with OOC_MAPPING=userfaultfd: " + by_userfaultfd;
+}
+
 }  // namespace ooc::detail

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "oocarray/runtime.hpp"
 #include "runtime/blocks/block_mapping.hpp"
@@ -10,5 +11,9 @@ namespace ooc::detail {
 
 /// Throws usage_error (errc::invalid_request) where what is asked for is not known or not to be had.
 std::unique_ptr<block_mapping> make_mapping(const runtime_options& o);
+
+/// What a runtime made now, without options, would take, and what else it could: one line for `ooc info`.
+/// Throws as make_mapping() does for OOC_MAPPING.
+std::string describe_mapping();
 
 }  // namespace ooc::detail
