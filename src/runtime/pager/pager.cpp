@@ -62,6 +62,11 @@ runtime_stats pager::stats() const {
   return r;
 }
 
+void pager::count_direct(std::uint64_t read, std::uint64_t written) noexcept {
+  counters::add(state_.memory.count().bytes_read, read);
+  counters::add(state_.memory.count().bytes_written, written);
+}
+
 void pager::add(segment_state& s) {
   {
     guarded_lock g(state_.mutex());

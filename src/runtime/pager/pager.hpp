@@ -100,6 +100,8 @@ class pager {
   std::uint64_t default_block_bytes() const noexcept { return budget_.default_block_bytes(); }
   std::uint64_t budget() const noexcept { return budget_.budget(); }
   runtime_stats stats() const;
+  /// Bytes that an algorithm has moved past the blocks in memory, for stats().
+  void count_direct(std::uint64_t read, std::uint64_t written) noexcept;
 
   // --- for the end of the runtime (runtime.cpp) and of the process (process_end.cpp)
   /// Has the owner of every open segment close it; no other thread may use one meanwhile.
