@@ -19,6 +19,7 @@
 #include <system_error>
 #include <thread>
 
+#include "algorithm_sorting.hpp"
 #include "measure/child.hpp"
 #include "measure/memory_cap.hpp"
 #include "measure/paired_ratio.hpp"
@@ -246,6 +247,8 @@ json run_algorithms(const options& o) {
   out["budget_mib"] = s.budget >> 20;
   out["peak_rss_mib"] = one["peak_rss"].get<std::uint64_t>() >> 20;
   out["capped"] = can_cap_memory();
+  measure_sort(o, out);
+  measure_multiply(o, out);
   return out;
 }
 
