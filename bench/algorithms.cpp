@@ -20,6 +20,7 @@
 #include <thread>
 
 #include "algorithm_passes.hpp"
+#include "algorithm_sorting.hpp"
 #include "measure/child.hpp"
 #include "measure/memory_cap.hpp"
 #include "measure/paired_ratio.hpp"
@@ -248,6 +249,8 @@ json run_algorithms(const options& o) {
   out["peak_rss_mib"] = one["peak_rss"].get<std::uint64_t>() >> 20;
   out["capped"] = can_cap_memory();
   measure_passes(o, out);
+  measure_sort(o, out);
+  measure_multiply(o, out);
   return out;
 }
 

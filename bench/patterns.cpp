@@ -76,10 +76,8 @@ constexpr pattern all_patterns[] = {
     {"column_update", patterns::column_update, acknowledged},
     {"transpose_naive", patterns::transpose_naive, acknowledged},
     {"tiles_row_major", patterns::tiles_row_major},
-#ifdef OOC_BENCH_EIGEN
     {"eigen_colwise", patterns::eigen_colwise},
     {"eigen_transpose", patterns::eigen_transpose, done},
-#endif
     {"binary_search", patterns::binary_search},
     {"bfs", nullptr, done, false, pattern::kind::search},
     {"jacobi", patterns::jacobi, acknowledged},
@@ -129,11 +127,9 @@ json timed(const std::function<double()>& work, const std::function<void()>& fin
 
 /// Loops of Eigen may still run when the process ends.
 bool may_go_on([[maybe_unused]] const pattern& p) {
-#ifdef OOC_BENCH_EIGEN
   return p.loop == patterns::eigen_colwise || p.loop == patterns::eigen_transpose;
 #else
   return false;
-#endif
 }
 
 // --- ours.  Nothing is destroyed at the end; what no loop touches any more is closed, or servers would
@@ -174,11 +170,9 @@ void make_ours(const setting& s, const std::string& url) {
 /// What a run must find: the marks of eigen_transpose, and no vertex seen.
 void prepare_ours(const setting& s, const pattern& p, const std::string& url) {
   const bool searches = p.what == pattern::kind::search;
-#ifdef OOC_BENCH_EIGEN
   const bool marks = p.loop == patterns::eigen_transpose;
 #else
   const bool marks = false;
-#endif
   if (!searches && !marks) return;
   in_child(0, [&] {
     ooc::runtime rt{ooc::runtime_options{.memory = 64_MiB}};
@@ -189,7 +183,6 @@ void prepare_ours(const setting& s, const pattern& p, const std::string& url) {
       std::fill(d.begin(), d.end(), graph::unseen);
       d.close();
     }
-#ifdef OOC_BENCH_EIGEN
     if (marks) {
       matrix b{rt, store, "b", ooc::open, {.wait_for_writer = until_free}};
       std::vector<std::size_t> where;
@@ -201,7 +194,6 @@ void prepare_ours(const setting& s, const pattern& p, const std::string& url) {
       b.scatter(where, values);
       b.close();
     }
-#endif
     return json::object();
   });
 }
@@ -279,7 +271,6 @@ void prepare_rival(const setting& s, const pattern& p) {
   if (p.what == pattern::kind::search)
     make_plain<std::uint32_t>(s.plain("distance"), s.vertices,
                               [](std::uint64_t) { return graph::unseen; });
-#ifdef OOC_BENCH_EIGEN
   if (p.loop != patterns::eigen_transpose) return;
   std::fstream b(s.plain("b"), std::ios::in | std::ios::out | std::ios::binary);
   const auto put = [&](std::size_t at, double value) {
@@ -290,7 +281,6 @@ void prepare_rival(const setting& s, const pattern& p) {
     put(r * s.n + s.n - 1, 1);
     put((s.n - 1) * s.n + r, 2);
   }
-#endif
 }
 
 mapped_file& map(const setting& s, const char* name, int advice) {

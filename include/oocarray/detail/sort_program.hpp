@@ -4,7 +4,8 @@
 //   compared_order  the order of a comparison: runs are sorted by std::sort or std::stable_sort
 //
 // Windows are merged with a tree of losers (Knuth, The Art of Computer Programming 3, 5.4.1): one comparison
-// for each level.  Of equal elements that of the earlier window comes first.
+// for each level; many short windows, that fit in a cache, by radix.  Of equal elements that of the earlier
+// window comes first.
 //
 // Threads: everything is const and may be called by several at once, if the program's functions may.
 #pragma once
@@ -98,7 +99,9 @@ struct compared_order {
 };
 
 /// Sorting by eight bits at a time (Knuth 5.2.5), stable: from the highest on as long as what is to be sorted is
-/// larger than a cache, and then from the lowest on.
+/// larger than a cache, and then from the lowest on.  Only as many of the highest bits that differ at all are
+/// looked at as numbers in random order need to be nearly sorted; insertion does the rest, and where that would
+/// take long, all bits are looked at.
 template <class T, class Order>
 class radix_sorter {
  public:
@@ -107,75 +110,111 @@ class radix_sorter {
   /// True: the result is in `other`.
   bool sort(T* elements, std::size_t count, T* other) const {
     if (std::is_sorted(elements, elements + count, std::cref(order_))) return false;
-    sort_digits(elements, other, count, digits - 1, true);
+    sort_into(elements, other, count, true);
     return true;
   }
+  /// `to_other`: where the result is to be.
+  void sort_into(T* at, T* other, std::size_t count, bool to_other) const {
+    if (count <= few) {
+      insert(at, count, count * count);
+      if (to_other) std::copy(at, at + count, other);
+      return;
+    }
+    const bits_type any = order_.bits(*at);
+    bits_type different = 0;
+    for (std::size_t i = 0; i < count; ++i)
+      different = static_cast<bits_type>(different | (order_.bits(at[i]) ^ any));
+    const auto width = static_cast<unsigned>(std::bit_width(different));
+    if (count <= cached) return from_lowest(at, other, count, width, to_other);
+    const unsigned shift = width > 8 ? width - 8 : 0;
+    table counts{}, place{};
+    for (std::size_t i = 0; i < count; ++i) ++counts[digit(at[i], shift)];
+    std::size_t sum = 0;
+    for (std::size_t k = 0; k < 256; ++k) {
+      place[k] = sum;
+      sum += counts[k];
+    }
+    for (std::size_t i = 0; i < count; ++i) other[place[digit(at[i], shift)]++] = at[i];
+    if (shift != 0) {
+      for (std::size_t k = 0; k < 256; ++k)
+        if (counts[k] != 0)
+          sort_into(other + place[k] - counts[k], at + place[k] - counts[k], counts[k], !to_other);
+    } else if (!to_other) {
+      std::copy(other, other + count, at);
+    }
+  }
+
+  static constexpr std::size_t cached = (256 << 10) / sizeof(T);
 
  private:
   using bits_type = typename Order::bits_type;
   using table = std::array<std::size_t, 256>;
-  static constexpr std::size_t digits = sizeof(bits_type);
-  static constexpr std::size_t cached = (256 << 10) / sizeof(T);
   static constexpr std::size_t few = 48;
 
-  static std::size_t digit(bits_type b, std::size_t d) noexcept {
-    return static_cast<std::size_t>(b >> (8 * d)) & 255;
+  std::size_t digit(const T& x, unsigned shift) const {
+    return static_cast<std::size_t>(order_.bits(x) >> shift) & 255;
   }
 
-  /// By digits 0 to d; `to_other`: where the result is to be.
-  void sort_digits(T* at, T* other, std::size_t count, std::size_t d, bool to_other) const {
-    if (count <= few) {
-      insert(at, count);
-      if (to_other) std::copy(at, at + count, other);
-    } else if (count <= cached || d == 0) {
-      from_lowest(at, other, count, d, to_other);
-    } else {
-      table counts{};
-      for (std::size_t i = 0; i < count; ++i) ++counts[digit(order_.bits(at[i]), d)];
-      if (counts[digit(order_.bits(*at), d)] == count)
-        return sort_digits(at, other, count, d - 1, to_other);
-      table place;
-      std::size_t sum = 0;
-      for (std::size_t k = 0; k < 256; ++k) {
-        place[k] = sum;
-        sum += counts[k];
-      }
-      for (std::size_t i = 0; i < count; ++i) other[place[digit(order_.bits(at[i]), d)]++] = at[i];
-      for (std::size_t k = 0; k < 256; ++k) {
-        const std::size_t first = place[k] - counts[k];
-        if (counts[k] != 0) sort_digits(other + first, at + first, counts[k], d - 1, !to_other);
-      }
-    }
-  }
-
-  void from_lowest(T* at, T* other, std::size_t count, std::size_t highest, bool to_other) const {
-    std::array<table, digits> counts{};
-    for (std::size_t i = 0; i < count; ++i) {
-      const bits_type b = order_.bits(at[i]);
-      for (std::size_t d = 0; d <= highest; ++d) ++counts[d][digit(b, d)];
-    }
-    const bits_type any = order_.bits(*at);
+  void from_lowest(T* at, T* other, std::size_t count, unsigned width, bool to_other) const {
+    const unsigned all = (width + 7) / 8;
+    const unsigned enough = (static_cast<unsigned>(std::bit_width(count)) + 7) / 8;
     bool moved = false;
-    for (std::size_t d = 0; d <= highest; ++d) {
+    if (enough < all) {
+      moved = by_digits(at, other, count, width - 8 * enough, enough);
+      T* const now = moved ? other : at;
+      if (!insert(now, count, 8 * count)) moved ^= by_digits(now, moved ? at : other, count, 0, all);
+    } else {
+      moved = by_digits(at, other, count, 0, all);
+    }
+    if (moved != to_other) {
+      T* const now = moved ? other : at;
+      std::copy(now, now + count, moved ? at : other);
+    }
+  }
+
+  /// By so many digits from bit `shift` on.  True: the result is in `other`.
+  bool by_digits(T* at, T* other, std::size_t count, unsigned shift, unsigned digits) const {
+    std::array<table, sizeof(bits_type)> counts{};
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto b = static_cast<bits_type>(order_.bits(at[i]) >> shift);
+      for (unsigned d = 0; d < digits; ++d) ++counts[d][static_cast<std::size_t>(b >> (8 * d)) & 255];
+    }
+    bool moved = false;
+    for (unsigned d = 0; d < digits; ++d) {
       table& place = counts[d];
-      if (place[digit(any, d)] == count) continue;  // all alike
+      const unsigned from = shift + 8 * d;
+      if (place[digit(*at, from)] == count) continue;  // all alike
       std::size_t sum = 0;
       for (std::size_t& p : place) sum += std::exchange(p, sum);
-      for (std::size_t i = 0; i < count; ++i) other[place[digit(order_.bits(at[i]), d)]++] = at[i];
+      for (std::size_t i = 0; i < count; ++i) other[place[digit(at[i], from)]++] = at[i];
       std::swap(at, other);
       moved = !moved;
     }
-    if (moved != to_other) std::copy(at, at + count, other);
+    return moved;
   }
 
-  void insert(T* at, std::size_t count) const {
+  /// False: given up after so many moves.
+  bool insert(T* at, std::size_t count, std::size_t moves) const {
+    bits_type last = order_.bits(*at);
     for (std::size_t i = 1; i < count; ++i) {
+      const bits_type b = order_.bits(at[i]);
+      if (!(b < last)) {
+        last = b;
+        continue;
+      }
       const T x = at[i];
-      const bits_type b = order_.bits(x);
       std::size_t j = i;
-      for (; j > 0 && b < order_.bits(at[j - 1]); --j) at[j] = at[j - 1];
+      do {
+        at[j] = at[j - 1];
+        --j;
+        if (moves-- == 0) {
+          at[j] = x;  // where it lands is as good as any: equal ones have not been passed
+          return false;
+        }
+      } while (j > 0 && b < order_.bits(at[j - 1]));
       at[j] = x;
     }
+    return true;
   }
 
   const Order& order_;
@@ -330,6 +369,9 @@ class ordered_program final : public sort_program {
       std::memcpy(to, from[0].at, count * sizeof(T));
     else if (from.size() == 2)
       merge_two(from[0], from[1], typed(to), order_);
+    else if constexpr (by_radix)
+      from.size() > 4 && count <= radix_sorter<T, Order>::cached ? sort_windows(from, count, typed(to))
+                                                    : merge_by_bits(std::move(from), count, typed(to), order_);
     else if constexpr (Order::by_bits)
       merge_by_bits(std::move(from), count, typed(to), order_);
     else
@@ -343,6 +385,13 @@ class ordered_program final : public sort_program {
   }
 
  private:
+  /// In a cache, radix sorting is faster than a tree of many windows.
+  void sort_windows(const std::vector<cursor<T>>& from, std::size_t count, T* to) const {
+    std::vector<T> together;
+    together.reserve(count);
+    for (const cursor<T>& c : from) together.insert(together.end(), c.at, c.end);
+    radix_sorter<T, Order>(order_).sort_into(together.data(), to, count, true);
+  }
   static T* typed(std::byte* p) noexcept { return reinterpret_cast<T*>(p); }
   static const T* typed(const std::byte* p) noexcept { return reinterpret_cast<const T*>(p); }
   static const T& last(const sorted_window& w) noexcept { return typed(w.first)[w.count - 1]; }

@@ -133,11 +133,16 @@ class multiply_call {
     for (std::uint64_t t = 0; t < tiles; ++t)
       multiply_tile(t, stream_a, stream_b ? &*stream_b : nullptr, c ? &*c : nullptr, tile);
     for (auto& w : writes_) w->wait();
+    a_.array->pager().count_direct(done_.bytes_read, done_.bytes_written);
     call_.finish();
     return done_;
   }
 
  private:
+  struct grid {
+    std::size_t down, across;
+  };
+
   static std::vector<array_core*> written(const matrix_operand& c) {
     return c.array ? std::vector<array_core*>{c.array} : std::vector<array_core*>{};
   }
@@ -212,15 +217,16 @@ class multiply_call {
     const std::size_t stride = c ? to.columns() : facts_.columns;
     std::byte* const result =
         c ? tile : c_.memory + (to.lower[0] * stride + to.lower[1]) * size_;
-    // By rows, so that a part can be written while others are computed.
-    const bool by_rows = to.rows() >= 4 * team_->size() || to.columns() < 4 * team_->size();
-    const std::size_t cut = by_rows ? to.rows() : to.columns();
-    const std::size_t parts = team_->size() == 1 && !c ? 1 : std::min(cut, 4 * team_->size());
-    const auto edge = [&](std::size_t part) { return cut * part / parts; };
-    const bool alike = by_rows && to.rows() == written_rows_ && to.columns() == written_columns_;
+    // The first and last panels are cut by rows, so that a part of the last tile may still be written, and one of
+    // this tile already, while others are computed.  In between, parts are about square: the kernel
+    // packs both factors of each.
+    const bool overlaps = c && deep_b_ >= 4 && to.rows() >= 4 * team_->size();
+    const grid rows{std::min(to.rows(), 4 * team_->size()), 1};
+    const grid square = square_parts(to);
+    const bool alike = overlaps && to.rows() == written_rows_ && to.columns() == written_columns_;
     if (!alike)
       for (auto& w : writes_) w->wait();
-    while (writes_.size() < parts) writes_.push_back(std::make_unique<direct_transfer>());
+    while (writes_.size() < rows.down) writes_.push_back(std::make_unique<direct_transfer>());
     const auto count = [this](std::uint64_t bytes) { call_.advance(bytes); };
     for (std::size_t k = 0; k < deep_b_; ++k) {
       const std::size_t first = k * plan_.depth_b;
@@ -236,28 +242,39 @@ class multiply_call {
       const bool last = k + 1 == deep_b_;
       if (last && c && !marked_) call_.mark();
       marked_ |= last;
-      team_->run(parts, [&](std::size_t p) {
-        const std::size_t from = edge(p), until = edge(p + 1);
+      const grid parts = overlaps && (k == 0 || last) ? rows : square;
+      team_->run(parts.down * parts.across, [&](std::size_t p) {
+        const auto edge = [](std::size_t n, std::size_t at, std::size_t of) { return n * at / of; };
+        const std::size_t i = p / parts.across, j = p % parts.across;
+        const std::size_t top = edge(to.rows(), i, parts.down), end = edge(to.rows(), i + 1, parts.down);
+        const std::size_t left = edge(to.columns(), j, parts.across);
         if (k == 0 && alike) writes_[p]->wait();
-        matrix_part left = a, right = b;
-        std::byte* at = result;
-        if (by_rows) {
-          left.data += from * left.stride * size_;
-          left.rows = until - from;
-          at += from * stride * size_;
-        } else {
-          right.data += from * size_;
-          right.columns = until - from;
-          at += from * size_;
-        }
-        kernel_.multiply(left, right, at, stride, k != 0);
-        if (last && c && by_rows) write(*c, *writes_[p], to, from, until, result);
+        const matrix_part of_a{a.data + top * a.stride * size_, end - top, depth, a.stride};
+        const matrix_part of_b{b.data + left * size_, depth,
+                               edge(to.columns(), j + 1, parts.across) - left, b.stride};
+        kernel_.multiply(of_a, of_b, result + (top * stride + left) * size_, stride, k != 0);
+        if (last && overlaps) write(*c, *writes_[p], to, top, end, result);
       });
     }
-    if (c && !by_rows) write(*c, *writes_[0], to, 0, to.rows(), result);
-    written_rows_ = by_rows ? to.rows() : 0;
+    if (c && !overlaps) write(*c, *writes_[0], to, 0, to.rows(), result);
+    written_rows_ = overlaps ? to.rows() : 0;
     written_columns_ = to.columns();
     if (c) call_.advance(to.elements() * size_);
+  }
+
+  grid square_parts(const rectangle& to) const {
+    const std::size_t parts = team_->size() == 1 ? 1 : 4 * team_->size();
+    grid best{1, 1};
+    double least = 0;
+    for (std::size_t down = 1; down <= parts; ++down) {
+      const grid g{std::min(down, to.rows()), std::min(parts / down, to.columns())};
+      const double edges = static_cast<double>(to.rows()) / static_cast<double>(g.down) +
+                           static_cast<double>(to.columns()) / static_cast<double>(g.across);
+      if (down * (parts / down) != parts || (least != 0 && edges >= least)) continue;
+      least = edges;
+      best = g;
+    }
+    return best;
   }
 
   void write(const direct_array& c, direct_transfer& w, rectangle to, std::size_t from,

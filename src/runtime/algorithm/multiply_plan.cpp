@@ -8,8 +8,9 @@ namespace {
 
 /// What the begin of a region costs a disk, as bytes that it transfers in that time.
 constexpr double region_bytes = 16 << 10;
-/// Enough for a kernel to reach its speed.
-constexpr std::size_t good_depth = 256;
+/// What a byte of c costs that passes through the processor's cache with each panel, beside one of a disk.
+constexpr double passing_byte = 0.25;
+constexpr std::size_t most_depth = 1024;  ///< of panels of b that are not all of it
 constexpr std::uint64_t most_tiles_in_a_row = 4096;
 
 std::uint64_t parts(std::uint64_t n, std::uint64_t size) { return (n + size - 1) / size; }
@@ -35,7 +36,8 @@ double cost(const multiply_facts& f, const multiply_plan& p) {
   const double regions_a = p.depth_a == f.depth ? 1 : rows * static_cast<double>(parts(f.depth, p.depth_a));
   const double regions_b =
       p.tile_columns == f.columns ? 1 : depth * static_cast<double>(parts(f.columns, p.tile_columns));
-  return static_cast<double>(p.passes_a) * (rows * depth * element + regions_a * region_bytes) +
+  const double passing = 2 * rows * columns * element * static_cast<double>(parts(f.depth, p.depth_b));
+  return passing_byte * passing + static_cast<double>(p.passes_a) * (rows * depth * element + regions_a * region_bytes) +
          static_cast<double>(p.passes_b) * (depth * columns * element + regions_b * region_bytes);
 }
 
@@ -76,8 +78,7 @@ multiply_plan plan_multiply(const multiply_facts& f, std::uint64_t memory) {
     // As few rows of tiles, and these alike.
     p.tile_rows = static_cast<std::size_t>(parts(f.rows, parts(f.rows, rows)));
     complete(f, p);
-    // A shallow panel has the kernel load and store c more often.
-    const double c = cost(f, p) * (depth_b < std::min(good_depth, f.depth) ? 1.1 : 1);
+    const double c = cost(f, p);
     if (p.elements(f) > elements || c >= least) return;
     least = c;
     best = p;
@@ -85,7 +86,7 @@ multiply_plan plan_multiply(const multiply_facts& f, std::uint64_t memory) {
   for (std::uint64_t across = 1; across <= std::min<std::uint64_t>(f.columns, most_tiles_in_a_row);
        across += std::max<std::uint64_t>(1, across / 8)) {
     const auto tile_columns = static_cast<std::size_t>(parts(f.columns, across));
-    for (std::size_t depth_b = f.b_in_memory ? f.depth : std::min(f.depth, 4 * good_depth);;
+    for (std::size_t depth_b = f.b_in_memory ? f.depth : std::min(f.depth, most_depth);;
          depth_b /= 2) {
       for (std::size_t depth_a = depth_b; depth_a < f.depth; depth_a *= 2)
         consider(tile_columns, depth_a, depth_b);

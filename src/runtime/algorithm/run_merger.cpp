@@ -7,8 +7,10 @@
 namespace ooc::detail {
 namespace {
 
-/// A part of a batch that is worth a thread.
+/// A part of a batch that is worth a thread, and fits in its cache.
 constexpr std::size_t part_bytes = 128 << 10;
+/// Elements of each run, on average, for which a part's places are worth looking for.
+constexpr std::size_t part_of_run = 64;
 
 }  // namespace
 
@@ -143,8 +145,8 @@ std::size_t run_merger::cut(std::size_t room) {
 
 void run_merger::merge_batch(std::size_t total) {
   std::byte* const to = outputs_[output_] + filled_ * size_;
-  const std::size_t parts =
-      std::clamp<std::size_t>(total * size_ / part_bytes, 1, team_.size() == 1 ? 1 : 2 * team_.size());
+  const std::size_t most = std::max(2 * team_.size(), total / (part_of_run * windows_.size()));
+  const std::size_t parts = std::clamp<std::size_t>(total * size_ / part_bytes, 1, most);
   if (parts == 1) return program_.merge(windows_, to);
   const auto longest =
       static_cast<std::size_t>(std::max_element(counts_.begin(), counts_.end()) - counts_.begin());

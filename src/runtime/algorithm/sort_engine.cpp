@@ -114,6 +114,7 @@ class sort_call {
     ++done_.passes;
     done_.bytes_read += bytes();
     done_.bytes_written += bytes();
+    to_.pager().count_direct(bytes(), bytes());
   }
 
   void mark_once() {

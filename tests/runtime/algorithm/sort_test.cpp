@@ -185,8 +185,8 @@ TEST_CASE("an embedded store is sorted like any other") {
   numbers_at_random<float>(2, store_kind::local, g);
 }
 
-TEST_CASE("elements that are alike, sorted or in reverse are sorted") {
-  const int pattern = GENERATE(0, 1, 2, 3);
+TEST_CASE("elements that are alike, sorted, in reverse or far from most others are sorted") {
+  const int pattern = GENERATE(0, 1, 2, 3, 4);
   const std::size_t size = GENERATE(1, 2, 60'000);
   const bool by_comparison = GENERATE(false, true);
   CAPTURE(pattern, size, by_comparison);
@@ -196,7 +196,8 @@ TEST_CASE("elements that are alike, sorted or in reverse are sorted") {
   std::vector<std::int64_t> plain(size);
   for (std::size_t i = 0; i < size; ++i) {
     const auto at = static_cast<std::int64_t>(i);
-    a[i] = plain[i] = pattern == 0 ? 7 : pattern == 1 ? at : pattern == 2 ? -at : at % 3;
+    a[i] = plain[i] = pattern == 0 ? 7 : pattern == 1 ? at : pattern == 2 ? -at : pattern == 3 ? at % 3
+                             : i % 1000 == 5 ? std::int64_t{1} << 60 : at * 7919 % 50'021;
   }
   const sort_options o{.threads = 3};
   if (by_comparison)
@@ -231,6 +232,7 @@ TEST_CASE("a sort reads and writes as often as the model says") {
   for (std::size_t i = 0; i < n; ++i) a[i] = value_of<std::uint64_t>(i);
   a.writeback();
   const io_stats before = nodes.handle().stats();
+  const runtime_stats counted = rt.stats();
   double part = 0;
   bool backwards = false;
   const sort_statistics done =
@@ -247,6 +249,8 @@ TEST_CASE("a sort reads and writes as often as the model says") {
   CHECK(done.memory > 3_MiB);
   CHECK(moved.bytes_read == done.bytes_read);
   CHECK(moved.bytes_written == done.bytes_written);
+  CHECK(rt.stats().bytes_read - counted.bytes_read == done.bytes_read);
+  CHECK(rt.stats().bytes_written - counted.bytes_written == done.bytes_written);
   CHECK_FALSE(backwards);
   CHECK(part == 1);
   CHECK(is_sorted(b));
