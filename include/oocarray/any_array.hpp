@@ -4,9 +4,10 @@
 //     ooc::any_array a{rt, store, "plate/a", ooc::open_read_only};
 //     if (a.element_type() == "f8") sum(reinterpret_cast<const double*>(a.data()), a.size());
 //
-// It is the same array: the same file opens as ooc_array<double, 2>, and everything that ooc_array.hpp says
-// of memory, errors, threads and durability holds here.  Elements are bytes: data() is their row-major image
-// (memory_layout::right), or they lie tile by tile (memory_layout::tiled), each tile a strided box.
+// It is the same array: the same file opens as ooc_array<double, 2>, and everything that
+// ooc_array.hpp says of memory, errors, threads and durability holds here.  Elements are bytes:
+// data() is their row-major image (memory_layout::right), or they lie tile by tile
+// (memory_layout::tiled), each tile a strided box.
 //
 // Owner: whoever made it; movable.  Addresses stay valid until close() or the end of the object.
 #pragma once
@@ -36,7 +37,8 @@ struct element_format {
   std::uint32_t size = 0;
 };
 
-/// Elements lower[k] <= c[k] < upper[k], as box<N>; both have as many numbers as the array dimensions.
+/// Elements lower[k] <= c[k] < upper[k], as box<N>; both have as many numbers as the array
+/// dimensions.
 struct any_box {
   std::vector<std::size_t> lower;
   std::vector<std::size_t> upper;
@@ -51,15 +53,15 @@ class any_array {
   /// A tile: a box, and where it lies.
   struct tile {
     any_box box;
-    std::byte* data = nullptr;          ///< the element with the lowest coordinates
-    std::vector<std::size_t> strides;   ///< bytes between neighbours in each dimension
+    std::byte* data = nullptr;         ///< the element with the lowest coordinates
+    std::vector<std::size_t> strides;  ///< bytes between neighbours in each dimension
   };
 
-  /// As the constructors of ooc_array.  Throws usage_error (errc::invalid_request) for 0 or more than 8
-  /// extents, an element of 0 bytes or more than 64 KiB, and a fill that is not one element.
-  any_array(runtime& rt, const store& s, std::string_view path, create_t, const element_format& type,
-            std::span<const std::size_t> extents, const options_type& options = {},
-            memory_layout layout = memory_layout::right);
+  /// As the constructors of ooc_array.  Throws usage_error (errc::invalid_request) for 0 or more
+  /// than 8 extents, an element of 0 bytes or more than 64 KiB, and a fill that is not one element.
+  any_array(runtime& rt, const store& s, std::string_view path, create_t,
+            const element_format& type, std::span<const std::size_t> extents,
+            const options_type& options = {}, memory_layout layout = memory_layout::right);
   any_array(runtime& rt, const store& s, std::string_view path, create_or_open_t,
             const element_format& type, std::span<const std::size_t> extents,
             const options_type& options = {}, memory_layout layout = memory_layout::right);
@@ -78,25 +80,28 @@ class any_array {
   const std::string& element_type() const { return facts().element_type; }
   std::size_t element_size() const { return facts().element_size; }
   std::size_t rank() const { return facts().extents.size(); }
-  std::vector<std::size_t> extents() const { return {facts().extents.begin(), facts().extents.end()}; }
-  std::size_t size() const;   ///< elements
+  std::vector<std::size_t> extents() const {
+    return {facts().extents.begin(), facts().extents.end()};
+  }
+  std::size_t size() const;  ///< elements
   std::size_t bytes() const { return size() * element_size(); }
   std::size_t max_extent() const { return facts().max_extent; }
   any_box whole() const { return {std::vector<std::size_t>(rank()), extents()}; }
   memory_layout layout() const noexcept { return layout_; }
 
-  /// The row-major image.  Throws usage_error: errc::closed, and (errc::invalid_request) where elements lie
-  /// in tiles.
+  /// The row-major image.  Throws usage_error: errc::closed, and (errc::invalid_request) where
+  /// elements lie in tiles.
   std::byte* data() const;
   /// Bytes between neighbours in each dimension of data().
   std::vector<std::size_t> strides() const;
 
-  /// Tiles as ooc_array::tiles() has them: blocks with memory_layout::tiled, else bands of rows of about a
-  /// block.  Number k is at most tiles() - 1; in row-major order.
+  /// Tiles as ooc_array::tiles() has them: blocks with memory_layout::tiled, else bands of rows of
+  /// about a block.  Number k is at most tiles() - 1; in row-major order.
   std::size_t tiles() const;
   tile tile_at(std::size_t k) const;
   std::vector<std::size_t> tile_shape() const;
-  /// Starts reading a tile, but for what an overwrite() promises; returns at once.  One past the last: nothing.
+  /// Starts reading a tile, but for what an overwrite() promises; returns at once.  One past the
+  /// last: nothing.
   void prefetch_tile(std::size_t k) const;
 
   // --- Memory and the store; as in ooc_array
@@ -119,7 +124,9 @@ class any_array {
   void set_finished() { core().set_in_progress({}); }
 
   std::map<std::string, std::string> attributes() const { return core().attributes(); }
-  void set_attribute(std::string_view key, std::string_view value) { core().set_attribute(key, value); }
+  void set_attribute(std::string_view key, std::string_view value) {
+    core().set_attribute(key, value);
+  }
   void remove_attribute(std::string_view key) { core().remove_attribute(key); }
 
   // --- Facts

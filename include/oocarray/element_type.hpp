@@ -5,7 +5,8 @@
 //     i1 i2 i4 i8  signed integers               u1 u2 u4 u8  unsigned integers, std::byte
 //     struct<N>    any other trivially copyable type of N bytes: "struct24"
 //
-// The digits are bytes.  Files of one byte's elements open as u1 and as b1: bool was called u1 once.  Files keep the byte order and padding of the machine that wrote them.
+// The digits are bytes.  Files of one byte's elements open as u1 and as b1: bool was called u1
+// once.  Files keep the byte order and padding of the machine that wrote them.
 #pragma once
 
 #include <complex>

@@ -487,15 +487,19 @@ class ooc_array {
   /// it opens as any other from then on.  Write back before.  Collective over options.group.
   void set_finished() { core().set_in_progress({}); }
 
-  // --- Attributes: names and values that programs keep with the file, as those of ooc::store are.  Any rank
-  // may set them, and everybody sees them when the call returns.  Setting one throws usage_error
-  // (errc::invalid_request) where the array is read-only.
+  // --- Attributes: names and values that programs keep with the file, as those of ooc::store are.
+  // Any rank may set them, and everybody sees them when the call returns.  Setting one throws
+  // usage_error (errc::invalid_request) where the array is read-only.
 
-  std::map<std::string, std::string> attributes() const { return core().attributes(); }
+  std::map<std::string, std::string> attributes() const {
+    return core().attributes();
+  }
   void set_attribute(std::string_view key, std::string_view value) {
     core().set_attribute(key, value);
   }
-  void remove_attribute(std::string_view key) { core().remove_attribute(key); }
+  void remove_attribute(std::string_view key) {
+    core().remove_attribute(key);
+  }
 
   // --- Facts
 

@@ -105,9 +105,10 @@ inline constexpr int fatal_exit_status = 74;
 /// mapping_way::userfaultfd.
 ///
 /// The constructor installs a handler for SIGSEGV that serves touches of array memory
-/// and passes every other fault to the handler that was there before.  A handler that is installed later gets
-/// touches of arrays first, which ends most programs, until reclaim_faults() is called.  One that gives the
-/// signal back and raises it again, as crash reporters do, costs no more than its report (on x86-64).
+/// and passes every other fault to the handler that was there before.  A handler that is installed
+/// later gets touches of arrays first, which ends most programs, until reclaim_faults() is called.
+/// One that gives the signal back and raises it again, as crash reporters do, costs no more than
+/// its report (on x86-64).
 class runtime {
  public:
   /// Throws usage_error (errc::budget_too_small) where `memory` cannot hold 8 blocks of 4 KiB, and
@@ -123,8 +124,8 @@ class runtime {
   runtime_stats stats(process_group& group) const;
   std::uint64_t memory() const noexcept;
 
-  /// Puts the library's handler of SIGSEGV in front of one that was installed since (by MPI_Init, a crash
-  /// reporter, an interpreter).  Making and opening arrays does the same.
+  /// Puts the library's handler of SIGSEGV in front of one that was installed since (by MPI_Init, a
+  /// crash reporter, an interpreter).  Making and opening arrays does the same.
   void reclaim_faults() const;
 
   detail::pager& pager() const noexcept { return *pager_; }

@@ -10,11 +10,11 @@
 //     for (const ooc::store_entry& e : store.list("runs")) std::cout << e.path << "\n";
 //     store.set_attribute("runs/7", "dt", "0.01");
 //
-// Paths are '/'-separated and relative to the store's root, which is "".  Calls on names ask the metadata
-// service, throw ooc::error that names the path (ENOENT, EEXIST, ENOTDIR, EISDIR, ENOTEMPTY, EACCES; EROFS in
-// a store that is open for reading), and are whole or have not happened.  When one returns, everybody sees the
-// change, and it survives the end of every process; a loss of power only after a later writeback(ooc::durable)
-// or file::sync() in this store.
+// Paths are '/'-separated and relative to the store's root, which is "".  Calls on names ask the
+// metadata service, throw ooc::error that names the path (ENOENT, EEXIST, ENOTDIR, EISDIR,
+// ENOTEMPTY, EACCES; EROFS in a store that is open for reading), and are whole or have not
+// happened.  When one returns, everybody sees the change, and it survives the end of every process;
+// a loss of power only after a later writeback(ooc::durable) or file::sync() in this store.
 #pragma once
 
 #include <chrono>
@@ -57,24 +57,24 @@ struct store_entry {
   bool folder = false;
   std::uint32_t owner = 0;
   std::uint32_t group = 0;
-  std::uint32_t mode = 0;        ///< permission bits as in POSIX
-  std::int64_t created_ns = 0;   ///< since 1970, UTC
-  std::int64_t changed_ns = 0;   ///< last change of the entry; data do not count
-  std::uint64_t size = 0;        ///< bytes; files only
+  std::uint32_t mode = 0;       ///< permission bits as in POSIX
+  std::int64_t created_ns = 0;  ///< since 1970, UTC
+  std::int64_t changed_ns = 0;  ///< last change of the entry; data do not count
+  std::uint64_t size = 0;       ///< bytes; files only
 
   // Of files that hold an array; extents are empty for others.
-  std::string element_type;            ///< as in element_type.hpp
-  std::uint32_t element_size = 0;      ///< bytes
-  std::vector<std::size_t> extents;    ///< elements, slowest dimension first
-  std::vector<std::size_t> tile;       ///< of the file, elements; empty: row-major
-  std::size_t max_extent = 0;          ///< limit of the first extent
-  std::vector<std::byte> fill;         ///< one element; empty: zeros
+  std::string element_type;          ///< as in element_type.hpp
+  std::uint32_t element_size = 0;    ///< bytes
+  std::vector<std::size_t> extents;  ///< elements, slowest dimension first
+  std::vector<std::size_t> tile;     ///< of the file, elements; empty: row-major
+  std::size_t max_extent = 0;        ///< limit of the first extent
+  std::vector<std::byte> fill;       ///< one element; empty: zeros
 
   std::map<std::string, std::string> attributes;  ///< free, set by users
 };
 
 struct mkdir_options {
-  bool parents = false;       ///< make the folders above, too, and be content where it exists already
+  bool parents = false;  ///< make the folders above, too, and be content where it exists already
   std::uint32_t mode = 0755;  ///< permission bits; the umask is taken from them
 };
 
@@ -108,18 +108,20 @@ class store {
   bool exists(std::string_view path) const;
   /// What is at `path`.  Throws ENOENT.
   store_entry entry(std::string_view path) const;
-  /// Removes a file with its data, or an empty folder.  Throws usage_error (errc::busy) for a file that
-  /// somebody has open for writing as an array.  Who has it open for reading fails at the next block that
-  /// is not in memory.
+  /// Removes a file with its data, or an empty folder.  Throws usage_error (errc::busy) for a file
+  /// that somebody has open for writing as an array.  Who has it open for reading fails at the next
+  /// block that is not in memory.
   void remove(std::string_view path) const;
-  /// The same of a folder and everything below.  What was removed when an error is thrown stays removed.
+  /// The same of a folder and everything below.  What was removed when an error is thrown stays
+  /// removed.
   void remove_all(std::string_view path) const;
-  /// Gives a file or folder another path, whose folder must exist; replaces nothing (EEXIST).  Open arrays
-  /// and files stay open.
+  /// Gives a file or folder another path, whose folder must exist; replaces nothing (EEXIST).  Open
+  /// arrays and files stay open.
   void rename(std::string_view from, std::string_view to) const;
   void mkdir(std::string_view path, const mkdir_options& options = {}) const;
 
-  /// Attributes of a file, a folder or the root: names of 1 to 255 bytes, values of up to 1 MiB, 4 MiB in all.
+  /// Attributes of a file, a folder or the root: names of 1 to 255 bytes, values of up to 1 MiB, 4
+  /// MiB in all.
   std::map<std::string, std::string> attributes(std::string_view path) const;
   void set_attribute(std::string_view path, std::string_view key, std::string_view value) const;
   /// Throws ENOENT where there is none.

@@ -29,7 +29,9 @@ struct array_state {
 /// What a view of NumPy keeps alive: its `base`.
 class memory_export {
  public:
-  explicit memory_export(std::shared_ptr<array_state> s) : state_(std::move(s)) { ++state_->exports; }
+  explicit memory_export(std::shared_ptr<array_state> s) : state_(std::move(s)) {
+    ++state_->exports;
+  }
   ~memory_export() { --state_->exports; }
   memory_export(const memory_export&) = delete;
   memory_export& operator=(const memory_export&) = delete;
@@ -100,10 +102,12 @@ py::tuple as_tuple(const sizes& n) {
   return py::tuple(py::cast(n));
 }
 
-/// Memory of the array as NumPy sees it; it counts as an export as long as it, or a view of it, lives.
+/// Memory of the array as NumPy sees it; it counts as an export as long as it, or a view of it,
+/// lives.
 py::array exported(const std::shared_ptr<array_state>& state, const py::dtype& type,
                    const std::byte* data, const sizes& shape, const sizes& strides) {
-  if (state->closing) throw usage_error(errc::closed, "array '" + state->array->path() + "' is being closed");
+  if (state->closing)
+    throw usage_error(errc::closed, "array '" + state->array->path() + "' is being closed");
   // The interpreter may have installed a handler meanwhile.
   if (const auto rt = state->of.lock()) rt->reclaim_faults();
   const py::object owner = py::cast(std::make_unique<memory_export>(state));
@@ -128,14 +132,16 @@ access_pattern pattern_of(const std::string& name) {
                     "advise('" + name + "'): choose 'automatic', 'sequential' or 'random'");
 }
 
-// The base class of Array in Python.  Whoever asks for the buffer of an array mostly means to give it to the
-// kernel, which cannot read it: so there is none.  NumPy asks too, and then takes __array__ for an answer.
+// The base class of Array in Python.  Whoever asks for the buffer of an array mostly means to give
+// it to the kernel, which cannot read it: so there is none.  NumPy asks too, and then takes
+// __array__ for an answer.
 int refuse_buffer(PyObject* self, Py_buffer* view, int) {
   view->obj = nullptr;
   PyObject* const path = PyObject_GetAttrString(self, "path");
   if (!path) return -1;
   PyErr_Format(PyExc_BufferError,
-               "array '%U' gives its memory to NumPy only: system calls need it pinned, `with a.pin() as part:`, "
+               "array '%U' gives its memory to NumPy only: system calls need it pinned, `with "
+               "a.pin() as part:`, "
                "and other code takes np.asarray(a)",
                path);
   Py_DECREF(path);
@@ -143,8 +149,10 @@ int refuse_buffer(PyObject* self, Py_buffer* view, int) {
 }
 
 void bind_base(py::module_& m) {
-  static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&refuse_buffer)}, {0, nullptr}};
-  static PyType_Spec spec = {"oocarray._core.ArrayBase", 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+  static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&refuse_buffer)},
+                                {0, nullptr}};
+  static PyType_Spec spec = {"oocarray._core.ArrayBase", 0, 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
   m.attr("ArrayBase") = py::reinterpret_steal<py::object>(PyType_FromSpec(&spec));
 }
 
@@ -153,8 +161,10 @@ void close(const array_handle& a) {
   if (!s.array->is_open()) return;
   any_array& array = s.get();
   if (const std::size_t n = s.exports)
-    throw py::buffer_error("array '" + array.path() + "' cannot be closed while NumPy arrays refer to its memory (" +
-                           std::to_string(n) + " of them): delete them first, with `del`, or let them go out of scope");
+    throw py::buffer_error("array '" + array.path() +
+                           "' cannot be closed while NumPy arrays refer to its memory (" +
+                           std::to_string(n) +
+                           " of them): delete them first, with `del`, or let them go out of scope");
   s.closing = true;
   try {
     const py::gil_scoped_release r;
@@ -168,7 +178,8 @@ void close(const array_handle& a) {
 void resize(const array_handle& a, std::size_t first_extent) {
   any_array& array = a.get();
   if (const std::size_t n = a.state->exports; n != 0 && first_extent < array.extents().front())
-    throw py::buffer_error("array '" + array.path() + "' cannot become shorter while NumPy arrays refer to its memory (" +
+    throw py::buffer_error("array '" + array.path() +
+                           "' cannot become shorter while NumPy arrays refer to its memory (" +
                            std::to_string(n) + " of them): delete them first, with `del`");
   const py::gil_scoped_release r;
   array.resize(first_extent);
@@ -177,8 +188,9 @@ void resize(const array_handle& a, std::size_t first_extent) {
 }  // namespace
 
 void bind_array(py::module_& m) {
-  py::class_<memory_export>(m, "MemoryExport",
-                            "Keeps the memory of an array in place for the NumPy arrays that refer to it.");
+  py::class_<memory_export>(
+      m, "MemoryExport",
+      "Keeps the memory of an array in place for the NumPy arrays that refer to it.");
   py::class_<pinned>(m, "Pinned").def("release", [](pinned& p) {
     const py::gil_scoped_release r;
     p.guard.reset();
@@ -214,7 +226,8 @@ void bind_array(py::module_& m) {
            [](const array_handle& a, std::size_t k, const py::dtype& type) {
              const any_array::tile t = a.get().tile_at(k);
              sizes shape(t.box.lower.size());
-             for (std::size_t d = 0; d < shape.size(); ++d) shape[d] = t.box.upper[d] - t.box.lower[d];
+             for (std::size_t d = 0; d < shape.size(); ++d)
+               shape[d] = t.box.upper[d] - t.box.lower[d];
              return py::make_tuple(as_tuple(t.box.lower), as_tuple(t.box.upper),
                                    exported(a.state, type, t.data, shape, t.strides));
            })
@@ -222,7 +235,8 @@ void bind_array(py::module_& m) {
           "prefetch_tile", [](const array_handle& a, std::size_t k) { a.get().prefetch_tile(k); },
           without_gil())
       .def(
-          "writeback", [](const array_handle& a, bool durable) { a.get().writeback(how_safe(durable)); },
+          "writeback",
+          [](const array_handle& a, bool durable) { a.get().writeback(how_safe(durable)); },
           without_gil())
       .def(
           "sync", [](const array_handle& a, bool durable) { a.get().sync(how_safe(durable)); },
@@ -277,7 +291,8 @@ void bind_array(py::module_& m) {
           without_gil())
       .def("resize", &resize)
       .def("close", &close)
-      .def("set_finished", [](const array_handle& a) { a.get().set_finished(); }, without_gil());
+      .def(
+          "set_finished", [](const array_handle& a) { a.get().set_finished(); }, without_gil());
 }
 
 }  // namespace ooc::python

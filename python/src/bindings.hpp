@@ -1,11 +1,11 @@
 // What the sources of the compiled module share.
 //
-// The module is thin: it hands numbers, bytes and names to ooc::any_array and ooc::store; slices, data types
-// and everything that Python code can do as well is in the package's Python sources.
+// The module is thin: it hands numbers, bytes and names to ooc::any_array and ooc::store; slices,
+// data types and everything that Python code can do as well is in the package's Python sources.
 //
-// Threads: every function that may wait for a disk or a server lets go of the interpreter's lock (GIL).  A
-// fault in a NumPy loop cannot: the thread that touched the array holds the lock while it waits.  So nothing
-// that serves a fault may need the lock.
+// Threads: every function that may wait for a disk or a server lets go of the interpreter's lock
+// (GIL).  A fault in a NumPy loop cannot: the thread that touched the array holds the lock while it
+// waits.  So nothing that serves a fault may need the lock.
 #pragma once
 
 #include <pybind11/numpy.h>
@@ -29,8 +29,8 @@ namespace py = pybind11;
 
 using without_gil = py::call_guard<py::gil_scoped_release>;
 
-/// The runtime of the process.  It ends with close() only, never with an object of Python: at the end of the
-/// interpreter views may still be touched, and exit() writes back what is modified.
+/// The runtime of the process.  It ends with close() only, never with an object of Python: at the
+/// end of the interpreter views may still be touched, and exit() writes back what is modified.
 class runtime_handle {
  public:
   explicit runtime_handle(const runtime_options& o) : runtime_(std::make_shared<runtime>(o)) {
@@ -67,7 +67,8 @@ auto released(F f) {
   return f();
 }
 
-/// As Python has text; a name in a store is any bytes, and what is not UTF-8 becomes surrogates, as in `os`.
+/// As Python has text; a name in a store is any bytes, and what is not UTF-8 becomes surrogates, as
+/// in `os`.
 py::str text(const std::string& bytes);
 py::dict text(const std::map<std::string, std::string>& all);
 

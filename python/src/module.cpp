@@ -1,6 +1,6 @@
-#include "bindings.hpp"
-
 #include <chrono>
+
+#include "bindings.hpp"
 
 namespace ooc::python {
 
@@ -53,9 +53,10 @@ void bind_runtime(py::module_& m) {
 
 void runtime_handle::check_process() {
   if (::getpid() != the_process)
-    throw usage_error(errc::busy,
-                      "this process is a forked child, and arrays stay with the process that opened them: "
-                      "use multiprocessing.get_context('spawn') and open the array in the child, or threads");
+    throw usage_error(
+        errc::busy,
+        "this process is a forked child, and arrays stay with the process that opened them: "
+        "use multiprocessing.get_context('spawn') and open the array in the child, or threads");
 }
 
 py::str text(const std::string& bytes) {

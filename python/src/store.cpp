@@ -42,7 +42,8 @@ py::dict counts(const io_stats& s) {
 void bind_store(py::module_& m) {
   m.def(
       "open_store",
-      [](const std::string& url, bool create, unsigned workers, std::uint64_t staging, double deadline, const std::string& key) {
+      [](const std::string& url, bool create, unsigned workers, std::uint64_t staging,
+         double deadline, const std::string& key) {
         store_options o;
         o.create = create;
         o.workers = workers;

@@ -167,7 +167,8 @@ array_plan plan_existing(const std::string& path, const array_request& asked,
   if (r.element_type.empty()) {  // as recorded
     if (d.element_type.empty())
       refuse(errc::type_mismatch, path,
-             "the file is not recorded as an array; say type and extents of its elements when opening it");
+             "the file is not recorded as an array; say type and extents of its elements when "
+             "opening it");
     r.element_type = d.element_type;
     r.element_size = d.element_size;
     r.rank = d.extents.size();

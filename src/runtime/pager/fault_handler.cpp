@@ -42,8 +42,8 @@ constexpr std::size_t most_predecessors = 16;
 std::array<struct sigaction, most_predecessors> predecessors;
 std::atomic<std::size_t> predecessors_used{0};
 
-/// The last fault that was passed on, and to whom.  Two threads that crash at once may share it: each then
-/// ends the process a little sooner or later.
+/// The last fault that was passed on, and to whom.  Two threads that crash at once may share it:
+/// each then ends the process a little sooner or later.
 struct passed_fault {
   std::atomic<pid_t> thread{0};
   std::atomic<std::uintptr_t> instruction{0};
@@ -83,7 +83,8 @@ touch kind_of_access([[maybe_unused]] const void* context) noexcept {
 
 std::uintptr_t instruction_of([[maybe_unused]] const void* context) noexcept {
 #if defined(__x86_64__)
-  return static_cast<std::uintptr_t>(static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
+  return static_cast<std::uintptr_t>(
+      static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
 #else
   return 0;
 #endif
@@ -108,16 +109,17 @@ void end_by(int signal, bool raised) noexcept {
   if (raised) ::syscall(SYS_tgkill, ::getpid(), ::gettid(), signal);
 }
 
-/// Which predecessor's turn it is: the latest, unless it has had the fault already.  It had if the signal has been
-/// raised again at the same instruction (one that is raised in a handler is delivered when ours returns), or if the
-/// fault comes back time and again.
+/// Which predecessor's turn it is: the latest, unless it has had the fault already.  It had if the
+/// signal has been raised again at the same instruction (one that is raised in a handler is
+/// delivered when ours returns), or if the fault comes back time and again.
 std::size_t turn_of(const siginfo_t& info, const void* context) noexcept {
   const bool raised = info.si_code <= 0;
   const pid_t thread = ::gettid();
   const std::uintptr_t instruction = instruction_of(context);
-  const auto address = raised ? passed.address.load() : reinterpret_cast<std::uintptr_t>(info.si_addr);
+  const auto address =
+      raised ? passed.address.load() : reinterpret_cast<std::uintptr_t>(info.si_addr);
   const bool again = passed.thread == thread && passed.instruction == instruction &&
-                     passed.address == address && instruction != 0;
+                     passed.address == address;
   if (!again) {
     passed.thread = thread;
     passed.instruction = instruction;
@@ -170,8 +172,8 @@ bool allows(const segment_state& s, std::int64_t offset, touch t) noexcept {
          (t == touch::read && (now == block_state::ro || now == block_state::flush));
 }
 
-/// A signal that was raised: by the program, or by a handler in front of ours, which took a touch for a crash.
-/// True if it was such a touch, which has now been served.
+/// A signal that was raised: by the program, or by a handler in front of ours, which took a touch
+/// for a crash. True if it was such a touch, which has now been served.
 bool serve_reported(const void* context) noexcept {
   const std::uintptr_t address = last_fault(context);
   const found at = address ? find(address) : found{};
@@ -201,7 +203,8 @@ void install() OOC_REQUIRES(install_mutex) {
   if ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_signal) return;
   // One that is found again and again, because both sides insist, is remembered once.
   const auto same = [&](const struct sigaction& a) {
-    return (a.sa_flags & SA_SIGINFO) == (now.sa_flags & SA_SIGINFO) && a.sa_handler == now.sa_handler;
+    return (a.sa_flags & SA_SIGINFO) == (now.sa_flags & SA_SIGINFO) &&
+           a.sa_handler == now.sa_handler;
   };
   const std::size_t known = predecessors_used.load();
   if (known == 0 || !same(predecessors[known - 1])) {

@@ -1,13 +1,14 @@
 // The process-wide part of the pager: the SIGSEGV handler and the table of address ranges it reads.
 //
-// The table is global, as a handler of signals needs it to be.  (The library has two more globals: who
-// holds which file, file_claims.cpp, and what is written back when the process ends, process_end.cpp.)
-// The handler finds the segment of an address without
-// a lock; a fault outside every range goes to the handler that was installed before ours.
+// The table is global, as a handler of signals needs it to be.  (The library has two more globals:
+// who holds which file, file_claims.cpp, and what is written back when the process ends,
+// process_end.cpp.) The handler finds the segment of an address without a lock; a fault outside
+// every range goes to the handler that was installed before ours.
 //
-// Handlers may be installed after ours; reclaim() puts ours in front of them.  Such a handler and ours then each
-// take the other for its predecessor, and a fault that is nobody's could go to and fro for ever: so ours knows all
-// that it was put in front of, and passes a fault that comes back on to the one before.
+// Handlers may be installed after ours; reclaim() puts ours in front of them.  Such a handler and
+// ours then each take the other for its predecessor, and a fault that is nobody's could go to and
+// fro for ever: so ours knows all that it was put in front of, and passes a fault that comes back
+// on to the one before.
 //
 // A touch that is a fault of the program (the array is closed, or read-only, or ends before that
 // address, or this is a forked child) writes a message (fault_report.hpp) and goes that way too.

@@ -97,8 +97,10 @@ void report_displaced_handler(const segment_state& s) noexcept {
   if (said.exchange(true)) return;
   line l;
   l << "oocarray: array '" << s.options.name
-    << "': what was just reported was no crash, but a touch of elements that were not in memory, and the program goes "
-       "on; a handler of SIGSEGV that was installed later saw it first: install it before the runtime is made, or call "
+    << "': what was just reported was no crash, but a touch of elements that were not in memory, "
+       "and the program goes "
+       "on; a handler of SIGSEGV that was installed later saw it first: install it before the "
+       "runtime is made, or call "
        "runtime::reclaim_faults()";
   l.write();
 }

@@ -21,7 +21,8 @@ enum class bad_touch : std::uint8_t {
 /// `offset`: bytes from the segment's first block; negative before it.
 void report_bad_touch(const segment_state& s, std::int64_t offset, touch t, bad_touch why) noexcept;
 
-/// Says, once in a process, that another handler has reported a touch as a crash before ours got to see it.
+/// Says, once in a process, that another handler has reported a touch as a crash before ours got to
+/// see it.
 void report_displaced_handler(const segment_state& s) noexcept;
 
 }  // namespace ooc::detail

@@ -35,8 +35,7 @@ void check(std::string_view path, const detail::array_request& r) {
   };
   const bool makes = r.action == how::create || r.action == how::create_or_open;
   if (!makes) return;
-  if (r.rank < 1 || r.rank > 8)
-    refuse(std::to_string(r.rank) + " dimensions: an array has 1 to 8");
+  if (r.rank < 1 || r.rank > 8) refuse(std::to_string(r.rank) + " dimensions: an array has 1 to 8");
   if (r.element_type.empty() || r.element_size == 0 || r.element_size > largest_element)
     refuse("elements of type '" + r.element_type + "' and " + std::to_string(r.element_size) +
            " bytes: a type has a name, and 1 to " + std::to_string(largest_element) + " bytes");
@@ -99,10 +98,11 @@ std::size_t any_array::size() const {
 std::byte* any_array::data() const {
   core().check_open();
   if (layout_ == memory_layout::tiled)
-    throw usage_error(errc::invalid_request,
-                      "array '" + path() +
-                          "' lies in memory tile by tile and has no row-major image; use its tiles, or "
-                          "open it with memory_layout::right");
+    throw usage_error(
+        errc::invalid_request,
+        "array '" + path() +
+            "' lies in memory tile by tile and has no row-major image; use its tiles, or "
+            "open it with memory_layout::right");
   return facts().base;
 }
 

@@ -1,8 +1,9 @@
 // Names of element types, as recorded in array_description::element_type.
 //
-// "b1" boolean, "f2" "f4" "f8" floating, "c8" "c16" complex, "i1" to "i8" and "u1" to "u8" integers, the digit being
-// the size in bytes; "struct<N>" without the brackets ("struct24") for N opaque bytes.  Values are
-// stored as they are in memory: little-endian on every machine that oocarray runs on.
+// "b1" boolean, "f2" "f4" "f8" floating, "c8" "c16" complex, "i1" to "i8" and "u1" to "u8"
+// integers, the digit being the size in bytes; "struct<N>" without the brackets ("struct24") for N
+// opaque bytes.  Values are stored as they are in memory: little-endian on every machine that
+// oocarray runs on.
 #pragma once
 
 #include <cstdint>

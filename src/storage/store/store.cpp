@@ -87,7 +87,8 @@ bool store::exists(std::string_view path) const {
     return true;
   } catch (const error& e) {
     // A file among the folders above is no folder: nothing is below it.
-    if (e.code() != std::errc::no_such_file_or_directory && e.code() != std::errc::not_a_directory) throw;
+    if (e.code() != std::errc::no_such_file_or_directory && e.code() != std::errc::not_a_directory)
+      throw;
     return false;
   }
 }

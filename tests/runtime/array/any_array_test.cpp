@@ -1,9 +1,11 @@
-// Arrays whose type and rank are known at run time: the same files, the same addresses, the same errors.
+// Arrays whose type and rank are known at run time: the same files, the same addresses, the same
+// errors.
+
+#include "oocarray/any_array.hpp"
 
 #include <catch2/catch.hpp>
 #include <numeric>
 
-#include "oocarray/any_array.hpp"
 #include "oocarray/file.hpp"
 #include "support/test_arrays.hpp"
 
@@ -69,7 +71,8 @@ TEST_CASE("an array of a type that C++ does not name is made, filled and opened 
   CHECK(a.bytes() == 12000);
   CHECK_FALSE(a.writable());
   CHECK(a.attributes() == std::map<std::string, std::string>{{"colours", "rgb"}});
-  CHECK(code_of([&] { a.set_attribute("colours", "bgr"); }, "reading only") == errc::invalid_request);
+  CHECK(code_of([&] { a.set_attribute("colours", "bgr"); }, "reading only") ==
+        errc::invalid_request);
 }
 
 TEST_CASE("tiles of both layouts cover the array, each where the elements are") {
@@ -87,9 +90,10 @@ TEST_CASE("tiles of both layouts cover the array, each where the elements are") 
       const any_array::tile t = a.tile_at(k);
       for (std::size_t i = t.box.lower[0]; i < t.box.upper[0]; ++i)
         for (std::size_t j = t.box.lower[1]; j < t.box.upper[1]; ++j) {
-          const std::byte* const at = t.data + (i - t.box.lower[0]) * t.strides[0] +
-                                      (j - t.box.lower[1]) * t.strides[1];
-          seen += *reinterpret_cast<const std::int32_t*>(at) == static_cast<std::int32_t>(i * 90 + j);
+          const std::byte* const at =
+              t.data + (i - t.box.lower[0]) * t.strides[0] + (j - t.box.lower[1]) * t.strides[1];
+          seen +=
+              *reinterpret_cast<const std::int32_t*>(at) == static_cast<std::int32_t>(i * 90 + j);
         }
     }
     CHECK(seen == a.size());
@@ -147,7 +151,8 @@ TEST_CASE("a file that an array writes cannot be removed until the array is clos
   CHECK_FALSE(s.exists("runs"));
 }
 
-TEST_CASE("files of bool that were recorded as unsigned bytes open as bool, and the other way round") {
+TEST_CASE(
+    "files of bool that were recorded as unsigned bytes open as bool, and the other way round") {
   const test_store nodes(store_kind::in_memory);
   const store s = nodes.handle();
   runtime rt(blocks(nodes, 64));

@@ -505,7 +505,8 @@ void touch_in_a_child() {
 
 // --- handlers of SIGSEGV that come late
 
-/// As Python's faulthandler: gives the signal back to the handler that was there, reports, and raises it again.
+/// As Python's faulthandler: gives the signal back to the handler that was there, reports, and
+/// raises it again.
 struct sigaction before_the_reporter {};
 void report_and_raise(int signal) {
   ::sigaction(SIGSEGV, &before_the_reporter, nullptr);

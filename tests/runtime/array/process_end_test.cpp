@@ -256,7 +256,8 @@ TEST_CASE("a touch in a forked child names the array") {
 #endif
 
 #if defined(__x86_64__)
-TEST_CASE("a crash reporter that was installed after the array does not keep touches from being served") {
+TEST_CASE(
+    "a crash reporter that was installed after the array does not keep touches from being served") {
   const ended e("touches_behind_a_reporter");
   CHECK(e.exited(0));
   CHECK_THAT(e.said(), Contains("array 'a'") && Contains("reclaim_faults()"));
