@@ -126,10 +126,8 @@ json timed(const std::function<double()>& work, const std::function<void()>& fin
 }
 
 /// Loops of Eigen may still run when the process ends.
-bool may_go_on([[maybe_unused]] const pattern& p) {
+bool may_go_on(const pattern& p) {
   return p.loop == patterns::eigen_colwise || p.loop == patterns::eigen_transpose;
-#else
-  return false;
 }
 
 // --- ours.  Nothing is destroyed at the end; what no loop touches any more is closed, or servers would
@@ -171,8 +169,6 @@ void make_ours(const setting& s, const std::string& url) {
 void prepare_ours(const setting& s, const pattern& p, const std::string& url) {
   const bool searches = p.what == pattern::kind::search;
   const bool marks = p.loop == patterns::eigen_transpose;
-#else
-  const bool marks = false;
   if (!searches && !marks) return;
   in_child(0, [&] {
     ooc::runtime rt{ooc::runtime_options{.memory = 64_MiB}};
