@@ -5,6 +5,7 @@
 #include "measure/stopwatch.hpp"
 
 #ifdef OOC_BENCH_STXXL
+#include <cstdlib>
 #include <limits>
 #include <stxxl/mng>
 #include <stxxl/sort>
@@ -28,6 +29,9 @@ struct less {
 bool stxxl_is_here() { return true; }
 
 double seconds_of_stxxl_sort(const std::string& disk, std::size_t n, std::uint64_t memory) {
+  // It would write them where the program was started.
+  ::setenv("STXXLLOGFILE", "/dev/null", 1);
+  ::setenv("STXXLERRLOGFILE", "/dev/null", 1);
   stxxl::disk_config d(disk, 2 * n * sizeof(std::uint64_t) + (std::uint64_t{256} << 20), "syscall");
   d.direct = stxxl::disk_config::DIRECT_TRY;
   stxxl::config::get_instance()->add_disk(d);
