@@ -34,7 +34,7 @@ struct runtime_stats {
   std::uint64_t read_ahead_hits = 0;     ///< of these: touched later
   std::uint64_t read_ahead_waste = 0;    ///< of these: dropped untouched
   std::uint64_t loads_avoided = 0;       ///< blocks not read because of overwrite()
-  std::uint64_t bytes_read = 0;          ///< by the pager and by copy() and transpose(), from stores
+  std::uint64_t bytes_read = 0;          ///< by the pager and by algorithms that go past it, from stores
   std::uint64_t bytes_reread = 0;        ///< of these: of blocks that had been in memory before
   std::uint64_t bytes_written = 0;
   std::uint64_t blocks_invalidated = 0;  ///< dropped by invalidate(), or for what other ranks wrote
