@@ -29,9 +29,13 @@ void fill(Keys& a, std::size_t n) {
 }
 
 template <class Keys>
-int check(const Keys& a, std::size_t n, examples::report& r) {
+std::size_t wrong_keys(const Keys& a, std::size_t n) {
   std::size_t wrong = 0;
   for (std::size_t i = 0; i < n; ++i) wrong += a[i] != i;
+  return wrong;
+}
+
+int finish(examples::report& r, std::size_t n, std::size_t wrong) {
   std::printf("n = %zu, %zu keys in the wrong place\n", n, wrong);
   r.set("wrong", std::uint64_t{wrong});
   return r.finish(wrong == 0);
@@ -54,7 +58,7 @@ int out_of_core(const examples::common_options& o, const examples::ranks& all) {
               static_cast<unsigned long long>(done.passes));
   r.set("runs", done.runs);
   r.set("passes", done.passes);
-  return r.phase("check", [&] { return check(std::as_const(a), n, r); });
+  return finish(r, n, r.phase("check", [&] { return wrong_keys(std::as_const(a), n); }));
 }
 
 int plain(const examples::common_options& o, const examples::ranks& all) {
@@ -72,7 +76,7 @@ int plain(const examples::common_options& o, const examples::ranks& all) {
     std::sort(a.data(), a.data() + n);
     a.writeback();
   });
-  return check(a, n, r);
+  return finish(r, n, wrong_keys(a, n));
 }
 
 }  // namespace

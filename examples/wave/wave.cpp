@@ -21,7 +21,7 @@
 #include "harness/report.hpp"
 #include "harness/run.hpp"
 #include "harness/store_files.hpp"
-#include "jacobi/picture.hpp"
+#include "harness/picture.hpp"
 #include "oocarray/algorithm/sweep.hpp"
 #include "oocarray/ooc_array.hpp"
 

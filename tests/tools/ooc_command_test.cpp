@@ -136,7 +136,7 @@ TEST_CASE("what a .npy header says and we cannot store is refused with a remedy"
   sh.refused("import x.npy x", "newbyteorder");
   write(sh.folder / "x.npy", header("'|O'", "False", "(2, 3)"));
   sh.refused("import x.npy x", "objects");
-  write(sh.folder / "x.npy", header("'<f2'", "False", "(2, 3)"));
+  write(sh.folder / "x.npy", header("'<f16'", "False", "(3,)"));
   sh.refused("import x.npy x", "astype");
   write(sh.folder / "x.npy", header("'<U3'", "False", "(4,)"));
   sh.refused("import x.npy x", "view");

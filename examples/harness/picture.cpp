@@ -1,4 +1,4 @@
-#include "jacobi/picture.hpp"
+#include "harness/picture.hpp"
 
 #include <png.h>
 
