@@ -31,6 +31,17 @@ box<N> random_box(Engine& g, const coordinates<N>& extents) {
   return b;
 }
 
+/// Options of an array of this layout: any order in the file, any tile that the layout allows.
+template <class T, std::size_t N, class Layout, class Engine>
+array_options<T> random_order(Engine& g) {
+  array_options<T> o{.block = std::size_t{4096} * between(g, 1, 3)};
+  if (between(g, 0, 1)) o.order = file_order::tiled;
+  if (!Layout::contiguous || o.order == file_order::tiled)
+    for (std::size_t k = 0; k < N; ++k)
+      o.tile.push_back(Layout::contiguous ? between(g, 1, 9) : std::size_t{1} << between(g, 0, 4));
+  return o;
+}
+
 /// Calls f(coordinates, linear_index) for the elements of the box, in row-major order.
 template <std::size_t N, class F>
 void for_each_element(const box<N>& b, const coordinates<N>& extents, F&& f) {

@@ -2,9 +2,6 @@
 
 #include "oocarray/algorithm/copy.hpp"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <csignal>
@@ -12,6 +9,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "support/dying_case.hpp"
 #include "support/random_boxes.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test_arrays.hpp"
@@ -20,17 +18,6 @@ using namespace ooc;
 using namespace ooc::testing;
 
 namespace {
-
-/// Options of an array of this layout: any order of the file, any tile that the layout allows.
-template <class T, std::size_t N, class Layout>
-array_options<T> random_order(std::mt19937_64& g) {
-  array_options<T> o{.block = 4_KiB * between(g, 1, 3)};
-  if (between(g, 0, 1)) o.order = file_order::tiled;
-  if (!Layout::contiguous || o.order == file_order::tiled)
-    for (std::size_t k = 0; k < N; ++k)
-      o.tile.push_back(Layout::contiguous ? between(g, 1, 9) : std::size_t{1} << between(g, 0, 4));
-  return o;
-}
 
 template <std::size_t N>
 coordinates<N> random_extents(std::mt19937_64& g) {
@@ -280,9 +267,7 @@ TEST_CASE("the callback sees the progress of a copy and cancels it, and the file
 
 // What the next test runs in a process of its own.
 TEST_CASE("a transposition in place that dies", "[.dies]") {
-  const char* const folder = std::getenv("OOC_TEST_FOLDER");
-  REQUIRE(folder != nullptr);
-  const store s = store::open("local:" + std::string(folder), {.workers = 2, .staging = 64_KiB});
+  const store s = store::open(url_of_dying_case(), {.workers = 2, .staging = 64_KiB});
   runtime rt(memory(s.core()->staging_bytes() + 1_MiB));
   ooc_array<double, 2> a{rt, s, "a", create, {512, 512}, {.block = 32_KiB}};
   transpose(a, {.memory = 256_KiB, .progress = [](const pass_progress& p) {
@@ -294,17 +279,7 @@ TEST_CASE("a transposition in place that dies", "[.dies]") {
 TEST_CASE("a process that dies in a transposition in place leaves a mark, which opening names") {
   const temporary_folder folder;
   const std::string path = (folder.path() / "store").string();
-  const pid_t child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    ::setenv("OOC_TEST_FOLDER", path.c_str(), 1);
-    ::execl("/proc/self/exe", "test_passes", "[.dies]", nullptr);
-    ::_exit(127);
-  }
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  REQUIRE(WIFSIGNALED(status));
-  CHECK(WTERMSIG(status) == SIGKILL);
+  run_dying_case("[.dies]", path);
   const store s = store::open("local:" + path, {.workers = 2, .staging = 64_KiB});
   runtime rt(memory(s.core()->staging_bytes() + 1_MiB));
   using array = ooc_array<double, 2>;

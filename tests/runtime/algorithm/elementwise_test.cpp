@@ -18,16 +18,6 @@ using namespace ooc::testing;
 
 namespace {
 
-template <class T, std::size_t N, class Layout>
-array_options<T> random_order(std::mt19937_64& g) {
-  array_options<T> o{.block = 4_KiB * between(g, 1, 3)};
-  if (between(g, 0, 1)) o.order = file_order::tiled;
-  if (!Layout::contiguous || o.order == file_order::tiled)
-    for (std::size_t k = 0; k < N; ++k)
-      o.tile.push_back(Layout::contiguous ? between(g, 1, 9) : std::size_t{1} << between(g, 0, 4));
-  return o;
-}
-
 template <std::size_t N>
 coordinates<N> random_extents(std::mt19937_64& g) {
   coordinates<N> e{};

@@ -3,14 +3,12 @@
 
 #include "oocarray/algorithm/multiply.hpp"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <cstdlib>
 
 #include "runtime/algorithm/multiply_plan.hpp"
+#include "support/dying_case.hpp"
 #include "support/faulty_io_service.hpp"
 #include "support/random_seed.hpp"
 #include "support/temporary_folder.hpp"
@@ -225,9 +223,7 @@ TEST_CASE("an error, or the callback, in the middle of a product leaves a mark o
 
 // What the next test runs in a process of its own.
 TEST_CASE("a product that dies", "[.multiply-dies]") {
-  const char* const folder = std::getenv("OOC_TEST_FOLDER");
-  REQUIRE(folder != nullptr);
-  const store s = store::open("local:" + std::string(folder), {.workers = 2, .staging = 64_KiB});
+  const store s = store::open(url_of_dying_case(), {.workers = 2, .staging = 64_KiB});
   runtime rt(memory(s.core()->staging_bytes() + 16 * 4_KiB + 300_KiB));
   ooc_array<double, 2> a{rt, s, "a", create, {300, 300}, {.block = 4_KiB}};
   ooc_array<double, 2> c{rt, s, "c", create, {300, 300}, {.block = 4_KiB}};
@@ -242,17 +238,7 @@ TEST_CASE("a product that dies", "[.multiply-dies]") {
 TEST_CASE("a process that dies in a product leaves a mark on it") {
   const temporary_folder folder;
   const std::string path = (folder.path() / "store").string();
-  const pid_t child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    ::setenv("OOC_TEST_FOLDER", path.c_str(), 1);
-    ::execl("/proc/self/exe", "test_multiply", "[.multiply-dies]", nullptr);
-    ::_exit(127);
-  }
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  REQUIRE(WIFSIGNALED(status));
-  CHECK(WTERMSIG(status) == SIGKILL);
+  run_dying_case("[.multiply-dies]", path);
   const store s = store::open("local:" + path, {.workers = 2, .staging = 64_KiB});
   runtime rt(memory(s.core()->staging_bytes() + 1_MiB));
   CHECK_THROWS_WITH((ooc_array<double, 2>{rt, s, "c", open}), Catch::Contains("product of 'a' and 'a'"));

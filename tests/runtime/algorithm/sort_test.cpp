@@ -3,9 +3,6 @@
 
 #include "oocarray/algorithm/sort.hpp"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <csignal>
@@ -14,6 +11,7 @@
 #include <limits>
 
 #include "runtime/algorithm/sort_plan.hpp"
+#include "support/dying_case.hpp"
 #include "support/faulty_io_service.hpp"
 #include "support/random_seed.hpp"
 #include "support/temporary_folder.hpp"
@@ -546,11 +544,9 @@ TEST_CASE("a comparison that throws ends the sort with its exception") {
 
 // What the next test runs in a process of its own.
 TEST_CASE("a sort that dies", "[.sort-dies]") {
-  const char* const folder = std::getenv("OOC_TEST_FOLDER");
   const char* const part = std::getenv("OOC_TEST_PART");
-  REQUIRE(folder != nullptr);
   REQUIRE(part != nullptr);
-  const store s = store::open("local:" + std::string(folder), {.workers = 2, .staging = 64_KiB});
+  const store s = store::open(url_of_dying_case(), {.workers = 2, .staging = 64_KiB});
   runtime rt(memory(s.core()->staging_bytes() + 16 * 4_KiB + 200_KiB));
   ooc_array<std::uint64_t, 1> a{rt, s, "a", create, {in_the_middle}, {.block = 4_KiB}};
   fill(a);
@@ -566,18 +562,7 @@ TEST_CASE("a process that dies in a sort leaves the array as it was, or marked")
   CAPTURE(merging);
   const temporary_folder folder;
   const std::string path = (folder.path() / "store").string();
-  const pid_t child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    ::setenv("OOC_TEST_FOLDER", path.c_str(), 1);
-    ::setenv("OOC_TEST_PART", merging ? "0.7" : "0.3", 1);
-    ::execl("/proc/self/exe", "test_sort", "[.sort-dies]", nullptr);
-    ::_exit(127);
-  }
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  REQUIRE(WIFSIGNALED(status));
-  CHECK(WTERMSIG(status) == SIGKILL);
+  run_dying_case("[.sort-dies]", path, merging ? "0.7" : "0.3");
 
   const store s = store::open("local:" + path, {.workers = 2, .staging = 64_KiB});
   std::promise<std::size_t> objects;

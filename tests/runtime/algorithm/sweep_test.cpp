@@ -2,14 +2,12 @@
 
 #include "oocarray/algorithm/sweep.hpp"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 
+#include "support/dying_case.hpp"
 #include "support/sweep_model.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -245,9 +243,7 @@ auto deadly() {
 
 // What the next test runs in a process of its own.
 TEST_CASE("a sweep that dies", "[.dies]") {
-  const char* const folder = std::getenv("OOC_TEST_FOLDER");
-  REQUIRE(folder != nullptr);
-  const store s = store::open("local:" + std::string(folder), {.workers = 2, .staging = 64_KiB});
+  const store s = store::open(url_of_dying_case(), {.workers = 2, .staging = 64_KiB});
   runtime rt(memory(s.core()->staging_bytes() + 1_MiB));
   ooc_array<double, 2> a{rt, s, "a", create, {1024, 512}, {.block = 32_KiB}};
   for (std::size_t i = 0; i < 1024; ++i) a[i][0] = static_cast<double>(i);
@@ -258,17 +254,7 @@ TEST_CASE("a sweep that dies", "[.dies]") {
 TEST_CASE("a process that dies in a sweep leaves a mark, which opening names") {
   const temporary_folder folder;
   const std::string path = (folder.path() / "store").string();
-  const pid_t child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    ::setenv("OOC_TEST_FOLDER", path.c_str(), 1);
-    ::execl("/proc/self/exe", "test_sweep", "[.dies]", nullptr);
-    ::_exit(127);
-  }
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  REQUIRE(WIFSIGNALED(status));
-  CHECK(WTERMSIG(status) == SIGKILL);
+  run_dying_case("[.dies]", path);
 
   const store s = store::open("local:" + path, {.workers = 2, .staging = 64_KiB});
   runtime rt(memory(s.core()->staging_bytes() + 1_MiB));

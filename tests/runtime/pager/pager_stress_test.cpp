@@ -29,7 +29,7 @@ std::uint64_t seed() {
 }
 
 unsigned long_factor() {
-  return std::getenv("OOC_TEST_LONG") ? 50 : 1;
+  return std::getenv("OOC_TEST_LONG") ? 100 : 1;
 }
 
 struct shape {
@@ -96,7 +96,7 @@ void run(const shape& sh, bool with_forks) {
       std::minstd_rand random(static_cast<unsigned>(seed()) + t);
       std::vector<std::uint64_t> model(n / sh.threads + 1);
       const std::size_t mine = (n - t + sh.threads - 1) / sh.threads;
-      for (unsigned op = 0; op < 3000 * long_factor(); ++op) {
+      for (unsigned op = 0; op < 1500 * long_factor(); ++op) {
         // Mostly runs, sometimes single words far away.
         std::size_t k = random() % mine;
         const std::size_t length = random() % 4 ? 1 : 600;
