@@ -23,6 +23,7 @@ function(check_configures name)
   if(NOT status EQUAL 0)
     message(SEND_ERROR "${name} does not configure:\n${said}")
   endif()
+  set(said "${said}" PARENT_SCOPE)
 endfunction()
 
 file(REMOVE_RECURSE ${SCRATCH})
