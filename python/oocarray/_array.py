@@ -212,7 +212,7 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
         """Promises to write every element of a box before any of them is read, so that nothing need be loaded.
 
         The box is given as an index of slices: ``b.overwrite(np.s_[1:-1, 1:-1])``; without one it is the whole
-        array.  Elements that are not written although promised become zeros where their block was written to.
+        array.  Elements that are not written although promised then read as their old values or as zeros.
         """
         self._core.overwrite(*self._box(box))
 

@@ -93,7 +93,9 @@ void live_file::close(bool write) {
 
 // What is past the size goes back, unless another writer has come meanwhile.
 void live_file::last_writer_left() {
-  (void)flush_and_wait();
+  if (const int error = flush_and_wait())
+    detail::log_error("mount: '" + current()->meta.path + "': its size is told when it is opened next: " +
+                      std::strerror(error));
   const lock_guard changing(changing_);
   {
     const lock_guard lock(mutex_);
@@ -183,7 +185,8 @@ int live_file::publish() {
     const lock_guard lock(mutex_);
     if (!modified_ns_) return 0;
     c.data_changed_ns = *modified_ns_;
-    if (!is_array(*file_) && size_ <= allocated_size(file_->meta)) c.size_at_least = size_;
+    // Where the last bytes found no room, what came before them is there all the same.
+    if (!is_array(*file_)) c.size_at_least = std::min(size_, allocated_size(file_->meta));
   }
   try {
     (void)core_->metadata().change(id_, c);

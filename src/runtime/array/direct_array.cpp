@@ -1,6 +1,7 @@
 #include "runtime/array/direct_array.hpp"
 
 #include "runtime/array/local_array.hpp"
+#include "storage/base/log.hpp"
 
 namespace ooc::detail {
 
@@ -18,6 +19,9 @@ direct_array::direct_array(local_array& a, access_mode mode, const char* operati
 direct_array::~direct_array() {
   if (!writes_) return;
   // What is pinned against the rules stays; who pinned it has its bytes.
+  if (array_.segment().invalidate(false) == segment::invalidated::done) return;
+  log_error("array '" + array_.facts().path +
+            "': another thread used it during an algorithm; what it wrote is lost");
   array_.segment().invalidate(true);
 }
 

@@ -157,7 +157,7 @@ void userfault_mapping::map_in(frame* f, bool writable) noexcept {
     if (!sys::move_pages(f->memory, to, n)) die("mremap of a frame", errno);
     // What comes along is the registration of the frame, which knows no missing pages.
     if (!sys::userfault_register(fd_, to, n, both_modes)) die("registering a block", errno);
-    note_patch(to, n);
+    note_patch(to);
   }
 }
 
@@ -204,7 +204,7 @@ void userfault_mapping::discard(frame* f) noexcept {
 
 // --- patches: where mremap has brought a block, its addresses stay a mapping of their own
 
-void userfault_mapping::note_patch(std::byte* block, std::size_t) noexcept {
+void userfault_mapping::note_patch(std::byte* block) noexcept {
   const lock_guard l(mutex_);
   patches_.insert(block);
 }

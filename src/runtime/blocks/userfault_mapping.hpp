@@ -75,7 +75,7 @@ class userfault_mapping final : public block_mapping {
   bool protect(std::byte* where, std::size_t bytes, block_access to) noexcept;
   void back_with_memory(frame* f) noexcept;
   void copy_protected(frame* f, std::size_t bytes) noexcept;
-  void note_patch(std::byte* block, std::size_t bytes) noexcept;
+  void note_patch(std::byte* block) noexcept;
   void mend_patch(std::byte* block, std::size_t bytes) noexcept;
 
   const int fd_;

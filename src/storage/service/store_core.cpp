@@ -195,9 +195,9 @@ opened_file store_core::resize_locked(const entry& now, std::uint64_t size,
     if (had == 0 && metadata_->set_size(now.id, size, extents, next.generation, reserved))
       return next.capability ? opened(metadata_->find(now.id)) : opened(std::move(next));
     do {
-      // New ones were made with a generation that others may have passed since: they are brought to it.
-      next.generation = metadata_->find(next.id).generation;
-      throw_if(opened(next).file->resize_objects(had));
+      const std::uint64_t generation = metadata_->find(next.id).generation;
+      if (std::exchange(next.generation, generation) != generation)  // the new ones are behind it
+        throw_if(opened(next).file->resize_objects(had));
       next = advanced(std::move(next));
     } while (!metadata_->set_size(next.id, size, extents, next.generation, reserved));
   }
