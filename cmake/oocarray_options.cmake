@@ -9,6 +9,12 @@ if(OOCARRAY_SANITIZE)
     -fno-omit-frame-pointer -fno-sanitize-recover=all -g1)  # line numbers, and builds in half the time
   target_link_options(oocarray_options INTERFACE -fsanitize=${OOCARRAY_SANITIZE})
 endif()
+if(CMAKE_UNITY_BUILD)
+  # Sources are then parts of others: gcc takes them for headers, whose unnamed namespaces would differ from source to
+  # source, and test_code's own names for those of the files beside it.
+  target_compile_options(oocarray_options INTERFACE -Wno-subobject-linkage -Wno-restrict
+    $<$<BOOL:$<TARGET_PROPERTY:OOCARRAY_TEST_CODE>>:-Wno-shadow>)
+endif()
 # The code of tests is compiled with less effort than what they test: tests/CMakeLists.txt sets OOCARRAY_TEST_CODE for
 # all of its targets.  `scripts/test --fast` also leaves UBSan out of it, which halves that part of the build.
 set(OOCARRAY_TEST_CODE_OPTIONS -O1 CACHE STRING "Compiler options for the code of tests")

@@ -7,7 +7,7 @@ namespace ooc::tool {
 
 namespace {
 
-int run(const command& self, const std::vector<std::string>& arguments) {
+int run_attr(const command& self, const std::vector<std::string>& arguments) {
   command_line line(self);
   line.positional("ACTION");
   line.positional("PATH");
@@ -45,6 +45,6 @@ int run(const command& self, const std::vector<std::string>& arguments) {
 }  // namespace
 
 const command attr{"attr", "attr get PATH [KEY] | set PATH KEY VALUE | rm PATH KEY",
-                   "Shows, sets and removes free attributes.", run};
+                   "Shows, sets and removes free attributes.", run_attr};
 
 }  // namespace ooc::tool

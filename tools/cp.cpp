@@ -159,7 +159,7 @@ class copier {
   std::random_device random_;
 };
 
-int run(const command& self, const std::vector<std::string>& arguments) {
+int run_cp(const command& self, const std::vector<std::string>& arguments) {
   command_line line(self);
   line.option()("from", po::value<std::string>()->value_name("URL"),
                 "the store of SOURCE; otherwise as --store");
@@ -234,6 +234,6 @@ int run(const command& self, const std::vector<std::string>& arguments) {
 }  // namespace
 
 const command cp{"cp", "cp [options] SOURCE DESTINATION",
-                 "Copies files and folders, also from one store to another.", run};
+                 "Copies files and folders, also from one store to another.", run_cp};
 
 }  // namespace ooc::tool

@@ -22,7 +22,7 @@ void print_row(const std::string& what, std::uint64_t bytes, std::uint64_t free,
   std::cout << text << name << "\n";
 }
 
-int run(const command& self, const std::vector<std::string>& arguments) {
+int run_df(const command& self, const std::vector<std::string>& arguments) {
   command_line line(self);
   line.key_option();
   line.option()("json", "for programs");
@@ -62,6 +62,6 @@ int run(const command& self, const std::vector<std::string>& arguments) {
 
 const command df{
     "df", "df [options] [URL]",
-    "Tells the size of every node's disk and what is free; the total counts a shared disk once.", run};
+    "Tells the size of every node's disk and what is free; the total counts a shared disk once.", run_df};
 
 }  // namespace ooc::tool

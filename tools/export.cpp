@@ -12,7 +12,7 @@ namespace ooc::tool {
 
 namespace {
 
-int run(const command& self, const std::vector<std::string>& arguments) {
+int run_export(const command& self, const std::vector<std::string>& arguments) {
   command_line line(self);
   line.option()("format", po::value<std::string>()->value_name("npy|raw"),
                 "of the file; otherwise npy where its name ends in .npy");
@@ -70,6 +70,6 @@ int run(const command& self, const std::vector<std::string>& arguments) {
 }  // namespace
 
 const command export_array{"export", "export [options] PATH FILE",
-                           "Copies an array out of the store, row-major.", run};
+                           "Copies an array out of the store, row-major.", run_export};
 
 }  // namespace ooc::tool

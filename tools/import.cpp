@@ -110,7 +110,7 @@ void require_array(const std::string& file, const std::vector<std::uint64_t>& ex
                           " has no elements, and every extent must be at least 1");
 }
 
-int run(const command& self, const std::vector<std::string>& arguments) {
+int run_import(const command& self, const std::vector<std::string>& arguments) {
   command_line line(self);
   line.option()("format", po::value<std::string>()->value_name("npy|raw"),
                 "of the file; otherwise npy where its name ends in .npy");
@@ -183,6 +183,6 @@ int run(const command& self, const std::vector<std::string>& arguments) {
 }  // namespace
 
 const command import_array{"import", "import [options] FILE PATH",
-                           "Copies a .npy or raw file into the store.", run};
+                           "Copies a .npy or raw file into the store.", run_import};
 
 }  // namespace ooc::tool

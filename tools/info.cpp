@@ -12,7 +12,7 @@ namespace ooc::tool {
 
 namespace {
 
-int run(const command& self, const std::vector<std::string>& arguments) {
+int run_info(const command& self, const std::vector<std::string>& arguments) {
   command_line line(self);
   line.option()("json", "for programs");
   if (!line.parse(arguments)) return success;
@@ -57,6 +57,6 @@ int run(const command& self, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-const command info{"info", "info [options]", "Tells what the store is and where it lies.", run};
+const command info{"info", "info [options]", "Tells what the store is and where it lies.", run_info};
 
 }  // namespace ooc::tool

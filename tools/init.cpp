@@ -6,7 +6,7 @@ namespace ooc::tool {
 
 namespace {
 
-int run(const command& self, const std::vector<std::string>& arguments) {
+int run_init(const command& self, const std::vector<std::string>& arguments) {
   command_line line(self);
   if (!line.parse(arguments)) return success;
   const ooc::store store = line.open_store(true);
@@ -16,6 +16,6 @@ int run(const command& self, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-const command init{"init", "init", "Makes a store in new or empty folders.", run};
+const command init{"init", "init", "Makes a store in new or empty folders.", run_init};
 
 }  // namespace ooc::tool

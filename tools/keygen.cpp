@@ -66,7 +66,7 @@ wire::key_user named(const command_line& line) {
   return u;
 }
 
-int run(const command& self, const std::vector<std::string>& arguments) {
+int run_keygen(const command& self, const std::vector<std::string>& arguments) {
   command_line line(self);
   line.positional("FILE");
   line.option()("user", po::value<std::string>()->value_name("NAME|UID"),
@@ -96,6 +96,6 @@ int run(const command& self, const std::vector<std::string>& arguments) {
 const command keygen{"keygen", "keygen [--user NAME|UID [--groups G,G] [--key FILE]] FILE",
                      "Makes a cluster key, which every server needs a copy of, or a user's key from it "
                      "(mode 600).",
-                     run};
+                     run_keygen};
 
 }  // namespace ooc::tool

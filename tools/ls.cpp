@@ -23,7 +23,7 @@ void collect(storage::metadata_service& metadata, const std::string& path, bool 
   }
 }
 
-int run(const command& self, const std::vector<std::string>& arguments) {
+int run_ls(const command& self, const std::vector<std::string>& arguments) {
   command_line line(self);
   line.option()("long,l", "mode, owner, size and what it holds");
   line.option()("recursive,r", "folders below as well");
@@ -58,6 +58,6 @@ int run(const command& self, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-const command ls{"ls", "ls [options] [PATH|URL]", "Lists a folder, or a store.", run};
+const command ls{"ls", "ls [options] [PATH|URL]", "Lists a folder, or a store.", run_ls};
 
 }  // namespace ooc::tool

@@ -5,7 +5,7 @@ namespace ooc::tool {
 
 namespace {
 
-int run(const command& self, const std::vector<std::string>& arguments) {
+int run_mkdir(const command& self, const std::vector<std::string>& arguments) {
   command_line line(self);
   line.option()("parents,p", "the folders above it too; no error where it is there already");
   line.positional("PATH", true);
@@ -20,6 +20,6 @@ int run(const command& self, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-const command mkdir{"mkdir", "mkdir [-p] PATH...", "Makes folders.", run};
+const command mkdir{"mkdir", "mkdir [-p] PATH...", "Makes folders.", run_mkdir};
 
 }  // namespace ooc::tool

@@ -5,7 +5,7 @@ namespace ooc::tool {
 
 namespace {
 
-int run(const command& self, const std::vector<std::string>& arguments) {
+int run_mv(const command& self, const std::vector<std::string>& arguments) {
   command_line line(self);
   line.positional("FROM");
   line.positional("TO");
@@ -17,6 +17,6 @@ int run(const command& self, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-const command mv{"mv", "mv FROM TO", "Gives a file or folder a new path; replaces nothing.", run};
+const command mv{"mv", "mv FROM TO", "Gives a file or folder a new path; replaces nothing.", run_mv};
 
 }  // namespace ooc::tool

@@ -10,7 +10,7 @@ namespace ooc::tool {
 
 namespace {
 
-int run(const command& self, const std::vector<std::string>& arguments) {
+int run_ping(const command& self, const std::vector<std::string>& arguments) {
   command_line line(self);
   line.key_option();
   line.option()("json", "for programs");
@@ -53,6 +53,6 @@ int run(const command& self, const std::vector<std::string>& arguments) {
 
 const command ping{"ping", "ping [options] [URL]",
                    "Asks every server of a store for a sign of life; status 1 if one is down.",
-                   run};
+                   run_ping};
 
 }  // namespace ooc::tool

@@ -15,7 +15,7 @@ void collect(storage::metadata_service& metadata, const storage::entry& e,
   out.push_back(e.path);
 }
 
-int run(const command& self, const std::vector<std::string>& arguments) {
+int run_rm(const command& self, const std::vector<std::string>& arguments) {
   command_line line(self);
   line.option()("recursive,r", "folders with everything in them");
   line.positional("PATH", true);
@@ -46,6 +46,6 @@ int run(const command& self, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-const command rm{"rm", "rm [-r] PATH...", "Removes files and folders.", run};
+const command rm{"rm", "rm [-r] PATH...", "Removes files and folders.", run_rm};
 
 }  // namespace ooc::tool

@@ -9,7 +9,7 @@ namespace ooc::tool {
 
 namespace {
 
-int run(const command& self, const std::vector<std::string>& arguments) {
+int run_stat(const command& self, const std::vector<std::string>& arguments) {
   command_line line(self);
   line.option()("json", "for programs");
   line.positional("PATH");
@@ -41,6 +41,6 @@ int run(const command& self, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-const command stat{"stat", "stat [options] PATH", "Tells what is known of a file or folder.", run};
+const command stat{"stat", "stat [options] PATH", "Tells what is known of a file or folder.", run_stat};
 
 }  // namespace ooc::tool

@@ -102,7 +102,7 @@ void print_table(const std::vector<look>& before, const std::vector<look>& now) 
   std::fflush(stdout);
 }
 
-int run(const command& self, const std::vector<std::string>& arguments) {
+int run_top(const command& self, const std::vector<std::string>& arguments) {
   command_line line(self);
   line.option()("once", "one look, then end");
   line.option()("interval,i", po::value<double>()->value_name("SECONDS"),
@@ -140,6 +140,6 @@ int run(const command& self, const std::vector<std::string>& arguments) {
 }  // namespace
 
 const command top{"top", "top [options] [URL]",
-                  "Shows what the I/O servers of a store are doing, again and again.", run};
+                  "Shows what the I/O servers of a store are doing, again and again.", run_top};
 
 }  // namespace ooc::tool

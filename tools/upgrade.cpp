@@ -25,7 +25,7 @@ std::vector<std::filesystem::path> named_folders(const command_line& line) {
   return folders;
 }
 
-int run(const command& self, const std::vector<std::string>& arguments) {
+int run_upgrade(const command& self, const std::vector<std::string>& arguments) {
   command_line line(self);
   line.option()("metadata", po::value<std::string>()->value_name("FOLDER"),
                 "folder of the metadata server, or a copy of it, for I/O servers' folders that are "
@@ -47,6 +47,6 @@ int run(const command& self, const std::vector<std::string>& arguments) {
 }  // namespace
 
 const command upgrade{"upgrade", "upgrade [options] [URL | FOLDER...]",
-                      "Converts a store of an older disk format, in place.", run};
+                      "Converts a store of an older disk format, in place.", run_upgrade};
 
 }  // namespace ooc::tool

@@ -10,7 +10,7 @@ namespace ooc::tool {
 
 namespace {
 
-int run(const command& self, const std::vector<std::string>& arguments) {
+int run_verify(const command& self, const std::vector<std::string>& arguments) {
   command_line line(self);
   line.option()("json", "for programs");
   line.option()("remove-orphans", "remove stripe objects that belong to no file");
@@ -65,6 +65,6 @@ int run(const command& self, const std::vector<std::string>& arguments) {
 }  // namespace
 
 const command verify{"verify", "verify [options] [PATH]",
-                     "Reads everything and checks every checksum.", run};
+                     "Reads everything and checks every checksum.", run_verify};
 
 }  // namespace ooc::tool

@@ -17,14 +17,6 @@ namespace asio = boost::asio;
 using storage::io_part;
 using wire::frame_header;
 
-namespace {
-
-[[noreturn]] void broken(const std::string& why) {
-  throw wire::connection_error(std::make_error_code(std::errc::protocol_error), why);
-}
-
-}  // namespace
-
 struct incoming_writes::write_job {
   std::uint64_t id = 0;
   wire::io_request what;

@@ -1,19 +1,21 @@
 #include "iod/requests_in_flight.hpp"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include "storage/wire/frame_stream.hpp"
 
 namespace ooc::iod {
 
+void broken(const std::string& why) {
+  throw wire::connection_error(std::make_error_code(std::errc::protocol_error), why);
+}
+
 void requests_in_flight::begin(std::uint64_t id, servers::fair_share::claim memory, bool coming) {
   const lock_guard lock(mutex_);
   const auto [r, made] = active_.try_emplace(id);
   if (!made)
-    throw wire::connection_error(std::make_error_code(std::errc::protocol_error),
-                                 "request " + std::to_string(id) + " was made twice");
+    broken("request " + std::to_string(id) + " was made twice");
   r->second.spoken = clock::now();
   r->second.coming = coming;
   r->second.memory = std::move(memory);

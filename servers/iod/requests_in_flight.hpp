@@ -8,12 +8,16 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "daemon/fair_share.hpp"
 #include "storage/base/mutex.hpp"
 
 namespace ooc::iod {
+
+/// Throws wire::connection_error: the peer has broken the protocol.
+[[noreturn]] void broken(const std::string& why);
 
 class requests_in_flight {
  public:

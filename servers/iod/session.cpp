@@ -26,10 +26,6 @@ namespace {
 constexpr std::uint32_t max_payload = storage::io_part::max_bytes + (1 << 16);
 constexpr auto handshake_limit = 10s;
 
-[[noreturn]] void broken(const std::string& why) {
-  throw wire::connection_error(std::make_error_code(std::errc::protocol_error), why);
-}
-
 std::uint32_t rights_for(frame_kind kind) {
   switch (kind) {
     case frame_kind::create:

@@ -44,12 +44,6 @@ timespec time_of(std::int64_t ns) {
 
 std::int64_t nanoseconds(const timespec& t) { return t.tv_sec * 1'000'000'000 + t.tv_nsec; }
 
-std::int64_t now_ns() {
-  timespec t{};
-  ::clock_gettime(CLOCK_REALTIME, &t);
-  return nanoseconds(t);
-}
-
 new_entry wanted(fuse_req_t req, entry_kind kind, mode_t mode) {
   const fuse_ctx* who = fuse_req_ctx(req);
   new_entry n;

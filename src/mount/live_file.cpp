@@ -25,15 +25,15 @@ constexpr std::uint64_t max_size = std::numeric_limits<std::int64_t>::max();
 // Writes are answered before their bytes are in the store while fewer than these are on the way.
 constexpr std::size_t most_sending = std::size_t{16} << 20;
 
+bool is_array(const opened_file& f) { return !f.meta.array.extents.empty(); }
+
+}  // namespace
+
 std::int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();
 }
-
-bool is_array(const opened_file& f) { return !f.meta.array.extents.empty(); }
-
-}  // namespace
 
 page_memory::page_memory(std::size_t n, bool zeros) : bytes(n) {
   const std::size_t whole = (std::max<std::size_t>(n, 1) + 4095) / 4096 * 4096;

@@ -28,6 +28,9 @@
 
 namespace ooc::mount {
 
+/// The time of day as entries have it.
+std::int64_t now_ns();
+
 using storage::file_id;
 
 /// Bytes of memory that begin with a page.

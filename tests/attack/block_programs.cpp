@@ -12,9 +12,9 @@ namespace ooc::attack {
 
 namespace {
 
-class program {
+class block_program {
  public:
-  program(round& r, runtime& rt, const store& s, std::string path)
+  block_program(round& r, runtime& rt, const store& s, std::string path)
       : r_(r), rt_(rt), store_(s), path_(std::move(path)) {
     b_.rs = r.one_in(3) ? r.between(1, 40) : 8 * r.between(1, 4);
     const std::uint64_t dimensions = r.between(1, 3);
@@ -210,7 +210,7 @@ void block_programs(round& r) {
   for (int n = 0;; ++n, ro.memory *= 2) {
     runtime rt{ro};
     try {
-      return program(r, rt, s, "blocks" + std::to_string(n)).run();
+      return block_program(r, rt, s, "blocks" + std::to_string(n)).run();
     } catch (const usage_error& e) {
       if (e.code() != errc::budget_too_small || ro.memory > 64_MiB) throw;
       ++r.counts().refused;

@@ -21,14 +21,6 @@ namespace ooc::attack {
 namespace {
 
 using std::chrono::milliseconds;
-constexpr int gave_up = 10;  // status of a writer that the library told of a failure
-
-void must(const std::vector<std::string>& words) {
-  const command_result c = run_command(words);
-  if (c.status != 0)
-    throw finding(verdict::not_run, words[0] + " " + words[1] + " (needs root): " + c.output);
-}
-
 class wire_between {
  public:
   wire_between() {
@@ -38,18 +30,18 @@ class wire_between {
       throw finding(verdict::not_run,
                     "/run/netns cannot be made private: " + std::generic_category().message(errno));
     for (const std::string& n : {servers_, client_}) {
-      must({"ip", "netns", "add", n});
-      must({"ip", "-n", n, "link", "set", "lo", "up"});
+      must_run({"ip", "netns", "add", n});
+      must_run({"ip", "-n", n, "link", "set", "lo", "up"});
     }
-    must({"ip", "-n", servers_, "link", "add", "wire", "type", "veth", "peer", "name", "wire",
+    must_run({"ip", "-n", servers_, "link", "add", "wire", "type", "veth", "peer", "name", "wire",
           "netns", client_});
     address(servers_, "10.77.0.1/30");
     address(client_, "10.77.0.2/30");
   }
 
   const std::string& servers() const noexcept { return servers_; }
-  void cut() const { must({"ip", "-n", servers_, "link", "set", "wire", "down"}); }
-  void mend() const { must({"ip", "-n", servers_, "link", "set", "wire", "up"}); }
+  void cut() const { must_run({"ip", "-n", servers_, "link", "set", "wire", "down"}); }
+  void mend() const { must_run({"ip", "-n", servers_, "link", "set", "wire", "up"}); }
   /// False where the kernel does not know how.
   bool lose_packets(std::uint64_t percent) const {
     return run_command({"tc", "-n", servers_, "qdisc", "replace", "dev", "wire", "root", "netem",
@@ -66,8 +58,8 @@ class wire_between {
 
  private:
   static void address(const std::string& end, const std::string& a) {
-    must({"ip", "-n", end, "address", "add", a, "dev", "wire"});
-    must({"ip", "-n", end, "link", "set", "wire", "up"});
+    must_run({"ip", "-n", end, "address", "add", a, "dev", "wire"});
+    must_run({"ip", "-n", end, "link", "set", "wire", "up"});
   }
   std::string servers_ = "attack-servers", client_ = "attack-client";
 };
@@ -79,7 +71,7 @@ void cut_networks(round& r) {
   const wire_between wire;
   const std::uint64_t nodes = r.between(1, 2);
   const std::string key = (r.folder() / "key").string(), dir = (r.folder() / "store").string();
-  must({OOC_COMMAND, "keygen", key});
+  must_run({OOC_COMMAND, "keygen", key});
   ::setenv("OOC_KEY", key.c_str(), 1);
   const command_result up = run_command({"ip", "netns", "exec", wire.servers(), OOC_COMMAND, "up",
                                          "--dir", dir, "--nodes", std::to_string(nodes), "--port",

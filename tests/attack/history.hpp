@@ -71,6 +71,8 @@ class report_pipe {
   std::uint64_t last_ = 0;
 };
 
+inline constexpr int gave_up = 10;  ///< status of a writer that the library told of a failure
+
 /// The writer, in a process of its own; returns when all epochs are written.  Throws what the
 /// library throws.
 void write_history(const history& h, const writer_options& o, const report_pipe& to, totals& t);

@@ -16,7 +16,6 @@ namespace ooc::attack {
 namespace {
 
 using std::chrono::milliseconds;
-constexpr int gave_up = 10;  // status of a writer that the library told of a failure
 
 pid_t start_writer(round& r, const history& h, const writer_options& o, report_pipe& told) {
   const pid_t writer = r.in_child([&] {

@@ -24,12 +24,6 @@ namespace {
 constexpr unsigned long shut_down = _IOR('X', 125, std::uint32_t);  // EXT4_IOC_SHUTDOWN
 constexpr std::uint32_t without_log = 2;                            // EXT4_GOING_FLAGS_NOLOGFLUSH
 
-void must(const std::vector<std::string>& words) {
-  const command_result c = run_command(words);
-  if (c.status != 0)
-    throw finding(verdict::not_run, words[0] + " (needs root and loop devices): " + c.output);
-}
-
 /// What a process that was killed had under way holds the file system for a moment.
 void unmount(const std::filesystem::path& disk) {
   int failed = EBUSY;
@@ -43,7 +37,7 @@ void unmount(const std::filesystem::path& disk) {
 }
 
 void mount_image(const std::filesystem::path& image, const std::filesystem::path& on) {
-  must({"mount", "-o", "loop,commit=1", image.string(), on.string()});
+  must_run({"mount", "-o", "loop,commit=1", image.string(), on.string()});
 }
 
 void cut_power(const std::filesystem::path& mounted) {
@@ -74,8 +68,8 @@ void power_loss(round& r) {
   if (::geteuid() != 0) throw finding(verdict::not_run, "needs root, for loop devices");
   const auto image = r.folder() / "image", disk = r.folder() / "disk";
   std::filesystem::create_directory(disk);
-  must({"truncate", "-s", "96M", image.string()});
-  must({"mkfs.ext4", "-q", "-F", image.string()});
+  must_run({"truncate", "-s", "96M", image.string()});
+  must_run({"mkfs.ext4", "-q", "-F", image.string()});
 
   const std::string url = "local:" + (disk / "store").string();
   for (std::uint64_t boot = 0, boots = r.between(1, 3); boot < boots; ++boot) {

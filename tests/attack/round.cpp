@@ -126,4 +126,12 @@ command_result run_command(const std::vector<std::string>& words) {
   return r;
 }
 
+void must_run(const std::vector<std::string>& words) {
+  const command_result c = run_command(words);
+  if (c.status == 0) return;
+  std::string command;
+  for (const std::string& w : words) command += w + " ";
+  throw finding(verdict::not_run, command + "(needs root, and loop devices for disks): " + c.output);
+}
+
 }  // namespace ooc::attack

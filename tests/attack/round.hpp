@@ -72,6 +72,8 @@ struct command_result {
   std::string output;  ///< standard output and error
 };
 command_result run_command(const std::vector<std::string>& words);
+/// The same of a command without which there is no round: where it fails, the round is not run.
+void must_run(const std::vector<std::string>& words);
 
 using round_function = void (*)(round&);
 

@@ -5,7 +5,6 @@
 // to ranks at random or cyclically, so that they are disjoint and interleave; both routes are
 // taken.
 #include <catch2/catch.hpp>
-#include <cstdlib>
 
 #include "mpi/ranks.hpp"
 #include "oocarray/ooc_array.hpp"
@@ -13,6 +12,7 @@
 #include "support/random_boxes.hpp"
 #include "support/random_requests.hpp"
 #include "support/random_seed.hpp"
+#include "support/rounds.hpp"
 #include "support/test_arrays.hpp"
 
 using namespace ooc;
@@ -207,7 +207,7 @@ TEMPLATE_TEST_CASE_SIG("random boxes that all ranks read and write together are 
                        (double, 1, layout_right), (triple, 2, layout_right),
                        (std::uint8_t, 2, layout_tiled), (std::complex<double>, 3, layout_right),
                        (triple, 3, layout_tiled)) {
-  const int programs = std::getenv("OOC_TEST_LONG") ? 60 : 4;
+  const int programs = testing::rounds(4, 60);
   const auto group = testing::all_ranks();
   std::mt19937_64 g = testing::common_source(1000 + sizeof(T) * 64 + N * 8 + Layout::contiguous);
   for (int n = 0; n < programs; ++n) {

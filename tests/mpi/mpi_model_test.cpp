@@ -5,12 +5,12 @@
 // papers' form, by resize(), or by sync_halo(), after which what lies elsewhere is still the writer's
 // alone.  A rank reads any element that no other rank writes in the epoch, and compares.
 #include <catch2/catch.hpp>
-#include <cstdlib>
 
 #include "mpi/ranks.hpp"
 #include "oocarray/ooc_array.hpp"
 #include "support/random_boxes.hpp"
 #include "support/random_seed.hpp"
+#include "support/rounds.hpp"
 #include "support/test_arrays.hpp"
 
 using namespace ooc;
@@ -257,7 +257,7 @@ TEMPLATE_TEST_CASE_SIG("random programs on many ranks read what one array would 
                        (double, 1, layout_right), (triple, 2, layout_right),
                        (std::uint8_t, 2, layout_tiled), (std::complex<double>, 3, layout_right),
                        (std::int32_t, 2, layout_tiled), (triple, 3, layout_tiled)) {
-  const int programs = std::getenv("OOC_TEST_LONG") ? 60 : 4;
+  const int programs = testing::rounds(4, 60);
   const auto group = testing::all_ranks();
   std::mt19937_64 g = testing::common_source(sizeof(T) * 64 + N * 8 + Layout::contiguous);
   for (int n = 0; n < programs; ++n) {

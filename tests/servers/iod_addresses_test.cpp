@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t at_once = 8;          // requests
 constexpr std::uint64_t each = 256 << 10;   // bytes
-constexpr std::uint64_t size = at_once * each;
+constexpr std::uint64_t sent_at_once = at_once * each;
 
 /// A client of a server with two addresses, each behind a proxy, and a program that writes and
 /// reads.
@@ -24,7 +24,7 @@ struct two_ways {
         a(server.addresses()[0]),
         b(server.addresses()[1]),
         node(open_remote_node(client_options({a.address(), b.address()}, 9s))),
-        shape(granted(signer, 1, size)) {
+        shape(granted(signer, 1, sent_at_once)) {
     REQUIRE_FALSE(create(*node, shape));
   }
 
@@ -46,7 +46,7 @@ struct two_ways {
   /// Writes the file anew and reads it.
   void round(const std::function<void()>& while_writing = [] {},
              const std::function<void()>& while_reading = [] {}) {
-    bytes data = pattern(size), back(size);
+    bytes data = pattern(sent_at_once), back(sent_at_once);
     data[0] = static_cast<std::byte>(++rounds);
     all(
         [&](std::size_t at, request_ptr r, completion done) {
@@ -66,7 +66,7 @@ struct two_ways {
     const std::uint64_t before_a = a.bytes(), before_b = b.bytes();
     return soon([&] {
       round();
-      return a.bytes() >= before_a + 2 * size && b.bytes() >= before_b + 2 * size;
+      return a.bytes() >= before_a + 2 * sent_at_once && b.bytes() >= before_b + 2 * sent_at_once;
     });
   }
 
@@ -88,7 +88,7 @@ TEST_CASE("two addresses are used at once, one when the other is lost, and both 
   const std::uint64_t on_a = s.a.bytes(), on_b = s.b.bytes();
   for (int i = 0; i < 3; ++i) s.round();
   CHECK(s.a.bytes() == on_a);
-  CHECK(s.b.bytes() >= on_b + 6 * size);
+  CHECK(s.b.bytes() >= on_b + 6 * sent_at_once);
   s.a.restore();
   CHECK(s.uses_both());
   s.round([] {}, [&] { s.b.cut_off(); });

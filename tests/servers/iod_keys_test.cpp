@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr std::uint64_t size = 100'000;
+constexpr std::uint64_t keyed_size = 100'000;
 
 struct keyed_server {
   explicit keyed_server(wire::encryption frames = wire::encryption::on)
@@ -35,7 +35,7 @@ struct keyed_server {
   }
   /// A file as user `uid` has opened it with this key.
   shape_ptr file(const wire::key_ptr& k, std::uint32_t uid, std::int64_t lifetime = 3600,
-                 std::uint64_t bytes = size) {
+                 std::uint64_t bytes = keyed_size) {
     auto f = std::make_shared<file_shape>(*make_shape(1, {0, 1, 65536}, bytes, false));
     f->capability = signer.capability(*f, 31, lifetime, test_uuid, uid, k->holder().identity);
     return f;
@@ -50,8 +50,8 @@ struct keyed_server {
 };
 
 failure reading(io_service& node, const shape_ptr& f) {
-  bytes memory(size);
-  return read(node, f, 0, request::contiguous(0, size), memory.data());
+  bytes memory(keyed_size);
+  return read(node, f, 0, request::contiguous(0, keyed_size), memory.data());
 }
 
 bool says(const failure& f, const std::string& what) {
@@ -136,10 +136,10 @@ TEST_CASE("keys are proven, and frames may go on unencrypted where both sides sa
   const auto node = open_remote_node(o);
   const auto file = s.file(s.alice, 1000);
   REQUIRE_FALSE(create(*node, file));
-  const bytes data = pattern(size);
-  REQUIRE_FALSE(write(*node, file, 0, request::contiguous(0, size), data.data()));
-  bytes back(size);
-  REQUIRE_FALSE(read(*node, file, 0, request::contiguous(0, size), back.data()));
+  const bytes data = pattern(keyed_size);
+  REQUIRE_FALSE(write(*node, file, 0, request::contiguous(0, keyed_size), data.data()));
+  bytes back(keyed_size);
+  REQUIRE_FALSE(read(*node, file, 0, request::contiguous(0, keyed_size), back.data()));
   CHECK(back == data);
   CHECK(says(reading(*open_remote_node(s.client(s.alice, {1000, 100})), file),
              "put ?encrypt=off into the store's URL"));

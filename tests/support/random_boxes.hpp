@@ -19,6 +19,19 @@ std::size_t linear_index(const coordinates<N>& c, const coordinates<N>& extents)
   return n;
 }
 
+/// At most 4000 elements; in one dimension `longest`.  Each extent is 1 in a quarter of the cases.
+template <std::size_t N, class Engine>
+coordinates<N> random_extents(Engine& g, std::size_t longest) {
+  coordinates<N> e{};
+  std::size_t left = N == 1 ? longest : 4000;
+  for (std::size_t& x : e) {
+    x = between(g, 0, 3) == 0 ? 1 : between(g, 1, std::min<std::size_t>(left, N == 1 ? longest : 90));
+    left = std::max<std::size_t>(left / x, 1);
+  }
+  std::shuffle(e.begin(), e.end(), g);
+  return e;
+}
+
 /// Any box within the extents, maybe an empty one; each side is whole in a third of the cases.
 template <std::size_t N, class Engine>
 box<N> random_box(Engine& g, const coordinates<N>& extents) {

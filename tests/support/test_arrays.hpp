@@ -75,4 +75,9 @@ class test_store {
   std::optional<ooc::store> local_;
 };
 
+/// A budget of so many blocks of 4 KiB beside the transfer buffers of the store.
+inline runtime_options blocks(const test_store& s, std::uint64_t n) {
+  return memory(s.staging() + n * 4_KiB);
+}
+
 }  // namespace ooc::testing

@@ -5,6 +5,8 @@
 #include <thread>
 #include <utility>
 
+#include "storage/base/page.hpp"
+
 namespace ooc::detail {
 namespace {
 
@@ -13,7 +15,6 @@ namespace {
 // writes at once all the same.
 constexpr std::size_t readers = 2;
 constexpr std::size_t writers = 1;
-constexpr std::size_t page = 4096;
 
 // A box goes in several requests, so that one is checked while another is transferred.
 constexpr std::size_t parts_of_box = 4;
@@ -35,12 +36,12 @@ std::size_t box_move::elements() const noexcept {
 }
 
 std::size_t box_pipeline::slot_bytes(const pipeline_plan& p, std::size_t element_size) {
-  return (p.elements * element_size + page - 1) / page * page;
+  return in_whole_pages(p.elements * element_size);
 }
 
 std::uint64_t box_pipeline::elements_for(const pipeline_plan& p, std::uint64_t memory) {
   const std::uint64_t slots = (readers + writers) * p.boxes;
-  const std::uint64_t bytes = memory > slots * page ? memory - slots * page : 0;  // rounded up
+  const std::uint64_t bytes = memory > slots * page_bytes ? memory - slots * page_bytes : 0;  // rounded up
   const std::uint64_t of_element = p.boxes * (readers * p.from_size + writers * p.to_size);
   return bytes / of_element;
 }

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "runtime/pager/pager.hpp"
+#include "storage/base/page.hpp"
 
 namespace ooc::detail {
 
@@ -17,9 +18,7 @@ class lent_memory {
  public:
   lent_memory(pager& p, std::uint64_t bytes, const std::string& what)
       : reservation_(p.reserve(bytes, what)), bytes_(bytes) {
-    constexpr std::size_t page = 4096;
-    const std::uint64_t rounded = (bytes + page - 1) / page * page;
-    memory_.reset(static_cast<std::byte*>(std::aligned_alloc(page, rounded)));
+    memory_.reset(static_cast<std::byte*>(std::aligned_alloc(page_bytes, in_whole_pages(bytes))));
     if (!memory_) throw std::bad_alloc();
   }
   std::byte* data() const noexcept { return memory_.get(); }

@@ -17,12 +17,12 @@
 #include "runtime/algorithm/multiply_plan.hpp"
 #include "runtime/algorithm/thread_team.hpp"
 #include "runtime/array/direct_array.hpp"
+#include "storage/base/page.hpp"
 
 namespace ooc::detail {
 namespace {
 
 constexpr std::uint64_t most_kernel_bytes = 4 << 20;  ///< that it allocates for each thread
-constexpr std::size_t page = 4096;
 
 struct rectangle {
   std::array<std::size_t, 2> lower{}, upper{};
@@ -31,8 +31,6 @@ struct rectangle {
   std::size_t elements() const noexcept { return rows() * columns(); }
   box_view view() const noexcept { return {lower, upper}; }
 };
-
-std::size_t rounded(std::size_t bytes) { return (bytes + page - 1) / page * page; }
 
 /// Panels of a matrix in the order in which they are needed: while one is used, the next is read.
 class panel_stream {
@@ -112,10 +110,10 @@ class multiply_call {
     if (c_.array) c.emplace(c_.array->local(), access_mode::write, "multiply()");
     reserve();
     std::byte* const tile = memory_->data();
-    std::byte* const panels_a = tile + (c_.array ? rounded(plan_.tile_rows * plan_.tile_columns * size_) : 0);
-    const std::size_t bytes_a = rounded(plan_.tile_rows * plan_.depth_a * size_);
+    std::byte* const panels_a = tile + (c_.array ? in_whole_pages(plan_.tile_rows * plan_.tile_columns * size_) : 0);
+    const std::size_t bytes_a = in_whole_pages(plan_.tile_rows * plan_.depth_a * size_);
     std::byte* const panels_b = panels_a + plan_.buffers_a * bytes_a;
-    const std::size_t bytes_b = rounded(plan_.depth_b * plan_.tile_columns * size_);
+    const std::size_t bytes_b = in_whole_pages(plan_.depth_b * plan_.tile_columns * size_);
     const std::uint64_t tiles = down_ * across_;
     panel_stream stream_a(
         a, size_, [this](std::uint64_t n) { return place_a(n); },
@@ -162,7 +160,7 @@ class multiply_call {
     pager& p = a_.array->pager();
     const std::uint64_t spare = p.spare();
     const std::uint64_t memory = wanted != 0 ? std::min(wanted, spare) : spare;
-    const std::uint64_t edges = 6 * page;  // buffers begin with a page
+    const std::uint64_t edges = 6 * page_bytes;  // buffers begin with a page
     kernel_bytes_ = kernel_bytes(memory);
     const std::uint64_t least = 2 * edges + kernel_bytes_;
     if (memory > least) plan_ = plan_multiply(facts_, memory - edges - kernel_bytes_);
@@ -187,7 +185,7 @@ class multiply_call {
   }
 
   void reserve() {
-    const std::uint64_t bytes = plan_.elements(facts_) * size_ + 6 * page;
+    const std::uint64_t bytes = plan_.elements(facts_) * size_ + 6 * page_bytes;
     extra_ = a_.array->pager().reserve(kernel_bytes_, call_.name());
     memory_.emplace(a_.array->pager(), bytes, call_.name());
     done_.memory = bytes + kernel_bytes_;

@@ -6,7 +6,7 @@
 namespace ooc::detail {
 namespace {
 
-constexpr std::uint64_t chunk = 4096;
+constexpr std::uint64_t least_transfer = 4096;  // what nodes read and write at least
 /// Runs shorter than this are sorted by fewer threads, and below the second not beside transfers.
 constexpr std::uint64_t good_run_bytes = 1 << 20;
 constexpr std::uint64_t least_run_bytes = 256 << 10;
@@ -17,7 +17,7 @@ constexpr std::uint64_t most_piece_bytes = 16 << 20;
 
 /// The least that a buffer holds.
 std::uint64_t unit(const sort_facts& f) {
-  return std::max<std::uint64_t>(chunk, f.element_size);
+  return std::max<std::uint64_t>(least_transfer, f.element_size);
 }
 
 /// At most `most`, but at least `least`.
@@ -105,7 +105,7 @@ void plan_merges(const sort_facts& f, std::uint64_t memory, sort_plan& p) {
 }  // namespace
 
 std::size_t chunk_granule(std::size_t element_size, std::size_t most) {
-  const std::size_t n = chunk / std::gcd(std::size_t{chunk}, element_size);
+  const std::size_t n = least_transfer / std::gcd(std::size_t{least_transfer}, element_size);
   return n <= most ? n : 1;
 }
 

@@ -16,7 +16,7 @@
 namespace ooc::detail {
 namespace {
 
-constexpr std::uint64_t good_piece_bytes = 4 << 20;
+constexpr std::uint64_t good_scan_bytes = 4 << 20;
 constexpr std::uint64_t leaf_bytes = 64 << 10;
 constexpr std::size_t reads_in_flight = 16;
 
@@ -103,9 +103,9 @@ bool run_is_sorted(const array_core& a, const sort_program& program, const sort_
   // Each thread looks at one buffer while the other is read.  A piece ends with the first element of the next.
   const unsigned threads = s.call().threads();
   unsigned readers = threads;
-  while (readers > 1 && s.elements_each(1, good_piece_bytes, 1) * size * 2 * readers > a.pager().spare())
+  while (readers > 1 && s.elements_each(1, good_scan_bytes, 1) * size * 2 * readers > a.pager().spare())
     --readers;
-  const std::size_t room = s.elements_each(2 * readers, good_piece_bytes, 2);
+  const std::size_t room = s.elements_each(2 * readers, good_scan_bytes, 2);
   const std::size_t piece = room - 1;
   const std::uint64_t pieces = (s.elements() + piece - 1) / piece;
   const lent_memory memory(a.pager(), 2 * readers * room * size, s.call().name());

@@ -24,10 +24,6 @@ constexpr std::uint64_t max_bytes = (std::uint64_t{1} << 63) - 1;
                     o.name.empty() ? what : "array '" + o.name + "': " + what);
 }
 
-std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) {
-  return a / b + (a % b != 0);
-}
-
 /// What is there, or refuses with the sizes that led past the limit.
 template <class T>
 T within_limit(const std::optional<T>& found, const geometry_options& o) {

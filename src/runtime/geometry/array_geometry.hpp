@@ -35,6 +35,10 @@ struct index_box {
   coordinates upper{};
 };
 
+constexpr std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) noexcept {
+  return a / b + (a % b != 0);
+}
+
 inline bool overlap(const index_box& a, const index_box& b, std::size_t rank) noexcept {
   for (std::size_t k = 0; k < rank; ++k)
     if (a.lower[k] >= b.upper[k] || a.upper[k] <= b.lower[k]) return false;

@@ -7,11 +7,6 @@
 namespace ooc::detail {
 namespace {
 
-
-std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) {
-  return a / b + (a % b != 0);
-}
-
 /// The fewest rows that end where a block ends.
 std::uint64_t rows_in_whole_blocks(const array_geometry& g) {
   if (!g.tile().empty()) return g.tile()[0];

@@ -1,7 +1,6 @@
 #include "storage/layout/element_order.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <string>
 
 #include "oocarray/error.hpp"
@@ -9,7 +8,6 @@
 namespace ooc::storage {
 namespace {
 
-constexpr std::uint64_t max_bytes = std::numeric_limits<std::int64_t>::max();
 
 using index_array = std::array<std::uint64_t, max_dimensions>;
 
@@ -47,7 +45,7 @@ std::optional<std::uint64_t> bytes_of(index_view shape, std::uint64_t element_si
   if (std::find(shape.begin(), shape.end(), 0u) != shape.end()) return 0;
   std::uint64_t bytes = element_size;
   for (const std::uint64_t n : shape)
-    if (__builtin_mul_overflow(bytes, n, &bytes) || bytes > max_bytes) return {};
+    if (__builtin_mul_overflow(bytes, n, &bytes) || bytes > max_array_bytes) return {};
   return bytes;
 }
 

@@ -14,6 +14,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 
@@ -26,7 +27,10 @@ inline constexpr std::size_t max_dimensions = 32;
 
 using index_view = std::span<const std::uint64_t>;
 
-/// Bytes of an array of this shape; nothing beyond 2^63 - 1.
+/// Bytes of an array, as of the file that it is in.
+inline constexpr std::uint64_t max_array_bytes = std::numeric_limits<std::int64_t>::max();
+
+/// Bytes of an array of this shape; nothing beyond max_array_bytes.
 std::optional<std::uint64_t> bytes_of(index_view shape, std::uint64_t element_size);
 
 /// The tiles of one shape that cover an array.

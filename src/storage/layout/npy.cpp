@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "oocarray/error.hpp"
+#include "storage/layout/element_order.hpp"
 #include "storage/layout/element_type.hpp"
 
 namespace ooc::storage {
@@ -15,7 +16,6 @@ namespace {
 
 constexpr std::string_view magic("\x93NUMPY", 6);
 constexpr std::size_t max_header = std::size_t{1} << 20;
-constexpr std::uint64_t max_bytes = std::numeric_limits<std::int64_t>::max();
 
 [[noreturn]] void malformed(const std::string& name, const std::string& why) {
   throw usage_error(errc::invalid_request, "'" + name + "' is not a usable .npy file: " + why);
@@ -186,7 +186,7 @@ npy_header read_npy_header(std::istream& in, const std::string& name) {
   if (empty) h.data_bytes = 0;
   for (const std::uint64_t n : h.shape) {
     if (empty) break;
-    if (n > max_bytes / h.data_bytes) malformed(name, "its shape has more than 2^63 - 1 bytes");
+    if (n > max_array_bytes / h.data_bytes) malformed(name, "its shape has more than 2^63 - 1 bytes");
     h.data_bytes *= n;
   }
   return h;

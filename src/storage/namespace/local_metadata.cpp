@@ -31,7 +31,7 @@ constexpr std::uint64_t max_size = std::numeric_limits<std::int64_t>::max();
 constexpr file_id max_id = max_size;  // that a row can have
 constexpr std::size_t max_fill = 1 << 16;  // bytes in one element
 
-std::string numbered(file_id id) {
+std::string numbered_file(file_id id) {
   return "file number " + std::to_string(id);
 }
 
@@ -259,7 +259,7 @@ entry local_metadata::create(std::string_view path, const new_file& f) {
 }
 
 void local_metadata::commit(file_id id) {
-  db_->require_writable(numbered(id));
+  db_->require_writable(numbered_file(id));
   const database::use lock(db_->mutex, *db_);
   auto& c = db_->now();
   transaction t(c, transaction_kind::write);
@@ -275,7 +275,7 @@ void local_metadata::commit(file_id id) {
 }
 
 void local_metadata::abandon(file_id id) {
-  db_->require_writable(numbered(id));
+  db_->require_writable(numbered_file(id));
   const database::use lock(db_->mutex, *db_);
   auto& c = db_->now();
   transaction t(c, transaction_kind::write);
@@ -376,7 +376,7 @@ entry local_metadata::remove(std::string_view path) {
 }
 
 void local_metadata::forget(file_id id) {
-  db_->require_writable(numbered(id));
+  db_->require_writable(numbered_file(id));
   const database::use lock(db_->mutex, *db_);
   run(db_->now(), "DELETE FROM removed WHERE id = ?", id);
 }
@@ -480,7 +480,7 @@ bool local_metadata::set_size(file_id id, std::uint64_t size,
                               std::uint64_t generation, std::uint64_t reserved) {
   if (size > max_size || reserved > max_size) refuse(EINVAL, "a file has at most 2^63 - 1 bytes");
   if (reserved <= size) reserved = 0;
-  db_->require_writable(numbered(id));
+  db_->require_writable(numbered_file(id));
   const database::use lock(db_->mutex, *db_);
   auto& c = db_->now();
   std::optional<durable_commits> durable;
@@ -500,7 +500,7 @@ bool local_metadata::set_size(file_id id, std::uint64_t size,
 }
 
 void local_metadata::set_generation(file_id id, std::uint64_t generation) {
-  db_->require_writable(numbered(id));
+  db_->require_writable(numbered_file(id));
   const database::use lock(db_->mutex, *db_);
   auto& c = db_->now();
   const durable_commits durable(c);
@@ -517,7 +517,7 @@ void local_metadata::set_generation(file_id id, std::uint64_t generation) {
 }
 
 void local_metadata::set_in_progress(file_id id, std::string_view what) {
-  db_->require_writable(numbered(id));
+  db_->require_writable(numbered_file(id));
   const database::use lock(db_->mutex, *db_);
   auto& c = db_->now();
   const durable_commits durable(c);
@@ -585,13 +585,13 @@ void local_metadata::set_owner(std::string_view path, std::uint32_t uid, std::ui
 }
 
 std::shared_ptr<void> local_metadata::lock_size(file_id id) {
-  db_->require_writable(numbered(id));
+  db_->require_writable(numbered_file(id));
   return storage::lock_size(db_->locks, id);
 }
 
 std::shared_ptr<void> local_metadata::claim_writer(file_id id, bool together,
                                                    claim_holder* /*in_the_way*/) {
-  db_->require_writable(numbered(id));
+  db_->require_writable(numbered_file(id));
   return storage::claim_writer(db_->locks, id, together);
 }
 

@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t listed_entries = 1000, listed_bytes = std::size_t{1} << 20;  // in one part
 constexpr std::size_t max_target = 4095;
 
-std::string numbered(file_id id) {
+std::string numbered_entry(file_id id) {
   return "entry number " + std::to_string(id);
 }
 
@@ -82,7 +82,7 @@ folder_part local_metadata::list_in(file_id folder, std::string_view after) {
   const transaction t(c, transaction_kind::read);
   const path_resolution walk(c, who_);
   const path_resolution::node n = walk.at(folder);
-  if (n.kind != entry_kind::folder) refuse(ENOTDIR, numbered(folder) + " is not a folder");
+  if (n.kind != entry_kind::folder) refuse(ENOTDIR, numbered_entry(folder) + " is not a folder");
   if (call_) walk.require_way_to(folder);
   walk.require(n, may_read, walk.path_of(folder), "list it");
   return read_folder_part(c, folder, "", after, listed_entries, listed_bytes);
@@ -229,7 +229,7 @@ entry local_metadata::move(const place& from, const place& to, bool replace) {
 }
 
 entry local_metadata::change(file_id id, const entry_change& what) {
-  db_->require_writable(numbered(id));
+  db_->require_writable(numbered_entry(id));
   const database::use lock(db_->mutex, *db_);
   auto& c = db_->now();
   transaction t(c, transaction_kind::write);
@@ -272,7 +272,7 @@ entry local_metadata::change(file_id id, const entry_change& what) {
 }
 
 void local_metadata::set_attribute_of(file_id id, std::string_view key, std::string_view value) {
-  db_->require_writable(numbered(id));
+  db_->require_writable(numbered_entry(id));
   const database::use lock(db_->mutex, *db_);
   auto& c = db_->now();
   transaction t(c, transaction_kind::write);
@@ -287,7 +287,7 @@ void local_metadata::set_attribute_of(file_id id, std::string_view key, std::str
 }
 
 void local_metadata::remove_attribute_of(file_id id, std::string_view key) {
-  db_->require_writable(numbered(id));
+  db_->require_writable(numbered_entry(id));
   const database::use lock(db_->mutex, *db_);
   auto& c = db_->now();
   transaction t(c, transaction_kind::write);

@@ -18,7 +18,7 @@ namespace {
 constexpr std::string_view cluster_title = "oocarray-key 1 ";
 constexpr std::string_view user_title = "oocarray-user-key 1 ";
 constexpr std::string_view identity_start = "oocarray-3:";
-constexpr std::size_t max_name = 32, max_groups = 32;
+constexpr std::size_t max_user_name = 32, max_groups = 32;
 constexpr std::size_t serial_digits = 16, cluster_digits = 16;
 
 access_key::secret mac(const access_key::secret& key, std::string_view label,
@@ -37,7 +37,7 @@ access_key::secret mac(const access_key::secret& key, std::string_view label,
 }
 
 bool is_name(std::string_view s) {
-  return !s.empty() && s.size() <= max_name && std::ranges::all_of(s, [](char c) {
+  return !s.empty() && s.size() <= max_user_name && std::ranges::all_of(s, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            c == '.' || c == '_' || c == '-';
   });

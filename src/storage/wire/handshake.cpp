@@ -14,7 +14,7 @@ namespace ooc::wire {
 
 namespace {
 
-constexpr std::size_t max_name = 128;  // bytes
+constexpr std::size_t max_peer_name = 128;  // bytes
 constexpr std::size_t max_uuid = 64;
 
 failure failed(int error, std::string what) {
@@ -100,7 +100,7 @@ handshake_step client_handshake::hello() const {
   h.set_uid(me_.who.uid);
   h.set_gid(me_.who.gid);
   h.set_store_uuid(me_.store_uuid);
-  h.set_name(me_.name.substr(0, max_name));
+  h.set_name(me_.name.substr(0, max_peer_name));
   h.set_unencrypted(me_.frames == encryption::off);
   return {frame(frame_kind::hello, h), {}};
 }
@@ -137,7 +137,7 @@ handshake_step server_handshake::welcome(const frame_header& h, std::string_view
 failure server_handshake::fault_of(const frame_header& header, std::string_view body) {
   pb::Hello h;
   if (!parse(h, frame_kind::hello, header, body)) return failed(EPROTO, "the hello cannot be read");
-  if (!copy_exactly(h.client_id(), peer_.client) || h.name().size() > max_name ||
+  if (!copy_exactly(h.client_id(), peer_.client) || h.name().size() > max_peer_name ||
       h.store_uuid().size() > max_uuid ||
       (h.role() != pb::PEER_CLIENT && h.role() != pb::PEER_IO_SERVER))
     return failed(EPROTO, "the hello is malformed");

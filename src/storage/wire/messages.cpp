@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t max_size = std::uint64_t{1} << 63;
 
-[[noreturn]] void refuse(const std::string& why) {
+[[noreturn]] void malformed_message(const std::string& why) {
   throw usage_error(errc::invalid_request, "a message that cannot be read: " + why);
 }
 
@@ -19,7 +19,7 @@ template <class Message>
 Message parse(std::string_view body) {
   Message m;
   if (!m.ParseFromArray(body.data(), static_cast<int>(body.size())))
-    refuse("its body is not a " + std::string(m.GetTypeName()));
+    malformed_message("its body is not a " + std::string(m.GetTypeName()));
   return m;
 }
 
@@ -42,16 +42,16 @@ request read_request(const request_numbers& n, std::size_t most) {
   int at = 0;
   std::size_t entries = 0;
   while (at < n.size()) {
-    if (++entries > most) refuse("more than " + std::to_string(most) + " nested requests");
-    if (n.size() - at < 4) refuse("a nested request is cut short");
+    if (++entries > most) malformed_message("more than " + std::to_string(most) + " nested requests");
+    if (n.size() - at < 4) malformed_message("a nested request is cut short");
     nested_request one;
     one.file_offset = n[at];
     one.memory_offset = n[at + 1];
     one.run = n[at + 2];
-    if (n[at + 3] > nested_request::max_levels) refuse("a nested request has too many levels");
+    if (n[at + 3] > nested_request::max_levels) malformed_message("a nested request has too many levels");
     one.depth = static_cast<std::uint32_t>(n[at + 3]);
     at += 4;
-    if (n.size() - at < static_cast<int>(one.depth) * 3) refuse("a nested request is cut short");
+    if (n.size() - at < static_cast<int>(one.depth) * 3) malformed_message("a nested request is cut short");
     for (std::uint32_t level = 0; level < one.depth; ++level, at += 3)
       one.levels[level] = {n[at], n[at + 1], n[at + 2]};
     r.add(one);
@@ -110,10 +110,10 @@ io_request decode_io_request(std::string_view body) {
   f->fill.assign(fill, fill + file.fill().size());
   f->name = file.name();
   f->generation = file.generation();
-  if (f->size >= max_size) refuse("a file of 2^63 bytes or more");
+  if (f->size >= max_size) malformed_message("a file of 2^63 bytes or more");
   if (f->striping.nn != 0 && f->striping.sf > max_size / f->striping.nn)
-    refuse("a striping whose stripes pass 2^63 bytes");
-  if (m.old_size() >= max_size) refuse("a file that had 2^63 bytes or more");
+    malformed_message("a striping whose stripes pass 2^63 bytes");
+  if (m.old_size() >= max_size) malformed_message("a file that had 2^63 bytes or more");
   io_request r;
   r.stripe_index = m.stripe_index();
   r.range = {m.first_byte(), m.bytes()};

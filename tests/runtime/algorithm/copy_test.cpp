@@ -11,6 +11,7 @@
 
 #include "support/dying_case.hpp"
 #include "support/random_boxes.hpp"
+#include "support/rounds.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test_arrays.hpp"
 
@@ -18,18 +19,6 @@ using namespace ooc;
 using namespace ooc::testing;
 
 namespace {
-
-template <std::size_t N>
-coordinates<N> random_extents(std::mt19937_64& g) {
-  coordinates<N> e{};
-  std::size_t left = 4000;
-  for (std::size_t& x : e) {
-    x = between(g, 0, 3) == 0 ? 1 : between(g, 1, std::min<std::size_t>(left, N == 1 ? 4000 : 90));
-    left = std::max<std::size_t>(left / x, 1);
-  }
-  std::shuffle(e.begin(), e.end(), g);
-  return e;
-}
 
 template <class T, std::size_t N, class Layout>
 void fill(ooc_array<T, N, Layout>& a, std::uint64_t salt) {
@@ -44,14 +33,14 @@ void move_at_random(std::mt19937_64& g, store_kind kind) {
   const test_store nodes(kind);
   const std::uint64_t budget = 128_KiB + (between(g, 0, 1) ? 1_MiB : 4_KiB * between(g, 0, 8));
   runtime rt(memory(nodes.staging() + budget));
-  const coordinates<N> from = random_extents<N>(g);
+  const coordinates<N> from = random_extents<N>(g, 4000);
   std::array<std::size_t, N> p{};
   std::iota(p.begin(), p.end(), 0);
   const bool boxed = between(g, 0, 2) == 0;
   if (!boxed) std::shuffle(p.begin(), p.end(), g);
   coordinates<N> to{};
   for (std::size_t k = 0; k < N; ++k) to[k] = from[p[k]];
-  if (boxed) to = random_extents<N>(g);
+  if (boxed) to = random_extents<N>(g, 4000);
   const auto oa = random_order<T, N, From>(g);
   const auto ob = random_order<U, N, To>(g);
   pass_options options;
@@ -107,7 +96,7 @@ void move_at_random(std::mt19937_64& g, store_kind kind) {
 
 TEST_CASE("a copy or transposition is that of the plain loop, whatever shapes, orders and layouts") {
   std::mt19937_64 g(random_seed("copy and transpose"));
-  for (int n = 0; n < 8; ++n) {
+  for (int n = 0; n < rounds(8); ++n) {
     move_at_random<double, double, 1, layout_right, layout_tiled>(g, store_kind::in_memory);
     move_at_random<double, double, 2, layout_right, layout_right>(g, store_kind::in_memory);
     move_at_random<std::int32_t, double, 2, layout_right, layout_tiled>(g, store_kind::in_memory);
@@ -127,7 +116,7 @@ TEST_CASE("a copy or transposition in an embedded store is that of the plain loo
 
 TEST_CASE("a square matrix is transposed in place") {
   std::mt19937_64 g(random_seed("transposition in place"));
-  for (int n = 0; n < 20; ++n) {
+  for (int n = 0; n < rounds(20); ++n) {
     const test_store nodes(store_kind::in_memory);
     runtime rt(memory(nodes.staging() + 160_KiB + 4_KiB * between(g, 0, 100)));
     const std::size_t side = between(g, 1, 120);

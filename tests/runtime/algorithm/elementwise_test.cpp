@@ -11,24 +11,13 @@
 #include <numeric>
 
 #include "support/random_boxes.hpp"
+#include "support/rounds.hpp"
 #include "support/test_arrays.hpp"
 
 using namespace ooc;
 using namespace ooc::testing;
 
 namespace {
-
-template <std::size_t N>
-coordinates<N> random_extents(std::mt19937_64& g) {
-  coordinates<N> e{};
-  std::size_t left = N == 1 ? 70000 : 4000;
-  for (std::size_t& x : e) {
-    x = between(g, 0, 3) == 0 ? 1 : between(g, 1, std::min<std::size_t>(left, N == 1 ? 70000 : 90));
-    left = std::max<std::size_t>(left / x, 1);
-  }
-  std::shuffle(e.begin(), e.end(), g);
-  return e;
-}
 
 /// Elements for which every sum is exact.
 double exact(std::size_t n) { return static_cast<double>((n * 2654435761u) % 100000) - 50000; }
@@ -41,7 +30,7 @@ void pass_at_random(std::mt19937_64& g, store_kind kind) {
   const std::uint64_t budget =
       (same_layouts ? 150_KiB : 900_KiB) + (between(g, 0, 1) ? 1_MiB : 4_KiB * between(g, 0, 8));
   runtime rt(memory(nodes.staging() + budget));
-  const coordinates<N> extents = random_extents<N>(g);
+  const coordinates<N> extents = random_extents<N>(g, 70000);
   const auto oa = random_order<double, N, A>(g);
   const auto ob = random_order<float, N, B>(g);
   const auto oc = random_order<double, N, C>(g);
@@ -116,7 +105,7 @@ void pass_at_random(std::mt19937_64& g, store_kind kind) {
 
 TEST_CASE("elementwise passes are those of the plain loop, whatever shapes, orders and layouts") {
   std::mt19937_64 g(random_seed("elementwise passes"));
-  for (int n = 0; n < 5; ++n) {
+  for (int n = 0; n < rounds(5); ++n) {
     pass_at_random<1, layout_right, layout_right, layout_right>(g, store_kind::in_memory);
     pass_at_random<2, layout_right, layout_right, layout_right>(g, store_kind::in_memory);
     pass_at_random<2, layout_tiled, layout_right, layout_tiled>(g, store_kind::in_memory);

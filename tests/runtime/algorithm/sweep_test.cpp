@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "support/dying_case.hpp"
+#include "support/rounds.hpp"
 #include "support/sweep_model.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -19,7 +20,7 @@ namespace {
 template <std::size_t N>
 void sweep_at_random(int times, store_kind kind, std::uint64_t seed) {
   std::mt19937_64 g(seed);
-  for (int n = 0; n < times; ++n) {
+  for (int n = rounds(times); n > 0; --n) {
     const random_sweep<N> s(g);
     CAPTURE(s.describe());
     const test_store nodes(kind);

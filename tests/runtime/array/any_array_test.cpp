@@ -27,10 +27,6 @@ std::error_code code_of(const std::function<void()>& call, const std::string& na
   return {};
 }
 
-runtime_options blocks(const test_store& s, std::uint64_t n) {
-  return memory(s.staging() + n * 4_KiB);
-}
-
 }  // namespace
 
 TEST_CASE("what was written through a typed array is read without knowing its type, and back") {

@@ -24,7 +24,7 @@ constexpr std::size_t in_block = 64_KiB / sizeof(double);
 
 /// A vector of 64 blocks of 64 KiB, of which memory holds some 12, on two nodes that may be made to
 /// fail; element i is i.  Nothing is in memory.
-struct fixture {
+struct listed_vector {
   memory_store inner{2};
   std::vector<std::shared_ptr<storage::faulty_io_service>> nodes;
   store s = [this] {
@@ -36,7 +36,7 @@ struct fixture {
   runtime rt{memory(1_MiB)};
   ooc_array<double, 1> a{rt, s, "a", create, {64 * in_block}, {.block = 64_KiB}};
 
-  fixture() {
+  listed_vector() {
     std::iota(a.begin(), a.end(), 0.0);
     forget();
     a.advise(access_pattern::random);  // a request is one that the test has caused
@@ -79,7 +79,7 @@ std::vector<double> as_doubles(const indices& i) {
 }  // namespace
 
 TEST_CASE("gather asks each node once for elements of many blocks, and loads none of them") {
-  fixture f;
+  listed_vector f;
   const indices wanted = one_of_each_block();
   const std::uint64_t before = f.requests();
   const runtime_stats then = f.rt.stats();
@@ -90,7 +90,7 @@ TEST_CASE("gather asks each node once for elements of many blocks, and loads non
 }
 
 TEST_CASE("gather takes what is in memory from there, modified or not") {
-  fixture f;
+  listed_vector f;
   const indices wanted = {5, 3, in_block + 1, 3, 2 * in_block};
   CHECK(f.a[3] == 3);
   f.a[in_block + 1] = -1;
@@ -101,7 +101,7 @@ TEST_CASE("gather takes what is in memory from there, modified or not") {
 }
 
 TEST_CASE("gather loads a block of which it wants most") {
-  fixture f;
+  listed_vector f;
   indices wanted;
   for (std::size_t i = 0; i < in_block; i += 100) wanted.push_back(i);
   CHECK(f.gathered(wanted) == as_doubles(wanted));
@@ -111,7 +111,7 @@ TEST_CASE("gather loads a block of which it wants most") {
 }
 
 TEST_CASE("scatter writes elements past the blocks, and the last of several values wins") {
-  fixture f;
+  listed_vector f;
   indices to = one_of_each_block();
   std::vector<double> values;
   for (const std::size_t i : to) values.push_back(-static_cast<double>(i));
@@ -129,7 +129,7 @@ TEST_CASE("scatter writes elements past the blocks, and the last of several valu
 }
 
 TEST_CASE("scatter modifies blocks that are in memory there") {
-  fixture f;
+  listed_vector f;
   CHECK(f.a[0] == 0);
   f.a[in_block] = 7;
   const std::uint64_t before = f.requests();
@@ -141,7 +141,7 @@ TEST_CASE("scatter modifies blocks that are in memory there") {
 }
 
 TEST_CASE("accumulate applies every value, also of one element, in order") {
-  fixture f;
+  listed_vector f;
   indices to = one_of_each_block();
   to.insert(to.end(), {4, 4, 4});
   std::vector<double> values(to.size(), 2);
@@ -156,7 +156,7 @@ TEST_CASE("accumulate applies every value, also of one element, in order") {
 }
 
 TEST_CASE("threads that accumulate the same elements lose nothing") {
-  fixture f;
+  listed_vector f;
   std::vector<std::thread> all;
   const indices to = one_of_each_block();
   const std::vector<double> ones(to.size(), 1);
@@ -183,7 +183,7 @@ TEST_CASE("threads that accumulate the same elements lose nothing") {
 }
 
 TEST_CASE("elements by coordinates, in a tiled array too") {
-  fixture f;
+  listed_vector f;
   const auto try_layout = [&](auto layout) {
     using layout_type = decltype(layout);
     ooc_array<triple, 2, layout_type> b{
@@ -208,7 +208,7 @@ TEST_CASE("elements by coordinates, in a tiled array too") {
 }
 
 TEST_CASE("a scatter takes back the promise to overwrite a block that it writes past") {
-  fixture f;
+  listed_vector f;
   f.a.overwrite({{0}, {in_block}});
   f.a.scatter(indices{10}, std::vector<double>{-10});
   f.a[11] = -11;
@@ -217,7 +217,7 @@ TEST_CASE("a scatter takes back the promise to overwrite a block that it writes 
 }
 
 TEST_CASE("elements that cannot be read are an exception, on their way by list or by block") {
-  fixture f;
+  listed_vector f;
   indices wanted = one_of_each_block();
   indices dense;
   for (std::size_t i = 0; i < in_block; i += 100) dense.push_back(i);
@@ -233,7 +233,7 @@ TEST_CASE("elements that cannot be read are an exception, on their way by list o
 }
 
 TEST_CASE("a scatter that failed can be repeated") {
-  fixture f;
+  listed_vector f;
   const indices to = one_of_each_block();
   const std::vector<double> values(to.size(), 0.25);
   f.nodes[1]->add({.call = storage::io_call::write,
@@ -255,7 +255,7 @@ TEST_CASE("a scatter that failed can be repeated") {
 TEST_CASE("where nodes fail at random, every element is what some call has given it") {
   OOC_INFO_SEED();
   auto g = random_source(20);
-  fixture f;
+  listed_vector f;
   for (const auto& node : f.nodes)
     for (const auto call : {storage::io_call::read, storage::io_call::write})
       node->add({.call = call,
@@ -310,7 +310,7 @@ TEST_CASE("where nodes fail at random, every element is what some call has given
 }
 
 TEST_CASE("a list of indices that cannot be is refused before anything is transferred") {
-  fixture f;
+  listed_vector f;
   std::vector<double> three(3);
   const std::uint64_t before = f.requests();
   CHECK_THROWS_WITH(f.a.gather(indices{1, 2}, three),
@@ -374,7 +374,7 @@ TEST_CASE("calls of threads for which the budget has no room at once wait for ea
 }
 
 TEST_CASE("an operation may gather elements of another array") {
-  fixture f;
+  listed_vector f;
   ooc_array<double, 1> b{f.rt, f.s, "b", create, {64}, {.block = 4096}};
   const indices to = {3, in_block, 3};
   f.a.accumulate(to, std::vector<double>{1, 2, 3}, [&](double was, double value) {
@@ -386,7 +386,7 @@ TEST_CASE("an operation may gather elements of another array") {
 }
 
 TEST_CASE("prefetch of several boxes reads each block once") {
-  fixture f;
+  listed_vector f;
   using box_type = ooc::box<1>;
   const std::vector<box_type> boxes = {{{0}, {10}},
                                        {{3 * in_block}, {3 * in_block + 5}},

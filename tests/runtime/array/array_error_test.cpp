@@ -20,14 +20,14 @@ std::error_code code_of(F&& f) {
   return {};
 }
 
-struct fixture {
+struct small_store {
   memory_store nodes{2};
   store s = nodes.handle();
   runtime rt{memory(1_MiB)};
 };
 
 template <class T, std::size_t N, class Layout = layout_right, class... Args>
-void make(fixture& f, const char* path, Args&&... args) {
+void make(small_store& f, const char* path, Args&&... args) {
   const ooc_array<T, N, Layout> a(f.rt, f.s, path, std::forward<Args>(args)...);
 }
 
@@ -37,7 +37,7 @@ using extents2 = std::array<std::size_t, 2>;
 }  // namespace
 
 TEST_CASE("opening checks element type, rank and extents against those recorded") {
-  fixture f;
+  small_store f;
   make<double, 2>(f, "run/a", create, extents2{10, 20});
   CHECK_THROWS_WITH(
       (make<float, 2>(f, "run/a", ooc::open)),
@@ -69,7 +69,7 @@ TEST_CASE("element types have the field's names, and users may name theirs") {
 }
 
 TEST_CASE("paths: missing, taken, a folder") {
-  fixture f;
+  small_store f;
   CHECK(code_of([&] { make<int, 1>(f, "none", ooc::open); }) ==
         std::errc::no_such_file_or_directory);
   CHECK_THROWS_WITH((make<int, 1>(f, "none", ooc::open)), Contains("none"));
@@ -83,7 +83,7 @@ TEST_CASE("paths: missing, taken, a folder") {
 }
 
 TEST_CASE("create with replace makes the file anew") {
-  fixture f;
+  small_store f;
   {
     ooc_array<int, 1> a{f.rt, f.s, "a", create, {10}};
     a[3] = 3;
@@ -97,7 +97,7 @@ TEST_CASE("create with replace makes the file anew") {
 }
 
 TEST_CASE("a second open of a file in the process is refused until the first is closed") {
-  fixture f;
+  small_store f;
   ooc_array<int, 1> a{f.rt, f.s, "run/a", create, {10}};
   CHECK_THROWS_WITH((make<int, 1>(f, "run/a", ooc::open)),
                     Contains("'run/a' is already open in this process (an ooc_array)"));
@@ -107,7 +107,7 @@ TEST_CASE("a second open of a file in the process is refused until the first is 
 }
 
 TEST_CASE("sizes and shapes that cannot be are refused, and nothing is made") {
-  fixture f;
+  small_store f;
   const std::size_t big = std::size_t{1} << 62;
   CHECK_THROWS_WITH((make<double, 2>(f, "a", create, extents2{big, 4})),
                     Contains("'a'") && Contains("4611686018427387904") && Contains("2^63 - 1"));
@@ -140,7 +140,7 @@ TEST_CASE("sizes and shapes that cannot be are refused, and nothing is made") {
 }
 
 TEST_CASE("a file that is full at creation leaves nothing behind") {
-  fixture f;
+  small_store f;
   for (const auto& n : f.nodes.nodes) n->set_capacity(1000);
   CHECK(code_of([&] { make<double, 1>(f, "a", create, extents1{100000}); }) ==
         std::errc::no_space_on_device);
@@ -149,7 +149,7 @@ TEST_CASE("a file that is full at creation leaves nothing behind") {
 }
 
 TEST_CASE("a file without recorded type opens as what is asked for, if its size fits") {
-  fixture f;
+  small_store f;
   storage::new_file plain;
   plain.size = 8000;
   plain.striping.sf = 4096;
@@ -169,7 +169,7 @@ TEST_CASE("a file without recorded type opens as what is asked for, if its size 
 }
 
 TEST_CASE("at() names array, dimension, index and extent") {
-  fixture f;
+  small_store f;
   ooc_array<int, 2> a{f.rt, f.s, "run/a", create, {10, 20}};
   a.at(9, 19) = 3;
   CHECK(std::as_const(a).at(9, 19) == 3);
@@ -180,7 +180,7 @@ TEST_CASE("at() names array, dimension, index and extent") {
 }
 
 TEST_CASE("boxes outside the array are refused with both, empty ones are nothing") {
-  fixture f;
+  small_store f;
   ooc_array<int, 2> a{f.rt, f.s, "a", create, {10, 20}};
   CHECK_THROWS_WITH(a.prefetch({{0, 0}, {11, 20}}), Contains("prefetch() of array 'a'") &&
                                                         Contains("{11, 20}") &&
@@ -193,7 +193,7 @@ TEST_CASE("boxes outside the array are refused with both, empty ones are nothing
 }
 
 TEST_CASE("a closed array refuses every call and names itself") {
-  fixture f;
+  small_store f;
   ooc_array<int, 1> a{f.rt, f.s, "run/a", create, {10}};
   a[3] = 4;
   a.close();

@@ -16,8 +16,8 @@ using Catch::Contains;
 
 namespace {
 
-constexpr std::size_t in_block = 2_MiB / sizeof(double);
-constexpr std::size_t blocks = 24;
+constexpr std::size_t in_wide_block = 2_MiB / sizeof(double);
+constexpr std::size_t wide_blocks = 24;
 
 /// Standard error goes to a file for the length of its life.
 class caught_stderr {
@@ -51,7 +51,7 @@ struct setting {
 
   explicit setting(bool hints)
       : rt{options(hints, nodes)},
-        a{rt, nodes.handle(), "wide/a", create, {blocks * in_block}, {.block = 2_MiB, .sparse = true,
+        a{rt, nodes.handle(), "wide/a", create, {wide_blocks * in_wide_block}, {.block = 2_MiB, .sparse = true,
                                                                       .replace = true}} {}
   static runtime_options options(bool hints, const test_store& nodes) {
     runtime_options o = memory(nodes.staging() + 16_MiB, 1);
@@ -61,8 +61,8 @@ struct setting {
   /// Touches one element of every block, so often.
   void touch(int times) {
     for (int n = 0; n < times; ++n)
-      for (std::size_t b = 0; b < blocks; ++b)
-        static_cast<void>(*const_cast<const volatile double*>(a.data() + b * in_block));
+      for (std::size_t b = 0; b < wide_blocks; ++b)
+        static_cast<void>(*const_cast<const volatile double*>(a.data() + b * in_wide_block));
   }
 };
 

@@ -1,6 +1,7 @@
 // Arrays against plain vectors: random shapes, layouts, file orders, tiles, blocks and budgets.
 
 #include "support/array_model.hpp"
+#include "support/rounds.hpp"
 
 using namespace ooc;
 using namespace ooc::testing;
@@ -10,7 +11,7 @@ namespace {
 template <class T, std::size_t N, class Layout>
 void random_operations(std::uint64_t salt) {
   OOC_INFO_SEED();
-  for (int round = 0; round < 6; ++round) {
+  for (int round = 0; round < rounds(6); ++round) {
     auto g = random_source(salt * 1000 + static_cast<std::uint64_t>(round));
     const store_kind kind = round % 3 == 2 ? store_kind::local : store_kind::in_memory;
     array_model<T, N, Layout> m(g, kind);
@@ -26,7 +27,7 @@ void random_threads(std::uint64_t salt) {
     auto g = random_source(salt * 1000 + static_cast<std::uint64_t>(round));
     array_model<T, N, Layout> m(g, round == 2 ? store_kind::local : store_kind::in_memory);
     INFO("round " << round << ": " << m.describe());
-    m.run_threads(4, 1500);
+    m.run_threads(4, rounds(1500));
   }
 }
 

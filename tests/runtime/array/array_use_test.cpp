@@ -17,15 +17,6 @@
 using namespace ooc;
 using namespace ooc::testing;
 
-namespace {
-
-/// A budget of so many blocks of 4 KiB beside the transfer buffers of the store.
-runtime_options blocks(const test_store& s, std::uint64_t n) {
-  return memory(s.staging() + n * 4_KiB);
-}
-
-}  // namespace
-
 TEST_CASE("a loop over an array eight times the budget gives what a plain loop gives") {
   const test_store nodes(store_kind::local);
   const store s = nodes.handle();

@@ -10,16 +10,13 @@
 
 #include "oocarray/error.hpp"
 #include "support/random_source.hpp"
+#include "support/rounds.hpp"
 
 using namespace ooc;
 using namespace ooc::detail;
 using ooc::testing::between;
 
 namespace {
-
-std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) {
-  return (a + b - 1) / b;
-}
 
 /// Offset of an element where tiles of `tile` lie `step` bytes apart; no tile: row-major.
 std::uint64_t offset_of(const std::vector<std::uint64_t>& c,
@@ -120,7 +117,7 @@ std::string describe(const geometry_options& o) {
 TEST_CASE("requests, boxes and runs agree with a table of all bytes, for random shapes") {
   OOC_INFO_SEED();
   auto g = ooc::testing::random_source(1);
-  for (int round = 0; round < 150; ++round) {
+  for (int round = 0; round < ooc::testing::rounds(150); ++round) {
     const geometry_options o = random_options(g);
     const index_box box = random_box(g, o);
     const array_geometry geo(o);

@@ -11,14 +11,14 @@ using ooc::test::memory_source;
 
 namespace {
 
-constexpr std::size_t block = 16 << 10;
-constexpr std::size_t per_block = block / 8;
+constexpr std::size_t block_size = 16 << 10;
+constexpr std::size_t per_block = block_size / 8;
 
 struct grid {
   static constexpr std::size_t rows = 8, columns = 16, blocks = rows * columns;
 
   explicit grid(unsigned threads, unsigned delay_us = 0)
-      : source(blocks, block, threads, delay_us) {
+      : source(blocks, block_size, threads, delay_us) {
     source.together = 4;
     for (std::size_t i = 0; i < blocks * per_block; ++i) source.as<std::uint64_t>()[i] = i;
   }
@@ -44,9 +44,9 @@ struct grid {
 }  // namespace
 
 TEST_CASE("a sweep down columns loads neighbours together, and no block twice") {
-  runtime rt({.memory = 80 * block, .block = block});
+  runtime rt({.memory = 80 * block_size, .block = block_size});
   grid g(2);
-  segment s(rt.pager(), {.name = "a", .block_bytes = block, .blocks = grid::blocks}, g.source);
+  segment s(rt.pager(), {.name = "a", .block_bytes = block_size, .blocks = grid::blocks}, g.source);
   CHECK(grid::wrong_in_columns(s) == 0);
   CHECK(g.source.loads <= grid::blocks + 10);  // it does not know where the sweep ends
   CHECK(g.source.joint_loads >= 20);
@@ -54,17 +54,17 @@ TEST_CASE("a sweep down columns loads neighbours together, and no block twice") 
 }
 
 TEST_CASE("where neighbours cannot stay until their turn they are not loaded together") {
-  runtime rt({.memory = 20 * block, .block = block});
+  runtime rt({.memory = 20 * block_size, .block = block_size});
   grid g(2);
-  segment s(rt.pager(), {.name = "a", .block_bytes = block, .blocks = grid::blocks}, g.source);
+  segment s(rt.pager(), {.name = "a", .block_bytes = block_size, .blocks = grid::blocks}, g.source);
   CHECK(grid::wrong_in_columns(s) == 0);
   CHECK(g.source.joint_loads == 0);
 }
 
 TEST_CASE("prefetch() loads neighbours together") {
-  runtime rt({.memory = 80 * block, .block = block});
+  runtime rt({.memory = 80 * block_size, .block = block_size});
   grid g(1);
-  segment s(rt.pager(), {.name = "a", .block_bytes = block, .blocks = grid::blocks}, g.source);
+  segment s(rt.pager(), {.name = "a", .block_bytes = block_size, .blocks = grid::blocks}, g.source);
   const block_range which[] = {{2, 9}};
   s.prefetch(which);
   CHECK(g.source.joint_loads == 2);  // 2 3 | 4 5 6 7 | 8
@@ -74,9 +74,9 @@ TEST_CASE("prefetch() loads neighbours together") {
 }
 
 TEST_CASE("after a joint load failed, each block is loaded by itself") {
-  runtime rt({.memory = 80 * block, .block = block});
+  runtime rt({.memory = 80 * block_size, .block = block_size});
   grid g(1, 3000);
-  segment s(rt.pager(), {.name = "a", .block_bytes = block, .blocks = grid::blocks}, g.source);
+  segment s(rt.pager(), {.name = "a", .block_bytes = block_size, .blocks = grid::blocks}, g.source);
   g.source.fail_loads = 1;
   const block_range which[] = {{0, 4}};
   s.prefetch(which);
@@ -87,9 +87,9 @@ TEST_CASE("after a joint load failed, each block is loaded by itself") {
 }
 
 TEST_CASE("a failure of one neighbour's own load leaves the others in memory") {
-  runtime rt({.memory = 80 * block, .block = block});
+  runtime rt({.memory = 80 * block_size, .block = block_size});
   grid g(1);
-  segment s(rt.pager(), {.name = "a", .block_bytes = block, .blocks = grid::blocks}, g.source);
+  segment s(rt.pager(), {.name = "a", .block_bytes = block_size, .blocks = grid::blocks}, g.source);
   g.source.fail_loads = 5;  // the four of the joint load, and the first block once more
   const block_range which[] = {{0, 4}};
   s.prefetch(which);
@@ -99,9 +99,9 @@ TEST_CASE("a failure of one neighbour's own load leaves the others in memory") {
 }
 
 TEST_CASE("an invalidation drops a joint load in flight") {
-  runtime rt({.memory = 80 * block, .block = block});
+  runtime rt({.memory = 80 * block_size, .block = block_size});
   grid g(1, 20000);
-  segment s(rt.pager(), {.name = "a", .block_bytes = block, .blocks = grid::blocks}, g.source);
+  segment s(rt.pager(), {.name = "a", .block_bytes = block_size, .blocks = grid::blocks}, g.source);
   const block_range which[] = {{0, 4}};
   s.prefetch(which);
   CHECK(s.invalidate(false) == segment::invalidated::done);
@@ -110,10 +110,10 @@ TEST_CASE("an invalidation drops a joint load in flight") {
 }
 
 TEST_CASE("a segment goes away while a joint load is in flight") {
-  runtime rt({.memory = 80 * block, .block = block});
+  runtime rt({.memory = 80 * block_size, .block = block_size});
   grid g(2, 5000);
   for (int i = 0; i < 5; ++i) {
-    segment s(rt.pager(), {.name = "a", .block_bytes = block, .blocks = grid::blocks}, g.source);
+    segment s(rt.pager(), {.name = "a", .block_bytes = block_size, .blocks = grid::blocks}, g.source);
     const block_range which[] = {{0, 16}};
     s.prefetch(which);
   }

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <thread>
 
 #include "oocarray/runtime.hpp"
@@ -14,6 +13,7 @@
 #include "support/memory_source.hpp"
 #include "support/pauses.hpp"
 #include "support/random_seed.hpp"
+#include "support/rounds.hpp"
 
 using namespace ooc;
 using namespace ooc::detail;
@@ -26,10 +26,6 @@ namespace {
 std::uint64_t seed() {
   static const std::uint64_t value = testing::random_seed("pager_stress");
   return value;
-}
-
-unsigned long_factor() {
-  return std::getenv("OOC_TEST_LONG") ? 100 : 1;
 }
 
 struct shape {
@@ -96,7 +92,7 @@ void run(const shape& sh, bool with_forks) {
       std::minstd_rand random(static_cast<unsigned>(seed()) + t);
       std::vector<std::uint64_t> model(n / sh.threads + 1);
       const std::size_t mine = (n - t + sh.threads - 1) / sh.threads;
-      for (unsigned op = 0; op < 1500 * long_factor(); ++op) {
+      for (int op = testing::rounds(1500, 150000); op > 0; --op) {
         // Mostly runs, sometimes single words far away.
         std::size_t k = random() % mine;
         const std::size_t length = random() % 4 ? 1 : 600;

@@ -17,16 +17,15 @@ using namespace ooc;
 
 namespace {
 
-constexpr file_id id = 9;
-constexpr std::uint64_t chunk = 4096;
+constexpr file_id crashed_file = 9;
 
 // A node with a file of 16 chunks, all written with 'o'.
 struct written_file {
   explicit written_file(striping s = {0, 1, 65536}, bytes fill = {})
-      : shape(make_shape(id, s, 16 * chunk, false, std::move(fill))) {
+      : shape(make_shape(crashed_file, s, 16 * chunk_size, false, std::move(fill))) {
     open();
     REQUIRE_FALSE(create(*node, shape));
-    put(0, 16 * chunk, 'o');
+    put(0, 16 * chunk_size, 'o');
   }
 
   void open(local_node_options options = {.workers = 2, .staging = 64 << 10}) {
@@ -46,7 +45,7 @@ struct written_file {
 
   // The bytes on disk, past all checks.
   void put_raw(std::uint64_t at, std::uint64_t n, char c) {
-    std::fstream s(node_folder(folder.path()).data(id),
+    std::fstream s(node_folder(folder.path()).data(crashed_file),
                    std::ios::in | std::ios::out | std::ios::binary);
     s.seekp(static_cast<std::streamoff>(at));
     const std::string text(n, c);
@@ -54,11 +53,11 @@ struct written_file {
   }
 
   static std::uint32_t sum_of(char c) {
-    const bytes b(chunk, static_cast<std::byte>(c));
+    const bytes b(chunk_size, static_cast<std::byte>(c));
     return chunk_sum(b.data());
   }
 
-  fs::path data_path() const { return node_folder(folder.path()).data(id); }
+  fs::path data_path() const { return node_folder(folder.path()).data(crashed_file); }
 
   temporary_folder folder;
   shape_ptr shape;
@@ -75,12 +74,12 @@ bool all(const bytes& b, char c) {
 TEST_CASE(
     "a byte flipped on disk is found, named in file offsets, and its neighbours are readable") {
   written_file f({0, 1, 1024});
-  flip_byte(f.data_path(), 5 * chunk + 17);
+  flip_byte(f.data_path(), 5 * chunk_size + 17);
   f.open();
   bytes b;
-  CHECK_FALSE(f.get(0, 5 * chunk, b));
-  CHECK_FALSE(f.get(6 * chunk, 10 * chunk, b));
-  const failure e = f.get(5 * chunk + 4000, 10, b);
+  CHECK_FALSE(f.get(0, 5 * chunk_size, b));
+  CHECK_FALSE(f.get(6 * chunk_size, 10 * chunk_size, b));
+  const failure e = f.get(5 * chunk_size + 4000, 10, b);
   CHECK(e.code == errc::corrupt);
   CHECK_THAT(e.what, Catch::Contains("plate/a") && Catch::Contains("[20480, 24576)") &&
                          Catch::Contains(f.folder.path().string()));
@@ -92,21 +91,21 @@ TEST_CASE(
   REQUIRE(report.problems.size() == 1);
   CHECK_THAT(report.problems[0], Catch::Contains("[20480, 24576)"));
   // A partial write would put a checksum on bytes that nobody wrote.
-  CHECK(f.put(5 * chunk, 10, 'x').code == errc::corrupt);
+  CHECK(f.put(5 * chunk_size, 10, 'x').code == errc::corrupt);
   // A whole one mends it.
-  CHECK_FALSE(f.put(5 * chunk, chunk, 'n'));
-  CHECK_FALSE(f.get(5 * chunk, chunk, b));
+  CHECK_FALSE(f.put(5 * chunk_size, chunk_size, 'n'));
+  CHECK_FALSE(f.get(5 * chunk_size, chunk_size, b));
   CHECK(all(b, 'n'));
 }
 
 TEST_CASE("a flipped byte of a file over two nodes is named by its places in the file") {
   temporary_folder folder;
   auto node = open_local_node(folder.path());
-  const shape_ptr f = make_shape(id, {0, 2, 1000}, 20000);
+  const shape_ptr f = make_shape(crashed_file, {0, 2, 1000}, 20000);
   REQUIRE_FALSE(create(*node, f, 1));
   bytes b(20000, std::byte{7});
   REQUIRE_FALSE(write(*node, f, 1, request::contiguous(0, 20000), b.data()));
-  flip_byte(node_folder(folder.path()).data(id), 4096 + 5);
+  flip_byte(node_folder(folder.path()).data(crashed_file), 4096 + 5);
   node = open_local_node(folder.path());
   const auto [e, report] = verify(*node, f, 1);
   REQUIRE(report.problems.size() == 1);
@@ -116,63 +115,63 @@ TEST_CASE("a flipped byte of a file over two nodes is named by its places in the
 
 TEST_CASE("an overwrite cut short before its data reads as the old bytes") {
   written_file f;
-  set_entry(f.folder.path(), id, 3, {written_file::sum_of('o'), written_file::sum_of('n')});
+  set_entry(f.folder.path(), crashed_file, 3, {written_file::sum_of('o'), written_file::sum_of('n')});
   bytes b;
-  CHECK_FALSE(f.get(3 * chunk, chunk, b));
+  CHECK_FALSE(f.get(3 * chunk_size, chunk_size, b));
   CHECK(all(b, 'o'));
 }
 
 TEST_CASE("an overwrite cut short after its data reads as the new bytes") {
   written_file f;
-  set_entry(f.folder.path(), id, 3, {written_file::sum_of('o'), written_file::sum_of('n')});
-  f.put_raw(3 * chunk, chunk, 'n');
+  set_entry(f.folder.path(), crashed_file, 3, {written_file::sum_of('o'), written_file::sum_of('n')});
+  f.put_raw(3 * chunk_size, chunk_size, 'n');
   f.open();
   bytes b;
-  CHECK_FALSE(f.get(3 * chunk, chunk, b));
+  CHECK_FALSE(f.get(3 * chunk_size, chunk_size, b));
   CHECK(all(b, 'n'));
   // Overwritten in part: the base is what is there.
-  CHECK_FALSE(f.put(3 * chunk, 100, 'x'));
-  CHECK(entry_of(f.folder.path(), id, 3).settled());
-  CHECK_FALSE(f.get(3 * chunk + 100, chunk - 100, b));
+  CHECK_FALSE(f.put(3 * chunk_size, 100, 'x'));
+  CHECK(entry_of(f.folder.path(), crashed_file, 3).settled());
+  CHECK_FALSE(f.get(3 * chunk_size + 100, chunk_size - 100, b));
   CHECK(all(b, 'n'));
 }
 
 TEST_CASE("an overwrite cut short amid its data is torn, not corrupt, until it is written whole") {
   written_file f;
-  set_entry(f.folder.path(), id, 3, {written_file::sum_of('o'), written_file::sum_of('n')});
-  f.put_raw(3 * chunk, 512, 'n');
+  set_entry(f.folder.path(), crashed_file, 3, {written_file::sum_of('o'), written_file::sum_of('n')});
+  f.put_raw(3 * chunk_size, 512, 'n');
   f.open();
   bytes b;
-  const failure e = f.get(3 * chunk, 1, b);
+  const failure e = f.get(3 * chunk_size, 1, b);
   CHECK(e.code == errc::torn);
   CHECK_THAT(e.what, Catch::Contains("torn") && Catch::Contains("[12288, 16384)"));
   const auto [failed, report] = verify(*f.node, f.shape);
   CHECK(report.torn == 1);
   CHECK(report.corrupt == 0);
-  CHECK(f.put(3 * chunk, 100, 'x').code == errc::torn);
-  CHECK_FALSE(f.put(3 * chunk, chunk, 'x'));
-  CHECK_FALSE(f.get(3 * chunk, chunk, b));
+  CHECK(f.put(3 * chunk_size, 100, 'x').code == errc::torn);
+  CHECK_FALSE(f.put(3 * chunk_size, chunk_size, 'x'));
+  CHECK_FALSE(f.get(3 * chunk_size, chunk_size, b));
   CHECK(all(b, 'x'));
   CHECK(verify(*f.node, f.shape).second.torn == 0);
 }
 
 TEST_CASE("a first write cut short reads as never written") {
   written_file f({0, 1, 65536}, bytes(3, std::byte{'f'}));
-  set_entry(f.folder.path(), id, 3, {0, written_file::sum_of('n')});
-  f.put_raw(3 * chunk, 512, 'n');
+  set_entry(f.folder.path(), crashed_file, 3, {0, written_file::sum_of('n')});
+  f.put_raw(3 * chunk_size, 512, 'n');
   f.open();
   bytes b;
-  CHECK_FALSE(f.get(3 * chunk, chunk, b));
+  CHECK_FALSE(f.get(3 * chunk_size, chunk_size, b));
   CHECK(all(b, 'f'));
-  CHECK_FALSE(f.put(3 * chunk + 8, 8, 'x'));
-  CHECK_FALSE(f.get(3 * chunk, chunk, b));
+  CHECK_FALSE(f.put(3 * chunk_size + 8, 8, 'x'));
+  CHECK_FALSE(f.get(3 * chunk_size, chunk_size, b));
   CHECK(std::count(b.begin(), b.end(), std::byte{'x'}) == 8);
-  CHECK(std::count(b.begin(), b.end(), std::byte{'f'}) == chunk - 8);
+  CHECK(std::count(b.begin(), b.end(), std::byte{'f'}) == chunk_size - 8);
 }
 
 TEST_CASE("a damaged header of the checksums is an error that names the stripe object") {
   written_file f;
-  flip_byte(node_folder(f.folder.path()).sums(id), 20);
+  flip_byte(node_folder(f.folder.path()).sums(crashed_file), 20);
   f.open();
   bytes b;
   CHECK_THAT(f.get(0, 1, b).what, Catch::Contains("header") && Catch::Contains("shares/09/"));
@@ -183,7 +182,7 @@ TEST_CASE("a writer killed in mid-write leaves old or new chunks and nothing cor
   for (const bool direct : {true, false}) {
     constexpr std::uint64_t size = 8 << 20;
     temporary_folder folder;
-    const shape_ptr shape = make_shape(id, {0, 1, 65536}, size);
+    const shape_ptr shape = make_shape(crashed_file, {0, 1, 65536}, size);
     {
       auto node = open_local_node(folder.path(), {.workers = 2});
       REQUIRE_FALSE(create(*node, shape));
@@ -214,12 +213,12 @@ TEST_CASE("a writer killed in mid-write leaves old or new chunks and nothing cor
       INFO((report.problems.empty() ? "" : report.problems[0]));
       CHECK(report.corrupt == 0);
       aligned_bytes m(size / 2);
-      for (std::uint64_t at = 0; at < size / 2; at += chunk) {
-        const failure f = read(*node, shape, 0, request::contiguous(at, chunk), m.data());
+      for (std::uint64_t at = 0; at < size / 2; at += chunk_size) {
+        const failure f = read(*node, shape, 0, request::contiguous(at, chunk_size), m.data());
         if (f.code == errc::torn) continue;
         INFO(f.what);
         REQUIRE_FALSE(f);
-        REQUIRE(std::all_of(m.data(), m.data() + chunk, [&](std::byte x) { return x == m[0]; }));
+        REQUIRE(std::all_of(m.data(), m.data() + chunk_size, [&](std::byte x) { return x == m[0]; }));
       }
       // Mended by writing whole chunks.
       std::memset(m.data(), 1, m.size());
@@ -232,24 +231,24 @@ TEST_CASE("a writer killed in mid-write leaves old or new chunks and nothing cor
 TEST_CASE("what a loss of power took is not called corrupt") {
   written_file f;
   REQUIRE_FALSE(sync(*f.node, f.shape));
-  CHECK_FALSE(f.put(2 * chunk, chunk, 'n'));
+  CHECK_FALSE(f.put(2 * chunk_size, chunk_size, 'n'));
   f.node.reset();
   // The checksum reached the disk, the data did not.
-  f.put_raw(2 * chunk, chunk, 'o');
-  change_boot(f.folder.path(), id);
+  f.put_raw(2 * chunk_size, chunk_size, 'o');
+  change_boot(f.folder.path(), crashed_file);
   f.open();
   bytes b;
-  CHECK_THAT(f.get(2 * chunk, 1, b).what, Catch::Contains("not durable at a loss of power"));
+  CHECK_THAT(f.get(2 * chunk_size, 1, b).what, Catch::Contains("not durable at a loss of power"));
   CHECK_THAT(verify(*f.node, f.shape).second.problems.at(0),
              Catch::Contains("not durable at a loss of power"));
-  CHECK_FALSE(f.get(0, 2 * chunk, b));
+  CHECK_FALSE(f.get(0, 2 * chunk_size, b));
 }
 
 TEST_CASE("the mark of unsynced writes is set by the first write and cleared by a sync") {
   written_file f;
   const auto mark = [&] {
     checksum_header h;
-    REQUIRE(open_sums(f.folder.path(), id).read_header(h) == 0);
+    REQUIRE(open_sums(f.folder.path(), crashed_file).read_header(h) == 0);
     return h;
   };
   CHECK(mark().unsynced == this_boot());
@@ -266,17 +265,17 @@ TEST_CASE("the mark of unsynced writes is set by the first write and cleared by 
 TEST_CASE("a loss of power amid a partial overwrite gives back the durable neighbours") {
   written_file f;
   REQUIRE_FALSE(sync(*f.node, f.shape));
-  CHECK_FALSE(f.put(2 * chunk + 10, 100, 'n'));
-  CHECK_FALSE(f.put(2 * chunk + 200, 100, 'n'));  // logged once
-  CHECK_FALSE(f.put(7 * chunk, 2 * chunk, 'n'));  // whole chunks: not logged
-  const fs::path undo = node_folder(f.folder.path()).undo(id);
+  CHECK_FALSE(f.put(2 * chunk_size + 10, 100, 'n'));
+  CHECK_FALSE(f.put(2 * chunk_size + 200, 100, 'n'));  // logged once
+  CHECK_FALSE(f.put(7 * chunk_size, 2 * chunk_size, 'n'));  // whole chunks: not logged
+  const fs::path undo = node_folder(f.folder.path()).undo(crashed_file);
   CHECK(fs::file_size(undo) == sizeof(undo_record));
   f.node.reset();
-  f.put_raw(2 * chunk, chunk, '?');  // whatever the device made of it
-  change_boot(f.folder.path(), id);
+  f.put_raw(2 * chunk_size, chunk_size, '?');  // whatever the device made of it
+  change_boot(f.folder.path(), crashed_file);
   f.open();
   bytes b;
-  CHECK_FALSE(f.get(2 * chunk, chunk, b));
+  CHECK_FALSE(f.get(2 * chunk_size, chunk_size, b));
   CHECK(all(b, 'o'));
   CHECK(fs::file_size(undo) == 0);
   CHECK(verify(*f.node, f.shape).second.corrupt == 0);
@@ -285,46 +284,46 @@ TEST_CASE("a loss of power amid a partial overwrite gives back the durable neigh
 TEST_CASE("the undo log of an earlier sync is not applied") {
   written_file f;
   REQUIRE_FALSE(sync(*f.node, f.shape));
-  CHECK_FALSE(f.put(2 * chunk + 10, 100, 'n'));
-  const fs::path undo = node_folder(f.folder.path()).undo(id);
+  CHECK_FALSE(f.put(2 * chunk_size + 10, 100, 'n'));
+  const fs::path undo = node_folder(f.folder.path()).undo(crashed_file);
   fs::copy_file(undo, f.folder.path() / "kept");
   REQUIRE_FALSE(sync(*f.node, f.shape));
   CHECK(fs::file_size(undo) == 0);
-  CHECK_FALSE(f.put(5 * chunk, chunk, 'n'));
+  CHECK_FALSE(f.put(5 * chunk_size, chunk_size, 'n'));
   f.node.reset();
   fs::copy_file(f.folder.path() / "kept", undo, fs::copy_options::overwrite_existing);
-  change_boot(f.folder.path(), id);
+  change_boot(f.folder.path(), crashed_file);
   f.open();
   bytes b;
-  CHECK_FALSE(f.get(2 * chunk + 10, 100, b));
+  CHECK_FALSE(f.get(2 * chunk_size + 10, 100, b));
   CHECK(all(b, 'n'));
 }
 
 TEST_CASE("a damaged record of the undo log is passed over") {
   written_file f;
   REQUIRE_FALSE(sync(*f.node, f.shape));
-  CHECK_FALSE(f.put(2 * chunk + 10, 100, 'n'));
-  CHECK_FALSE(f.put(4 * chunk + 10, 100, 'n'));
-  flip_byte(node_folder(f.folder.path()).undo(id), 50);
+  CHECK_FALSE(f.put(2 * chunk_size + 10, 100, 'n'));
+  CHECK_FALSE(f.put(4 * chunk_size + 10, 100, 'n'));
+  flip_byte(node_folder(f.folder.path()).undo(crashed_file), 50);
   f.node.reset();
-  change_boot(f.folder.path(), id);
+  change_boot(f.folder.path(), crashed_file);
   f.open();
   bytes b;
-  CHECK_FALSE(f.get(2 * chunk + 10, 100, b));
+  CHECK_FALSE(f.get(2 * chunk_size + 10, 100, b));
   CHECK(all(b, 'n'));
-  CHECK_FALSE(f.get(4 * chunk, chunk, b));
+  CHECK_FALSE(f.get(4 * chunk_size, chunk_size, b));
   CHECK(all(b, 'o'));
 }
 
 TEST_CASE("shrinking within a chunk and growing again gives the fill pattern, not old bytes") {
   written_file f({0, 1, 65536}, bytes(5, std::byte{'f'}));
-  const shape_ptr small = make_shape(id, f.shape->striping, 3 * chunk + 100, false, f.shape->fill);
+  const shape_ptr small = make_shape(crashed_file, f.shape->striping, 3 * chunk_size + 100, false, f.shape->fill);
   REQUIRE_FALSE(resize(*f.node, small, 0, f.shape->size));
-  CHECK(fs::file_size(f.data_path()) == 4 * chunk);
+  CHECK(fs::file_size(f.data_path()) == 4 * chunk_size);
   REQUIRE_FALSE(resize(*f.node, f.shape, 0, small->size));
   bytes b;
-  CHECK_FALSE(f.get(0, 3 * chunk + 100, b));
+  CHECK_FALSE(f.get(0, 3 * chunk_size + 100, b));
   CHECK(all(b, 'o'));
-  CHECK_FALSE(f.get(3 * chunk + 100, 13 * chunk - 100, b));
+  CHECK_FALSE(f.get(3 * chunk_size + 100, 13 * chunk_size - 100, b));
   CHECK(all(b, 'f'));
 }

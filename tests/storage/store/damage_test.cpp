@@ -18,16 +18,15 @@ using namespace ooc;
 
 namespace {
 
-constexpr std::uint64_t chunk = 4096;
-constexpr std::uint64_t size = 64 * chunk;
+constexpr std::uint64_t damaged_size = 64 * chunk_size;
 
 // A local store on two nodes with files "a" and "b", filled with 'a' and 'b' but for their second
 // halves, which were never written.
 struct damaged_store {
   damaged_store() {
     for (const char* name : {"a", "b"}) {
-      file f = file::create(open(), name, {.size = size, .striping = {0, 2, chunk}});
-      f.write_at(0, bytes(size / 2, std::byte(*name)));
+      file f = file::create(open(), name, {.size = damaged_size, .striping = {0, 2, chunk_size}});
+      f.write_at(0, bytes(damaged_size / 2, std::byte(*name)));
       f.sync();
       ids.push_back(open().core()->metadata().lookup(name).id);
     }
@@ -42,7 +41,7 @@ struct damaged_store {
   // What reading all of "a" says; empty: nothing.
   std::string read_fault() const {
     try {
-      bytes b(size);
+      bytes b(damaged_size);
       file::open(open(), "a", file_access::read_only).read_at(0, b);
     } catch (const integrity_error& e) {
       return e.what();
@@ -128,9 +127,9 @@ TEST_CASE("a zeroed part of a checksum file is lost data, and a whole overwrite 
   CHECK(r.corrupt == 0);
   file f = file::open(s.open(), "a", file_access::read_write);
   // Chunk 3 of node 0 is chunk 6 of the file.
-  CHECK_THROWS_AS(f.write_at(6 * chunk + 1, bytes(10)), integrity_error);
-  f.write_at(6 * chunk, bytes(chunk));
-  f.write_at(8 * chunk, bytes(chunk));
+  CHECK_THROWS_AS(f.write_at(6 * chunk_size + 1, bytes(10)), integrity_error);
+  f.write_at(6 * chunk_size, bytes(chunk_size));
+  f.write_at(8 * chunk_size, bytes(chunk_size));
   CHECK(s.read_fault().empty());
 }
 
@@ -177,7 +176,7 @@ TEST_CASE("entries of another file or place under a right header are corrupt") {
 TEST_CASE("an old copy of a stripe object is noticed once the file was opened for writing again") {
   const damaged_store s;
   for (const auto& p : {s.sums(1), s.data(1)}) fs::copy_file(p, p.string() + ".old");
-  file::open(s.open(), "a", file_access::read_write).write_at(0, bytes(size, std::byte{'n'}));
+  file::open(s.open(), "a", file_access::read_write).write_at(0, bytes(damaged_size, std::byte{'n'}));
   for (const auto& p : {s.sums(1), s.data(1)}) fs::rename(p.string() + ".old", p);
   s.check_found(1, "old copy");
   CHECK_THROWS_AS(file::open(s.open(), "a", file_access::read_write), integrity_error);
@@ -232,7 +231,7 @@ TEST_CASE("an opening for writing that died at any step leaves the file usable")
 
 TEST_CASE("openings for writing at the same time, growth among them, all succeed") {
   const damaged_store s;
-  { file::create(s.open(), "grows", {.size = 1, .striping = {0, 2, chunk}}); }
+  { file::create(s.open(), "grows", {.size = 1, .striping = {0, 2, chunk_size}}); }
   std::vector<std::thread> all;
   std::atomic<int> failures{0};
   for (int t = 0; t < 4; ++t)
@@ -241,8 +240,8 @@ TEST_CASE("openings for writing at the same time, growth among them, all succeed
         const store st = s.open();
         for (int i = 0; i < 5; ++i) {
           file f = file::open(st, "grows", file_access::read_write);
-          f.write_at(static_cast<std::uint64_t>(i * 4 + t) * chunk, bytes(chunk, std::byte{'g'}));
-          if (t == 0) f.truncate(i % 2 == 0 ? 100 * chunk : 90 * chunk);
+          f.write_at(static_cast<std::uint64_t>(i * 4 + t) * chunk_size, bytes(chunk_size, std::byte{'g'}));
+          if (t == 0) f.truncate(i % 2 == 0 ? 100 * chunk_size : 90 * chunk_size);
         }
       } catch (const error& e) {
         ++failures;

@@ -23,7 +23,6 @@ using namespace ooc;
 
 namespace {
 
-constexpr std::uint64_t chunk = 4096;
 
 // The header of version 1, as its document had it.
 struct header_1 {
