@@ -10,8 +10,8 @@ if(OOCARRAY_SANITIZE)
   target_link_options(oocarray_options INTERFACE -fsanitize=${OOCARRAY_SANITIZE})
 endif()
 if(CMAKE_UNITY_BUILD)
-  # Sources are then parts of others: gcc takes them for headers, whose unnamed namespaces would differ from source to
-  # source, and test_code's own names for those of the files beside it.
+  # Sources of a target are compiled as one, which includes them.  gcc then warns of their unnamed namespaces as of those
+  # of headers, of its own std::string, and, in tests, of locals that are named as something in another source.
   target_compile_options(oocarray_options INTERFACE -Wno-subobject-linkage -Wno-restrict
     $<$<BOOL:$<TARGET_PROPERTY:OOCARRAY_TEST_CODE>>:-Wno-shadow>)
 endif()
