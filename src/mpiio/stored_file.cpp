@@ -1,0 +1,255 @@
+#include "mpiio/stored_file.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "storage/layout/stripe_choice.hpp"
+
+namespace ooc::mpiio {
+
+using storage::allocated_size;
+using storage::open_mode;
+using storage::opened_file;
+
+namespace {
+
+constexpr std::uint64_t least_step = std::uint64_t{16} << 20;
+constexpr std::uint64_t greatest_step = std::uint64_t{4} << 30;
+
+bool is_array(const storage::entry& e) { return !e.array.extents.empty(); }
+
+[[noreturn]] void refuse(const storage::entry& e, const std::string& why) {
+  throw usage_error(errc::invalid_request, "'" + e.path + "': " + why);
+}
+
+opened_file opened_or_made(storage::store_core& core, const stored_file::opening& o) {
+  const auto mode = o.write ? open_mode::read_write : open_mode::read;
+  for (;;) {
+    if (!o.exclusive) {
+      try {
+        return core.open(o.path, mode);
+      } catch (const error& e) {
+        if (!o.create || e.code() != std::errc::no_such_file_or_directory) throw;
+      }
+    }
+    try {
+      storage::new_file f;
+      f.striping =
+          storage::with_stripe_size(o.striping, {}, static_cast<std::uint32_t>(core.nodes().size()));
+      f.mode = 0666;
+      return core.create(o.path, f);
+    } catch (const error& e) {
+      // Somebody else has made it meanwhile.
+      if (o.exclusive || e.code() != std::errc::file_exists) throw;
+    }
+  }
+}
+
+}  // namespace
+
+struct stored_file::traffic {
+  mutex m;
+  condition_variable idle;
+  std::size_t under_way OOC_GUARDED_BY(m) = 0;
+
+  void begin() {
+    const lock_guard lock(m);
+    ++under_way;
+  }
+  void end() {
+    const lock_guard lock(m);
+    if (--under_way == 0) idle.notify_all();
+  }
+  void wait_for_end() {
+    unique_lock lock(m);
+    idle.wait(lock, [&]() OOC_REQUIRES(m) { return under_way == 0; });
+  }
+};
+
+bool transfer::has_ended() const {
+  const lock_guard lock(mutex_);
+  return ended_;
+}
+
+std::uint64_t transfer::wait() const {
+  unique_lock lock(mutex_);
+  changed_.wait(lock, [&]() OOC_REQUIRES(mutex_) { return ended_; });
+  throw_if(result_);
+  return bytes_;
+}
+
+void transfer::end(const failure& f) {
+  const lock_guard lock(mutex_);
+  result_ = f;
+  ended_ = true;
+  changed_.notify_all();
+}
+
+stored_file::stored_file(const store& s, opened_file f, bool write)
+    : core_(s.core()),
+      id_(f.meta.id),
+      writable_(write),
+      now_(std::make_shared<const opened_file>(std::move(f))),
+      traffic_(std::make_shared<traffic>()) {
+  if (!write) return;
+  storage::claim_holder other;
+  claim_ = core_->metadata().claim_writer(id_, true, &other);
+  if (!claim_)
+    throw usage_error(errc::busy, "'" + now_->meta.path + "' is open for writing in another program" +
+                                      (other.name.empty() ? "" : " (" + other.name + ")") +
+                                      ", which writes it alone: close it there first");
+}
+
+std::shared_ptr<stored_file> stored_file::open(const store& s, const opening& o) {
+  return std::shared_ptr<stored_file>(new stored_file(s, opened_or_made(*s.core(), o), o.write));
+}
+
+std::shared_ptr<stored_file> stored_file::open_known(const store& s, storage::file_id id, bool write) {
+  storage::store_core& core = *s.core();
+  return std::shared_ptr<stored_file>(new stored_file(s, core.adopt(core.metadata().find(id)), write));
+}
+
+stored_file::opened stored_file::current() const {
+  const lock_guard lock(mutex_);
+  return now_;
+}
+
+stored_file::opened stored_file::replace(opened_file f) {
+  auto next = std::make_shared<const opened_file>(std::move(f));
+  const lock_guard lock(mutex_);
+  now_ = next;
+  size_known_ = true;
+  return next;
+}
+
+// The file as it is, if it may now reach `end`; asks the metadata service only where what was seen last is too short.
+stored_file::opened stored_file::reaching(std::uint64_t end) {
+  {
+    const lock_guard lock(mutex_);
+    if (size_known_ && now_->meta.size >= end) return now_;
+  }
+  return replace(core_->refresh(*current()));
+}
+
+void stored_file::grow(std::uint64_t end) {
+  const lock_guard growing(growing_);
+  opened f = reaching(end);
+  if (f->meta.size >= end) return;
+  if (is_array(f->meta))
+    refuse(f->meta, "it holds an array, whose size follows from its extents; the write ends at byte " +
+                        std::to_string(end) + ", the array at byte " + std::to_string(f->meta.size));
+  const bool streams = std::exchange(grew_, true);
+  if (allocated_size(f->meta) < end) {
+    // Whoever makes the file longer a second time will do so again.
+    const auto reserve = [&] {
+      try {
+        f = replace(core_->reserve(*f, end, end + std::clamp(end, least_step, greatest_step)));
+        return true;
+      } catch (const error& e) {
+        if (e.code() != std::errc::no_space_on_device) throw;
+        return false;
+      }
+    };
+    if (!streams || !reserve()) {
+      replace(core_->grow(*f, end));
+      return;
+    }
+  }
+  storage::entry_change longer;
+  longer.size_at_least = end;
+  const storage::entry now = core_->metadata().change(id_, longer);
+  opened_file next = *f;
+  next.meta.size = std::max(next.meta.size, now.size);
+  replace(std::move(next));
+}
+
+std::shared_ptr<transfer> stored_file::start(const opened& f, placed_request r, access_kind kind) {
+  const auto t = std::make_shared<transfer>(r.wanted.bytes());
+  const auto wanted = std::make_shared<const request>(std::move(r.wanted));
+  const auto done = [t, traffic = traffic_](const failure& e) {
+    t->end(e);
+    traffic->end();
+  };
+  traffic_->begin();
+  try {
+    if (kind == access_kind::read)
+      f->file->read(wanted, r.base, done);
+    else
+      f->file->write(wanted, r.base, done);
+  } catch (...) {
+    traffic_->end();
+    throw;
+  }
+  return t;
+}
+
+std::shared_ptr<transfer> stored_file::read(std::span<const ooc_mpiio_extent> extents, bool atomic) {
+  const auto turn = atomic ? core_->metadata().lock_size(id_) : nullptr;
+  const opened f = reaching(end_of(extents));
+  auto t = start(f, as_request(extents, f->meta.size), access_kind::read);
+  if (turn) (void)t->wait();
+  return t;
+}
+
+std::shared_ptr<transfer> stored_file::write(std::span<const ooc_mpiio_extent> extents, bool atomic) {
+  if (!writable_)
+    throw usage_error({EBADF, std::generic_category()},
+                      "'" + current()->meta.path + "' was opened for reading only");
+  const std::uint64_t end = end_of(extents);
+  if (reaching(end)->meta.size < end) grow(end);
+  {
+    const lock_guard lock(mutex_);
+    wrote_ = true;
+  }
+  const auto turn = atomic ? core_->metadata().lock_size(id_) : nullptr;
+  auto t = start(current(), as_request(extents, end), access_kind::write);
+  if (turn) (void)t->wait();
+  return t;
+}
+
+std::uint64_t stored_file::size() { return replace(core_->refresh(*current()))->meta.size; }
+
+void stored_file::forget_size() {
+  const lock_guard lock(mutex_);
+  size_known_ = false;
+}
+
+void stored_file::resize(std::uint64_t size) {
+  const lock_guard growing(growing_);
+  const opened f = replace(core_->refresh(*current()));
+  if (f->meta.size == size) return;
+  if (is_array(f->meta)) refuse(f->meta, "it holds an array, whose size follows from its extents; resize the array");
+  replace(core_->resize(*f, size, {}));
+  const lock_guard lock(mutex_);
+  wrote_ = true;
+}
+
+void stored_file::sync() {
+  // Other ranks may have written where there was nothing before.
+  core_->sync(*replace(core_->refresh(*current())));
+}
+
+void stored_file::leave() {
+  traffic_->wait_for_end();
+  const lock_guard growing(growing_);
+  claim_.reset();
+  {
+    const lock_guard lock(mutex_);
+    if (!std::exchange(wrote_, false)) return;
+  }
+  storage::entry_change touched;
+  touched.data_changed_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                std::chrono::system_clock::now().time_since_epoch())
+                                .count();
+  (void)core_->metadata().change(id_, touched);
+}
+
+void stored_file::give_back() {
+  if (!writable_) return;
+  const lock_guard growing(growing_);
+  const opened f = replace(core_->refresh(*current()));
+  if (f->meta.reserved > f->meta.size) replace(core_->give_back(*f));
+}
+
+}  // namespace ooc::mpiio
