@@ -65,7 +65,7 @@ int report(const char* what) noexcept {
     } catch (const std::exception& e) {
       why = e.what();
     }
-    if (found != MPI_ERR_NO_SUCH_FILE && found != MPI_ERR_FILE_EXISTS)
+    if (what != nullptr && found != MPI_ERR_NO_SUCH_FILE && found != MPI_ERR_FILE_EXISTS)
       detail::log_error("MPI-IO: " + std::string(what) + ": " + why);
   } catch (...) {
     // There is no memory for the line.

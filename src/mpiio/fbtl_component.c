@@ -23,8 +23,8 @@ static const struct ooc_mpiio_extent* extents_of(ompio_file_t* fh) {
   return (const struct ooc_mpiio_extent*)(const void*)fh->f_io_array;
 }
 
-/* OMPIO drops the error of an independent blocking transfer (a collective one it returns): the status then says 0
- * bytes, and the next sync or close fails. */
+/* OMPIO drops the error of a blocking transfer: the status then says 0 bytes, and the next sync or close fails.  While
+ * our `fcoll` has OMPIO decode a collective one, nothing is transferred here. */
 static ssize_t transfer(ompio_file_t* fh, int write) {
   struct ooc_mpiio_file* file = fh->f_fs_ptr;
   return file->calls->transfer(file, write, extents_of(fh), fh->f_num_of_io_entries, fh->f_atomicity);
@@ -53,6 +53,8 @@ static void request_free(mca_ompio_request_t* req) {
 static ssize_t start(ompio_file_t* fh, ompi_request_t* request, int write) {
   struct ooc_mpiio_file* file = fh->f_fs_ptr;
   mca_ompio_request_t* req = (mca_ompio_request_t*)request;
+  /* Whose error handler MPI_Wait is to call: OMPIO leaves that out, and MPI_Wait would end by a signal. */
+  req->req_ompi.req_mpi_object.file = NULL != fh->f_fh ? fh->f_fh : &ompi_mpi_file_null.file;
   req->req_data = file->calls->start(file, write, extents_of(fh), fh->f_num_of_io_entries, fh->f_atomicity);
   req->req_progress_fn = progress;
   req->req_free_fn = request_free;

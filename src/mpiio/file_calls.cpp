@@ -1,19 +1,19 @@
 // The calls of file_handle.h: no exception passes them.
-#define OMPI_SKIP_MPICXX 1
-#include <mpi.h>
-
 #include <atomic>
 #include <charconv>
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <new>
 #include <string>
+#include <vector>
 
 #include "mpiio/error_class.hpp"
 #include "mpiio/file_handle.h"
 #include "mpiio/file_name.hpp"
 #include "mpiio/stored_file.hpp"
+#include "oocarray/mpi.hpp"
 #include "storage/base/log.hpp"
 
 using namespace ooc;
@@ -26,6 +26,9 @@ struct open_file : ooc_mpiio_file {
   store of;
   std::shared_ptr<stored_file> file;
   std::atomic<int> failed{MPI_SUCCESS};
+  bool noting = false;
+  std::vector<ooc_mpiio_extent> noted;
+  std::shared_ptr<process_group> ranks;  ///< made by the first transfer that all make together
 
   open_file(std::string n, store s) : name(std::move(n)), of(std::move(s)) {}
 };
@@ -37,17 +40,15 @@ struct started_transfer : ooc_mpiio_transfer {
 
 open_file& opened(ooc_mpiio_file* f) { return *static_cast<open_file*>(f); }
 
-int failed(const std::string& what) noexcept { return report(what.c_str()); }
-
-/// MPI_SUCCESS, or the class of what `call` threw.
+/// MPI_SUCCESS, or the class of what `call` threw, of which a line says more unless it is not `said`.
 template <class Call>
-int guarded(const char* doing, const char* name, Call&& call) noexcept {
+int guarded(const char* doing, const char* name, Call&& call, bool said = true) noexcept {
   try {
     call();
     return MPI_SUCCESS;
   } catch (...) {
     try {
-      return failed(std::string(doing) + " " + name);
+      return said ? report((std::string(doing) + " " + name).c_str()) : report(nullptr);
     } catch (...) {
       return MPI_ERR_NO_MEM;
     }
@@ -97,7 +98,14 @@ const char* doing(int write) { return write ? "writing" : "reading"; }
 
 ssize_t transfer_now(ooc_mpiio_file* handle, int write, const ooc_mpiio_extent* extents, int count, int atomic) {
   open_file& f = opened(handle);
-  ssize_t bytes = -1;
+  ssize_t bytes = f.noting ? 0 : -1;
+  if (f.noting) {
+    const int error = guarded(doing(write), f.name.c_str(), [&] {
+      f.noted.insert(f.noted.end(), extents, extents + count);
+    });
+    for (int i = 0; i < count; ++i) bytes += static_cast<ssize_t>(extents[i].length);
+    return error == MPI_SUCCESS ? bytes : -1;
+  }
   const int error = guarded(doing(write), f.name.c_str(), [&] {
     bytes = static_cast<ssize_t>(begin(f, write, as_span(extents, count), atomic)->wait());
   });
@@ -129,7 +137,33 @@ int ended(const ooc_mpiio_transfer* handle, ssize_t* bytes, int* error) {
 
 void release(ooc_mpiio_transfer* t) { delete static_cast<started_transfer*>(t); }
 
-constexpr ooc_mpiio_calls calls{transfer_now, start, ended, release};
+void begin_together(ooc_mpiio_file* handle) {
+  opened(handle).noting = true;
+  opened(handle).noted.clear();
+}
+
+int together(ooc_mpiio_file* handle, MPI_Comm communicator, int write, int atomic, int failed, std::size_t* bytes) {
+  open_file& f = opened(handle);
+  f.noting = false;
+  int error = guarded(doing(write), f.name.c_str(), [&] {
+    // A rank of an MPI program waits for the others as long as it takes.
+    if (!f.ranks) f.ranks = mpi_group(communicator, {.deadline = std::chrono::hours(24 * 365)});
+  });
+  if (error != MPI_SUCCESS) return error;
+  const auto transfer = [&] {
+    f.ranks->together("the extents of '" + f.name + "'", [&] {
+      if (failed != MPI_SUCCESS) throw io_error(std::make_error_code(std::errc::not_enough_memory), "Open MPI");
+      return process_group::bytes{};
+    });
+    *bytes = f.file->transfer_together(*f.ranks, write ? access_kind::write : access_kind::read, f.noted, atomic != 0);
+  };
+  // What is thrown is the same on all ranks: one of them says it.
+  error = guarded(doing(write), f.name.c_str(), transfer, f.ranks->rank() == 0);
+  f.noted.clear();
+  return error;
+}
+
+constexpr ooc_mpiio_calls calls{transfer_now, start, ended, release, begin_together, together};
 
 template <class Open>
 int open_with(const ooc_mpiio_opening* o, ooc_mpiio_file** out, Open&& open) {

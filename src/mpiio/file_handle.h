@@ -25,6 +25,7 @@ struct ooc_mpiio_extent {
 
 struct ooc_mpiio_file;
 struct ooc_mpiio_transfer;
+struct ompi_communicator_t;
 
 struct ooc_mpiio_calls {
   /* Transfers the extents by one list request, and waits.  The bytes that were transferred (for reads: up to the end
@@ -37,6 +38,13 @@ struct ooc_mpiio_calls {
   int (*ended)(const struct ooc_mpiio_transfer*, ssize_t* bytes, int* error_class);
   /* The caller gives its handle up; a transfer that has not ended goes on. */
   void (*release)(struct ooc_mpiio_transfer*);
+
+  /* From now on `transfer` only notes the extents, until `together`. */
+  void (*begin_together)(struct ooc_mpiio_file*);
+  /* Transfers what was noted; all ranks of the communicator, always the same one for a file, call it, each with extents
+   * of its own or none.  `failed`: the caller has none because of this error.  Ends the same on all ranks. */
+  int (*together)(struct ooc_mpiio_file*, struct ompi_communicator_t*, int write, int atomic, int failed,
+                  size_t* bytes);
 };
 
 /* An open file, and a transfer, begin like this. */

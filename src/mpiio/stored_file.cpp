@@ -2,8 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "storage/collective/collective_transfer.hpp"
+#include "storage/collective/rank_messages.hpp"
 #include "storage/layout/stripe_choice.hpp"
 
 namespace ooc::mpiio {
@@ -14,6 +19,8 @@ using storage::opened_file;
 
 namespace {
 
+constexpr std::uint64_t no_end = std::numeric_limits<std::uint64_t>::max();
+// By how much a file is made longer that is made longer again.
 constexpr std::uint64_t least_step = std::uint64_t{16} << 20;
 constexpr std::uint64_t greatest_step = std::uint64_t{4} << 30;
 
@@ -132,6 +139,12 @@ stored_file::opened stored_file::reaching(std::uint64_t end) {
   return replace(core_->refresh(*current()));
 }
 
+void stored_file::require_writable() const {
+  if (!writable_)
+    throw usage_error({EBADF, std::generic_category()},
+                      "'" + current()->meta.path + "' was opened for reading only");
+}
+
 void stored_file::grow(std::uint64_t end) {
   const lock_guard growing(growing_);
   opened f = reaching(end);
@@ -158,7 +171,7 @@ void stored_file::grow(std::uint64_t end) {
   }
   storage::entry_change longer;
   longer.size_at_least = end;
-  const storage::entry now = core_->metadata().change(id_, longer);
+  const storage::entry now = core_->change(id_, longer);
   opened_file next = *f;
   next.meta.size = std::max(next.meta.size, now.size);
   replace(std::move(next));
@@ -193,9 +206,7 @@ std::shared_ptr<transfer> stored_file::read(std::span<const ooc_mpiio_extent> ex
 }
 
 std::shared_ptr<transfer> stored_file::write(std::span<const ooc_mpiio_extent> extents, bool atomic) {
-  if (!writable_)
-    throw usage_error({EBADF, std::generic_category()},
-                      "'" + current()->meta.path + "' was opened for reading only");
+  require_writable();
   const std::uint64_t end = end_of(extents);
   if (reaching(end)->meta.size < end) grow(end);
   {
@@ -206,6 +217,76 @@ std::shared_ptr<transfer> stored_file::write(std::span<const ooc_mpiio_extent> e
   auto t = start(current(), as_request(extents, end), access_kind::write);
   if (turn) (void)t->wait();
   return t;
+}
+
+std::uint64_t stored_file::transfer_together(process_group& group, access_kind kind,
+                                             std::span<const ooc_mpiio_extent> extents, bool atomic) {
+  const bool writes = kind == access_kind::write;
+  const std::string call = (writes ? "write_all of '" : "read_all of '") + current()->meta.path + "'";
+  placed_request mine;
+  if (atomic) {
+    std::uint64_t bytes = 0;
+    group.together(call, [&] {
+      bytes = (writes ? write(extents, true) : read(extents, true))->wait();
+      return process_group::bytes{};
+    });
+    return bytes;
+  }
+
+  const std::vector<process_group::bytes> told = group.together(call, [&] {
+    if (writes) require_writable();
+    const std::uint64_t end = end_of(extents);
+    const opened seen = reaching(end);
+    mine = as_request(extents, writes ? end : seen->meta.size);
+    storage::rank_request r{.wanted = mine.wanted};
+    if (group.size() > 1) r.nodes = seen->file->farthest_node();
+    r.size = seen->meta.size;
+    return storage::encode(r);
+  });
+  std::vector<request> wanted;
+  auto nodes = storage::locality::none;
+  std::uint64_t shortest = no_end, end = 0;
+  for (const process_group::bytes& b : told) {
+    storage::rank_request r = storage::decode_rank_request(b);
+    end = std::max(end, r.wanted.file_end());
+    nodes = std::max(nodes, r.nodes);
+    shortest = std::min(shortest, r.size);
+    wanted.push_back(std::move(r.wanted));
+  }
+  if (end == 0) return 0;
+
+  // One rank makes the file longer: all at once would wait for each other's lock.
+  if (writes && shortest < end)
+    group.together("growth for " + call, [&] {
+      if (group.rank() == 0) grow(end);
+      return process_group::bytes{};
+    });
+  opened f;
+  group.together("size for " + call, [&] {
+    f = reaching(end);
+    if (f->meta.size < end) refuse(f->meta, "it became shorter while the ranks transferred it");
+    const lock_guard lock(mutex_);
+    wrote_ = wrote_ || writes;
+    return process_group::bytes{};
+  });
+  const storage::collective_transfer t{.group = group,
+                                       .call = call,
+                                       .kind = kind,
+                                       .wanted = wanted,
+                                       .memory = mine.base,
+                                       .round_bytes = storage::default_round_bytes};
+  auto how = storage::choose_strategy(kind, wanted, nodes);
+  if (writes && how == storage::strategy::two_phase) {
+    // MPI allows ranks to write the same bytes: one of them is last.
+    try {
+      storage::check_disjoint(*f->file, t);
+    } catch (const usage_error& e) {
+      if (e.code() != errc::conflict) throw;
+      how = storage::strategy::independent;
+    }
+  }
+  storage::transfer_collectively(*f->file, t, how);
+  return mine.wanted.bytes();
 }
 
 std::uint64_t stored_file::size() { return replace(core_->refresh(*current()))->meta.size; }

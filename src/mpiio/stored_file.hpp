@@ -17,6 +17,7 @@
 #include <span>
 
 #include "mpiio/extents.hpp"
+#include "oocarray/process_group.hpp"
 #include "oocarray/store.hpp"
 #include "oocarray/striping.hpp"
 #include "storage/base/mutex.hpp"
@@ -63,6 +64,11 @@ class stored_file {
   std::shared_ptr<transfer> read(std::span<const ooc_mpiio_extent> extents, bool atomic);
   std::shared_ptr<transfer> write(std::span<const ooc_mpiio_extent> extents, bool atomic);
 
+  /// The same by all ranks of a group, each with extents of its own or none, which may overlap; returns the bytes of
+  /// this rank.  Throws the same on all ranks.
+  std::uint64_t transfer_together(process_group& group, access_kind kind, std::span<const ooc_mpiio_extent> extents,
+                                  bool atomic);
+
   std::uint64_t size();
   void resize(std::uint64_t size);
   /// What is known of the size may be wrong.
@@ -81,6 +87,7 @@ class stored_file {
   opened current() const;
   opened replace(storage::opened_file f);
   opened reaching(std::uint64_t end);
+  void require_writable() const;
   void grow(std::uint64_t end);
   std::shared_ptr<transfer> start(const opened& f, placed_request r, access_kind kind);
 

@@ -494,8 +494,44 @@ static void empty_files(void) {
   DO(MPI_File_close(&f));
 }
 
+/* On a disk of 4 MiB, of which 2 are taken.  Of an independent write that fails OMPIO only says that nothing was written:
+ * the next sync fails, once.  A collective one fails on all ranks. */
+static void full_disk(void) {
+  enum { bytes = 3000000 };
+  MPI_File f = open_file(new_file, MPI_INFO_NULL);
+  char* memory = calloc(1, bytes);
+  int failed, sum = 0;
+  MPI_Request request;
+  MPI_Status s;
+  DO(MPI_File_write_at(f, rank * 1000, memory, 1000, MPI_BYTE, &s));
+  CHECK(count_of(&s, MPI_BYTE) == 1000);
+  meet(f);
+  MPI_File_write_at(f, (MPI_Offset)rank * bytes, memory, bytes, MPI_BYTE, &s);
+  failed = count_of(&s, MPI_BYTE) == 0;
+  CHECK(failed || count_of(&s, MPI_BYTE) == bytes);
+  MPI_Allreduce(&failed, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  say("some failed", sum > 0);
+  CHECK(strcmp(class_of(MPI_File_sync(f)), failed ? "no space" : "success") == 0);
+  DO(MPI_File_sync(f));
+  failed = MPI_File_write_at_all(f, (MPI_Offset)(rank + 1) * bytes, memory, bytes, MPI_BYTE, &s) != MPI_SUCCESS;
+  MPI_Allreduce(&failed, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  say("all failed together", sum == ranks);
+  DO(MPI_File_sync(f));
+  DO(MPI_File_iwrite_at(f, (MPI_Offset)(rank + 1) * bytes, memory, bytes, MPI_BYTE, &request));
+  say_class("one that nobody waited for", MPI_Wait(&request, &s));
+  failed = MPI_File_set_size(f, 40 * bytes) != MPI_SUCCESS;
+  MPI_Allreduce(&failed, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  say("all failed to resize", sum == ranks);
+  MPI_File_close(&f);
+  f = open_file(MPI_MODE_RDWR, MPI_INFO_NULL);
+  DO(MPI_File_read_at(f, rank * 1000, memory, 1000, MPI_BYTE, &s));
+  CHECK(count_of(&s, MPI_BYTE) == 1000);
+  DO(MPI_File_close(&f));
+  free(memory);
+}
+
 /* The last ones run only where they are named. */
-enum { named_only = 1 };
+enum { named_only = 2 };
 static const struct {
   const char* name;
   void (*run)(void);
@@ -517,7 +553,8 @@ static const struct {
              {"removed_at_close", removed_at_close},
              {"hints", hints},
              {"empty_files", empty_files},
-             {"nonblocking_at_the_end", nonblocking_at_the_end}};
+             {"nonblocking_at_the_end", nonblocking_at_the_end},
+             {"full_disk", full_disk}};
 
 int main(int argc, char** argv) {
   size_t i;
