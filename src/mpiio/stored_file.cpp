@@ -145,10 +145,11 @@ void stored_file::require_writable() const {
                       "'" + current()->meta.path + "' was opened for reading only");
 }
 
-void stored_file::grow(std::uint64_t end) {
+// The file with at least `end` bytes.
+stored_file::opened stored_file::grow(std::uint64_t end) {
   const lock_guard growing(growing_);
   opened f = reaching(end);
-  if (f->meta.size >= end) return;
+  if (f->meta.size >= end) return f;
   if (is_array(f->meta))
     refuse(f->meta, "it holds an array, whose size follows from its extents; the write ends at byte " +
                         std::to_string(end) + ", the array at byte " + std::to_string(f->meta.size));
@@ -164,17 +165,14 @@ void stored_file::grow(std::uint64_t end) {
         return false;
       }
     };
-    if (!streams || !reserve()) {
-      replace(core_->grow(*f, end));
-      return;
-    }
+    if (!streams || !reserve()) return replace(core_->grow(*f, end));
   }
   storage::entry_change longer;
   longer.size_at_least = end;
   const storage::entry now = core_->change(id_, longer);
   opened_file next = *f;
   next.meta.size = std::max(next.meta.size, now.size);
-  replace(std::move(next));
+  return replace(std::move(next));
 }
 
 std::shared_ptr<transfer> stored_file::start(const opened& f, placed_request r, access_kind kind) {
@@ -208,13 +206,14 @@ std::shared_ptr<transfer> stored_file::read(std::span<const ooc_mpiio_extent> ex
 std::shared_ptr<transfer> stored_file::write(std::span<const ooc_mpiio_extent> extents, bool atomic) {
   require_writable();
   const std::uint64_t end = end_of(extents);
-  if (reaching(end)->meta.size < end) grow(end);
+  opened f = reaching(end);
+  if (f->meta.size < end) f = grow(end);
   {
     const lock_guard lock(mutex_);
     wrote_ = true;
   }
   const auto turn = atomic ? core_->metadata().lock_size(id_) : nullptr;
-  auto t = start(current(), as_request(extents, end), access_kind::write);
+  auto t = start(f, as_request(extents, end), access_kind::write);
   if (turn) (void)t->wait();
   return t;
 }
@@ -258,7 +257,7 @@ std::uint64_t stored_file::transfer_together(process_group& group, access_kind k
   // One rank makes the file longer: all at once would wait for each other's lock.
   if (writes && shortest < end)
     group.together("growth for " + call, [&] {
-      if (group.rank() == 0) grow(end);
+      if (group.rank() == 0) (void)grow(end);
       return process_group::bytes{};
     });
   opened f;

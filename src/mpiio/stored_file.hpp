@@ -88,7 +88,7 @@ class stored_file {
   opened replace(storage::opened_file f);
   opened reaching(std::uint64_t end);
   void require_writable() const;
-  void grow(std::uint64_t end);
+  opened grow(std::uint64_t end);
   std::shared_ptr<transfer> start(const opened& f, placed_request r, access_kind kind);
 
   const std::shared_ptr<storage::store_core> core_;

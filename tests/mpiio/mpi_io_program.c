@@ -273,6 +273,25 @@ static void nonblocking_at_the_end(void) {
   DO(MPI_File_close(&f));
 }
 
+/* Bytes in the other order, packed by OMPIO. */
+static void foreign_representation(void) {
+  MPI_File f = open_file(new_file, MPI_INFO_NULL);
+  int out[300], i;
+  MPI_Request r;
+  MPI_Status s;
+  for (i = 0; i < 300; ++i) out[i] = value_at(rank * 300L + i);
+  DO(MPI_File_set_view(f, 0, MPI_INT, MPI_INT, "external32", MPI_INFO_NULL));
+  DO(MPI_File_write_at(f, rank * 300L, out, 100, MPI_INT, &s));
+  DO(MPI_File_iwrite_at(f, rank * 300L + 100, out + 100, 100, MPI_INT, &r));
+  DO(MPI_Wait(&r, &s));
+  DO(MPI_File_write_at_all(f, rank * 300L + 200, out + 200, 100, MPI_INT, &s));
+  meet(f);
+  memset(out, 0, sizeof out);
+  DO(MPI_File_read_at_all(f, rank * 300L, out, 300, MPI_INT, &s));
+  for (i = 0; i < 300; ++i) CHECK(out[i] == value_at(rank * 300L + i));
+  DO(MPI_File_close(&f));
+}
+
 static void sizes(void) {
   MPI_File f = open_file(new_file, MPI_INFO_NULL);
   char bytes[9000], zero[9000] = {0};
@@ -542,6 +561,7 @@ static const struct {
              {"subarrays_together", subarrays_together},
              {"distributed_arrays", distributed_arrays},
              {"nonblocking", nonblocking},
+             {"foreign_representation", foreign_representation},
              {"sizes", sizes},
              {"preallocation", preallocation},
              {"appending", appending},
