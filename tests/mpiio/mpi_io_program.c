@@ -273,6 +273,31 @@ static void nonblocking_at_the_end(void) {
   DO(MPI_File_close(&f));
 }
 
+/* Each rank also writes what its neighbour writes. */
+static void shared_bytes(void) {
+  enum { groups = 80, length = 10, more = 13 };
+  MPI_File f = open_file(new_file, MPI_INFO_NULL);
+  int out[groups * more], g, i;
+  MPI_Datatype row, view;
+  MPI_Status s;
+  MPI_Type_contiguous(ranks > 1 ? more : length, MPI_INT, &row);
+  MPI_Type_create_hvector(groups, 1, (MPI_Aint)length * ranks * 4, row, &view);
+  MPI_Type_commit(&view);
+  DO(MPI_File_set_view(f, (MPI_Offset)rank * length * 4, MPI_INT, view, "native", MPI_INFO_NULL));
+  for (g = 0, i = 0; g < groups; ++g) {
+    const int n = ranks > 1 ? more : length;
+    int k;
+    for (k = 0; k < n; ++k) out[i++] = value_at(((long)g * ranks + rank) * length + k);
+  }
+  DO(MPI_File_write_all(f, out, i, MPI_INT, &s));
+  meet(f);
+  DO(MPI_File_set_view(f, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
+  check_whole(f, (long)groups * length * ranks);
+  MPI_Type_free(&row);
+  MPI_Type_free(&view);
+  DO(MPI_File_close(&f));
+}
+
 /* Bytes in the other order, packed by OMPIO. */
 static void foreign_representation(void) {
   MPI_File f = open_file(new_file, MPI_INFO_NULL);
@@ -561,6 +586,7 @@ static const struct {
              {"subarrays_together", subarrays_together},
              {"distributed_arrays", distributed_arrays},
              {"nonblocking", nonblocking},
+             {"shared_bytes", shared_bytes},
              {"foreign_representation", foreign_representation},
              {"sizes", sizes},
              {"preallocation", preallocation},
