@@ -1,6 +1,5 @@
 #include "mpiio/error_class.hpp"
 
-#define OMPI_SKIP_MPICXX 1
 #include <mpi.h>
 
 #include <cerrno>
