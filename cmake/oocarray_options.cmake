@@ -1,6 +1,7 @@
 # Compiler settings shared by every target of the project: link `oocarray_options` privately.
 add_library(oocarray_options INTERFACE)
-target_compile_options(oocarray_options INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor)
+target_compile_options(oocarray_options INTERFACE -Wall -Wextra -Wshadow
+  $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>)
 if(CMAKE_BUILD_TYPE STREQUAL "Debug")
   target_compile_options(oocarray_options INTERFACE -O1)
 endif()

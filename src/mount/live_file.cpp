@@ -189,7 +189,7 @@ int live_file::publish() {
     if (!is_array(*file_)) c.size_at_least = std::min(size_, allocated_size(file_->meta));
   }
   try {
-    (void)core_->metadata().change(id_, c);
+    (void)core_->change(id_, c);
   } catch (...) {
     return error_number();
   }

@@ -94,7 +94,8 @@ struct new_entry {
 struct entry_change {
   std::optional<std::uint32_t> mode, owner, group;
   std::optional<std::int64_t> data_changed_ns, data_read_ns;
-  /// The visible size becomes at least this; at most allocated_size().  Not of arrays.
+  /// The visible size becomes at least this; at most allocated_size().  Not of arrays.  The caller holds lock_size(),
+  /// as store_core::change() does.
   std::optional<std::uint64_t> size_at_least;
 
   bool empty() const {

@@ -258,7 +258,11 @@ void store_core::change_permissions(std::string_view path,
 entry store_core::change(file_id id, const entry_change& what) {
   entry changed;
   const auto commit = [&] { changed = metadata_->change(id, what); };
-  if (!what.mode && !what.owner && !what.group) return commit(), changed;
+  if (!what.mode && !what.owner && !what.group) {
+    // Who makes the file longer meanwhile, or reserves more, would take the size back to what it was.
+    const auto lock = what.size_at_least ? metadata_->lock_size(id) : nullptr;
+    return commit(), changed;
+  }
   change_permissions(
       metadata_->stat(id),
       [&](file_permissions& p) {

@@ -1,0 +1,335 @@
+#include "mpiio/stored_file.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "storage/collective/collective_transfer.hpp"
+#include "storage/collective/rank_messages.hpp"
+#include "storage/layout/stripe_choice.hpp"
+
+namespace ooc::mpiio {
+
+using storage::allocated_size;
+using storage::open_mode;
+using storage::opened_file;
+
+namespace {
+
+constexpr std::uint64_t no_end = std::numeric_limits<std::uint64_t>::max();
+// By how much a file is made longer that is made longer again.
+constexpr std::uint64_t least_step = std::uint64_t{16} << 20;
+constexpr std::uint64_t greatest_step = std::uint64_t{4} << 30;
+
+bool is_array(const storage::entry& e) { return !e.array.extents.empty(); }
+
+[[noreturn]] void refuse(const storage::entry& e, const std::string& why) {
+  throw usage_error(errc::invalid_request, "'" + e.path + "': " + why);
+}
+
+opened_file opened_or_made(storage::store_core& core, const stored_file::opening& o) {
+  const auto mode = o.write ? open_mode::read_write : open_mode::read;
+  for (;;) {
+    if (!o.exclusive) {
+      try {
+        return core.open(o.path, mode);
+      } catch (const error& e) {
+        if (!o.create || e.code() != std::errc::no_such_file_or_directory) throw;
+      }
+    }
+    try {
+      storage::new_file f;
+      f.striping =
+          storage::with_stripe_size(o.striping, {}, static_cast<std::uint32_t>(core.nodes().size()));
+      f.mode = 0666;
+      return core.create(o.path, f);
+    } catch (const error& e) {
+      // Somebody else has made it meanwhile.
+      if (o.exclusive || e.code() != std::errc::file_exists) throw;
+    }
+  }
+}
+
+}  // namespace
+
+struct stored_file::traffic {
+  mutex m;
+  condition_variable idle;
+  std::size_t under_way OOC_GUARDED_BY(m) = 0;
+
+  void begin() {
+    const lock_guard lock(m);
+    ++under_way;
+  }
+  void end() {
+    const lock_guard lock(m);
+    if (--under_way == 0) idle.notify_all();
+  }
+  void wait_for_end() {
+    unique_lock lock(m);
+    idle.wait(lock, [&]() OOC_REQUIRES(m) { return under_way == 0; });
+  }
+};
+
+bool transfer::has_ended() const {
+  const lock_guard lock(mutex_);
+  return ended_;
+}
+
+std::uint64_t transfer::wait() const {
+  unique_lock lock(mutex_);
+  changed_.wait(lock, [&]() OOC_REQUIRES(mutex_) { return ended_; });
+  throw_if(result_);
+  return bytes_;
+}
+
+void transfer::end(const failure& f) {
+  const lock_guard lock(mutex_);
+  result_ = f;
+  ended_ = true;
+  changed_.notify_all();
+}
+
+stored_file::stored_file(const store& s, opened_file f, bool write)
+    : core_(s.core()),
+      id_(f.meta.id),
+      writable_(write),
+      now_(std::make_shared<const opened_file>(std::move(f))),
+      traffic_(std::make_shared<traffic>()) {
+  if (!write) return;
+  storage::claim_holder other;
+  claim_ = core_->metadata().claim_writer(id_, true, &other);
+  if (!claim_)
+    throw usage_error(errc::busy, "'" + now_->meta.path + "' is open for writing in another program" +
+                                      (other.name.empty() ? "" : " (" + other.name + ")") +
+                                      ", which writes it alone: close it there first");
+}
+
+std::shared_ptr<stored_file> stored_file::open(const store& s, const opening& o) {
+  return std::shared_ptr<stored_file>(new stored_file(s, opened_or_made(*s.core(), o), o.write));
+}
+
+std::shared_ptr<stored_file> stored_file::open_known(const store& s, storage::file_id id, bool write) {
+  storage::store_core& core = *s.core();
+  return std::shared_ptr<stored_file>(new stored_file(s, core.adopt(core.metadata().find(id)), write));
+}
+
+stored_file::opened stored_file::current() const {
+  const lock_guard lock(mutex_);
+  return now_;
+}
+
+stored_file::opened stored_file::replace(opened_file f) {
+  auto next = std::make_shared<const opened_file>(std::move(f));
+  const lock_guard lock(mutex_);
+  now_ = next;
+  size_known_ = true;
+  return next;
+}
+
+// The file as it is, if it may now reach `end`; asks the metadata service only where what was seen last is too short.
+stored_file::opened stored_file::reaching(std::uint64_t end) {
+  {
+    const lock_guard lock(mutex_);
+    if (size_known_ && now_->meta.size >= end) return now_;
+  }
+  return replace(core_->refresh(*current()));
+}
+
+void stored_file::require_writable() const {
+  if (!writable_)
+    throw usage_error({EBADF, std::generic_category()},
+                      "'" + current()->meta.path + "' was opened for reading only");
+}
+
+// The file with at least `end` bytes.
+stored_file::opened stored_file::grow(std::uint64_t end) {
+  const lock_guard growing(growing_);
+  opened f = reaching(end);
+  if (f->meta.size >= end) return f;
+  if (is_array(f->meta))
+    refuse(f->meta, "it holds an array, whose size follows from its extents; the write ends at byte " +
+                        std::to_string(end) + ", the array at byte " + std::to_string(f->meta.size));
+  const bool streams = std::exchange(grew_, true);
+  if (allocated_size(f->meta) < end) {
+    // Whoever makes the file longer a second time will do so again.
+    const auto reserve = [&] {
+      try {
+        f = replace(core_->reserve(*f, end, end + std::clamp(end, least_step, greatest_step)));
+        return true;
+      } catch (const error& e) {
+        if (e.code() != std::errc::no_space_on_device) throw;
+        return false;
+      }
+    };
+    if (!streams || !reserve()) return replace(core_->grow(*f, end));
+  }
+  storage::entry_change longer;
+  longer.size_at_least = end;
+  const storage::entry now = core_->change(id_, longer);
+  opened_file next = *f;
+  next.meta.size = std::max(next.meta.size, now.size);
+  return replace(std::move(next));
+}
+
+std::shared_ptr<transfer> stored_file::start(const opened& f, placed_request r, access_kind kind) {
+  const auto t = std::make_shared<transfer>(r.wanted.bytes());
+  const auto wanted = std::make_shared<const request>(std::move(r.wanted));
+  const auto done = [t, traffic = traffic_](const failure& e) {
+    t->end(e);
+    traffic->end();
+  };
+  traffic_->begin();
+  try {
+    if (kind == access_kind::read)
+      f->file->read(wanted, r.base, done);
+    else
+      f->file->write(wanted, r.base, done);
+  } catch (...) {
+    traffic_->end();
+    throw;
+  }
+  return t;
+}
+
+std::shared_ptr<transfer> stored_file::read(std::span<const ooc_mpiio_extent> extents, bool atomic) {
+  const auto turn = atomic ? core_->metadata().lock_size(id_) : nullptr;
+  const opened f = reaching(end_of(extents));
+  auto t = start(f, as_request(extents, f->meta.size), access_kind::read);
+  if (turn) (void)t->wait();
+  return t;
+}
+
+std::shared_ptr<transfer> stored_file::write(std::span<const ooc_mpiio_extent> extents, bool atomic) {
+  require_writable();
+  const std::uint64_t end = end_of(extents);
+  opened f = reaching(end);
+  if (f->meta.size < end) f = grow(end);
+  {
+    const lock_guard lock(mutex_);
+    wrote_ = true;
+  }
+  const auto turn = atomic ? core_->metadata().lock_size(id_) : nullptr;
+  auto t = start(f, as_request(extents, end), access_kind::write);
+  if (turn) (void)t->wait();
+  return t;
+}
+
+std::uint64_t stored_file::transfer_together(process_group& group, access_kind kind,
+                                             std::span<const ooc_mpiio_extent> extents, bool atomic) {
+  const bool writes = kind == access_kind::write;
+  const std::string call = (writes ? "write_all of '" : "read_all of '") + current()->meta.path + "'";
+  placed_request mine;
+  if (atomic) {
+    std::uint64_t bytes = 0;
+    group.together(call, [&] {
+      bytes = (writes ? write(extents, true) : read(extents, true))->wait();
+      return process_group::bytes{};
+    });
+    return bytes;
+  }
+
+  const std::vector<process_group::bytes> told = group.together(call, [&] {
+    if (writes) require_writable();
+    const std::uint64_t end = end_of(extents);
+    const opened seen = reaching(end);
+    mine = as_request(extents, writes ? end : seen->meta.size);
+    storage::rank_request r{.wanted = mine.wanted};
+    if (group.size() > 1) r.nodes = seen->file->farthest_node();
+    r.size = seen->meta.size;
+    return storage::encode(r);
+  });
+  std::vector<request> wanted;
+  auto nodes = storage::locality::none;
+  std::uint64_t shortest = no_end, end = 0;
+  for (const process_group::bytes& b : told) {
+    storage::rank_request r = storage::decode_rank_request(b);
+    end = std::max(end, r.wanted.file_end());
+    nodes = std::max(nodes, r.nodes);
+    shortest = std::min(shortest, r.size);
+    wanted.push_back(std::move(r.wanted));
+  }
+  if (end == 0) return 0;
+
+  // One rank makes the file longer: all at once would wait for each other's lock.
+  if (writes && shortest < end)
+    group.together("growth for " + call, [&] {
+      if (group.rank() == 0) (void)grow(end);
+      return process_group::bytes{};
+    });
+  opened f;
+  group.together("size for " + call, [&] {
+    f = reaching(end);
+    if (f->meta.size < end) refuse(f->meta, "it became shorter while the ranks transferred it");
+    const lock_guard lock(mutex_);
+    wrote_ = wrote_ || writes;
+    return process_group::bytes{};
+  });
+  const storage::collective_transfer t{.group = group,
+                                       .call = call,
+                                       .kind = kind,
+                                       .wanted = wanted,
+                                       .memory = mine.base,
+                                       .round_bytes = storage::default_round_bytes};
+  auto how = storage::choose_strategy(kind, wanted, nodes);
+  if (writes && how == storage::strategy::two_phase) {
+    // MPI allows ranks to write the same bytes: one of them is last.
+    try {
+      storage::check_disjoint(*f->file, t);
+    } catch (const usage_error& e) {
+      if (e.code() != errc::conflict) throw;
+      how = storage::strategy::independent;
+    }
+  }
+  storage::transfer_collectively(*f->file, t, how);
+  return mine.wanted.bytes();
+}
+
+std::uint64_t stored_file::size() { return replace(core_->refresh(*current()))->meta.size; }
+
+void stored_file::forget_size() {
+  const lock_guard lock(mutex_);
+  size_known_ = false;
+}
+
+void stored_file::resize(std::uint64_t size) {
+  const lock_guard growing(growing_);
+  const opened f = replace(core_->refresh(*current()));
+  if (f->meta.size == size) return;
+  if (is_array(f->meta)) refuse(f->meta, "it holds an array, whose size follows from its extents; resize the array");
+  replace(core_->resize(*f, size, {}));
+  const lock_guard lock(mutex_);
+  wrote_ = true;
+}
+
+void stored_file::sync() {
+  // Other ranks may have written where there was nothing before.
+  core_->sync(*replace(core_->refresh(*current())));
+}
+
+void stored_file::leave() {
+  traffic_->wait_for_end();
+  const lock_guard growing(growing_);
+  claim_.reset();
+  {
+    const lock_guard lock(mutex_);
+    if (!std::exchange(wrote_, false)) return;
+  }
+  storage::entry_change touched;
+  touched.data_changed_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                std::chrono::system_clock::now().time_since_epoch())
+                                .count();
+  (void)core_->metadata().change(id_, touched);
+}
+
+void stored_file::give_back() {
+  if (!writable_) return;
+  const lock_guard growing(growing_);
+  const opened f = replace(core_->refresh(*current()));
+  if (f->meta.reserved > f->meta.size) replace(core_->give_back(*f));
+}
+
+}  // namespace ooc::mpiio

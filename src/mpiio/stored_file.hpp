@@ -1,0 +1,112 @@
+// A file of a store that the ranks of an MPI program have open.
+//
+// Every rank has one of its own.  The first one opens (or makes) the file, the others look it up by its number, so
+// that a file is opened once for a whole program.  Who opened it for writing holds a claim to write it together with
+// others, until leave().
+//
+// A write past the end first makes the file longer, visibly to everybody, and then writes: in between others may read
+// zeros there.  A rank that makes the file longer for the second time reserves more than it needs; what is reserved
+// past the end is given back at close().  A write that has returned is acknowledged: everybody sees it; it is durable
+// after a later sync().
+//
+// Any thread may call, but for close(), after which there must be no call.  Throws ooc::error.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "mpiio/extents.hpp"
+#include "oocarray/process_group.hpp"
+#include "oocarray/store.hpp"
+#include "oocarray/striping.hpp"
+#include "storage/base/mutex.hpp"
+#include "storage/service/store_core.hpp"
+
+namespace ooc::mpiio {
+
+/// A transfer that has been started.  It holds its request; the memory is the caller's until it has ended.
+class transfer {
+ public:
+  explicit transfer(std::uint64_t bytes) : bytes_(bytes) {}
+  bool has_ended() const;
+  /// Returns when it has ended; throws what it failed with.  The bytes that it transferred.
+  std::uint64_t wait() const;
+
+ private:
+  friend class stored_file;
+  void end(const failure& f);
+
+  const std::uint64_t bytes_;
+  mutable mutex mutex_;
+  mutable condition_variable changed_;
+  bool ended_ OOC_GUARDED_BY(mutex_) = false;
+  failure result_ OOC_GUARDED_BY(mutex_);
+};
+
+class stored_file {
+ public:
+  struct opening {
+    std::string path;
+    bool create = false;
+    bool exclusive = false;  ///< EEXIST where it is there
+    bool write = false;
+    ooc::striping striping{};  ///< of a new file; as in file_options
+  };
+
+  static std::shared_ptr<stored_file> open(const store& s, const opening& o);
+  /// The file that another process of this program has opened for the same use.
+  static std::shared_ptr<stored_file> open_known(const store& s, storage::file_id id, bool write);
+
+  storage::file_id id() const { return id_; }
+
+  /// Starts a transfer of all extents; of reads as far as the file goes.
+  std::shared_ptr<transfer> read(std::span<const ooc_mpiio_extent> extents, bool atomic);
+  std::shared_ptr<transfer> write(std::span<const ooc_mpiio_extent> extents, bool atomic);
+
+  /// The same by all ranks of a group, each with extents of its own or none, which may overlap; returns the bytes of
+  /// this rank.  Throws the same on all ranks.
+  std::uint64_t transfer_together(process_group& group, access_kind kind, std::span<const ooc_mpiio_extent> extents,
+                                  bool atomic);
+
+  std::uint64_t size();
+  void resize(std::uint64_t size);
+  /// What is known of the size may be wrong.
+  void forget_size();
+  void sync();
+
+  /// Waits for transfers, and gives up the claim: there are no writes any more.
+  void leave();
+  /// Gives back what is reserved past the end, if nobody writes the file any more.
+  void give_back();
+
+ private:
+  using opened = std::shared_ptr<const storage::opened_file>;
+
+  stored_file(const store& s, storage::opened_file f, bool write);
+  opened current() const;
+  opened replace(storage::opened_file f);
+  opened reaching(std::uint64_t end);
+  void require_writable() const;
+  opened grow(std::uint64_t end);
+  std::shared_ptr<transfer> start(const opened& f, placed_request r, access_kind kind);
+
+  const std::shared_ptr<storage::store_core> core_;
+  const storage::file_id id_;
+  const bool writable_;
+
+  mutex growing_;  ///< held while the file is made longer or shorter; before mutex_
+  bool grew_ OOC_GUARDED_BY(growing_) = false;
+  std::shared_ptr<void> claim_ OOC_GUARDED_BY(growing_);
+
+  mutable mutex mutex_;
+  opened now_ OOC_GUARDED_BY(mutex_);
+  bool size_known_ OOC_GUARDED_BY(mutex_) = true;
+  bool wrote_ OOC_GUARDED_BY(mutex_) = false;
+
+  /// Outlives the file where the end of a transfer is being told.
+  struct traffic;
+  const std::shared_ptr<traffic> traffic_;
+};
+
+}  // namespace ooc::mpiio

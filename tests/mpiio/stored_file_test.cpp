@@ -1,0 +1,128 @@
+// A rank's open file, without MPI: several of them in one process, as if each belonged to a rank.
+#include "mpiio/stored_file.hpp"
+
+#include <barrier>
+#include <catch2/catch.hpp>
+#include <thread>
+#include <vector>
+
+#include "support/temporary_folder.hpp"
+
+using namespace ooc;
+using namespace ooc::mpiio;
+using namespace ooc::testing;
+
+namespace {
+
+ooc_mpiio_extent extent(void* memory, std::uint64_t offset, std::size_t length) {
+  return {memory, reinterpret_cast<void*>(offset), length};
+}
+
+struct two_ranks {
+  temporary_folder folder;
+  std::string url = "local:" + (folder / "n0").string() + "," + (folder / "n1").string();
+  store a = store::open(url), b = store::open(url);
+  std::shared_ptr<stored_file> first = stored_file::open(a, {.path = "f", .create = true, .write = true});
+  std::shared_ptr<stored_file> second = stored_file::open_known(b, first->id(), true);
+
+  storage::entry entry() { return a.core()->metadata().lookup("f"); }
+  void close() {
+    first->leave();
+    second->leave();
+    first->give_back();
+  }
+};
+
+void write(stored_file& f, std::uint64_t offset, const std::string& text) {
+  const ooc_mpiio_extent e = extent(const_cast<char*>(text.data()), offset, text.size());
+  CHECK(f.write({&e, 1}, false)->wait() == text.size());
+}
+
+std::string read(stored_file& f, std::uint64_t offset, std::size_t length) {
+  std::string text(length, '?');
+  const ooc_mpiio_extent e = extent(text.data(), offset, length);
+  text.resize(f.read({&e, 1}, false)->wait());
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("ranks that make a file longer at the same time cut nothing off") {
+  two_ranks r;
+  for (int round = 0; round < 40; ++round) {
+    const stored_file::opening o{.path = "f" + std::to_string(round), .create = true, .write = true};
+    const auto first = stored_file::open(r.a, o);
+    const auto second = stored_file::open_known(r.b, first->id(), true);
+    write(*first, 0, std::string(100, 'a'));
+    // The one for the second time, with more than it needs, the other for the first time
+    std::barrier together(2);
+    std::thread other([&] {
+      together.arrive_and_wait();
+      write(*second, 100, std::string(100, 'b'));
+    });
+    together.arrive_and_wait();
+    write(*first, 200, std::string(100, 'c'));
+    other.join();
+    REQUIRE(first->size() == 300);
+    REQUIRE(read(*first, 90, 300) == std::string(10, 'a') + std::string(100, 'b') + std::string(100, 'c'));
+    first->leave();
+    second->leave();
+    first->give_back();
+  }
+  r.close();
+}
+
+TEST_CASE("what is reserved past the end of a file is given back when all ranks have closed it") {
+  two_ranks r;
+  for (std::uint64_t i = 0; i < 4; ++i) write(*r.first, i * 1000, std::string(1000, 'x'));
+  CHECK(r.entry().size == 4000);
+  CHECK(r.entry().reserved >= 16 << 20);
+  r.first->leave();
+  r.first->give_back();  // the second rank may still write
+  CHECK(r.entry().reserved >= 16 << 20);
+  write(*r.second, 4000, "end");
+  r.second->leave();
+  r.second->give_back();
+  CHECK(r.entry().reserved == 0);
+  CHECK(r.entry().size == 4003);
+}
+
+TEST_CASE("a rank reads what another has written past the end that it knew") {
+  two_ranks r;
+  write(*r.first, 0, "one");
+  CHECK(read(*r.second, 0, 10) == "one");
+  write(*r.first, 3, "two");
+  CHECK(read(*r.second, 1, 10) == "netwo");
+  r.first->resize(2);
+  r.second->forget_size();
+  CHECK(read(*r.second, 0, 10) == "on");
+  r.close();
+}
+
+TEST_CASE("a file that is open for writing cannot be removed, nor opened for writing by somebody alone") {
+  two_ranks r;
+  CHECK_THROWS_AS(r.a.remove("f"), usage_error);
+  CHECK(!r.a.core()->metadata().claim_writer(r.first->id(), false));
+  r.close();
+  const auto alone = r.a.core()->metadata().claim_writer(r.first->id(), false);
+  CHECK(alone);
+  CHECK_THROWS_WITH(stored_file::open(r.b, {.path = "f", .write = true}),
+                    Catch::Contains("'f' is open for writing in another program"));
+}
+
+TEST_CASE("an array is written in place, and not made longer") {
+  temporary_folder folder;
+  store s = store::open("local:" + (folder / "n0").string());
+  storage::new_file array;
+  array.size = 96;
+  array.striping = {0, 1, 4096};
+  array.array = {"f8", 8, {3, 4}, 3, {}};
+  s.core()->create("a", array);
+  const auto f = stored_file::open(s, {.path = "a", .write = true});
+  write(*f, 88, "12345678");
+  CHECK(read(*f, 90, 100) == "345678");
+  const ooc_mpiio_extent past = extent(folder.path().string().data(), 95, 2);
+  CHECK_THROWS_WITH(f->write({&past, 1}, false), Catch::Contains("holds an array"));
+  CHECK_THROWS_WITH(f->resize(10), Catch::Contains("holds an array"));
+  f->leave();
+}
