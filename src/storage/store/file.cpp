@@ -158,9 +158,10 @@ void file::truncate(std::uint64_t size) {
   i.replace(i.core->resize(*f, size, {}));
 }
 
+// Who has made the file longer meanwhile may have come to more nodes.
 void file::sync() {
   impl& i = open_impl();
-  i.core->sync(*i.current());
+  i.core->sync(*i.replace(i.core->refresh(*i.current())));
 }
 
 }  // namespace ooc
