@@ -29,8 +29,8 @@ int run_export(const command& self, const std::vector<std::string>& arguments) {
     throw usage_mistake("--format: '" + format + "' is neither npy nor raw");
   const std::uint64_t buffer = std::max<std::uint64_t>(4096, line.bytes("buffer", 32_MiB));
 
-  const ooc::store store = line.open_store();
-  const storage::opened_file source = store.core()->open(path, storage::open_mode::read);
+  const located from = line.locate(path);
+  const storage::opened_file source = from.store.core()->open(from.path, storage::open_mode::read);
   storage::array_description array = source.meta.array;
   if (array.extents.empty()) {  // a plain file: its bytes
     array = {};

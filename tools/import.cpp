@@ -129,7 +129,7 @@ int run_import(const command& self, const std::vector<std::string>& arguments) {
   line.positional("FILE");
   line.positional("PATH");
   if (!line.parse(arguments)) return success;
-  const std::string file = line.required("FILE"), path = line.required("PATH");
+  const std::string file = line.required("FILE"), name = line.required("PATH");
   const std::uint64_t buffer = std::max<std::uint64_t>(4096, line.bytes("buffer", 32_MiB));
 
   const input_file in(file);
@@ -143,7 +143,7 @@ int run_import(const command& self, const std::vector<std::string>& arguments) {
                                                  " bytes of data, but its shape needs " +
                                                  std::to_string(bytes));
 
-  const ooc::store store = line.open_store();
+  const auto [store, path] = line.locate(name);
   storage::new_file made;
   made.array = from.array;
   if (line.has("tile")) made.array.tile = parse_shape(line.text("tile"), "--tile");

@@ -9,7 +9,7 @@ _ooc() {
     cword=$COMP_CWORD
   }
 
-  local commands="init ls stat mkdir mv rm cp import export attr chmod chown info verify up down ping df top start stop keygen upgrade mount umount"
+  local commands="init ls du cat stat mkdir mv rm cp truncate import export attr chmod chown info verify up down ping df top start stop keygen upgrade mount umount"
   local command="" i store=()
   for ((i = 1; i < cword; i++)); do
     case ${words[i]} in
@@ -28,7 +28,7 @@ _ooc() {
     --encrypt) COMPREPLY=($(compgen -W "on off" -- "$cur")); return ;;
     --user) COMPREPLY=($(compgen -u -- "$cur")); return ;;
     --launcher) COMPREPLY=($(compgen -W "ssh srun" -- "$cur")); return ;;
-    --shape|--tile|--sf|--nn|--sn|--buffer|--nodes|--port|--addresses|--wait|--interval|--groups) return ;;
+    --shape|--size|--tile|--sf|--nn|--sn|--buffer|--nodes|--port|--addresses|--wait|--interval|--groups) return ;;
   esac
 
   if [[ -z $command ]]; then
@@ -39,10 +39,14 @@ _ooc() {
   if [[ $cur == -* ]]; then
     local options="--store --help"
     case $command in
-      ls) options+=" --long --recursive --json" ;;
+      ls) options+=" --long --recursive --directory --json" ;;
+      du) options+=" --summarize --bytes --json" ;;
+      cat) options+=" --buffer" ;;
+      truncate) options+=" --size --no-create --sf --nn --sn" ;;
       stat|info) options+=" --json" ;;
       rm|chmod|chown) options+=" --recursive" ;;
-      cp) options+=" --from --to --recursive --skip-existing --sf --nn --sn --buffer --quiet" ;;
+      cp) options+=" --from --to --recursive --no-clobber --skip-existing --force --sf --nn --sn --buffer --quiet" ;;
+      mv) options+=" --from --to --no-clobber --skip-existing --force --sf --nn --sn --buffer --quiet" ;;
       mkdir) options+=" --parents" ;;
       import) options+=" --format --type --shape --transpose --tile --sf --nn --sn --sparse --buffer --quiet" ;;
       export) options+=" --format --force --buffer --quiet" ;;
@@ -65,7 +69,7 @@ _ooc() {
   local position=0 seen=0
   for ((i = 1; i < cword; i++)); do
     case ${words[i]} in
-      --store|-o|--options|--from|--to|--format|--type|--shape|--tile|--sf|--nn|--sn|--buffer) ((i++)) ;;
+      --store|-o|--options|--from|--to|--format|--type|--shape|--size|--tile|--sf|--nn|--sn|--buffer) ((i++)) ;;
       --dir|--key|--user|--groups|--encrypt|--wait|--interval|--nodes|--port|--addresses|--hosts|--launcher|--ooc) ((i++)) ;;
       -*) ;;
       *) ((seen++)) && ((position++)) ;;
@@ -80,10 +84,13 @@ _ooc() {
     ping:0|df:0|top:0) COMPREPLY=($(compgen -W "ooc://" -- "$cur")); compopt -o nospace; return ;;
     init:*|info:*|up:*|down:*) return ;;
   esac
-  # The paths of cp may be those of other stores.
+  # The paths of cp and mv may be those of other stores, or plain files.
   local other=""
-  [[ $command:$position == cp:0 ]] && other=--from
-  [[ $command:$position == cp:1 ]] && other=--to
+  case $command:$position:$cur in
+    cp:*:./*|cp:*:../*|mv:*:./*|mv:*:../*) COMPREPLY=($(compgen -f -- "$cur")); compopt -o filenames; return ;;
+    cp:0:*|mv:0:*) other=--from ;;
+    cp:*|mv:*) other=--to ;;
+  esac
   if [[ -n $other ]]; then
     for ((i = 1; i < cword; i++)); do
       [[ ${words[i]} == "$other" ]] && store=(--store "${words[i+1]}")
