@@ -2,7 +2,9 @@
 
 #include <fnmatch.h>
 
+#include <cstdio>
 #include <filesystem>
+#include <random>
 
 #include "command.hpp"
 #include "oocarray/error.hpp"
@@ -98,6 +100,18 @@ std::string last_name(const std::string& path) {
 std::string join(const std::string& folder, const std::string& name) {
   if (folder.empty() || name.empty()) return folder + name;
   return folder.ends_with('/') ? folder + name : folder + "/" + name;
+}
+
+std::string folder_of(const std::string& path) {
+  const auto slash = path.find_last_of('/');
+  return slash == path.npos ? "" : path.substr(0, slash);
+}
+
+std::string passing_path(const std::string& path) {
+  std::random_device random;
+  char text[40];
+  std::snprintf(text, sizeof text, ".ooc-cp-%08x%08x", random(), random());
+  return join(folder_of(path), text);
 }
 
 std::string trimmed(std::string path) {

@@ -50,6 +50,8 @@ class output_file {
   void append(std::span<const std::byte> bytes);
   /// Appends zeros: to a file, as a hole.
   void skip(std::uint64_t bytes);
+  /// Where the file is until it has its name, for who writes it by other means; empty: it is a stream.
+  const std::string& path() const noexcept { return part_; }
   /// Syncs and gives the file its name.
   void publish();
 

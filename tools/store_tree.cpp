@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <random>
 
 #include "file_tree.hpp"
 #include "named_path.hpp"
@@ -25,19 +24,6 @@ bool is_fill(std::span<const std::byte> slab, std::uint64_t at, const std::vecto
     if (slab[i] != pattern(i)) return false;
   // From there on every byte is that of one pattern before.
   return slab.size() <= n || std::memcmp(slab.data(), slab.data() + n, slab.size() - n) == 0;
-}
-
-std::string folder_of(const std::string& path) {
-  const auto slash = path.find_last_of('/');
-  return slash == path.npos ? "" : path.substr(0, slash);
-}
-
-/// A name in the same folder for what is not complete.
-std::string passing_path(const std::string& path) {
-  std::random_device random;
-  char text[40];
-  std::snprintf(text, sizeof text, ".ooc-cp-%08x%08x", random(), random());
-  return join(folder_of(path), text);
 }
 
 class store_source : public byte_source {

@@ -59,7 +59,7 @@ TEST_CASE("copies within the store keep shape, type, tiles, fill, attributes and
   CHECK(sh.ok("export b -") == data);
 }
 
-TEST_CASE("cp and mv replace what is there, -n does not") {
+TEST_CASE("cp and mv replace what is there, -n does not", "[served]") {
   shell sh;
   import_bytes(sh, "a", "12345678");
   import_bytes(sh, "b", "abcd");
@@ -135,7 +135,7 @@ TEST_CASE("plain files go into the store and come out, with holes and modes") {
     CHECK(e.path().filename().string().find(".part-") == std::string::npos);
 }
 
-TEST_CASE("a URL names a store and a path in it, and the rest is plain files") {
+TEST_CASE("a URL names a store and a path in it, and the rest is plain files", "[served]") {
   shell sh;
   const std::string there = sh.url() + (sh.url().ends_with("/") ? "" : "/");
   import_bytes(sh, "a", "12345678");
@@ -176,7 +176,7 @@ TEST_CASE("wildcards match names in the store") {
   CHECK(sh.ok("stat runs/2/b.dat").find("-rw-------") != std::string::npos);
 }
 
-TEST_CASE("cp reads standard input and writes standard output") {
+TEST_CASE("cp reads standard input and writes standard output", "[served]") {
   shell sh;
   const std::string data = numbered(5'000'003);
   write(sh.folder / "f", data);
@@ -240,7 +240,7 @@ TEST_CASE("truncate cuts and extends files, and arrays by whole rows") {
   sh.refused("truncate -s 1 no/such", "no/such");
 }
 
-TEST_CASE("what a writer has open is neither removed, replaced nor cut, and the message says who") {
+TEST_CASE("what a writer has open is neither removed, replaced nor cut, and the message says who", "[served]") {
   shell sh;
   import_bytes(sh, "other", "12345678");
   sh.ok("mkdir d");

@@ -21,14 +21,14 @@ _ooc() {
 
   case $prev in
     --store|--from|--to) COMPREPLY=($(compgen -W "local: ooc://" -- "$cur")); compopt -o nospace; return ;;
-    --format) COMPREPLY=($(compgen -W "npy raw" -- "$cur")); return ;;
+    --format) COMPREPLY=($(compgen -W "npy raw hdf5" -- "$cur")); return ;;
     --type) COMPREPLY=($(compgen -W "b1 f2 f4 f8 c8 c16 i1 i2 i4 i8 u1 u2 u4 u8 struct" -- "$cur")); return ;;
     --dir) COMPREPLY=($(compgen -d -- "$cur")); compopt -o filenames; return ;;
     --key|--hosts|--ooc) COMPREPLY=($(compgen -f -- "$cur")); compopt -o filenames; return ;;
     --encrypt) COMPREPLY=($(compgen -W "on off" -- "$cur")); return ;;
     --user) COMPREPLY=($(compgen -u -- "$cur")); return ;;
     --launcher) COMPREPLY=($(compgen -W "ssh srun" -- "$cur")); return ;;
-    --shape|--size|--tile|--sf|--nn|--sn|--buffer|--nodes|--port|--addresses|--wait|--interval|--groups) return ;;
+    --shape|--size|--tile|--dataset|--box|--chunk|--deflate|--sf|--nn|--sn|--buffer|--nodes|--port|--addresses|--wait|--interval|--groups) return ;;
   esac
 
   if [[ -z $command ]]; then
@@ -48,8 +48,8 @@ _ooc() {
       cp) options+=" --from --to --recursive --no-clobber --skip-existing --force --sf --nn --sn --buffer --quiet" ;;
       mv) options+=" --from --to --no-clobber --skip-existing --force --sf --nn --sn --buffer --quiet" ;;
       mkdir) options+=" --parents" ;;
-      import) options+=" --format --type --shape --transpose --tile --sf --nn --sn --sparse --buffer --quiet" ;;
-      export) options+=" --format --force --buffer --quiet" ;;
+      import) options+=" --format --dataset --box --type --shape --transpose --tile --sf --nn --sn --sparse --buffer --quiet" ;;
+      export) options+=" --format --dataset --box --chunk --deflate --force --buffer --quiet" ;;
       up) options+=" --dir --nodes --port --key --encrypt --addresses --direct-io --iod-memory --wait --hosts --launcher --ooc" ;;
       down) options+=" --dir --key --wait --hosts --launcher --ooc" ;;
       keygen) options+=" --user --groups --key" ;;
@@ -70,6 +70,7 @@ _ooc() {
   for ((i = 1; i < cword; i++)); do
     case ${words[i]} in
       --store|-o|--options|--from|--to|--format|--type|--shape|--size|--tile|--sf|--nn|--sn|--buffer) ((i++)) ;;
+      --dataset|--box|--chunk|--deflate) ((i++)) ;;
       --dir|--key|--user|--groups|--encrypt|--wait|--interval|--nodes|--port|--addresses|--hosts|--launcher|--ooc) ((i++)) ;;
       -*) ;;
       *) ((seen++)) && ((position++)) ;;
