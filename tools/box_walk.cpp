@@ -25,8 +25,9 @@ storage::index box::extents() const {
 
 box parse_box(const std::string& text, const storage::index& extents) {
   const auto refuse = [&](const std::string& why) {
-    throw usage_mistake("--box: '" + text + "' " + why + "; write a range for each dimension of " + shape_text(extents) +
-                        ", for instance 0:" + std::to_string(extents[0]) + (extents.size() > 1 ? ",:" : ""));
+    throw usage_mistake("--box: '" + text + "' " + why + "; write a range for each dimension of " +
+                        shape_text(extents) + ", for instance 0:" + std::to_string(extents[0]) +
+                        (extents.size() > 1 ? ",:" : ""));
   };
   box b{storage::index(extents.size(), 0), extents};
   if (text.empty()) return b;
@@ -41,7 +42,8 @@ box parse_box(const std::string& text, const storage::index& extents) {
     const auto number = [&](const std::string& n, std::uint64_t otherwise) {
       std::uint64_t value = otherwise;
       const auto r = std::from_chars(n.data(), n.data() + n.size(), value);
-      if (!n.empty() && (r.ec != std::errc() || r.ptr != n.data() + n.size())) refuse("is no box: '" + n + "' is no number");
+      if (!n.empty() && (r.ec != std::errc() || r.ptr != n.data() + n.size()))
+        refuse("is no box: '" + n + "' is no number");
       return value;
     };
     b.lower[d] = number(range.substr(0, colon), 0);
@@ -53,15 +55,17 @@ box parse_box(const std::string& text, const storage::index& extents) {
   return b;
 }
 
-void for_each_piece(const box& b, const storage::index& grain, std::uint32_t element_size, std::uint64_t max_bytes,
-                    const std::function<void(const storage::index&, const storage::index&, std::uint64_t)>& f) {
+void for_each_piece(
+    const box& b, const storage::index& grain, std::uint32_t element_size, std::uint64_t max_bytes,
+    const std::function<void(const storage::index&, const storage::index&, std::uint64_t)>& f) {
   const std::size_t rank = b.lower.size();
   storage::index step = grain.empty() ? storage::index(rank, 1) : grain;
   const bool too_large = product(step, element_size) > max_bytes && product(step, 1) > 1;
   // As many pieces as fit, the last dimension first.
   for (std::size_t d = rank; !too_large && d-- > 0;) {
     const std::uint64_t most = max_bytes / product(step, element_size);
-    const std::uint64_t needed = (b.upper[d] - b.lower[d] + step[d] - 1) / step[d] + 1;  // however they are aligned
+    const std::uint64_t needed =
+        (b.upper[d] - b.lower[d] + step[d] - 1) / step[d] + 1;  // however they are aligned
     step[d] *= std::max<std::uint64_t>(1, std::min(most, needed));
     if (step[d] < b.upper[d] - b.lower[d]) break;
   }

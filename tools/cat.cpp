@@ -12,7 +12,8 @@ namespace {
 
 int run_cat(const command& self, const std::vector<std::string>& arguments) {
   command_line line(self);
-  line.option()("buffer", po::value<std::string>()->value_name("BYTES"), "memory for the buffer; otherwise 8MiB");
+  line.option()("buffer", po::value<std::string>()->value_name("BYTES"),
+                "memory for the buffer; otherwise 8MiB");
   line.positional("PATH", true);
   if (!line.parse(arguments)) return success;
   const std::uint64_t buffer = std::max<std::uint64_t>(4096, line.bytes("buffer", 8_MiB));
@@ -40,7 +41,8 @@ int run_cat(const command& self, const std::vector<std::string>& arguments) {
 }  // namespace
 
 const command cat{"cat", "cat [options] PATH...",
-                  "Writes the bytes of files to standard output, in the files' order (`ooc export PATH -`: row-major).",
+                  "Writes the bytes of files to standard output, in the files' order (`ooc export "
+                  "PATH -`: row-major).",
                   run_cat};
 
 }  // namespace ooc::tool

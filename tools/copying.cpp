@@ -25,7 +25,8 @@ using storage::entry_kind;
 /// Tells the arguments that name plain files from those that name something in a store.
 class argument_reader {
  public:
-  argument_reader(const command_line& line, const std::vector<std::string>& arguments) : line_(line) {
+  argument_reader(const command_line& line, const std::vector<std::string>& arguments)
+      : line_(line) {
     const bool store_named = line.has("store") || line.has("from") || line.has("to");
     // As with scp, where a URL says what is elsewhere, the rest is here.
     rest_is_plain_ = !store_named && std::any_of(arguments.begin(), arguments.end(), is_url);
@@ -83,7 +84,8 @@ bool may_take_place(const command_line& line, const transfer& t, const entry& th
       throw usage_mistake("'" + t.target + "' is there already, and is " + described(there) +
                           "; take another name, or remove it first");
     if (!merge && !t.to->list(t.target).empty())
-      throw usage_mistake("'" + t.target + "' is there already, and is a folder with something in it");
+      throw usage_mistake("'" + t.target +
+                          "' is there already, and is a folder with something in it");
     return true;
   }
   if (line.has("no-clobber") || line.has("skip-existing")) return false;
@@ -100,7 +102,8 @@ void add_transfer_options(command_line& line) {
                 "the store of DESTINATION; otherwise as --store");
   line.option()("no-clobber,n", "leave out files whose destination is there already");
   line.option()("skip-existing", "the same");
-  line.option()("force,f", "replace files that are there, which is done without it, too; -n comes before it");
+  line.option()("force,f",
+                "replace files that are there, which is done without it, too; -n comes before it");
   add_striping_options(line);
   line.option()("buffer", po::value<std::string>()->value_name("BYTES"),
                 "memory for each of the two buffers; otherwise 32MiB");
@@ -111,7 +114,8 @@ void add_transfer_options(command_line& line) {
 std::vector<transfer> transfers(const command_line& line, bool merge) {
   auto arguments = line.texts("SOURCE");
   if (arguments.empty()) throw usage_mistake("SOURCE and DESTINATION are missing; see --help");
-  if (arguments.size() == 1) throw usage_mistake("DESTINATION is missing after '" + arguments[0] + "'; see --help");
+  if (arguments.size() == 1)
+    throw usage_mistake("DESTINATION is missing after '" + arguments[0] + "'; see --help");
   argument_reader reader(line, arguments);
   const auto to = reader.read(arguments.back(), "to", false);
   arguments.pop_back();
@@ -125,24 +129,28 @@ std::vector<transfer> transfers(const command_line& line, bool merge) {
     sources.push_back(reader.read(argument, "from", true));
     count += sources.back().paths.size();
     if (sources.back().plain && to.plain)
-      throw usage_mistake("'" + argument + "' and '" + target +
-                          "' are both plain files, which cp(1) and mv(1) are for; a path in a store needs --store, "
-                          "OOC_STORE or a URL");
+      throw usage_mistake(
+          "'" + argument + "' and '" + target +
+          "' are both plain files, which cp(1) and mv(1) are for; a path in a store needs --store, "
+          "OOC_STORE or a URL");
   }
   if (count > 1 && !into && target != "-")
-    throw usage_mistake("'" + target + "' is no folder, and several sources need one; make it with `ooc mkdir`");
+    throw usage_mistake("'" + target +
+                        "' is no folder, and several sources need one; make it with `ooc mkdir`");
 
   std::vector<transfer> all;
   std::set<std::string> taken;
   for (const auto& from : sources)
     for (const std::string& path : from.paths) {
       const auto source = from.tree->look(path);
-      if (!source) throw usage_error({ENOENT, std::generic_category()}, "'" + path + "' does not exist");
+      if (!source)
+        throw usage_error({ENOENT, std::generic_category()}, "'" + path + "' does not exist");
       transfer t{from.tree, to.tree, *source, target, false};
       if (into) {
         const std::string name = path == "-" ? "" : name_of(source->path, from.plain);
         if (name.empty() && path == "-")
-          throw usage_mistake("'" + target + "' is a folder; say which name standard input is to have in it");
+          throw usage_mistake("'" + target +
+                              "' is a folder; say which name standard input is to have in it");
         t.target = name.empty() ? target : join(target, name);
       }
       if (source->kind == entry_kind::folder && to.plain && target == "-")
@@ -180,8 +188,10 @@ struct plan {
     items.push_back(t);
     for (const entry& below : t.from->list(t.source.path)) {
       transfer b{t.from, t.to, below, join(t.target, last_name(below.path)), false};
-      if (below.kind != entry_kind::folder && below.kind != entry_kind::file && below.kind != entry_kind::link)
-        throw usage_mistake("'" + below.path + "' is a FIFO, a socket or a device, which is not copied; remove it, "
+      if (below.kind != entry_kind::folder && below.kind != entry_kind::file &&
+          below.kind != entry_kind::link)
+        throw usage_mistake("'" + below.path +
+                            "' is a FIFO, a socket or a device, which is not copied; remove it, "
                             "or copy the rest by name");
       if (const auto there = t.to->look(b.target)) {
         b.exists = true;
@@ -209,7 +219,9 @@ void copy_bytes(byte_source& source, byte_target& target, std::uint64_t buffer, 
   if (source.meta.size == 0) return;
   pump_slabs(
       all, buffer,
-      [&](const storage::index&, const storage::index&, std::span<std::byte> slab) { (void)source.next(slab); },
+      [&](const storage::index&, const storage::index&, std::span<std::byte> slab) {
+        (void)source.next(slab);
+      },
       [&](const storage::index&, const storage::index&, std::span<std::byte> slab) {
         target.append(slab);
         if (bar) bar->advance(slab.size());
@@ -246,7 +258,8 @@ void copy(const command_line& line, const std::string& label, const std::vector<
     }
     // From the innermost outwards: a folder that is closed to its owner is closed last.
     for (auto t = items.rbegin(); t != items.rend(); ++t)
-      if (t->source.kind == entry_kind::folder && !t->target.empty()) t->to->finish_folder(t->target, t->source);
+      if (t->source.kind == entry_kind::folder && !t->target.empty())
+        t->to->finish_folder(t->target, t->source);
     all[i].to->sync();
     done(all[i]);
   }

@@ -1,4 +1,5 @@
-// The arguments of `ooc cp` and `ooc mv`, which come from stores and from this machine, and the copies they ask for.
+// The arguments of `ooc cp` and `ooc mv`, which come from stores and from this machine, and the
+// copies they ask for.
 #pragma once
 
 #include <functional>
@@ -22,10 +23,11 @@ struct transfer {
 /// The options of both commands and their arguments SOURCE... DESTINATION.
 void add_transfer_options(command_line& line);
 
-/// What SOURCE... DESTINATION mean: like cp(1), a folder that is there receives the sources, and only such a one
-/// receives several.  Everything is looked at: usage_mistake for two things under one name, for a thing into itself,
-/// and for a folder in the way of a file or a file in the way of a folder.  Leaves out, with -n, what is there already;
-/// a folder that is there is not in the way of a folder where `merge`.
+/// What SOURCE... DESTINATION mean: like cp(1), a folder that is there receives the sources, and
+/// only such a one receives several.  Everything is looked at: usage_mistake for two things under
+/// one name, for a thing into itself, and for a folder in the way of a file or a file in the way of
+/// a folder.  Leaves out, with -n, what is there already; a folder that is there is not in the way
+/// of a folder where `merge`.
 std::vector<transfer> transfers(const command_line& line, bool merge);
 
 /// Copies them one after another, folders with everything in them; calls done() after each.

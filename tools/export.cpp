@@ -57,7 +57,8 @@ hdf5_dataset dataset_of(const command_line& line, const storage::entry& e, const
     bytes *= d.chunk[i];
   }
   if (!d.chunk.empty() && bytes >= 4_GiB)
-    throw usage_mistake("--chunk: pieces of " + std::to_string(bytes) + " bytes are too large; HDF5 takes less than 4 GiB");
+    throw usage_mistake("--chunk: pieces of " + std::to_string(bytes) +
+                        " bytes are too large; HDF5 takes less than 4 GiB");
   return d;
 }
 
@@ -149,6 +150,7 @@ int run_export(const command& self, const std::vector<std::string>& arguments) {
 }  // namespace
 
 const command export_array{"export", "export [options] PATH FILE",
-                           "Copies an array, or a box of it, out of the store: to a .npy, raw (row-major) or HDF5 file.", run_export};
+                           "Copies an array, or a box of it, out of the store: to a .npy, raw (row-major) or HDF5 file.",
+                           run_export};
 
 }  // namespace ooc::tool

@@ -1,7 +1,9 @@
-// What `ooc cp` and `ooc mv` copy between: the names and bytes of a store, or of this machine's file system.
+// What `ooc cp` and `ooc mv` copy between: the names and bytes of a store, or of this machine's
+// file system.
 //
-// Both are seen as entries of a store; of a plain file, those fields count that it has (path, kind, size, mode, target,
-// sparse).  Failures throw ooc::error with the path, or usage_mistake.  One thread.
+// Both are seen as entries of a store; of a plain file, those fields count that it has (path, kind,
+// size, mode, target, sparse).  Failures throw ooc::error with the path, or usage_mistake.  One
+// thread.
 #pragma once
 
 #include <cstddef>

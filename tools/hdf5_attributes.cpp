@@ -25,8 +25,9 @@ constexpr const char* dimensions_key = "dimensions";
 
 /// What the machinery of dimension scales and NetCDF-4 keeps for itself.
 bool is_internal(const std::string& name, bool is_scale) {
-  static const std::set<std::string> always{"DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS", "_Netcdf4Dimid",
-                                            "_Netcdf4Coordinates", "_nc3_strict", "_NCProperties"};
+  static const std::set<std::string> always{
+      "DIMENSION_LIST",      "REFERENCE_LIST", "DIMENSION_LABELS", "_Netcdf4Dimid",
+      "_Netcdf4Coordinates", "_nc3_strict",    "_NCProperties"};
   return always.contains(name) || (is_scale && (name == "CLASS" || name == "NAME"));
 }
 
@@ -119,13 +120,16 @@ attribute_text read_one(hid_t dataset, const std::string& name) {
   const handle attribute(H5Aopen(dataset, name.c_str(), H5P_DEFAULT), H5Aclose);
   const handle type(attribute ? H5Aget_type(attribute) : -1, H5Tclose);
   const handle space(attribute ? H5Aget_space(attribute) : -1, H5Sclose);
-  if (!type || !space) throw usage_error(errc::invalid_request, what + " cannot be read: " + last_error());
-  std::vector<hsize_t> shape(static_cast<std::size_t>(std::max(0, H5Sget_simple_extent_ndims(space))));
+  if (!type || !space)
+    throw usage_error(errc::invalid_request, what + " cannot be read: " + last_error());
+  std::vector<hsize_t> shape(
+      static_cast<std::size_t>(std::max(0, H5Sget_simple_extent_ndims(space))));
   H5Sget_simple_extent_dims(space, shape.data(), nullptr);
   const auto count = static_cast<std::size_t>(H5Sget_simple_extent_npoints(space));
   if (H5Tget_class(type) == H5T_STRING) {
     const auto all = read_strings(attribute, type, count, space);
-    if (all.size() != count) throw usage_error(errc::invalid_request, what + " cannot be read: " + last_error());
+    if (all.size() != count)
+      throw usage_error(errc::invalid_request, what + " cannot be read: " + last_error());
     if (shape.empty() && count == 1) return {"", all[0]};
     return {"str" + shape_suffix(shape),
             json(all).dump(-1, ' ', false, json::error_handler_t::replace)};
@@ -136,8 +140,10 @@ attribute_text read_one(hid_t dataset, const std::string& name) {
   if (H5Aread(attribute, element.type, bytes.data()) < 0)
     throw usage_error(errc::invalid_request, what + " cannot be read: " + last_error());
   attribute_text out{element.name + shape_suffix(shape), ""};
-  const bool known = with_number(element.name, [&](auto zero) { out.text = numbers_text<decltype(zero)>(bytes); });
-  if (!known) throw usage_error(errc::type_mismatch, what + " has elements of the type " + element.name);
+  const bool known =
+      with_number(element.name, [&](auto zero) { out.text = numbers_text<decltype(zero)>(bytes); });
+  if (!known)
+    throw usage_error(errc::type_mismatch, what + " has elements of the type " + element.name);
   if (!shape.empty()) out.text = "[" + out.text + "]";
   return out;
 }
@@ -169,20 +175,23 @@ std::vector<std::string> dimension_names(hid_t dataset, const std::string& name)
   return any ? names : std::vector<std::string>();
 }
 
-void write_one(hid_t dataset, const std::string& name, const std::string& text, const std::string& type,
-               const std::string& what) {
+void write_one(hid_t dataset, const std::string& name, const std::string& text,
+               const std::string& type, const std::string& what) {
   const auto bracket = type.find('[');
   const std::string element = type.substr(0, bracket);
   std::vector<hsize_t> shape;
   if (bracket != type.npos)
-    for (const auto& n : json::parse(type.substr(bracket), nullptr, false)) shape.push_back(n.is_number_unsigned() ? n.get<hsize_t>() : 0);
+    for (const auto& n : json::parse(type.substr(bracket), nullptr, false))
+      shape.push_back(n.is_number_unsigned() ? n.get<hsize_t>() : 0);
   hsize_t count = 1;
   for (const hsize_t n : shape) count *= n;
-  const handle space(shape.empty() ? H5Screate(H5S_SCALAR)
-                                   : H5Screate_simple(static_cast<int>(shape.size()), shape.data(), nullptr),
+  const handle space(shape.empty()
+                         ? H5Screate(H5S_SCALAR)
+                         : H5Screate_simple(static_cast<int>(shape.size()), shape.data(), nullptr),
                      H5Sclose);
   const auto write = [&](hid_t of_type, const void* bytes) {
-    const handle a(H5Acreate2(dataset, name.c_str(), of_type, space, H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
+    const handle a(H5Acreate2(dataset, name.c_str(), of_type, space, H5P_DEFAULT, H5P_DEFAULT),
+                   H5Aclose);
     if (!a || H5Awrite(a, of_type, bytes) < 0)
       throw io_error({EIO, std::generic_category()},
                      what + ": attribute '" + name + "' cannot be written: " + last_error());
@@ -190,7 +199,9 @@ void write_one(hid_t dataset, const std::string& name, const std::string& text, 
   bool done = false;
   if (!element.empty() && element != "str")
     with_number(element, [&](auto zero) {
-      const std::string inside = shape.empty() ? text : text.substr(1, text.size() - std::min<std::size_t>(2, text.size()));
+      const std::string inside =
+          shape.empty() ? text
+                        : text.substr(1, text.size() - std::min<std::size_t>(2, text.size()));
       const auto bytes = numbers_of<decltype(zero)>(inside);
       if (bytes.size() != count * sizeof zero) return;  // it has been set to another text since
       write(element_named(element, sizeof zero, what).type, bytes.data());
@@ -212,29 +223,36 @@ void write_one(hid_t dataset, const std::string& name, const std::string& text, 
   }
   if (done) return;
   if (text.find('\0') != text.npos)
-    throw usage_error(errc::invalid_request, what + ": attribute '" + name + "' holds a zero byte, and no text of HDF5 can");
+    throw usage_error(errc::invalid_request, what + ": attribute '" + name +
+                                                 "' holds a zero byte, and no text of HDF5 can");
   const handle scalar(H5Screate(H5S_SCALAR), H5Sclose);
-  const handle a(H5Acreate2(dataset, name.c_str(), string, scalar, H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
+  const handle a(H5Acreate2(dataset, name.c_str(), string, scalar, H5P_DEFAULT, H5P_DEFAULT),
+                 H5Aclose);
   const char* p = text.c_str();
   if (!a || H5Awrite(a, string, &p) < 0)
     throw io_error({EIO, std::generic_category()},
                    what + ": attribute '" + name + "' cannot be written: " + last_error());
 }
 
-/// A dimension as NetCDF-4 has one that no variable belongs to.  False: the name is taken by something else.
+/// A dimension as NetCDF-4 has one that no variable belongs to.  False: the name is taken by
+/// something else.
 bool attach_scale(hid_t file, hid_t dataset, unsigned d, const std::string& path, hsize_t extent) {
   handle scale;
   if (H5Lexists(file, path.c_str(), H5P_DEFAULT) > 0) {
     scale = handle(H5Dopen2(file, path.c_str(), H5P_DEFAULT), H5Dclose);
     const handle space(scale ? H5Dget_space(scale) : -1, H5Sclose);
     hsize_t has = 0;
-    if (!space || H5DSis_scale(scale) <= 0 || H5Sget_simple_extent_dims(space, &has, nullptr) != 1 || has != extent)
+    if (!space || H5DSis_scale(scale) <= 0 ||
+        H5Sget_simple_extent_dims(space, &has, nullptr) != 1 || has != extent)
       return false;
   } else {
     const handle space(H5Screate_simple(1, &extent, nullptr), H5Sclose);
-    scale = handle(H5Dcreate2(file, path.c_str(), H5T_IEEE_F32LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Dclose);
+    scale = handle(H5Dcreate2(file, path.c_str(), H5T_IEEE_F32LE, space, H5P_DEFAULT, H5P_DEFAULT,
+                              H5P_DEFAULT),
+                   H5Dclose);
     std::array<char, 80> note{};
-    std::snprintf(note.data(), note.size(), "This is a netCDF dimension but not a netCDF variable.%10llu",
+    std::snprintf(note.data(), note.size(),
+                  "This is a netCDF dimension but not a netCDF variable.%10llu",
                   static_cast<unsigned long long>(extent));
     if (!scale || H5DSset_scale(scale, note.data()) < 0) return false;
   }
@@ -274,11 +292,13 @@ texts read_attributes(hid_t dataset, const std::string& name, std::vector<std::s
 void write_attributes(hid_t file, hid_t dataset, const std::string& name, const texts& attributes,
                       const std::vector<std::uint64_t>& extents, const std::string& what) {
   json types, dimensions;
-  if (const auto t = attributes.find(types_key); t != attributes.end()) types = json::parse(t->second, nullptr, false);
+  if (const auto t = attributes.find(types_key); t != attributes.end())
+    types = json::parse(t->second, nullptr, false);
   if (const auto d = attributes.find(dimensions_key); d != attributes.end())
     dimensions = json::parse(d->second, nullptr, false);
   const bool named = dimensions.is_array() && dimensions.size() == extents.size() &&
-                     std::all_of(dimensions.begin(), dimensions.end(), [](const json& s) { return s.is_string(); });
+                     std::all_of(dimensions.begin(), dimensions.end(),
+                                 [](const json& s) { return s.is_string(); });
   for (const auto& [key, text] : attributes) {
     if (key == types_key || (named && key == dimensions_key)) continue;
     const auto type = types.is_object() ? types.find(key) : types.end();
@@ -293,8 +313,9 @@ void write_attributes(hid_t file, hid_t dataset, const std::string& name, const 
     if (!label.empty() && label != "." && label.find('/') == label.npos)
       (void)attach_scale(file, dataset, static_cast<unsigned>(d), folder + label, extents[d]);
     if (H5DSset_label(dataset, static_cast<unsigned>(d), label.c_str()) < 0)
-      throw io_error({EIO, std::generic_category()},
-                     what + ": dimension " + std::to_string(d) + " cannot be named '" + label + "': " + last_error());
+      throw io_error({EIO, std::generic_category()}, what + ": dimension " + std::to_string(d) +
+                                                         " cannot be named '" + label +
+                                                         "': " + last_error());
   }
 }
 

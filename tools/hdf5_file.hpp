@@ -1,11 +1,14 @@
-// Datasets of HDF5 files, and of NetCDF-4 files, which are HDF5 files: what they are, and their elements by boxes.
+// Datasets of HDF5 files, and of NetCDF-4 files, which are HDF5 files: what they are, and their
+// elements by boxes.
 //
-// Attributes become texts.  What was no text is noted in the attribute `hdf5.types`, in JSON ("f8", "i4[2,3]"), so that
-// hdf5_output can give it its type back.  The names of the dimensions (labels, or the scales of dimensions) become the
-// attribute `dimensions`, a list in JSON, as oocarray.xarray has it.
+// Attributes become texts.  What was no text is noted in the attribute `hdf5.types`, in JSON ("f8",
+// "i4[2,3]"), so that hdf5_output can give it its type back.  The names of the dimensions (labels,
+// or the scales of dimensions) become the attribute `dimensions`, a list in JSON, as
+// oocarray.xarray has it.
 //
-// Failures throw usage_error or io_error that names file, dataset and remedy.  libhdf5 is not for threads: one call at a
-// time, of any thread.  An ooc that was built without libhdf5 throws usage_mistake from the constructors.
+// Failures throw usage_error or io_error that names file, dataset and remedy.  libhdf5 is not for
+// threads: one call at a time, of any thread.  An ooc that was built without libhdf5 throws
+// usage_mistake from the constructors.
 #pragma once
 
 #include <cstddef>
@@ -55,7 +58,8 @@ class hdf5_output {
   /// Makes the file `part`, replacing what is there; `file` is for messages.
   hdf5_output(const std::string& part, const std::string& file, const hdf5_dataset& d);
   ~hdf5_output();
-  void write(const storage::index& lower, const storage::index& upper, std::span<const std::byte> in);
+  void write(const storage::index& lower, const storage::index& upper,
+             std::span<const std::byte> in);
   /// Everything is in the file (not yet on stable storage).
   void finish();
 

@@ -19,8 +19,8 @@ handle half() {
 bool is_half(hid_t type) {
   std::size_t sign = 0, exponent = 0, exponent_size = 0, mantissa = 0, mantissa_size = 0;
   H5Tget_fields(type, &sign, &exponent, &exponent_size, &mantissa, &mantissa_size);
-  return sign == 15 && exponent == 10 && exponent_size == 5 && mantissa == 0 && mantissa_size == 10 &&
-         H5Tget_ebias(type) == 15;
+  return sign == 15 && exponent == 10 && exponent_size == 5 && mantissa == 0 &&
+         mantissa_size == 10 && H5Tget_ebias(type) == 15;
 }
 
 std::string member(hid_t type, unsigned i) {
@@ -46,11 +46,16 @@ handle complex_of(hid_t part) {
 
 hid_t integer(bool is_signed, std::size_t size) {
   switch (size) {
-    case 1: return is_signed ? H5T_STD_I8LE : H5T_STD_U8LE;
-    case 2: return is_signed ? H5T_STD_I16LE : H5T_STD_U16LE;
-    case 4: return is_signed ? H5T_STD_I32LE : H5T_STD_U32LE;
-    case 8: return is_signed ? H5T_STD_I64LE : H5T_STD_U64LE;
-    default: return -1;
+    case 1:
+      return is_signed ? H5T_STD_I8LE : H5T_STD_U8LE;
+    case 2:
+      return is_signed ? H5T_STD_I16LE : H5T_STD_U16LE;
+    case 4:
+      return is_signed ? H5T_STD_I32LE : H5T_STD_U32LE;
+    case 8:
+      return is_signed ? H5T_STD_I64LE : H5T_STD_U64LE;
+    default:
+      return -1;
   }
 }
 
@@ -63,22 +68,34 @@ hid_t bits(std::size_t size) {
 }
 
 [[noreturn]] void refuse(const std::string& what, const std::string& is) {
-  throw usage_error(errc::type_mismatch,
-                    what + " holds " + is + ", which no array can be; integers and bit fields of 1 to 8 bytes, floats of "
-                           "2, 4 and 8, complex numbers, booleans and opaque bytes can: convert it (h5py: astype())");
+  throw usage_error(
+      errc::type_mismatch,
+      what + " holds " + is +
+          ", which no array can be; integers and bit fields of 1 to 8 bytes, floats of "
+          "2, 4 and 8, complex numbers, booleans and opaque bytes can: convert it (h5py: "
+          "astype())");
 }
 
 const char* class_name(hid_t type) {
   switch (H5Tget_class(type)) {
-    case H5T_STRING: return "strings";
-    case H5T_REFERENCE: return "references";
-    case H5T_VLEN: return "sequences of variable length";
-    case H5T_ARRAY: return "arrays as elements";
-    case H5T_COMPOUND: return "records with named fields";
-    case H5T_TIME: return "times";
-    case H5T_FLOAT: return "floats of a format of its own";
-    case H5T_INTEGER: return "integers of a size of their own";
-    default: return "elements of an unknown kind";
+    case H5T_STRING:
+      return "strings";
+    case H5T_REFERENCE:
+      return "references";
+    case H5T_VLEN:
+      return "sequences of variable length";
+    case H5T_ARRAY:
+      return "arrays as elements";
+    case H5T_COMPOUND:
+      return "records with named fields";
+    case H5T_TIME:
+      return "times";
+    case H5T_FLOAT:
+      return "floats of a format of its own";
+    case H5T_INTEGER:
+      return "integers of a size of their own";
+    default:
+      return "elements of an unknown kind";
   }
 }
 
@@ -104,7 +121,8 @@ std::string last_error() {
 element_type element_of(hid_t type, const std::string& what) {
   const std::size_t size = H5Tget_size(type);
   const auto named = [&](std::string prefix, handle in_memory) {
-    return element_type{prefix + std::to_string(size), static_cast<std::uint32_t>(size), std::move(in_memory)};
+    return element_type{prefix + std::to_string(size), static_cast<std::uint32_t>(size),
+                        std::move(in_memory)};
   };
   switch (H5Tget_class(type)) {
     case H5T_INTEGER: {
@@ -130,9 +148,11 @@ element_type element_of(hid_t type, const std::string& what) {
     case H5T_COMPOUND: {
       if (H5Tget_nmembers(type) != 2) break;
       const std::string names = member(type, 0) + "," + member(type, 1);
-      const handle a(H5Tget_member_type(type, 0), H5Tclose), b(H5Tget_member_type(type, 1), H5Tclose);
+      const handle a(H5Tget_member_type(type, 0), H5Tclose),
+          b(H5Tget_member_type(type, 1), H5Tclose);
       const std::size_t part = H5Tget_size(a);
-      const bool complex = H5Tget_class(a) == H5T_FLOAT && H5Tequal(a, b) > 0 && (part == 4 || part == 8) &&
+      const bool complex = H5Tget_class(a) == H5T_FLOAT && H5Tequal(a, b) > 0 &&
+                           (part == 4 || part == 8) &&
                            (names == "r,i" || names == "real,imag" || names == "re,im");
       if (!complex) break;
       handle t(H5Tcreate(H5T_COMPOUND, 2 * part), H5Tclose);
@@ -172,7 +192,8 @@ element_type element_named(const std::string& name, std::uint32_t size, const st
   if ((kind == 'i' || kind == 'u') && integer(kind == 'i', size) >= 0)
     return made(handle(H5Tcopy(integer(kind == 'i', size)), H5Tclose));
   throw usage_error(errc::type_mismatch,
-                    what + " has elements of the type " + name + ", which no HDF5 type stands for here; export it as .npy, or raw");
+                    what + " has elements of the type " + name +
+                        ", which no HDF5 type stands for here; export it as .npy, or raw");
 }
 
 }  // namespace ooc::tool::hdf5

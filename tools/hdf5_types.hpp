@@ -30,7 +30,8 @@ class handle {
   herr_t (*close_)(hid_t) = nullptr;
 };
 
-/// libhdf5 keeps its messages to itself; they come out of last_error().  For each thread that calls it.
+/// libhdf5 keeps its messages to itself; they come out of last_error().  For each thread that calls
+/// it.
 void be_quiet();
 /// What went wrong, in the words of its innermost function.
 std::string last_error();
@@ -41,8 +42,8 @@ struct element_type {
   handle type;             ///< as the elements lie in memory
 };
 
-/// The elements of a dataset or an attribute.  Throws usage_error (errc::type_mismatch) that begins with `what` for
-/// those that we have no name for.
+/// The elements of a dataset or an attribute.  Throws usage_error (errc::type_mismatch) that begins
+/// with `what` for those that we have no name for.
 element_type element_of(hid_t type, const std::string& what);
 /// The type that our elements have in a file, which is also that in memory.  Throws the same.
 element_type element_named(const std::string& name, std::uint32_t size, const std::string& what);

@@ -79,7 +79,8 @@ class host_target : public byte_target {
     const std::size_t step = holes_ ? 64_KiB : bytes.size();
     for (std::size_t i = 0; i < bytes.size(); i += step) {
       const auto part = bytes.subspan(i, std::min(step, bytes.size() - i));
-      if (holes_ && part[0] == std::byte{} && std::memcmp(part.data(), part.data() + 1, part.size() - 1) == 0)
+      if (holes_ && part[0] == std::byte{} &&
+          std::memcmp(part.data(), part.data() + 1, part.size() - 1) == 0)
         file_.skip(part.size());
       else
         file_.append(part);
@@ -111,7 +112,9 @@ class host_tree : public file_tree {
       if (auto e = look_at(name, false)) all.push_back(std::move(*e));
     return all;
   }
-  std::unique_ptr<byte_source> open(const entry& e) override { return std::make_unique<host_source>(e); }
+  std::unique_ptr<byte_source> open(const entry& e) override {
+    return std::make_unique<host_source>(e);
+  }
   std::unique_ptr<byte_target> make(const std::string& path, const byte_source& from) override {
     return std::make_unique<host_target>(path, from);
   }
@@ -128,10 +131,12 @@ class host_tree : public file_tree {
   }
   void check_unused(const entry&, const char*) override {}
   void move(const entry& from, const std::string& to) override {
-    throw usage_mistake("'" + from.path + "' and '" + to + "' are both plain files; mv(1) is for those");
+    throw usage_mistake("'" + from.path + "' and '" + to +
+                        "' are both plain files; mv(1) is for those");
   }
   void remove(const entry& e) override {
-    if ((e.kind == entry_kind::folder ? ::rmdir : ::unlink)(e.path.c_str()) != 0) fail(errno, e.path, "removed");
+    if ((e.kind == entry_kind::folder ? ::rmdir : ::unlink)(e.path.c_str()) != 0)
+      fail(errno, e.path, "removed");
   }
   void sync() override {}
   std::string identity() const override { return ""; }

@@ -193,7 +193,8 @@ int run_import(const command& self, const std::vector<std::string>& arguments) {
   // What has attributes gets its name when it has them.
   const std::string passing = attributes.empty() ? path : passing_path(trimmed(path));
   if (!attributes.empty() && store.exists(path))
-    throw usage_error({EEXIST, std::generic_category()}, "'" + path + "' exists already; remove it first, or take another name");
+    throw usage_error({EEXIST, std::generic_category()}, "'" + path +
+                          "' exists already; remove it first, or take another name");
   const storage::opened_file target = core.make(passing, made);
   try {
     std::optional<progress> bar;

@@ -37,16 +37,19 @@ int run_mv(const command& self, const std::vector<std::string>& arguments) {
   for (const transfer& t : all)
     if (t.from->identity() == t.to->identity()) t.to->move(t.source, t.target);
   if (!far.empty())
-    copy(line, "mv " + (far.size() == 1 ? far[0].source.path : std::to_string(far.size()) + " sources"), far,
-         [](const transfer& t) { remove_all(*t.from, t.source); });
+    copy(line,
+         "mv " + (far.size() == 1 ? far[0].source.path : std::to_string(far.size()) + " sources"),
+         far, [](const transfer& t) { remove_all(*t.from, t.source); });
   return success;
 }
 
 }  // namespace
 
-const command mv{"mv", "mv [options] SOURCE... DESTINATION",
-                 "Gives files and folders a new path; to another store, or from and to plain files, it copies and\n"
-                 "then removes.  The arguments are as in `ooc cp`.  Files that are there are replaced.",
-                 run_mv};
+const command mv{
+    "mv", "mv [options] SOURCE... DESTINATION",
+    "Gives files and folders a new path; to another store, or from and to plain files, it copies "
+    "and\n"
+    "then removes.  The arguments are as in `ooc cp`.  Files that are there are replaced.",
+    run_mv};
 
 }  // namespace ooc::tool

@@ -20,7 +20,8 @@ bool ends_in_store(const std::string& url) {
   std::error_code ignored;
   try {
     return std::filesystem::exists(
-        storage::local_folders(storage::parse_store_url(url)).back() / storage::node_file_name, ignored);
+        storage::local_folders(storage::parse_store_url(url)).back() / storage::node_file_name,
+        ignored);
   } catch (const error&) {
     return false;  // whoever opens it says why
   }
@@ -45,7 +46,8 @@ void match(storage::metadata_service& metadata, const std::string& folder, const
       if (e.code() != std::errc::no_such_file_or_directory) throw;
     }
   for (const storage::entry& e : all) {
-    if (has_wildcards(name) && ::fnmatch(name.c_str(), last_name(e.path).c_str(), FNM_PERIOD) != 0) continue;
+    if (has_wildcards(name) && ::fnmatch(name.c_str(), last_name(e.path).c_str(), FNM_PERIOD) != 0)
+      continue;
     if (below.empty())
       out.push_back(e.path);
     else if (e.kind == storage::entry_kind::folder)
@@ -63,7 +65,8 @@ url_path split_url(const std::string& url) {
   if (url.starts_with("local:")) {
     const auto first = url.find(':') + 1, comma = url.find_last_of(',');
     const auto last_folder = comma == url.npos ? first : comma + 1;
-    for (auto end = url.size(); end != url.npos && end > last_folder; end = url.find_last_of('/', end - 1))
+    for (auto end = url.size(); end != url.npos && end > last_folder;
+         end = url.find_last_of('/', end - 1))
       if (ends_in_store(url.substr(0, end)))
         return {url.substr(0, end), end == url.size() ? "" : url.substr(end + 1)};
     return {url, ""};
@@ -89,7 +92,9 @@ std::vector<std::string> expand(storage::metadata_service& metadata, const std::
   }
   std::vector<std::string> found;
   match(metadata, "", trimmed(path), found);
-  if (found.empty()) throw usage_mistake("'" + path + "' matches nothing in the store; `ooc ls` shows what is there");
+  if (found.empty())
+    throw usage_mistake("'" + path +
+                        "' matches nothing in the store; `ooc ls` shows what is there");
   return found;
 }
 

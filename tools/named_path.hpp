@@ -1,11 +1,13 @@
-// What the arguments of a command name: paths in a store, wildcards, and URLs that hold both a store and a path.
+// What the arguments of a command name: paths in a store, wildcards, and URLs that hold both a
+// store and a path.
 //
 //     runs/7/a                          a path in the store that --store or OOC_STORE names
 //     local:/disk1,/disk2/runs/7/a      the same in the store local:/disk1,/disk2
 //     ooc://head:7420/runs/*/a          everything of that kind in a served store
 //
-// Wildcards are those of the shell, within one component: * ? [a-z]; a backslash takes the next character as it is.
-// What is there under exactly the name given comes before what the name matches.
+// Wildcards are those of the shell, within one component: * ? [a-z]; a backslash takes the next
+// character as it is. What is there under exactly the name given comes before what the name
+// matches.
 #pragma once
 
 #include <string>
@@ -20,12 +22,12 @@ bool is_url(const std::string& argument);
 struct url_path {
   std::string url, path;
 };
-/// Tells the store from the path in it.  Of "local:" URLs, the store is the longest part whose folders are those of
-/// one; all of it where none are, so that opening it says what is wrong.
+/// Tells the store from the path in it.  Of "local:" URLs, the store is the longest part whose
+/// folders are those of one; all of it where none are, so that opening it says what is wrong.
 url_path split_url(const std::string& url);
 
-/// The paths in a store that `path` matches, by name; `path` itself where it holds no wildcards.  Throws
-/// usage_mistake where nothing matches.
+/// The paths in a store that `path` matches, by name; `path` itself where it holds no wildcards.
+/// Throws usage_mistake where nothing matches.
 std::vector<std::string> expand(storage::metadata_service& metadata, const std::string& path);
 
 /// The last component of a path; empty for the root.

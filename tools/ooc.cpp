@@ -21,6 +21,9 @@ constexpr std::array commands{&init,         &ls,           &stat, &du,    &cat,
                               &cp,           &truncate,     &import_array, &export_array,  &attr,  &chmod,
                               &chown,        &info,         &verify,       &up,    &down,  &ping,  &df,
                               &top,          &start,        &stop,         &keygen,        &upgrade,
+#ifdef OOCARRAY_PICTURE
+                              &picture,
+#endif
 #ifdef OOCARRAY_MOUNT
                               &mount_store,  &umount_store,
 #endif

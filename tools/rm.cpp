@@ -42,6 +42,8 @@ int run_rm(const command& self, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-const command rm{"rm", "rm [-r] PATH...", "Removes files and folders; not a file that somebody has open for writing as an array.", run_rm};
+const command rm{"rm", "rm [-r] PATH...",
+                 "Removes files and folders; not a file that somebody has open for writing as an array.",
+                 run_rm};
 
 }  // namespace ooc::tool

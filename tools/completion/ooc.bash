@@ -9,7 +9,7 @@ _ooc() {
     cword=$COMP_CWORD
   }
 
-  local commands="init ls du cat stat mkdir mv rm cp truncate import export attr chmod chown info verify up down ping df top start stop keygen upgrade mount umount"
+  local commands="init ls du cat stat mkdir mv rm cp truncate import export picture attr chmod chown info verify up down ping df top start stop keygen upgrade mount umount"
   local command="" i store=()
   for ((i = 1; i < cword; i++)); do
     case ${words[i]} in
@@ -28,7 +28,7 @@ _ooc() {
     --encrypt) COMPREPLY=($(compgen -W "on off" -- "$cur")); return ;;
     --user) COMPREPLY=($(compgen -u -- "$cur")); return ;;
     --launcher) COMPREPLY=($(compgen -W "ssh srun" -- "$cur")); return ;;
-    --shape|--size|--tile|--dataset|--box|--chunk|--deflate|--sf|--nn|--sn|--buffer|--nodes|--port|--addresses|--wait|--interval|--groups) return ;;
+    --shape|--size|--tile|--dataset|--box|--chunk|--deflate|--slice|--range|--sf|--nn|--sn|--buffer|--nodes|--port|--addresses|--wait|--interval|--groups) return ;;
   esac
 
   if [[ -z $command ]]; then
@@ -42,6 +42,7 @@ _ooc() {
       ls) options+=" --long --recursive --directory --json" ;;
       du) options+=" --summarize --bytes --json" ;;
       cat) options+=" --buffer" ;;
+      picture) options+=" --slice --size --range --force" ;;
       truncate) options+=" --size --no-create --sf --nn --sn" ;;
       stat|info) options+=" --json" ;;
       rm|chmod|chown) options+=" --recursive" ;;
@@ -70,14 +71,14 @@ _ooc() {
   for ((i = 1; i < cword; i++)); do
     case ${words[i]} in
       --store|-o|--options|--from|--to|--format|--type|--shape|--size|--tile|--sf|--nn|--sn|--buffer) ((i++)) ;;
-      --dataset|--box|--chunk|--deflate) ((i++)) ;;
+      --dataset|--box|--chunk|--deflate|--slice|--range) ((i++)) ;;
       --dir|--key|--user|--groups|--encrypt|--wait|--interval|--nodes|--port|--addresses|--hosts|--launcher|--ooc) ((i++)) ;;
       -*) ;;
       *) ((seen++)) && ((position++)) ;;
     esac
   done
   case $command:$position in
-    import:0|export:1) COMPREPLY=($(compgen -f -- "$cur")); compopt -o filenames; return ;;
+    import:0|export:1|picture:1) COMPREPLY=($(compgen -f -- "$cur")); compopt -o filenames; return ;;
     mount:1|umount:0) COMPREPLY=($(compgen -d -- "$cur")); compopt -o filenames; return ;;
     attr:0) COMPREPLY=($(compgen -W "get set rm" -- "$cur")); return ;;
     start:0|stop:0) COMPREPLY=($(compgen -W "metad iod-" -- "$cur")); return ;;
