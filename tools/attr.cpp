@@ -14,7 +14,7 @@ int run_attr(const command& self, const std::vector<std::string>& arguments) {
   line.positional("KEY");
   line.positional("VALUE");
   if (!line.parse(arguments)) return success;
-  const std::string action = line.required("ACTION"), path = line.required("PATH");
+  const std::string action = line.required("ACTION"), argument = line.required("PATH");
   if (action != "get" && action != "set" && action != "rm")
     throw usage_mistake("'" + action + "' is none of get, set and rm; usage: ooc " + self.usage);
   if (action != "set" && line.has("VALUE"))
@@ -22,7 +22,7 @@ int run_attr(const command& self, const std::vector<std::string>& arguments) {
   const std::string key = action == "get" ? line.text_or("KEY", "") : line.required("KEY");
   const std::string value = action == "set" ? line.required("VALUE") : "";
 
-  const ooc::store store = line.open_store();
+  const auto [store, path] = line.locate(argument);
   auto& metadata = store.core()->metadata();
   if (action == "set") {
     metadata.set_attribute(path, key, value);

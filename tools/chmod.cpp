@@ -125,18 +125,17 @@ int run_chmod(const command& self, const std::vector<std::string>& arguments) {
   line.positional("PATH", true);
   if (!line.parse(arguments)) return success;
   const auto changes = mode_changes(line.required("MODE"));
-  const auto paths = line.texts("PATH");
-  if (paths.empty()) line.required("PATH");
-  const ooc::store store = line.open_store();
-  auto& metadata = store.core()->metadata();
+  const auto all = line.locate_all("PATH");
   // What is inside comes first where the folder is closed to its owner.
   const bool closes = (changed(0700, true, changes) & 0500) != 0500;
-  for (const std::string& path : paths)
+  for (const auto& [store, path] : all) {
+    auto& metadata = store.core()->metadata();
+    const auto& core = store.core();
     walk(metadata, metadata.lookup(path), line.has("recursive"), closes,
          [&](const entry& e) {
-           store.core()->set_mode(e.path,
-                                  changed(e.mode, e.kind == entry_kind::folder, changes) & 07777);
+           core->set_mode(e.path, changed(e.mode, e.kind == entry_kind::folder, changes) & 07777);
          });
+  }
   return success;
 }
 
@@ -153,13 +152,13 @@ int run_chown(const command& self, const std::vector<std::string>& arguments) {
   if (!user.empty()) uid = user_id(user);
   if (colon != text.npos) gid = group_id(text.substr(colon + 1));
   if (user.empty() && colon == text.npos) (void)user_id("");
-  const auto paths = line.texts("PATH");
-  if (paths.empty()) line.required("PATH");
-  const ooc::store store = line.open_store();
-  auto& metadata = store.core()->metadata();
-  for (const std::string& path : paths)
+  const auto all = line.locate_all("PATH");
+  for (const auto& [store, path] : all) {
+    auto& metadata = store.core()->metadata();
+    const auto& core = store.core();
     walk(metadata, metadata.lookup(path), line.has("recursive"), true,
-         [&](const entry& e) { store.core()->set_owner(e.path, uid, gid); });
+         [&](const entry& e) { core->set_owner(e.path, uid, gid); });
+  }
   return success;
 }
 

@@ -6,6 +6,9 @@
 #include <iostream>
 #include <limits>
 
+#include "named_path.hpp"
+#include "storage/service/store_core.hpp"
+
 namespace ooc::tool {
 
 command_line::command_line(const command& c) : command_(c), options_("Options") {
@@ -77,6 +80,28 @@ ooc::store command_line::open_store_of(const std::string& option) const {
   store_options options;
   options.create = false;
   return ooc::store::open(store_url(option), options);
+}
+
+located command_line::locate(const std::string& argument, const std::string& option) const {
+  const url_path named = is_url(argument) ? split_url(argument) : url_path{store_url(option), argument};
+  auto known = stores_.find(named.url);
+  if (known == stores_.end()) {
+    store_options options;
+    options.create = false;
+    known = stores_.emplace(named.url, ooc::store::open(named.url, options)).first;
+  }
+  return {known->second, named.path};
+}
+
+std::vector<located> command_line::locate_all(const std::string& name) const {
+  const auto arguments = texts(name);
+  if (arguments.empty()) (void)required(name);
+  std::vector<located> all;
+  for (const std::string& argument : arguments) {
+    const located l = locate(argument);
+    for (const std::string& path : expand(l.store.core()->metadata(), l.path)) all.push_back({l.store, path});
+  }
+  return all;
 }
 
 std::uint64_t parse_bytes(const std::string& text, const std::string& option) {

@@ -3,6 +3,7 @@
 
 #include <boost/program_options.hpp>
 #include <cstdint>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -31,8 +32,15 @@ struct command {
   int (*run)(const command& self, const std::vector<std::string>& arguments);
 };
 
-extern const command ls, stat, rm, mv, mkdir, import_array, export_array, verify, info, attr, chmod,
-    chown, init, keygen, cp, up, down, ping, df, top, start, stop, upgrade, mount_store, umount_store;
+/// A path in a store.
+struct located {
+  ooc::store store;
+  std::string path;
+};
+
+extern const command ls, cat, du, stat, rm, mv, mkdir, truncate, picture, import_array,
+    export_array, verify, info, attr, chmod, chown, init, keygen, cp,
+    up, down, ping, df, top, start, stop, upgrade, mount_store, umount_store;
 
 /// The command line of one subcommand.  Every subcommand knows --store and --help.
 class command_line {
@@ -73,6 +81,10 @@ class command_line {
   ooc::store open_store(bool create = false) const;
   /// The store that `option` names, which must exist; otherwise open_store().
   ooc::store open_store_of(const std::string& option) const;
+  /// What an argument names (named_path.hpp), in the store of its URL, or of `option` or --store.
+  located locate(const std::string& argument, const std::string& option = "store") const;
+  /// The same with wildcards, of the argument `name` that may be given many times, at least once.
+  std::vector<located> locate_all(const std::string& name) const;
 
  private:
   const command& command_;
@@ -80,6 +92,7 @@ class command_line {
   po::options_description hidden_;
   po::positional_options_description positions_;
   po::variables_map values_;
+  mutable std::map<std::string, ooc::store> stores_;  ///< of locate(), by URL
 };
 
 /// "64KiB" -> 65536.  Throws usage_mistake, naming `option`.

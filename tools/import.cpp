@@ -1,11 +1,18 @@
 #include <algorithm>
 #include <fstream>
+#include <iostream>
+#include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <sstream>
 
+#include "box_walk.hpp"
 #include "command.hpp"
 #include "entry_text.hpp"
+#include "file_format.hpp"
+#include "hdf5_file.hpp"
+#include "named_path.hpp"
 #include "oocarray/error.hpp"
 #include "plain_file.hpp"
 #include "progress.hpp"
@@ -23,14 +30,9 @@ namespace {
 struct source {
   storage::array_description array;
   std::uint64_t offset = 0;
+  std::unique_ptr<hdf5_input> hdf5;
+  box part;  ///< of the dataset
 };
-
-bool is_npy(const command_line& line, const std::string& file) {
-  const std::string format = line.text_or("format", file.ends_with(".npy") ? "npy" : "raw");
-  if (format != "npy" && format != "raw")
-    throw usage_mistake("--format: '" + format + "' is neither npy nor raw");
-  return format == "npy";
-}
 
 /// The header of a .npy stream, as far as its first bytes say how long it is.
 std::string npy_header_of(const input_file& in) {
@@ -96,6 +98,16 @@ source read_raw(const command_line& line, const std::string& file) {
   return s;
 }
 
+source read_hdf5(const command_line& line, const std::string& file) {
+  for (const char* o : {"type", "shape", "transpose"})
+    if (line.has(o))
+      throw usage_mistake(std::string("--") + o + " is not for HDF5 files, which say themselves what they hold");
+  source s;
+  s.hdf5 = std::make_unique<hdf5_input>(file, line.text_or("dataset", ""));
+  s.array = s.hdf5->array();
+  return s;
+}
+
 /// What an ooc_array could not open is no array.
 void require_array(const std::string& file, const std::vector<std::uint64_t>& extents) {
   constexpr std::size_t max_dimensions = 8;
@@ -110,10 +122,19 @@ void require_array(const std::string& file, const std::vector<std::uint64_t>& ex
                           " has no elements, and every extent must be at least 1");
 }
 
+storage::index moved_back(storage::index at, const storage::index& back_by) {
+  for (std::size_t d = 0; d < at.size(); ++d) at[d] -= back_by[d];
+  return at;
+}
+
 int run_import(const command& self, const std::vector<std::string>& arguments) {
   command_line line(self);
-  line.option()("format", po::value<std::string>()->value_name("npy|raw"),
-                "of the file; otherwise npy where its name ends in .npy");
+  line.option()("format", po::value<std::string>()->value_name("npy|raw|hdf5"),
+                "of the file; otherwise by the end of its name (.npy, .h5, .hdf5, .nc)");
+  line.option()("dataset", po::value<std::string>()->value_name("NAME"),
+                "of an HDF5 file; otherwise the only one in it");
+  line.option()("box", po::value<std::string>()->value_name("L:U,..."),
+                "only these elements of an HDF5 dataset, for instance 10:20,:");
   line.option()("type", po::value<std::string>()->value_name("TYPE"),
                 "element type of a raw file: b1 f2 f4 f8 c8 c16 i1..i8 u1..u8 structN");
   line.option()("shape", po::value<std::string>()->value_name("NxM"),
@@ -129,46 +150,83 @@ int run_import(const command& self, const std::vector<std::string>& arguments) {
   line.positional("FILE");
   line.positional("PATH");
   if (!line.parse(arguments)) return success;
-  const std::string file = line.required("FILE"), path = line.required("PATH");
+  const std::string file = line.required("FILE"), name = line.required("PATH");
   const std::uint64_t buffer = std::max<std::uint64_t>(4096, line.bytes("buffer", 32_MiB));
 
-  const input_file in(file);
-  const source from = is_npy(line, file) ? read_npy(line, file, in) : read_raw(line, file);
+  const file_format format = format_of(line, file);
+  if (format != file_format::hdf5)
+    for (const char* o : {"dataset", "box"})
+      if (line.has(o)) throw usage_mistake(std::string("--") + o + " is for HDF5 files");
+  std::optional<input_file> in;
+  if (format != file_format::hdf5) in.emplace(file);
+  source from = format == file_format::hdf5  ? read_hdf5(line, file)
+                : format == file_format::npy ? read_npy(line, file, *in)
+                                             : read_raw(line, file);
   require_array(file, from.array.extents);
+  from.part = parse_box(line.text_or("box", ""), from.array.extents);
+  from.array.extents = from.part.extents();
   const std::uint64_t bytes = storage::array_bytes(from.array);
-  if (in.is_stream()) {
-    // How much there is shows at its end.
-  } else if (const std::uint64_t present = in.size() - std::min(in.size(), from.offset); present != bytes)
+  if (!in || in->is_stream()) {
+    // How much there is of a stream shows at its end.
+  } else if (const std::uint64_t present = in->size() - std::min(in->size(), from.offset); present != bytes)
     throw usage_error(errc::invalid_request, "'" + file + "' holds " + std::to_string(present) +
                                                  " bytes of data, but its shape needs " +
                                                  std::to_string(bytes));
 
-  const ooc::store store = line.open_store();
+  const auto [store, path] = line.locate(name);
   storage::new_file made;
   made.array = from.array;
   if (line.has("tile")) made.array.tile = parse_shape(line.text("tile"), "--tile");
   made.size = storage::array_file_bytes(made.array);
   made.sparse = line.has("sparse");
+  std::map<std::string, std::string> attributes;
+  if (from.hdf5) {
+    made.fill = from.hdf5->fill();
+    attributes = from.hdf5->attributes();
+    for (const std::string& what : from.hdf5->left_out())
+      std::cerr << "note: " << printable(what) << ": it is left out\n";
+  }
   made.striping = target_striping(line, made.array, made.size, store.nodes());
 
   catch_interrupts();
   auto& core = *store.core();
-  const storage::opened_file target = core.make(path, made);
+  // What has attributes gets its name when it has them.
+  const std::string passing = attributes.empty() ? path : passing_path(trimmed(path));
+  if (!attributes.empty() && store.exists(path))
+    throw usage_error({EEXIST, std::generic_category()}, "'" + path +
+                          "' exists already; remove it first, or take another name");
+  const storage::opened_file target = core.make(passing, made);
   try {
     std::optional<progress> bar;
     if (!line.has("quiet")) bar.emplace("import " + path, bytes);
-    std::uint64_t at = from.offset;
-    pump_slabs(
-        made.array, buffer,
-        [&](const storage::index&, const storage::index&, std::span<std::byte> slab) {
-          in.read(at, slab);
-          at += slab.size();
-        },
-        [&](const storage::index& lower, const storage::index& upper, std::span<std::byte> slab) {
-          throw_if(target.file->write(storage::box_request(made.array, lower, upper), slab.data()));
-          if (bar) bar->advance(slab.size());
-        });
-    if (in.is_stream()) in.expect_end();
+    const slab_step drain = [&](const storage::index& lower, const storage::index& upper, std::span<std::byte> slab) {
+      throw_if(target.file->write(storage::box_request(made.array, moved_back(lower, from.part.lower),
+                                                       moved_back(upper, from.part.lower)),
+                                  slab.data()));
+      if (bar) bar->advance(slab.size());
+    };
+    if (from.hdf5) {
+      // In pieces of the dataset where it has some: each is unpacked once.
+      pump(
+          std::max<std::uint64_t>(from.array.element_size, std::min(buffer, bytes)),
+          [&](const auto& step) {
+            for_each_piece(from.part, from.hdf5->chunk(), from.array.element_size, buffer, step);
+          },
+          [&](const storage::index& lower, const storage::index& upper, std::span<std::byte> slab) {
+            from.hdf5->read(lower, upper, slab);
+          },
+          drain);
+    } else {
+      std::uint64_t at = from.offset;
+      pump_slabs(
+          made.array, buffer,
+          [&](const storage::index&, const storage::index&, std::span<std::byte> slab) {
+            in->read(at, slab);
+            at += slab.size();
+          },
+          drain);
+      if (in->is_stream()) in->expect_end();
+    }
     throw_if(target.file->sync());
     if (bar) bar->finish();
   } catch (...) {
@@ -176,6 +234,15 @@ int run_import(const command& self, const std::vector<std::string>& arguments) {
     throw;
   }
   core.commit(target);
+  if (!attributes.empty()) {
+    try {
+      for (const auto& [key, value] : attributes) core.metadata().set_attribute(passing, key, value);
+      core.metadata().rename(passing, path);
+    } catch (...) {
+      core.remove(passing);
+      throw;
+    }
+  }
   core.metadata().sync();
   return success;
 }
@@ -183,6 +250,6 @@ int run_import(const command& self, const std::vector<std::string>& arguments) {
 }  // namespace
 
 const command import_array{"import", "import [options] FILE PATH",
-                           "Copies a .npy or raw file into the store.", run_import};
+                           "Copies a .npy, raw or HDF5 (NetCDF-4) file into the store.", run_import};
 
 }  // namespace ooc::tool

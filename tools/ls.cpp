@@ -27,16 +27,20 @@ int run_ls(const command& self, const std::vector<std::string>& arguments) {
   command_line line(self);
   line.option()("long,l", "mode, owner, size and what it holds");
   line.option()("recursive,r", "folders below as well");
+  line.option()("directory,d", "folders themselves, not what is in them");
   line.option()("json", "for programs");
-  line.positional("PATH");
+  line.positional("PATH", true);
   if (!line.parse(arguments)) return success;
 
   std::vector<entry> entries;
-  std::string path = line.text_or("PATH", "");
-  const bool is_url = path.starts_with("local:") || path.starts_with("ooc:");
-  const ooc::store store = is_url ? line.open_store_of("PATH") : line.open_store();
-  if (is_url) path.clear();
-  collect(store.core()->metadata(), path, line.has("recursive"), entries);
+  const auto all = line.texts("PATH").empty() ? std::vector<located>{line.locate("")} : line.locate_all("PATH");
+  for (const auto& [store, path] : all) {
+    auto& metadata = store.core()->metadata();
+    if (line.has("directory"))
+      entries.push_back(metadata.lookup(path));
+    else
+      collect(metadata, path, line.has("recursive"), entries);
+  }
   if (line.has("json")) {
     nlohmann::json j = nlohmann::json::array();
     for (const entry& e : entries) j.push_back(to_json(e));
@@ -58,6 +62,6 @@ int run_ls(const command& self, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-const command ls{"ls", "ls [options] [PATH|URL]", "Lists a folder, or a store.", run_ls};
+const command ls{"ls", "ls [options] [PATH|URL]...", "Lists folders, or a store; 'runs/*.dat' what matches.", run_ls};
 
 }  // namespace ooc::tool

@@ -12,9 +12,10 @@ int run_mkdir(const command& self, const std::vector<std::string>& arguments) {
   if (!line.parse(arguments)) return success;
   const auto paths = line.texts("PATH");
   if (paths.empty()) line.required("PATH");
-  const ooc::store store = line.open_store();
-  for (const std::string& path : paths)
-    store.core()->metadata().mkdir(path, 0755, line.has("parents"));
+  for (const std::string& path : paths) {
+    const located l = line.locate(path);
+    l.store.core()->metadata().mkdir(l.path, 0755, line.has("parents"));
+  }
   return success;
 }
 

@@ -17,14 +17,21 @@ namespace ooc::tool {
 
 namespace {
 
-constexpr std::array commands{&init,         &ls,           &stat, &mkdir, &mv,     &rm,    &cp,
-                              &import_array, &export_array, &attr, &chmod, &chown, &info,  &verify,
-                              &up,           &down,         &ping, &df,    &top,   &start, &stop,
-                              &keygen,       &upgrade,
+constexpr std::array commands{&init,         &ls,           &stat, &du,    &cat,   &mkdir, &mv,    &rm,
+                              &cp,           &truncate,     &import_array, &export_array,  &attr,  &chmod,
+                              &chown,        &info,         &verify,       &up,    &down,  &ping,  &df,
+                              &top,          &start,        &stop,         &keygen,        &upgrade,
+#ifdef OOCARRAY_PICTURE
+                              &picture,
+#endif
 #ifdef OOCARRAY_MOUNT
                               &mount_store,  &umount_store,
 #endif
 };
+
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
 
 void print_help() {
   std::cout
@@ -33,7 +40,7 @@ void print_help() {
          "OOC_STORE.  A store on this machine is local:FOLDER[,FOLDER...], one folder for each\n"
          "disk; one on servers is ooc://HOST:PORT.\n\nCommands:\n";
   for (const command* c : commands)
-    std::cout << "  " << c->name << std::string(9 - std::string(c->name).size(), ' ') << c->summary
+    std::cout << "  " << c->name << std::string(9 - std::string(c->name).size(), ' ') << first_line(c->summary)
               << "\n";
   std::cout << "\n`ooc COMMAND --help` tells more.  `ooc --version` tells the version.\n"
                "Exit status: 0 success, 1 failure, 2 verify found problems.\n";

@@ -25,8 +25,12 @@ class input_file {
   /// Fills `out` from byte `offset` on (a stream: with what comes next); one that ends before is a
   /// failure.
   void read(std::uint64_t offset, std::span<std::byte> out) const;
+  /// Of a stream: fills `out` with what comes next; less where it ends.
+  std::size_t read_some(std::span<std::byte> out) const;
 
  private:
+  std::size_t read_once(std::uint64_t offset, std::span<std::byte> out) const;
+
   std::string name_;
   int fd_;
   bool stream_ = false;
@@ -36,19 +40,23 @@ class input_file {
 /// character devices are written to as they are.
 class output_file {
  public:
-  /// Refuses an existing file unless `replace`.
-  output_file(const std::string& name, bool replace);
+  /// Refuses an existing file unless `replace`; `mode` but for the umask.
+  output_file(const std::string& name, bool replace, unsigned mode = 0666);
   /// Removes what was not published.
   ~output_file();
   output_file(const output_file&) = delete;
   output_file& operator=(const output_file&) = delete;
 
   void append(std::span<const std::byte> bytes);
+  /// Appends zeros: to a file, as a hole.
+  void skip(std::uint64_t bytes);
+  /// Where the file is until it has its name, for who writes it by other means; empty: it is a stream.
+  const std::string& path() const noexcept { return part_; }
   /// Syncs and gives the file its name.
   void publish();
 
  private:
-  void make_part();
+  void make_part(unsigned mode);
   [[noreturn]] void fail(int error, const char* doing) const;
 
   std::string name_, part_;

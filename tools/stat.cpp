@@ -15,8 +15,8 @@ int run_stat(const command& self, const std::vector<std::string>& arguments) {
   line.positional("PATH");
   if (!line.parse(arguments)) return success;
   const std::string path = line.required("PATH");
-  const ooc::store store = line.open_store();
-  const storage::entry e = store.core()->metadata().lookup(path);
+  const located l = line.locate(path);
+  const storage::entry e = l.store.core()->metadata().lookup(l.path);
   if (line.has("json")) {
     print(to_json(e));
     return success;

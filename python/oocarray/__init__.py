@@ -32,6 +32,7 @@ from ._errors import (
 from ._runtime import Runtime, runtime
 from ._store import Attributes, Entry, Store, open_store
 from ._view import View
+from ._zarr import from_zarr, to_zarr
 
 _core.set_error_maker(_make_error)
 _faults.install()
@@ -57,9 +58,11 @@ __all__ = [
     "View",
     "create",
     "create_or_open",
+    "from_zarr",
     "open",
     "open_store",
     "runtime",
     "store",
     "to_dask",
+    "to_zarr",
 ]

@@ -33,11 +33,14 @@ without(missing PNG nlohmann_json MPI)
 check_configures(tests_without_servers_and_tools ${all_off} -DOOCARRAY_BUILD_TESTS=ON ${missing})
 check_configures(tests_and_servers_without_tools ${all_off} -DOOCARRAY_BUILD_TESTS=ON
   -DOOCARRAY_BUILD_SERVERS=ON ${missing})
-without(missing Catch2 PNG Eigen3 pybind11)
+without(missing Catch2 PNG Eigen3 pybind11 HDF5)
 check_configures(tools_without_servers ${all_off} -DOOCARRAY_BUILD_TOOLS=ON
   -DOOCARRAY_BUILD_PYTHON=AUTO ${missing})
 if(NOT said MATCHES "The Python package is left out: pybind11")
   message(SEND_ERROR "what keeps the Python package out should be named:\n${said}")
+endif()
+if(NOT said MATCHES "HDF5 files in `ooc import` and `ooc export` are left out: libhdf5")
+  message(SEND_ERROR "what keeps HDF5 out should be named:\n${said}")
 endif()
 without(missing Boost PNG nlohmann_json MPI)
 check_configures(no_remote_stores ${all_off} -DOOCARRAY_BUILD_REMOTE=OFF -DOOCARRAY_BUILD_TESTS=ON

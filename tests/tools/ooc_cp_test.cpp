@@ -120,7 +120,7 @@ TEST_CASE(
   sh.refused("cp -r / x", "itself");
 }
 
-TEST_CASE("a copy overwrites nothing, and goes on where another ended") {
+TEST_CASE("a copy with -n overwrites nothing, and goes on where another ended") {
   two_stores sh;
   write(sh.folder / "a", "12345678");
   write(sh.folder / "b", "87654321");
@@ -129,12 +129,14 @@ TEST_CASE("a copy overwrites nothing, and goes on where another ended") {
     sh.ok(std::string("import ") + n + " d/" + n + " --type u1 --shape 8");
   sh.in_other("mkdir d");
   sh.in_other("import b d/a --type u1 --shape 8");
-  sh.refused(sh.to_other() + "d/a d/a", "'d/a'");
-  sh.refused(sh.to_other() + "-r d /", "'d/a'");
+  sh.ok(sh.to_other() + "-n d/a d/a");
   CHECK(sh.in_other("ls d") == "d/a\n");
+  CHECK(sh.bytes_in_other("d/a") == "87654321");
   sh.ok(sh.to_other() + "-r --skip-existing d /");
   CHECK(sh.bytes_in_other("d/a") == "87654321");
   CHECK(sh.bytes_in_other("d/b") == "87654321");
+  sh.ok(sh.to_other() + "-r d /");
+  CHECK(sh.bytes_in_other("d/a") == "12345678");
   sh.in_other("mkdir e");
   sh.in_other("mkdir e/f");
   sh.ok("import a f --type u1 --shape 8");

@@ -9,7 +9,7 @@ _ooc() {
     cword=$COMP_CWORD
   }
 
-  local commands="init ls stat mkdir mv rm cp import export attr chmod chown info verify up down ping df top start stop keygen upgrade mount umount"
+  local commands="init ls du cat stat mkdir mv rm cp truncate import export picture attr chmod chown info verify up down ping df top start stop keygen upgrade mount umount"
   local command="" i store=()
   for ((i = 1; i < cword; i++)); do
     case ${words[i]} in
@@ -21,14 +21,14 @@ _ooc() {
 
   case $prev in
     --store|--from|--to) COMPREPLY=($(compgen -W "local: ooc://" -- "$cur")); compopt -o nospace; return ;;
-    --format) COMPREPLY=($(compgen -W "npy raw" -- "$cur")); return ;;
+    --format) COMPREPLY=($(compgen -W "npy raw hdf5" -- "$cur")); return ;;
     --type) COMPREPLY=($(compgen -W "b1 f2 f4 f8 c8 c16 i1 i2 i4 i8 u1 u2 u4 u8 struct" -- "$cur")); return ;;
     --dir) COMPREPLY=($(compgen -d -- "$cur")); compopt -o filenames; return ;;
     --key|--hosts|--ooc) COMPREPLY=($(compgen -f -- "$cur")); compopt -o filenames; return ;;
     --encrypt) COMPREPLY=($(compgen -W "on off" -- "$cur")); return ;;
     --user) COMPREPLY=($(compgen -u -- "$cur")); return ;;
     --launcher) COMPREPLY=($(compgen -W "ssh srun" -- "$cur")); return ;;
-    --shape|--tile|--sf|--nn|--sn|--buffer|--nodes|--port|--addresses|--wait|--interval|--groups) return ;;
+    --shape|--size|--tile|--dataset|--box|--chunk|--deflate|--slice|--range|--sf|--nn|--sn|--buffer|--nodes|--port|--addresses|--wait|--interval|--groups) return ;;
   esac
 
   if [[ -z $command ]]; then
@@ -39,13 +39,18 @@ _ooc() {
   if [[ $cur == -* ]]; then
     local options="--store --help"
     case $command in
-      ls) options+=" --long --recursive --json" ;;
+      ls) options+=" --long --recursive --directory --json" ;;
+      du) options+=" --summarize --bytes --json" ;;
+      cat) options+=" --buffer" ;;
+      picture) options+=" --slice --size --range --force" ;;
+      truncate) options+=" --size --no-create --sf --nn --sn" ;;
       stat|info) options+=" --json" ;;
       rm|chmod|chown) options+=" --recursive" ;;
-      cp) options+=" --from --to --recursive --skip-existing --sf --nn --sn --buffer --quiet" ;;
+      cp) options+=" --from --to --recursive --no-clobber --skip-existing --force --sf --nn --sn --buffer --quiet" ;;
+      mv) options+=" --from --to --no-clobber --skip-existing --force --sf --nn --sn --buffer --quiet" ;;
       mkdir) options+=" --parents" ;;
-      import) options+=" --format --type --shape --transpose --tile --sf --nn --sn --sparse --buffer --quiet" ;;
-      export) options+=" --format --force --buffer --quiet" ;;
+      import) options+=" --format --dataset --box --type --shape --transpose --tile --sf --nn --sn --sparse --buffer --quiet" ;;
+      export) options+=" --format --dataset --box --chunk --deflate --force --buffer --quiet" ;;
       up) options+=" --dir --nodes --port --key --encrypt --addresses --direct-io --iod-memory --wait --hosts --launcher --ooc" ;;
       down) options+=" --dir --key --wait --hosts --launcher --ooc" ;;
       keygen) options+=" --user --groups --key" ;;
@@ -65,14 +70,15 @@ _ooc() {
   local position=0 seen=0
   for ((i = 1; i < cword; i++)); do
     case ${words[i]} in
-      --store|-o|--options|--from|--to|--format|--type|--shape|--tile|--sf|--nn|--sn|--buffer) ((i++)) ;;
+      --store|-o|--options|--from|--to|--format|--type|--shape|--size|--tile|--sf|--nn|--sn|--buffer) ((i++)) ;;
+      --dataset|--box|--chunk|--deflate|--slice|--range) ((i++)) ;;
       --dir|--key|--user|--groups|--encrypt|--wait|--interval|--nodes|--port|--addresses|--hosts|--launcher|--ooc) ((i++)) ;;
       -*) ;;
       *) ((seen++)) && ((position++)) ;;
     esac
   done
   case $command:$position in
-    import:0|export:1) COMPREPLY=($(compgen -f -- "$cur")); compopt -o filenames; return ;;
+    import:0|export:1|picture:1) COMPREPLY=($(compgen -f -- "$cur")); compopt -o filenames; return ;;
     mount:1|umount:0) COMPREPLY=($(compgen -d -- "$cur")); compopt -o filenames; return ;;
     attr:0) COMPREPLY=($(compgen -W "get set rm" -- "$cur")); return ;;
     start:0|stop:0) COMPREPLY=($(compgen -W "metad iod-" -- "$cur")); return ;;
@@ -80,10 +86,13 @@ _ooc() {
     ping:0|df:0|top:0) COMPREPLY=($(compgen -W "ooc://" -- "$cur")); compopt -o nospace; return ;;
     init:*|info:*|up:*|down:*) return ;;
   esac
-  # The paths of cp may be those of other stores.
+  # The paths of cp and mv may be those of other stores, or plain files.
   local other=""
-  [[ $command:$position == cp:0 ]] && other=--from
-  [[ $command:$position == cp:1 ]] && other=--to
+  case $command:$position:$cur in
+    cp:*:./*|cp:*:../*|mv:*:./*|mv:*:../*) COMPREPLY=($(compgen -f -- "$cur")); compopt -o filenames; return ;;
+    cp:0:*|mv:0:*) other=--from ;;
+    cp:*|mv:*) other=--to ;;
+  esac
   if [[ -n $other ]]; then
     for ((i = 1; i < cword; i++)); do
       [[ ${words[i]} == "$other" ]] && store=(--store "${words[i+1]}")

@@ -165,6 +165,38 @@ void store_core::remove(std::string_view path) {
   remove_objects_of(*opened(std::move(e)).file);
 }
 
+std::shared_ptr<void> store_core::claim_unused(const entry& e, std::string_view to_be) {
+  if (e.kind != entry_kind::file) return nullptr;
+  claim_holder other;
+  try {
+    if (auto claim = metadata_->claim_writer(e.id, false, &other)) return claim;
+  } catch (const error& refused) {
+    // Who may remove a file need not be one who may write it.
+    if (refused.code() != std::errc::permission_denied) throw;
+    return nullptr;
+  }
+  throw usage_error(errc::busy, "'" + e.path + "' is open for writing" +
+                                    (other.name.empty() ? "" : " (" + other.name + ")") +
+                                    " and cannot be " + std::string(to_be) + ": close it there first");
+}
+
+void store_core::replace(std::string_view from, std::string_view to) {
+  const auto place_of = [&](std::string_view path) {
+    while (path.ends_with('/')) path.remove_suffix(1);
+    const auto slash = path.find_last_of('/');
+    const std::string_view folder = slash == path.npos ? "" : path.substr(0, slash);
+    return place{metadata_->lookup(folder).id, std::string(path.substr(slash + 1))};  // npos + 1 == 0
+  };
+  std::shared_ptr<void> claim;
+  try {
+    claim = claim_unused(metadata_->lookup(to), "replaced");
+  } catch (const error& e) {
+    if (e.code() != std::errc::no_such_file_or_directory) throw;
+  }
+  const entry gone = metadata_->move(place_of(from), place_of(to), true);
+  if (gone.id != 0 && gone.kind == entry_kind::file && gone.names == 0) discard(gone.id);
+}
+
 opened_file store_core::resize_locked(const entry& now, std::uint64_t size,
                                       const std::vector<std::uint64_t>& extents,
                                       std::uint64_t reserved) {

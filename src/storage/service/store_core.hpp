@@ -50,6 +50,13 @@ class store_core {
   void abandon(const opened_file& f) noexcept;
   /// Removes entry and stripe objects of a file, or an empty folder.
   void remove(std::string_view path);
+  /// Keeps everybody from writing the file as an array while the pointer lives.  Throws errc::busy, naming who does,
+  /// where somebody writes it, and so it cannot be `to_be` ("removed").  Null for what is no file, and where the caller
+  /// may not write the file.
+  std::shared_ptr<void> claim_unused(const entry& e, std::string_view to_be);
+  /// Gives what is at `from` the path `to`, whose folder must exist.  What had that path is replaced in the same step
+  /// and removed: a file that nobody writes as an array (errc::busy), or an empty folder by a folder.
+  void replace(std::string_view from, std::string_view to);
   /// Changes mode, or owner and group (keep_id: not), of a file or folder; of a file on embedded nodes, of its
   /// stripe objects too.  If the process dies meanwhile, they may be closed to some whom the entry admits, never
   /// open to others: the same call mends that.

@@ -35,21 +35,6 @@ store_entry described(storage::entry e) {
   return s;
 }
 
-/// Keeps others from writing the file as an array.  Throws errc::busy where somebody does.
-std::shared_ptr<void> unused(storage::metadata_service& metadata, const storage::entry& e) {
-  storage::claim_holder other;
-  try {
-    if (auto claim = metadata.claim_writer(e.id, false, &other)) return claim;
-  } catch (const error& refused) {
-    // Who may remove a file need not be one who may write it.
-    if (refused.code() != std::errc::permission_denied) throw;
-    return nullptr;
-  }
-  throw usage_error(errc::busy, "'" + e.path + "' is open for writing" +
-                                    (other.name.empty() ? "" : " (" + other.name + ")") +
-                                    " and cannot be removed: close it there first");
-}
-
 }  // namespace
 
 store store::open(std::string_view url, const store_options& options) {
@@ -98,9 +83,7 @@ store_entry store::entry(std::string_view path) const {
 }
 
 void store::remove(std::string_view path) const {
-  const storage::entry e = core_->metadata().lookup(path);
-  std::shared_ptr<void> claim;
-  if (e.kind == storage::entry_kind::file) claim = unused(core_->metadata(), e);
+  const auto claim = core_->claim_unused(core_->metadata().lookup(path), "removed");
   core_->remove(path);
 }
 

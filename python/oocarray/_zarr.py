@@ -1,0 +1,310 @@
+"""Arrays from and to Zarr (versions 3 and 2 of the format), through zarr-python.
+
+zarr-python 3 is imported when one of these functions is called: ``pip install zarr``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import secrets
+import shutil
+from typing import Any, Callable, Dict, Iterator, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from ._array import Array, Box, create
+from ._dtype import ATTRIBUTE as _type
+from ._runtime import runtime
+from ._store import Store, open_store
+
+_dimensions = "dimensions"  # as oocarray.xarray has it
+_not_texts = "zarr.json"  # the names of the attributes whose texts are JSON
+_most_piece_bytes = 64 << 20
+
+Progress = Callable[[int, int], None]
+
+
+def _zarr() -> Any:
+    try:
+        import zarr
+    except ImportError as why:
+        raise ImportError(f"from_zarr and to_zarr need zarr-python ({why}): pip install 'zarr>=3'") from why
+    if int(zarr.__version__.split(".")[0]) < 3:
+        raise ImportError(f"from_zarr and to_zarr need zarr-python 3, and this is {zarr.__version__}: pip install 'zarr>=3'")
+    return zarr
+
+
+def _pieces(grain: Sequence[int], box: Box, itemsize: int) -> Iterator[Box]:
+    """The box in parts that share no chunk, as many chunks in each as are of a useful size beside the budget."""
+    most = min(_most_piece_bytes, runtime().memory // 16)
+    step = list(grain)
+    for d in reversed(range(len(step))):
+        extent = box[d].stop - box[d].start
+        fits = max(1, most // max(1, int(np.prod(step)) * itemsize))
+        step[d] *= min(fits, -(-extent // step[d]) + 1)
+        if step[d] < extent:
+            break
+    starts = [range(b.start // s * s, b.stop, s) for b, s in zip(box, step)]
+    for at in itertools.product(*starts):
+        yield tuple(slice(max(i, b.start), min(i + s, b.stop)) for i, s, b in zip(at, step, box))
+
+
+def _whole(box: Optional[Any], shape: Tuple[int, ...], name: str) -> Box:
+    keys = (slice(None),) * len(shape) if box is None else box if isinstance(box, tuple) else (box,)
+    keys += (slice(None),) * (len(shape) - len(keys))
+    if len(keys) > len(shape):
+        raise IndexError(f"{name} has {len(shape)} dimensions, and the box {len(keys)}: leave {len(keys) - len(shape)} out")
+    out = []
+    for d, (k, n) in enumerate(zip(keys, shape)):
+        if not isinstance(k, slice) or k.step not in (None, 1):
+            raise IndexError(f"{name}: a box has slices of step 1, not {k!r} (dimension {d})")
+        lower, upper = k.start or 0, n if k.stop is None else k.stop
+        if not 0 <= lower < upper <= n:
+            raise IndexError(f"{name}: {lower}:{upper} is no part of dimension {d}, which has {n} elements")
+        out.append(slice(lower, upper))
+    return tuple(out)
+
+
+def _opened(source: Any, name: Optional[str]) -> Tuple[Any, str]:
+    """A zarr.Array, and what it is called in messages."""
+    zarr = _zarr()
+    where = repr(source) if isinstance(source, (str, os.PathLike)) else f"{source.store_path}"
+    try:
+        found = zarr.open(source, mode="r") if isinstance(source, (str, os.PathLike)) else source
+    except Exception as why:  # whatever zarr-python and its stores throw, from FileNotFoundError to KeyError
+        raise ValueError(
+            f"{where} cannot be opened as Zarr ({type(why).__name__}: {why}): give the folder with zarr.json (or "
+            ".zarray), and install what its codecs need"
+        ) from why
+    if isinstance(found, zarr.Group):
+        names = sorted(k for k, _ in found.arrays())
+        if name is None and len(names) == 1:
+            name = names[0]
+        try:
+            found = found[name] if name is not None else None
+        except KeyError:
+            found = None
+        if found is None or isinstance(found, zarr.Group):
+            wanted = f"no array {name!r}" if name is not None else "several arrays" if names else "no arrays"
+            raise KeyError(f"{where} is a group with {wanted}; name= takes one of {names}")
+        where = f"{where}, array {name!r}"
+    elif name is not None:
+        raise KeyError(f"{where} is an array, not a group: leave name={name!r} out")
+    return found, where
+
+
+def _texts(attributes: Dict[str, Any]) -> Dict[str, str]:
+    texts, others = {}, []
+    for key, value in attributes.items():
+        if isinstance(value, str):
+            texts[key] = value
+        else:
+            texts[key] = json.dumps(value)
+            others.append(key)
+    if others:
+        texts[_not_texts] = json.dumps(sorted(others))
+    return texts
+
+
+def _values(texts: Dict[str, str]) -> Dict[str, Any]:
+    values: Dict[str, Any] = {k: v for k, v in texts.items() if k not in (_not_texts, _dimensions, _type)}
+    try:
+        for key in json.loads(texts.get(_not_texts, "[]")):
+            if key in values:
+                values[key] = json.loads(values[key])
+    except (ValueError, TypeError):
+        pass  # somebody has set them to other texts, which they then are
+    return values
+
+
+def _named_dimensions(z: Any, attributes: Dict[str, Any]) -> Optional[Sequence[str]]:
+    names = getattr(z.metadata, "dimension_names", None) or attributes.pop("_ARRAY_DIMENSIONS", None)
+    if not names or not any(names):
+        return None
+    return [n if n is not None else f"dim_{d}" for d, n in enumerate(names)]
+
+
+def from_zarr(
+    source: Any,
+    store: Union[Store, str],
+    path: str,
+    *,
+    name: Optional[str] = None,
+    box: Optional[Any] = None,
+    progress: Optional[Progress] = None,
+    **options: Any,
+) -> Array:
+    """Copies a Zarr array into a store, chunk by chunk, and returns it open.
+
+    Parameters
+    ----------
+    source : str, path, zarr.Array or zarr.Group
+        The folder or URL of an array or a group, or one that is open.
+    store : Store or str
+        Where the array is made, or its URL.
+    path : str
+        Its path there.
+    name : str
+        Of the array in a group; not needed where there is only one.
+    box : tuple of slice
+        The part that is copied, as ``np.s_[0:10, :]``; all of it without one.
+    progress : callable
+        Is given the bytes that have been copied, and those that there are.
+    options
+        As for `oocarray.create`; the fill value is that of the Zarr array.
+
+    The names of the dimensions become the attribute ``dimensions``, as in `oocarray.xarray`.  Attributes that are no
+    texts are kept in JSON, and `to_zarr` writes them as what they were.  The array has its name when it is complete.
+
+    Raises
+    ------
+    ImportError
+        Without zarr-python 3.
+    ValueError, KeyError, TypeError
+        For what is no Zarr array, for a name that is not there, and for elements of no fixed size.
+    OSError
+        For a chunk that cannot be read.
+    FileExistsError
+        If there is something at the path, unless ``replace=True``.
+    """
+    z, where = _opened(source, name)
+    store = open_store(store) if isinstance(store, str) else store
+    replace = bool(options.pop("replace", False))
+    if store.exists(path) and not replace:
+        raise FileExistsError(f"'{path}' exists already: take another name, remove it first, or give replace=True")
+    dtype = np.dtype(z.dtype)
+    if dtype.hasobject or dtype.kind == "T":
+        raise TypeError(f"{where} has elements of type {dtype}, of no fixed size: an array has none such; convert it first")
+    if dtype.fields is None and dtype.kind in "biufc":
+        dtype = dtype.newbyteorder("=")
+    if 0 in z.shape:
+        raise ValueError(f"{where} has the shape {z.shape}, and every extent of an array is at least 1")
+    part = _whole(box, z.shape, where)
+    shape = tuple(b.stop - b.start for b in part) or (1,)
+    if z.fill_value is not None and "fill" not in options and np.array(z.fill_value, dtype).tobytes().strip(b"\0"):
+        options["fill"] = z.fill_value
+    attributes = dict(z.attrs)
+    dimensions = _named_dimensions(z, attributes)
+
+    folder, slash, last = path.rstrip("/").rpartition("/")
+    passing = f"{folder}{slash}.{last[:200]}.part-{secrets.token_hex(6)}"
+    a = create(store, passing, shape, dtype, **options)
+    try:
+        total, done = a.nbytes, 0
+        for piece in _pieces(getattr(z, "shards", None) or z.chunks, part, dtype.itemsize):
+            try:
+                values = z[piece]
+            except Exception as why:  # codecs throw what they like
+                raise OSError(f"{where}: the elements at {piece} cannot be read ({type(why).__name__}: {why}); take the "
+                              "data from their source again") from why
+            target = tuple(slice(p.start - b.start, p.stop - b.start) for p, b in zip(piece, part)) or (slice(0, 1),)
+            a.overwrite(target)
+            a[target] = values
+            done += values.nbytes
+            if progress is not None:
+                progress(done, total)
+        if dimensions is not None:
+            attributes.pop(_dimensions, None)
+            a.attributes[_dimensions] = json.dumps(list(dimensions))
+        for key, text in _texts(attributes).items():
+            if key != _type:  # ours
+                a.attributes[key] = text
+        opening = {k: v for k, v in options.items() if k in ("block", "layout", "shared", "wait_for_writer")}
+        a.close()
+        if replace and store.exists(path):
+            store.remove(path)
+        store.rename(passing, path)
+    except BaseException:
+        if not a.closed:
+            a.invalidate(discard=True)
+            a.close()
+        store.remove(passing)
+        raise
+    return store.open(path, **opening)
+
+
+def to_zarr(
+    array: Array,
+    target: Any,
+    *,
+    name: Optional[str] = None,
+    box: Optional[Any] = None,
+    chunks: Any = "auto",
+    overwrite: bool = False,
+    progress: Optional[Progress] = None,
+    **options: Any,
+) -> Any:
+    """Copies an array to Zarr, chunk by chunk, and returns the `zarr.Array`.
+
+    Parameters
+    ----------
+    array : Array
+    target : str, path or zarr.Group
+        The folder or URL of the new array, or the group that it is made in.
+    name : str
+        In the group; without it, the last part of the array's path.
+    box : tuple of slice
+        The part that is copied; all of it without one.
+    chunks
+        The shape of a chunk; zarr-python chooses one without it.
+    overwrite : bool
+        Whether to replace what is there: when the copy is complete, where it is a folder of this machine.
+    progress : callable
+        Is given the bytes that have been copied, and those that there are.
+    options
+        For `zarr.create_array`, as ``compressors=`` or ``shards=``.
+
+    What is not complete when an error is raised is removed.
+    """
+    zarr = _zarr()
+    fill = array.store._core.entry(array.path)["fill"]
+    texts = dict(array.attributes)
+    attributes = _values(texts)
+    part = _whole(box, array.shape, f"array '{array.path}'")
+    shape = tuple(b.stop - b.start for b in part)
+    make: Dict[str, Any] = {"shape": shape, "dtype": array.dtype, "chunks": chunks, "attributes": attributes, **options}
+    if fill:
+        make.setdefault("fill_value", np.frombuffer(fill, array.dtype)[0])
+    if _dimensions in texts and options.get("zarr_format", 3) == 3:
+        make.setdefault("dimension_names", json.loads(texts[_dimensions]))
+
+    group = target if isinstance(target, zarr.Group) else None
+    path = None if group is not None else os.fspath(target)
+    local = path is not None and "://" not in path
+    name = array.path.rpartition("/")[2] if name is None else name
+    there = name in group if group is not None else local and os.path.lexists(path)
+    if there and not overwrite:
+        raise FileExistsError(f"{path if group is None else name!r} exists already: take another name, or give overwrite=True")
+    passing = f"{path.rstrip('/')}.part-{secrets.token_hex(6)}" if local else path
+    begun = False
+    try:
+        if group is not None:
+            z = group.create_array(name, overwrite=overwrite, **make)
+        else:
+            z = zarr.create_array(passing, overwrite=overwrite, **make)
+        begun = True
+        total, done = int(np.prod(shape)) * array.itemsize, 0
+        for piece in _pieces(getattr(z, "shards", None) or z.chunks, tuple(slice(0, n) for n in shape), array.itemsize):
+            source = tuple(slice(p.start + b.start, p.stop + b.start) for p, b in zip(piece, part))
+            values = np.array(array[source], subok=False)  # a copy, because files are written from it by the system
+            z[piece] = values
+            done += values.nbytes
+            if progress is not None:
+                progress(done, total)
+        if local:
+            if there:
+                old = f"{passing}.old"
+                os.rename(path, old)
+            os.rename(passing, path)
+            if there:
+                shutil.rmtree(old) if os.path.isdir(old) and not os.path.islink(old) else os.remove(old)
+            z = zarr.open_array(path)
+    except BaseException:
+        if local:
+            shutil.rmtree(passing, ignore_errors=True)
+        elif begun and group is not None:
+            del group[name]
+        raise
+    return z

@@ -1,0 +1,177 @@
+"""Arrays from and to Zarr, compared with zarr-python on plain arrays.  OOC_TEST_SEED replays the random ones."""
+
+import json
+import os
+import random
+import sys
+
+import numpy as np
+import pytest
+import zarr
+
+import oocarray as ooc
+
+seed = int(os.environ.get("OOC_TEST_SEED") or random.SystemRandom().randrange(1 << 32))
+arrays = 200 if os.environ.get("OOC_TEST_LONG") else 30
+types = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16", ">i4", ">f8"]
+
+
+def _compressors():
+    from zarr.codecs import BloscCodec, Crc32cCodec, GzipCodec, ZstdCodec
+
+    return [None, "auto", ZstdCodec(level=1), GzipCodec(level=1), BloscCodec(cname="lz4"), (ZstdCodec(), Crc32cCodec())]
+
+
+def _random(rng):
+    dtype = np.dtype(types[rng.integers(len(types))])
+    rank = int(rng.integers(1, 5))
+    shape = tuple(int(n) for n in rng.integers(1, [0, 5000, 90, 22, 10][rank], size=rank))
+    values = rng.standard_normal(shape) * 50
+    plain = (values > 0) if dtype.kind == "b" else values.astype("i1").astype(dtype) if dtype.kind in "iu" else values.astype(dtype)
+    chunks = tuple(int(rng.integers(1, n + 1)) for n in shape)
+    return np.asarray(plain), chunks
+
+
+def _box(rng, shape):
+    lower = [int(rng.integers(0, n)) for n in shape]
+    return tuple(slice(l, int(rng.integers(l + 1, n + 1))) for l, n in zip(lower, shape))
+
+
+def _same(a, b):
+    a, b = np.asarray(a), np.asarray(b)
+    return a.shape == b.shape and a.astype(a.dtype.newbyteorder("<")).tobytes() == b.astype(b.dtype.newbyteorder("<")).tobytes()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("case", range(arrays))
+def test_random_arrays_go_in_and_out_bit_by_bit(store, small_budget, tmp_path, case):
+    print(f"OOC_TEST_SEED={seed}, case {case}")
+    rng = np.random.default_rng([seed, case])
+    plain, chunks = _random(rng)
+    shards = tuple(c * int(rng.integers(1, 4)) for c in chunks) if rng.random() < 0.3 else None
+    packing = _compressors()[rng.integers(6)]
+    z = zarr.create_array(tmp_path / "in", shape=plain.shape, dtype=plain.dtype, chunks=chunks, shards=shards, compressors=packing)
+    z[...] = plain
+    a = ooc.from_zarr(str(tmp_path / "in"), store, "a", block="4KiB")
+    assert a.dtype == plain.dtype.newbyteorder("=") and _same(a, plain)
+    box = _box(rng, plain.shape)
+    part = ooc.from_zarr(z, store, "part", box=box, block="4KiB")
+    assert _same(part, plain[box])
+    packing = _compressors()[rng.integers(6)]
+    out = ooc.to_zarr(a, tmp_path / "out", chunks=tuple(int(rng.integers(1, n + 1)) for n in plain.shape), compressors=packing)
+    assert _same(zarr.open_array(tmp_path / "out", mode="r")[...], plain) and out.dtype == a.dtype
+    group = zarr.open_group(tmp_path / "group")
+    ooc.to_zarr(a, group, box=box)
+    assert _same(group["a"][...], plain[box])
+    assert sorted(os.listdir(tmp_path)) == ["group", "in", "out", "store"]
+    a.close()
+    part.close()
+
+
+def test_dimension_names_attributes_and_fill_value_are_kept(store, budget, tmp_path):
+    z = zarr.create_array(
+        tmp_path / "in", shape=(20, 30), dtype="f4", chunks=(7, 9), fill_value=-1.5, dimension_names=("time", "x"),
+        attributes={"units": "K", "scale": 0.5, "range": [1, 2], "of": {"a": None}},
+    )
+    z[:7, :9] = 3
+    a = ooc.from_zarr(tmp_path / "in", store, "runs/a")
+    assert a[0, 0] == 3 and a[19, 29] == -1.5
+    assert json.loads(a.attributes["dimensions"]) == ["time", "x"]
+    assert a.attributes["units"] == "K" and a.attributes["range"] == "[1, 2]"
+    out = ooc.to_zarr(a, tmp_path / "out")
+    assert out.metadata.dimension_names == ("time", "x") and out.fill_value == -1.5
+    assert dict(out.attrs) == {"units": "K", "scale": 0.5, "range": [1, 2], "of": {"a": None}}
+    a.close()
+    import xarray
+    from oocarray.xarray import OocarrayBackend
+
+    with xarray.open_dataset(store.url, engine=OocarrayBackend, group="runs") as ds:
+        assert ds["a"].dims == ("time", "x") and ds["a"].attrs["units"] == "K"
+
+
+def test_version_2_of_the_format_is_read(store, budget, tmp_path):
+    z = zarr.create_array(tmp_path / "in", shape=(10,), dtype=">i2", chunks=(3,), zarr_format=2, attributes={"_ARRAY_DIMENSIONS": ["x"]})
+    z[...] = np.arange(10)
+    a = ooc.from_zarr(tmp_path / "in", store, "a")
+    assert a.dtype == np.int16 and a[...].tolist() == list(range(10))
+    assert dict(a.attributes) == {"dimensions": '["x"]'}
+
+
+def test_an_array_in_a_group_is_named(store, budget, tmp_path):
+    group = zarr.open_group(tmp_path / "g")
+    group.create_array("a", shape=(3,), dtype="f8")
+    assert ooc.from_zarr(tmp_path / "g", store, "one").shape == (3,)
+    group.create_array("b/c", shape=(4,), dtype="f8")
+    group.create_array("d", shape=(5,), dtype="f8")
+    assert ooc.from_zarr(group, store, "nested", name="b/c").shape == (4,)
+    for name in (None, "e", "b"):
+        with pytest.raises(KeyError, match=r"one of \['a', 'd'\]"):
+            ooc.from_zarr(group, store, "x", name=name)
+    with pytest.raises(KeyError, match="leave name='a' out"):
+        ooc.from_zarr(tmp_path / "g" / "a", store, "x", name="a")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_bad_input_is_refused_by_name_and_leaves_nothing(store, budget, tmp_path):
+    def refused(error, match, *arguments, **options):
+        before = [e.path for e in store.list()]
+        with pytest.raises(error, match=match):
+            ooc.from_zarr(*arguments, store, "x", **options)
+        assert [e.path for e in store.list()] == before
+
+    refused(ValueError, "nothing' cannot be opened as Zarr", str(tmp_path / "nothing"))
+    (tmp_path / "text").mkdir()
+    (tmp_path / "text" / "zarr.json").write_text("no JSON")
+    refused(ValueError, "text' cannot be opened as Zarr", str(tmp_path / "text"))
+    z = zarr.create_array(tmp_path / "a", shape=(100,), dtype="i4", chunks=(10,))
+    z[...] = np.arange(1, 101)
+    metadata = json.loads((tmp_path / "a" / "zarr.json").read_text())
+    metadata["codecs"].append({"name": "no-such-codec"})
+    (tmp_path / "codec").mkdir()
+    (tmp_path / "codec" / "zarr.json").write_text(json.dumps(metadata))
+    refused(ValueError, "codec' cannot be opened as Zarr.*no-such-codec", str(tmp_path / "codec"))
+    refused(IndexError, "0:101 is no part of dimension 0", z, box=np.s_[0:101])
+    refused(IndexError, "step 1", z, box=np.s_[0:50:2])
+    refused(IndexError, "leave 1 out", z, box=np.s_[0:5, :])
+    refused(TypeError, "no fixed size", zarr.create_array(tmp_path / "s", shape=(3,), dtype=str))
+    refused(ValueError, "at least 1", zarr.create_array(tmp_path / "e", shape=(0, 3), dtype="f4"))
+    (tmp_path / "a" / "c" / "7").write_bytes(b"damaged")
+    refused(OSError, "cannot be read", z)
+
+    a = store.create("a", (10,))
+    refused_path = tmp_path / "a"
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        ooc.to_zarr(a, refused_path)
+    with pytest.raises(FileExistsError, match="replace=True"):
+        ooc.from_zarr(tmp_path / "e", store, "a")
+    with pytest.raises(Exception):
+        ooc.to_zarr(a, tmp_path / "new", chunks=(3, 3))
+    assert not [n for n in os.listdir(tmp_path) if "part" in n or n == "new"]
+    assert ooc.to_zarr(a, refused_path, overwrite=True).shape == (10,)
+
+
+def test_a_copy_that_fails_midway_leaves_nothing(store, budget, tmp_path):
+    z = zarr.create_array(tmp_path / "in", shape=(1 << 20,), dtype="f8", chunks=(1 << 14,))
+    z[...] = 1
+
+    def stop(done, total):
+        assert total == 8 << 20
+        if done > total // 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ooc.from_zarr(z, store, "x", progress=stop)
+    assert store.list() == []
+    a = ooc.from_zarr(z, store, "a")
+    with pytest.raises(KeyboardInterrupt):
+        ooc.to_zarr(a, tmp_path / "out", progress=stop)
+    group = zarr.open_group(tmp_path / "group")
+    with pytest.raises(KeyboardInterrupt):
+        ooc.to_zarr(a, group, progress=stop)
+    assert sorted(os.listdir(tmp_path)) == ["group", "in", "store"] and list(group) == []
+
+
+def test_without_zarr_the_message_says_what_to_install(store, monkeypatch):
+    monkeypatch.setitem(sys.modules, "zarr", None)
+    with pytest.raises(ImportError, match="pip install 'zarr>=3'"):
+        ooc.from_zarr("x", store, "x")

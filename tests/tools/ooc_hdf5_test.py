@@ -1,0 +1,283 @@
+"""`ooc import` and `ooc export` of HDF5, compared with h5py.  OOC_COMMAND is the command under test.
+
+OOC_TEST_SEED replays the random arrays; with OOC_TEST_LONG (scripts/test --long) there are 200.
+"""
+
+import io
+import json
+import os
+import random
+import subprocess
+import sys
+
+import h5py
+import numpy as np
+import pytest
+
+seed = int(os.environ.get("OOC_TEST_SEED") or random.SystemRandom().randrange(1 << 32))
+arrays = 200 if os.environ.get("OOC_TEST_LONG") else 6
+types = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16", ">i4", ">f8", ">c8", "V7"]
+
+
+class Shell:
+    def __init__(self, folder):
+        self.folder = folder
+        self.seen = None  # what is there, as far as nothing has changed it since
+        self.store = f"local:{folder}/n0,{folder}/n1"
+        self.ok("init")
+
+    def run(self, *arguments, **options):
+        return subprocess.run(
+            [os.environ["OOC_COMMAND"], "--store", self.store, *arguments], cwd=self.folder, capture_output=True, **options
+        )
+
+    def ok(self, *arguments):
+        self.seen = None
+        done = self.run(*arguments)
+        assert done.returncode == 0, (arguments, done.stderr)
+        return done.stdout
+
+    def refused(self, *arguments, names):
+        """One line that names everything in `names`; neither the store nor the folder has anything new."""
+        names_before = sorted(os.listdir(self.folder))
+        before = self.seen or self.ok("ls", "-r", "--json")
+        done = self.run(*arguments)
+        error = done.stderr.decode()
+        assert done.returncode == 1, arguments
+        assert error.count("\n") == 1 and error.startswith("ooc: "), error
+        for name in names:
+            assert name in error
+        after = self.ok("ls", "-r", "--json")
+        assert after == before and sorted(os.listdir(self.folder)) == names_before
+        self.seen = after
+
+    def array(self, path):
+        data = self.ok("export", path, "-", "--format", "npy")
+        return np.load(io.BytesIO(data))
+
+    def attributes(self, path):
+        return json.loads(self.ok("stat", "--json", path))["attributes"]
+
+    def open(self, name, mode="r"):
+        return h5py.File(os.path.join(self.folder, name), mode)
+
+
+@pytest.fixture
+def shell(tmp_path):
+    return Shell(str(tmp_path))
+
+
+@pytest.fixture(scope="module")
+def one_shell(tmp_path_factory):
+    return Shell(str(tmp_path_factory.mktemp("random")))
+
+
+def random_array(rng):
+    dtype = np.dtype(types[rng.integers(len(types))])
+    rank = int(rng.integers(1, 5))
+    shape = tuple(int(n) for n in rng.integers(1, [0, 3000, 70, 18, 9][rank], size=rank))
+    raw = rng.integers(0, 256, size=int(np.prod(shape)) * dtype.itemsize, dtype="u1")
+    if dtype.kind == "b":
+        raw &= 1
+    if dtype.kind in "fc":  # bytes would be signalling NaNs, which conversions of byte order may quieten
+        return rng.standard_normal(shape).astype(dtype)
+    return raw.view(dtype).reshape(shape)
+
+
+def random_box(rng, shape):
+    lower = [int(rng.integers(0, n)) for n in shape]
+    return [(l, int(rng.integers(l + 1, n + 1))) for l, n in zip(lower, shape)]
+
+
+def box_text(box):
+    return ",".join(f"{l}:{u}" for l, u in box)
+
+
+def chunk_of(rng, shape):
+    return tuple(int(rng.integers(1, n + 1)) for n in shape)
+
+
+def same(a, b):
+    return a.shape == b.shape and a.dtype.newbyteorder("=") == b.dtype.newbyteorder("=") and (
+        np.ascontiguousarray(a).astype(a.dtype.newbyteorder("<")).tobytes()
+        == np.ascontiguousarray(b).astype(b.dtype.newbyteorder("<")).tobytes()
+    )
+
+
+@pytest.mark.parametrize("case", range(arrays))
+def test_random_arrays_go_in_and_out_bit_by_bit(one_shell, case):
+    print(f"OOC_TEST_SEED={seed}, case {case}")
+    rng = np.random.default_rng([seed, case])
+    a = random_array(rng)
+    storage = {}
+    if rng.random() < 0.7:
+        storage["chunks"] = chunk_of(rng, a.shape)
+        storage["compression"] = [None, "gzip"][rng.integers(2)]
+        storage["shuffle"], storage["fletcher32"] = bool(rng.integers(2)), bool(rng.integers(2))
+        storage["maxshape"] = (None,) * a.ndim
+    with one_shell.open("a.h5", "w") as f:
+        f.create_dataset("folder/data", data=a, **storage)
+    buffer = ["4096", "10000", "1MiB"][rng.integers(3)]
+    tile = ["--tile", "x".join("4" for _ in a.shape)] if rng.random() < 0.3 else []
+    one_shell.ok("import", "a.h5", f"a{case}", "--buffer", buffer, *tile)
+    assert same(one_shell.array(f"a{case}"), a)
+    box = random_box(rng, a.shape)
+    part = a[tuple(slice(*b) for b in box)]
+    one_shell.ok("import", "a.h5", f"part{case}", "--buffer", buffer, "--box", box_text(box))
+    assert same(one_shell.array(f"part{case}"), part)
+    packing = []
+    if rng.random() < 0.5:
+        packing = ["--chunk", "x".join(map(str, chunk_of(rng, a.shape)))]
+    if rng.random() < 0.5:
+        packing += ["--deflate", "3"]
+    one_shell.ok("export", "-f", f"a{case}", "b.h5", "--dataset", "x/y", "--buffer", buffer, *packing)
+    one_shell.ok("export", "-f", f"a{case}", "part.h5", "--buffer", buffer, "--box", box_text(box), *packing)
+    with one_shell.open("b.h5") as f, one_shell.open("part.h5") as g:
+        assert same(f["x/y"][()], a)
+        assert same(g[f"a{case}"][()], part)
+        assert (f["x/y"].chunks is not None) == bool(packing)
+
+
+def test_dimension_names_attributes_and_fill_value_are_kept(shell):
+    with shell.open("a.nc", "w") as f:
+        time = f.create_dataset("time", data=np.arange(6.0))
+        time.make_scale()
+        bare = f.create_dataset("x", shape=(10,), dtype="f4")
+        bare.make_scale("This is a netCDF dimension but not a netCDF variable.        10")
+        t = f.create_dataset("t", data=np.arange(60.0).reshape(6, 10), chunks=(4, 3), fillvalue=-1.5)
+        t.dims[0].attach_scale(time)
+        t.dims[1].attach_scale(bare)
+        t.attrs["units"] = "K"
+        t.attrs["fixed"] = np.bytes_("fixed  ")
+        t.attrs["scale_factor"] = np.float32(0.1)
+        t.attrs["valid_range"] = np.array([[-1, 2]], "i2")
+        t.attrs["names"] = ["ä", 'b"']
+        t.attrs["large"] = np.uint64(2**64 - 1)
+        t.attrs["nan"] = np.array([np.nan, np.inf])
+        t.attrs["link"] = time.ref
+    shell.refused("import", "a.nc", "t", names=["'a.nc'", "--dataset", "t (f8 6x10)", "time (f8 6)"])
+    done = shell.run("import", "a.nc", "t", "--dataset", "t")
+    assert done.returncode == 0 and b"'link' holds references" in done.stderr and b"left out" in done.stderr
+    attributes = shell.attributes("t")
+    assert json.loads(attributes.pop("dimensions")) == ["time", "x"]
+    assert set(json.loads(attributes.pop("hdf5.types"))) == {"large", "names", "nan", "scale_factor", "valid_range"}
+    assert attributes == {
+        "units": "K",
+        "fixed": "fixed  ",
+        "scale_factor": "0.1",
+        "valid_range": "[-1,2]",
+        "names": '["ä","b\\""]',
+        "large": "18446744073709551615",
+        "nan": "[nan,inf]",
+    }
+    shell.ok("attr", "set", "t", "note", "7")  # a text stays one
+    shell.ok("attr", "set", "t", "scale_factor", "about 0.1")  # no number any more
+    shell.ok("export", "t", "b.nc")
+    with shell.open("b.nc") as f:
+        t = f["t"]
+        assert t.fillvalue == -1.5
+        assert [d.label for d in t.dims] == ["time", "x"]
+        assert [d[0].name for d in t.dims] == ["/time", "/x"]
+        assert t.attrs["units"] == "K" and t.attrs["note"] == "7" and t.attrs["scale_factor"] == "about 0.1"
+        assert t.attrs["valid_range"].dtype == np.int16 and t.attrs["valid_range"].tolist() == [[-1, 2]]
+        assert t.attrs["names"].tolist() == ["ä", 'b"']
+        assert t.attrs["large"] == 2**64 - 1 and t.attrs["large"].dtype == np.uint64
+        assert np.isnan(t.attrs["nan"][0]) and t.attrs["nan"][1] == np.inf
+    shell.ok("import", "b.nc", "again")  # bare dimensions are no data
+    assert shell.attributes("again")["dimensions"] == '["time","x"]'
+
+
+def test_scalars_enumerations_and_bit_fields_are_arrays(shell):
+    with shell.open("a.h5", "w") as f:
+        f["scalar"] = 4.5
+        kinds = h5py.enum_dtype({"sea": 0, "land": 300}, basetype=">i2")
+        f.create_dataset("kinds", data=np.array([300, 0], "i2"), dtype=kinds)
+    shell.ok("import", "a.h5", "scalar", "--dataset", "scalar")
+    assert shell.array("scalar").tolist() == [4.5]
+    shell.ok("import", "a.h5", "kinds", "--dataset", "/kinds/")
+    assert shell.array("kinds").tolist() == [300, 0]
+
+
+def test_bad_files_are_refused_by_name(shell):
+    with shell.open("good.h5", "w") as f:
+        f["a"] = np.arange(10000.0)
+        f["texts"] = ["a", "b"]
+        f["records"] = np.zeros(3, dtype=[("x", "f4"), ("y", "i2")])
+        f.create_dataset("ragged", (3,), dtype=h5py.vlen_dtype("i4"))
+        f.create_dataset("links", (3,), dtype=h5py.ref_dtype)
+        f["nothing"] = h5py.Empty("f4")
+        f["empty"] = np.zeros((0, 3))
+        f["many"] = np.zeros((1,) * 9)
+        f.create_dataset("lzf", data=np.arange(10000), compression="lzf")
+    good = open(f"{shell.folder}/good.h5", "rb").read()
+    for name, data in [
+        ("cut.h5", good[: len(good) // 2]),
+        ("short.h5", good[:100]),
+        ("magic.h5", b"CDF\1" + good[4:]),
+        ("none.h5", b""),
+    ]:
+        with open(f"{shell.folder}/{name}", "wb") as f:
+            f.write(data)
+        shell.refused("import", name, "x", names=[f"'{name}'"])
+    shell.refused("import", "cut.h5", "x", "--dataset", "a", names=["truncated file", "copy it again"])
+    shell.refused("import", "magic.h5", "x", names=["signature", "nccopy"])
+    shell.refused("import", "missing.h5", "x", names=["'missing.h5'"])
+    shell.refused("import", ".", "x", "--format", "hdf5", names=["directory"])
+    shell.refused("import", "good.h5", "x", "--dataset", "b", names=["'b'", "a (f8 10000)"])
+    for name, says in [
+        ("texts", "strings"),
+        ("records", "named fields"),
+        ("ragged", "variable length"),
+        ("links", "references"),
+        ("nothing", "no elements"),
+        ("empty", "0x3"),
+        ("many", "9 dimensions"),
+        ("lzf", "HDF5_PLUGIN_PATH"),
+    ]:
+        shell.refused("import", "good.h5", "x", "--dataset", name, names=["'good.h5'", says])
+    for box in ["0:5,0:5", "5", "5:x", "5:5", "0:10001", ",", "::"]:
+        shell.refused("import", "good.h5", "x", "--dataset", "a", "--box", box, names=["--box", f"'{box}'"])
+    shell.refused("import", "good.h5", "x", "--dataset", "a", "--type", "f8", names=["--type"])
+    shell.refused("import", "good.h5", "x/y", "--dataset", "a", names=["x/y"])
+    shell.ok("import", "good.h5", "a", "--dataset", "a")
+    shell.refused("import", "good.h5", "a", "--dataset", "a", names=["'a'"])
+
+    # One chunk is damaged: what has been read by then goes.
+    with shell.open("bad.h5", "w") as f:
+        f.create_dataset("a", data=np.arange(10000.0), chunks=(100,), fletcher32=True)
+        where = f["a"].id.get_chunk_info(70).byte_offset
+    with open(f"{shell.folder}/bad.h5", "r+b") as f:
+        f.seek(where + 8)
+        f.write(b"damaged?")
+    shell.refused("import", "bad.h5", "x", "--buffer", "4096", names=["'bad.h5'", "'a'", "cannot be read"])
+
+    shell.refused("export", "a", "good.h5", names=["--force"])
+    shell.refused("export", "a", "no/such/a.h5", names=["no/such/a.h5"])
+    shell.refused("export", "a", "-", "--format", "hdf5", names=["stream"])
+    shell.refused("export", "a", "o.h5", "--chunk", "4x4", names=["--chunk"])
+    shell.refused("export", "a", "o.h5", "--deflate", "10", names=["--deflate"])
+    shell.refused("export", "a", "o.npy", "--deflate", "1", names=["HDF5"])
+    shell.refused("export", "a", "o.h5", "--box", "0:10001", names=["--box"])
+    with open(f"{shell.folder}/good.h5", "rb") as f:
+        assert f.read() == good
+    shell.ok("export", "--force", "a", "good.h5")
+    with shell.open("good.h5") as f:
+        assert list(f) == ["a"]
+
+
+def test_large_datasets_pass_through_a_small_buffer(shell):
+    with shell.open("a.h5", "w") as f:
+        f.create_dataset("a", data=np.arange(1 << 23).reshape(1 << 10, -1), chunks=(64, 64))
+    # This process is large itself, and that of a child begins as a copy of it.
+    peak = (
+        "import os, resource, subprocess, sys; subprocess.run([os.environ['OOC_COMMAND']] + sys.argv[1:], check=True);"
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    )
+    for arguments in (["import", "-q", "a.h5", "a"], ["export", "-q", "a", "b.h5"]):
+        done = subprocess.run(
+            [sys.executable, "-c", peak, "--store", shell.store, *arguments, "--buffer", "1MiB"],
+            cwd=shell.folder, capture_output=True, check=True,
+        )
+        assert int(done.stdout) < 40 << 10, arguments  # KiB, for an array of 64 MiB
+    with shell.open("b.h5") as f:
+        assert np.array_equal(f["a"][()], np.arange(1 << 23).reshape(1 << 10, -1))

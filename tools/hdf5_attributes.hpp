@@ -1,0 +1,21 @@
+// Attributes of an HDF5 dataset as texts, and back.  hdf5_file.hpp says what becomes of which.
+#pragma once
+
+#include <hdf5.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace ooc::tool::hdf5 {
+
+using texts = std::map<std::string, std::string>;
+
+/// `name`: of the dataset.  What cannot be a text is told in `left_out`.
+texts read_attributes(hid_t dataset, const std::string& name, std::vector<std::string>& left_out);
+/// `dimensions` becomes labels, and scales where a dataset of that name can be made beside this
+/// one.  `what` begins the messages.
+void write_attributes(hid_t file, hid_t dataset, const std::string& name, const texts& attributes,
+                      const std::vector<std::uint64_t>& extents, const std::string& what);
+
+}  // namespace ooc::tool::hdf5

@@ -1,0 +1,71 @@
+// Datasets of HDF5 files, and of NetCDF-4 files, which are HDF5 files: what they are, and their
+// elements by boxes.
+//
+// Attributes become texts.  What was no text is noted in the attribute `hdf5.types`, in JSON ("f8",
+// "i4[2,3]"), so that hdf5_output can give it its type back.  The names of the dimensions (labels,
+// or the scales of dimensions) become the attribute `dimensions`, a list in JSON, as
+// oocarray.xarray has it.
+//
+// Failures throw usage_error or io_error that names file, dataset and remedy.  libhdf5 is not for
+// threads: one call at a time, of any thread.  An ooc that was built without libhdf5 throws
+// usage_mistake from the constructors.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "storage/layout/box_requests.hpp"
+
+namespace ooc::tool {
+
+class hdf5_input {
+ public:
+  /// `dataset` empty: the only one there is.
+  hdf5_input(const std::string& file, const std::string& dataset);
+  ~hdf5_input();
+
+  const std::string& dataset() const;
+  const storage::array_description& array() const;
+  /// Shape of the pieces in which it is stored; empty: it is contiguous.
+  const storage::index& chunk() const;
+  const std::vector<std::byte>& fill() const;  ///< one element; empty: zeros
+  const std::map<std::string, std::string>& attributes() const;
+  const std::vector<std::string>& left_out() const;  ///< a line for each attribute that is no text
+  /// Row-major.
+  void read(const storage::index& lower, const storage::index& upper, std::span<std::byte> out);
+
+ private:
+  struct impl;
+  std::unique_ptr<impl> impl_;
+};
+
+/// What is to be written.
+struct hdf5_dataset {
+  std::string name;
+  storage::array_description array;  ///< type and extents count
+  storage::index chunk;              ///< empty: contiguous
+  unsigned deflate = 0;              ///< 1 to 9; needs chunks
+  std::vector<std::byte> fill;
+  std::map<std::string, std::string> attributes;
+};
+
+class hdf5_output {
+ public:
+  /// Makes the file `part`, replacing what is there; `file` is for messages.
+  hdf5_output(const std::string& part, const std::string& file, const hdf5_dataset& d);
+  ~hdf5_output();
+  void write(const storage::index& lower, const storage::index& upper,
+             std::span<const std::byte> in);
+  /// Everything is in the file (not yet on stable storage).
+  void finish();
+
+ private:
+  struct impl;
+  std::unique_ptr<impl> impl_;
+};
+
+}  // namespace ooc::tool
