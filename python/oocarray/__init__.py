@@ -29,6 +29,7 @@ from ._errors import (
     TypeMismatch,
     make as _make_error,
 )
+from ._open_file import open_file
 from ._runtime import Runtime, runtime
 from ._store import Attributes, Entry, Store, open_store
 from ._view import View
@@ -58,6 +59,7 @@ __all__ = [
     "create",
     "create_or_open",
     "open",
+    "open_file",
     "open_store",
     "runtime",
     "store",
