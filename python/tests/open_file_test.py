@@ -2,6 +2,8 @@
 
 import pathlib
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -127,6 +129,22 @@ def test_bad_files_are_refused_with_file_and_thing(tmp_path, budget):
         ooc.open_file(tmp_path / "none", dtype="f8")
     with pytest.raises(IsADirectoryError):
         ooc.open_file(tmp_path, dtype="f8")
+
+
+def test_a_touch_of_what_somebody_has_cut_off_ends_the_process_with_both_sizes(tmp_path):
+    path = tmp_path / "a.raw"
+    path.write_bytes(bytes(1 << 20))
+    program = f'''
+import os, oocarray as ooc
+rt = ooc.Runtime(memory="4MiB")
+a = ooc.open_file({str(path)!r}, dtype="f8", block="64KiB")
+a.advise("random")
+os.truncate({str(path)!r}, 5000)
+print(a[-1])
+'''
+    ran = subprocess.run([sys.executable, "-B", "-c", program], capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout) == (74, "")
+    assert str(path) in ran.stderr and "5000 bytes" in ran.stderr and "1048576" in ran.stderr
 
 
 def test_memmap_reads_the_bytes_of_a_store_with_one_node_where_they_are(store, budget):
