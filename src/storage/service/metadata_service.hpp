@@ -65,7 +65,7 @@ struct entry {
   std::vector<std::byte> fill;     ///< one element's bytes; empty: zeros
   array_description array;
   std::map<std::string, std::string> attributes;  ///< free, set by users
-  bool in_place = false;           ///< of no store: a file that lies where somebody else has made it
+  bool in_place = false;           ///< of no store: a file that lies where somebody else has made it; never told to anybody else
   std::uint64_t lead = 0;          ///< in place: bytes from a page of the file to the first element
   capability_ptr capability;               ///< for the nodes: what the asker may do with a file; see io_service
 };
