@@ -1,7 +1,7 @@
 // See plain_file_node.hpp.
 //
-// One mutex, for the queue; operations and completions run without it.  Threads are started when there
-// is work and none is idle, up to the limit.  Destruction waits for all that was submitted; a
+// One mutex, for the queue; operations and completions run without it.  Threads are started when
+// there is work and none is idle, up to the limit.  Destruction waits for all that was submitted; a
 // completion may drop the last reference to the node: the thread it runs on then ends by itself.
 #include "storage/node/plain_file_node.hpp"
 
@@ -151,8 +151,8 @@ class plain_transfers {
     return {std::make_error_code(std::errc::io_error),
             std::string(reads ? "reading" : "writing") + " '" + file_->path +
                 "': somebody has cut the file off: it has " + std::to_string(has) +
-                " bytes now, and the array reaches to byte " +
-                std::to_string(file_->begin + end) + " there"};
+                " bytes now, and the array reaches to byte " + std::to_string(file_->begin + end) +
+                " there"};
   }
 
   failure sync() {
@@ -275,8 +275,8 @@ class plain_file_node final : public io_service {
   ~plain_file_node() override {
     if (::getpid() == owner_)
       pool_->stop();
-    else
-      new std::shared_ptr<plain_pool>(pool_);  // a forked child has none of the threads: leave them be
+    else  // a forked child has none of the threads: leave them be
+      new std::shared_ptr<plain_pool>(pool_);
   }
 
   void read(shape_ptr file, std::uint32_t, request_ptr r, std::byte* memory,
@@ -285,8 +285,8 @@ class plain_file_node final : public io_service {
   }
   void write(shape_ptr file, std::uint32_t, request_ptr r, const std::byte* memory,
              completion done) override {
-    pool_->submit({plain_kind::write, std::move(file), std::move(r),
-                   const_cast<std::byte*>(memory), std::move(done)});
+    pool_->submit({plain_kind::write, std::move(file), std::move(r), const_cast<std::byte*>(memory),
+                   std::move(done)});
   }
   void sync(shape_ptr file, std::uint32_t, completion done) override {
     pool_->submit({plain_kind::sync, std::move(file), nullptr, nullptr, std::move(done)});

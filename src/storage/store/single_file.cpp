@@ -11,7 +11,7 @@ namespace ooc::storage {
 namespace {
 
 /// The lock of an open file of the whole of it; an errno.
-int set_lock(int fd, short type) {
+int set_file_lock(int fd, short type) {
   struct flock l {};
   l.l_type = type;
   l.l_whence = SEEK_SET;
@@ -21,11 +21,11 @@ int set_lock(int fd, short type) {
   return e;
 }
 
-struct held_lock {
-  explicit held_lock(std::shared_ptr<const plain_file> f) : file(std::move(f)) {}
-  ~held_lock() { static_cast<void>(set_lock(file->file.get(), F_UNLCK)); }
-  held_lock(const held_lock&) = delete;
-  held_lock& operator=(const held_lock&) = delete;
+struct held_file_lock {
+  explicit held_file_lock(std::shared_ptr<const plain_file> f) : file(std::move(f)) {}
+  ~held_file_lock() { static_cast<void>(set_file_lock(file->file.get(), F_UNLCK)); }
+  held_file_lock(const held_file_lock&) = delete;
+  held_file_lock& operator=(const held_file_lock&) = delete;
 
   const std::shared_ptr<const plain_file> file;
 };
@@ -33,9 +33,8 @@ struct held_lock {
 }  // namespace
 
 void single_file::refuse(const char* what) const {
-  throw usage_error(errc::invalid_request, "'" + entry_.path +
-                                               "' is a file in place, of no store, and cannot " +
-                                               what);
+  throw usage_error(errc::invalid_request,
+                    "'" + entry_.path + "' is a file in place, of no store, and cannot " + what);
 }
 
 entry single_file::lookup(std::string_view path) {
@@ -53,19 +52,18 @@ entry single_file::open(std::string_view path, bool write, bool) {
 }
 
 std::shared_ptr<void> single_file::lock(short type, const char* doing, claim_holder* in_the_way) {
-  const int e = set_lock(file_->file.get(), type);
+  const int e = set_file_lock(file_->file.get(), type);
   if (e == EAGAIN || e == EACCES) {
     if (in_the_way) *in_the_way = {.name = {}, .ends = {}, .doing = doing};
     return nullptr;
   }
   // Else it is locked, or the file system has no locks, and nobody is kept apart.
-  return std::make_shared<held_lock>(file_);
+  return std::make_shared<held_file_lock>(file_);
 }
 
 std::shared_ptr<void> single_file::claim_writer(file_id, bool together, claim_holder* in_the_way) {
   return lock(together ? F_RDLCK : F_WRLCK,
-              together ? "is open for writing in another process"
-                       : "is open in another process",
+              together ? "is open for writing in another process" : "is open in another process",
               in_the_way);
 }
 
