@@ -44,6 +44,7 @@ json run_coherence(const options& o);
 json run_collective(const options& o);
 json run_algorithms(const options& o);
 json run_patterns(const options& o);
+json run_in_place(const options& o);
 
 inline constexpr bench_case cases[] = {
     {"resident", "what does an element cost when everything is in memory?", run_resident},
@@ -58,6 +59,7 @@ inline constexpr bench_case cases[] = {
     {"algorithms", "what do the library's algorithms gain over the loops that everybody writes?",
      run_algorithms},
     {"patterns", "what do other access patterns cost beside a mapped file?", run_patterns},
+    {"in_place", "what does a file cost that is used where it lies, beside an imported one?", run_in_place},
 };
 
 }  // namespace bench

@@ -241,6 +241,15 @@ class ooc_array {
     return {*this, tile_shape(), ahead};
   }
 
+  /// A box of elements as a strided piece of memory, for code that takes a pointer, extents and strides:
+  /// eigen_map(a.slice(b)), or an mdspan with std::layout_stride.  It owns nothing and is valid as
+  /// references are.  Throws usage_error: errc::closed, and (errc::invalid_request) for a box that does
+  /// not lie within the extents.
+  tile<T, N> slice(const box_type& b) requires(Layout::contiguous) { return slice_of<T>(b); }
+  tile<const T, N> slice(const box_type& b) const requires(Layout::contiguous) {
+    return slice_of<const T>(b);
+  }
+
   // --- Shape
 
   /// Number of elements.
@@ -633,6 +642,22 @@ class ooc_array {
       for (std::size_t k = 0; k < N; ++k) shape[k] = core().facts().tile[k];
     }
     return shape;
+  }
+  template <class U>
+  tile<U, N> slice_of(const box_type& b) const {
+    core().check_open();
+    const index_type strides = tile_strides();
+    U* p = base_;
+    for (std::size_t k = 0; k < N; ++k) {
+      if (b.lower[k] > b.upper[k] || b.upper[k] > extents_[k])
+        throw usage_error(errc::invalid_request,
+                          "slice() of array '" + path() + "': in dimension " + std::to_string(k) +
+                              " the box is from " + std::to_string(b.lower[k]) + " to " +
+                              std::to_string(b.upper[k]) + ", and the extent is " +
+                              std::to_string(extents_[k]));
+      p += b.lower[k] * strides[k];
+    }
+    return {p, b, strides};
   }
   /// Elements between neighbours within a tile.
   index_type tile_strides() const {

@@ -14,6 +14,10 @@
 #include <cstddef>
 #include <iterator>
 
+#if __has_include(<mdspan>)
+#include <mdspan>
+#endif
+
 #include "oocarray/box.hpp"
 #include "oocarray/detail/array_core.hpp"
 
@@ -53,6 +57,14 @@ class tile {
     for (std::size_t k = 0; k + 1 < N; ++k) at += c[k] * strides_[k];
     return data_[at];
   }
+
+#ifdef __cpp_lib_mdspan
+  auto mdspan() const noexcept {
+    using extents_type = std::dextents<std::size_t, N>;
+    return std::mdspan<T, extents_type, std::layout_stride>(
+        data_, typename std::layout_stride::template mapping<extents_type>(extents(), strides_));
+  }
+#endif
 
   // As a matrix: row-major, `stride` elements from row to row.
   std::size_t rows() const noexcept requires(N == 2) { return extent(0); }

@@ -29,6 +29,7 @@ from ._errors import (
     TypeMismatch,
     make as _make_error,
 )
+from ._open_file import open_file
 from ._runtime import Runtime, runtime
 from ._store import Attributes, Entry, Store, open_store
 from ._view import View
@@ -60,6 +61,7 @@ __all__ = [
     "create_or_open",
     "from_zarr",
     "open",
+    "open_file",
     "open_store",
     "runtime",
     "store",

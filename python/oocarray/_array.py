@@ -42,21 +42,31 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
     `numpy.save`, ``a[...].tofile`` and pickling of ``a[...]`` work.
     """
 
-    def __init__(self, core: Any, store: Store, tiled: bool) -> None:
+    def __init__(
+        self,
+        core: Any,
+        store: Optional[Store],
+        tiled: bool,
+        *,
+        dtype: Optional[np.dtype] = None,
+        reverse: bool = False,
+    ) -> None:
         self._core = core
         self._store = store
         self._tiled = tiled
+        self._raw: Any = None  #: of a file in place: how to open it elsewhere, see _open_file.open_raw()
+        self._order = -1 if reverse else 1  #: of dimensions here, beside those of `core`
         self._runtime = runtime()
         path = core.path()
         self._attributes = Attributes(_OfArray(core), path)
-        self._dtype = dtype_of(path, core.element_type(), core.element_size(), self._attributes)
+        self._dtype = dtype or dtype_of(path, core.element_type(), core.element_size(), self._attributes)
         self._runtime._arrays[id(self)] = self
 
     # --- facts
 
     @property
     def shape(self) -> Tuple[int, ...]:
-        return self._core.shape()
+        return self._core.shape()[:: self._order]
 
     @property
     def dtype(self) -> np.dtype:
@@ -88,7 +98,8 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
         return self._core.path()
 
     @property
-    def store(self) -> Store:
+    def store(self) -> Optional[Store]:
+        """None for a file in place; see `open_file`."""
         return self._store
 
     @property
@@ -127,7 +138,7 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
     @property
     def chunks(self) -> Tuple[int, ...]:
         """The shape of a tile of `tiles`: what is best moved at once."""
-        return self._core.tile_shape()
+        return self._core.tile_shape()[:: self._order]
 
     @property
     def stats(self) -> Dict[str, float]:
@@ -139,7 +150,7 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
     def _view(self) -> View:
         view = self._core.view(self._dtype).view(View)
         view._keeper = self._core
-        return view
+        return view if self._order == 1 else view.T
 
     def __getitem__(self, index: Any) -> Any:
         return self._view()[index]
@@ -176,10 +187,10 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
         return iter(self._view())
 
     def __reduce__(self) -> Any:
+        where = repr(self.path) if self._store is None else f"({self._store.url!r}, {self.path!r})"
         raise TypeError(
-            f"array '{self.path}' is a handle of this process and cannot be pickled: pass "
-            f"({self._store.url!r}, {self.path!r}) and open it there with mode='r', or pickle a[...], which copies "
-            "the elements"
+            f"array '{self.path}' is a handle of this process and cannot be pickled: pass {where} and open it there "
+            "with mode='r', or pickle a[...], which copies the elements"
         )
 
     # --- hints
@@ -208,13 +219,18 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
                 upper[d] = lower[d] + 1
         return lower, upper
 
+    def _core_box(self, key: Any) -> Tuple[List[int], List[int]]:
+        """The same in the order of dimensions that the library knows."""
+        lower, upper = self._box(key)
+        return lower[:: self._order], upper[:: self._order]
+
     def overwrite(self, box: Any = ...) -> None:
         """Promises to write every element of a box before any of them is read, so that nothing need be loaded.
 
         The box is given as an index of slices: ``b.overwrite(np.s_[1:-1, 1:-1])``; without one it is the whole
         array.  Elements that are not written although promised then read as their old values or as zeros.
         """
-        self._core.overwrite(*self._box(box))
+        self._core.overwrite(*self._core_box(box))
 
     def clear_overwrite(self) -> None:
         """Takes back the promises that were not used."""
@@ -222,7 +238,7 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
 
     def prefetch(self, box: Any = ...) -> None:
         """Starts reading a box, as much as memory has room for, and returns at once."""
-        self._core.prefetch(*self._box(box))
+        self._core.prefetch(*self._core_box(box))
 
     def advise(self, pattern: str) -> None:
         """"sequential": read ahead from the first touch on; "random": never; "automatic": as it turns out."""
@@ -244,7 +260,7 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
         """
         if not isinstance(box, tuple):
             box = (box,)
-        lower, upper = self._box(box)
+        lower, upper = self._core_box(box)
         whole = np.asarray(self._view())
         guard = self._core.pin(lower, upper, write)
         try:
@@ -273,7 +289,9 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
             lower, upper, tile = self._core.tile(k, self._dtype)
             if not write:
                 tile.flags.writeable = False
-            yield tuple(slice(lo, up) for lo, up in zip(lower, upper)), tile
+            if self._order == -1:
+                tile = tile.T
+            yield tuple(slice(lo, up) for lo, up in zip(lower, upper))[:: self._order], tile
             del tile
             self._core.prefetch_tile(k + 1 + ahead)
 
@@ -327,8 +345,9 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
             return f"<oocarray.Array '{self.path}', closed>"
         access = "" if self.writable else ", read-only"
         tiled = ", in tiles" if self._tiled else ""
+        where = "in place" if self._store is None else f"in '{self._store.url}'"
         return (
-            f"<oocarray.Array '{self.path}' in '{self._store.url}', shape {self.shape}, {self._dtype}, "
+            f"<oocarray.Array '{self.path}' {where}, shape {self.shape}, {self._dtype}, "
             f"{_bytes(self.nbytes)} in blocks of {_bytes(self.block_bytes)}{tiled}{access}>"
         )
 

@@ -68,6 +68,7 @@ _classes = {
 _spellings = [
     ("open it with ooc::open, create it with", "open it with open(), create it with"),
     ("open it with ooc::open", "open it with mode='r+'"),
+    ("with ooc::open_read_only", "with mode='r'"),
     ("options.replace = true", "replace=True"),
     ("options.shared = true", "shared=True"),
     ("invalidate(ooc::discard)", "invalidate(discard=True)"),

@@ -1,5 +1,7 @@
 #include "bindings.hpp"
 
+#include "oocarray/open_file.hpp"
+
 namespace ooc::python {
 
 namespace {
@@ -96,6 +98,25 @@ array_handle make(const runtime_handle& rt, const store& s, const std::string& p
     return {of, s, path, open, o, layout};
   };
   return {std::make_shared<array_state>(rt.weak(), made())};
+}
+
+/// A raw file in place; what its header says Python has read.
+array_handle open_in_place(const runtime_handle& rt, const std::string& path, bool writable,
+                           const std::string& type, std::uint32_t element_size, const sizes& shape,
+                           std::uint64_t offset, bool column_major, const py::dict& options) {
+  const any_array::options_type o = options_from(options);
+  const auto layout = option(options, "tiled_memory", false) ? any_array::memory_layout::tiled
+                                                             : any_array::memory_layout::right;
+  const py::gil_scoped_release r;
+  const element_format format{type, element_size};
+  const file_contents c{.format = file_format::raw,
+                        .extents = shape,
+                        .offset = offset,
+                        .order = column_major ? index_order::column_major : index_order::row_major};
+  any_array made = writable
+                       ? open_any_file(rt.get(), path, ooc::open, format, c, o, layout)
+                       : open_any_file(rt.get(), path, open_read_only, format, c, o, layout);
+  return {std::make_shared<array_state>(rt.weak(), std::move(made))};
 }
 
 py::tuple as_tuple(const sizes& n) {
@@ -198,6 +219,8 @@ void bind_array(py::module_& m) {
 
   bind_base(m);
   m.def("make", &make);
+  m.def("open_file", &open_in_place);
+  m.def("path_in_place", &detail::path_in_place);
   py::class_<array_handle>(m, "Array")
       .def("element_type", [](const array_handle& a) { return a.get().element_type(); })
       .def("element_size", [](const array_handle& a) { return a.get().element_size(); })

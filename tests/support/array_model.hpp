@@ -1,18 +1,23 @@
-// Random operations on an array, each repeated on a plain vector.
+// Random operations on an array, of a store or in a file that belongs to none, each repeated on a plain vector.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
 #include <bit>
 #include <catch2/catch.hpp>
+#include <cstring>
+#include <fstream>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <thread>
 #include <tuple>
 #include <vector>
 
+#include "oocarray/open_file.hpp"
 #include "support/random_boxes.hpp"
 #include "support/random_source.hpp"
+#include "support/temporary_folder.hpp"
 #include "support/test_arrays.hpp"
 
 namespace ooc::testing {
@@ -29,13 +34,46 @@ decltype(auto) chained(Array& a, const Index& c) {
     return (a[c[0]][c[1]][c[2]][c[3]]);
 }
 
+/// A file with bytes before and behind its elements, which must stay as they are.
+template <class T>
+class model_file {
+ public:
+  model_file(std::mt19937_64& g, std::size_t elements) {
+    static constexpr std::size_t places[] = {0, 8, 128, 4096 + 8, 4096, 5000};
+    offset_ = places[between(g, 0, 5)] / alignof(T) * alignof(T);
+    around_.assign(offset_ + between(g, 0, 9), 'x');
+    write(std::vector<T>(elements));
+  }
+  std::string path() const { return (folder_ / "array.raw").string(); }
+  std::size_t offset() const { return offset_; }
+  /// True if the file holds these elements, and nothing else has changed.
+  bool holds(const std::vector<T>& elements) const {
+    std::ifstream in(path(), std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {}) == with(elements);
+  }
+
+ private:
+  std::string with(const std::vector<T>& elements) const {
+    std::string s = around_;
+    return s.insert(offset_, reinterpret_cast<const char*>(elements.data()),
+                    elements.size() * sizeof(T));
+  }
+  void write(const std::vector<T>& elements) const {
+    std::ofstream(path(), std::ios::binary) << with(elements);
+  }
+
+  temporary_folder folder_;
+  std::size_t offset_ = 0;
+  std::string around_;
+};
+
 template <class T, std::size_t N, class Layout>
 class array_model {
  public:
   using array = ooc_array<T, N, Layout>;
   using coordinates = ooc::coordinates<N>;
 
-  array_model(std::mt19937_64& g, store_kind kind) : g_(g), nodes_(kind) {
+  array_model(std::mt19937_64& g, store_kind kind, bool in_place = false) : g_(g), nodes_(kind) {
     std::size_t left = 30000 / sizeof(T) * 4;
     for (std::size_t k = 0; k < N; ++k) {
       const std::size_t most = N == 1 ? left : k + 1 == N ? std::min<std::size_t>(left, 300) : 24;
@@ -63,12 +101,22 @@ class array_model {
     if (between(g_, 0, 1)) options_.sparse = true;
     if (between(g_, 0, 1)) options_.stripes.sf = 4096 * between(g_, 1, 4);
     if (between(g_, 0, 1)) options_.max_extent = extents_[0] + between(g_, 0, extents_[0] + 3);
+    if (in_place) {
+      options_.order = file_order::row_major;
+      options_.fill.reset();
+      options_.max_extent = 0;
+    }
     plain_.assign(count(), fill());
     // Blocks have at most 3 pages, or those of a tile.
     const std::uint64_t least = 5 * 16384;
     rt_.emplace(memory(nodes_.staging() + least + 4096 * between(g_, 0, 20),
                        static_cast<unsigned>(between(g_, 0, 3))));
-    a_.emplace(*rt_, nodes_.handle(), "deep/er/array", create, extents_, options_);
+    if (in_place) {
+      file_.emplace(g_, plain_.size());
+      open_in_place(false, options_);
+    } else {
+      a_.emplace(*rt_, nodes_.handle(), "deep/er/array", create, extents_, options_);
+    }
   }
 
   std::string describe() const { return testing::describe(extents_, options_, rt_->memory()); }
@@ -80,6 +128,7 @@ class array_model {
     }
     reopen(true);
     compare(a_->whole());
+    if (file_) REQUIRE(file_->holds(plain_));
   }
 
   /// Several threads, each with its own indices of the first dimension, and one that flushes.
@@ -331,7 +380,7 @@ class array_model {
   }
 
   void resize() {
-    if (a_->max_extent() == 1) return;
+    if (a_->max_extent() == 1 || file_) return;
     const std::size_t rows = between(g_, 1, a_->max_extent());
     const std::size_t row = plain_.size() / extents_[0];
     a_->resize(rows);
@@ -362,6 +411,11 @@ class array_model {
     a_->close();
     array_options<T> o;
     o.block = 4096 * between(g_, 1, 3);
+    if (file_) {
+      o.tile = options_.tile;
+      o.shared = !read_only && between(g_, 0, 3) == 0;
+      return open_in_place(read_only, o);
+    }
     // Blocks stay small: a tiled file gives its own tile, anything else the block.
     if (read_only)
       a_.emplace(*rt_, nodes_.handle(), "deep/er/array", open_read_only, o);
@@ -370,8 +424,18 @@ class array_model {
     REQUIRE(a_->extents() == extents_);
   }
 
+  void open_in_place(bool read_only, const array_options<T>& o) {
+    const file_contents c{.extents = {extents_.begin(), extents_.end()}, .offset = file_->offset()};
+    a_.reset();
+    if (read_only)
+      a_.emplace(open_file<T, N, Layout>(*rt_, file_->path(), open_read_only, c, o));
+    else
+      a_.emplace(open_file<T, N, Layout>(*rt_, file_->path(), open, c, o));
+  }
+
   std::mt19937_64& g_;
   test_store nodes_;
+  std::optional<model_file<T>> file_;
   std::optional<runtime> rt_;
   coordinates extents_{};
   array_options<T> options_;

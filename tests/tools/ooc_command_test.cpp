@@ -72,6 +72,23 @@ TEST_CASE("a .npy file goes in and comes out byte for byte") {
   sh.ok("verify");
 }
 
+TEST_CASE("stat names the files with an array's bytes, which other programs can read there", "[local]") {
+  shell sh;
+  const std::string data = numbered(300 * 500 * 8);
+  write(sh.folder / "a.npy", npy("f8", {300, 500}, data));
+  sh.ok("import --nn 1 a.npy a");
+  sh.ok("import --nn 2 a.npy b");
+  const auto of_a = nlohmann::json::parse(sh.ok("stat --json a")).at("data");
+  REQUIRE(of_a.size() == 1);
+  const std::string file = of_a[0].at("file");
+  CHECK(of_a[0].at("bytes") == data.size());
+  CHECK(contents(file).starts_with(data));
+  CHECK(sh.ok("stat a").find("bytes in  " + file + " (1200000)\n") != std::string::npos);
+  const auto of_b = nlohmann::json::parse(sh.ok("stat --json b")).at("data");
+  REQUIRE(of_b.size() == 2);
+  CHECK(of_b[0].at("bytes").get<int>() + of_b[1].at("bytes").get<int>() == 1200000);
+}
+
 TEST_CASE("all three header versions and every element type are read") {
   shell sh;
   for (int version = 1; version <= 3; ++version) {

@@ -97,7 +97,7 @@ struct array_facts {
   std::string path;
   std::string element_type;
   std::uint32_t element_size = 0;
-  std::byte* base = nullptr;  ///< first byte of the address range; nullptr once closed
+  std::byte* base = nullptr;  ///< first byte of the first element; nullptr once closed
   std::vector<std::uint64_t> extents;
   std::vector<std::uint64_t> tile;  ///< shape of a tile in memory; empty with layout_right
   std::size_t max_extent = 0;

@@ -99,7 +99,7 @@ std::uint64_t largest_useful_block(const array_request& r, const shape& extents,
 }
 
 array_plan plan(const std::string& path, const array_request& r, storage::array_description d,
-                std::uint64_t default_block) {
+                std::uint64_t default_block, std::uint64_t lead = 0) {
   const std::uint64_t block = wanted_block(path, r, default_block);
   geometry_options g;
   g.name = path;
@@ -107,6 +107,7 @@ array_plan plan(const std::string& path, const array_request& r, storage::array_
   g.element_size = d.element_size;
   g.max_extent = std::max(d.max_extent, d.extents.empty() ? 0 : d.extents[0]);
   g.file_tile = d.tile;
+  g.lead = lead;
   if (r.layout == memory_layout::tiled) {
     shape reach = d.extents;  // what the array may grow to
     if (!reach.empty()) reach[0] = g.max_extent;
@@ -204,7 +205,7 @@ array_plan plan_existing(const std::string& path, const array_request& asked,
                std::to_string(r.rank));
   if (!r.extents.empty() && r.extents != d.extents)
     refuse(errc::type_mismatch, path, holds + "; asked for were extents " + to_string(r.extents));
-  array_plan p = plan(path, r, std::move(d), default_block);
+  array_plan p = plan(path, r, std::move(d), default_block, file.lead);
   p.stripes = file.striping;
   return p;
 }

@@ -266,7 +266,7 @@ bool element_transfer::list(const group& g, access_kind kind, kept_out& held) {
   const array_geometry& geometry = now_->geometry;
   const std::uint64_t block = g.block * geometry.block_bytes();
   for_each_run(g, [&](std::uint64_t in_memory, std::uint64_t in_staging, std::uint64_t length) {
-    std::uint64_t in_file = in_memory;
+    std::uint64_t in_file = in_memory - geometry.lead();
     if (!geometry.same_order()) {
       const coordinates c = geometry.element_at(g.block, in_memory - block);
       in_file = geometry.file_order().offset({c.data(), geometry.rank()}) +
@@ -355,7 +355,7 @@ void element_transfer::copy(const group& g, access_kind kind) const {
   const bool touched = f.code == errc::budget_too_small;
   if (!f || touched)
     for_each_run(g, [&](std::uint64_t in_memory, std::uint64_t in_staging, std::uint64_t length) {
-      std::byte* const element = array_.facts().base + in_memory;
+      std::byte* const element = array_.segment().base() + in_memory;
       std::byte* const copy = staging_.get() + in_staging;
       std::memcpy(reads ? copy : element, reads ? element : copy, length);
     });

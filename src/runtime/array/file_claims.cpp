@@ -29,14 +29,16 @@ registry& file_claims() {
 // Between two looks at a claim of somebody else.
 constexpr std::chrono::milliseconds shortest_look = 10ms, longest_look = 1s;
 
-std::string in_the_way(const std::string& path, const storage::claim_holder& other,
+std::string in_the_way(const std::string& path, const storage::claim_holder& other, writing w,
                        std::chrono::milliseconds waited) {
   const std::string who = other.name.empty() ? "" : " (" + other.name + ")";
   const std::string so_far =
       waited.count() == 0 ? "" : "; it was waited for during " + storage::seconds_text(waited);
   if (other.ends.count() == 0)
-    return "'" + path + "' is open for writing in another process" + who + so_far +
-           ": open it for reading only, or with options.shared = true in all of them; "
+    return "'" + path + "' " + other.doing + who + so_far + ": " +
+           (w == writing::no ? ""
+                             : "open it for reading only, or with options.shared = true in all of "
+                               "them; ") +
            "options.wait_for_writer waits until the other one has closed it";
   return "'" + path + "' was open for writing in a process" + who +
          " that has lost its connection; if it does not come back, the file is free in " +
@@ -44,22 +46,24 @@ std::string in_the_way(const std::string& path, const storage::claim_holder& oth
          ": try again then, or open it with options.wait_for_writer";
 }
 
-std::shared_ptr<void> writers_claim(storage::metadata_service& metadata, storage::file_id id,
-                                    const std::string& path, bool together,
-                                    std::chrono::milliseconds patience) {
+std::shared_ptr<void> claim_of(storage::metadata_service& metadata, storage::file_id id,
+                               const std::string& path, writing w,
+                               std::chrono::milliseconds patience) {
   using clock = std::chrono::steady_clock;
   const auto start = clock::now(), end = start + patience;
   bool said = false;
   for (auto pause = shortest_look;; pause = std::min(2 * pause, longest_look)) {
     storage::claim_holder other;
-    if (auto claim = metadata.claim_writer(id, together, &other)) return claim;
+    auto claim = w == writing::no ? metadata.claim_reader(id, &other)
+                                  : metadata.claim_writer(id, w == writing::shared, &other);
+    if (claim) return claim;
     const auto now = clock::now();
-    if (now >= end) throw usage_error(errc::busy, in_the_way(path, other, patience));
+    if (now >= end) throw usage_error(errc::busy, in_the_way(path, other, w, patience));
     if (!said && now - start >= storage::notice_after) {
       said = true;
       storage::notice("waiting for '" + path + "', which " +
                       (other.name.empty() ? std::string("another process") : other.name) +
-                      " has open for writing, " + storage::until_text(end, patience));
+                      " has open, " + storage::until_text(end, patience));
     }
     std::this_thread::sleep_for(std::min<clock::duration>(pause, end - now));
   }
@@ -81,9 +85,7 @@ file_claim::file_claim(storage::store_core& store, storage::file_id id, std::str
   }
   held_ = true;
   try {
-    if (w != writing::no)
-      writer_ = writers_claim(store.metadata(), id_, std::string(path), w == writing::shared,
-                              patience);
+    claim_ = claim_of(store.metadata(), id_, std::string(path), w, patience);
   } catch (...) {
     release();
     throw;
@@ -96,14 +98,14 @@ file_claim& file_claim::operator=(file_claim&& o) noexcept {
     uuid_ = std::move(o.uuid_);
     id_ = std::exchange(o.id_, 0);
     held_ = std::exchange(o.held_, false);
-    writer_ = std::move(o.writer_);
+    claim_ = std::move(o.claim_);
   }
   return *this;
 }
 
 void file_claim::release() noexcept {
   if (!std::exchange(held_, false)) return;
-  writer_.reset();
+  claim_.reset();
   registry& r = file_claims();
   const lock_guard lock(r.mutex);
   const auto at = r.holders.find({uuid_, id_});

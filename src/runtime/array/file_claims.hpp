@@ -38,7 +38,7 @@ class file_claim {
       : uuid_(std::move(o.uuid_)),
         id_(std::exchange(o.id_, 0)),
         held_(std::exchange(o.held_, false)),
-        writer_(std::move(o.writer_)) {}
+        claim_(std::move(o.claim_)) {}
   file_claim& operator=(file_claim&& o) noexcept;
 
   void release() noexcept;
@@ -47,7 +47,7 @@ class file_claim {
   std::string uuid_;
   storage::file_id id_ = 0;
   bool held_ = false;
-  std::shared_ptr<void> writer_;
+  std::shared_ptr<void> claim_;
 };
 
 }  // namespace ooc::detail

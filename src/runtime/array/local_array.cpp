@@ -93,7 +93,7 @@ void local_array::set_up(runtime& rt, const array_request& r, const array_plan& 
   facts_.element_size = plan.description.element_size;
   facts_.tile.assign(g.tile().begin(), g.tile().end());
   facts_.max_extent = g.max_extent();
-  facts_.base = segment_->base();
+  facts_.base = segment_->base() + g.lead();
   facts_.open = true;
 }
 
@@ -239,7 +239,7 @@ pinned_region local_array::pin(box_view b, access_mode mode) {
   ++pins_;
   try {
     for (const byte_run& run : now->geometry.runs_of(box))
-      region.rows.push_back({facts_.base + run.offset, run.length});
+      region.rows.push_back({segment_->base() + run.offset, run.length});
   } catch (...) {
     unpin(region);
     throw;

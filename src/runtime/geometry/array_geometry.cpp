@@ -116,10 +116,13 @@ array_geometry::array_geometry(geometry_options options) : options_(std::move(op
       refuse(o, "a block of " + std::to_string(o.block_bytes) +
                     " bytes is not a multiple of 4096 bytes; choose, for example, " +
                     std::to_string(in_whole_pages(o.block_bytes + (o.block_bytes == 0))));
+    if (o.lead >= page_bytes)
+      refuse(o, "elements begin " + std::to_string(o.lead) + " bytes after a page of 4096 does");
     block_bytes_ = o.block_bytes;
-    blocks_ = ceil_div(elements_ * element_size_, block_bytes_);
-    max_blocks_ = ceil_div(max_image, block_bytes_);
+    blocks_ = ceil_div(o.lead + elements_ * element_size_, block_bytes_);
+    max_blocks_ = ceil_div(o.lead + max_image, block_bytes_);
     memory_ = rows;
+    memory_.origin = o.lead;
   }
   within_limit(storage::bytes_of(std::span(&max_blocks_, 1), block_bytes_), o);
 }
@@ -153,6 +156,14 @@ coordinates array_geometry::coordinates_of(std::uint64_t linear) const noexcept 
   return c;
 }
 
+/// layout_right: the bytes of the row-major image that block b has.
+byte_run array_geometry::image_of(block_index b) const noexcept {
+  const std::uint64_t begin = std::max(b * block_bytes_, lead()) - lead();
+  const std::uint64_t end =
+      std::min((b + 1) * block_bytes_ - lead(), elements_ * element_size_);
+  return {begin, end - begin};
+}
+
 index_box array_geometry::bounds(block_index b) const noexcept {
   index_box box;
   if (tiled_) {
@@ -165,11 +176,9 @@ index_box array_geometry::bounds(block_index b) const noexcept {
   }
   // A run of a row-major image: up to the first dimension in which its ends differ it is a point,
   // beyond that dimension it passes both the first and the last index.
-  const std::uint64_t image = elements_ * element_size_;
-  const std::uint64_t from = b * block_bytes_;
-  const std::uint64_t to = std::min(from + block_bytes_, image);
-  const coordinates first = coordinates_of(from / element_size_);
-  const coordinates last = coordinates_of((to - 1) / element_size_);
+  const byte_run image = image_of(b);
+  const coordinates first = coordinates_of(image.offset / element_size_);
+  const coordinates last = coordinates_of((image.offset + image.length - 1) / element_size_);
   bool differed = false;
   for (std::size_t k = 0; k < rank_; ++k) {
     box.lower[k] = differed ? 0 : first[k];
@@ -180,7 +189,8 @@ index_box array_geometry::bounds(block_index b) const noexcept {
 }
 
 coordinates array_geometry::element_at(block_index b, std::uint64_t offset) const noexcept {
-  if (!tiled_) return coordinates_of((b * block_bytes_ + offset) / element_size_);
+  if (!tiled_)
+    return coordinates_of((std::max(b * block_bytes_ + offset, lead()) - lead()) / element_size_);
   coordinates c = bounds(b).lower;
   std::uint64_t linear = offset / element_size_;
   for (std::size_t k = rank_; k-- > 0;) {
@@ -203,9 +213,9 @@ request array_geometry::packed_request(const index_box& box) const {
 template <class F>
 void array_geometry::for_each_box(block_index b, F&& f) const {
   if (tiled_) return f(bounds(b));
-  const std::uint64_t image = elements_ * element_size_;
-  const std::uint64_t first = ceil_div(b * block_bytes_, element_size_);
-  const std::uint64_t last = std::min((b + 1) * block_bytes_, image) / element_size_;
+  const byte_run image = image_of(b);
+  const std::uint64_t first = ceil_div(image.offset, element_size_);
+  const std::uint64_t last = (image.offset + image.length) / element_size_;
   for (std::uint64_t at = first; at < last;) {
     // The largest whole sub-array that begins at `at` and still fits decides the box: as many of
     // its repetitions as fit before the next larger one begins.
@@ -227,8 +237,10 @@ void array_geometry::for_each_box(block_index b, F&& f) const {
 
 request array_geometry::block_request(block_index b) const {
   if (!tiled_ && options_.file_tile.empty()) {
-    const std::uint64_t from = b * block_bytes_;
-    return request::contiguous(from, std::min(block_bytes_, file_bytes_ - from));
+    const byte_run image = image_of(b);
+    request r;
+    r.add(image.offset, image.offset + lead() - b * block_bytes_, image.length);
+    return r;
   }
   if (tiled_ && options_.file_tile == options_.tile) {
     // Padding beside the array travels along; padding below it does not, because the rows that it
@@ -265,8 +277,9 @@ request array_geometry::outside_request(block_index b, const index_box& hole) co
       if (c[k] < hole.lower[k] || c[k] >= hole.upper[k]) return false;
     return has_hole;
   };
-  const std::uint64_t from = b * block_bytes_;
-  const std::uint64_t to = std::min(from + block_bytes_, elements_ * element_size_);
+  const byte_run image = image_of(b);
+  const std::uint64_t from = image.offset;
+  const std::uint64_t to = image.offset + image.length;
   const std::uint64_t head = from / element_size_;
   const std::uint64_t tail = to / element_size_;
   if (from % element_size_ != 0 && !in_hole(head))
@@ -290,7 +303,7 @@ std::vector<block_range> array_geometry::blocks_of(const index_box& box) const {
   // without gaps as wide as a block is one range; `solid` is the outermost dimension of such.
   const std::uint64_t block = tiled_ ? 1 : block_bytes_;
   coordinates step{}, count{};
-  std::uint64_t from = 0;
+  std::uint64_t from = lead();
   std::uint64_t span = tiled_ ? 1 : element_size_;
   std::size_t solid = rank_;
   for (std::size_t k = rank_; k-- > 0;) {

@@ -3,11 +3,16 @@
 //
 // Both sides are an element_order (its header has the formula):
 //
-//     memory, layout_right   one tile; block b = bytes [b * block_bytes, (b + 1) * block_bytes), so
-//                            an element may straddle two blocks
+//     memory, layout_right   one tile, `lead` bytes after the begin of block 0; block b = bytes
+//                            [b * block_bytes, (b + 1) * block_bytes), so an element may straddle
+//                            two blocks
 //     memory, layout_tiled   block b = tile b, at b * block_bytes (tile bytes rounded up to 4 KiB)
 //     file, row_major        one tile
 //     file, tiled            tile t at t * (tile bytes), edge tiles padded to the whole shape
+//
+// The lead is 0 in a store.  Where the elements of a file that is used in place do not begin with one
+// of its pages, the lead makes the borders of blocks those of pages all the same.  Offsets in the file
+// are counted from the first element.
 //
 // A geometry is immutable and may be shared by threads.  covers() and the accessors are
 // async-signal-safe.  Coordinates, extents and tiles count elements; offsets and steps are bytes.
@@ -59,6 +64,7 @@ struct geometry_options {
   std::uint64_t element_size = 1;
   std::uint64_t max_extent = 0;               ///< limit of the first extent; 0: the present one
   std::uint64_t block_bytes = 0;              ///< layout_right: multiple of 4 KiB; ignored if tiled
+  std::uint64_t lead = 0;                     ///< below 4 KiB; ignored if tiled
   std::vector<std::uint64_t> tile = {};       ///< memory tile: layout_tiled; empty: layout_right
   std::vector<std::uint64_t> file_tile = {};  ///< tile in the file; empty: row_major
   std::string name = {};                      ///< path, for messages
@@ -93,16 +99,18 @@ class array_geometry {
   std::uint64_t file_bytes() const noexcept { return file_bytes_; }
   std::uint64_t block_bytes() const noexcept { return block_bytes_; }
   std::uint64_t blocks() const noexcept { return blocks_; }
+  /// Bytes of memory before the first element.
+  std::uint64_t lead() const noexcept { return memory_.origin; }
   /// Bytes of memory up to the last element; layout_tiled: to the end of the last tile.
   std::uint64_t memory_bytes() const noexcept {
-    return tiled_ ? blocks_ * block_bytes_ : elements_ * element_size_;
+    return tiled_ ? blocks_ * block_bytes_ : lead() + elements_ * element_size_;
   }
   /// Blocks with the first extent at max_extent.
   std::uint64_t max_blocks() const noexcept { return max_blocks_; }
   const element_order& memory_order() const noexcept { return memory_; }
   const element_order& file_order() const noexcept { return file_; }
   index_box whole() const noexcept;
-  /// True if every byte has the same place in memory as in the file.
+  /// True if every byte has the same place in memory as in the file, counted from the first element.
   bool same_order() const noexcept { return !tiled_ && options_.file_tile.empty(); }
 
   /// The request that carries block b, memory offsets counted from the block's begin.  Clipped at
@@ -148,6 +156,7 @@ class array_geometry {
   array_geometry resized(std::uint64_t first_extent) const;
 
  private:
+  byte_run image_of(block_index b) const noexcept;
   template <class F>
   void for_each_box(block_index b, F&& f) const;
 

@@ -21,7 +21,7 @@ void element_batch::assign(const element_indices& list, std::size_t first, std::
     if (!flat) {
       place = g.memory_order().offset({index, list.numbers});
     } else if (image) {
-      place = *index * g.element_size();
+      place = g.lead() + *index * g.element_size();
     } else {
       const coordinates c = g.coordinates_of(*index);
       place = g.memory_order().offset({c.data(), g.rank()});

@@ -14,6 +14,11 @@ namespace ooc::detail {
 
 void shared_array::check_resizable(std::size_t first_extent) const {
   local_.check_writable("be resized");
+  if (local_.file().entry().in_place)
+    throw usage_error(errc::invalid_request,
+                      "array '" + path() +
+                          "' is a file in place, whose size stays as it is; copy it to an array of a "
+                          "store to resize it");
   const array_geometry& now = geometry();
   if (first_extent == 0 || first_extent > now.max_extent())
     throw usage_error(errc::invalid_request,

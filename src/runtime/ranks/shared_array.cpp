@@ -424,7 +424,7 @@ void shared_array::note_read(const std::byte* element, std::size_t size) {
     static_cast<void>(*static_cast<const volatile std::byte*>(p));
   }
   exact = false;
-  log_->note_read({static_cast<std::uint64_t>(element - local_.facts().base), size});
+  log_->note_read({static_cast<std::uint64_t>(element - segment().base()), size});
 }
 
 // What is left of sync() for an array that closes: nobody looks at it any more.

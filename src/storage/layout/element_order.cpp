@@ -91,7 +91,7 @@ element_order element_order::tiled(index_view tile, const tile_grid& grid,
 }
 
 std::uint64_t element_order::offset(index_view c) const noexcept {
-  std::uint64_t o = 0;
+  std::uint64_t o = origin;
   for (std::size_t k = 0; k < rank; ++k)
     o += c[k] / tile[k] * grid_stride[k] + c[k] % tile[k] * stride[k];
   return o;

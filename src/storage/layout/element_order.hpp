@@ -5,7 +5,7 @@
 // one shape; tile t (row-major order of tiles) begins at t * tile_step, and its elements lie
 // row-major within it.  Row-major storage is the case of a single tile.
 //
-//     offset(c) = sum_k (c_k div tile_k) * grid_stride_k + (c_k mod tile_k) * stride_k
+//     offset(c) = origin + sum_k (c_k div tile_k) * grid_stride_k + (c_k mod tile_k) * stride_k
 //
 // Indices, extents and tiles count elements, slowest dimension first; offsets and steps are bytes.
 // Pure functions and immutable values; offset() is async-signal-safe.
@@ -52,6 +52,7 @@ struct element_order {
   std::array<std::uint64_t, max_dimensions> stride{};       ///< between neighbours within a tile
   std::array<std::uint64_t, max_dimensions> grid_stride{};  ///< between neighbouring tiles
   std::uint64_t tile_step = 0;
+  std::uint64_t origin = 0;  ///< where the first element lies
 
   /// One tile of this shape, whose bytes do not pass 2^63 - 1.  Throws usage_error
   /// (errc::invalid_request) for more than max_dimensions.

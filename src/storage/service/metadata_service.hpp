@@ -65,6 +65,8 @@ struct entry {
   std::vector<std::byte> fill;     ///< one element's bytes; empty: zeros
   array_description array;
   std::map<std::string, std::string> attributes;  ///< free, set by users
+  bool in_place = false;           ///< of no store: a file that lies where somebody else has made it; never told to anybody else
+  std::uint64_t lead = 0;          ///< in place: bytes from a page of the file to the first element
   capability_ptr capability;               ///< for the nodes: what the asker may do with a file; see io_service
 };
 
@@ -125,6 +127,8 @@ struct claim_holder {
   /// Where it has lost its connection: the claim ends after this, unless it comes back.  0: it is
   /// there, for all that is known.
   std::chrono::milliseconds ends{0};
+  /// What it does.
+  std::string doing = "is open for writing in another process";
 };
 
 class metadata_service {
@@ -198,6 +202,10 @@ class metadata_service {
   /// process dies.  An empty pointer where another claim is in the way; `*in_the_way` then says whose.
   virtual std::shared_ptr<void> claim_writer(file_id id, bool together,
                                              claim_holder* in_the_way = nullptr) = 0;
+  /// The same of a caller who only reads.  In a store nobody is in his way.
+  virtual std::shared_ptr<void> claim_reader(file_id, claim_holder* /*in_the_way*/ = nullptr) {
+    return std::make_shared<int>();
+  }
 
   // By id, for who follows entries through renames, as a mount does.  The root has the id 1.  The callers'
   // umask is not applied.  Servers also ask for the permission to pass the folders on the way.

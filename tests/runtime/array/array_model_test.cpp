@@ -31,6 +31,17 @@ void random_threads(std::uint64_t salt) {
   }
 }
 
+template <class T, std::size_t N, class Layout>
+void random_operations_in_place(std::uint64_t salt) {
+  OOC_INFO_SEED();
+  for (int round = 0; round < 4; ++round) {
+    auto g = random_source(salt * 1000 + static_cast<std::uint64_t>(round));
+    array_model<T, N, Layout> m(g, store_kind::in_memory, true);
+    INFO("round " << round << ": " << m.describe());
+    m.run(60);
+  }
+}
+
 }  // namespace
 
 #define OOC_MODEL(salt, T, N, layout)                                                 \
@@ -40,6 +51,10 @@ void random_threads(std::uint64_t salt) {
 #define OOC_THREADS(salt, T, N, layout)                                                           \
   TEST_CASE("threads on their own elements agree with a vector: " #T ", rank " #N ", " #layout) { \
     random_threads<T, N, layout>(salt);                                                           \
+  }
+#define OOC_IN_PLACE(salt, T, N, layout)                                                           \
+  TEST_CASE("random operations on a file in place agree with a vector: " #T ", rank " #N ", " #layout) { \
+    random_operations_in_place<T, N, layout>(salt);                                                \
   }
 
 using complex = std::complex<double>;
@@ -58,6 +73,12 @@ OOC_MODEL(11, std::int64_t, 4, layout_tiled)
 OOC_MODEL(12, triple, 1, layout_right)
 OOC_MODEL(13, triple, 3, layout_right)
 OOC_MODEL(14, triple, 2, layout_tiled)
+
+OOC_IN_PLACE(31, double, 1, layout_right)
+OOC_IN_PLACE(32, double, 2, layout_tiled)
+OOC_IN_PLACE(33, float, 3, layout_right)
+OOC_IN_PLACE(34, std::int8_t, 2, layout_right)
+OOC_IN_PLACE(35, triple, 3, layout_right)
 
 OOC_THREADS(21, double, 2, layout_right)
 OOC_THREADS(22, triple, 2, layout_right)

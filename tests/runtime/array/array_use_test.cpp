@@ -52,6 +52,29 @@ TEST_CASE("a statement that touches more blocks than the pool holds works") {
   CHECK(a.buffers().buffers == 4);
 }
 
+TEST_CASE("a slice is a box of the array as a strided piece of memory, for Eigen too") {
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(blocks(nodes, 32));
+  ooc_array<double, 2> a{rt, nodes.handle(), "a", create, {300, 200}, {.block = 4_KiB}};
+  std::iota(a.begin(), a.end(), 0.0);
+  const auto s = a.slice({{100, 50}, {300, 60}});
+  CHECK(s.extents() == coordinates<2>{200, 10});
+  CHECK(s.strides() == coordinates<2>{200, 1});
+  CHECK(&s(7, 3) == &a[107][53]);
+  eigen_map(s).row(7).setConstant(-1);
+  CHECK(a[107][59] == -1);
+  CHECK(a[107][60] == 107 * 200 + 60);
+  const ooc_array<double, 2>& read_only = a;
+  const auto column = read_only.slice({{0, 199}, {300, 200}});
+  CHECK(eigen_map(column).sum() == (199.0 + 299 * 200 + 199) * 150);
+  CHECK(a.slice({{3, 200}, {3, 200}}).size() == 0);
+  CHECK_THROWS_WITH(a.slice({{0, 0}, {300, 201}}),
+                    Catch::Contains("'a'") && Catch::Contains("201") && Catch::Contains("200"));
+  CHECK_THROWS_WITH(a.slice({{5, 0}, {4, 1}}), Catch::Contains("'a'"));
+  a.close();
+  CHECK_THROWS_WITH(a.slice({{0, 0}, {1, 1}}), Catch::Contains("closed"));
+}
+
 TEST_CASE("references stay valid while their blocks come and go") {
   const test_store nodes(store_kind::in_memory);
   runtime rt(blocks(nodes, 8));

@@ -39,7 +39,8 @@ struct model {
     std::vector<std::uint64_t> c(o.extents.size());
     for (;;) {
       const std::uint64_t f = offset_of(c, o.extents, o.file_tile, o.element_size, file_tile);
-      const std::uint64_t m = offset_of(c, o.extents, o.tile, o.element_size, block);
+      const std::uint64_t lead = o.tile.empty() ? o.lead : 0;
+      const std::uint64_t m = lead + offset_of(c, o.extents, o.tile, o.element_size, block);
       elements.push_back({c, f, m});
       std::size_t k = c.size();
       while (k-- > 0) {
@@ -86,6 +87,7 @@ geometry_options random_options(std::mt19937_64& g) {
   }
   std::shuffle(o.extents.begin(), o.extents.end(), g);
   o.block_bytes = 4096 * between(g, 1, 3);
+  if (between(g, 0, 1)) o.lead = between(g, 0, 4095);
   const auto tile = [&] {
     std::vector<std::uint64_t> t;
     for (std::uint64_t e : o.extents) t.push_back(between(g, 1, e + 2));
@@ -109,7 +111,7 @@ index_box random_box(std::mt19937_64& g, const geometry_options& o) {
 std::string describe(const geometry_options& o) {
   return "extents " + to_string(o.extents) + " of " + std::to_string(o.element_size) +
          " bytes, block " + std::to_string(o.block_bytes) + ", tile " + to_string(o.tile) +
-         ", file tile " + to_string(o.file_tile);
+         ", file tile " + to_string(o.file_tile) + ", lead " + std::to_string(o.lead);
 }
 
 }  // namespace
@@ -176,6 +178,12 @@ TEST_CASE("requests, boxes and runs agree with a table of all bytes, for random 
     }
     REQUIRE(got_blocks == box_blocks);
     REQUIRE(geo.runs_of(box) == box_runs);
+    for (const model::element& e : all.elements) {
+      const coordinates at = geo.element_at(e.memory / block, e.memory % block);
+      if (!std::equal(e.at.begin(), e.at.end(), at.begin())) FAIL("another element lies there");
+    }
+    REQUIRE(geo.memory_bytes() > (o.tile.empty() ? all.elements.back().memory : 0));
+    REQUIRE(geo.memory_bytes() <= geo.blocks() * block);
   }
 }
 
@@ -247,6 +255,21 @@ TEST_CASE("chunks shared by neighbouring runs are counted once") {
   r.add(n);
   CHECK(chunked_bytes(r, 4096, 1 << 20) == 5 * 4096);
   CHECK(chunked_bytes(r, 4096, 8192) > 8192);
+}
+
+TEST_CASE("elements that begin within a page of the file begin at the same byte of a page of memory") {
+  const array_geometry g(
+      {.extents = {1000}, .element_size = 8, .block_bytes = 4096, .lead = 128});
+  CHECK(g.blocks() == 2);
+  CHECK(bytes_of(g.block_request(0), 0).begin()->first == 128);
+  CHECK(g.block_request(0).bytes() == 4096 - 128);
+  CHECK(g.block_request(1).entries()[0].file_offset == 4096 - 128);
+  CHECK(g.block_request(1).entries()[0].memory_offset == 0);
+  CHECK(g.memory_bytes() == 8128);
+  CHECK(g.element_at(0, 5)[0] == 0);  // before the first element
+  CHECK_THROWS_WITH(
+      array_geometry({.extents = {8}, .element_size = 8, .block_bytes = 4096, .lead = 4096}),
+      Catch::Contains("4096"));
 }
 
 TEST_CASE("default tiles are powers of two near the block, within the extents") {

@@ -1,0 +1,149 @@
+// Files that belong to no store, used as arrays where they lie: raw files, and .npy files of NumPy.
+//
+//     auto a = ooc::open_file<double, 2>(rt, "/data/a.npy", ooc::open_read_only);
+//     auto b = ooc::open_file<float, 3>(rt, "/data/b.raw", ooc::open,
+//                                       {.extents = {100, 2000, 3000}, .offset = 512});
+//
+// Nothing is copied: the array's blocks are read from the file, and written to it, with the budget,
+// the read-ahead, the pins and the algorithms of any other array.  What differs from a file of a store:
+//
+//   - No checksums: what is read is what the file holds, and damage on the disk is not noticed.
+//   - No undo log: a write that a crash cuts short leaves old bytes, new ones, or some of each.  No
+//     byte outside the elements is ever written.  writeback() returns when the operating system has
+//     the bytes, writeback(ooc::durable) after fdatasync().
+//   - The size stays: resize() and options.max_extent are refused, and so are attributes.  An
+//     algorithm in the middle (ooc::sort) leaves no mark on the file if its process dies.
+//   - Openers are kept apart by an advisory lock of the whole file (fcntl, F_OFD_SETLK): one writer,
+//     or any number of readers; with options.shared, writers and readers together.  It keeps out those
+//     who ask for it, as oocarray does, and nobody else: a program that writes to the file meanwhile
+//     is not noticed, and its bytes may be overwritten by a block's.  File systems without such locks
+//     keep nobody apart.  In one process a file is open once.
+//   - A file that is cut off while it is open: writeback() throws io_error with both sizes; a touch of
+//     an element that has to be read ends the process with the same message, as of any array.
+//   - options.group is refused.  Ranks can open a file for reading each by itself, or for writing with
+//     options.shared.
+//
+// The elements are in the byte order of this machine and begin at a multiple of their alignment.
+// Memory is the image of the file: where elements begin within a page of the file, they begin within a
+// page of memory, so that whole pages travel without a copy, past the page cache where the file system
+// can do that (O_DIRECT).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "oocarray/any_array.hpp"
+#include "oocarray/ooc_array.hpp"
+
+namespace ooc {
+
+/// In which order a file has its elements.
+enum class index_order : std::uint8_t {
+  row_major,     ///< the last index runs fastest, as in C and NumPy
+  column_major,  ///< the first index runs fastest, as in Fortran, MATLAB and Julia
+};
+
+/// Whether a file says itself what it holds.
+enum class file_format : std::uint8_t {
+  by_name,  ///< npy where the name ends in ".npy", else raw
+  raw,      ///< bytes; file_contents says what they are
+  npy,      ///< type, extents, order and offset are those of the header
+};
+
+/// What a file holds, as far as it does not say so itself.
+struct file_contents {
+  file_format format = file_format::by_name;
+
+  /// As whoever wrote the file has them; of a column-major file the array has them in reverse: its
+  /// element a[k][j][i] is the writer's A(i, j, k).  Empty: those of the header; of a raw file, one
+  /// dimension up to the file's end.
+  std::vector<std::size_t> extents = {};
+
+  /// Raw files: the byte at which the first element begins, a multiple of its alignment.
+  std::uint64_t offset = 0;
+
+  /// A .npy file in the other order than this is refused, so that no index changes its meaning unseen.
+  index_order order = index_order::row_major;
+};
+
+namespace detail {
+
+/// What an array asks of a file in place.
+struct place_request {
+  std::string_view path;
+  bool writable = false;
+  bool grouped = false;          ///< options.group was given
+  std::string element_type;      ///< empty: the header's
+  std::uint32_t element_size = 0;
+  std::uint32_t alignment = 0;   ///< of an element; 0: known from the type's name
+  const file_contents& contents;
+};
+
+/// The file as a store with one file, which has its path: what open_file() opens.  Throws as
+/// open_file() does.
+store store_in_place(const place_request& r);
+
+/// The path without "file:".
+std::string path_in_place(std::string_view path_or_url);
+
+template <class T, std::size_t N, class Layout, class How>
+ooc_array<T, N, Layout> open_in_place(runtime& rt, std::string_view path, How how,
+                                      const file_contents& contents,
+                                      const array_options<T>& options) {
+  const store s = store_in_place({path, std::is_same_v<How, open_t>, options.group != nullptr,
+                                  ooc::element_type<T>::name(), sizeof(T), alignof(T), contents});
+  return ooc_array<T, N, Layout>(rt, s, path_in_place(path), how, options);
+}
+
+template <class How>
+any_array open_any_in_place(runtime& rt, std::string_view path, How how, const element_format& type,
+                            const file_contents& contents, const any_array::options_type& options,
+                            memory_layout layout) {
+  const store s = store_in_place({path, std::is_same_v<How, open_t>, options.group != nullptr,
+                                  type.name, type.size, 0, contents});
+  return any_array(rt, s, path_in_place(path), how, options, layout);
+}
+
+}  // namespace detail
+
+/// Opens the file at a path, or at a URL "file:/path", as an array; see above.  Of `options` those
+/// count that hold for the object alone (block, buffers, pattern, tile in memory, shared,
+/// wait_for_writer).
+///
+/// Throws usage_error, naming the file: ENOENT, EACCES, EROFS, EISDIR; errc::type_mismatch for a .npy
+/// file of other elements, another rank or order, of foreign byte order, and of types that are no plain
+/// bytes (objects); errc::invalid_request for a file that is no .npy file although it should be, or
+/// whose header is cut short, for one that is shorter than its extents need (with both sizes), an
+/// offset beyond its end or between the places that elements can have, extents of 0, and for
+/// options.group; errc::busy where the file is in use, see above.
+template <class T, std::size_t N, class Layout = layout_right>
+ooc_array<T, N, Layout> open_file(runtime& rt, std::string_view path, open_t how,
+                                  const file_contents& contents = {},
+                                  const array_options<T>& options = {}) {
+  return detail::open_in_place<T, N, Layout>(rt, path, how, contents, options);
+}
+template <class T, std::size_t N, class Layout = layout_right>
+ooc_array<T, N, Layout> open_file(runtime& rt, std::string_view path, open_read_only_t how,
+                                  const file_contents& contents = {},
+                                  const array_options<T>& options = {}) {
+  return detail::open_in_place<T, N, Layout>(rt, path, how, contents, options);
+}
+
+/// The same without a type: `type` is that of a raw file's elements, and may be empty for a .npy file.
+inline any_array open_any_file(runtime& rt, std::string_view path, open_t how,
+                               const element_format& type = {}, const file_contents& contents = {},
+                               const any_array::options_type& options = {},
+                               detail::memory_layout layout = detail::memory_layout::right) {
+  return detail::open_any_in_place(rt, path, how, type, contents, options, layout);
+}
+inline any_array open_any_file(runtime& rt, std::string_view path, open_read_only_t how,
+                               const element_format& type = {}, const file_contents& contents = {},
+                               const any_array::options_type& options = {},
+                               detail::memory_layout layout = detail::memory_layout::right) {
+  return detail::open_any_in_place(rt, path, how, type, contents, options, layout);
+}
+
+}  // namespace ooc

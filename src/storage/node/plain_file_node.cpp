@@ -1,0 +1,334 @@
+// See plain_file_node.hpp.
+//
+// One mutex, for the queue; operations and completions run without it.  Threads are started when
+// there is work and none is idle, up to the limit.  Destruction waits for all that was submitted; a
+// completion may drop the last reference to the node: the thread it runs on then ends by itself.
+#include "storage/node/plain_file_node.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <deque>
+#include <new>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "storage/base/mutex.hpp"
+#include "storage/base/page.hpp"
+#include "storage/layout/regions.hpp"
+#include "storage/node/transfer.hpp"
+#include "storage/service/node_counters.hpp"
+
+namespace ooc::storage {
+namespace {
+
+enum class plain_kind { read, write, sync };
+
+struct plain_operation {
+  plain_kind kind;
+  shape_ptr file;
+  request_ptr wanted;
+  std::byte* memory = nullptr;  ///< of a write: only read
+  completion done;
+};
+
+/// What one thread owns.
+struct plain_worker {
+  explicit plain_worker(bool io_uring)
+      : engine(make_transfer_engine(io_uring)), copier(make_plain_engine()) {}
+
+  std::unique_ptr<transfer_engine> engine;
+  std::unique_ptr<transfer_engine> copier;  ///< for writes to the page cache
+  std::vector<region> regions;
+  transfer_list direct, buffered;
+};
+
+class plain_transfers {
+ public:
+  explicit plain_transfers(std::shared_ptr<const plain_file> file)
+      : file_(std::move(file)), direct_(static_cast<bool>(file_->direct)) {}
+
+  failure run(const plain_operation& op, plain_worker& w) {
+    return op.kind == plain_kind::sync ? sync() : carry_out(op, w);
+  }
+  const plain_file& file() const noexcept { return *file_; }
+
+  node_counters counters;
+
+ private:
+  static constexpr std::size_t batch_extents = 1024;
+
+  failure carry_out(const plain_operation& op, plain_worker& w) {
+    const bool reads = op.kind == plain_kind::read;
+    counters.add(reads ? &io_stats::read_requests : &io_stats::write_requests, 1);
+    object_regions(*op.wanted, op.file->striping, 0, w.regions);
+    if (w.regions.empty()) return {};
+    counters.add(reads ? &io_stats::read_regions : &io_stats::write_regions, node_runs(w.regions));
+    if (!reads) {
+      if (!file_->writable) return failed(reads, EBADF, 0);
+      if (overlap(w.regions))
+        return {errc::invalid_request,
+                "writing '" + file_->path + "': regions of the request overlap in the file"};
+      // A write past the end would make the file longer, with zeros in between.
+      if (const failure f = still_there(op.wanted->file_end(), reads)) return f;
+    }
+    std::uint64_t bytes = 0;
+    for (const region& p : w.regions) {
+      plan(p, op.memory, w);
+      bytes += p.length;
+      if (w.direct.extents.size() + w.buffered.extents.size() >= batch_extents)
+        if (const failure f = flush(reads, w)) return f;
+    }
+    if (const failure f = flush(reads, w)) return f;
+    // Reading past the end gives zeros: look whether there was one, now that it is done.
+    if (reads)
+      if (const failure f = still_there(op.wanted->file_end(), reads)) return f;
+    counters.add(reads ? &io_stats::bytes_read : &io_stats::bytes_written, bytes);
+    return {};
+  }
+
+  void plan(const region& p, std::byte* memory, plain_worker& w) const {
+    std::uint64_t at = file_->begin + p.node_offset, left = p.length;
+    std::byte* to = memory + p.memory_offset;
+    const auto add = [&](transfer_list& list, std::uint64_t bytes) {
+      list.add(at, to, bytes);
+      at += bytes;
+      to += bytes;
+      left -= bytes;
+    };
+    const std::uint64_t within = at % page_bytes;
+    if (direct_.load(std::memory_order_relaxed) &&
+        reinterpret_cast<std::uintptr_t>(to) % page_bytes == within) {
+      if (within != 0) add(w.buffered, std::min(left, page_bytes - within));
+      add(w.direct, left / page_bytes * page_bytes);
+    }
+    add(w.buffered, left);
+  }
+
+  failure flush(bool reads, plain_worker& w) {
+    const direction d = reads ? direction::read : direction::write;
+    const int file = file_->file.get();
+    if (!w.direct.extents.empty()) {
+      w.engine->run(file_->direct.get(), d, w.direct);
+      bool refused = false;
+      for (transfer& t : w.direct.extents)
+        if (t.error == EINVAL) {
+          t.error = 0;
+          refused = true;
+        }
+      if (refused) {  // the file system takes O_DIRECT when it opens, and not when it transfers
+        direct_ = false;
+        w.engine->run(file, d, w.direct);
+      }
+    }
+    (reads ? w.engine : w.copier)->run(file, d, w.buffered);
+    failure result;
+    for (transfer_list* list : {&w.direct, &w.buffered}) {
+      std::uint64_t bytes = 0;
+      for (const transfer& t : list->extents) {
+        bytes += t.done;
+        if (t.error != 0 && !result) result = failed(reads, t.error, t.offset + t.done);
+      }
+      counters.add(reads ? &io_stats::device_reads : &io_stats::device_writes,
+                   list->extents.size());
+      counters.add(reads ? &io_stats::device_bytes_read : &io_stats::device_bytes_written, bytes);
+      list->clear();
+    }
+    return result;
+  }
+
+  /// Whether the file has the bytes up to `end`, counted from its data.
+  failure still_there(std::uint64_t end, bool reads) const {
+    struct stat now {};
+    if (::fstat(file_->file.get(), &now) != 0) return failed(reads, errno, 0);
+    const auto has = static_cast<std::uint64_t>(now.st_size);
+    if (has >= file_->begin + end) return {};
+    return {std::make_error_code(std::errc::io_error),
+            std::string(reads ? "reading" : "writing") + " '" + file_->path +
+                "': somebody has cut the file off: it has " + std::to_string(has) +
+                " bytes now, and the array reaches to byte " + std::to_string(file_->begin + end) +
+                " there"};
+  }
+
+  failure sync() {
+    counters.add(&io_stats::syncs, 1);
+    if (!file_->writable) return {};
+    // The kernel tells a failure once: what it was for may be lost, whatever a later sync says.
+    int e = sync_failed_;
+    if (e == 0 && ::fdatasync(file_->file.get()) != 0) sync_failed_ = e = errno;
+    if (e == 0) return {};
+    const std::error_code code(e, std::generic_category());
+    return {code, "syncing '" + file_->path + "': " + code.message()};
+  }
+
+  failure failed(bool reads, int error, std::uint64_t at) const {
+    const std::error_code code(error, std::generic_category());
+    return {code, std::string(reads ? "reading" : "writing") + " '" + file_->path + "' at byte " +
+                      std::to_string(at) + ": " + code.message()};
+  }
+
+  const std::shared_ptr<const plain_file> file_;
+  std::atomic<bool> direct_;
+  std::atomic<int> sync_failed_{0};
+};
+
+class plain_pool : public std::enable_shared_from_this<plain_pool> {
+ public:
+  plain_pool(std::shared_ptr<const plain_file> file, const plain_file_options& options)
+      : options_(options), transfers_(std::move(file)) {}
+
+  void submit(plain_operation op) {
+    failure no_thread;
+    {
+      const lock_guard lock(mutex_);
+      try {
+        if (waiting_.size() >= idle_ && threads_.size() < options_.workers) start();
+      } catch (const std::system_error& e) {
+        no_thread = {e.code(), transfers_.file().path + ": " + e.what()};
+      }
+      if (!no_thread) {
+        waiting_.push_back(std::move(op));
+        work_.notify_one();
+        return;
+      }
+    }
+    op.done(no_thread);
+  }
+
+  void stop() {
+    std::vector<std::thread> threads;
+    {
+      const lock_guard lock(mutex_);
+      stopping_ = true;
+      threads.swap(threads_);
+      work_.notify_all();
+    }
+    for (std::thread& t : threads) {
+      if (t.get_id() == std::this_thread::get_id())
+        t.detach();
+      else
+        t.join();
+    }
+  }
+
+  plain_transfers& transfers() noexcept { return transfers_; }
+  const plain_transfers& transfers() const noexcept { return transfers_; }
+
+ private:
+  void start() OOC_REQUIRES(mutex_) {
+    try {
+      threads_.emplace_back([self = shared_from_this()] { self->work(); });
+    } catch (const std::system_error&) {
+      if (threads_.empty()) throw;  // otherwise those that there are do the work
+    }
+  }
+
+  void work() {
+    plain_worker worker(options_.io_uring);
+    unique_lock lock(mutex_);
+    for (;;) {
+      if (waiting_.empty()) {
+        if (stopping_) return;
+        ++idle_;
+        work_.wait(lock);
+        --idle_;
+        continue;
+      }
+      {
+        const plain_operation op = std::move(waiting_.front());
+        waiting_.pop_front();
+        lock.unlock();
+        op.done(run(op, worker));
+      }  // what the completion holds may be the last of the node
+      lock.lock();
+    }
+  }
+
+  failure run(const plain_operation& op, plain_worker& worker) {
+    try {
+      return transfers_.run(op, worker);
+    } catch (const std::bad_alloc&) {
+      const auto code = std::make_error_code(std::errc::not_enough_memory);
+      return {code, "'" + transfers_.file().path + "': " + code.message()};
+    }
+  }
+
+  const plain_file_options options_;
+  plain_transfers transfers_;
+  mutex mutex_;
+  condition_variable work_;
+  std::deque<plain_operation> waiting_ OOC_GUARDED_BY(mutex_);
+  std::vector<std::thread> threads_ OOC_GUARDED_BY(mutex_);
+  std::size_t idle_ OOC_GUARDED_BY(mutex_) = 0;
+  bool stopping_ OOC_GUARDED_BY(mutex_) = false;
+};
+
+class plain_file_node final : public io_service {
+ public:
+  plain_file_node(std::shared_ptr<const plain_file> file, const plain_file_options& options)
+      : pool_(std::make_shared<plain_pool>(std::move(file), options)) {}
+  ~plain_file_node() override {
+    if (::getpid() == owner_)
+      pool_->stop();
+    else  // a forked child has none of the threads: leave them be
+      new std::shared_ptr<plain_pool>(pool_);
+  }
+
+  void read(shape_ptr file, std::uint32_t, request_ptr r, std::byte* memory,
+            completion done) override {
+    pool_->submit({plain_kind::read, std::move(file), std::move(r), memory, std::move(done)});
+  }
+  void write(shape_ptr file, std::uint32_t, request_ptr r, const std::byte* memory,
+             completion done) override {
+    pool_->submit({plain_kind::write, std::move(file), std::move(r), const_cast<std::byte*>(memory),
+                   std::move(done)});
+  }
+  void sync(shape_ptr file, std::uint32_t, completion done) override {
+    pool_->submit({plain_kind::sync, std::move(file), nullptr, nullptr, std::move(done)});
+  }
+
+  // The file is there already, whoever opens it, and nobody counts openings.
+  void advance(shape_ptr, std::uint32_t, completion done) override { done({}); }
+
+  void create(shape_ptr, std::uint32_t, completion done) override { done(refusal("made")); }
+  void resize(shape_ptr, std::uint32_t, std::uint64_t, completion done) override {
+    done(refusal("resized"));
+  }
+  void remove(shape_ptr, completion done) override { done(refusal("removed")); }
+  void verify(shape_ptr, std::uint32_t,
+              std::function<void(const failure&, verify_report)> done) override {
+    done(refusal("verified: it has no checksums, and cannot be"), {});
+  }
+  void list(std::function<void(const failure&, std::vector<file_id>)> done) override {
+    done({}, {});
+  }
+  void find_locality(std::function<void(const failure&, locality)> done) override {
+    done({}, locality::none);
+  }
+
+  std::string name() const override { return pool_->transfers().file().path; }
+  io_stats stats() const override { return pool_->transfers().counters.snapshot(); }
+  std::uint64_t staging_bytes() const override { return 0; }
+
+ private:
+  failure refusal(const char* what) const {
+    return {errc::invalid_request, "'" + name() + "' is no file of a store, and is not " + what};
+  }
+
+  const pid_t owner_ = ::getpid();
+  const std::shared_ptr<plain_pool> pool_;
+};
+
+}  // namespace
+
+std::shared_ptr<io_service> make_plain_file_node(std::shared_ptr<const plain_file> file,
+                                                 const plain_file_options& options) {
+  return std::make_shared<plain_file_node>(std::move(file), options);
+}
+
+}  // namespace ooc::storage
