@@ -11,6 +11,7 @@ namespace {
 constexpr std::uint64_t chunk = 4096;                // in which nodes read and write
 constexpr std::uint64_t cost_of_request = 16 << 10;  // bytes that a disk transfers meanwhile
 constexpr std::uint64_t cost_of_part_of_chunk = 8 << 10;
+constexpr std::uint64_t cost_of_round = 512 << 10;   // threads that wait for each other
 constexpr std::size_t most_grouped = 64;
 
 /// For what only asks how much memory it takes.
@@ -38,11 +39,36 @@ std::vector<std::size_t> cut_sweep::units() const {
   return {both, pieces};
 }
 
-cut_choice cut_sweep::described(std::size_t levels, std::size_t group, std::size_t width,
-                                std::size_t unit, std::size_t steps) const {
+wave_plan cut_sweep::plan_with(std::size_t levels, std::size_t group) const noexcept {
   wave_plan plan = plan_;
   plan.levels = levels;
   plan.group = group;
+  return plan;
+}
+
+std::uint64_t cut_sweep::field_bytes() const noexcept {
+  std::uint64_t row = 0;
+  for (const sweep_field& f : request_.fields) row += geometry_.row_elements() * f.element_size;
+  return row;
+}
+
+std::uint64_t cut_sweep::coefficient_bytes() const noexcept {
+  std::uint64_t row = 0;
+  for (const sweep_coefficient& c : request_.coefficients) row += geometry_.row_elements() * c.element_size;
+  return row;
+}
+
+std::uint64_t cut_sweep::cost_of_whole(std::size_t levels, std::size_t group, std::size_t steps) const {
+  const wave_schedule schedule(geometry_, plan_with(levels, group));
+  const std::uint64_t bytes = geometry_.slabs() * geometry_.extents()[1] *
+                              (2 * field_bytes() + coefficient_bytes());
+  return (steps + levels - 1) / levels *
+         (bytes + static_cast<std::uint64_t>(schedule.times()) * cost_of_round);
+}
+
+cut_choice cut_sweep::described(std::size_t levels, std::size_t group, std::size_t width,
+                                std::size_t unit, std::size_t steps) const {
+  const wave_plan plan = plan_with(levels, group);
   const row_cut cut = cut_for(levels, width, unit);
   std::vector<cut_field> fields;
   for (const sweep_field& f : request_.fields) fields.push_back({nullptr, nullptr, true, f.element_size});
@@ -57,10 +83,8 @@ cut_choice cut_sweep::described(std::size_t levels, std::size_t group, std::size
   const auto slabs = static_cast<std::uint64_t>(geometry_.slabs());
   const auto times = static_cast<std::uint64_t>(schedule.times());
   const std::uint64_t ghosts = plan.ghosts_high ? levels * geometry_.radius() : 0;
-  std::uint64_t row = 0, border = 0, more = 0;
-  for (const sweep_field& f : request_.fields) row += geometry_.row_elements() * f.element_size;
-  for (const sweep_coefficient& k : request_.coefficients)
-    more += geometry_.row_elements() * k.element_size;
+  const std::uint64_t row = field_bytes(), more = coefficient_bytes();
+  std::uint64_t border = 0;
   for (std::size_t level = 0; level < levels; ++level) border += group * cut.border(level) * row;
   const std::uint64_t rows = cut.array_rows();
   const std::uint64_t again = cut.rows_read_again();
@@ -69,7 +93,7 @@ cut_choice cut_sweep::described(std::size_t levels, std::size_t group, std::size
   bytes += 2 * (c.parts - 1) * times * border;
   bytes += (rows + c.parts * (levels + 1) * cut.radius()) * (slabs + 2 * ghosts) * more;
   const std::uint64_t arrays = 2 * request_.fields.size() + request_.coefficients.size() + 2;
-  bytes += c.parts * times * arrays * cost_of_request;
+  bytes += c.parts * times * (arrays * cost_of_request + cost_of_round);
   if (unit * row % chunk != 0) bytes += c.parts * slabs * 2 * request_.fields.size() * cost_of_part_of_chunk;
   c.cost = (steps + levels - 1) / levels * bytes;
   return c;

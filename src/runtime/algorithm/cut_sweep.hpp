@@ -45,6 +45,8 @@ class cut_sweep {
   /// `steps` in all.  Empty: none fits.
   std::optional<cut_choice> choose(std::size_t levels, std::size_t most, std::size_t steps,
                                    std::uint64_t room) const;
+  /// What `steps` cost with whole slabs, in the same measure.
+  std::uint64_t cost_of_whole(std::size_t levels, std::size_t group, std::size_t steps) const;
   /// The least memory that any cut with as many levels takes.
   std::uint64_t least_memory(std::size_t levels) const;
 
@@ -57,6 +59,10 @@ class cut_sweep {
   traffic pass(const wave_plan& plan, bool first, std::byte* memory, sweep_program& program) const;
 
  private:
+  wave_plan plan_with(std::size_t levels, std::size_t group) const noexcept;
+  /// Of a row: all fields, all coefficients.
+  std::uint64_t field_bytes() const noexcept;
+  std::uint64_t coefficient_bytes() const noexcept;
   cut_choice described(std::size_t levels, std::size_t group, std::size_t width, std::size_t unit,
                        std::size_t steps) const;
   std::vector<std::size_t> units() const;

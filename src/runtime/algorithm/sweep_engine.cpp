@@ -60,6 +60,7 @@ class sweep_run {
     together(what, [&] {
       memory_.emplace(leader_.pager(), cut_ ? cut_->memory : pass(false).memory_bytes(), what);
     });
+    memory_->advise_huge_pages();
     done_.memory = memory_->bytes();
     if (request_.options.mark) mark(what_it_does());
     bool go_on = true;
@@ -256,12 +257,8 @@ class sweep_run {
     std::optional<cut_choice> c = cuts().choose(given ? levels : 0, wanted, steps, spare - spare / 8);
     if (!c) c = cuts().choose(given ? levels : 0, wanted, steps, spare);
     if (!c || asked || !whole_fits) return c;
-    std::uint64_t whole = 0;
-    for (const sweep_field& f : request_.fields) whole += 2 * f.element_size;
-    for (const sweep_coefficient& f : request_.coefficients) whole += f.element_size;
-    whole *= geometry_.slab_elements() * geometry_.slabs() * ((steps + levels - 1) / levels);
     // Whole slabs need no scratch file, and use what is in memory.
-    if (c->cost > whole / 5 * 4) c.reset();
+    if (c->cost > cuts().cost_of_whole(levels, plan_.group, steps) / 5 * 4) c.reset();
     return c;
   }
 
