@@ -13,7 +13,10 @@
 // The slabs in between stay in memory, which the runtime's budget lends for the call; the disk sees one
 // read and one write of the array in k steps.  docs/algorithms.md has the model and its sources.
 //
-// The result is bit by bit that of the plain loop, whatever the fused steps, threads and ranks.
+// Slabs of which memory holds too few are cut in the second dimension, and what neighbouring parts need of each
+// other is kept in a temporary file beside the array; see sweep_options::width.
+//
+// The result is bit by bit that of the plain loop, whatever the fused steps, parts, threads and ranks.
 //
 // *The kernel* computes a part of one slab: kernel(out, in).  `in[d]` is the slab d places away,
 // -r <= d <= r, as it was before the step; `out` is the slab to be computed.  For an array of N
@@ -38,9 +41,10 @@
 //
 // *Errors.*  Throws usage_error (errc::budget_too_small) if memory has no room for one step at a time,
 // naming what would do; (errc::invalid_request) for arrays of different shapes or ranks' parts, a
-// radius that does not fit the rank, arrays that are read-only; what sync() throws; and what kernel
-// and callbacks throw.  After an exception the arrays that are written hold neither old nor new elements,
-// and keep their mark.
+// radius that does not fit the rank, arrays that are read-only; io_error (ENOSPC) where the temporary file
+// finds no room, and (errc::busy) where slabs are to be cut of an array that is pinned, both before anything is
+// written; what sync() throws; and what kernel and callbacks throw.  After an exception of these two, or of the
+// store, the arrays that are written hold neither old nor new elements, and keep their mark.
 //
 // Threads: no other thread may use the arrays meanwhile.  Data are acknowledged and durable on return
 // with sweep_options::mark, else modified as after any loop.
