@@ -4,11 +4,11 @@
 #include <numeric>
 
 #include "runtime/array/local_array.hpp"
+#include "storage/base/page.hpp"
 
 namespace ooc::detail {
 namespace {
 
-constexpr std::uint64_t chunk = 4096;                // in which nodes read and write
 constexpr std::uint64_t cost_of_request = 16 << 10;  // bytes that a disk transfers meanwhile
 constexpr std::uint64_t cost_of_part_of_chunk = 8 << 10;
 constexpr std::uint64_t cost_of_round = 512 << 10;   // threads that wait for each other
@@ -27,13 +27,13 @@ class no_program final : public sweep_program {
 
 }  // namespace
 
-/// What widths may be multiples of, best first.  Values are those of whole pieces; chunks that two parts write
-/// are read again by the node.
+/// What widths may be multiples of, best first.  Values are those of whole pieces; the chunks in which nodes read and
+/// write, of a page each, are read again where two parts write to one.
 std::vector<std::size_t> cut_sweep::units() const {
   const std::size_t pieces = request_.values ? geometry_.piece_rows() : 1;
   std::size_t chunks = 1;
   for (const sweep_field& f : request_.fields)
-    chunks = std::lcm(chunks, chunk / std::gcd(chunk, geometry_.row_elements() * f.element_size));
+    chunks = std::lcm(chunks, page_bytes / std::gcd(page_bytes, geometry_.row_elements() * f.element_size));
   const std::size_t both = std::lcm(pieces, chunks);
   if (both == pieces) return {pieces};
   return {both, pieces};
@@ -94,7 +94,7 @@ cut_choice cut_sweep::described(std::size_t levels, std::size_t group, std::size
   bytes += (rows + c.parts * (levels + 1) * cut.radius()) * (slabs + 2 * ghosts) * more;
   const std::uint64_t arrays = 2 * request_.fields.size() + request_.coefficients.size() + 2;
   bytes += c.parts * times * (arrays * cost_of_request + cost_of_round);
-  if (unit * row % chunk != 0) bytes += c.parts * slabs * 2 * request_.fields.size() * cost_of_part_of_chunk;
+  if (unit * row % page_bytes != 0) bytes += c.parts * slabs * 2 * request_.fields.size() * cost_of_part_of_chunk;
   c.cost = (steps + levels - 1) / levels * bytes;
   return c;
 }

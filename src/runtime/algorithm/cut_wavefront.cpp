@@ -7,16 +7,6 @@
 #include "runtime/algorithm/work_in_rounds.hpp"
 
 namespace ooc::detail {
-namespace {
-
-/// As in wavefront.cpp: slabs begin at different places of a page.
-constexpr std::size_t line = 64;
-constexpr std::size_t shift_of_slabs = 5 * line;
-
-std::size_t rounded(std::size_t bytes) { return (bytes + line - 1) / line * line; }
-
-}  // namespace
-
 /// A thread's own.
 struct cut_wavefront::scratch {
   std::vector<std::byte*> out;
@@ -55,8 +45,7 @@ void cut_wavefront::use(std::byte* memory, const storage::striped_file* file) no
 // --- where slabs are
 
 cut_wavefront::ring cut_wavefront::place(std::size_t element, std::size_t slabs, std::size_t rows) {
-  const ring r{memory_bytes_, slabs,
-               rounded(rows * geometry_.ring_row_elements() * element) + shift_of_slabs};
+  const ring r{memory_bytes_, slabs, ring_pitch(rows * geometry_.ring_row_elements() * element)};
   memory_bytes_ += r.slabs * r.pitch;
   return r;
 }

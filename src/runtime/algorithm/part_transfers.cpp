@@ -2,15 +2,9 @@
 
 #include <algorithm>
 
+#include "storage/base/page.hpp"
+
 namespace ooc::detail {
-namespace {
-
-constexpr std::uint64_t chunk = 4096;  // in which nodes read and write
-
-std::uint64_t rounded(std::uint64_t bytes) { return (bytes + chunk - 1) / chunk * chunk; }
-
-}  // namespace
-
 part_transfers::part_transfers(const slab_geometry& g, const wave_plan& plan, const row_cut& cut,
                                const std::vector<cut_field>& fields,
                                const std::vector<cut_coefficient>& coefficients)
@@ -25,23 +19,23 @@ part_transfers::part_transfers(const slab_geometry& g, const wave_plan& plan, co
     b.bytes += bytes;
   };
   for (const cut_field& f : fields_) {
-    const std::uint64_t slabs = rounded(plan_.group * cut_.width() * row_bytes(f.element));
+    const std::uint64_t slabs = in_whole_pages(plan_.group * cut_.width() * row_bytes(f.element));
     add(inputs_, slabs);
     add(results_, slabs);
     for (std::size_t level = 0; level < plan_.levels; ++level)
       add(before_, plan_.group * cut_.most_border(level) * g.ring_row_elements() * f.element);
   }
   for (const cut_coefficient& c : coefficients_)
-    add(inputs_, rounded(plan_.group * cut_.coefficient_rows_kept() * row_bytes(c.element)));
+    add(inputs_, in_whole_pages(plan_.group * cut_.coefficient_rows_kept() * row_bytes(c.element)));
   if (cut_.radius() == 0 || cut_.parts() == 1) before_.bytes = 0;
-  before_.bytes = border_bytes_ = rounded(before_.bytes);
+  before_.bytes = border_bytes_ = in_whole_pages(before_.bytes);
   after_ = before_;
   for (buffers* b : {&inputs_, &results_, &before_, &after_}) place(*b);
 
   scratch_bytes_ = border_bytes_ * static_cast<std::uint64_t>(schedule_.times());
   const auto save = [&](std::vector<std::uint64_t>& at, std::uint64_t bytes) {
     at.push_back(scratch_bytes_);
-    scratch_bytes_ += rounded(bytes);
+    scratch_bytes_ += in_whole_pages(bytes);
   };
   for (const cut_field& f : fields_) {
     save(saved_rows_, f.in_place ? g.slabs() * cut_.rows_read_again() * row_bytes(f.element) : 0);
@@ -112,7 +106,7 @@ void part_transfers::write_scratch(direct_transfer& t, std::uint64_t at, std::si
 namespace {
 
 /// Rows of slabs of an array, whole beyond dimension 1.
-request rows_of(const slab_geometry& g, const direct_array& a, slab_range slabs, slab_range rows) {
+request box_of(const slab_geometry& g, const direct_array& a, slab_range slabs, slab_range rows) {
   slab_geometry::shape lower{};
   slab_geometry::shape upper = g.extents();
   lower[0] = static_cast<std::size_t>(slabs.first);
@@ -127,7 +121,7 @@ request rows_of(const slab_geometry& g, const direct_array& a, slab_range slabs,
 /// Both within the array.
 void part_transfers::read_box(direct_transfer& t, const direct_array& a, std::size_t element,
                               slab_range slabs, slab_range rows, std::byte* to) {
-  t.begin_read(a.file(), rows_of(geometry_, a, slabs, rows), to);
+  t.begin_read(a.file(), box_of(geometry_, a, slabs, rows), to);
   read_ += slabs.size() * rows.size() * row_bytes(element);
 }
 
@@ -267,7 +261,7 @@ void part_transfers::end_time() {
   const slab_range rows = cut_.rows(part_, plan_.levels);
   if (!slabs.empty() && !rows.empty())
     for (std::size_t f = 0; f < fields_.size(); ++f) {
-      t.begin_write(fields_[f].to->file(), rows_of(geometry_, *fields_[f].to, slabs, rows),
+      t.begin_write(fields_[f].to->file(), box_of(geometry_, *fields_[f].to, slabs, rows),
                     record(results_, time_) + results_.at[f]);
       written_ += slabs.size() * rows.size() * row_bytes(fields_[f].element);
     }

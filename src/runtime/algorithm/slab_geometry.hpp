@@ -15,6 +15,13 @@
 
 namespace ooc::detail {
 
+/// Whole lines of the processor's cache.
+constexpr std::size_t in_whole_lines(std::size_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
+
+/// From slab to slab of a ring, whose slabs have so many bytes.  Slabs begin at different places of a page, so that
+/// what is read and what is written do not meet in the same sets of the cache.
+constexpr std::size_t ring_pitch(std::size_t bytes) noexcept { return in_whole_lines(bytes) + 5 * 64; }
+
 class slab_geometry {
  public:
   static constexpr std::size_t most_dimensions = 8;

@@ -6,17 +6,6 @@
 #include "runtime/algorithm/work_in_rounds.hpp"
 
 namespace ooc::detail {
-namespace {
-
-/// Slabs of one ring begin at different places of a page, so that what is read and what is written do
-/// not meet in the same sets of the cache.
-constexpr std::size_t line = 64;
-constexpr std::size_t shift_of_slabs = 5 * line;
-
-std::size_t rounded(std::size_t bytes) { return (bytes + line - 1) / line * line; }
-
-}  // namespace
-
 /// A thread's own.
 struct wavefront::scratch {
   std::vector<std::byte*> out;
@@ -40,7 +29,7 @@ wavefront::wavefront(const slab_geometry& g, const wave_plan& plan, std::vector<
         place(c.element, plan_.levels * lag() + plan_.group + g.radius(), 1));
   const std::size_t ghosts = plan_.levels * g.radius();
   for (const wave_field& f : fields_) {
-    const std::size_t bytes = f.in_place ? rounded(ghosts * g.slab_elements() * f.element) : 0;
+    const std::size_t bytes = f.in_place ? in_whole_lines(ghosts * g.slab_elements() * f.element) : 0;
     ghosts_low_.push_back(memory_bytes_);
     memory_bytes_ += plan_.ghosts_low ? bytes : 0;
     ghosts_high_.push_back(memory_bytes_);
@@ -60,9 +49,9 @@ wavefront::ring wavefront::place(std::size_t element, std::size_t slabs, std::si
   r.slabs = slabs;
   if (geometry_.rank() == 1) {
     r.pitch = element;
-    r.level_bytes = rounded((slabs + 2 * geometry_.radius()) * element);
+    r.level_bytes = in_whole_lines((slabs + 2 * geometry_.radius()) * element);
   } else {
-    r.pitch = rounded(geometry_.ring_elements() * element) + shift_of_slabs;
+    r.pitch = ring_pitch(geometry_.ring_elements() * element);
     r.level_bytes = slabs * r.pitch;
   }
   memory_bytes_ += levels * r.level_bytes;

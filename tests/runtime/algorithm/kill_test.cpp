@@ -24,6 +24,7 @@
 #include "oocarray/algorithm/sweep.hpp"
 #include "support/dying_case.hpp"
 #include "support/random_seed.hpp"
+#include "support/rounds.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test_arrays.hpp"
 
@@ -152,7 +153,7 @@ TEST_CASE("an algorithm that is killed", "[.killed]") {
 
 TEST_CASE("an algorithm that is killed at any moment leaves what the documentation says") {
   const std::uint64_t seed = random_seed("killed algorithms");
-  const int kills = std::getenv("OOC_TEST_LONG") ? 50 : 1;
+  const int kills = rounds(1, 50);
   std::mt19937_64 g(seed);
   const temporary_folder folder;
   int marks = 0;
