@@ -248,6 +248,7 @@ json run_algorithms(const options& o) {
   out["budget_mib"] = s.budget >> 20;
   out["peak_rss_mib"] = one["peak_rss"].get<std::uint64_t>() >> 20;
   out["capped"] = can_cap_memory();
+  measure_wave(o, out);
   measure_passes(o, out);
   measure_sort(o, out);
   measure_multiply(o, out);

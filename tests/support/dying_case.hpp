@@ -20,9 +20,9 @@ inline std::string url_of_dying_case() {
   return "local:" + std::string(folder);
 }
 
-/// Runs the case with this tag until it has killed itself (SIGKILL), with a store in `folder`.  `part` is
-/// in its environment as OOC_TEST_PART.
-inline void run_dying_case(const char* tag, const std::filesystem::path& folder, const char* part = "") {
+/// Runs the case with this tag, with a store in `folder`, and returns the status of waitpid().  `part` is in its
+/// environment as OOC_TEST_PART.
+inline int run_case(const char* tag, const std::filesystem::path& folder, const char* part = "") {
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {
@@ -33,6 +33,12 @@ inline void run_dying_case(const char* tag, const std::filesystem::path& folder,
   }
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);
+  return status;
+}
+
+/// The same until it has killed itself (SIGKILL).
+inline void run_dying_case(const char* tag, const std::filesystem::path& folder, const char* part = "") {
+  const int status = run_case(tag, folder, part);
   REQUIRE(WIFSIGNALED(status));
   CHECK(WTERMSIG(status) == SIGKILL);
 }

@@ -22,6 +22,7 @@ struct random_sweep {
   std::size_t steps = 0;
   std::size_t every = 0;
   bool edges = false;
+  bool edges_in_parts = false;
   bool coefficient = false;
   sweep_options options;
 
@@ -42,6 +43,8 @@ struct random_sweep {
     options.group = between(g, 0, 5);
     options.piece = between(g, 0, 1) * between(g, 1, 60);
     options.mark = between(g, 0, 3) == 0;
+    options.width = between(g, 0, 1) * between(g, 1, 12);
+    edges_in_parts = between(g, 0, 1);
   }
 
   std::string describe() const {
@@ -54,7 +57,8 @@ struct random_sweep {
     for (auto b : boundaries) s << ' ' << (b == boundary::periodic);
     s << ", steps " << steps << ", every " << every << ", edges " << edges << ", coefficient "
       << coefficient << ", fuse " << options.fuse << ", threads " << options.threads << ", group "
-      << options.group << ", piece " << options.piece << ", mark " << options.mark;
+      << options.group << ", piece " << options.piece << ", mark " << options.mark << ", width "
+      << options.width << ", edges in parts " << edges_in_parts;
     return s.str();
   }
 
@@ -161,6 +165,8 @@ void with_stencil(const random_sweep<N>& s, const Coefficient* c, Use use) {
     const double v = edge_value(out.index(), out.step());
     if constexpr (N == 1)
       out.value() = v;
+    else if (out.lower(1) > 0 || out.upper(1) <= 0)
+      return;
     else if constexpr (N == 2)
       out[0] = v;
     else
@@ -172,10 +178,12 @@ void with_stencil(const random_sweep<N>& s, const Coefficient* c, Use use) {
   base.boundaries = s.boundaries;
   const auto sums = base.reduce(0.0, [](double x, double y) { return x + y; });
   const auto told = sums.after(s.every, [](std::size_t, double) {});
+  auto finished = told.edges(edge);
+  finished.completes_parts = s.edges_in_parts;
   if (s.edges && s.coefficient)
-    use(told.edges(edge).with(*c));
+    use(finished.with(*c));
   else if (s.edges)
-    use(told.edges(edge));
+    use(finished);
   else if (s.coefficient)
     use(told.with(*c));
   else

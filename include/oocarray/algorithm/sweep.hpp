@@ -13,7 +13,10 @@
 // The slabs in between stay in memory, which the runtime's budget lends for the call; the disk sees one
 // read and one write of the array in k steps.  docs/algorithms.md has the model and its sources.
 //
-// The result is bit by bit that of the plain loop, whatever the fused steps, threads and ranks.
+// Slabs of which memory holds too few are cut in the second dimension, and what neighbouring parts need of each
+// other is kept in a temporary file beside the array; see sweep_options::width.
+//
+// The result is bit by bit that of the plain loop, whatever the fused steps, parts, threads and ranks.
 //
 // *The kernel* computes a part of one slab: kernel(out, in).  `in[d]` is the slab d places away,
 // -r <= d <= r, as it was before the step; `out` is the slab to be computed.  For an array of N
@@ -38,9 +41,10 @@
 //
 // *Errors.*  Throws usage_error (errc::budget_too_small) if memory has no room for one step at a time,
 // naming what would do; (errc::invalid_request) for arrays of different shapes or ranks' parts, a
-// radius that does not fit the rank, arrays that are read-only; what sync() throws; and what kernel
-// and callbacks throw.  After an exception the arrays that are written hold neither old nor new elements,
-// and keep their mark.
+// radius that does not fit the rank, arrays that are read-only; io_error (ENOSPC) where the temporary file
+// finds no room, and (errc::busy) where slabs are to be cut of an array that is pinned, both before anything is
+// written; what sync() throws; and what kernel and callbacks throw.  After an exception of these two, or of the
+// store, the arrays that are written hold neither old nor new elements, and keep their mark.
 //
 // Threads: no other thread may use the arrays meanwhile.  Data are acknowledged and durable on return
 // with sweep_options::mark, else modified as after any loop.
@@ -82,6 +86,7 @@ class stencil_of {
   std::size_t period = 0;
   After callback{};
   Coefficients coefficients{};
+  bool completes_parts = false;  ///< see edges_in_parts()
 
   /// The ends of dimension k meet.  Without it elements within the radius of an end keep their values.
   stencil_of periodic(std::size_t k) const {
@@ -98,6 +103,14 @@ class stencil_of {
     return stencil_of<N, Kernel, F, Reduce, After, Coefficients>{
         radius, boundaries, kernel, std::move(f), reduction, period, callback, coefficients};
   }
+  /// The same for parts of slabs, so that slabs may be cut (sweep_options::width): edges(out, in) is called
+  /// for parts that make up the slab, and writes only elements with out.lower(k) <= index < out.upper(k).
+  template <class F>
+  auto edges_in_parts(F f) const {
+    auto s = edges(std::move(f));
+    s.completes_parts = true;
+    return s;
+  }
   /// The kernel returns a value for each part of a slab; those of one step are combined, beginning with
   /// `identity`, in the order of the slabs, so that the result depends on neither threads nor fused
   /// steps, nor, for N > 1, on ranks.  Values are wanted of the last step and of those that after() names;
@@ -107,8 +120,8 @@ class stencil_of {
     static_assert(std::is_trivially_copyable_v<Value>);
     using reduction_type = detail::sweep_reduction<Value, F>;
     return stencil_of<N, Kernel, Edges, reduction_type, After, Coefficients>{
-        radius,   boundaries,  kernel, completed, reduction_type{identity, std::move(combine)}, period,
-        callback, coefficients};
+        radius,   boundaries,   kernel, completed, reduction_type{identity, std::move(combine)}, period,
+        callback, coefficients, completes_parts};
   }
   /// f(step, value), or f(step) without reduce(), is called after every m steps and after the last; on
   /// ranks by all of them.  It may return false, on all ranks alike, to end the sweep there.  It must
@@ -116,14 +129,15 @@ class stencil_of {
   template <class F>
   auto after(std::size_t m, F f) const {
     return stencil_of<N, Kernel, Edges, Reduce, F, Coefficients>{
-        radius, boundaries, kernel, completed, reduction, m, std::move(f), coefficients};
+        radius, boundaries, kernel, completed, reduction, m, std::move(f), coefficients, completes_parts};
   }
   /// Arrays of the same shape that the kernel reads; they must outlive the stencil.
   template <class... C>
   auto with(const C&... arrays) const {
     using all = std::tuple<const C*...>;
     return stencil_of<N, Kernel, Edges, Reduce, After, all>{
-        radius, boundaries, kernel, completed, reduction, period, callback, all{&arrays...}};
+        radius,   boundaries, kernel, completed, reduction, period,
+        callback, all{&arrays...}, completes_parts};
   }
 };
 
@@ -163,6 +177,7 @@ auto sweep(std::tuple<const ooc_array<T, N>&...> from, std::tuple<ooc_array<U, N
   r.steps = steps;
   r.every = s.period;
   r.completes = program_type::has_edges;
+  r.completes_parts = s.completes_parts;
   r.values = program_type::has_values;
   r.options = options;
   sweep_result<typename program_type::value_type> result;

@@ -14,7 +14,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -174,17 +173,6 @@ class array_core {
   process_group& group() const noexcept;  ///< of one rank, where none was given
   /// Shape of a tile in the file; empty where it is row-major.
   std::vector<std::size_t> file_tile() const;
-  /// Boxes past the blocks in memory, for algorithms that move them from file to file.  Between
-  /// begin_direct() and end_direct(), each of which all ranks call together, nobody touches an element.
-  /// begin: the store holds what every rank has written, and promises are taken back.  end, also after
-  /// a failure: where the array is written, all blocks are dropped, as they may be old.
-  void begin_direct(bool written);
-  void end_direct(bool written);
-  /// In memory the box lies row-major and packed; `done` is called once, on any thread, when the
-  /// memory is free again.
-  using transfer_done = std::function<void(const failure&)>;
-  void read_direct(box_view b, std::byte* to, transfer_done done) const;
-  void write_direct(box_view b, const std::byte* from, transfer_done done);
   local_array& local() const noexcept;
   bool written_by_others() const noexcept;  ///< options.shared, or a group of several ranks
 

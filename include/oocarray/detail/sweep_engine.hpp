@@ -37,6 +37,10 @@ struct sweep_options {
   bool mark = true;
   /// Slabs that each level computes between two meetings of the threads.  0: chosen by their size.
   std::size_t group = 0;
+  /// Indices of the second dimension that are swept together where slabs are cut.  0: slabs are cut where
+  /// memory has room for few steps of whole ones, as wide as costs the disk least.  On ranks, for one
+  /// dimension, and with edges() of whole slabs, they are never cut.
+  std::size_t width = 0;
   /// About how many elements a thread computes at once; a reduction depends on it.  0: 16384.
   std::size_t piece = 0;
 };
@@ -45,8 +49,10 @@ struct sweep_statistics {
   std::size_t steps = 0;   ///< done; fewer than asked for where the callback said so
   std::size_t passes = 0;  ///< over the array
   std::size_t fuse = 0;    ///< most steps that a pass computed
+  std::size_t parts = 1;   ///< into which slabs were cut
   std::uint64_t memory = 0;         ///< bytes taken off the budget meanwhile
-  std::uint64_t bytes_read = 0;     ///< of arrays by this process, as the model counts them
+  /// Of arrays, and of the borders between parts, by this process, as the model counts them.
+  std::uint64_t bytes_read = 0;
   std::uint64_t bytes_written = 0;  ///< the same
 };
 
@@ -75,7 +81,7 @@ class sweep_program {
  public:
   virtual ~sweep_program() = default;
   virtual void compute(const sweep_piece& p) = 0;
-  /// All pieces of the slab (N = 1: slabs) have been computed; out is whole.
+  /// All pieces of the slab (N = 1: slabs), or of the part that p says, have been computed.
   virtual void complete(const sweep_piece& p) = 0;
   /// Room for the values of as many pieces; `keep`: fold() keeps the value of each slab, for ranks.
   virtual void begin_values(std::size_t slots, bool keep) = 0;
@@ -107,6 +113,7 @@ struct sweep_request {
   std::size_t steps = 0;
   std::size_t every = 0;  ///< report() after these steps; 0: after the last one only
   bool completes = false; ///< complete() is wanted
+  bool completes_parts = false;  ///< it may be given a part of a slab
   bool values = false;    ///< fold() is wanted
   sweep_options options;
 };

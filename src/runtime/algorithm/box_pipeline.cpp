@@ -1,6 +1,7 @@
 #include "runtime/algorithm/box_pipeline.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -75,7 +76,9 @@ std::byte* box_pipeline::write_from(std::size_t unit, std::size_t box) const noe
          (unit % writers * plan_.boxes + box) * slot_bytes(plan_, plan_.to_size);
 }
 
-void box_pipeline::run(std::byte* memory) {
+void box_pipeline::run(const direct_array& from, const direct_array& to, std::byte* memory) {
+  from_ = &from;
+  to_ = &to;
   memory_ = memory;
   try {
     rounds_.first(next());
@@ -167,7 +170,7 @@ void box_pipeline::begin_reads() {
       std::byte* const memory = read_to(read_, b);
       in_parts(boxes[b].from_lower, boxes[b].from_upper, plan_.from_unit, plan_.from_size,
                slot_of_read(read_), [&](box_view part, std::size_t offset, auto done) {
-                 plan_.from->read_direct(part, memory + offset, std::move(done));
+                 from_->file().read(std::make_shared<const request>(from_->box(part)), memory + offset, std::move(done));
                });
       bytes_read_ += boxes[b].elements() * plan_.from_size;
     }
@@ -181,7 +184,7 @@ void box_pipeline::begin_write(std::size_t unit) {
     const std::byte* const memory = write_from(unit, b);
     in_parts(boxes[b].to_lower, boxes[b].to_upper, plan_.to_unit, plan_.to_size,
              slot_of_write(unit), [&](box_view part, std::size_t offset, auto done) {
-               plan_.to->write_direct(part, memory + offset, std::move(done));
+               to_->file().write(std::make_shared<const request>(to_->box(part)), memory + offset, std::move(done));
              });
     bytes_written_ += boxes[b].elements() * plan_.to_size;
     moved += boxes[b].elements() * (plan_.from_size + plan_.to_size);

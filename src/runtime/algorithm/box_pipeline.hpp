@@ -23,6 +23,7 @@
 #include "runtime/algorithm/box_permutation.hpp"
 #include "runtime/algorithm/open_transfers.hpp"
 #include "runtime/algorithm/task_rounds.hpp"
+#include "runtime/array/direct_array.hpp"
 #include "storage/base/mutex.hpp"
 
 namespace ooc::detail {
@@ -36,8 +37,6 @@ struct box_move {
 };
 
 struct pipeline_plan {
-  array_core* from = nullptr;
-  array_core* to = nullptr;
   std::size_t from_size = 0, to_size = 0;  ///< bytes of an element
   extent_list from_unit, to_unit;          ///< where a box is best cut: multiples of these
   extent_list permutation;
@@ -59,7 +58,7 @@ class box_pipeline {
   static std::uint64_t elements_for(const pipeline_plan& p, std::uint64_t memory);
   std::uint64_t memory_bytes() const noexcept;
   /// Moves all units through the memory, which is aligned to 4 KiB.  Throws what failed first.
-  void run(std::byte* memory);
+  void run(const direct_array& from, const direct_array& to, std::byte* memory);
   std::uint64_t bytes_read() const noexcept { return bytes_read_; }
   std::uint64_t bytes_written() const noexcept { return bytes_written_; }
 
@@ -90,6 +89,8 @@ class box_pipeline {
 
   const pipeline_plan plan_;
   algorithm_call& call_;
+  const direct_array* from_ = nullptr;
+  const direct_array* to_ = nullptr;
   std::byte* memory_ = nullptr;
   std::vector<std::vector<box_move>> moves_;  ///< of the units on their way, one after the other
   std::size_t read_ = 0;       ///< units whose read has begun

@@ -2,6 +2,7 @@
 #include "oocarray/detail/copy_engine.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -10,6 +11,8 @@
 #include "runtime/algorithm/box_pipeline.hpp"
 #include "runtime/algorithm/box_plan.hpp"
 #include "runtime/algorithm/lent_memory.hpp"
+#include "runtime/array/direct_array.hpp"
+#include "runtime/array/local_array.hpp"
 
 namespace ooc::detail {
 namespace {
@@ -58,21 +61,21 @@ class copy_run {
     std::uint64_t elements = 0;
     for (std::size_t u = 0; u < plan.units; ++u)
       for (const box_move& m : plan.unit(u)) elements += m.elements();
-    begin_direct();
-    try {
+    {
+      std::optional<direct_array> from, to;
+      call_.together([&] {  // what any rank has modified is in the store before one of them reads
+        if (!in_place_) from.emplace(request_.from->local(), access_mode::read, request_.verb);
+        to.emplace(request_.to->local(), access_mode::write, request_.verb);
+      });
       call_.begin(elements * (request_.from_size + request_.to_size));
       call_.together([&] {
         if (plan.units == 0) return;
         const lent_memory lent(request_.to->pager(), pipeline.memory_bytes(), call_.name());
         done.memory = lent.bytes();
-        pipeline.run(lent.data());
+        pipeline.run(from ? *from : *to, *to, lent.data());
         request_.to->pager().count_direct(pipeline.bytes_read(), pipeline.bytes_written());
       });
-    } catch (...) {
-      end_direct();
-      throw;
     }
-    end_direct();
     call_.finish();
     done.passes = 1;
     done.bytes_read = pipeline.bytes_read();
@@ -160,8 +163,6 @@ class copy_run {
     const copy_request& r = request_;
     const std::size_t n = r.extents.size();
     pipeline_plan p;
-    p.from = r.from;
-    p.to = r.to;
     p.from_size = r.from_size;
     p.to_size = r.to_size;
     p.permutation = r.permutation;
@@ -243,15 +244,6 @@ class copy_run {
       }
       return moves;
     };
-  }
-
-  void begin_direct() const {
-    if (!in_place_) request_.from->begin_direct(false);
-    request_.to->begin_direct(true);
-  }
-  void end_direct() const {
-    request_.to->end_direct(true);
-    if (!in_place_) request_.from->end_direct(false);
   }
 
   const copy_request& request_;

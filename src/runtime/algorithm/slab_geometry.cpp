@@ -39,8 +39,7 @@ void slab_geometry::piece(std::size_t number, position& lower, position& upper) 
   upper[1] = static_cast<std::ptrdiff_t>(std::min((number + 1) * piece_rows_, extents_[1]));
 }
 
-void slab_geometry::inside(std::size_t number, position& lower, position& upper) const noexcept {
-  piece(number, lower, upper);
+void slab_geometry::clip(position& lower, position& upper) const noexcept {
   for (std::size_t k = 1; k < rank_; ++k) {
     if (periodic_[k]) continue;
     const auto r = static_cast<std::ptrdiff_t>(radius_[k]);
@@ -95,6 +94,12 @@ void slab_geometry::copy_edges(std::size_t number, std::byte* to, const position
                                std::size_t element) const noexcept {
   position lower{}, upper{};
   piece(number, lower, upper);
+  copy_edges(lower, upper, to, to_strides, from, from_strides, element);
+}
+
+void slab_geometry::copy_edges(const position& lower, const position& upper, std::byte* to,
+                               const position& to_strides, const std::byte* from,
+                               const position& from_strides, std::size_t element) const noexcept {
   for (std::size_t k = 1; k < rank_; ++k) {
     if (periodic_[k] || radius_[k] == 0) continue;
     const auto extent = static_cast<std::ptrdiff_t>(extents_[k]);
@@ -108,11 +113,26 @@ void slab_geometry::copy_edges(std::size_t number, std::byte* to, const position
 }
 
 void slab_geometry::fill_pads(std::byte* slab, std::size_t element) const noexcept {
-  // The last dimension first: what a dimension copies then has the pads of those after it.
   position lower{}, upper{};
   for (std::size_t k = 1; k < rank_; ++k) upper[k] = static_cast<std::ptrdiff_t>(extents_[k]);
+  fill_pads_from(1, lower, upper, slab, element);
+}
+
+void slab_geometry::fill_row_pads(std::ptrdiff_t first, std::ptrdiff_t last, std::byte* slab,
+                                  std::size_t element) const noexcept {
+  position lower{}, upper{};
+  for (std::size_t k = 2; k < rank_; ++k) upper[k] = static_cast<std::ptrdiff_t>(extents_[k]);
+  lower[1] = first;
+  upper[1] = last;
+  fill_pads_from(2, lower, upper, slab, element);
+}
+
+/// Pads of a dimension and of those after it.
+void slab_geometry::fill_pads_from(std::size_t dimension, position lower, position upper,
+                                   std::byte* slab, std::size_t element) const noexcept {
+  // The last dimension first: what a dimension copies then has the pads of those after it.
   const auto size = static_cast<std::ptrdiff_t>(element);
-  for (std::size_t k = rank_; k-- > 1;) {
+  for (std::size_t k = rank_; k-- > dimension;) {
     if (!periodic_[k] || radius_[k] == 0) continue;
     const auto extent = static_cast<std::ptrdiff_t>(extents_[k]);
     const auto pad = static_cast<std::ptrdiff_t>(radius_[k]);

@@ -15,6 +15,13 @@
 
 namespace ooc::detail {
 
+/// Whole lines of the processor's cache.
+constexpr std::size_t in_whole_lines(std::size_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
+
+/// From slab to slab of a ring, whose slabs have so many bytes.  Slabs begin at different places of a page, so that
+/// what is read and what is written do not meet in the same sets of the cache.
+constexpr std::size_t ring_pitch(std::size_t bytes) noexcept { return in_whole_lines(bytes) + 5 * 64; }
+
 class slab_geometry {
  public:
   static constexpr std::size_t most_dimensions = 8;
@@ -39,16 +46,40 @@ class slab_geometry {
   const position& array_strides() const noexcept { return array_strides_; }
   const position& ring_strides() const noexcept { return ring_strides_; }
 
+  /// Elements of a row, which is what one index of dimension 1 holds, in the array and in a ring, and where
+  /// the first of them is in a row of a ring.  N > 1.
+  std::size_t row_elements() const noexcept { return static_cast<std::size_t>(array_strides_[1]); }
+  std::size_t ring_row_elements() const noexcept { return static_cast<std::size_t>(ring_strides_[1]); }
+  std::size_t ring_row_origin() const noexcept {
+    return ring_origin_ - (periodic_[1] ? radius_[1] * ring_row_elements() : 0);
+  }
+  std::size_t radius(std::size_t k) const noexcept { return radius_[k]; }
+  bool periodic(std::size_t k) const noexcept { return periodic_[k]; }
+
   /// Parts that threads compute: intervals of dimension 1.  One where N = 1.
   std::size_t pieces() const noexcept { return pieces_; }
+  std::size_t piece_rows() const noexcept { return piece_rows_; }
   /// All of a piece.
   void piece(std::size_t number, position& lower, position& upper) const noexcept;
   /// Of that, what the kernel computes.
-  void inside(std::size_t number, position& lower, position& upper) const noexcept;
+  void inside(std::size_t number, position& lower, position& upper) const noexcept {
+    piece(number, lower, upper);
+    clip(lower, upper);
+  }
+  /// Of a box of a slab, what the kernel computes.
+  void clip(position& lower, position& upper) const noexcept;
 
+  /// Copies a box of a slab.
+  void copy_box(const position& lower, const position& upper, std::byte* to,
+                const position& to_strides, const std::byte* from, const position& from_strides,
+                std::size_t element) const noexcept;
   /// Copies one piece of a slab.
   void copy_piece(std::size_t number, std::byte* to, const position& to_strides,
                   const std::byte* from, const position& from_strides,
+                  std::size_t element) const noexcept;
+  /// What clip() leaves out of a box.
+  void copy_edges(const position& lower, const position& upper, std::byte* to,
+                  const position& to_strides, const std::byte* from, const position& from_strides,
                   std::size_t element) const noexcept;
   /// What inside() leaves out of piece().
   void copy_edges(std::size_t number, std::byte* to, const position& to_strides,
@@ -56,11 +87,13 @@ class slab_geometry {
                   std::size_t element) const noexcept;
   /// Fills what lies outside the extents in a ring's slab that is whole.
   void fill_pads(std::byte* slab, std::size_t element) const noexcept;
+  /// The same within these rows, which lie one after the other wherever the slab begins and ends.
+  void fill_row_pads(std::ptrdiff_t first, std::ptrdiff_t last, std::byte* slab,
+                     std::size_t element) const noexcept;
 
  private:
-  void copy_box(const position& lower, const position& upper, std::byte* to,
-                const position& to_strides, const std::byte* from, const position& from_strides,
-                std::size_t element) const noexcept;
+  void fill_pads_from(std::size_t dimension, position lower, position upper, std::byte* slab,
+                      std::size_t element) const noexcept;
 
   std::size_t rank_;
   shape extents_{};

@@ -2,8 +2,6 @@
 // writes, and when the target is marked.
 #include "oocarray/detail/sort_engine.hpp"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -28,12 +26,6 @@ std::uint64_t elements_of(const array_core& a) {
   std::uint64_t n = 1;
   for (const std::uint64_t e : a.facts().extents) n *= e;
   return n;
-}
-
-void advise_huge_pages(const lent_memory& m) {
-  constexpr std::uint64_t worth_it = 8 << 20;
-  // Scattering over 256 places misses fewer translations; where there are none, it is only slower.
-  if (m.bytes() >= worth_it) ::madvise(m.data(), m.bytes(), MADV_HUGEPAGE);
 }
 
 class sort_call {
@@ -104,7 +96,7 @@ class sort_call {
     plan_ = plan_sort(facts_, memory);
     extra_ = to_.pager().reserve(plan_.taken_bytes - plan_.lent_bytes, call_.name());
     memory_.emplace(to_.pager(), plan_.lent_bytes, call_.name());
-    advise_huge_pages(*memory_);
+    memory_->advise_huge_pages();
     done_.memory = plan_.taken_bytes;
     done_.runs = plan_.runs;
     done_.merged = plan_.fan_in;

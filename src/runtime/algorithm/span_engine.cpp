@@ -10,6 +10,7 @@
 
 #include "runtime/algorithm/algorithm_call.hpp"
 #include "runtime/algorithm/span_order.hpp"
+#include "runtime/array/local_array.hpp"
 #include "runtime/pager/pager.hpp"
 
 namespace ooc::detail {
@@ -39,6 +40,7 @@ class span_run::state {
 
   void go_over(span_program& program);
 
+  class reading_far_ahead;
   const span_request request;
   algorithm_call call;
   pager::reservation memory;
@@ -107,7 +109,29 @@ class span_run::state {
   }
 };
 
+/// What a pass reads, it reads to the end.  Where it writes nothing, half of the memory is for what comes next;
+/// else that is for what is on its way to the store.
+class span_run::state::reading_far_ahead {
+ public:
+  explicit reading_far_ahead(const span_request& r) : request_(r) {
+    if (std::any_of(r.arrays.begin(), r.arrays.end(), [](const span_array& a) { return a.written; }))
+      return;
+    set(r.arrays.front().core->pager().budget() / 2 / r.arrays.size());
+  }
+  ~reading_far_ahead() { set(0); }
+  reading_far_ahead(const reading_far_ahead&) = delete;
+  reading_far_ahead& operator=(const reading_far_ahead&) = delete;
+
+ private:
+  void set(std::uint64_t bytes) const {
+    for (const span_array& a : request_.arrays) a.core->local().segment().set_read_ahead(bytes);
+  }
+
+  const span_request& request_;
+};
+
 void span_run::state::go_over(span_program& program) {
+  const reading_far_ahead far(request);
   std::atomic<std::size_t> next{0};
   std::atomic<bool> failed{false};
   mutex error_mutex;

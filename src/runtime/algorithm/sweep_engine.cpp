@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "oocarray/error.hpp"
+#include "runtime/algorithm/cut_sweep.hpp"
 #include "runtime/algorithm/lent_memory.hpp"
 #include "runtime/algorithm/slab_geometry.hpp"
 #include "runtime/algorithm/wavefront.hpp"
@@ -55,9 +56,11 @@ class sweep_run {
     plan_.levels = done_.fuse;
     const std::string what =
         "the " + name_ + " with " + std::to_string(done_.fuse) + " steps at a time";
+    if (cut_) begin_cut();
     together(what, [&] {
-      memory_.emplace(leader_.pager(), pass(false).memory_bytes(), what);
+      memory_.emplace(leader_.pager(), cut_ ? cut_->memory : pass(false).memory_bytes(), what);
     });
+    memory_->advise_huge_pages();
     done_.memory = memory_->bytes();
     if (request_.options.mark) mark(what_it_does());
     bool go_on = true;
@@ -72,6 +75,7 @@ class sweep_run {
       if (done_.steps == stop && (request_.every != 0 || stop == request_.steps))
         go_on = program_.report(stop);
     }
+    cuts_.reset();  // drops the blocks of what was written past them
     if (request_.options.mark) {
       for (const sweep_field& f : request_.fields) f.to->sync(durable);
       mark({});
@@ -206,6 +210,10 @@ class sweep_run {
       while (levels > 1 && memory_for(levels) > room) --levels;
     }
     levels = std::min(levels, steps);
+    if (may_cut()) {
+      cut_ = better_cut(levels, wanted, steps, spare);
+      if (cut_) return cut_->levels;
+    }
     std::uint64_t agreed[] = {levels};
     if (ranks_ > 1)
       leader_.group().all_reduce(name_ + " by " + std::to_string(request_.steps) + " steps, fuse " +
@@ -213,20 +221,45 @@ class sweep_run {
                                  agreed, reduction::min);
     levels = agreed[0];
     together(name_, [&] {
-      const std::uint64_t needed = memory_for(levels);
+      std::uint64_t needed = memory_for(levels);
       if (needed <= spare) return;
-      std::string why = name_ + " keeps slabs of " + std::to_string(slab_bytes()) +
+      if (may_cut()) needed = least_cut(levels);
+      std::string why = name_ + " keeps " + (may_cut() ? "parts of slabs of " : "slabs of ") +
+                        std::to_string(slab_bytes()) +
                         " bytes in memory, which takes " + std::to_string(needed) + " bytes for " +
                         std::to_string(levels) + (levels == 1 ? " step" : " steps") +
                         " at a time, and the budget has " + std::to_string(spare) +
                         " bytes to spare: give the runtime " + std::to_string(needed - spare) +
                         " bytes more memory";
       if (levels > 1)
-        why += ", or fuse fewer steps (" + std::to_string(memory_for(1)) + " bytes do for one)";
+        why += ", or fuse fewer steps (" +
+               std::to_string(may_cut() ? least_cut(1) : memory_for(1)) + " bytes do for one)";
       throw usage_error(errc::budget_too_small, why);
     });
     const std::size_t passes = (steps + levels - 1) / levels;
     return request_.options.fuse == 0 ? (steps + passes - 1) / passes : levels;
+  }
+
+  /// The border between parts is that of one rank's own rows, and edges() of whole slabs needs them whole.
+  bool may_cut() const noexcept {
+    return ranks_ == 1 && geometry_.rank() > 1 && (!request_.completes || request_.completes_parts);
+  }
+  cut_sweep cuts() const { return {request_, geometry_, plan_}; }
+  std::uint64_t least_cut(std::size_t levels) const { return cuts().least_memory(levels); }
+
+  /// A cut that is worth it, where whole slabs allow `levels` of the `wanted` steps at a time.
+  std::optional<cut_choice> better_cut(std::size_t levels, std::size_t wanted, std::size_t steps,
+                                       std::uint64_t spare) {
+    const bool given = request_.options.fuse != 0;
+    const bool whole_fits = memory_for(levels) <= (given ? spare : spare / 2);
+    const bool asked = request_.options.width != 0;
+    if (!asked && whole_fits && levels == wanted) return {};
+    std::optional<cut_choice> c = cuts().choose(given ? levels : 0, wanted, steps, spare - spare / 8);
+    if (!c) c = cuts().choose(given ? levels : 0, wanted, steps, spare);
+    if (!c || asked || !whole_fits) return c;
+    // Whole slabs need no scratch file, and use what is in memory.
+    if (c->cost > cuts().cost_of_whole(levels, plan_.group, steps) / 5 * 4) c.reset();
+    return c;
   }
 
   /// Every rank sees what the others have written to the rows that it reads.
@@ -241,7 +274,24 @@ class sweep_run {
     }
   }
 
+  void begin_cut() {
+    plan_.group = cut_->group;
+    done_.parts = cut_->parts;
+    cuts_.emplace(request_, geometry_, plan_);
+    cuts_->begin(*cut_);
+  }
+
+  void one_cut_pass() {
+    if (plan_.reported) program_.begin_values(cut_wavefront::slots_of(geometry_), false);
+    const auto [read, written] = cuts_->pass(plan_, done_.passes == 0, memory_->data(), program_);
+    if (plan_.reported) program_.combine({program_.folded()});
+    done_.bytes_read += read;
+    done_.bytes_written += written;
+    leader_.pager().count_direct(read, written);
+  }
+
   void one_pass() {
+    if (cut_) return one_cut_pass();
     const bool first = done_.passes == 0;
     see_halos(first);
     wavefront front = pass(first);
@@ -287,7 +337,9 @@ class sweep_run {
   const std::string name_;
   const slab_geometry geometry_;
   wave_plan plan_;
-  std::optional<lent_memory> memory_;
+  std::optional<cut_choice> cut_;
+  std::optional<cut_sweep> cuts_;
+  std::optional<lent_memory> memory_;  ///< ends first: the transfers to it have ended
   sweep_statistics done_;
 };
 

@@ -2,28 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <system_error>
-#include <thread>
+
+#include "runtime/algorithm/work_in_rounds.hpp"
 
 namespace ooc::detail {
-namespace {
-
-/// Slabs of one ring begin at different places of a page, so that what is read and what is written do
-/// not meet in the same sets of the cache.
-constexpr std::size_t line = 64;
-constexpr std::size_t shift_of_slabs = 5 * line;
-
-std::size_t rounded(std::size_t bytes) { return (bytes + line - 1) / line * line; }
-
-std::ptrdiff_t signed_size(std::size_t n) { return static_cast<std::ptrdiff_t>(n); }
-
-std::size_t modulo(std::ptrdiff_t i, std::size_t n) {
-  const std::ptrdiff_t m = i % signed_size(n);
-  return static_cast<std::size_t>(m < 0 ? m + signed_size(n) : m);
-}
-
-}  // namespace
-
 /// A thread's own.
 struct wavefront::scratch {
   std::vector<std::byte*> out;
@@ -35,6 +17,7 @@ wavefront::wavefront(const slab_geometry& g, const wave_plan& plan, std::vector<
                      std::vector<wave_coefficient> coefficients, sweep_program& program)
     : geometry_(g),
       plan_(plan),
+      schedule_(g, plan),
       fields_(std::move(fields)),
       coefficients_(std::move(coefficients)),
       program_(program),
@@ -46,14 +29,13 @@ wavefront::wavefront(const slab_geometry& g, const wave_plan& plan, std::vector<
         place(c.element, plan_.levels * lag() + plan_.group + g.radius(), 1));
   const std::size_t ghosts = plan_.levels * g.radius();
   for (const wave_field& f : fields_) {
-    const std::size_t bytes = f.in_place ? rounded(ghosts * g.slab_elements() * f.element) : 0;
+    const std::size_t bytes = f.in_place ? in_whole_lines(ghosts * g.slab_elements() * f.element) : 0;
     ghosts_low_.push_back(memory_bytes_);
     memory_bytes_ += plan_.ghosts_low ? bytes : 0;
     ghosts_high_.push_back(memory_bytes_);
     memory_bytes_ += plan_.ghosts_high ? bytes : 0;
   }
-  const std::ptrdiff_t way = plan_.rows.last - reads().first + signed_size(plan_.levels * lag());
-  times_ = (way + signed_size(plan_.group) - 1) / signed_size(plan_.group);
+  times_ = schedule_.times();
   promised_ = plan_.rows.first;
 }
 
@@ -67,9 +49,9 @@ wavefront::ring wavefront::place(std::size_t element, std::size_t slabs, std::si
   r.slabs = slabs;
   if (geometry_.rank() == 1) {
     r.pitch = element;
-    r.level_bytes = rounded((slabs + 2 * geometry_.radius()) * element);
+    r.level_bytes = in_whole_lines((slabs + 2 * geometry_.radius()) * element);
   } else {
-    r.pitch = rounded(geometry_.ring_elements() * element) + shift_of_slabs;
+    r.pitch = ring_pitch(geometry_.ring_elements() * element);
     r.level_bytes = slabs * r.pitch;
   }
   memory_bytes_ += levels * r.level_bytes;
@@ -82,34 +64,6 @@ std::byte* wavefront::slab_in(const ring& r, std::size_t element, std::size_t le
   const std::size_t margin =
       (geometry_.rank() == 1 ? geometry_.radius() : geometry_.ring_origin()) * element;
   return memory_ + r.offset + level * r.level_bytes + slot * r.pitch + margin;
-}
-
-slab_range wavefront::range(std::size_t level) const noexcept {
-  const std::ptrdiff_t more = signed_size((plan_.levels - level) * geometry_.radius());
-  slab_range all{plan_.rows.first - (plan_.ghosts_low ? more : 0),
-                 plan_.rows.last + (plan_.ghosts_high ? more : 0)};
-  if (!geometry_.periodic()) {
-    all.first = std::max<std::ptrdiff_t>(all.first, 0);
-    all.last = std::min(all.last, signed_size(geometry_.slabs()));
-  }
-  return all;
-}
-
-/// What a level computes now.
-slab_range wavefront::due(std::size_t level) const noexcept {
-  const slab_range all = range(level);
-  const std::ptrdiff_t first =
-      reads().first + time_ * signed_size(plan_.group) - signed_size(level * lag());
-  return {std::max(first, all.first), std::min(first + signed_size(plan_.group), all.last)};
-}
-
-bool wavefront::at_end(std::ptrdiff_t i) const noexcept {
-  const auto r = signed_size(geometry_.radius());
-  return !geometry_.periodic() && (i < r || i >= signed_size(geometry_.slabs()) - r);
-}
-
-std::size_t wavefront::index_of(std::ptrdiff_t i) const noexcept {
-  return modulo(i, geometry_.slabs());
 }
 
 const std::byte* wavefront::source(std::size_t field, std::ptrdiff_t i) const noexcept {
@@ -160,58 +114,24 @@ void wavefront::save_ghosts() {
 // --- the front
 
 void wavefront::run() {
-  if (plan_.rows.first >= plan_.rows.last) return;
+  if (plan_.rows.empty()) return;
   turns_.reserve(plan_.levels + 1);
-  rounds_.first(begin_time());
-  std::vector<std::thread> others;
-  try {
-    for (unsigned k = 1; k < plan_.threads; ++k) others.emplace_back([this] { work(); });
-  } catch (const std::system_error&) {
-    // Those that there are do the work.
-  }
-  work();
-  for (std::thread& t : others) t.join();
-  const lock_guard lock(error_mutex_);
-  if (error_) std::rethrow_exception(error_);
-}
-
-void wavefront::work() noexcept {
-  scratch s;
-  try {
+  const auto next = [this] {
+    if (time_ >= 0) end_time();
+    return begin_time();
+  };
+  work_in_rounds(plan_.threads, next, [this] {
+    scratch s;
     s.out.resize(fields_.size());
     s.in.resize((fields_.size() + coefficients_.size()) * (2 * geometry_.radius() + 1));
-  } catch (...) {
-    keep_error();
-  }
-  for (std::size_t task = 0; rounds_.claim(task);) {
-    try {
-      if (!failed_.load(std::memory_order_relaxed)) {
-        auto t = std::upper_bound(turns_.begin(), turns_.end(), task,
-                                  [](std::size_t n, const turn& x) { return n < x.first_task; });
-        --t;
-        do_task(*t, task - t->first_task, s);
-        if (open_tasks_[t->level].fetch_sub(1, std::memory_order_acq_rel) == 1) complete(*t, s);
-      }
-    } catch (...) {
-      keep_error();
-    }
-    rounds_.done([this]() noexcept -> std::size_t {
-      if (failed_) return 0;
-      try {
-        end_time();
-        return begin_time();
-      } catch (...) {
-        keep_error();
-        return 0;
-      }
-    });
-  }
-}
-
-void wavefront::keep_error() noexcept {
-  const lock_guard lock(error_mutex_);
-  if (!error_) error_ = std::current_exception();
-  failed_ = true;
+    return [this, s = std::move(s)](std::size_t task) mutable {
+      auto t = std::upper_bound(turns_.begin(), turns_.end(), task,
+                                [](std::size_t n, const turn& x) { return n < x.first_task; });
+      --t;
+      do_task(*t, task - t->first_task, s);
+      if (open_tasks_[t->level].fetch_sub(1, std::memory_order_acq_rel) == 1) complete(*t, s);
+    };
+  });
 }
 
 /// Makes the tasks of the next time at which there are any, and returns how many; 0 at the end.

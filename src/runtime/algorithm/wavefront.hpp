@@ -1,18 +1,12 @@
 // One pass of a sweep: k steps computed while the array goes by once.
 //
 // Level L is the array after L steps of the pass; level 0 is what is read, level k what is written.
-// The front moves g slabs at a time.  At time t, level L computes
+// The front moves g slabs at a time, and what it computes at one time (wave_schedule.hpp) is a round of
+// tasks.  What level L must remember of level L - 1 are 2 (g + r) slabs, a *ring*.  Level 0 is copied from the
+// array into its ring, so that level k can be written over it.  The ghosts are saved before anything is
+// written.
 //
-//     slabs  base + t g - L (g + r)  to  + g - 1 ,
-//
-// cut off at the slabs that the level has (its *range*).  Everything that it needs of level L - 1 was
-// computed before time t, so all levels of one t are independent of each other: a round of tasks.  What level L must remember of level L - 1 are 2 (g + r) slabs, a *ring*.  Level 0
-// is copied from the array into its ring, so that level k can be written over it.
-//
-// A range is that of the rows to be written and (k - L) r slabs more on either side, which are
-// computed although they belong to another rank, or to the other end of a periodic dimension.  Where the
-// array ends and is not periodic, the range ends too.  The additional slabs of level 0, the *ghosts*, are
-// saved before anything is written.
+// Slabs are whole here; cut_wavefront.hpp is for those that are too large.
 //
 // Owner: run_sweep().  Threads: run() is called once, and makes its own.
 #pragma once
@@ -21,22 +15,15 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "oocarray/detail/sweep_engine.hpp"
 #include "runtime/algorithm/slab_geometry.hpp"
-#include "runtime/algorithm/task_rounds.hpp"
-#include "storage/base/mutex.hpp"
+#include "runtime/algorithm/wave_schedule.hpp"
 
 namespace ooc::detail {
-
-/// The slabs first <= i < last; negative or past the array where it is periodic.
-struct slab_range {
-  std::ptrdiff_t first = 0, last = 0;
-};
 
 /// A field, in this pass.
 struct wave_field {
@@ -49,20 +36,6 @@ struct wave_field {
 struct wave_coefficient {
   const std::byte* from;
   std::size_t element;
-};
-
-/// How a pass is done.
-struct wave_plan {
-  std::size_t levels = 1;      ///< k
-  std::size_t group = 1;       ///< g
-  std::size_t run = 1;         ///< N = 1: slabs that a thread computes at once
-  unsigned threads = 1;
-  slab_range rows;             ///< to be written
-  bool ghosts_low = false;     ///< slabs before rows exist, and others write them
-  bool ghosts_high = false;
-  std::size_t steps_before = 0;
-  bool completes = false;
-  bool reported = false;       ///< values of the last level are wanted
 };
 
 class wavefront {
@@ -97,11 +70,11 @@ class wavefront {
     std::size_t first_task;
   };
 
-  slab_range range(std::size_t level) const noexcept;
-  slab_range due(std::size_t level) const noexcept;
-  std::size_t lag() const noexcept { return plan_.group + geometry_.radius(); }
-  bool at_end(std::ptrdiff_t i) const noexcept;
-  std::size_t index_of(std::ptrdiff_t i) const noexcept;
+  slab_range range(std::size_t level) const noexcept { return schedule_.range(level); }
+  slab_range due(std::size_t level) const noexcept { return schedule_.due(level, time_); }
+  std::size_t lag() const noexcept { return schedule_.lag(); }
+  bool at_end(std::ptrdiff_t i) const noexcept { return schedule_.at_end(i); }
+  std::size_t index_of(std::ptrdiff_t i) const noexcept { return schedule_.index_of(i); }
   ring place(std::size_t element, std::size_t slabs, std::size_t levels);
   std::byte* slab_in(const ring& r, std::size_t element, std::size_t level,
                      std::ptrdiff_t i) const noexcept;
@@ -109,7 +82,6 @@ class wavefront {
   std::byte* target(std::size_t field, std::size_t level, std::ptrdiff_t i) const noexcept;
   std::ptrdiff_t run_from(std::ptrdiff_t i, std::ptrdiff_t last) const noexcept;
 
-  void work() noexcept;
   std::size_t begin_time();
   void end_time();
   void promise();
@@ -119,10 +91,10 @@ class wavefront {
   void compute(std::size_t level, std::ptrdiff_t i, std::size_t count, std::size_t piece, scratch& s);
   void complete(const turn& t, scratch& s);
   void describe(sweep_piece& p, std::size_t level, std::ptrdiff_t i, scratch& s) const;
-  void keep_error() noexcept;
 
   const slab_geometry& geometry_;
   const wave_plan plan_;
+  const wave_schedule schedule_;
   const std::vector<wave_field> fields_;
   const std::vector<wave_coefficient> coefficients_;
   sweep_program& program_;
@@ -140,10 +112,6 @@ class wavefront {
   std::ptrdiff_t promised_ = 0;  ///< rows up to here
 
   std::vector<std::atomic<std::size_t>> open_tasks_;  ///< of each level
-  std::atomic<bool> failed_{false};
-  mutex error_mutex_;
-  std::exception_ptr error_ OOC_GUARDED_BY(error_mutex_);
-  task_rounds rounds_;
 };
 
 }  // namespace ooc::detail

@@ -6,6 +6,9 @@
 // blocks back.  One for writing also takes back promises to overwrite, and drops all blocks when it
 // is made and when it ends, so that the program sees what was written.
 //
+// Nothing here waits for other ranks: an algorithm on several ranks makes it on all of them together, and
+// ends it when all have ended their transfers (algorithm_call::together()).
+//
 // Owner: the algorithm; the array outlives it.  Threads: any; no other thread may use the array
 // meanwhile.  Completions as in io_service.hpp.
 #pragma once

@@ -209,23 +209,6 @@ void local_array::clear_overwrite() {
   source_->clear_promises();
 }
 
-// --- past the blocks in memory
-
-void local_array::read_direct(box_view b, std::byte* to, array_core::transfer_done done) {
-  const index_box box = checked(b, "a read by an algorithm");
-  const array_source::state_ptr now = source_->current();
-  now->file->read(std::make_shared<const request>(now->geometry.packed_request(box)), to,
-                  [now, done = std::move(done)](const failure& f) { done(f); });
-}
-
-void local_array::write_direct(box_view b, const std::byte* from, array_core::transfer_done done) {
-  check_writable("be written by an algorithm");
-  const index_box box = checked(b, "a write by an algorithm");
-  const array_source::state_ptr now = source_->current();
-  now->file->write(std::make_shared<const request>(now->geometry.packed_request(box)), from,
-                   [now, done = std::move(done)](const failure& f) { done(f); });
-}
-
 // --- pins
 
 pinned_region local_array::pin(box_view b, access_mode mode) {

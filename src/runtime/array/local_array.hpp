@@ -83,9 +83,6 @@ class local_array {
   void clear_overwrite();
   /// Shape of a tile in the file; empty where it is row-major.
   std::span<const std::uint64_t> file_tile() const noexcept { return file_tile_; }
-  /// See array_core.
-  void read_direct(box_view b, std::byte* to, array_core::transfer_done done);
-  void write_direct(box_view b, const std::byte* from, array_core::transfer_done done);
   pinned_region pin(box_view b, access_mode mode);
   void unpin(const pinned_region& r) noexcept;
 

@@ -46,6 +46,8 @@ struct segment_state {
   /// Threads within pager::write_back_all().
   std::size_t writers_at_end OOC_GUARDED_BY(pager_mutex) = 0;
   read_ahead streams OOC_GUARDED_BY(pager_mutex);
+  /// What an algorithm lets a sweep read ahead, in bytes; 0: an eighth of the memory.
+  std::uint64_t ahead_bytes OOC_GUARDED_BY(pager_mutex) = 0;
   /// For library calls that wait.
   std::map<block_index, failure> load_errors OOC_GUARDED_BY(pager_mutex);
   /// The first one not yet reported.

@@ -174,6 +174,11 @@ void pager::advise(segment_state& s, access_pattern p) {
   s.streams.advise(p);
 }
 
+void pager::set_read_ahead(segment_state& s, std::uint64_t bytes) {
+  guarded_lock g(state_.mutex());
+  s.ahead_bytes = bytes;
+}
+
 void pager::set_part(segment_state& s, const segment_part& part) {
   guarded_lock g(state_.mutex());
   s.options.part = part;

@@ -70,6 +70,7 @@ class pager {
     ahead_.fetch_before_sweep(s, which);
   }
   void advise(segment_state& s, access_pattern p);
+  void set_read_ahead(segment_state& s, std::uint64_t bytes);
   void set_part(segment_state& s, const segment_part& part);
   void promise(segment_state& s, std::span<const block_range> which) { dropper_.promise(s, which); }
   void clear_promises(segment_state& s, std::span<const block_range> which) {

@@ -9,7 +9,8 @@ namespace ooc::detail {
 
 unsigned prefetcher::limit_of(const segment_state& s) noexcept {
   constexpr std::uint64_t most_bytes = std::uint64_t{32} << 20;
-  const std::uint64_t share = std::min(most_bytes, state_.memory.pool().budget() / 8);
+  const std::uint64_t wanted = s.ahead_bytes != 0 ? s.ahead_bytes : state_.memory.pool().budget() / 8;
+  const std::uint64_t share = std::min(most_bytes, wanted);
   std::uint64_t blocks = std::max<std::uint64_t>(1, share / s.block_bytes());
   if (option_)
     blocks = std::min<std::uint64_t>(option_ - 1,

@@ -174,6 +174,10 @@ void segment::advise(access_pattern p) {
   pager_.advise(*state_, p);
 }
 
+void segment::set_read_ahead(std::uint64_t bytes) {
+  pager_.set_read_ahead(*state_, bytes);
+}
+
 void segment::serve_read_of(const std::byte* element) {
   pager_.bring_in(*state_, static_cast<std::uint64_t>(element - base()) / block_bytes(), touch::read);
 }

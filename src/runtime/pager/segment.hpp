@@ -80,6 +80,9 @@ class segment {
   /// the program has turned that off.
   void fetch_before_sweep(std::span<const block_range> which);
   void advise(access_pattern pattern);
+  /// How far sweeps are read ahead, where runtime_options::read_ahead does not say; 0: as far as is good for
+  /// a program of which nothing else is known.
+  void set_read_ahead(std::uint64_t bytes);
   /// Before a read in an exact_access(): sees to it that this thread is the one that serves it.
   void serve_read_of(const std::byte* element);
 

@@ -4,7 +4,6 @@
 // the others to have done so: the store then holds what all have written.  Promises to overwrite
 // these blocks are taken back, so that from then on they are loaded whole.  The transfer itself is
 // storage's. After a write the blocks that it touched are dropped, those being loaded on arrival.
-// begin_direct() and end_direct() are the same for whole arrays, around transfers of an algorithm's own.
 #include <algorithm>
 #include <string>
 
@@ -142,29 +141,6 @@ void shared_array::transfer_all(access_kind kind, box_view b, std::byte* memory,
     throw;
   }
   forget();
-}
-
-// --- for algorithms, which move boxes one by one
-
-void shared_array::begin_direct(bool written) {
-  local_.check_open();
-  group_->together("writing back '" + path() + "' for an algorithm", [&] {
-    if (written) local_.check_unpinned("an algorithm writes to it");
-    if (local_.facts().writable) throw_if(segment().writeback());
-    local_.clear_overwrite();
-    return bytes{};
-  });
-}
-
-void shared_array::end_direct(bool written) {
-  if (!written) return;
-  group_->together("dropping blocks of '" + path() + "' after an algorithm", [&] {
-    if (segment().invalidate(false) != segment::invalidated::done)
-      throw usage_error(errc::busy, "array '" + path() + "': another thread of rank " +
-                                        std::to_string(rank()) +
-                                        " wrote to it or pinned it during an algorithm");
-    return bytes{};
-  });
 }
 
 }  // namespace ooc::detail

@@ -157,22 +157,6 @@ std::vector<std::size_t> array_core::file_tile() const {
   return {tile.begin(), tile.end()};
 }
 
-void array_core::begin_direct(bool written) {
-  array_->begin_direct(written);
-}
-
-void array_core::end_direct(bool written) {
-  array_->end_direct(written);
-}
-
-void array_core::read_direct(box_view b, std::byte* to, transfer_done done) const {
-  array_->local().read_direct(b, to, std::move(done));
-}
-
-void array_core::write_direct(box_view b, const std::byte* from, transfer_done done) {
-  array_->local().write_direct(b, from, std::move(done));
-}
-
 local_array& array_core::local() const noexcept {
   return array_->local();
 }

@@ -54,8 +54,6 @@ class shared_array {
   void scatter(const element_indices& to, const std::byte* from, std::size_t elements);
   void accumulate(const element_indices& to, const std::byte* from, std::size_t elements,
                   const element_operation& op);
-  void begin_direct(bool written);
-  void end_direct(bool written);
   void note_read(const std::byte* element, std::size_t bytes);
   pinned_region pin(box_view b, access_mode mode);
   void resize(std::size_t first_extent);

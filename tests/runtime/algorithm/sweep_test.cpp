@@ -20,6 +20,7 @@ namespace {
 template <std::size_t N>
 void sweep_at_random(int times, store_kind kind, std::uint64_t seed) {
   std::mt19937_64 g(seed);
+  int cut = 0;
   for (int n = rounds(times); n > 0; --n) {
     const random_sweep<N> s(g);
     CAPTURE(s.describe());
@@ -44,6 +45,7 @@ void sweep_at_random(int times, store_kind kind, std::uint64_t seed) {
           in_place ? sweep(a, s.steps, st, s.options) : sweep(a, b, s.steps, st, s.options);
       sums = r.values;
       steps = r.steps;
+      cut += r.parts > 1;
     });
     CAPTURE(in_place);
     REQUIRE(steps == s.steps);
@@ -56,6 +58,7 @@ void sweep_at_random(int times, store_kind kind, std::uint64_t seed) {
     REQUIRE(wrong == 0);
     if (!in_place) REQUIRE(std::equal(plain.begin(), plain.end(), std::as_const(a).data()));
   }
+  CHECK((N == 1 || times < 50 || cut > times / 20));
 }
 
 /// Jacobi's iteration.
@@ -191,30 +194,113 @@ TEST_CASE("the callback sees the residual and ends the sweep") {
   CHECK(r.values.back() == told.back().second);
 }
 
+namespace {
+
+/// The budget that the message asks for, where there is one.
+std::uint64_t asked_for(const usage_error& e) {
+  const std::string what = e.what(), give = "give the runtime ";
+  CAPTURE(what);
+  REQUIRE(e.code() == errc::budget_too_small);
+  REQUIRE(what.find(give) != std::string::npos);
+  return std::stoull(what.substr(what.find(give) + give.size()));
+}
+
+}  // namespace
+
 TEST_CASE("a budget that cannot hold one step is refused, naming what would do") {
   const test_store nodes(store_kind::in_memory);
   constexpr std::size_t cols = 16384;
   const auto options = array_options<double>{.block = 4_KiB};
+  const auto whole = average().edges([](auto&, const auto&) {});  // slabs that must not be cut
   std::uint64_t more = 0;
   {
     runtime rt(memory(nodes.staging() + 256_KiB));
     ooc_array<double, 2> a{rt, nodes.handle(), "a", create, {8, cols}, options};
     try {
-      sweep(a, 3, average());
+      sweep(a, 3, whole);
       FAIL("a sweep of long rows in no memory");
     } catch (const usage_error& e) {
-      CHECK(e.code() == errc::budget_too_small);
-      const std::string what = e.what();
-      CAPTURE(what);
-      const std::string give = "give the runtime ";
-      REQUIRE(what.find(give) != std::string::npos);
-      more = std::stoull(what.substr(what.find(give) + give.size()));
+      more = asked_for(e);
     }
     CHECK(a[1][1] == 0);  // and it can be used
   }
   runtime rt(memory(nodes.staging() + 256_KiB + more));
   ooc_array<double, 2> a{rt, nodes.handle(), "a", open, options};
-  CHECK(sweep(a, 3, average()).passes == 3);
+  CHECK(sweep(a, 3, whole).passes == 3);
+}
+
+TEST_CASE("planes are cut as narrow as the least memory makes them, and the result is that of step by step") {
+  std::mt19937_64 g(random_seed("sweep in the least memory"));
+  std::size_t refused = 0, cut = 0;
+  for (int n = rounds(12); n > 0; --n) {
+    random_sweep<3> s(g);
+    s.extents = {between(g, 1, 9), between(g, 30, 60), between(g, 30, 60)};
+    s.steps = between(g, 1, 4);
+    s.edges_in_parts = true;
+    s.options.width = s.options.group = 0;
+    s.options.piece = between(g, 1, 100);
+    CAPTURE(s.describe());
+    const test_store nodes(store_kind::in_memory);
+    std::vector<double> plain(s.size()), factor(s.size());
+    for (double& x : plain) x = static_cast<double>(between(g, 0, 1000)) / 7;
+    for (double& x : factor) x = static_cast<double>(between(g, 0, 1000)) / 900;
+    const swept_in_memory expected = step_by_step(s, plain, factor);
+    const array_options<double> o{.block = 4_KiB, .replace = true};
+    std::uint64_t budget = nodes.staging() + 16 * 4_KiB;
+    for (int attempt = 0;; ++attempt) {
+      REQUIRE(attempt < 3);
+      runtime rt(memory(budget));
+      ooc_array<double, 3> a{rt, nodes.handle(), "a", create, s.extents, o};
+      ooc_array<double, 3> c{rt, nodes.handle(), "c", create, s.extents, o};
+      std::copy(plain.begin(), plain.end(), a.data());
+      std::copy(factor.begin(), factor.end(), c.data());
+      try {
+        std::vector<double> sums;
+        with_stencil(s, &c, [&](const auto& st) {
+          const auto r = sweep(a, s.steps, st, s.options);
+          sums = r.values;
+          cut += r.parts > 1;
+        });
+        REQUIRE(sums == expected.sums);
+        REQUIRE(std::equal(expected.elements.begin(), expected.elements.end(), std::as_const(a).data()));
+        break;
+      } catch (const usage_error& e) {
+        budget += asked_for(e);
+        ++refused;
+      }
+    }
+  }
+  CHECK(refused > 0);
+  CHECK(cut > 0);
+}
+
+TEST_CASE("planes that do not fit are cut, and the sweep transfers what the model says") {
+  const bool in_place = GENERATE(true, false);
+  const test_store nodes(store_kind::in_memory);
+  // 16 MiB in 4 MiB, of which two steps of whole planes would take all.
+  constexpr std::size_t n = 128, steps = 8;
+  runtime rt(memory(nodes.staging() + 4_MiB));
+  const array_options<double> o{.block = 64_KiB};
+  ooc_array<double, 3> a{rt, nodes.handle(), "a", create, {n, n, n}, o};
+  ooc_array<double, 3> b{rt, nodes.handle(), "b", create, {n, n, n}, o};
+  for (std::size_t e = 0; e < n * n * n; ++e) a.data()[e] = static_cast<double>(e % 1000);
+  const auto st = stencil({2, 2, 2}, [](auto& out, const auto& in) {
+    for (auto j = out.lower(1); j < out.upper(1); ++j)
+      for (auto l = out.lower(2); l < out.upper(2); ++l)
+        out[j][l] = 0.25 * (in[-2][j][l] + in[2][j][l] + in[0][j - 2][l] + in[0][j][l + 2]);
+  });
+  a.writeback();
+  a.invalidate();
+  const runtime_stats before = rt.stats();
+  const sweep_options options{.threads = 2, .mark = false};
+  const auto r = in_place ? sweep(a, steps, st, options) : sweep(a, b, steps, st, options);
+  const runtime_stats after = rt.stats();
+  CAPTURE(r.fuse, r.parts, r.passes, r.memory, r.bytes_read, r.bytes_written);
+  CHECK(r.parts > 1);
+  CHECK(r.fuse >= 4);
+  CHECK(after.bytes_read - before.bytes_read <= r.bytes_read * 105 / 100);
+  CHECK(after.bytes_written - before.bytes_written == r.bytes_written);
+  CHECK(r.bytes_read < steps * n * n * n * sizeof(double) / 2);
 }
 
 TEST_CASE("what a kernel throws comes out of the sweep, and the array can be used") {

@@ -123,6 +123,24 @@ TEST_CASE("invalidate refuses dirty blocks, and forgets clean ones") {
   CHECK(words(s)[0] == 7);
 }
 
+TEST_CASE("a sweep is read ahead as far as an algorithm says") {
+  runtime rt({.memory = 4_MiB});
+  memory_source source(256, kib64);
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 256}, source);
+  volatile std::uint64_t sink = 0;
+  std::size_t b = 0;
+  const auto touch_until = [&](std::size_t end) {
+    for (; b < end; ++b) sink = sink + words(s)[b * words_per_block];
+  };
+  touch_until(20);
+  CHECK(soon([&] { return source.loads >= 20 + 4; }));
+  CHECK(source.loads <= 20 + 8);  // an eighth of 64
+  s.set_read_ahead(2_MiB);
+  touch_until(40);
+  CHECK(soon([&] { return source.loads >= 40 + 28; }));
+  s.set_read_ahead(0);
+}
+
 TEST_CASE("read-ahead that arrives after an invalidation is dropped") {
   runtime rt({.memory = 1_MiB});
   memory_source source(8, kib64, 1, 20000);

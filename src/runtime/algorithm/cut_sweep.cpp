@@ -1,0 +1,174 @@
+#include "runtime/algorithm/cut_sweep.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "runtime/array/local_array.hpp"
+#include "storage/base/page.hpp"
+
+namespace ooc::detail {
+namespace {
+
+constexpr std::uint64_t cost_of_request = 16 << 10;  // bytes that a disk transfers meanwhile
+constexpr std::uint64_t cost_of_part_of_chunk = 8 << 10;
+constexpr std::uint64_t cost_of_round = 512 << 10;   // threads that wait for each other
+constexpr std::size_t most_grouped = 64;
+
+/// For what only asks how much memory it takes.
+class no_program final : public sweep_program {
+  void compute(const sweep_piece&) override {}
+  void complete(const sweep_piece&) override {}
+  void begin_values(std::size_t, bool) override {}
+  void fold(std::size_t, std::size_t, std::size_t) override {}
+  std::vector<std::byte> folded() override { return {}; }
+  void combine(const std::vector<std::vector<std::byte>>&) override {}
+  bool report(std::size_t) override { return true; }
+};
+
+}  // namespace
+
+/// What widths may be multiples of, best first.  Values are those of whole pieces; the chunks in which nodes read and
+/// write, of a page each, are read again where two parts write to one.
+std::vector<std::size_t> cut_sweep::units() const {
+  const std::size_t pieces = request_.values ? geometry_.piece_rows() : 1;
+  std::size_t chunks = 1;
+  for (const sweep_field& f : request_.fields)
+    chunks = std::lcm(chunks, page_bytes / std::gcd(page_bytes, geometry_.row_elements() * f.element_size));
+  const std::size_t both = std::lcm(pieces, chunks);
+  if (both == pieces) return {pieces};
+  return {both, pieces};
+}
+
+wave_plan cut_sweep::plan_with(std::size_t levels, std::size_t group) const noexcept {
+  wave_plan plan = plan_;
+  plan.levels = levels;
+  plan.group = group;
+  return plan;
+}
+
+std::uint64_t cut_sweep::field_bytes() const noexcept {
+  std::uint64_t row = 0;
+  for (const sweep_field& f : request_.fields) row += geometry_.row_elements() * f.element_size;
+  return row;
+}
+
+std::uint64_t cut_sweep::coefficient_bytes() const noexcept {
+  std::uint64_t row = 0;
+  for (const sweep_coefficient& c : request_.coefficients) row += geometry_.row_elements() * c.element_size;
+  return row;
+}
+
+std::uint64_t cut_sweep::cost_of_whole(std::size_t levels, std::size_t group, std::size_t steps) const {
+  const wave_schedule schedule(geometry_, plan_with(levels, group));
+  const std::uint64_t bytes = geometry_.slabs() * geometry_.extents()[1] *
+                              (2 * field_bytes() + coefficient_bytes());
+  return (steps + levels - 1) / levels *
+         (bytes + static_cast<std::uint64_t>(schedule.times()) * cost_of_round);
+}
+
+cut_choice cut_sweep::described(std::size_t levels, std::size_t group, std::size_t width,
+                                std::size_t unit, std::size_t steps) const {
+  const wave_plan plan = plan_with(levels, group);
+  const row_cut cut = cut_for(levels, width, unit);
+  std::vector<cut_field> fields;
+  for (const sweep_field& f : request_.fields) fields.push_back({nullptr, nullptr, true, f.element_size});
+  std::vector<cut_coefficient> coefficients;
+  for (const sweep_coefficient& c : request_.coefficients)
+    coefficients.push_back({nullptr, c.element_size});
+  no_program none;
+  const cut_wavefront front(geometry_, plan, cut, std::move(fields), std::move(coefficients), none);
+  cut_choice c{levels, group, width, unit, cut.parts(), front.memory_bytes(), front.scratch_bytes(), 0};
+
+  const wave_schedule schedule(geometry_, plan);
+  const auto slabs = static_cast<std::uint64_t>(geometry_.slabs());
+  const auto times = static_cast<std::uint64_t>(schedule.times());
+  const std::uint64_t ghosts = plan.ghosts_high ? levels * geometry_.radius() : 0;
+  const std::uint64_t row = field_bytes(), more = coefficient_bytes();
+  std::uint64_t border = 0;
+  for (std::size_t level = 0; level < levels; ++level) border += group * cut.border(level) * row;
+  const std::uint64_t rows = cut.array_rows();
+  const std::uint64_t again = cut.rows_read_again();
+  std::uint64_t bytes = (2 * rows + 2 * again) * slabs * row;             // in and out, and what is periodic
+  bytes += (4 * ghosts * rows + 3 * again * slabs) * row;
+  bytes += 2 * (c.parts - 1) * times * border;
+  bytes += (rows + c.parts * (levels + 1) * cut.radius()) * (slabs + 2 * ghosts) * more;
+  const std::uint64_t arrays = 2 * request_.fields.size() + request_.coefficients.size() + 2;
+  bytes += c.parts * times * (arrays * cost_of_request + cost_of_round);
+  if (unit * row % page_bytes != 0) bytes += c.parts * slabs * 2 * request_.fields.size() * cost_of_part_of_chunk;
+  c.cost = (steps + levels - 1) / levels * bytes;
+  return c;
+}
+
+std::optional<cut_choice> cut_sweep::choose(std::size_t levels, std::size_t most, std::size_t steps,
+                                            std::uint64_t room) const {
+  std::optional<cut_choice> best;
+  const std::size_t given = request_.options.group;
+  for (std::size_t k = levels == 0 ? 1 : levels; k <= (levels == 0 ? most : levels); ++k)
+    for (const std::size_t unit : units())
+      for (std::size_t g = given == 0 ? 1 : given; g <= (given == 0 ? most_grouped : given); g *= 2) {
+        if (g > 1 && g > geometry_.slabs()) break;
+        const auto fits = [&](std::size_t units_wide) {
+          return described(k, g, units_wide * unit, unit, steps).memory <= room;
+        };
+        std::size_t wide = 1;
+        if (request_.options.width != 0) {
+          wide = (request_.options.width + unit - 1) / unit;
+          if (!fits(wide)) break;
+        } else {
+          if (!fits(1)) break;  // nor do more slabs at a time
+          std::size_t too_wide = cut_for(k, unit, unit).parts() + 1;  // that many make one part
+          while (too_wide - wide > 1) {
+            const std::size_t middle = wide + (too_wide - wide) / 2;
+            (fits(middle) ? wide : too_wide) = middle;
+          }
+          // As few parts as that gives, and all as wide.
+          const std::size_t parts = cut_for(k, wide * unit, unit).parts();
+          while (wide > 1 && cut_for(k, (wide - 1) * unit, unit).parts() == parts) --wide;
+        }
+        const cut_choice c = described(k, g, wide * unit, unit, steps);
+        if (!best || c.cost < best->cost) best = c;
+      }
+  return best;
+}
+
+std::uint64_t cut_sweep::least_memory(std::size_t levels) const {
+  const std::size_t unit = units().back();
+  const std::size_t width = (std::max<std::size_t>(request_.options.width, 1) + unit - 1) / unit * unit;
+  return described(levels, std::max<std::size_t>(request_.options.group, 1), width, unit, levels).memory;
+}
+
+void cut_sweep::begin(const cut_choice& c) {
+  choice_ = c;
+  constexpr const char* name = "sweep()";
+  for (const sweep_field& f : request_.fields) {
+    arrays_of_field a;
+    if (f.from != f.to)
+      a.from = std::make_unique<direct_array>(f.from->local(), access_mode::read, name);
+    a.to = std::make_unique<direct_array>(f.to->local(), access_mode::write, name);
+    fields_.push_back(std::move(a));
+  }
+  for (const sweep_coefficient& k : request_.coefficients)
+    coefficients_.push_back(std::make_unique<direct_array>(k.array->local(), access_mode::read, name));
+  if (c.scratch != 0) scratch_.emplace(*request_.fields.front().to, c.scratch, "sweep");
+}
+
+cut_sweep::traffic cut_sweep::pass(const wave_plan& plan, bool first, std::byte* memory,
+                                   sweep_program& program) const {
+  std::vector<cut_field> fields;
+  for (std::size_t f = 0; f < fields_.size(); ++f) {
+    const arrays_of_field& a = fields_[f];
+    const bool other = first && a.from;
+    fields.push_back({other ? a.from.get() : a.to.get(), a.to.get(), !other,
+                      request_.fields[f].element_size});
+  }
+  std::vector<cut_coefficient> coefficients;
+  for (std::size_t c = 0; c < coefficients_.size(); ++c)
+    coefficients.push_back({coefficients_[c].get(), request_.coefficients[c].element_size});
+  cut_wavefront front(geometry_, plan, cut_for(plan.levels, choice_.width, choice_.unit),
+                      std::move(fields), std::move(coefficients), program);
+  front.use(memory, scratch_ ? &scratch_->file() : nullptr);
+  front.run();
+  return {front.bytes_read(), front.bytes_written()};
+}
+
+}  // namespace ooc::detail

@@ -1,0 +1,85 @@
+// A sweep whose slabs are cut: whether it can be, how, and its passes.
+//
+// Cutting costs transfers that whole slabs do not need: borders, which go to a scratch file and come back, and
+// rows of coefficients that two parts read.  But parts may be as narrow as memory wants them, so more steps fit
+// into a pass.  choose() weighs the two.
+//
+// Owner: run_sweep().  Threads: one at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "oocarray/detail/sweep_engine.hpp"
+#include "runtime/algorithm/cut_wavefront.hpp"
+#include "runtime/algorithm/direct_transfer.hpp"
+#include "runtime/algorithm/slab_geometry.hpp"
+#include "runtime/algorithm/wave_schedule.hpp"
+#include "runtime/array/direct_array.hpp"
+
+namespace ooc::detail {
+
+struct cut_choice {
+  std::size_t levels = 1;  ///< k
+  std::size_t group = 1;   ///< g
+  std::size_t width = 1;   ///< w, in rows
+  std::size_t unit = 1;
+  std::size_t parts = 1;
+  std::uint64_t memory = 0;   ///< bytes off the budget
+  std::uint64_t scratch = 0;  ///< bytes of the scratch file
+  /// Bytes that the sweep transfers, with what requests cost a disk beside their bytes.
+  std::uint64_t cost = 0;
+};
+
+class cut_sweep {
+ public:
+  /// `plan`: what all passes have in common.
+  cut_sweep(const sweep_request& r, const slab_geometry& g, const wave_plan& plan) noexcept
+      : request_(r), geometry_(g), plan_(plan) {}
+
+  /// The cut that costs least of those that fit in `room` bytes: for as many levels (0: any, up to `most`), and
+  /// `steps` in all.  Empty: none fits.
+  std::optional<cut_choice> choose(std::size_t levels, std::size_t most, std::size_t steps,
+                                   std::uint64_t room) const;
+  /// What `steps` cost with whole slabs, in the same measure.
+  std::uint64_t cost_of_whole(std::size_t levels, std::size_t group, std::size_t steps) const;
+  /// The least memory that any cut with as many levels takes.
+  std::uint64_t least_memory(std::size_t levels) const;
+
+  /// Writes back what the program has modified, and makes the scratch file.  Throws what these do.
+  void begin(const cut_choice& c);
+  struct traffic {
+    std::uint64_t read, written;
+  };
+  /// `plan` has at most as many levels as the choice; `memory` as many bytes.
+  traffic pass(const wave_plan& plan, bool first, std::byte* memory, sweep_program& program) const;
+
+ private:
+  wave_plan plan_with(std::size_t levels, std::size_t group) const noexcept;
+  /// Of a row: all fields, all coefficients.
+  std::uint64_t field_bytes() const noexcept;
+  std::uint64_t coefficient_bytes() const noexcept;
+  cut_choice described(std::size_t levels, std::size_t group, std::size_t width, std::size_t unit,
+                       std::size_t steps) const;
+  std::vector<std::size_t> units() const;
+  row_cut cut_for(std::size_t levels, std::size_t width, std::size_t unit) const noexcept {
+    return {geometry_.extents()[1], geometry_.radius(1), geometry_.periodic(1), levels, width, unit};
+  }
+
+  const sweep_request& request_;
+  const slab_geometry& geometry_;
+  const wave_plan plan_;
+  cut_choice choice_;
+  struct arrays_of_field {
+    std::unique_ptr<direct_array> from, to;  ///< from: null where it is to
+  };
+  std::vector<arrays_of_field> fields_;
+  std::vector<std::unique_ptr<direct_array>> coefficients_;
+  std::optional<temporary_file> scratch_;
+};
+
+}  // namespace ooc::detail
