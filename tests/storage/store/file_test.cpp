@@ -371,7 +371,7 @@ TEST_CASE("sync reaches the nodes to which others have made the file longer") {
   memory_store s(2);
   file f = file::create(s.handle(), "a", {.striping = {0, 0, 4096}});
   f.write(numbered(100));
-  file other = file::open(s.handle(), "a", access_mode::read);
+  file other = file::open(s.handle(), "a");
   f.write_at(4096, numbered(100));
   CHECK(s.nodes[1]->stats().syncs == 0);
   other.sync();
