@@ -228,7 +228,7 @@ opened_file store_core::reserve(const opened_file& f, std::uint64_t end, std::ui
 }
 
 void store_core::discard(file_id id) {
-  entry e = metadata_->stat(id);
+  entry e = metadata_->by_id().stat(id);
   metadata_->abandon(id);
   e.capability = metadata_->removal_capability(id);
   remove_objects_of(*opened(std::move(e)).file);
@@ -257,14 +257,14 @@ void store_core::change_permissions(std::string_view path,
 
 entry store_core::change(file_id id, const entry_change& what) {
   entry changed;
-  const auto commit = [&] { changed = metadata_->change(id, what); };
+  const auto commit = [&] { changed = metadata_->by_id().change(id, what); };
   if (!what.mode && !what.owner && !what.group) {
     // Who makes the file longer meanwhile, or reserves more, would take the size back to what it was.
     const auto lock = what.size_at_least ? metadata_->lock_size(id) : nullptr;
     return commit(), changed;
   }
   change_permissions(
-      metadata_->stat(id),
+      metadata_->by_id().stat(id),
       [&](file_permissions& p) {
         p.mode = what.mode.value_or(p.mode);
         p.owner = what.owner.value_or(p.owner);
