@@ -29,6 +29,7 @@
 #include "measure/scratch.hpp"
 #include "measure/stopwatch.hpp"
 #include "oocarray/algorithm/sweep.hpp"
+#include "plain_jacobi.hpp"
 
 namespace bench {
 namespace {
@@ -36,42 +37,12 @@ namespace {
 using namespace ooc::literals;
 using matrix = ooc::ooc_array<double, 2>;
 
-constexpr std::uint64_t slack = 64_MiB;
 constexpr unsigned steps = 16;  ///< even: the result is in `a`
-
-struct setting {
-  std::filesystem::path store, plain_a, plain_b;
-  std::uint64_t budget = 0;
-  std::size_t n = 0;
-
-  std::uint64_t bytes() const { return n * n * sizeof(double); }
-  std::uint64_t cap() const { return budget + slack; }
-};
-
-double start_value(std::size_t i, std::size_t j) { return static_cast<double>((i * 7 + j * 3) % 64); }
-
-template <class At>
-double fingerprint(std::size_t n, At at) {
-  double f = 0;
-  for (std::size_t k = 1; k < 64; ++k) f += at(k * n / 64, (k * k * 131) % n);
-  return f;
-}
 
 /// A run of ours: compute(a, b, result).
 template <class F>
-json ours(const setting& s, F compute) {
-  in_child(0, [&] {
-    ooc::runtime rt{ooc::runtime_options{.memory = s.budget}};
-    const ooc::store store = ooc::store::open("local:" + s.store.string());
-    for (const char* name : {"a", "b"}) {
-      matrix m{rt, store, name, ooc::create, {s.n, s.n}, {.replace = true}};
-      m.overwrite(m.whole());
-      for (std::size_t i = 0; i < s.n; ++i)
-        for (std::size_t j = 0; j < s.n; ++j) m[i][j] = start_value(i, j);
-      m.close();
-    }
-    return json::object();
-  });
+json ours(const jacobi_setting& s, F compute) {
+  make_jacobi_arrays(s);
   drop_cache(s.store);
   return in_child(s.cap(), [&] {
     ooc::runtime rt{ooc::runtime_options{.memory = s.budget}};
@@ -97,7 +68,7 @@ auto jacobi() {
   });
 }
 
-json fused(const setting& s) {
+json fused(const jacobi_setting& s) {
   return ours(s, [](matrix& a, matrix&, json& out) {
     const auto done = ooc::sweep(a, steps, jacobi());  // durable when it returns
     out["model"] = done.bytes_read + done.bytes_written;
@@ -105,7 +76,7 @@ json fused(const setting& s) {
   });
 }
 
-json stepwise(const setting& s) {
+json stepwise(const jacobi_setting& s) {
   return ours(s, [](matrix& a, matrix& b, json&) {
     const std::size_t n = a.extent(0);
     const auto step = [n](const matrix& from, matrix& to) {
@@ -124,37 +95,6 @@ void on_disk(const std::filesystem::path& file) {
   if (fd < 0 || ::fdatasync(fd) != 0)
     throw std::system_error(errno, std::generic_category(), file.string());
   ::close(fd);
-}
-
-json mapped(const setting& s, int advice) {
-  in_child(0, [&] {
-    for (const auto& file : {s.plain_a, s.plain_b}) {
-      if (!std::filesystem::exists(file)) raw::make_file(file, s.bytes());
-      const mapped_file m(file, MADV_NORMAL);
-      for (std::size_t i = 0; i < s.n; ++i)
-        for (std::size_t j = 0; j < s.n; ++j) m.data()[i * s.n + j] = start_value(i, j);
-    }
-    return json::object();
-  });
-  return in_child(s.cap(), [&] {
-    const mapped_file a(s.plain_a, advice), b(s.plain_b, advice);
-    const std::size_t n = s.n;
-    const auto step = [n](const double* from, double* to) {
-      for (std::size_t i = 1; i + 1 < n; ++i)
-        for (std::size_t j = 1; j + 1 < n; ++j)
-          to[i * n + j] = 0.25 * (from[(i - 1) * n + j] + from[(i + 1) * n + j] +
-                                  from[i * n + j - 1] + from[i * n + j + 1]);
-    };
-    json out;
-    out["seconds"] = seconds_of([&] {
-      for (unsigned k = 0; k < steps; ++k)
-        k % 2 ? step(b.data(), a.data()) : step(a.data(), b.data());
-      on_disk(s.plain_a);
-    });
-    out["fingerprint"] =
-        fingerprint(n, [&](std::size_t i, std::size_t j) { return a.data()[i * n + j]; });
-    return out;
-  });
 }
 
 /// Seconds of as many steps by 2 threads over arrays in memory, and what they came to.
@@ -188,7 +128,7 @@ json in_core(std::size_t n) {
   });
 }
 
-json resident(const setting& s, std::size_t n) {
+json resident(const jacobi_setting& s, std::size_t n) {
   return in_child(0, [&] {
     ooc::runtime rt{ooc::runtime_options{.memory = 2 * n * n * sizeof(double) + 64_MiB}};
     const ooc::store store = ooc::store::open("local:" + s.store.string());
@@ -208,7 +148,7 @@ json resident(const setting& s, std::size_t n) {
 }  // namespace
 
 json run_algorithms(const options& o) {
-  setting s;
+  jacobi_setting s;
   s.budget = o.memory_or(64_MiB);
   s.n = static_cast<std::size_t>(std::sqrt(static_cast<double>(8 * s.budget / sizeof(double)))) / 512 * 512;
   if (s.n < 512) throw std::runtime_error("algorithms: --memory is too small");
@@ -224,7 +164,8 @@ json run_algorithms(const options& o) {
     std::map<double, int> results;  // how many runs came to which
     double plain = std::numeric_limits<double>::infinity();
     for (const int advice : advices) {
-      const json r = mapped(s, advice);
+      make_jacobi_files(s);
+      const json r = mapped_jacobi(s, steps, advice, [&] { on_disk(s.plain_a); });
       ++results[r["fingerprint"].get<double>()];
       plain = std::min(plain, r["seconds"].get<double>());
     }

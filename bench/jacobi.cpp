@@ -21,6 +21,7 @@
 #include "measure/scratch.hpp"
 #include "measure/stopwatch.hpp"
 #include "oocarray/ooc_array.hpp"
+#include "plain_jacobi.hpp"
 
 namespace bench {
 namespace {
@@ -28,29 +29,9 @@ namespace {
 using namespace ooc::literals;
 using matrix = ooc::ooc_array<double, 2>;
 
-constexpr std::uint64_t slack = 64_MiB;
 constexpr unsigned sweeps = 2;  ///< of a run; an even number leaves the result in `a`
 
-struct setting {
-  std::filesystem::path store, plain_a, plain_b;
-  std::uint64_t budget = 0;
-  std::size_t n = 0;
-
-  std::uint64_t bytes() const { return n * n * sizeof(double); }  ///< of one array
-  std::uint64_t cap() const { return budget + slack; }
-};
-
-double start_value(std::size_t i, std::size_t j) { return static_cast<double>((i * 7 + j * 3) % 64); }
-
-/// A value that depends on much of the array, and touches little of it.
-template <class At>
-double fingerprint(std::size_t n, At at) {
-  double f = 0;
-  for (std::size_t k = 1; k < 64; ++k) f += at(k * n / 64, (k * k * 131) % n);
-  return f;
-}
-
-json ours(const setting& s, bool overwrite) {
+json ours(const jacobi_setting& s, bool overwrite) {
   drop_cache(s.store);
   return in_child(s.cap(), [&] {
     ooc::runtime rt{ooc::runtime_options{.memory = s.budget}};
@@ -78,60 +59,10 @@ json ours(const setting& s, bool overwrite) {
   });
 }
 
-json mapped(const setting& s, int advice) {
-  return in_child(s.cap(), [&] {
-    const mapped_file a(s.plain_a, advice), b(s.plain_b, advice);
-    const std::size_t n = s.n;
-    const auto sweep = [n](const double* from, double* to) {
-      for (std::size_t i = 1; i + 1 < n; ++i)
-        for (std::size_t j = 1; j + 1 < n; ++j)
-          to[i * n + j] = 0.25 * (from[(i - 1) * n + j] + from[(i + 1) * n + j] +
-                                  from[i * n + j - 1] + from[i * n + j + 1]);
-    };
-    json out;
-    out["seconds"] = seconds_of([&] {
-      for (unsigned k = 0; k < sweeps; ++k)
-        k % 2 ? sweep(b.data(), a.data()) : sweep(a.data(), b.data());
-    });
-    out["fingerprint"] =
-        fingerprint(n, [&](std::size_t i, std::size_t j) { return a.data()[i * n + j]; });
-    return out;
-  });
-}
-
-/// Start values in our arrays.
-void make_arrays(const setting& s) {
-  in_child(0, [&] {
-    ooc::runtime rt{ooc::runtime_options{.memory = s.budget}};
-    const ooc::store store = ooc::store::open("local:" + s.store.string());
-    for (const char* name : {"a", "b"}) {
-      matrix m{rt, store, name, ooc::create, {s.n, s.n}, {.replace = true}};
-      m.overwrite(m.whole());
-      for (std::size_t i = 0; i < s.n; ++i)
-        for (std::size_t j = 0; j < s.n; ++j) m[i][j] = start_value(i, j);
-      m.close();
-    }
-    return json::object();
-  });
-}
-
-/// Start values in the plain files.
-void make_files(const setting& s) {
-  in_child(0, [&] {
-    for (const auto& file : {s.plain_a, s.plain_b}) {
-      if (!std::filesystem::exists(file)) raw::make_file(file, s.bytes());
-      const mapped_file m(file, MADV_NORMAL);
-      for (std::size_t i = 0; i < s.n; ++i)
-        for (std::size_t j = 0; j < s.n; ++j) m.data()[i * s.n + j] = start_value(i, j);
-    }
-    return json::object();
-  });
-}
-
 }  // namespace
 
 json run_jacobi(const options& o) {
-  setting s;
+  jacobi_setting s;
   s.budget = o.memory_or(192_MiB);
   // Four budgets an array, whole requests of the raw transfers.
   s.n = static_cast<std::size_t>(std::sqrt(static_cast<double>(4 * s.budget / sizeof(double)))) / 512 * 512;
@@ -155,9 +86,9 @@ json run_jacobi(const options& o) {
       return r;
     };
     for (const int advice : advices)
-      best = std::min(best, run(make_files, [&] { return mapped(s, advice); })["seconds"].get<double>());
-    const json without = run(make_arrays, [&] { return ours(s, false); });
-    const json with = run(make_arrays, [&] { return ours(s, true); });
+      best = std::min(best, run(make_jacobi_files, [&] { return mapped_jacobi(s, sweeps, advice); })["seconds"].get<double>());
+    const json without = run(make_jacobi_arrays, [&] { return ours(s, false); });
+    const json with = run(make_jacobi_arrays, [&] { return ours(s, true); });
     if (results.size() != 1) throw std::runtime_error("jacobi: the runs disagree about the result");
     plain.add(best, without["seconds"].get<double>());
     promised.add(best, with["seconds"].get<double>());

@@ -44,7 +44,7 @@ int run_stat(const command& self, const std::vector<std::string>& arguments) {
   if (line.has("json")) {
     nlohmann::json j = to_json(e);
     if (e.kind == storage::entry_kind::file) j["data"] = nlohmann::json::array();
-    for (const data_file& d : data_files(*store.core(), e))
+    for (const data_file& d : data_files(*l.store.core(), e))
       j["data"].push_back(
           {{"node", d.node}, {"where", d.where}, {"file", d.file}, {"bytes", d.bytes}});
     print(j);
@@ -58,7 +58,7 @@ int run_stat(const command& self, const std::vector<std::string>& arguments) {
               << "striping  sn " << e.striping.sn << ", nn " << e.striping.nn << ", sf "
               << e.striping.sf << " bytes\n"
               << "id        " << e.id << "\n";
-    for (const data_file& d : data_files(*store.core(), e))
+    for (const data_file& d : data_files(*l.store.core(), e))
       std::cout << "bytes in  " << (d.file.starts_with('/') ? "" : d.where + ": ") << printable(d.file)
                 << " (" << d.bytes << ")\n";
   }

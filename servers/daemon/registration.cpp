@@ -69,7 +69,8 @@ void registration::run() {
         events_.reachable(false);
         wait = first_pause;
       }
-      const bool refused = dynamic_cast<const usage_error*>(&e) != nullptr;
+      const bool refused = dynamic_cast<const usage_error*>(&e) != nullptr ||
+                           dynamic_cast<const wire::connection_refused*>(&e) != nullptr;
       if (refused) events_.refused(e.what());
       // Said once, however often it is tried.
       if (std::exchange(last, e.what()) != e.what())

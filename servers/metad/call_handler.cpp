@@ -12,7 +12,7 @@ namespace ooc::metad {
 
 namespace pb = wire::pb;
 using storage::entry;
-using storage::local_metadata;
+using storage::served_call;
 
 namespace {
 
@@ -48,9 +48,9 @@ std::uint32_t granted(storage::credentials who, const entry& e, std::uint32_t wa
 namespace {
 
 /// What a call was about, if it is still there, else what is remembered of it.
-void write_as_it_is(local_metadata& as, const entry& remembered, pb::Answer& a) {
+void write_as_it_is(served_call& as, const entry& remembered, pb::Answer& a) {
   try {
-    wire::write_entry(as.stat(remembered.id), *a.mutable_entry());
+    wire::write_entry(as.by_id().stat(remembered.id), *a.mutable_entry());
   } catch (const usage_error&) {
     entry gone = remembered;
     gone.names = 0;
@@ -64,13 +64,11 @@ call_handler::call_handler(const metadata_folder& folder, std::chrono::seconds c
                            std::function<bool(const client_key&)> alive,
                            std::function<storage::claim_holder(const client_key&)> described)
     : described_(std::move(described)),
-      metadata_(folder.database(), folder.store_uuid(), {0, 0}),
+      metadata_(folder.database(), folder.store_uuid(), std::move(alive)),
       leases_(folder),
       signer_(folder.signing_key()),
       store_uuid_(folder.store_uuid()),
-      capability_life_(capability_life) {
-  metadata_.serve(std::move(alive));
-}
+      capability_life_(capability_life) {}
 
 std::vector<client_key> call_handler::remembered() const {
   std::vector<client_key> all = metadata_.clients();
@@ -90,7 +88,7 @@ pb::Answer call_handler::answer(const caller& from, const pb::Call& c) {
   const bool changes = c.op() >= pb::OP_CREATE;
   if (changes != (c.sequence() != 0))
     refuse(EINVAL, "calls that change something carry a sequence number, and only they");
-  local_metadata as = metadata_.as(from.who, {from.client, c.sequence()});
+  served_call as = metadata_.of(from.who, {from.client, c.sequence()});
   pb::Answer a;
   if (!changes)
     look(as, from, c, a);
@@ -122,7 +120,7 @@ void call_handler::give_capability(const caller& from, const entry& e, std::uint
   a.set_capability_size(storage::allocated_size(e));
 }
 
-void call_handler::look(local_metadata& as, const caller& from, const pb::Call& c, pb::Answer& a) {
+void call_handler::look(served_call& as, const caller& from, const pb::Call& c, pb::Answer& a) {
   switch (c.op()) {
     case pb::OP_LOOKUP:
       wire::write_entry(as.lookup(c.path()), *a.mutable_entry());
@@ -156,11 +154,11 @@ void call_handler::look(local_metadata& as, const caller& from, const pb::Call& 
       as.removal_capability(c.id());
       return give_removal_capability(from, c.id(), a);
     case pb::OP_STAT:
-      return wire::write_entry(as.stat(c.id()), *a.mutable_entry());
+      return wire::write_entry(as.by_id().stat(c.id()), *a.mutable_entry());
     case pb::OP_LOOK_IN:
-      return wire::write_entry(as.look_in({c.folder(), c.path()}), *a.mutable_entry());
+      return wire::write_entry(as.by_id().look_in({c.folder(), c.path()}), *a.mutable_entry());
     case pb::OP_LIST_IN: {
-      const storage::folder_part part = as.list_in(c.folder(), c.after());
+      const storage::folder_part part = as.by_id().list_in(c.folder(), c.after());
       for (const entry& e : part.entries) wire::write_entry(e, *a.add_entries());
       return a.set_more(part.more);
     }
@@ -175,7 +173,7 @@ void call_handler::look(local_metadata& as, const caller& from, const pb::Call& 
   }
 }
 
-void call_handler::change(local_metadata& as, const caller& from, const pb::Call& c,
+void call_handler::change(served_call& as, const caller& from, const pb::Call& c,
                           pb::Answer& a) {
   switch (c.op()) {
     case pb::OP_CREATE: {
@@ -217,30 +215,30 @@ void call_handler::change(local_metadata& as, const caller& from, const pb::Call
     case pb::OP_SET_OWNER:
       return as.set_owner(c.path(), c.uid(), c.gid());
     case pb::OP_MAKE:
-      return wire::write_entry(as.make({c.folder(), c.path()}, wire::read_new_entry(c.made())),
+      return wire::write_entry(as.by_id().make({c.folder(), c.path()}, wire::read_new_entry(c.made())),
                                *a.mutable_entry());
     case pb::OP_LINK:
-      return wire::write_entry(as.link(c.id(), {c.to_folder(), c.to()}), *a.mutable_entry());
+      return wire::write_entry(as.by_id().link(c.id(), {c.to_folder(), c.to()}), *a.mutable_entry());
     case pb::OP_UNLINK:
-      return wire::write_entry(as.unlink({c.folder(), c.path()}, c.is_folder()), *a.mutable_entry());
+      return wire::write_entry(as.by_id().unlink({c.folder(), c.path()}, c.is_folder()), *a.mutable_entry());
     case pb::OP_MOVE: {
-      const entry e = as.move({c.folder(), c.path()}, {c.to_folder(), c.to()}, c.replace());
+      const entry e = as.by_id().move({c.folder(), c.path()}, {c.to_folder(), c.to()}, c.replace());
       if (e.id != 0) wire::write_entry(e, *a.mutable_entry());
       return;
     }
     case pb::OP_CHANGE:
-      return wire::write_entry(as.change(c.id(), wire::read_change(c.change())), *a.mutable_entry());
+      return wire::write_entry(as.by_id().change(c.id(), wire::read_change(c.change())), *a.mutable_entry());
     case pb::OP_SET_ATTRIBUTE_OF:
-      return as.set_attribute_of(c.id(), c.key(), c.value());
+      return as.by_id().set_attribute(c.id(), c.key(), c.value());
     case pb::OP_REMOVE_ATTRIBUTE_OF:
-      return as.remove_attribute_of(c.id(), c.key());
+      return as.by_id().remove_attribute(c.id(), c.key());
     default:
       refuse(ENOSYS, "call " + std::to_string(c.op()) + " is not known to this server");
   }
 }
 
 /// The answer to a call that was made before, if it was carried out then.
-bool call_handler::answer_again(local_metadata& as, const caller& from, const pb::Call& c,
+bool call_handler::answer_again(served_call& as, const caller& from, const pb::Call& c,
                                 pb::Answer& a) {
   const auto done = as.outcome();
   if (!done) return false;
@@ -280,13 +278,13 @@ bool call_handler::answer_again(local_metadata& as, const caller& from, const pb
   return true;
 }
 
-void call_handler::list(local_metadata& as, const pb::Call& c, pb::Answer& a) {
+void call_handler::list(served_call& as, const pb::Call& c, pb::Answer& a) {
   const auto part = as.list_part(c.path(), c.after(), max_listed, max_listed_bytes);
   for (const entry& e : part.entries) wire::write_entry(e, *a.add_entries());
   a.set_more(part.more);
 }
 
-void call_handler::take_lease(local_metadata& as, const caller& from, const pb::Call& c,
+void call_handler::take_lease(served_call& as, const caller& from, const pb::Call& c,
                               pb::Answer& a) {
   if (c.lease_kind() < pb::LEASE_SIZE || c.lease_kind() > pb::LEASE_WRITER_TOGETHER)
     refuse(EINVAL, "a lease of kind " + std::to_string(c.lease_kind()));
@@ -313,7 +311,7 @@ void call_handler::take_lease(local_metadata& as, const caller& from, const pb::
 
 /// A new capability for one that a client holds.  The owner may keep what it has, whatever the
 /// mode.
-void call_handler::renew_capability(local_metadata& as, const caller& from, const pb::Call& c,
+void call_handler::renew_capability(served_call& as, const caller& from, const pb::Call& c,
                                 pb::Answer& a) {
   if (const auto made = as.being_made(c.id()))
     return give_capability(from, *made, c.rights() & maker_rights, a);

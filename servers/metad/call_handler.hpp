@@ -14,7 +14,7 @@
 
 #include "metad/lease_table.hpp"
 #include "metad/metadata_folder.hpp"
-#include "storage/namespace/local_metadata.hpp"
+#include "storage/namespace/served_metadata.hpp"
 #include "storage/wire/capability.hpp"
 #include "storage/wire/metadata.pb.h"
 
@@ -51,24 +51,24 @@ class call_handler {
   const lease_table& leases() const noexcept { return leases_; }
 
  private:
-  void look(storage::local_metadata& as, const caller& from, const wire::pb::Call& c,
+  void look(storage::served_call& as, const caller& from, const wire::pb::Call& c,
             wire::pb::Answer& a);
-  void change(storage::local_metadata& as, const caller& from, const wire::pb::Call& c,
+  void change(storage::served_call& as, const caller& from, const wire::pb::Call& c,
               wire::pb::Answer& a);
-  bool answer_again(storage::local_metadata& as, const caller& from, const wire::pb::Call& c,
+  bool answer_again(storage::served_call& as, const caller& from, const wire::pb::Call& c,
                     wire::pb::Answer& a);
-  void list(storage::local_metadata& as, const wire::pb::Call& c, wire::pb::Answer& a);
-  void take_lease(storage::local_metadata& as, const caller& from, const wire::pb::Call& c,
+  void list(storage::served_call& as, const wire::pb::Call& c, wire::pb::Answer& a);
+  void take_lease(storage::served_call& as, const caller& from, const wire::pb::Call& c,
                   wire::pb::Answer& a);
   /// For the file as `e` has it; a right to remove needs no more of it than its id.
   void give_capability(const caller& from, const storage::entry& e, std::uint32_t rights,
                    wire::pb::Answer& a);
   void give_removal_capability(const caller& from, file_id file, wire::pb::Answer& a);
-  void renew_capability(storage::local_metadata& as, const caller& from, const wire::pb::Call& c,
+  void renew_capability(storage::served_call& as, const caller& from, const wire::pb::Call& c,
                     wire::pb::Answer& a);
 
   const std::function<storage::claim_holder(const client_key&)> described_;
-  storage::local_metadata metadata_;
+  storage::served_metadata metadata_;
   lease_table leases_;
   wire::capability_signer signer_;
   const std::string store_uuid_;

@@ -48,7 +48,7 @@ void getxattr(fuse_req_t req, fuse_ino_t ino, const char* name, std::size_t size
   answer_errors(req, [&](file_system& fs) {
     const std::string_view wanted = name;
     if (!wanted.starts_with(space_of_users)) return (void)fuse_reply_err(req, EOPNOTSUPP);
-    const entry e = fs.metadata().stat(ino);
+    const entry e = fs.entries().stat(ino);
     if (wanted.starts_with(own_space)) {
       const auto own = own_attributes(e);
       const auto i = own.find(name);
@@ -62,7 +62,7 @@ void getxattr(fuse_req_t req, fuse_ino_t ino, const char* name, std::size_t size
 
 void listxattr(fuse_req_t req, fuse_ino_t ino, std::size_t size) {
   answer_errors(req, [&](file_system& fs) {
-    const entry e = fs.metadata().stat(ino);
+    const entry e = fs.entries().stat(ino);
     std::string all;
     for (const auto& [key, value] : e.attributes) all += std::string(space_of_users) + key + '\0';
     for (const auto& [key, value] : own_attributes(e)) all += key + '\0';
@@ -87,11 +87,11 @@ void setxattr(fuse_req_t req, fuse_ino_t ino, const char* name, const char* valu
     if (!may_change(req, name)) return;
     const std::string key(name + space_of_users.size());
     if (flags != 0) {
-      const bool there = fs.metadata().stat(ino).attributes.count(key) != 0;
+      const bool there = fs.entries().stat(ino).attributes.count(key) != 0;
       if (there && (flags & XATTR_CREATE) != 0) return (void)fuse_reply_err(req, EEXIST);
       if (!there && (flags & XATTR_REPLACE) != 0) return (void)fuse_reply_err(req, ENODATA);
     }
-    fs.metadata().set_attribute_of(ino, key, {value, size});
+    fs.entries().set_attribute(ino, key, {value, size});
     fuse_reply_err(req, 0);
   });
 }
@@ -99,7 +99,7 @@ void setxattr(fuse_req_t req, fuse_ino_t ino, const char* name, const char* valu
 void removexattr(fuse_req_t req, fuse_ino_t ino, const char* name) {
   answer_errors(req, [&](file_system& fs) {
     if (!may_change(req, name)) return;
-    fs.metadata().remove_attribute_of(ino, name + space_of_users.size());
+    fs.entries().remove_attribute(ino, name + space_of_users.size());
     fuse_reply_err(req, 0);
   });
 }

@@ -76,10 +76,10 @@ void create(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, fu
     if (n.striping.nn == 0) n.striping.nn = nodes;
     entry e;
     try {
-      e = fs.metadata().make({parent, name}, n);
+      e = fs.entries().make({parent, name}, n);
     } catch (const error& there) {
       if (there.code() != std::errc::file_exists || (fi->flags & O_EXCL) != 0) throw;
-      e = fs.metadata().look_in({parent, name});  // another mount has made it
+      e = fs.entries().look_in({parent, name});  // another mount has made it
     }
     if (e.kind != entry_kind::file) return (void)fuse_reply_err(req, EEXIST);
     auto h = open_handle(fs, e.id, fi);

@@ -64,12 +64,12 @@ ooc::striping usual_striping(file_system& fs) {
 // Names.
 
 void lookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
-  answer_errors(req, [&](file_system& fs) { fs.reply_entry(req, fs.metadata().look_in({parent, name})); });
+  answer_errors(req, [&](file_system& fs) { fs.reply_entry(req, fs.entries().look_in({parent, name})); });
 }
 
 void getattr(fuse_req_t req, fuse_ino_t ino, fuse_file_info*) {
   answer_errors(req, [&](file_system& fs) {
-    entry e = fs.metadata().stat(ino);
+    entry e = fs.entries().stat(ino);
     const struct stat st = fs.attributes(e);
     fuse_reply_attr(req, &st, fs.attribute_timeout());
   });
@@ -95,7 +95,7 @@ void setattr(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set, fuse
     // Bytes that are told of later would bring their own time.
     if (c.data_changed_ns)
       if (const auto f = fs.find(ino)) (void)f->flush_and_wait();
-    entry e = c.empty() ? fs.metadata().stat(ino) : fs.core().change(ino, c);
+    entry e = c.empty() ? fs.entries().stat(ino) : fs.core().change(ino, c);
     const struct stat st = fs.attributes(e);
     fuse_reply_attr(req, &st, fs.attribute_timeout());
   });
@@ -104,7 +104,7 @@ void setattr(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set, fuse
 void make(fuse_req_t req, fuse_ino_t parent, const char* name, new_entry n) {
   answer_errors(req, [&](file_system& fs) {
     if (n.kind == entry_kind::file) n.striping = usual_striping(fs);
-    fs.reply_entry(req, fs.metadata().make({parent, name}, n));
+    fs.reply_entry(req, fs.entries().make({parent, name}, n));
   });
 }
 
@@ -131,26 +131,26 @@ void symlink(fuse_req_t req, const char* target, fuse_ino_t parent, const char* 
 
 void readlink(fuse_req_t req, fuse_ino_t ino) {
   answer_errors(req, [&](file_system& fs) {
-    const entry e = fs.metadata().stat(ino);
+    const entry e = fs.entries().stat(ino);
     if (e.kind != entry_kind::link) return (void)fuse_reply_err(req, EINVAL);
     fuse_reply_readlink(req, e.target.c_str());
   });
 }
 
 void link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char* name) {
-  answer_errors(req, [&](file_system& fs) { fs.reply_entry(req, fs.metadata().link(ino, {parent, name})); });
+  answer_errors(req, [&](file_system& fs) { fs.reply_entry(req, fs.entries().link(ino, {parent, name})); });
 }
 
 void unlink(fuse_req_t req, fuse_ino_t parent, const char* name) {
   answer_errors(req, [&](file_system& fs) {
-    fs.removed(fs.metadata().unlink({parent, name}, false));
+    fs.removed(fs.entries().unlink({parent, name}, false));
     fuse_reply_err(req, 0);
   });
 }
 
 void rmdir(fuse_req_t req, fuse_ino_t parent, const char* name) {
   answer_errors(req, [&](file_system& fs) {
-    fs.metadata().unlink({parent, name}, true);
+    fs.entries().unlink({parent, name}, true);
     fuse_reply_err(req, 0);
   });
 }
@@ -160,7 +160,7 @@ void rename(fuse_req_t req, fuse_ino_t parent, const char* name, fuse_ino_t to_p
   answer_errors(req, [&](file_system& fs) {
     if ((flags & ~unsigned{RENAME_NOREPLACE}) != 0) return (void)fuse_reply_err(req, EINVAL);
     const entry replaced =
-        fs.metadata().move({parent, name}, {to_parent, to}, (flags & RENAME_NOREPLACE) == 0);
+        fs.entries().move({parent, name}, {to_parent, to}, (flags & RENAME_NOREPLACE) == 0);
     if (replaced.id != 0) fs.removed(replaced);
     fuse_reply_err(req, 0);
   });
@@ -197,7 +197,7 @@ std::size_t fill_directory(fuse_req_t req, file_system& fs, file_system::folder_
     st.st_mode = S_IFDIR;
     if (at >= 2) {
       if (at - 2 >= h.entries.size() && !h.complete) {
-        auto part = fs.metadata().list_in(ino, h.entries.empty() ? "" : h.entries.back().path);
+        auto part = fs.entries().list_in(ino, h.entries.empty() ? "" : h.entries.back().path);
         h.complete = !part.more;
         std::move(part.entries.begin(), part.entries.end(), std::back_inserter(h.entries));
       }

@@ -173,7 +173,7 @@ bool live_file::reserve(std::uint64_t end) {
   try {
     replace(core_->reserve(*f, end, had + std::clamp(had, stream_step, greatest_step)));
   } catch (const error& e) {
-    if (e.code() != std::errc::no_space_on_device) throw;
+    if (e.code() != std::errc::no_space_on_device && e.code() != std::errc::file_too_large) throw;
     return false;
   }
   return true;
@@ -186,7 +186,8 @@ int live_file::publish() {
     if (!modified_ns_) return 0;
     c.data_changed_ns = *modified_ns_;
     // Where the last bytes found no room, what came before them is there all the same.
-    if (!is_array(*file_)) c.size_at_least = std::min(size_, allocated_size(file_->meta));
+    if (!is_array(*file_))
+      c.size_at_least = std::min(lost_some_ ? std::min(stored_end_, size_) : size_, allocated_size(file_->meta));
   }
   try {
     (void)core_->change(id_, c);
@@ -219,6 +220,10 @@ void live_file::send(std::shared_ptr<sealed> s, answer done) {
     {
       const lock_guard lock(self->mutex_);
       self->sending_ -= s->bytes;
+      if (error != 0)
+        self->lost_some_ = true;
+      else
+        self->stored_end_ = std::max(self->stored_end_, s->at + s->bytes);
     }
     if (error != 0) self->fail(error);
     self->ranges_.leave(s->ticket);
@@ -414,6 +419,8 @@ int live_file::resize(std::uint64_t size) {
     const lock_guard lock(mutex_);
     // A write that is waiting for its turn has set the size already.
     size_ = buffered_ != 0 ? std::max(size, buffer_at_ + buffered_) : size;
+    stored_end_ = size;
+    lost_some_ = false;
     modified_ns_ = now_ns();
   } catch (...) {
     error = error_number();
@@ -433,6 +440,7 @@ int live_file::allocate(std::uint64_t end, bool keep_size) {
     if (const int error = grow(end, false)) return error;
     const lock_guard lock(mutex_);
     size_ = std::max(size_, end);
+    stored_end_ = std::max(stored_end_, end);
     modified_ns_ = now_ns();
     return 0;
   }

@@ -114,6 +114,9 @@ class live_file : public std::enable_shared_from_this<live_file> {
   mutable mutex mutex_;
   opened file_ OOC_GUARDED_BY(mutex_);
   std::uint64_t size_ OOC_GUARDED_BY(mutex_) = 0;
+  // Where some bytes could not be stored: only those are told that were.
+  std::uint64_t stored_end_ OOC_GUARDED_BY(mutex_) = 0;
+  bool lost_some_ OOC_GUARDED_BY(mutex_) = false;
   std::optional<std::int64_t> modified_ns_ OOC_GUARDED_BY(mutex_);  // there: not published
   page_memory buffer_ OOC_GUARDED_BY(mutex_);
   std::uint64_t buffer_at_ OOC_GUARDED_BY(mutex_) = 0;

@@ -322,7 +322,7 @@ void stored_file::leave() {
   touched.data_changed_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
                                 std::chrono::system_clock::now().time_since_epoch())
                                 .count();
-  (void)core_->metadata().change(id_, touched);
+  (void)core_->metadata().by_id().change(id_, touched);
 }
 
 void stored_file::give_back() {

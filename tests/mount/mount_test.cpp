@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "mounted.hpp"
+#include "support/small_space.hpp"
 
 using namespace ooc;
 using namespace ooc::testing;
@@ -42,7 +43,37 @@ void make_array(storage::store_core& core, const std::string& path) {
   core.create(path, f);
 }
 
+/// In a child, on a store in a folder with little space.
+int append_until_full(const fs::path& small, const fs::path& folder) {
+  const std::string url = "local:" + (small / "n0").string();
+  (void)ooc::store::open(url);
+  const std::string piece = pattern(64 << 10);
+  std::uint64_t taken = 0;
+  {
+    mount_process mount(url, folder);
+    descriptor f(mount / "f", O_WRONLY | O_CREAT | O_APPEND);
+    while (taken < 2 * small_space && ::write(f, piece.data(), piece.size()) > 0) taken += piece.size();
+    EXPECT(f.close() != 0 || taken < 2 * small_space);
+    EXPECT(mount.stop() == 0);
+  }
+  mount_process mount(url, folder);
+  const std::string kept = contents(mount / "f");
+  EXPECT(kept.size() >= 2 << 20);
+  EXPECT(kept.size() < taken);
+  for (std::size_t i = 0; i < kept.size(); ++i) EXPECT(kept[i] == piece[i % piece.size()]);
+  return 0;
+}
+
 }  // namespace
+
+TEST_CASE("an append that finds no room for its last bytes keeps those before") {
+  if (!can_mount()) return;
+  temporary_folder here;
+  fs::create_directories(here / "small");
+  const int failed = in_small_space(
+      here / "small", [&](bool) { return append_until_full(here / "small", here / "mount"); });
+  CHECK(failed == 0);
+}
 
 TEST_CASE("32 appends of 1 MiB cost at most 12 syncs, and leave nothing reserved") {
   if (!can_mount()) return;

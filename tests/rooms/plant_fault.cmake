@@ -1,4 +1,4 @@
-# Makes a small tree, plants FAULT in it, and looks whether check_rooms.cmake finds it by its name.
+# Makes a small tree, plants FAULT in it, and looks whether check_rooms.cmake (or count_members.py) finds it by its name.
 cmake_minimum_required(VERSION 3.25)
 file(REMOVE_RECURSE ${SCRATCH})
 file(WRITE ${SCRATCH}/include/oocarray/array.hpp "")
@@ -21,6 +21,15 @@ elseif(FAULT STREQUAL crowded)
     file(WRITE ${SCRATCH}/src/low/file${number}.cpp "")
   endforeach()
   set(expected "src/low has 47 entries")
+elseif(FAULT STREQUAL functions)
+  # 30 that count, with what does not; and one more, which hides behind an operator and an annotation.
+  set(body "public:\n  crowd(); ~crowd(); crowd(const crowd&) = delete; /* int no(); */ int n_ = f();\n")
+  foreach(number RANGE 1 30)
+    string(APPEND body "  template <class T, int N = (1 > 0)> int f${number}(T t = {}) const { return N; }\n")
+  endforeach()
+  string(APPEND body "  bool operator()(int) const noexcept OOC_REQUIRES(mutex_);\n  std::function<void(int)> none_{};\n")
+  file(WRITE ${SCRATCH}/src/high/crowd.hpp "namespace a {\nclass crowd final : public base<int> {\n${body}};\n}\n")
+  set(expected "src/high/crowd.hpp: crowd has 31 member functions")
 endif()
 file(WRITE ${SCRATCH}/docs/architecture.md "| room | what | may include |
 |---|---|---|
@@ -29,8 +38,11 @@ file(WRITE ${SCRATCH}/docs/architecture.md "| room | what | may include |
 | `src/high` | what is above | `src/low` |
 ")
 
-execute_process(COMMAND ${CMAKE_COMMAND} -DTREE=${SCRATCH}
-  -P ${CMAKE_CURRENT_LIST_DIR}/check_rooms.cmake RESULT_VARIABLE failed ERROR_VARIABLE said)
+set(check ${CMAKE_COMMAND} -DTREE=${SCRATCH} -P ${CMAKE_CURRENT_LIST_DIR}/check_rooms.cmake)
+if(FAULT STREQUAL functions)
+  set(check ${PYTHON3} ${CMAKE_CURRENT_LIST_DIR}/count_members.py ${SCRATCH})
+endif()
+execute_process(COMMAND ${check} RESULT_VARIABLE failed ERROR_VARIABLE said)
 string(REGEX REPLACE "[ \n]+" " " said "${said}")
 if(FAULT STREQUAL none)
   if(failed)

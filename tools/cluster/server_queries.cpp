@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <future>
+#include <memory>
 
 #include "oocarray/error.hpp"
 #include "storage/client/metadata_connection.hpp"
@@ -39,21 +40,21 @@ std::string_view good(const metadata_connection::answer& a) {
 }
 
 /// A connection of a client of its own: it ends no other of this process.
-metadata_connection connected(const std::string& address, wire::server_role wanted,
-                            const std::string& uuid, asker who) {
+std::unique_ptr<metadata_connection> connected(const std::string& address, wire::server_role wanted,
+                                               const std::string& uuid, asker who) {
   who.client.id = wire::random_client_id();
-  metadata_connection c(address);
-  c.connect(hello(who, wanted, uuid), who.client.key, until(who));
+  auto c = std::make_unique<metadata_connection>(address);
+  c->connect(hello(who, wanted, uuid), who.client.key, until(who));
   return c;
 }
 
 /// The same to I/O server `node`.
-metadata_connection connected_to_node(const std::string& address, std::uint32_t node,
-                                    const std::string& uuid, const asker& who) {
-  metadata_connection c = connected(address, wire::server_role::io, uuid, who);
-  if (c.server().node != node)
+std::unique_ptr<metadata_connection> connected_to_node(const std::string& address, std::uint32_t node,
+                                                       const std::string& uuid, const asker& who) {
+  auto c = connected(address, wire::server_role::io, uuid, who);
+  if (c->server().node != node)
     throw io_error(std::make_error_code(std::errc::address_not_available),
-                   "node " + std::to_string(c.server().node) + " of the store answers there");
+                   "node " + std::to_string(c->server().node) + " of the store answers there");
   return c;
 }
 
@@ -62,7 +63,8 @@ metadata_connection connected_to_node(const std::string& address, std::uint32_t 
 template <class Connect, class Version>
 pulse ping(pulse p, const asker& who, Connect&& connect, Version&& version) {
   try {
-    metadata_connection c = connect();
+    const std::unique_ptr<metadata_connection> connection = connect();
+    metadata_connection& c = *connection;
     for (int i = 0; i < 3; ++i) {
       const auto start = steady_clock::now();
       good(c.ask(frame_kind::ping, {}, until(who)));
@@ -183,8 +185,7 @@ wire::node_statistics ask_statistics(std::uint32_t index, const storage::node_in
               "it has never registered with the metadata server"};
   for (const std::string& address : node.addresses) {
     try {
-      metadata_connection c = connected_to_node(address, index, store_uuid, who);
-      return statistics_of(c, who);
+      return statistics_of(*connected_to_node(address, index, store_uuid, who), who);
     } catch (const error& e) {
       why = {e.code(), address + ": " + e.what()};
     }

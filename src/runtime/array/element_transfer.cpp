@@ -267,7 +267,7 @@ bool element_transfer::list(const group& g, access_kind kind, kept_out& held) {
   const std::uint64_t block = g.block * geometry.block_bytes();
   for_each_run(g, [&](std::uint64_t in_memory, std::uint64_t in_staging, std::uint64_t length) {
     std::uint64_t in_file = in_memory - geometry.lead();
-    if (!geometry.same_order()) {
+    if (!geometry.tile().empty() || !geometry.file_tile().empty()) {
       const coordinates c = geometry.element_at(g.block, in_memory - block);
       in_file = geometry.file_order().offset({c.data(), geometry.rank()}) +
                 in_staging % geometry.element_size();

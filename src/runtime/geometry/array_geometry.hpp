@@ -110,8 +110,6 @@ class array_geometry {
   const element_order& memory_order() const noexcept { return memory_; }
   const element_order& file_order() const noexcept { return file_; }
   index_box whole() const noexcept;
-  /// True if every byte has the same place in memory as in the file, counted from the first element.
-  bool same_order() const noexcept { return !tiled_ && options_.file_tile.empty(); }
 
   /// The request that carries block b, memory offsets counted from the block's begin.  Clipped at
   /// the array's edge in dimension 0 always, in the others unless padding makes it contiguous.

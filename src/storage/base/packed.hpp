@@ -1,6 +1,9 @@
 // Numbers as bytes, between processes of one program: the short headers and lists of numbers that
 // ranks tell each other.  What wire messages have (entries, requests, failures) is told as these.
 //
+// Not as Protocol Buffers, because a collective call costs one round where what each rank says fits the 256 bytes that
+// are all-gathered first (decision 9), and because src/runtime/geometry, which packs write logs, knows no messages.
+//
 // Not a file format: byte order and widths are the machine's.  A reader throws integrity_error past
 // the end.
 #pragma once

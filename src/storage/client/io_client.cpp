@@ -30,6 +30,28 @@ std::uint64_t weight(const remote_call& c) {
   return 4096 + (c.what.range.count ? c.what.range.count : c.what.wanted->bytes());
 }
 
+/// The one for the next call; nullptr where none is up.
+template <class Links>
+auto best_of(Links& links) -> decltype(links.data()) {
+  decltype(links.data()) best = nullptr;
+  for (auto& l : links)
+    if (l.number != 0 && (best == nullptr || l.better_than(*best))) best = &l;
+  return best;
+}
+
+/// The call goes by this one.
+void load(io_link& l, remote_call& c) {
+  c.connection = l.number;
+  l.outstanding += weight(c);
+}
+
+/// It goes by none any more.
+void unload(std::vector<io_link>& links, remote_call& c) {
+  for (io_link& l : links)
+    if (l.number == c.connection && l.number != 0) l.outstanding -= weight(c);
+  c.connection = 0;
+}
+
 bool is_unix(std::string_view address) {
   return address.starts_with("unix:");
 }
@@ -40,6 +62,32 @@ failure failure_of(const remote_call& c, std::string_view body) {
   } catch (const error& e) {
     return unreadable(describe(c), e);
   }
+}
+
+/// What was damaged on the way is sent again, a few times.
+bool may_be_damaged_again(remote_call& c) {
+  return ++c.damages < max_damages;
+}
+
+failure damage_of(const remote_call& c) {
+  return {errc::corrupt, describe(c) +
+                             ": the bytes were damaged between its disk and here, each of " +
+                             std::to_string(max_damages) +
+                             " times; look at the network and at `ooc verify`"};
+}
+
+/// Why a call is given up.
+failure late(const std::string& server, const remote_call& c, const outage& away,
+             const std::string& last_trouble) {
+  std::string what =
+      server + ": no answer to " + describe(c) + " within " + seconds_text(away.deadline());
+  if (const auto now = remote_call::clock::now(); away.gone() && now - c.alive < away.deadline())
+    what = server + ": " + describe(c) + " is given up: nothing has come from there for " +
+           seconds_text(away.lasts(now)) + ", longer than the deadline of " +
+           seconds_text(away.deadline());
+  if (!last_trouble.empty()) what += " (" + last_trouble + ")";
+  return {std::make_error_code(std::errc::timed_out),
+          what + "; is ooc-iod running there? `ooc ping` shows which servers answer"};
 }
 
 }  // namespace
@@ -85,7 +133,7 @@ void io_client::submit(const call_ptr& c, std::vector<region> regions) {
     calls_.emplace(c->id, c);
     if (outage_.gone()) {
       c->answered = true;
-      c->outcome = {std::make_error_code(std::errc::timed_out), late(*c)};
+      c->outcome = late(name_, *c, outage_, last_trouble_);
       ended_.push_back(c);
       // Not here: who submits need not expect its completion before this returns.
       asio::post(context_, [self = shared_from_this()] { self->finish_ended(); });
@@ -132,7 +180,7 @@ void io_client::connection_down(std::size_t channel, const std::string& why) {
   {
     const lock_guard held(mutex_);
     last_trouble_ = connections_[channel]->address() + ": " + why;
-    const link gone = std::exchange(links_[channel], {});
+    const io_link gone = std::exchange(links_[channel], {});
     for (auto& [id, c] : calls_) {
       if (gone.number == 0 || c->connection != gone.number || c->answered) continue;
       c->connection = 0;
@@ -173,7 +221,9 @@ asio::awaitable<void> io_client::frame_came(std::size_t channel, wire::frame_rea
   // busy with what it has, and has not read on.
   if (h.kind == frame_kind::reply && answer_to_none && h.flags == 0 && h.body_bytes == 0 &&
       h.payload_bytes == 0) {
-    if (h.id == 0) heard_of_all(channel);
+    const lock_guard held(mutex_);
+    for (const auto& [id, any] : calls_)
+      if (h.id == 0 && any->connection == links_[channel].number) any->alive = clock::now();
     co_return;
   }
   if (h.kind != frame_kind::reply || answer_to_none)
@@ -181,7 +231,11 @@ asio::awaitable<void> io_client::frame_came(std::size_t channel, wire::frame_rea
                                  "an answer to no request");
   if (h.has(frame_header::failed)) {
     co_await reader.skip(h.payload_bytes);
-    refused(c, failure_of(*c, reader.body()));
+    failure f = failure_of(*c, reader.body());
+    if (f.code == std::errc::bad_message && c->kind == frame_kind::write && may_be_damaged_again(*c))
+      send_again(c);
+    else
+      answered(c, std::move(f), {});
     co_return;
   }
   if (h.payload_bytes != 0) co_await receive_part(*c, reader, h);
@@ -189,35 +243,25 @@ asio::awaitable<void> io_client::frame_came(std::size_t channel, wire::frame_rea
   if (c->parts && !c->parts->at_end())
     throw wire::connection_error(std::make_error_code(std::errc::protocol_error),
                                  "a read that ends too early");
-  if (c->damaged)
-    damaged(c);
-  else
+  // Where it brought bytes that are not what was stored: once more, checked by the server too.
+  if (!c->damaged)
     answered(c, {}, std::string(reader.body()));
+  else if (may_be_damaged_again(*c))
+    send_again(c);
+  else
+    answered(c, damage_of(*c), {});
 }
 
 void io_client::heard(clock::time_point now) {
   if (outage_.heard(now, !calls_.empty())) notice(name_ + " answers again");
 }
 
-void io_client::heard_of_all(std::size_t channel) {
-  const lock_guard held(mutex_);
-  for (const auto& [id, c] : calls_)
-    if (c->connection == links_[channel].number) c->alive = clock::now();
-}
-
 // Sending.
-
-io_client::link* io_client::best_link() {
-  link* best = nullptr;
-  for (link& l : links_)
-    if (l.number != 0 && (best == nullptr || l.better_than(*best))) best = &l;
-  return best;
-}
 
 /// Gives the call to a connection, whose sender send() must then be called with, or lets it wait for one.
 std::shared_ptr<wire::frame_sender> io_client::place(const call_ptr& c,
                                                      std::vector<region>& regions) {
-  link* const l = best_link();
+  io_link* const l = best_of(links_);
   if (l == nullptr) {
     // Those after the first find the looks frequent already.
     if (waiting_.empty()) look_soon();
@@ -227,8 +271,7 @@ std::shared_ptr<wire::frame_sender> io_client::place(const call_ptr& c,
   }
   for (std::size_t i = 0; i < links_.size(); ++i)
     if (links_[i].number == 0 && !l->shortest) connections_[i]->wake();
-  c->connection = l->number;
-  l->outstanding += weight(*c);
+  load(*l, *c);
   if (c->kind == frame_kind::read) {
     c->parts.emplace(std::move(regions));
     c->damaged = false;
@@ -257,7 +300,7 @@ void io_client::place_waiting() {
   std::vector<call_ptr> now;
   {
     const lock_guard held(mutex_);
-    if (best_link() == nullptr) return;
+    if (best_of(links_) == nullptr) return;
     std::erase_if(waiting_, [&](const call_ptr& c) {
       if (c->holds != 0) return false;
       now.push_back(c);
@@ -287,31 +330,11 @@ void io_client::release(const call_ptr& c) {
 
 // Answers.
 
-/// A write whose bytes were damaged on the way is sent again, a few times.
-void io_client::refused(const call_ptr& c, failure f) {
-  if (f.code == std::errc::bad_message && c->kind == frame_kind::write &&
-      ++c->damages < max_damages)
-    send_again(c);
-  else
-    answered(c, std::move(f), {});
-}
-
-/// A read brought bytes that are not what was stored: once more, checked by the server too.
-void io_client::damaged(const call_ptr& c) {
-  if (++c->damages < max_damages) return send_again(c);
-  answered(c,
-           {errc::corrupt, describe(*c) +
-                               ": the bytes were damaged between its disk and here, each of " +
-                               std::to_string(max_damages) +
-                               " times; look at the network and at `ooc verify`"},
-           {});
-}
-
 /// The server is done with the call under its present id; it gets another one.
 void io_client::send_again(const call_ptr& c) {
   {
     const lock_guard held(mutex_);
-    unload(*c);
+    unload(links_, *c);
     calls_.erase(c->id);
     c->id = next_id_++;
     calls_.emplace(c->id, c);
@@ -327,16 +350,10 @@ void io_client::answered(const call_ptr& c, failure f, std::string reply) {
     c->outcome = std::move(f);
     c->reply = std::move(reply);
     c->answered = true;
-    unload(*c);
+    unload(links_, *c);
     if (c->holds == 0) ended_.push_back(c);
   }
   finish_ended();
-}
-
-void io_client::unload(remote_call& c) {
-  for (link& l : links_)
-    if (l.number == c.connection && l.number != 0) l.outstanding -= weight(c);
-  c.connection = 0;
 }
 
 void io_client::finish_ended() {
@@ -363,7 +380,7 @@ void io_client::fence_lost() {
   fenced_calls::connections numbers;
   {
     const lock_guard held(mutex_);
-    if (best_link() != nullptr) numbers = lost_.begin_fence();
+    if (best_of(links_) != nullptr) numbers = lost_.begin_fence();
   }
   if (numbers.empty()) return;
   const auto fence = std::make_shared<remote_call>();
@@ -408,7 +425,7 @@ void io_client::look_for_server(clock::time_point now) {
   bool needed = false;
   {
     const lock_guard held(mutex_);
-    needed = (!calls_.empty() || outage_.gone()) && best_link() == nullptr;
+    needed = (!calls_.empty() || outage_.gone()) && best_of(links_) == nullptr;
   }
   if (!needed) {
     next_lookup_ = clock::time_point::max();
@@ -442,7 +459,7 @@ void io_client::look_for_server(clock::time_point now) {
 io_client::clock::time_point io_client::next_look() {
   const lock_guard held(mutex_);
   const auto now = clock::now();
-  if (!calls_.empty() && (best_link() == nullptr || !waiting_.empty())) return now + shortest_tick;
+  if (!calls_.empty() && (best_of(links_) == nullptr || !waiting_.empty())) return now + shortest_tick;
   if (!stopping_ && outage_.gone()) return now + longest_tick;
   const std::uint64_t seen = std::exchange(seen_, next_id_);
   if (!calls_.empty() || seen != next_id_)
@@ -491,7 +508,7 @@ void io_client::expire(clock::time_point now) {
                            ? clock::duration(options_.deadline)
                            : std::min<clock::duration>(longest_silence, options_.deadline / 3);
     // While a connection still takes what calls have to send, those behind it cannot be heard of.
-    for (link& l : links_) {
+    for (io_link& l : links_) {
       if (l.number == 0) continue;
       const auto progress = l.sender->stuck_since();
       if (progress == clock::time_point::max() || now - progress > shortest_silence) continue;
@@ -504,7 +521,7 @@ void io_client::expire(clock::time_point now) {
       if (c->answered) continue;
       const auto silent = now - c->alive;
       if (c->connection != 0) {
-        for (const link& l : links_)
+        for (const io_link& l : links_)
           if (l.number == c->connection &&
               ((silent > limit && now - l.alive > limit) || silent > options_.deadline || gone))
             dead.push_back(l.sender);
@@ -512,7 +529,7 @@ void io_client::expire(clock::time_point now) {
       }
       if ((silent < options_.deadline && !gone) || c->holds != 0) continue;
       c->answered = true;
-      c->outcome = {std::make_error_code(std::errc::timed_out), late(*c)};
+      c->outcome = late(name_, *c, outage_, last_trouble_);
       ended_.push_back(c);
     }
     std::erase_if(waiting_, [](const call_ptr& c) { return c->answered; });
@@ -520,17 +537,6 @@ void io_client::expire(clock::time_point now) {
   }
   for (const auto& sender : dead) sender->close();
   finish_ended();
-}
-
-std::string io_client::late(const remote_call& c) const {
-  std::string what = name_ + ": no answer to " + describe(c) + " within " +
-                     seconds_text(options_.deadline);
-  if (outage_.gone() && clock::now() - c.alive < options_.deadline)
-    what = name_ + ": " + describe(c) + " is given up: nothing has come from there for " +
-           seconds_text(outage_.lasts(clock::now())) + ", longer than the deadline of " +
-           seconds_text(options_.deadline);
-  if (!last_trouble_.empty()) what += " (" + last_trouble_ + ")";
-  return what + "; is ooc-iod running there? `ooc ping` shows which servers answer";
 }
 
 }  // namespace ooc::storage

@@ -36,6 +36,19 @@
 
 namespace ooc::storage {
 
+/// A connection as its client chooses among them.
+struct io_link {
+  std::uint32_t number = 0;  // of the connection; 0: down
+  std::shared_ptr<wire::frame_sender> sender;
+  std::uint64_t outstanding = 0;         // bytes of requests without an answer
+  remote_call::clock::time_point alive;  // when something last came
+  bool shortest = false;                 // a Unix socket
+
+  bool better_than(const io_link& other) const noexcept {
+    return shortest != other.shortest ? shortest : outstanding < other.outstanding;
+  }
+};
+
 class io_client final : public io_connection_owner, public std::enable_shared_from_this<io_client> {
  public:
   explicit io_client(remote_node_options o);
@@ -66,32 +79,15 @@ class io_client final : public io_connection_owner, public std::enable_shared_fr
  private:
   using clock = remote_call::clock;
 
-  struct link {
-    std::uint32_t number = 0;  // of the connection; 0: down
-    std::shared_ptr<wire::frame_sender> sender;
-    std::uint64_t outstanding = 0;  // bytes of requests without an answer
-    clock::time_point alive;        // when something last came
-    bool shortest = false;          // a Unix socket
-
-    bool better_than(const link& other) const noexcept {
-      return shortest != other.shortest ? shortest : outstanding < other.outstanding;
-    }
-  };
-
   void heard(clock::time_point now) OOC_REQUIRES(mutex_);
-  void heard_of_all(std::size_t channel) OOC_EXCLUDES(mutex_);
-  link* best_link() OOC_REQUIRES(mutex_);
   std::shared_ptr<wire::frame_sender> place(const call_ptr& c, std::vector<region>& regions)
       OOC_REQUIRES(mutex_);
   void send(wire::frame_sender& sender, const call_ptr& c, std::vector<region> regions)
       OOC_EXCLUDES(mutex_);
   void place_waiting() OOC_EXCLUDES(mutex_);
   void release(const call_ptr& c) OOC_EXCLUDES(mutex_);
-  void refused(const call_ptr& c, failure f);
-  void damaged(const call_ptr& c);
   void send_again(const call_ptr& c);
   void answered(const call_ptr& c, failure f, std::string reply);
-  void unload(remote_call& c) OOC_REQUIRES(mutex_);
   void finish_ended() OOC_EXCLUDES(mutex_);
   void fence_lost() OOC_EXCLUDES(mutex_);
   void fenced(const fenced_calls::connections& numbers, const failure& f);
@@ -104,7 +100,6 @@ class io_client final : public io_connection_owner, public std::enable_shared_fr
   boost::asio::awaitable<void> watch();
   void expire(clock::time_point now);
   void say_that_calls_wait(clock::time_point now) OOC_EXCLUDES(mutex_);
-  std::string late(const remote_call& c) const OOC_REQUIRES(mutex_);
   void close();
 
   const remote_node_options options_;
@@ -123,7 +118,7 @@ class io_client final : public io_connection_owner, public std::enable_shared_fr
   // The thread alone makes more of them and changes their addresses, under the mutex; so it may look at
   // them without, and others with it.
   std::vector<std::unique_ptr<io_connection>> connections_;
-  std::vector<link> links_ OOC_GUARDED_BY(mutex_);  // by channel
+  std::vector<io_link> links_ OOC_GUARDED_BY(mutex_);  // by channel
   std::string name_ OOC_GUARDED_BY(mutex_);
   std::map<std::uint64_t, call_ptr> calls_ OOC_GUARDED_BY(mutex_);
   std::deque<call_ptr> waiting_ OOC_GUARDED_BY(mutex_);

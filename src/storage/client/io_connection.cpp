@@ -6,6 +6,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <functional>
 
 #include "storage/layout/io_part.hpp"
 #include "storage/wire/address.hpp"
@@ -95,7 +96,9 @@ asio::awaitable<void> io_connection::run() {
     try {
       connecting_since_ = steady_clock::now();
       given_up_ = false;
-      co_await connect();
+      const std::function<bool()> enough = [this] { return stopping_ || given_up_; };
+      const wire::server_address to = wire::parse_address(address_);
+      co_await wire::connect(to, socket_, enough);
       wire::frame_reader reader(socket_, wire::handshake_limits);
       reader.limit_window();
       sender_ = std::make_shared<wire::frame_sender>(socket_);
@@ -124,30 +127,6 @@ asio::awaitable<void> io_connection::run() {
     backoff = was_up ? 10ms : std::min<std::chrono::milliseconds>(backoff * 2, 1000ms);
     co_await pause(backoff);
   }
-}
-
-asio::awaitable<void> io_connection::connect() {
-  boost::system::error_code ec;
-  // While a name is looked up, and between two endpoints, there is nothing that cut() could close.
-  const auto go_on = [&] {
-    if (stopping_ || given_up_)
-      throw wire::connection_error(std::make_error_code(std::errc::operation_canceled),
-                                   "connecting was given up");
-  };
-  const auto endpoints = co_await wire::resolve(wire::parse_address(address_));
-  go_on();
-  for (const auto& endpoint : endpoints) {
-    socket_ = std::make_shared<wire::stream_socket>(context_, endpoint.protocol());
-    ec.clear();
-    co_await socket_->async_connect(endpoint, asio::redirect_error(asio::use_awaitable, ec));
-    go_on();
-    if (!ec) {
-      socket_->non_blocking(true);
-      wire::tune(*socket_);
-      co_return;
-    }
-  }
-  throw wire::connection_error(ec, "no connection");
 }
 
 asio::awaitable<void> io_connection::shake_hands(wire::frame_reader& reader,

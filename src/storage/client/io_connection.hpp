@@ -58,7 +58,6 @@ class io_connection {
   void cut();
   void give_up();
   boost::asio::awaitable<void> run();
-  boost::asio::awaitable<void> connect();
   boost::asio::awaitable<void> shake_hands(wire::frame_reader& reader, std::uint32_t number);
   boost::asio::awaitable<void> pause(std::chrono::milliseconds time);
 

@@ -34,6 +34,13 @@ std::string operation_name(int op) {
   return name;
 }
 
+pb::Call call_about(pb::Operation op, file_id id) {
+  pb::Call c;
+  c.set_op(op);
+  c.set_id(id);
+  return c;
+}
+
 /// What is asked until it is answered or the time is up.
 struct metadata_client::question {
   wire::frame_kind kind;
@@ -117,10 +124,10 @@ std::string metadata_client::exchange(question& q) {
       heard();
       if (answer.header.has(wire::frame_header::failed)) wire::throw_failure(answer.body);
       return std::string(answer.body);
-    } catch (const connection_refused& e) {
+    } catch (const wire::connection_refused& e) {
       heard();
       throw usage_error(e.code(), start + e.what());
-    } catch (const connection_lost& e) {
+    } catch (const wire::connection_error& e) {
       last_try_ = clock::now();
       outage_.missed(began);
       deadline = std::min(deadline, gone ? deadline : outage_.end());

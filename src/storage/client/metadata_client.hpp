@@ -19,6 +19,9 @@
 
 namespace ooc::storage {
 
+/// A call about this file or entry.
+wire::pb::Call call_about(wire::pb::Operation op, file_id id);
+
 class metadata_client : public std::enable_shared_from_this<metadata_client> {
  public:
   explicit metadata_client(remote_metadata_options options);

@@ -29,26 +29,6 @@ pb::Call about(pb::Operation op, std::string_view path) {
   return c;
 }
 
-pb::Call about(pb::Operation op, file_id id) {
-  pb::Call c;
-  c.set_op(op);
-  c.set_id(id);
-  return c;
-}
-
-pb::Call about(pb::Operation op, const place& at) {
-  pb::Call c;
-  c.set_op(op);
-  c.set_folder(at.folder);
-  c.set_path(at.name);
-  return c;
-}
-
-void set_to(pb::Call& c, const place& to) {
-  c.set_to_folder(to.folder);
-  c.set_to(to.name);
-}
-
 granted_capability capability_of(const pb::Answer& a) {
   return {a.capability(), std::chrono::seconds(a.capability_seconds()), a.capability_size()};
 }
@@ -57,13 +37,25 @@ std::string last_component(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
 
+std::vector<file_id> ids(metadata_client& link, pb::Operation operation) {
+  std::vector<file_id> all;
+  pb::Call c = call_about(operation, file_id{0});
+  for (;;) {
+    const pb::Answer a = link.call(c);
+    all.insert(all.end(), a.ids().begin(), a.ids().end());
+    if (!a.more() || a.ids().empty()) return all;
+    c.set_id(all.back());
+  }
+}
+
 }  // namespace
 
 remote_metadata::remote_metadata(remote_metadata_options options)
     : deadline_(options.deadline),
       link_(std::make_shared<metadata_client>(std::move(options))),
+      by_id_(link_),
       capabilities_([link = link_](file_id id, std::uint32_t rights) {
-        pb::Call c = about(pb::OP_CAPABILITY, id);
+        pb::Call c = call_about(pb::OP_CAPABILITY, id);
         c.set_rights(rights);
         return capability_of(link->call(c, renewal_patience));
       }) {
@@ -75,13 +67,9 @@ remote_metadata::~remote_metadata() {
   link_->goodbye();
 }
 
-cluster_info remote_metadata::cluster() {
-  return cluster(deadline_);
-}
-
-cluster_info remote_metadata::cluster(std::chrono::milliseconds within) {
+cluster_info remote_metadata::cluster(std::optional<std::chrono::milliseconds> within) {
   const auto m = wire::parse_body<pb::Cluster>(
-      link_->ask(wire::frame_kind::cluster, "cluster information", within));
+      link_->ask(wire::frame_kind::cluster, "cluster information", within.value_or(deadline_)));
   cluster_info info;
   info.store_uuid = m.store_uuid();
   info.asker = m.asker();
@@ -133,7 +121,7 @@ entry remote_metadata::open(std::string_view path, bool write, bool unfinished) 
 }
 
 entry remote_metadata::find(file_id id) {
-  pb::Call c = about(pb::OP_FIND, id);
+  pb::Call c = call_about(pb::OP_FIND, id);
   // What this client may do already, it may go on doing; else whatever the server grants.
   capability_ptr held = capabilities_.in_use(id, wire::right_read | wire::right_write);
   if (!held) held = capabilities_.in_use(id, wire::right_read);
@@ -157,36 +145,25 @@ std::vector<entry> remote_metadata::list(std::string_view path) {
   }
 }
 
-std::vector<file_id> remote_metadata::ids(int operation) {
-  std::vector<file_id> all;
-  pb::Call c = about(static_cast<pb::Operation>(operation), file_id{0});
-  for (;;) {
-    const pb::Answer a = link_->call(c);
-    all.insert(all.end(), a.ids().begin(), a.ids().end());
-    if (!a.more() || a.ids().empty()) return all;
-    c.set_id(all.back());
-  }
-}
-
 std::vector<file_id> remote_metadata::files() {
-  return ids(pb::OP_FILES);
+  return ids(*link_, pb::OP_FILES);
 }
 
 std::vector<file_id> remote_metadata::unfinished() {
-  return ids(pb::OP_UNFINISHED);
+  return ids(*link_, pb::OP_UNFINISHED);
 }
 
 std::vector<file_id> remote_metadata::dead() {
-  return ids(pb::OP_DEAD);
+  return ids(*link_, pb::OP_DEAD);
 }
 
 capability_ptr remote_metadata::removal_capability(file_id id) {
-  pb::Call c = about(pb::OP_REMOVAL_CAPABILITY, id);
+  pb::Call c = call_about(pb::OP_REMOVAL_CAPABILITY, id);
   return capabilities_.keep(id, wire::right_remove, capability_of(link_->call(c)));
 }
 
 capability_ptr remote_metadata::size_capability(file_id id, std::uint64_t size) {
-  pb::Call c = about(pb::OP_CAPABILITY, id);
+  pb::Call c = call_about(pb::OP_CAPABILITY, id);
   c.set_rights(wire::right_resize);
   c.set_size(size);
   return std::make_shared<wire::plain_capability>(link_->call(c).capability());
@@ -202,13 +179,13 @@ entry remote_metadata::create(std::string_view path, const new_file& f) {
 }
 
 void remote_metadata::commit(file_id id) {
-  pb::Call c = about(pb::OP_COMMIT, id);
+  pb::Call c = call_about(pb::OP_COMMIT, id);
   link_->call(c);
 }
 
 void remote_metadata::abandon(file_id id) {
   // Who cannot be told now finds out when this client has gone: nobody should wait for that.
-  pb::Call c = about(pb::OP_ABANDON, id);
+  pb::Call c = call_about(pb::OP_ABANDON, id);
   link_->call(c, std::min(deadline_, abandon_patience));
 }
 
@@ -231,7 +208,7 @@ entry remote_metadata::remove(std::string_view path) {
 }
 
 void remote_metadata::forget(file_id id) {
-  pb::Call c = about(pb::OP_FORGET, id);
+  pb::Call c = call_about(pb::OP_FORGET, id);
   link_->call(c);
 }
 
@@ -240,7 +217,7 @@ void remote_metadata::forget(file_id id) {
 bool remote_metadata::set_size(file_id id, std::uint64_t size,
                                const std::vector<std::uint64_t>& extents,
                                std::uint64_t generation, std::uint64_t reserved) {
-  pb::Call c = about(pb::OP_SET_SIZE, id);
+  pb::Call c = call_about(pb::OP_SET_SIZE, id);
   c.set_reserved(reserved);
   c.set_size(size);
   c.mutable_extents()->Add(extents.begin(), extents.end());
@@ -249,13 +226,13 @@ bool remote_metadata::set_size(file_id id, std::uint64_t size,
 }
 
 void remote_metadata::set_generation(file_id id, std::uint64_t generation) {
-  pb::Call c = about(pb::OP_SET_GENERATION, id);
+  pb::Call c = call_about(pb::OP_SET_GENERATION, id);
   c.set_generation(generation);
   link_->call(c);
 }
 
 void remote_metadata::set_in_progress(file_id id, std::string_view what) {
-  pb::Call c = about(pb::OP_SET_IN_PROGRESS, id);
+  pb::Call c = call_about(pb::OP_SET_IN_PROGRESS, id);
   c.set_value(what.data(), what.size());
   link_->call(c);
 }
@@ -305,75 +282,8 @@ std::shared_ptr<void> remote_metadata::claim_writer(file_id id, bool together,
   return link_->take(id, together ? pb::LEASE_WRITER_TOGETHER : pb::LEASE_WRITER_ALONE, in_the_way);
 }
 
-// By id.
-
-entry remote_metadata::stat(file_id id) {
-  pb::Call c = about(pb::OP_STAT, id);
-  return entry_of(link_->call(c));
-}
-
-entry remote_metadata::look_in(const place& at) {
-  pb::Call c = about(pb::OP_LOOK_IN, at);
-  return entry_of(link_->call(c));
-}
-
-folder_part remote_metadata::list_in(file_id folder, std::string_view after) {
-  pb::Call c = about(pb::OP_LIST_IN, place{folder, ""});
-  c.set_after(after.data(), after.size());
-  const pb::Answer a = link_->call(c);
-  folder_part part;
-  for (const pb::Entry& e : a.entries()) part.entries.push_back(wire::read_entry(e));
-  part.more = a.more() && !part.entries.empty();
-  return part;
-}
-
-entry remote_metadata::make(const place& at, const new_entry& what) {
-  pb::Call c = about(pb::OP_MAKE, at);
-  wire::write_new_entry(what, *c.mutable_made());
-  return entry_of(link_->call(c));
-}
-
-entry remote_metadata::link(file_id id, const place& at) {
-  pb::Call c = about(pb::OP_LINK, id);
-  set_to(c, at);
-  return entry_of(link_->call(c));
-}
-
-entry remote_metadata::unlink(const place& at, bool folder) {
-  pb::Call c = about(pb::OP_UNLINK, at);
-  c.set_is_folder(folder);
-  return entry_of(link_->call(c));
-}
-
-entry remote_metadata::move(const place& from, const place& to, bool replace) {
-  pb::Call c = about(pb::OP_MOVE, from);
-  set_to(c, to);
-  c.set_replace(replace);
-  const pb::Answer a = link_->call(c);
-  return a.has_entry() ? entry_of(a) : entry();
-}
-
-entry remote_metadata::change(file_id id, const entry_change& what) {
-  pb::Call c = about(pb::OP_CHANGE, id);
-  wire::write_change(what, *c.mutable_change());
-  return entry_of(link_->call(c));
-}
-
-void remote_metadata::set_attribute_of(file_id id, std::string_view key, std::string_view value) {
-  pb::Call c = about(pb::OP_SET_ATTRIBUTE_OF, id);
-  c.set_key(key.data(), key.size());
-  c.set_value(value.data(), value.size());
-  link_->call(c);
-}
-
-void remote_metadata::remove_attribute_of(file_id id, std::string_view key) {
-  pb::Call c = about(pb::OP_REMOVE_ATTRIBUTE_OF, id);
-  c.set_key(key.data(), key.size());
-  link_->call(c);
-}
-
 void remote_metadata::sync() {
-  pb::Call c = about(pb::OP_SYNC, file_id{0});
+  pb::Call c = call_about(pb::OP_SYNC, file_id{0});
   link_->call(c);
 }
 

@@ -19,12 +19,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "storage/client/capability_renewal.hpp"
-#include "storage/client/metadata_connection.hpp"
+#include "storage/client/remote_metadata_by_id.hpp"
 #include "storage/client/remote_node.hpp"
 #include "storage/service/metadata_service.hpp"
 
@@ -69,8 +69,6 @@ struct metadata_statistics {
   std::map<std::string, std::uint64_t> operations;  ///< calls of each kind: "create", ...
 };
 
-class metadata_client;
-
 /// "create", "set size" ...: the name of a pb::Operation for messages.
 std::string operation_name(int operation);
 
@@ -81,9 +79,8 @@ class remote_metadata final : public metadata_service {
   /// Says goodbye: leases end, files that were not committed are abandoned.
   ~remote_metadata() override;
 
-  cluster_info cluster();
-  /// With an answer within this time.
-  cluster_info cluster(std::chrono::milliseconds within);
+  /// `within`: the time for an answer, where that is not the deadline of every call.
+  cluster_info cluster(std::optional<std::chrono::milliseconds> within = {});
   metadata_statistics statistics();
 
   entry lookup(std::string_view path) override;
@@ -113,24 +110,15 @@ class remote_metadata final : public metadata_service {
   std::shared_ptr<void> lock_size(file_id id) override;
   std::shared_ptr<void> claim_writer(file_id id, bool together,
                                      claim_holder* in_the_way = nullptr) override;
-  entry stat(file_id id) override;
-  entry look_in(const place& at) override;
-  folder_part list_in(file_id folder, std::string_view after) override;
-  entry make(const place& at, const new_entry& what) override;
-  entry link(file_id id, const place& at) override;
-  entry unlink(const place& at, bool folder) override;
-  entry move(const place& from, const place& to, bool replace) override;
-  entry change(file_id id, const entry_change& what) override;
-  void set_attribute_of(file_id id, std::string_view key, std::string_view value) override;
-  void remove_attribute_of(file_id id, std::string_view key) override;
+  metadata_by_id& by_id() noexcept override { return by_id_; }
   void sync() override;
 
  private:
   entry entry_of(const wire::pb::Answer& a);
-  std::vector<file_id> ids(int operation);
 
   const std::chrono::milliseconds deadline_;
   std::shared_ptr<metadata_client> link_;  // shared with the guards of leases
+  remote_metadata_by_id by_id_;
   capability_renewal capabilities_;
 };
 

@@ -1,7 +1,9 @@
 #include "storage/namespace/entry_rows.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <limits>
 #include <utility>
 
 #include "oocarray/error.hpp"
@@ -16,6 +18,7 @@ using sqlite::run;
 namespace {
 
 constexpr std::size_t max_attribute = std::size_t{1} << 20;
+constexpr std::uint64_t max_integer = std::numeric_limits<std::int64_t>::max();  // that a row can have
 constexpr std::size_t max_attributes = std::size_t{4} << 20;  // of one entry, names included
 
 std::vector<std::uint64_t> numbers_from_text(const std::string& s) {
@@ -148,6 +151,23 @@ folder_part read_folder_part(sqlite::connection& c, file_id folder, const std::s
     if (!path.empty()) e.path.insert(0, path + '/');
   }
   return part;
+}
+
+std::vector<file_id> read_file_ids(sqlite::connection& c, file_id after, std::uint64_t max) {
+  query q(c, "SELECT id FROM entry WHERE id > ? AND kind = 2 AND made = 1 ORDER BY id LIMIT ?",
+          std::min(after, max_integer), std::min(max, max_integer));
+  std::vector<file_id> ids;
+  while (q.next()) ids.push_back(q.unsigned_integer(0));
+  return ids;
+}
+
+std::vector<file_maker> read_makers(sqlite::connection& c) {
+  std::vector<file_maker> all;
+  query q(c, "SELECT id, pid, start, boot, pid_space FROM making");
+  while (q.next())
+    all.push_back(
+        {q.unsigned_integer(0), {q.integer(1), q.unsigned_integer(2), q.text(3), q.text(4)}});
+  return all;
 }
 
 void put_attribute(sqlite::connection& c, file_id id, std::string_view key, std::string_view value,

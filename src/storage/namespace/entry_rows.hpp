@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "storage/base/process_identity.hpp"
 #include "storage/namespace/sqlite.hpp"
 #include "storage/service/metadata_service.hpp"
 
@@ -26,6 +27,16 @@ std::vector<entry> read_folder(sqlite::connection& c, file_id folder, const std:
 folder_part read_folder_part(sqlite::connection& c, file_id folder, const std::string& path,
                              std::string_view after, std::size_t max_entries,
                              std::size_t max_bytes);
+
+/// Ids of committed files: at most `max` above `after`, ascending.
+std::vector<file_id> read_file_ids(sqlite::connection& c, file_id after, std::uint64_t max);
+
+/// A file that is being made, or that was removed and is still used, and whose it is.
+struct file_maker {
+  file_id file;
+  process_identity maker;
+};
+std::vector<file_maker> read_makers(sqlite::connection& c);
 
 /// Sets an attribute; throws EINVAL where name, value or all attributes together are too long.
 void put_attribute(sqlite::connection& c, file_id id, std::string_view key, std::string_view value,

@@ -8,9 +8,8 @@
 #include <optional>
 #include <utility>
 
-#include "storage/base/file_access.hpp"
-#include "storage/base/process_identity.hpp"
 #include "storage/layout/element_order.hpp"
+#include "storage/namespace/entry_rows.hpp"
 #include "storage/namespace/file_locks.hpp"
 #include "storage/namespace/metadata_database.hpp"
 #include "storage/namespace/metadata_schema.hpp"
@@ -28,7 +27,6 @@ using sqlite::transaction_kind;
 namespace {
 
 constexpr std::uint64_t max_size = std::numeric_limits<std::int64_t>::max();
-constexpr file_id max_id = max_size;  // that a row can have
 constexpr std::size_t max_fill = 1 << 16;  // bytes in one element
 
 std::string numbered_file(file_id id) {
@@ -54,84 +52,24 @@ void check_new_file(std::string_view path, const new_file& f) {
 
 local_metadata::local_metadata(const std::filesystem::path& file, std::string_view store_uuid,
                                credentials who)
-    : db_(std::make_shared<database>()), who_(who) {
+    : metadata_caller(std::make_shared<database>(), std::move(who)) {
   db_->connection = open_metadata_database(file, store_uuid);
   db_->locks = file.parent_path() / "metadata.locks";
 }
 
 local_metadata::local_metadata(const std::filesystem::path& file, std::string_view store_uuid,
                                credentials who, const read_only_access& why)
-    : db_(std::make_shared<database>()), who_(std::move(who)) {
+    : metadata_caller(std::make_shared<database>(), std::move(who)) {
   db_->reader.emplace(file, std::string(store_uuid));
   db_->read_only = why;
 }
 
 local_metadata::local_metadata(std::shared_ptr<database> db, credentials who,
                                std::optional<client_call> call)
-    : db_(std::move(db)), who_(who), call_(call) {}
-
-local_metadata::~local_metadata() = default;
+    : metadata_caller(std::move(db), std::move(who), call) {}
 
 std::shared_ptr<metadata_service> local_metadata::as(credentials who) const {
-  return std::shared_ptr<metadata_service>(new local_metadata(db_, who));
-}
-
-// For servers.
-
-local_metadata local_metadata::as(credentials who, const client_call& call) const {
-  return {db_, who, call};
-}
-
-void local_metadata::serve(std::function<bool(const client_key&)> alive) {
-  const database::use lock(db_->mutex, *db_);
-  make_reply_cache(db_->now());
-  db_->client_alive = std::move(alive);
-}
-
-// A client of a server has taken its own umask away.
-std::uint32_t local_metadata::masked(std::uint32_t mode) const {
-  return mode & 07777 & (call_ ? ~std::uint32_t{0} : ~process_umask());
-}
-
-void local_metadata::record(const entry& about) const OOC_REQUIRES(db_->mutex) {
-  if (call_ && call_->sequence != 0) log_call(db_->now(), *call_, about);
-}
-
-std::optional<entry> local_metadata::outcome() const {
-  const database::use lock(db_->mutex, *db_);
-  return call_ ? logged_call(db_->now(), *call_) : std::nullopt;
-}
-
-void local_metadata::forget_client(const client_key& client) {
-  const database::use lock(db_->mutex, *db_);
-  forget_calls(db_->now(), client);
-}
-
-void local_metadata::require_maker(file_id id) const OOC_REQUIRES(db_->mutex) {
-  if (!call_) return;
-  query q(db_->now(), "SELECT boot, pid_space FROM making WHERE id = ?", id);
-  if (!q.next()) return;
-  const process_identity maker{0, 0, q.text(0), q.text(1)};
-  if (client_of(maker) != call_->client)
-    refuse(EACCES, "file number " + std::to_string(id) + " is being made by another client");
-}
-
-std::optional<entry> local_metadata::being_made(file_id id) const {
-  const database::use lock(db_->mutex, *db_);
-  query q(db_->now(),
-          "SELECT boot, pid_space FROM making m JOIN entry e ON e.id = m.id"
-          " WHERE m.id = ? AND substr(e.name, 1, 1) != '/'",
-          id);
-  if (!call_ || !q.next() || client_of({0, 0, q.text(0), q.text(1)}) != call_->client) return {};
-  return read_entry(db_->now(), id, {});
-}
-
-bool local_metadata::makes_files(const client_key& client) const {
-  const database::use lock(db_->mutex, *db_);
-  query q(db_->now(), "SELECT boot, pid_space FROM making");
-  while (q.next())
-    if (client_of({0, 0, q.text(0), q.text(1)}) == client) return true;
-  return false;
+  return std::shared_ptr<metadata_service>(new local_metadata(db_, std::move(who)));
 }
 
 // Reading.
@@ -179,21 +117,6 @@ entry local_metadata::find(file_id id) {
   return read_entry(db_->now(), id, walk.path_of(id));
 }
 
-folder_part local_metadata::list_part(std::string_view path, std::string_view after,
-                                      std::size_t max_entries, std::size_t max_bytes) {
-  const database::use lock(db_->mutex, *db_);
-  const transaction t(db_->now(), transaction_kind::read);
-  const path_resolution walk(db_->now(), who_);
-  const path_resolution::node n = walk.resolve(path);
-  const std::string clean = join_path(split_path(path));
-  if (n.kind != entry_kind::folder) {
-    if (!after.empty()) return {};
-    return {{read_entry(db_->now(), n.id, clean)}, false};
-  }
-  walk.require(n, may_read, path, "list it");
-  return read_folder_part(db_->now(), n.id, clean, after, max_entries, max_bytes);
-}
-
 std::vector<entry> local_metadata::list(std::string_view path) {
   const database::use lock(db_->mutex, *db_);
   const transaction t(db_->now(), transaction_kind::read);
@@ -206,17 +129,8 @@ std::vector<entry> local_metadata::list(std::string_view path) {
 }
 
 std::vector<file_id> local_metadata::files() {
-  return files_above(0, max_id);
-}
-
-std::vector<file_id> local_metadata::files_above(file_id after, std::uint64_t max) {
   const database::use lock(db_->mutex, *db_);
-  query q(db_->now(),
-          "SELECT id FROM entry WHERE id > ? AND kind = 2 AND made = 1 ORDER BY id LIMIT ?",
-          std::min(after, max_id), std::min(max, max_id));
-  std::vector<file_id> ids;
-  while (q.next()) ids.push_back(q.unsigned_integer(0));
-  return ids;
+  return read_file_ids(db_->now(), 0, max_size);
 }
 
 // Making and removing.
@@ -248,7 +162,7 @@ entry local_metadata::create(std::string_view path, const new_file& f) {
       f.array.element_size, numbers_to_text(f.array.extents), f.array.max_extent,
       numbers_to_text(f.array.tile));
   const auto id = static_cast<file_id>(c.last_insert_id());
-  const process_identity me = call_ ? maker_identity(call_->client) : db_->me;
+  const process_identity me = maker();
   if (!f.finished)
     run(c, "INSERT INTO making VALUES (?, ?, ?, ?, ?)", id, me.pid, me.start, me.boot,
         me.pid_space);
@@ -393,37 +307,11 @@ capability_ptr local_metadata::removal_capability(file_id id) {
   return {};
 }
 
-namespace {
-
-struct unfinished_file {
-  file_id id;
-  process_identity maker;
-};
-
-std::vector<unfinished_file> read_unfinished(sqlite::connection& c) {
-  std::vector<unfinished_file> all;
-  query q(c, "SELECT id, pid, start, boot, pid_space FROM making");
-  while (q.next())
-    all.push_back(
-        {q.unsigned_integer(0), {q.integer(1), q.unsigned_integer(2), q.text(3), q.text(4)}});
-  return all;
-}
-
-}  // namespace
-
-std::vector<client_key> local_metadata::clients() const {
-  const database::use lock(db_->mutex, *db_);
-  std::vector<client_key> all = logged_clients(db_->now());
-  for (const auto& u : read_unfinished(db_->now()))
-    if (const auto client = client_of(u.maker)) all.push_back(*client);
-  return all;
-}
-
 std::vector<file_id> local_metadata::unfinished() {
   const database::use lock(db_->mutex, *db_);
   std::vector<file_id> ids;
-  for (const auto& u : read_unfinished(db_->now()))
-    if (db_->may_be_alive(u.maker)) ids.push_back(u.id);
+  for (const file_maker& m : read_makers(db_->now()))
+    if (db_->may_be_alive(m.maker)) ids.push_back(m.file);
   return ids;
 }
 
@@ -431,18 +319,18 @@ std::vector<file_id> local_metadata::dead() {
   const database::use lock(db_->mutex, *db_);
   auto& c = db_->now();
   std::vector<file_id> ids;
-  for (const auto& u : read_unfinished(c)) {
-    if (db_->may_be_alive(u.maker)) continue;
+  for (const auto& [id, maker] : read_makers(c)) {
+    if (db_->may_be_alive(maker)) continue;
     if (db_->reader) {
-      ids.push_back(u.id);
+      ids.push_back(id);
       continue;
     }
     transaction t(c, transaction_kind::write);
-    run(c, "DELETE FROM making WHERE id = ?", u.id);
+    run(c, "DELETE FROM making WHERE id = ?", id);
     if (c.changes() == 0) continue;  // another process swept it first
-    run(c, "DELETE FROM attribute WHERE entry = ?", u.id);
-    run(c, "DELETE FROM entry WHERE id = ?", u.id);
-    run(c, "INSERT OR IGNORE INTO removed VALUES (?)", u.id);
+    run(c, "DELETE FROM attribute WHERE entry = ?", id);
+    run(c, "DELETE FROM entry WHERE id = ?", id);
+    run(c, "INSERT OR IGNORE INTO removed VALUES (?)", id);
     t.commit();
   }
   query q(c, "SELECT id FROM removed");
@@ -451,18 +339,6 @@ std::vector<file_id> local_metadata::dead() {
 }
 
 // Changing.
-
-// By a client of a server: the caller needs permission.
-void local_metadata::require_writer(sqlite::connection& c, file_id id, const char* doing) const {
-  if (!call_) return;
-  const path_resolution walk(c, who_);
-  walk.require_way_to(id);
-  const entry e = read_entry(c, id, walk.path_of(id));
-  if (!permits(who_, e, may_write) && who_.uid != e.owner)
-    refuse(EACCES, storage::quoted(e.path) + ": user " + std::to_string(who_.uid) + " may not " +
-                       doing + "; its owner (user " + std::to_string(e.owner) +
-                       ") can change the mode (`ooc chmod`)");
-}
 
 namespace {
 

@@ -1,11 +1,11 @@
-// The calls of local_metadata that name entries by id: what a mount asks.
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <limits>
 
-#include "storage/namespace/local_metadata.hpp"
+#include "storage/namespace/local_metadata_by_id.hpp"
+#include "storage/namespace/entry_rows.hpp"
 #include "storage/namespace/metadata_database.hpp"
 #include "storage/namespace/metadata_schema.hpp"
 #include "storage/service/permission.hpp"
@@ -47,7 +47,7 @@ void check_new_entry(const std::string& name, const new_entry& what) {
 
 }  // namespace
 
-entry local_metadata::stat(file_id id) {
+entry local_metadata_by_id::stat(file_id id) {
   const database::use lock(db_->mutex, *db_);
   auto& c = db_->now();
   const transaction t(c, transaction_kind::read);
@@ -57,15 +57,7 @@ entry local_metadata::stat(file_id id) {
   return read_entry(c, id, walk.path_of(id));
 }
 
-std::uint32_t local_metadata::names_of(file_id id) const {
-  const database::use lock(db_->mutex, *db_);
-  query q(db_->now(),
-          "SELECT made + (SELECT count(*) FROM link WHERE link.entry = e.id) FROM entry e WHERE id = ?",
-          id);
-  return q.next() ? static_cast<std::uint32_t>(q.integer(0)) : 0;
-}
-
-entry local_metadata::look_in(const place& at) {
+entry local_metadata_by_id::look_in(const place& at) {
   const database::use lock(db_->mutex, *db_);
   auto& c = db_->now();
   const transaction t(c, transaction_kind::read);
@@ -76,7 +68,7 @@ entry local_metadata::look_in(const place& at) {
   return read_entry(c, p.present->id, at.name);
 }
 
-folder_part local_metadata::list_in(file_id folder, std::string_view after) {
+folder_part local_metadata_by_id::list_in(file_id folder, std::string_view after) {
   const database::use lock(db_->mutex, *db_);
   auto& c = db_->now();
   const transaction t(c, transaction_kind::read);
@@ -88,7 +80,7 @@ folder_part local_metadata::list_in(file_id folder, std::string_view after) {
   return read_folder_part(c, folder, "", after, listed_entries, listed_bytes);
 }
 
-entry local_metadata::make(const place& at, const new_entry& what) {
+entry local_metadata_by_id::make(const place& at, const new_entry& what) {
   const std::string name = storage::quoted(at.name);
   check_new_entry(name, what);
   db_->require_writable(name);
@@ -125,7 +117,7 @@ entry local_metadata::make(const place& at, const new_entry& what) {
   return e;
 }
 
-entry local_metadata::link(file_id id, const place& at) {
+entry local_metadata_by_id::link(file_id id, const place& at) {
   const std::string name = storage::quoted(at.name);
   db_->require_writable(name);
   const database::use lock(db_->mutex, *db_);
@@ -152,7 +144,7 @@ entry local_metadata::link(file_id id, const place& at) {
 
 // Takes the name away.  A file without another one goes where no name leads, and belongs to the caller, as if he
 // were making it: if he dies, who opens the store next finds it dead.
-entry local_metadata::drop_name(const path_resolution& walk, const path_resolution::place& p) const
+entry local_metadata_by_id::drop_name(const path_resolution& walk, const path_resolution::place& p) const
     OOC_REQUIRES(db_->mutex) {
   auto& c = db_->now();
   const file_id id = p.present->id;
@@ -167,12 +159,12 @@ entry local_metadata::drop_name(const path_resolution& walk, const path_resoluti
   }
   run(c, "UPDATE entry SET made = 0, parent = ?, name = ?, changed_ns = ? WHERE id = ?", root_id,
       "/" + std::to_string(id), now_ns(), id);
-  const process_identity me = call_ ? maker_identity(call_->client) : db_->me;
+  const process_identity me = maker();
   run(c, "INSERT INTO making VALUES (?, ?, ?, ?, ?)", id, me.pid, me.start, me.boot, me.pid_space);
   return e;
 }
 
-entry local_metadata::unlink(const place& at, bool folder) {
+entry local_metadata_by_id::unlink(const place& at, bool folder) {
   const std::string name = storage::quoted(at.name);
   db_->require_writable(name);
   const database::use lock(db_->mutex, *db_);
@@ -193,7 +185,7 @@ entry local_metadata::unlink(const place& at, bool folder) {
   return e;
 }
 
-entry local_metadata::move(const place& from, const place& to, bool replace) {
+entry local_metadata_by_id::move(const place& from, const place& to, bool replace) {
   const std::string name = storage::quoted(from.name), new_name = storage::quoted(to.name);
   db_->require_writable(name);
   const database::use lock(db_->mutex, *db_);
@@ -228,7 +220,10 @@ entry local_metadata::move(const place& from, const place& to, bool replace) {
   return replaced;
 }
 
-entry local_metadata::change(file_id id, const entry_change& what) {
+// Looks the entry up, has f(connection, resolution, entry, path) check and change it, notes the time, and returns
+// it as it is then.
+template <class F>
+entry local_metadata_by_id::change_entry(file_id id, F f) {
   db_->require_writable(numbered_entry(id));
   const database::use lock(db_->mutex, *db_);
   auto& c = db_->now();
@@ -237,22 +232,33 @@ entry local_metadata::change(file_id id, const entry_change& what) {
   if (call_) walk.require_way_to(id);
   const path_resolution::node n = walk.at(id);
   const std::string path = walk.path_of(id);
-  if (what.mode || what.owner || what.group) {
-    const std::uint32_t owner = what.owner.value_or(n.owner), group = what.group.value_or(n.group);
-    walk.require_owner(n, path, "change its mode, owner or group");
-    if (who_.uid != 0 && (owner != n.owner || (group != n.group && !is_member(who_, group))))
-      refuse(EPERM, storage::quoted(path) + ": only user 0 may give it to another user or group");
-    run(c, "UPDATE entry SET owner = ?, grp = ?, mode = ? WHERE id = ?", owner, group,
-        what.mode.value_or(n.mode) & 07777, id);
-  }
-  if (what.data_changed_ns || what.data_read_ns || what.size_at_least) {
-    if (who_.uid != n.owner) walk.require(n, may_write, path, "change its size or times");
-    if (what.data_changed_ns)
-      run(c, "UPDATE entry SET data_changed_ns = ? WHERE id = ?", *what.data_changed_ns, id);
-    if (what.data_read_ns)
-      run(c, "UPDATE entry SET data_read_ns = ? WHERE id = ?", *what.data_read_ns, id);
-  }
-  if (what.size_at_least) {
+  f(c, walk, n, path);
+  run(c, "UPDATE entry SET changed_ns = ? WHERE id = ?", now_ns(), id);
+  entry e = read_entry(c, id, path);
+  record(e);
+  t.commit();
+  return e;
+}
+
+entry local_metadata_by_id::change(file_id id, const entry_change& what) {
+  return change_entry(id, [&](sqlite::connection& c, const path_resolution& walk,
+                              const path_resolution::node& n, const std::string& path) {
+    if (what.mode || what.owner || what.group) {
+      const std::uint32_t owner = what.owner.value_or(n.owner), group = what.group.value_or(n.group);
+      walk.require_owner(n, path, "change its mode, owner or group");
+      if (who_.uid != 0 && (owner != n.owner || (group != n.group && !is_member(who_, group))))
+        refuse(EPERM, storage::quoted(path) + ": only user 0 may give it to another user or group");
+      run(c, "UPDATE entry SET owner = ?, grp = ?, mode = ? WHERE id = ?", owner, group,
+          what.mode.value_or(n.mode) & 07777, id);
+    }
+    if (what.data_changed_ns || what.data_read_ns || what.size_at_least) {
+      if (who_.uid != n.owner) walk.require(n, may_write, path, "change its size or times");
+      if (what.data_changed_ns)
+        run(c, "UPDATE entry SET data_changed_ns = ? WHERE id = ?", *what.data_changed_ns, id);
+      if (what.data_read_ns)
+        run(c, "UPDATE entry SET data_read_ns = ? WHERE id = ?", *what.data_read_ns, id);
+    }
+    if (!what.size_at_least) return;
     const entry now = read_entry(c, id, path);
     if (now.kind != entry_kind::file || !now.array.extents.empty())
       refuse(EINVAL, storage::quoted(path) + ": only a plain file gets longer by being written");
@@ -263,44 +269,25 @@ entry local_metadata::change(file_id id, const entry_change& what) {
     if (*what.size_at_least > now.size)
       run(c, "UPDATE entry SET size = ?, reserved = ? WHERE id = ?", *what.size_at_least,
           now.reserved > *what.size_at_least ? now.reserved : 0, id);
-  }
-  run(c, "UPDATE entry SET changed_ns = ? WHERE id = ?", now_ns(), id);
-  entry e = read_entry(c, id, path);
-  record(e);
-  t.commit();
-  return e;
+  });
 }
 
-void local_metadata::set_attribute_of(file_id id, std::string_view key, std::string_view value) {
-  db_->require_writable(numbered_entry(id));
-  const database::use lock(db_->mutex, *db_);
-  auto& c = db_->now();
-  transaction t(c, transaction_kind::write);
-  const path_resolution walk(c, who_);
-  if (call_) walk.require_way_to(id);
-  const std::string path = walk.path_of(id);
-  walk.require(walk.at(id), may_write, path, "change its attributes");
-  put_attribute(c, id, key, value, path);
-  run(c, "UPDATE entry SET changed_ns = ? WHERE id = ?", now_ns(), id);
-  record();
-  t.commit();
+void local_metadata_by_id::set_attribute(file_id id, std::string_view key, std::string_view value) {
+  change_entry(id, [&](sqlite::connection& c, const path_resolution& walk,
+                       const path_resolution::node& n, const std::string& path) {
+    walk.require(n, may_write, path, "change its attributes");
+    put_attribute(c, id, key, value, path);
+  });
 }
 
-void local_metadata::remove_attribute_of(file_id id, std::string_view key) {
-  db_->require_writable(numbered_entry(id));
-  const database::use lock(db_->mutex, *db_);
-  auto& c = db_->now();
-  transaction t(c, transaction_kind::write);
-  const path_resolution walk(c, who_);
-  if (call_) walk.require_way_to(id);
-  const std::string path = walk.path_of(id);
-  walk.require(walk.at(id), may_write, path, "change its attributes");
-  run(c, "DELETE FROM attribute WHERE entry = ? AND key = ?", id, key);
-  if (c.changes() == 0)
-    refuse(ENODATA, storage::quoted(path) + " has no attribute '" + std::string(key) + "'");
-  run(c, "UPDATE entry SET changed_ns = ? WHERE id = ?", now_ns(), id);
-  record();
-  t.commit();
+void local_metadata_by_id::remove_attribute(file_id id, std::string_view key) {
+  change_entry(id, [&](sqlite::connection& c, const path_resolution& walk,
+                       const path_resolution::node& n, const std::string& path) {
+    walk.require(n, may_write, path, "change its attributes");
+    run(c, "DELETE FROM attribute WHERE entry = ? AND key = ?", id, key);
+    if (c.changes() == 0)
+      refuse(ENODATA, storage::quoted(path) + " has no attribute '" + std::string(key) + "'");
+  });
 }
 
 }  // namespace ooc::storage

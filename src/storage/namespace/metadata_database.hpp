@@ -1,6 +1,6 @@
 // The open database behind local_metadata: the connection, its mutex, and how a call holds them.
 //
-// For the sources of local_metadata alone.
+// For the sources of this room alone.
 #pragma once
 
 #include <filesystem>
@@ -19,11 +19,11 @@
 
 namespace ooc::storage {
 
-struct local_metadata::database {
+struct metadata_database {
   /// One call: nobody else uses the database meanwhile, and where it is read as it lies, no writer comes.
   class OOC_SCOPED_CAPABILITY use {
    public:
-    use(ooc::mutex& m, database& db) OOC_ACQUIRE(m) : lock_(m) {
+    use(ooc::mutex& m, metadata_database& db) OOC_ACQUIRE(m) : lock_(m) {
       if (db.reader) opening_ = db.reader->begin();
     }
     ~use() OOC_RELEASE() = default;
@@ -58,6 +58,8 @@ struct local_metadata::database {
     return storage::may_be_alive(maker);
   }
 };
+
+using database = metadata_database;
 
 // Commits are durable while this lives.
 class durable_commits {

@@ -1,10 +1,10 @@
-// The words for what went wrong on a node: node, file, stripe object, operation, place, cause, remedy. Each
-// text ends with the message of its code (see error.cpp).
+// Each text ends with the message of its code (see error.cpp).
+#include "storage/node/node_messages.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <string>
 
-#include "storage/node/node_operations.hpp"
 
 namespace ooc::storage {
 namespace {
@@ -38,14 +38,14 @@ const char* remedy(int error) {
 
 }  // namespace
 
-failure node_operations::failed(const operation& op, const char* what, int error,
+failure node_messages::failed(const operation& op, const char* what, int error,
                                  const std::string& more) {
   std::string t = subject(folder_, op, what);
   if (!more.empty()) t += ", " + more;
   return with_cause({error, std::generic_category()}, t + remedy(error));
 }
 
-failure node_operations::failed(const operation& op, const char* what, const object_error& e) {
+failure node_messages::failed(const operation& op, const char* what, const object_error& e) {
   if (e.error != 0)
     return failed(op, what, e.error,
                   std::string(e.step) + " at byte " + std::to_string(e.offset) + " of the stripe object");
@@ -54,16 +54,16 @@ failure node_operations::failed(const operation& op, const char* what, const obj
                         chunk_text(op, {e.offset / chunk_size, e.found}));
 }
 
-failure node_operations::refused(const operation& op, const char* what, const std::string& why) {
+failure node_messages::refused(const operation& op, const char* what, const std::string& why) {
   return with_cause(errc::invalid_request, subject(folder_, op, what) + ", " + why);
 }
 
-failure node_operations::damaged(const operation& op, const char* what, const std::string& why) {
+failure node_messages::damaged(const operation& op, const char* what, const std::string& why) {
   return with_cause(errc::corrupt, subject(folder_, op, what) + ", " + why);
 }
 
 // "bytes [0, 512) and [2048, 2560) of the file (stripe object offset 0) ...", in file offsets.
-std::string node_operations::chunk_text(const operation& op, const bad_chunk& c) {
+std::string node_messages::chunk_text(const operation& op, const bad_chunk& c) {
   const striping& s = op.file->striping;
   const std::uint64_t end =
       std::min((c.chunk + 1) * chunk_size, s.object_size(op.stripe_index, op.file->size));

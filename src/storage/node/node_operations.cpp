@@ -64,7 +64,7 @@ std::uint64_t bytes_of(const std::vector<region>& regions) {
 
 node_operations::node_operations(std::filesystem::path folder, bool direct_io,
                                    std::function<void(operation*)> resume)
-    : folder_(std::move(folder)), cache_(folder_, direct_io), resume_(std::move(resume)) {}
+    : node_messages(std::move(folder)), cache_(folder_, direct_io), resume_(std::move(resume)) {}
 
 step_result node_operations::step(operation& op, io_worker& w) {
   const auto whole = [](bool ended) { return ended ? step_result::ended : step_result::parked; };

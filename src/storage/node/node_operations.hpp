@@ -12,15 +12,14 @@
 
 #include "storage/layout/io_part.hpp"
 #include "storage/node/io_worker.hpp"
-#include "storage/node/node_folder.hpp"
+#include "storage/node/node_messages.hpp"
+#include "storage/node/operation.hpp"
 #include "storage/node/stripe_object_cache.hpp"
 #include "storage/node/stripe_object_reader.hpp"
 #include "storage/service/io_service.hpp"
 #include "storage/service/request_scheduler.hpp"
 
 namespace ooc::storage {
-
-enum class io_kind { read, write, create, resize, remove, advance, permit, sync, verify, list };
 
 /// What has become of an operation in a step.
 enum class step_result {
@@ -29,40 +28,7 @@ enum class step_result {
   to_be_continued,  ///< others first: it is to be queued again
 };
 
-/// One call of io_service, from its submission to its completion.
-struct operation {
-  io_kind kind = io_kind::read;
-  request_origin origin;
-  shape_ptr file;
-  std::uint32_t stripe_index = 0;
-  request_ptr wanted;
-  std::byte* memory = nullptr;  ///< of a write: only read
-  std::optional<io_part> part;  ///< read, write: instead of `wanted`
-  std::uint32_t* sums = nullptr;       ///< of the part; of a write: only read
-  checking who = checking::here;       ///< read of a part
-  std::uint64_t old_size = 0;   ///< resize
-
-  failure result;
-  verify_report report;                    ///< verify
-  std::vector<file_id> ids;                ///< list
-  completion done;                         ///< of all but verify and list
-  std::function<void(operation&)> finish;  ///< verify, list: calls the caller's completion
-
-  // Between the steps.
-  std::uint64_t next_cost = 0;  ///< of the next step, in bytes; beside those of a part
-  std::uint64_t chunk = 0;      ///< verify: the first that was not looked at
-  std::uint64_t chunks = 0;     ///< verify: that there are
-  bool claimed = false;  ///< the claim has been granted
-  std::shared_ptr<stripe_object> target;
-  std::vector<region> regions;
-  std::uint64_t bytes = 0;  ///< in all regions on the node
-  std::vector<bad_chunk> bad;
-  chunk_locks::claim claim;
-};
-
-using operation_ptr = std::unique_ptr<operation>;
-
-class node_operations {
+class node_operations : private node_messages {
  public:
   /// `resume` takes a parked operation back into the queue; it may be called from any thread.
   node_operations(std::filesystem::path folder, bool direct_io,
@@ -112,14 +78,6 @@ class node_operations {
   bool claim(operation& op, std::vector<chunk_range> ranges, bool exclusive);
   failure reserve(const file_shape& f, const char* what, std::uint64_t bytes);
 
-  // Messages: what was done to which file where, why not, and what helps.
-  failure failed(const operation& op, const char* what, int error, const std::string& more = "");
-  failure failed(const operation& op, const char* what, const object_error& e);
-  failure refused(const operation& op, const char* what, const std::string& why);
-  failure damaged(const operation& op, const char* what, const std::string& why);
-  std::string chunk_text(const operation& op, const bad_chunk& c);
-
-  const node_folder folder_;
   store_id store_{};
   stripe_object_cache cache_;
   const std::function<void(operation*)> resume_;

@@ -14,102 +14,17 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "storage/layout/array_description.hpp"
 #include "storage/layout/file_shape.hpp"
+#include "storage/service/entry.hpp"
+#include "storage/service/metadata_by_id.hpp"
 
 namespace ooc::storage {
-
-/// Who asks.  Local callers are taken as they are; servers authenticate.
-struct credentials {
-  std::uint32_t uid = 0;
-  std::uint32_t gid = 0;
-  std::vector<std::uint32_t> groups{};  ///< further ones; local callers only
-};
-
-enum class entry_kind : std::uint8_t {
-  folder = 1,
-  file = 2,
-  link = 3,  ///< symbolic
-  fifo = 4,
-  socket = 5,
-  character_device = 6,
-  block_device = 7,
-};
-
-struct entry {
-  file_id id = 0;
-  entry_kind kind = entry_kind::file;
-  std::string path;
-  std::uint32_t owner = 0;
-  std::uint32_t group = 0;
-  std::uint32_t mode = 0;          ///< permission bits as in POSIX
-  std::int64_t created_ns = 0;     ///< since 1970, UTC
-  std::int64_t changed_ns = 0;     ///< last change of these metadata
-  std::int64_t data_changed_ns = 0;  ///< last change of the data, as far as recorded; 0: never
-  std::int64_t data_read_ns = 0;     ///< the same of reading
-  std::uint32_t names = 1;         ///< 0: removed, and still in use by who removed it
-  std::string target;              ///< symbolic links only
-  std::uint64_t device = 0;        ///< devices only
-  std::uint64_t size = 0;          ///< bytes; files only
-  std::uint64_t reserved = 0;      ///< bytes that the stripe objects have room for, where that is more
-  ooc::striping striping;          ///< files only
-  bool sparse = false;
-  std::uint64_t generation = 0;    ///< counts openings for writing; files only
-  std::vector<std::byte> fill;     ///< one element's bytes; empty: zeros
-  array_description array;
-  std::map<std::string, std::string> attributes;  ///< free, set by users
-  bool in_place = false;           ///< of no store: a file that lies where somebody else has made it; never told to anybody else
-  std::uint64_t lead = 0;          ///< in place: bytes from a page of the file to the first element
-  capability_ptr capability;               ///< for the nodes: what the asker may do with a file; see io_service
-};
-
-/// Bytes of a file that its stripe objects have: it may be visible up to there without asking them.
-inline std::uint64_t allocated_size(const entry& e) {
-  return e.reserved > e.size ? e.reserved : e.size;
-}
-
-/// A name in a folder.
-struct place {
-  file_id folder = 0;
-  std::string name;
-};
-
-/// An entry that needs no stripe objects: anything but a file with bytes.
-struct new_entry {
-  entry_kind kind = entry_kind::file;
-  std::uint32_t mode = 0644;
-  std::uint32_t owner = keep_id;   ///< keep_id: the caller; others for user 0 only (EPERM)
-  std::uint32_t group = keep_id;   ///< keep_id: the caller's, or the folder's where that has the set-group-id bit
-  std::string target;              ///< of a symbolic link
-  std::uint64_t device = 0;
-  ooc::striping striping;          ///< of a file; complete
-};
-
-/// What is to change of an entry; the rest stays.
-struct entry_change {
-  std::optional<std::uint32_t> mode, owner, group;
-  std::optional<std::int64_t> data_changed_ns, data_read_ns;
-  /// The visible size becomes at least this; at most allocated_size().  Not of arrays.  The caller holds lock_size(),
-  /// as store_core::change() does.
-  std::optional<std::uint64_t> size_at_least;
-
-  bool empty() const {
-    return !mode && !owner && !group && !data_changed_ns && !data_read_ns && !size_at_least;
-  }
-};
-
-/// Entries of a folder by name.
-struct folder_part {
-  std::vector<entry> entries;
-  bool more = false;  ///< others may follow the last of these
-};
 
 struct new_file {
   std::uint64_t size = 0;
@@ -207,28 +122,8 @@ class metadata_service {
     return std::make_shared<int>();
   }
 
-  // By id, for who follows entries through renames, as a mount does.  The root has the id 1.  The callers'
-  // umask is not applied.  Servers also ask for the permission to pass the folders on the way.
-
-  /// Whatever it is, also a file that the caller has removed and still uses.  Without a capability.
-  virtual entry stat(file_id id) = 0;
-  /// What has this name; its path is the name.
-  virtual entry look_in(const place& at) = 0;
-  /// The entries whose names are greater than `after`; their paths are their names.
-  virtual folder_part list_in(file_id folder, std::string_view after) = 0;
-  virtual entry make(const place& at, const new_entry& what) = 0;
-  /// A further name of anything but a folder (EPERM).
-  virtual entry link(file_id id, const place& at) = 0;
-  /// Takes a name away, of an empty folder or of anything else (EISDIR, ENOTDIR), and returns what had it.  A
-  /// file without another name (names is 0) stays in use by the caller, until it says abandon() or dies.
-  virtual entry unlink(const place& at, bool folder) = 0;
-  /// Moves a name; what has the new one is replaced in the same step, if that is asked for (else EEXIST), and
-  /// returned as by unlink(); id 0: nothing was there.
-  virtual entry move(const place& from, const place& to, bool replace) = 0;
-  /// Returns the entry as it is then.  Mode and owner of the entry only, see store_core for the stripe objects.
-  virtual entry change(file_id id, const entry_change& what) = 0;
-  virtual void set_attribute_of(file_id id, std::string_view key, std::string_view value) = 0;
-  virtual void remove_attribute_of(file_id id, std::string_view key) = 0;
+  /// The entries by their ids; lives as long as this.
+  virtual metadata_by_id& by_id() noexcept = 0;
 
   /// Changes acknowledged so far survive the death of the process; after sync() also the loss of
   /// power.

@@ -23,6 +23,31 @@ bool has_new_objects(const striping& s, std::uint64_t before, std::uint64_t afte
   return false;
 }
 
+/// What is to be made on so many nodes, with all that `f` leaves open.
+new_file checked(std::string_view path, const new_file& f, bool finished, std::size_t node_count) {
+  const auto nodes = static_cast<std::uint32_t>(node_count);
+  const std::string name(path);
+  new_file complete = f;
+  striping& s = complete.striping;
+  if (s.nn == 0) s.nn = nodes;
+  if (s.sn >= nodes)
+    refuse(name, "first node " + std::to_string(s.sn) + ": the store has nodes 0 to " +
+                     std::to_string(nodes - 1));
+  if (s.nn > nodes)
+    refuse(name, std::to_string(s.nn) + " nodes: the store has " + std::to_string(nodes));
+  if (s.sf == 0) refuse(name, "the stripe size is 0");
+  if (s.sf > max_size / s.nn) refuse(name, "the stripe size times the nodes passes 2^63 - 1 bytes");
+  if (f.size > max_size) refuse(name, "a file has at most 2^63 - 1 bytes");
+
+  complete.finished = finished;
+  return complete;
+}
+
+void remove_objects(metadata_service& metadata, const striped_file& file) {
+  // If a node cannot be reached the entry stays among the dead and a later sweep tries again.
+  if (!file.remove_objects()) metadata.forget(file.shape().id);
+}
+
 }  // namespace
 
 store_core::store_core(std::string url, std::string uuid,
@@ -98,27 +123,8 @@ entry store_core::advanced(entry e) {
   }
 }
 
-new_file store_core::checked(std::string_view path, const new_file& f, bool finished) const {
-  const auto nodes = static_cast<std::uint32_t>(nodes_.size());
-  const std::string name(path);
-  new_file complete = f;
-  striping& s = complete.striping;
-  if (s.nn == 0) s.nn = nodes;
-  if (s.sn >= nodes)
-    refuse(name, "first node " + std::to_string(s.sn) + ": the store has nodes 0 to " +
-                     std::to_string(nodes - 1));
-  if (s.nn > nodes)
-    refuse(name, std::to_string(s.nn) + " nodes: the store has " + std::to_string(nodes));
-  if (s.sf == 0) refuse(name, "the stripe size is 0");
-  if (s.sf > max_size / s.nn) refuse(name, "the stripe size times the nodes passes 2^63 - 1 bytes");
-  if (f.size > max_size) refuse(name, "a file has at most 2^63 - 1 bytes");
-
-  complete.finished = finished;
-  return complete;
-}
-
 opened_file store_core::make(std::string_view path, const new_file& f) {
-  opened_file made = opened(metadata_->create(path, checked(path, f, false)));
+  opened_file made = opened(metadata_->create(path, checked(path, f, false, nodes_.size())));
   try {
     throw_if(made.file->create_objects());
   } catch (...) {
@@ -139,21 +145,16 @@ void store_core::commit(const opened_file& f) {
 
 opened_file store_core::create(std::string_view path, const new_file& f) {
   // An empty file has no stripe objects: entry and commit are one step.
-  if (f.size == 0) return opened(metadata_->create(path, checked(path, f, true)));
+  if (f.size == 0) return opened(metadata_->create(path, checked(path, f, true, nodes_.size())));
   opened_file made = make(path, f);
   commit(made);
   return made;
 }
 
-void store_core::remove_objects_of(const striped_file& file) {
-  // If a node cannot be reached the entry stays among the dead and a later sweep tries again.
-  if (!file.remove_objects()) metadata_->forget(file.shape().id);
-}
-
 void store_core::abandon(const opened_file& f) noexcept {
   try {
     metadata_->abandon(f.meta.id);
-    remove_objects_of(*f.file);
+    remove_objects(*metadata_, *f.file);
   } catch (const std::exception&) {
     // The database cannot be reached: what is left is swept when this process has ended.
   }
@@ -162,7 +163,7 @@ void store_core::abandon(const opened_file& f) noexcept {
 void store_core::remove(std::string_view path) {
   entry e = metadata_->remove(path);
   if (e.kind != entry_kind::file || e.names != 0) return;
-  remove_objects_of(*opened(std::move(e)).file);
+  remove_objects(*metadata_, *opened(std::move(e)).file);
 }
 
 std::shared_ptr<void> store_core::claim_unused(const entry& e, std::string_view to_be) {
@@ -260,20 +261,21 @@ opened_file store_core::reserve(const opened_file& f, std::uint64_t end, std::ui
 }
 
 void store_core::discard(file_id id) {
-  entry e = metadata_->stat(id);
+  entry e = metadata_->by_id().stat(id);
   metadata_->abandon(id);
   e.capability = metadata_->removal_capability(id);
-  remove_objects_of(*opened(std::move(e)).file);
+  remove_objects(*metadata_, *opened(std::move(e)).file);
 }
 
 void store_core::set_mode(std::string_view path, std::uint32_t mode) {
-  change_permissions(path, [&](file_permissions& p) { p.mode = mode; },
-                     [&] { metadata_->set_mode(path, mode); });
+  change_permissions(
+      metadata_->lookup(path), [&](file_permissions& p) { p.mode = mode; },
+      [&] { metadata_->set_mode(path, mode); });
 }
 
 void store_core::set_owner(std::string_view path, std::uint32_t uid, std::uint32_t gid) {
   change_permissions(
-      path,
+      metadata_->lookup(path),
       [&](file_permissions& p) {
         if (uid != keep_id) p.owner = uid;
         if (gid != keep_id) p.group = gid;
@@ -281,22 +283,16 @@ void store_core::set_owner(std::string_view path, std::uint32_t uid, std::uint32
       [&] { metadata_->set_owner(path, uid, gid); });
 }
 
-void store_core::change_permissions(std::string_view path,
-                                    const std::function<void(file_permissions&)>& change,
-                                    const std::function<void()>& commit) {
-  change_permissions(metadata_->lookup(path), change, commit);
-}
-
 entry store_core::change(file_id id, const entry_change& what) {
   entry changed;
-  const auto commit = [&] { changed = metadata_->change(id, what); };
+  const auto commit = [&] { changed = metadata_->by_id().change(id, what); };
   if (!what.mode && !what.owner && !what.group) {
     // Who makes the file longer meanwhile, or reserves more, would take the size back to what it was.
     const auto lock = what.size_at_least ? metadata_->lock_size(id) : nullptr;
     return commit(), changed;
   }
   change_permissions(
-      metadata_->stat(id),
+      metadata_->by_id().stat(id),
       [&](file_permissions& p) {
         p.mode = what.mode.value_or(p.mode);
         p.owner = what.owner.value_or(p.owner);
@@ -355,7 +351,7 @@ void store_core::sweep() {
     e.striping = {0, static_cast<std::uint32_t>(nodes_.size()),
                   1};  // its stripe objects may be on any node
     e.capability = metadata_->removal_capability(id);
-    remove_objects_of(*opened(std::move(e)).file);
+    remove_objects(*metadata_, *opened(std::move(e)).file);
   }
 }
 

@@ -98,16 +98,12 @@ class store_core {
 
  private:
   opened_file opened(entry e) const;
-  new_file checked(std::string_view path, const new_file& f, bool finished) const;
   entry advanced(entry e);
   opened_file opened_as(entry e, open_mode mode);
   void change_permissions(entry e, const std::function<void(file_permissions&)>& change,
                           const std::function<void()>& commit);
-  void change_permissions(std::string_view path, const std::function<void(file_permissions&)>& change,
-                          const std::function<void()>& commit);
   opened_file resize_locked(const entry& now, std::uint64_t size,
                             const std::vector<std::uint64_t>& extents, std::uint64_t reserved = 0);
-  void remove_objects_of(const striped_file& file);
 
   std::string url_;
   std::string uuid_;

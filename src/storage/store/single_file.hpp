@@ -17,7 +17,7 @@
 
 namespace ooc::storage {
 
-class single_file final : public metadata_service {
+class single_file final : public metadata_service, private metadata_by_id {
  public:
   single_file(entry e, std::shared_ptr<const plain_file> file)
       : entry_(std::move(e)), file_(std::move(file)) {}
@@ -25,7 +25,6 @@ class single_file final : public metadata_service {
   entry lookup(std::string_view path) override;
   entry open(std::string_view path, bool write, bool unfinished) override;
   entry find(file_id) override { return entry_; }
-  entry stat(file_id) override { return entry_; }
   std::vector<entry> list(std::string_view) override { return {entry_}; }
   std::vector<file_id> files() override { return {entry_.id}; }
   std::vector<file_id> unfinished() override { return {}; }
@@ -61,6 +60,9 @@ class single_file final : public metadata_service {
   void set_owner(std::string_view, std::uint32_t, std::uint32_t) override {
     refuse("have its owner changed");
   }
+
+  metadata_by_id& by_id() noexcept override { return *this; }
+  entry stat(file_id) override { return entry_; }
   entry look_in(const place&) override { refuse("hold names"); }
   folder_part list_in(file_id, std::string_view) override { refuse("hold names"); }
   entry make(const place&, const new_entry&) override { refuse("hold names"); }
@@ -68,10 +70,10 @@ class single_file final : public metadata_service {
   entry unlink(const place&, bool) override { refuse("be removed"); }
   entry move(const place&, const place&, bool) override { refuse("be renamed"); }
   entry change(file_id, const entry_change&) override { refuse("be changed"); }
-  void set_attribute_of(file_id, std::string_view, std::string_view) override {
+  void set_attribute(file_id, std::string_view, std::string_view) override {
     refuse("have attributes");
   }
-  void remove_attribute_of(file_id, std::string_view) override { refuse("have attributes"); }
+  void remove_attribute(file_id, std::string_view) override { refuse("have attributes"); }
 
  private:
   [[noreturn]] void refuse(const char* what) const;

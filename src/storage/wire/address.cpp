@@ -6,9 +6,12 @@
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <cerrno>
 #include <cstring>
+#include <vector>
 
 namespace ooc::wire {
 
@@ -22,7 +25,58 @@ namespace {
                                                "; write HOST:PORT, [IPv6]:PORT or unix:/PATH");
 }
 
+asio::awaitable<std::vector<endpoint>> resolve(const server_address& address) {
+  std::vector<endpoint> found;
+  if (address.host.empty()) {
+    found.emplace_back(asio::local::stream_protocol::endpoint(address.path));
+    co_return found;
+  }
+  boost::system::error_code ec;
+  const auto number = asio::ip::make_address(address.host, ec);
+  if (!ec) {
+    found.emplace_back(
+        asio::ip::tcp::endpoint(number, static_cast<std::uint16_t>(std::stoul(address.port))));
+    co_return found;
+  }
+  asio::ip::tcp::resolver resolver(co_await asio::this_coro::executor);
+  const auto all = co_await resolver.async_resolve(address.host, address.port,
+                                                   asio::redirect_error(asio::use_awaitable, ec));
+  if (ec) {
+    const std::string why =
+        "the host's name cannot be found (" + ec.message() + "); check the name in the URL";
+    if (ec == asio::error::host_not_found_try_again)
+      throw connection_error({EHOSTUNREACH, std::generic_category()}, why);
+    throw connection_refused({EHOSTUNREACH, std::generic_category()}, why);
+  }
+  for (const auto& one : all) found.emplace_back(one.endpoint());
+  co_return found;
+}
+
 }  // namespace
+
+asio::awaitable<void> connect(const server_address& address, std::shared_ptr<stream_socket>& socket,
+                              const std::function<bool()>& given_up) {
+  const auto go_on = [&] {
+    if (given_up())
+      throw connection_error(std::make_error_code(std::errc::operation_canceled),
+                             "connecting was given up");
+  };
+  const auto endpoints = co_await resolve(address);
+  go_on();
+  boost::system::error_code ec;
+  for (const auto& one : endpoints) {
+    socket = std::make_shared<stream_socket>(co_await asio::this_coro::executor, one.protocol());
+    ec.clear();
+    co_await socket->async_connect(one, asio::redirect_error(asio::use_awaitable, ec));
+    go_on();
+    if (!ec) {
+      socket->non_blocking(true);
+      tune(*socket);
+      co_return;
+    }
+  }
+  throw connection_error({ec.value(), std::generic_category()}, "no connection");
+}
 
 bool is_loopback(const sockaddr* a) noexcept {
   if (a->sa_family == AF_UNIX) return true;
@@ -71,26 +125,6 @@ server_address parse_address(std::string_view text, std::string_view default_por
     if (number > 65535) refuse(text, "a port is at most 65535");
   }
   return a;
-}
-
-asio::awaitable<std::vector<endpoint>> resolve(const server_address& address) {
-  std::vector<endpoint> found;
-  if (address.host.empty()) {
-    found.emplace_back(asio::local::stream_protocol::endpoint(address.path));
-    co_return found;
-  }
-  boost::system::error_code ec;
-  const auto number = asio::ip::make_address(address.host, ec);
-  if (!ec) {
-    found.emplace_back(
-        asio::ip::tcp::endpoint(number, static_cast<std::uint16_t>(std::stoul(address.port))));
-    co_return found;
-  }
-  asio::ip::tcp::resolver resolver(co_await asio::this_coro::executor);
-  for (const auto& one :
-       co_await resolver.async_resolve(address.host, address.port, asio::use_awaitable))
-    found.emplace_back(one.endpoint());
-  co_return found;
 }
 
 void tune(stream_socket& s) noexcept {

@@ -5,9 +5,10 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "storage/wire/frame_stream.hpp"
 
@@ -25,9 +26,13 @@ struct server_address {
 /// empty.
 server_address parse_address(std::string_view text, std::string_view default_port = {});
 
-/// Every endpoint that the address stands for; asks the system's name service.
-boost::asio::awaitable<std::vector<boost::asio::generic::stream_protocol::endpoint>> resolve(
-    const server_address& address);
+/// Connects to the first endpoint of the address that answers; asks the system's name service where it is a name.
+/// `socket` is the one that is being connected, for who wants to give up: he closes it, and has `given_up` say so,
+/// for while a name is looked up there is none.  Throws connection_refused where there is no such name, else
+/// connection_error.
+boost::asio::awaitable<void> connect(const server_address& address,
+                                     std::shared_ptr<stream_socket>& socket,
+                                     const std::function<bool()>& given_up);
 
 /// What a connection of ours wants of its socket: no delay for small frames, and an end to peers
 /// that have vanished.

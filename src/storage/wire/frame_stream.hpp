@@ -34,6 +34,11 @@ class connection_error : public error {
   using error::error;
 };
 
+/// The other side does not want this connection, or its address stands for nothing: trying again is of no use.
+class connection_refused : public connection_error {
+  using connection_error::connection_error;
+};
+
 class frame_reader {
  public:
   frame_reader(std::shared_ptr<stream_socket> s, frame_limits limits);

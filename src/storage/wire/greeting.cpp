@@ -21,7 +21,7 @@ namespace {
 
 void take(const handshake_step& step, frame_sender& sender) {
   if (!step.send.empty()) sender.send({step.send, {}, {}});
-  if (step.refused) throw connection_error(step.refused.code, step.refused.what);
+  if (step.refused) throw connection_refused(step.refused.code, step.refused.what);
 }
 
 asio::awaitable<void> wait(stream_socket& s, stream_socket::wait_type what) {
@@ -48,6 +48,8 @@ asio::awaitable<tls_ptr> prove(const greeted_connection& c, tls_session::side wh
         co_await wait(c.socket, stream_socket::wait_write);
         break;
       case tls_session::progress::failed:
+        if (session->fault().code == std::errc::permission_denied)
+          throw connection_refused(session->fault().code, session->fault().what);
         throw connection_error(session->fault().code, session->fault().what);
     }
 }

@@ -124,17 +124,24 @@ io_request decode_io_request(std::string_view body) {
   return r;
 }
 
-std::string encode(const failure& f) {
-  pb::Failure m;
+void write_failure(const failure& f, pb::Failure& m) {
   const bool own = f.code.category() == error_category();
   m.set_category(own ? 1 : 0);
   m.set_code(own ? f.code.value() : f.code.default_error_condition().value());
   m.set_text(f.what);
+}
+
+std::string encode(const failure& f) {
+  pb::Failure m;
+  write_failure(f, m);
   return m.SerializeAsString();
 }
 
 failure decode_failure(std::string_view body) {
-  const auto m = parse<pb::Failure>(body);
+  return read_failure(parse<pb::Failure>(body));
+}
+
+failure read_failure(const pb::Failure& m) {
   failure f;
   f.what = m.text();
   if (m.category() == 1)

@@ -21,6 +21,10 @@ template <typename Element>
 class RepeatedField;
 }
 
+namespace ooc::wire::pb {
+class Failure;
+}
+
 namespace ooc::wire {
 
 /// A request as numbers: the nested requests one after another, as messages.proto says.
@@ -68,6 +72,8 @@ std::string encode(const io_request& r);
 /// Throws usage_error (errc::invalid_request).
 io_request decode_io_request(std::string_view body);
 
+void write_failure(const failure& f, pb::Failure& m);
+failure read_failure(const pb::Failure& m);
 std::string encode(const failure& f);
 failure decode_failure(std::string_view body);
 

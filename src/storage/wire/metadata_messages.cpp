@@ -175,12 +175,9 @@ storage::entry_change read_change(const pb::EntryChange& m) {
   return c;
 }
 
-void write_failure(const std::exception& e, pb::CallFailure& m) {
+void write_failure(const std::exception& e, pb::Failure& m) {
   if (const auto* known = dynamic_cast<const std::system_error*>(&e)) {
-    const bool own = known->code().category() == error_category();
-    m.set_category(own ? 1 : 0);
-    m.set_code(own ? known->code().value() : known->code().default_error_condition().value());
-    m.set_text(own_text(*known));
+    write_failure(failure{known->code(), own_text(*known)}, m);
     m.set_usage(dynamic_cast<const usage_error*>(&e) != nullptr);
   } else {
     m.set_code(dynamic_cast<const std::bad_alloc*>(&e) != nullptr ? ENOMEM : EIO);
@@ -188,16 +185,8 @@ void write_failure(const std::exception& e, pb::CallFailure& m) {
   }
 }
 
-failure read_failure(const pb::CallFailure& m) {
-  failure f;
-  f.code = {m.code(), m.category() == 1 ? error_category() : std::generic_category()};
-  if (!f.code) f.code = std::make_error_code(std::errc::io_error);
-  f.what = m.text();
-  return f;
-}
-
 std::string encode_failure(const std::exception& e) {
-  pb::CallFailure m;
+  pb::Failure m;
   if (dynamic_cast<const error*>(&e) != nullptr) {
     write_failure(e, m);
   } else {
@@ -208,7 +197,7 @@ std::string encode_failure(const std::exception& e) {
 }
 
 void throw_failure(std::string_view body) {
-  const auto m = parse_body<pb::CallFailure>(body);
+  const auto m = parse_body<pb::Failure>(body);
   const failure f = read_failure(m);
   if (m.usage()) throw usage_error(f.code, f.what);
   if (f.code == errc::corrupt || f.code == errc::torn) throw integrity_error(f.code, f.what);

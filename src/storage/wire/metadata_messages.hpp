@@ -9,6 +9,8 @@
 
 #include "oocarray/error.hpp"
 #include "storage/service/metadata_service.hpp"
+#include "storage/wire/messages.hpp"
+#include "storage/wire/messages.pb.h"
 #include "storage/wire/metadata.pb.h"
 
 namespace ooc::wire {
@@ -26,8 +28,7 @@ void write_change(const storage::entry_change& c, pb::EntryChange& m);
 storage::entry_change read_change(const pb::EntryChange& m);
 
 /// An exception by its code and text; one without a code is EIO, or ENOMEM where memory ran out.
-void write_failure(const std::exception& e, pb::CallFailure& m);
-failure read_failure(const pb::CallFailure& m);
+void write_failure(const std::exception& e, pb::Failure& m);
 
 /// Body of a failed reply.
 std::string encode_failure(const std::exception& e);

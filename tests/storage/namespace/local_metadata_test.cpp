@@ -15,6 +15,7 @@
 
 #include "storage/base/process_identity.hpp"
 #include "storage/namespace/metadata_schema.hpp"
+#include "storage/namespace/served_metadata.hpp"
 #include "support/metadata_suite.hpp"
 #include "support/soon.hpp"
 #include "support/temporary_folder.hpp"
@@ -63,14 +64,16 @@ std::unique_ptr<name_space> ooc::testing::make_name_space() {
 
 TEST_CASE("the ids of files in parts are those of all files, in ascending order") {
   local_name_space m;
-  auto& local = dynamic_cast<local_metadata&>(*m.service);
-  CHECK(local.files_above(0, 10).empty());
+  auto& local = *m.service;
+  const served_metadata server(m.file(), "uuid-1", [](const client_key&) { return false; });
+  served_call served = server.of(me, {});
+  CHECK(served.files_above(0, 10).empty());
   local.mkdir("d", 0755, false);
   for (int i = 0; i < 25; ++i) m.make((i % 2 == 0 ? "d/f" : "f") + std::to_string(i));
   const file_id unfinished = local.create("unfinished", plain()).id;
   std::vector<file_id> all;
   for (;;) {
-    const auto part = local.files_above(all.empty() ? 0 : all.back(), 10);
+    const auto part = served.files_above(all.empty() ? 0 : all.back(), 10);
     CHECK(part.size() <= 10);
     if (part.empty()) break;
     all.insert(all.end(), part.begin(), part.end());
@@ -79,7 +82,7 @@ TEST_CASE("the ids of files in parts are those of all files, in ascending order"
   CHECK(std::is_sorted(all.begin(), all.end()));
   CHECK(all == local.files());
   CHECK(std::find(all.begin(), all.end(), unfinished) == all.end());
-  CHECK(local.files_above(~file_id{0}, 10).empty());
+  CHECK(served.files_above(~file_id{0}, 10).empty());
 }
 
 TEST_CASE("of two processes that create one path, one wins") {

@@ -1,0 +1,99 @@
+#include "storage/namespace/served_metadata.hpp"
+
+#include <utility>
+
+#include "storage/namespace/entry_rows.hpp"
+#include "storage/namespace/metadata_database.hpp"
+#include "storage/namespace/path_resolution.hpp"
+#include "storage/namespace/store_path.hpp"
+
+namespace ooc::storage {
+
+using sqlite::query;
+using sqlite::transaction;
+using sqlite::transaction_kind;
+
+// One call.
+
+served_call::served_call(std::shared_ptr<metadata_database> db, credentials who,
+                         const client_call& call)
+    : local_metadata(std::move(db), std::move(who), call) {}
+
+std::optional<entry> served_call::outcome() const {
+  const database::use lock(db_->mutex, *db_);
+  return logged_call(db_->now(), *call_);
+}
+
+std::optional<entry> served_call::being_made(file_id id) const {
+  const database::use lock(db_->mutex, *db_);
+  query q(db_->now(),
+          "SELECT boot, pid_space FROM making m JOIN entry e ON e.id = m.id"
+          " WHERE m.id = ? AND substr(e.name, 1, 1) != '/'",
+          id);
+  if (!q.next() || client_of({0, 0, q.text(0), q.text(1)}) != call_->client) return {};
+  return read_entry(db_->now(), id, {});
+}
+
+std::uint32_t served_call::names_of(file_id id) const {
+  const database::use lock(db_->mutex, *db_);
+  query q(db_->now(),
+          "SELECT made + (SELECT count(*) FROM link WHERE link.entry = e.id) FROM entry e WHERE id = ?",
+          id);
+  return q.next() ? static_cast<std::uint32_t>(q.integer(0)) : 0;
+}
+
+folder_part served_call::list_part(std::string_view path, std::string_view after,
+                                   std::size_t max_entries, std::size_t max_bytes) {
+  const database::use lock(db_->mutex, *db_);
+  const transaction t(db_->now(), transaction_kind::read);
+  const path_resolution walk(db_->now(), who_);
+  const path_resolution::node n = walk.resolve(path);
+  const std::string clean = join_path(split_path(path));
+  if (n.kind != entry_kind::folder) {
+    if (!after.empty()) return {};
+    return {{read_entry(db_->now(), n.id, clean)}, false};
+  }
+  walk.require(n, may_read, path, "list it");
+  return read_folder_part(db_->now(), n.id, clean, after, max_entries, max_bytes);
+}
+
+std::vector<file_id> served_call::files_above(file_id after, std::uint64_t max) {
+  const database::use lock(db_->mutex, *db_);
+  return read_file_ids(db_->now(), after, max);
+}
+
+// The server's own.
+
+served_metadata::served_metadata(const std::filesystem::path& file, std::string_view store_uuid,
+                                 std::function<bool(const client_key&)> alive)
+    : local_metadata(file, store_uuid, {0, 0}) {
+  const database::use lock(db_->mutex, *db_);
+  make_reply_cache(db_->now());
+  db_->client_alive = std::move(alive);
+}
+
+served_call served_metadata::of(credentials who, const client_call& call) const {
+  return {db_, std::move(who), call};
+}
+
+bool served_metadata::makes_files(const client_key& client) const {
+  const database::use lock(db_->mutex, *db_);
+  for (const file_maker& m : read_makers(db_->now()))
+    if (client_of(m.maker) == client) return true;
+  return false;
+}
+
+std::vector<client_key> served_metadata::clients() const {
+  const database::use lock(db_->mutex, *db_);
+  std::vector<client_key> all = logged_clients(db_->now());
+  for (const file_maker& m : read_makers(db_->now()))
+    if (const auto client = client_of(m.maker)) all.push_back(*client);
+  return all;
+}
+
+void served_metadata::forget_client(const client_key& client) {
+  const database::use lock(db_->mutex, *db_);
+  forget_calls(db_->now(), client);
+}
+
+}  // namespace ooc::storage

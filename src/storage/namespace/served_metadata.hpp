@@ -1,0 +1,57 @@
+// The name space of a store as a metadata server has it: for calls in the names of its clients.
+//
+// served_metadata is the database, opened by the server itself, and what it asks of it for its own sake;
+// served_call is one call of one client.  Both are local_metadata, with the same promises.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "storage/namespace/local_metadata.hpp"
+
+namespace ooc::storage {
+
+/// What it changes is recorded with the change (reply_cache.hpp), files that it makes belong to the client, and
+/// calls that name a file by its id are checked: set_size() and find() need the caller's permission, commit() and
+/// abandon() must come from the maker, removal_capability() is for ids that were in use.
+class served_call final : public local_metadata {
+ public:
+  served_call(std::shared_ptr<metadata_database> db, credentials who, const client_call& call);
+
+  /// What this call did, if it was done before; for create() and remove() the entry it was about.
+  std::optional<entry> outcome() const;
+  /// The entry of this file where the client is making it; without its path.
+  std::optional<entry> being_made(file_id id) const;
+  /// How many names it has; 0: it is gone.
+  std::uint32_t names_of(file_id id) const;
+  /// list() in parts: the entries of a folder whose names are greater than `after`, until they are
+  /// `max_entries` or their texts pass `max_bytes`.
+  folder_part list_part(std::string_view path, std::string_view after, std::size_t max_entries,
+                        std::size_t max_bytes);
+  /// files() in parts: at most `max` ids above `after`, ascending.
+  std::vector<file_id> files_above(file_id after, std::uint64_t max);
+};
+
+class served_metadata final : public local_metadata {
+ public:
+  /// Opens the database and makes the tables that servers need.  `alive` says which of the clients that make
+  /// files may still be there; it is called under the database's mutex.
+  served_metadata(const std::filesystem::path& file, std::string_view store_uuid,
+                  std::function<bool(const client_key&)> alive);
+
+  served_call of(credentials who, const client_call& call) const;
+  /// True where the client is making some file.
+  bool makes_files(const client_key& client) const;
+  /// The clients that the database knows: by their last call or by a file that they are making.
+  std::vector<client_key> clients() const;
+  /// The last call of this client need not be remembered any more.
+  void forget_client(const client_key& client);
+};
+
+}  // namespace ooc::storage

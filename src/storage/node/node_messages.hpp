@@ -1,0 +1,29 @@
+// The words for what went wrong on a node: what was done to which file where, why not, and what helps.
+//
+// A base of node_operations.  Any thread may call it.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <utility>
+
+#include "storage/node/io_worker.hpp"
+#include "storage/node/node_folder.hpp"
+#include "storage/node/operation.hpp"
+
+namespace ooc::storage {
+
+class node_messages {
+ protected:
+  explicit node_messages(std::filesystem::path folder) : folder_(std::move(folder)) {}
+
+  failure failed(const operation& op, const char* what, int error, const std::string& more = "");
+  failure failed(const operation& op, const char* what, const object_error& e);
+  failure refused(const operation& op, const char* what, const std::string& why);
+  failure damaged(const operation& op, const char* what, const std::string& why);
+  std::string chunk_text(const operation& op, const bad_chunk& c);
+
+  const node_folder folder_;
+};
+
+}  // namespace ooc::storage

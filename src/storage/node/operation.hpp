@@ -1,0 +1,52 @@
+// One call of io_service on a local node, and what its steps leave for the next one.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "storage/layout/io_part.hpp"
+#include "storage/node/stripe_object_cache.hpp"
+#include "storage/node/stripe_object_reader.hpp"
+#include "storage/service/io_service.hpp"
+#include "storage/service/request_scheduler.hpp"
+
+namespace ooc::storage {
+
+enum class io_kind { read, write, create, resize, remove, advance, permit, sync, verify, list };
+
+/// One call of io_service, from its submission to its completion.
+struct operation {
+  io_kind kind = io_kind::read;
+  request_origin origin;
+  shape_ptr file;
+  std::uint32_t stripe_index = 0;
+  request_ptr wanted;
+  std::byte* memory = nullptr;  ///< of a write: only read
+  std::optional<io_part> part;  ///< read, write: instead of `wanted`
+  std::uint32_t* sums = nullptr;       ///< of the part; of a write: only read
+  checking who = checking::here;       ///< read of a part
+  std::uint64_t old_size = 0;   ///< resize
+
+  failure result;
+  verify_report report;                    ///< verify
+  std::vector<file_id> ids;                ///< list
+  completion done;                         ///< of all but verify and list
+  std::function<void(operation&)> finish;  ///< verify, list: calls the caller's completion
+
+  // Between the steps.
+  std::uint64_t next_cost = 0;  ///< of the next step, in bytes; beside those of a part
+  std::uint64_t chunk = 0;      ///< verify: the first that was not looked at
+  std::uint64_t chunks = 0;     ///< verify: that there are
+  bool claimed = false;  ///< the claim has been granted
+  std::shared_ptr<stripe_object> target;
+  std::vector<region> regions;
+  std::uint64_t bytes = 0;  ///< in all regions on the node
+  std::vector<bad_chunk> bad;
+  chunk_locks::claim claim;
+};
+
+using operation_ptr = std::unique_ptr<operation>;
+
+}  // namespace ooc::storage

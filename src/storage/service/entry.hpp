@@ -1,0 +1,64 @@
+// What the metadata of a store say of one entry of its name space, and who asks for it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "storage/layout/array_description.hpp"
+#include "storage/layout/file_shape.hpp"
+
+namespace ooc::storage {
+
+/// Who asks.  Local callers are taken as they are; servers authenticate.
+struct credentials {
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::vector<std::uint32_t> groups{};  ///< further ones; local callers only
+};
+
+enum class entry_kind : std::uint8_t {
+  folder = 1,
+  file = 2,
+  link = 3,  ///< symbolic
+  fifo = 4,
+  socket = 5,
+  character_device = 6,
+  block_device = 7,
+};
+
+struct entry {
+  file_id id = 0;
+  entry_kind kind = entry_kind::file;
+  std::string path;
+  std::uint32_t owner = 0;
+  std::uint32_t group = 0;
+  std::uint32_t mode = 0;          ///< permission bits as in POSIX
+  std::int64_t created_ns = 0;     ///< since 1970, UTC
+  std::int64_t changed_ns = 0;     ///< last change of these metadata
+  std::int64_t data_changed_ns = 0;  ///< last change of the data, as far as recorded; 0: never
+  std::int64_t data_read_ns = 0;     ///< the same of reading
+  std::uint32_t names = 1;         ///< 0: removed, and still in use by who removed it
+  std::string target;              ///< symbolic links only
+  std::uint64_t device = 0;        ///< devices only
+  std::uint64_t size = 0;          ///< bytes; files only
+  std::uint64_t reserved = 0;      ///< bytes that the stripe objects have room for, where that is more
+  ooc::striping striping;          ///< files only
+  bool sparse = false;
+  std::uint64_t generation = 0;    ///< counts openings for writing; files only
+  std::vector<std::byte> fill;     ///< one element's bytes; empty: zeros
+  array_description array;
+  std::map<std::string, std::string> attributes;  ///< free, set by users
+  bool in_place = false;           ///< of no store: a file that lies where somebody else has made it; never told to anybody else
+  std::uint64_t lead = 0;          ///< in place: bytes from a page of the file to the first element
+  capability_ptr capability;               ///< for the nodes: what the asker may do with a file; see io_service
+};
+
+/// Bytes of a file that its stripe objects have: it may be visible up to there without asking them.
+inline std::uint64_t allocated_size(const entry& e) {
+  return e.reserved > e.size ? e.reserved : e.size;
+}
+
+}  // namespace ooc::storage
