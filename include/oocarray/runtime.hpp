@@ -66,6 +66,10 @@ struct runtime_options {
   /// How blocks come to their addresses.  The runtime's constructor throws usage_error
   /// (errc::invalid_request) where userfaultfd is asked for and not to be had.
   mapping_way mapping = mapping_way::automatic;
+  /// Touches that belong to no sweep bring in 4 KiB, a grain, and not their block, of arrays that do not
+  /// fit in memory.  Where the kernel gives the process no userfaultfd (Linux 5.11), or OOC_GRAINS=off is in
+  /// the environment, blocks come whole all the same.
+  bool grains = true;
   /// Says on standard error, once for each array, where the program reads far more of it than it can have
   /// touched, and what would read less.
   bool hints = true;
@@ -101,10 +105,10 @@ inline constexpr int fatal_exit_status = 74;
 ///     lose what was not written back before (for SIGTERM and SIGINT see
 ///     runtime_options::write_back_on_signals).  A forked child writes nothing, however it ends.
 ///
-/// A thread that touches arrays must not block SIGSEGV: the kernel would end the process.  Not so with
+/// A thread that touches arrays must not block SIGSEGV or SIGBUS: the kernel would end the process.  Not so with
 /// mapping_way::userfaultfd.
 ///
-/// The constructor installs a handler for SIGSEGV that serves touches of array memory
+/// The constructor installs a handler for SIGSEGV and SIGBUS that serves touches of array memory
 /// and passes every other fault to the handler that was there before.  A handler that is installed
 /// later gets touches of arrays first, which ends most programs, until reclaim_faults() is called.
 /// One that gives the signal back and raises it again, as crash reporters do, costs no more than

@@ -61,7 +61,7 @@ def in_place(rng, a, p):
     f = [np.add, np.subtract, np.multiply][int(rng.integers(3))]
     for x in (np.asarray(a), p):
         part = x[k if Ellipsis in k else k + (Ellipsis,)]  # a view, of a single element too
-        f(part, 2, out=part)
+        f(part, p.dtype.type(2), out=part)  # of unsigned elements too, of which one by itself is a scalar
         np.remainder(part.real, 50, out=part.real)
 
 

@@ -114,7 +114,7 @@ std::shared_ptr<stored_file> stored_file::open(const store& s, const opening& o)
 
 std::shared_ptr<stored_file> stored_file::open_known(const store& s, storage::file_id id, bool write) {
   storage::store_core& core = *s.core();
-  return std::shared_ptr<stored_file>(new stored_file(s, core.adopt(core.metadata().find(id)), write));
+  return std::shared_ptr<stored_file>(new stored_file(s, core.opened(core.metadata().find(id)), write));
 }
 
 stored_file::opened stored_file::current() const {

@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <random>
 #include <thread>
@@ -40,8 +41,8 @@ class memory_source : public detail::block_source {
       if (fail_loads > 0 && fail_loads-- > 0) return done(injected());
       if (zeros_within_promise && part == detail::load_part::outside_promise) return done({});
       {
-        std::lock_guard l(data_mutex_);
-        std::memcpy(frame, bytes_.data() + b * block_bytes_, block_bytes_);
+        std::lock_guard l(whole_->data_mutex_);
+        std::memcpy(frame, data() + b * block_bytes_, block_bytes_);
       }
       done({});
     });
@@ -70,14 +71,21 @@ class memory_source : public detail::block_source {
       if (frame[i] != twin[i]) changed.emplace_back(i, frame[i]);
     run([=, this, done = std::move(done)] {
       if (fail_stores > 0 && fail_stores-- > 0) return done(injected());
-      std::lock_guard l(data_mutex_);
-      for (const auto& [i, byte] : changed) bytes_[b * block_bytes_ + i] = byte;
+      std::lock_guard l(whole_->data_mutex_);
+      for (const auto& [i, byte] : changed) data()[b * block_bytes_ + i] = byte;
       done({});
     });
     return changed.size();
   }
   bool nothing_to_load(detail::block_index, detail::load_part part) const noexcept override {
     return loads_nothing || (part == detail::load_part::outside_promise && promise_covers_blocks);
+  }
+
+  /// The same bytes in blocks of another size; it goes first.
+  std::unique_ptr<memory_source> in_blocks_of(std::size_t bytes) {
+    auto s = std::make_unique<memory_source>(0, bytes);
+    s->whole_ = this;
+    return s;
   }
 
   /// What the store holds.
@@ -105,13 +113,19 @@ class memory_source : public detail::block_source {
   // the pager keeps writers out by taking their access away.
   __attribute__((no_sanitize("thread"))) void copy_out(detail::block_index b,
                                                        const std::byte* frame) {
-    std::lock_guard l(data_mutex_);
-    auto* to = reinterpret_cast<volatile std::uint64_t*>(bytes_.data() + b * block_bytes_);
+    std::lock_guard l(whole_->data_mutex_);
+    auto* to = reinterpret_cast<volatile std::uint64_t*>(data() + b * block_bytes_);
     auto* from = reinterpret_cast<const volatile std::uint64_t*>(frame);
     for (std::size_t i = 0; i < block_bytes_ / 8; ++i) to[i] = from[i];
   }
 
+  std::byte* data() { return whole_->bytes_.data(); }
+
   void run(std::function<void()> f) {
+    if (whole_ != this && !whole_->workers_.empty()) {
+      whole_->run(std::move(f));
+      return;
+    }
     if (workers_.empty()) {
       f();
       ++ended;
@@ -138,6 +152,7 @@ class memory_source : public detail::block_source {
     }
   }
 
+  memory_source* whole_ = this;
   std::vector<std::byte> bytes_;
   std::size_t block_bytes_;
   unsigned max_delay_us_;

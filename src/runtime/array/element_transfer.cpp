@@ -75,25 +75,27 @@ class element_transfer::kept_out {
   kept_out(const kept_out&) = delete;
   kept_out& operator=(const kept_out&) = delete;
 
-  /// False where the block is not out.
-  bool add(block_index b) {
+  /// False where the unit is not out.
+  bool add(const segment_unit& u) {
     blocks_.reserve(blocks_.size() + 1);  // nothing may throw once it is kept out
     if (!no_signals_) no_signals_.emplace();
-    if (!segment_.keep_out(b)) return false;
-    blocks_.push_back(b);
+    block* const kept = u.keep_out();
+    if (!kept) return false;
+    blocks_.push_back(kept);
+    const block_index b = u.begin() / segment_.block_bytes();
     const block_range r{b, b + 1};
     segment_.note_written({&r, 1});  // also where the write fails, as any part of it may arrive
     return true;
   }
   void let_in() noexcept {
-    for (const block_index b : blocks_) segment_.let_in(b);
+    for (block* const b : blocks_) segment_unit::let_in(b);
     blocks_.clear();
     no_signals_.reset();
   }
 
  private:
   segment& segment_;
-  std::vector<block_index> blocks_;
+  std::vector<block*> blocks_;
   std::optional<signals_blocked> no_signals_;
 };
 
@@ -191,22 +193,21 @@ void element_transfer::note_reads() const {
 
 // --- groups
 
-/// The first place at or after `first` of which no byte lies in block b or before it.
-std::size_t element_transfer::end_of_group(std::size_t first, block_index b) const {
+/// The first place at or after `first` of which no byte lies in the unit or before it.
+std::size_t element_transfer::end_of_group(std::size_t first, const segment_unit& u) const {
   const std::span<const std::uint64_t> places = batch_.places();
-  const std::uint64_t end = (b + 1) * now_->geometry.block_bytes();
   const auto at = places.begin() + static_cast<std::ptrdiff_t>(first);
-  return static_cast<std::size_t>(std::lower_bound(at, places.end(), end) - places.begin());
+  return static_cast<std::size_t>(std::lower_bound(at, places.end(), u.end()) - places.begin());
 }
 
-bool element_transfer::is_dense(std::size_t first, std::size_t last, block_index b) const {
-  const std::uint64_t block = now_->geometry.block_bytes(), size = now_->geometry.element_size();
+bool element_transfer::is_dense(std::size_t first, std::size_t last, const segment_unit& u) const {
+  const std::uint64_t block = u.end() - u.begin(), size = now_->geometry.element_size();
   if (block < least_dense_block) return false;
-  std::uint64_t chunks = 0, next = b * block / page_bytes;
+  std::uint64_t chunks = 0, next = u.begin() / page_bytes;
   for (std::size_t i = first; i < last; ++i) {
     const std::uint64_t place = batch_.places()[i];
     const std::uint64_t from = std::max(place / page_bytes, next);
-    const std::uint64_t to = std::min(place + size, (b + 1) * block);
+    const std::uint64_t to = std::min(place + size, u.end());
     const std::uint64_t end = (to + page_bytes - 1) / page_bytes;
     if (end > from) chunks += end - from;
     next = std::max(next, end);
@@ -215,14 +216,13 @@ bool element_transfer::is_dense(std::size_t first, std::size_t last, block_index
 }
 
 /// Calls f(bytes of the array's memory, bytes of staging, length) for what of each element lies in the
-/// group's block.
+/// group's unit.
 template <class F>
 void element_transfer::for_each_run(const group& g, F&& f) const {
-  const std::uint64_t block = now_->geometry.block_bytes(), size = now_->geometry.element_size();
-  const std::uint64_t begin = g.block * block, end = begin + block;
+  const std::uint64_t size = now_->geometry.element_size();
   for (std::size_t i = g.first; i < g.last; ++i) {
     const std::uint64_t place = batch_.places()[i];
-    const std::uint64_t from = std::max(place, begin), to = std::min(place + size, end);
+    const std::uint64_t from = std::max(place, g.unit.begin()), to = std::min(place + size, g.unit.end());
     f(from, i * size + (from - place), to - from);
   }
 }
@@ -230,24 +230,26 @@ void element_transfer::for_each_run(const group& g, F&& f) const {
 /// Carries the elements at the batch's places to or from staging.
 void element_transfer::transfer(access_kind kind) {
   const std::span<const std::uint64_t> places = batch_.places();
-  const std::uint64_t block = now_->geometry.block_bytes(), size = now_->geometry.element_size();
+  const std::uint64_t size = now_->geometry.element_size();
+  const segment& s = array_.segment();
   const std::size_t most_groups = std::max<std::size_t>(16, pieces_in_request_);
   kept_out held(array_.segment());
   listed_ = 0;
   try {
-    block_index b = places.front() / block;
+    std::uint64_t at = places.front();
     for (std::size_t first = 0; first < places.size();) {
-      const std::size_t last = end_of_group(first, b);
-      const group g{b, first, last, is_dense(first, last, b)};
+      const segment_unit u(s, at);
+      const std::size_t last = end_of_group(first, u);
+      const group g{u, first, last, is_dense(first, last, u)};
       if (g.dense || !list(g, kind, held)) by_block_.push_back(g);
       if (by_block_.size() >= most_groups || listed_ >= requests_in_flight_ * pieces_in_request_)
         settle(kind, held);
-      if (places[last - 1] + size > (b + 1) * block) {  // goes on in the next block
+      if (places[last - 1] + size > u.end()) {  // goes on in the next one
         first = last - 1;
-        ++b;
+        at = u.end();
       } else {
         first = last;
-        if (first < places.size()) b = places[first] / block;
+        if (first < places.size()) at = places[first];
       }
     }
     settle(kind, held);
@@ -259,16 +261,16 @@ void element_transfer::transfer(access_kind kind) {
   }
 }
 
-/// Lists a group, and sends what makes up a request; false where its block is not out.
+/// Lists a group, and sends what makes up a request; false where its unit is not out.
 bool element_transfer::list(const group& g, access_kind kind, kept_out& held) {
   const bool reads = kind == access_kind::read;
-  if (reads ? !array_.segment().is_out(g.block) : !held.add(g.block)) return false;
+  if (reads ? !g.unit.is_out() : !held.add(g.unit)) return false;
   const array_geometry& geometry = now_->geometry;
-  const std::uint64_t block = g.block * geometry.block_bytes();
+  const block_index b = g.unit.begin() / geometry.block_bytes();
   for_each_run(g, [&](std::uint64_t in_memory, std::uint64_t in_staging, std::uint64_t length) {
     std::uint64_t in_file = in_memory - geometry.lead();
     if (!geometry.tile().empty() || !geometry.file_tile().empty()) {
-      const coordinates c = geometry.element_at(g.block, in_memory - block);
+      const coordinates c = geometry.element_at(b, in_memory - b * geometry.block_bytes());
       in_file = geometry.file_order().offset({c.data(), geometry.rank()}) +
                 in_staging % geometry.element_size();
     }
@@ -328,13 +330,14 @@ void element_transfer::serve(access_kind kind) {
   std::size_t ahead = 0;
   for (std::size_t i = 0; i < by_block_.size(); ++i) {
     for (; ahead < by_block_.size() && ahead < i + depth; ++ahead) {
-      const block_range r{by_block_[ahead].block, by_block_[ahead].block + 1};
+      const block_index b = by_block_[ahead].unit.begin() / s.block_bytes();
+      const block_range r{b, b + 1};
       if (by_block_[ahead].dense) s.prefetch({&r, 1});
     }
     const group& g = by_block_[i];
     if (!g.dense) {
-      s.await(g.block);
-      if (s.is_out(g.block)) {
+      g.unit.await();
+      if (g.unit.is_out()) {
         left.push_back(g);
         continue;
       }
@@ -349,9 +352,9 @@ void element_transfer::serve(access_kind kind) {
 void element_transfer::copy(const group& g, access_kind kind) const {
   const bool reads = kind == access_kind::read;
   const access_mode mode = reads ? access_mode::read : access_mode::write;
-  const block_range r{g.block, g.block + 1};
+  segment_unit u = g.unit;
   exact_access() = log_ && reads;
-  const failure f = array_.segment().pin({&r, 1}, mode);
+  const failure f = u.pin(mode);
   const bool touched = f.code == errc::budget_too_small;
   if (!f || touched)
     for_each_run(g, [&](std::uint64_t in_memory, std::uint64_t in_staging, std::uint64_t length) {
@@ -360,7 +363,7 @@ void element_transfer::copy(const group& g, access_kind kind) const {
       std::memcpy(reads ? copy : element, reads ? element : copy, length);
     });
   exact_access() = false;
-  if (!f) array_.segment().unpin({&r, 1}, mode);
+  if (!f) u.unpin(mode);
   if (f && !touched) fail(f);
 }
 

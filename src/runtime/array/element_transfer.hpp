@@ -51,9 +51,9 @@ class element_transfer {
   void accumulate(const element_indices& to, const std::byte* from, const element_operation& op);
 
  private:
-  /// The places of one block: first <= i < last.
+  /// The places of one block, or of a grain: first <= i < last.
   struct group {
-    block_index block;
+    segment_unit unit;
     std::size_t first, last;
     bool dense;
   };
@@ -66,8 +66,8 @@ class element_transfer {
 
   void for_batches(const element_indices& list, const std::function<void()>& each);
   void transfer(access_kind kind);
-  std::size_t end_of_group(std::size_t first, block_index b) const;
-  bool is_dense(std::size_t first, std::size_t last, block_index b) const;
+  std::size_t end_of_group(std::size_t first, const segment_unit& u) const;
+  bool is_dense(std::size_t first, std::size_t last, const segment_unit& u) const;
   bool list(const group& g, access_kind kind, kept_out& held);
   void send(access_kind kind);
   void settle(access_kind kind, kept_out& held);

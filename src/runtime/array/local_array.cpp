@@ -65,7 +65,7 @@ void local_array::set_up(runtime& rt, const array_request& r, const array_plan& 
                std::to_string(rt.pager().budget()) +
                " bytes; choose fewer or smaller buffers, or give the runtime more memory");
   facts_.open = false;
-  segment_.reset();  // before its source
+  segment_.reset();  // before its sources
   source_ = std::make_unique<array_source>(g);
   source_->set_log(with.log);
   if (with.part) source_->set_part(*with.part);
@@ -84,6 +84,11 @@ void local_array::set_up(runtime& rt, const array_request& r, const array_plan& 
     write_back_or_report();
     close(true);
   };
+  if (g.tile().empty()) {
+    grain_source_ = std::make_unique<array_source>(g.with_blocks_of(grain_bytes));
+    o.grains = grain_source_.get();
+    o.element_bytes = g.element_size();
+  }
   segment_ = std::make_unique<detail::segment>(rt.pager(), std::move(o), *source_);
   if (r.options.pattern != access_pattern::automatic) segment_->advise(r.options.pattern);
 
@@ -99,6 +104,7 @@ void local_array::set_up(runtime& rt, const array_request& r, const array_plan& 
 
 void local_array::attach(const array_geometry& g) {
   source_->set(g, file_.striped());
+  if (grain_source_) grain_source_->set(g.with_blocks_of(grain_bytes), file_.striped());
   facts_.extents.assign(g.extents().begin(), g.extents().end());
   file_tile_.assign(g.file_tile().begin(), g.file_tile().end());
   facts_.stripes = file_.entry().striping;

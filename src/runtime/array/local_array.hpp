@@ -100,6 +100,7 @@ class local_array {
   std::vector<std::uint64_t> file_tile_;
   array_file file_;
   std::unique_ptr<array_source> source_;
+  std::unique_ptr<array_source> grain_source_;  ///< the same in grains; empty where memory is in tiles
   std::unique_ptr<detail::segment> segment_;  ///< empty: closed
   std::unique_ptr<detail::segment> closed_;   ///< what it was: late touches are named
   std::atomic<std::uint64_t> pins_{0};

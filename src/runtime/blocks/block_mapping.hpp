@@ -1,12 +1,13 @@
 // How the bytes of a frame come to the address of their block, and leave it.
 //
-// The one thing that the two ways of mapping do differently (docs/decisions/0019-userfaultfd.md):
+// The one thing that the ways of mapping do differently (docs/decisions/0019-userfaultfd.md):
 //
 //   signal_mapping     pages move by mremap, access is taken and given by mprotect, and a touch that is
 //                      refused is a SIGSEGV in the thread that made it
 //   userfault_mapping  pages move by UFFDIO_MOVE, a touch of what is missing or write-protected sleeps in
 //                      the kernel until a thread of the runtime has served it: system calls may touch
 //                      blocks too
+//   grain_mapping      for grains where blocks are mapped by signals
 //
 // Invariants: between map_in() and map_out() the frame's slot has no pages, at any other time the block
 // has none.  A write to a block that was mapped for reading is a fault, from the moment on in which the
@@ -22,6 +23,7 @@
 
 namespace ooc::detail {
 
+class grain_mapping;
 struct frame;
 struct segment_state;
 
@@ -62,7 +64,8 @@ class block_mapping {
   virtual void about_to_wait() noexcept {}
 };
 
-std::unique_ptr<block_mapping> make_signal_mapping();
+/// `grains`, which outlives it, opens the addresses of segments with grains; nullptr: there are none.
+std::unique_ptr<block_mapping> make_signal_mapping(grain_mapping* grains = nullptr);
 
 /// Ends the process after a system call on array memory failed: there is no way on from there.
 [[noreturn]] void die(const char* what, int error) noexcept;

@@ -3,6 +3,7 @@
 //     out -> queued -> loading -> ready -> ro | rw        ro | rw <-> inactive
 //     rw | ro -> flush -> ro                               ready | inactive -> writing -> ready
 //     ready | ro | rw | inactive -> busy -> (any of these) | out
+//     out <-> busy <-> in_grains -> loading
 //
 // Whoever swaps a stable state for `busy` owns the block: it makes the system calls, changes the
 // frame's fields, and publishes the new state.  Everybody else sleeps on the word and looks again.
@@ -14,6 +15,7 @@
 #include <cstdint>
 
 #include "runtime/blocks/block_mapping.hpp"
+#include "runtime/blocks/pager_mutex.hpp"
 #include "runtime/blocks/sys.hpp"
 
 namespace ooc::detail {
@@ -29,6 +31,7 @@ enum class block_state : std::uint32_t {
   flush,    ///< mapped read-only while it is being written to the store; writers wait
   writing,  ///< unmapped while it is being written from its frame
   busy,     ///< owned by a thread that changes it
+  in_grains,  ///< in memory in parts, each of which has a state of its own (segment_state::grains)
 };
 
 /// Transient states are left without anybody else's help; one may sleep in them.
@@ -58,6 +61,9 @@ constexpr std::uint32_t word_of(block_state s) noexcept {
 struct block {
   std::atomic<std::uint32_t> word;     ///< state and waiter bits
   std::uint32_t frame;                 ///< number in the segment's frame class; the owner's
+  std::uint32_t grains : 31 OOC_GUARDED_BY(pager_mutex);  ///< those that have a frame
+  /// They were to become a whole block, and it could not be read.
+  std::uint32_t stays_in_grains : 1 OOC_GUARDED_BY(pager_mutex);
   std::atomic<std::uint8_t> promised;  ///< the next load for a write may leave out the promised box
   std::atomic<std::uint8_t> written;   ///< changed here since segment::take_written()
   std::atomic<std::uint8_t> known;     ///< has been in memory before

@@ -48,13 +48,16 @@ frame_pool::~frame_pool() {
   }
 }
 
-frame_class& frame_pool::class_for(std::size_t bytes) {
+frame_class& frame_pool::class_for(std::size_t bytes, block_mapping* mapping, bool in_grains) {
   for (const auto& c : classes_)
-    if (c->bytes == bytes) return *c;
+    if (c->bytes == bytes && c->in_grains == in_grains) return *c;
   auto c = std::make_unique<frame_class>();
   c->bytes = bytes;
+  c->mapping = mapping;
+  c->in_grains = in_grains;
   // What was taken off the budget may come back: slots are addresses, they cost nothing.
-  c->capacity = std::min<std::size_t>(whole_budget_ / bytes, max_frames_);
+  c->capacity = whole_budget_ / bytes;
+  if (!in_grains) c->capacity = std::min(c->capacity, max_frames_);
   const bool huge = bytes % huge_page == 0;
   const std::size_t region_bytes = c->capacity * bytes;
   c->region = map_aligned(region_bytes, huge ? huge_page : page_bytes);
@@ -63,13 +66,13 @@ frame_class& frame_pool::class_for(std::size_t bytes) {
   if (!c->region || !c->frames) throw std::bad_alloc();
   sys::advise(c->region, region_bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
   sys::advise(c->region, region_bytes, MADV_DONTFORK);
-  if (mapping_) mapping_->add_frames(c->region, region_bytes);
+  if (mapping) mapping->add_frames(c->region, region_bytes);
   classes_.push_back(std::move(c));
   return *classes_.back();
 }
 
 frame* frame_pool::take(frame_class& c) noexcept {
-  if (frames_in_use_ >= max_frames_) return nullptr;
+  if (!c.in_grains && frames_mapped_ >= max_frames_) return nullptr;
   frame* f = c.free;
   if (f) {
     c.free = f->next;
@@ -92,20 +95,20 @@ frame* frame_pool::take(frame_class& c) noexcept {
   f->next = f->prev = nullptr;
   f->list = frame_list::none;
   used_ += c.bytes;
-  ++frames_in_use_;
+  frames_mapped_ += !c.in_grains;
   assert(sums_hold());
   return f;
 }
 
 void frame_pool::give_back(frame* f) noexcept {
   frame_class& c = *f->cls;
-  assert(f->list == frame_list::none && used_ >= c.bytes && frames_in_use_ > 0);
+  assert(f->list == frame_list::none && used_ >= c.bytes && (c.in_grains || frames_mapped_ > 0));
   f->segment = nullptr;
   f->zeroed = false;
   f->next = c.free;
   c.free = f;
   used_ -= c.bytes;
-  --frames_in_use_;
+  frames_mapped_ -= !c.in_grains;
 }
 
 bool frame_pool::make_room(std::size_t bytes, const frame_class* keep) noexcept {

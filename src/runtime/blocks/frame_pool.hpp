@@ -57,11 +57,15 @@ struct frame {
   bool read_ahead;  ///< fetched before it was asked for, not touched yet
   bool swept;       ///< written behind a sweep and not changed since
   bool aged;        ///< moved to its frame to see whether it is still used
+  bool merging;     ///< being loaded for a block that was in grains
+  frame* parts;     ///< grains that become this block when it has been loaded, linked by `next`
   std::size_t mapped_bytes;  ///< at the block's address, while it is mapped
 };
 
 struct frame_class {
   std::size_t bytes = 0;
+  block_mapping* mapping = nullptr;  ///< how they come to addresses
+  bool in_grains = false;            ///< they take no mappings of the process, and no huge pages
   std::size_t capacity = 0;  ///< slots
   std::size_t made = 0;      ///< slots that were ever used
   std::byte* region = nullptr;
@@ -85,7 +89,11 @@ class frame_pool {
   /// The class for blocks of `bytes` (a multiple of 4 KiB).  Allocates; throws std::bad_alloc, and what
   /// block_mapping::add_frames() throws.  Whether the budget can do
   /// with such blocks is for the pager to judge (frame_needs.hpp).
-  frame_class& class_for(std::size_t bytes);
+  frame_class& class_for(std::size_t bytes) { return class_for(bytes, mapping_, false); }
+  /// The same for grains, which `mapping` moves.
+  frame_class& class_for_grains(std::size_t bytes, block_mapping& mapping) {
+    return class_for(bytes, &mapping, true);
+  }
 
   /// A frame with memory, or nullptr where the budget is used up.
   frame* take(frame_class& c) noexcept OOC_REQUIRES(pager_mutex);
@@ -104,16 +112,17 @@ class frame_pool {
   std::uint64_t used() const noexcept { return used_; }
   /// True while blocks of `bytes` together can come in, and a quarter of the mappings is left.
   bool has_room(std::uint64_t bytes) const noexcept {
-    return used_ + bytes <= budget_ && frames_in_use_ <= max_frames_ - max_frames_ / 4;
+    return used_ + bytes <= budget_ && frames_mapped_ <= max_frames_ - max_frames_ / 4;
   }
 
  private:
+  frame_class& class_for(std::size_t bytes, block_mapping* mapping, bool in_grains);
   bool make_room(std::size_t bytes, const frame_class* keep) noexcept
       OOC_REQUIRES(pager_mutex);
   /// What is in use holds memory, and what holds memory is within the budget.
   bool sums_hold() const noexcept {
     return used_ <= committed_ && committed_ <= budget_ && budget_ <= whole_budget_ &&
-           frames_in_use_ <= max_frames_;
+           frames_mapped_ <= max_frames_;
   }
 
   block_mapping* const mapping_;
@@ -121,7 +130,7 @@ class frame_pool {
   std::uint64_t budget_;
   std::uint64_t committed_ = 0;  ///< bytes of slots that hold memory, in use or free
   std::uint64_t used_ = 0;
-  std::size_t frames_in_use_ = 0;
+  std::size_t frames_mapped_ = 0;  ///< in use, of blocks that take mappings
   std::size_t max_frames_;  ///< resident blocks that vm.max_map_count allows
   std::vector<std::unique_ptr<frame_class>> classes_;
 };

@@ -7,16 +7,17 @@ namespace ooc::detail {
 
 void read_ahead::forget() noexcept {
   streams_.fill({});
+  latest_ = nullptr;
   recent_.fill(-1);
 }
 
 // The block after `from`, or -1 where the sweep ends.
 std::int64_t read_ahead::step(const stream& s, std::int64_t from, std::int64_t blocks,
-                              std::int64_t& line_start) noexcept {
+                              std::int64_t& line_start) const noexcept {
   const std::int64_t next = from + s.stride;
   if (next >= 0 && next < blocks) return next;
   if (std::abs(s.stride) == 1) return -1;
-  const std::int64_t outer = s.outer ? s.outer : (s.stride > 0 ? 1 : -1);
+  const std::int64_t outer = s.outer ? s.outer : (s.stride > 0 ? outer_guess_ : -outer_guess_);
   const std::int64_t start = line_start + outer;
   if (start < 0 || start >= blocks || std::abs(outer) >= std::abs(s.stride)) return -1;
   line_start = start;
@@ -29,8 +30,7 @@ read_ahead::stream* read_ahead::match(std::int64_t b, std::int64_t blocks) noexc
     if (s.last < 0) continue;
     std::int64_t at = s.last;
     std::int64_t line = s.line_start;
-    const std::int64_t reach = std::max<std::int64_t>(s.window, 1) + 1;
-    for (std::int64_t i = 1; i <= reach; ++i) {
+    for (std::int64_t i = 1; i <= reach_of(s); ++i) {
       at = step(s, at, blocks, line);
       if (at < 0) break;
       if (at != b) continue;
@@ -41,6 +41,17 @@ read_ahead::stream* read_ahead::match(std::int64_t b, std::int64_t blocks) noexc
     }
   }
   return nullptr;
+}
+
+// Not where the next line of a strided sweep would begin: that is a guess.
+bool read_ahead::expects(block_index block) const noexcept {
+  const auto b = static_cast<std::int64_t>(block);
+  for (const stream& s : streams_) {
+    if (s.last < 0 || s.stride == 0 || clock_ - s.used > lately) continue;
+    const std::int64_t steps = (b - s.last) / s.stride;
+    if ((b - s.last) % s.stride == 0 && steps >= 1 && steps <= reach_of(s)) return true;
+  }
+  return clock_ - last_recent_ <= lately && recent_[0] >= 0 && std::abs(b - recent_[0]) <= 1;
 }
 
 // Starts a stream where three touches, or two neighbours, are in line; nullptr otherwise.
@@ -92,11 +103,15 @@ std::int64_t read_ahead::touched(block_index block, block_index count, unsigned 
   if (!s) s = begin(b);
   if (!s) {
     std::rotate(recent_.rbegin(), recent_.rbegin() + 1, recent_.rend());
+    latest_ = nullptr;
     recent_[0] = b;
+    last_recent_ = clock_;
     return 0;
   }
   s->used = clock_;
   s->window = std::min(limit, std::max(2u, s->window * 2));
+  ++s->run;
+  latest_ = s;
 
   const unsigned lines = lines_together(*s, count, limit, g);
   const std::int64_t steps = std::max(1u, s->window / lines);

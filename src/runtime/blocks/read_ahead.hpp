@@ -14,6 +14,7 @@
 // Not thread-safe: the pager's lock guards every call.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -35,6 +36,16 @@ class read_ahead {
   void advise(access_pattern p) noexcept { pattern_ = p; }
   access_pattern pattern() const noexcept { return pattern_; }
   void forget() noexcept;
+  /// The step from one line of a strided sweep to the next, as long as none has been seen.
+  void guess_outer_step(std::int64_t step) noexcept { outer_guess_ = step; }
+  /// How many touches the sweep has had that the last call of touched() was about.
+  unsigned run() const noexcept { return latest_ ? latest_->run : 0; }
+  /// It goes on elsewhere.
+  void forget_latest() noexcept {
+    if (latest_) *latest_ = {};
+  }
+  /// True if a sweep that is known, or has just come to a neighbour, would come to block `b` next.
+  bool expects(block_index b) const noexcept;
 
   /// Block `b` of `blocks` was touched for the first time since it came in.  Appends to `wanted`
   /// the blocks to fetch, nearest first; those already in memory may be among them.  The sweep is
@@ -50,17 +61,23 @@ class read_ahead {
     std::int64_t line_start = 0;  ///< where this line of a strided sweep began
     std::int64_t outer = 0;       ///< from one line's start to the next; 0: not known yet
     unsigned window = 0;
+    unsigned run = 0;         ///< touches
     std::uint64_t used = 0;  ///< time of the last touch
   };
 
-  static std::int64_t step(const stream& s, std::int64_t from, std::int64_t blocks,
-                           std::int64_t& line_start) noexcept;
+  std::int64_t step(const stream& s, std::int64_t from, std::int64_t blocks,
+                    std::int64_t& line_start) const noexcept;
+  /// Steps from the last touch that may be the next one.
+  static std::int64_t reach_of(const stream& s) noexcept {
+    return std::max<std::int64_t>(s.window, 1) + 1;
+  }
   static unsigned lines_together(const stream& s, block_index blocks, unsigned limit,
                                  const ahead_group& g) noexcept;
   stream* match(std::int64_t b, std::int64_t blocks) noexcept;
   stream* begin(std::int64_t b) noexcept;
 
   static constexpr std::size_t max_streams = 8;
+  static constexpr std::uint64_t lately = 64;  ///< touches
   static constexpr std::size_t max_recent = 16;
 
   access_pattern pattern_ = access_pattern::automatic;
@@ -70,7 +87,29 @@ class read_ahead {
     a.fill(-1);
     return a;
   }();
+  std::int64_t outer_guess_ = 1;
+  stream* latest_ = nullptr;
   std::uint64_t clock_ = 0;
+  std::uint64_t last_recent_ = 0;  ///< when recent_[0] came
+};
+
+/// What has become of blocks that were read ahead.
+class read_ahead_yield {
+ public:
+  void used() noexcept { count(used_); }
+  void wasted() noexcept { count(wasted_); }
+  /// More than a third of them was for nothing, lately.
+  bool is_poor() const noexcept { return wasted_ > 32 + used_ / 2; }
+
+ private:
+  void count(unsigned& n) noexcept {
+    if (++n + used_ + wasted_ < 4096) return;
+    used_ /= 2;
+    wasted_ /= 2;
+  }
+
+  unsigned used_ = 0;
+  unsigned wasted_ = 0;
 };
 
 }  // namespace ooc::detail

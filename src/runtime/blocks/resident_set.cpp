@@ -22,21 +22,21 @@ namespace {
 
 void resident_set::map_in(frame* f, bool writable) noexcept {
   assert(owned(f));
-  mapping_->map_in(f, writable);
+  f->cls->mapping->map_in(f, writable);
 }
 
 bool resident_set::map_out(frame* f, block_access has) noexcept {
   assert(owned(f));
-  return mapping_->map_out(f, has);
+  return f->cls->mapping->map_out(f, has);
 }
 
 void resident_set::set_access(frame* f, block_access to) noexcept {
   assert(owned(f));
-  mapping_->set_access(f, to);
+  f->cls->mapping->set_access(f, to);
 }
 
 void resident_set::drop_bytes(frame* f, block_access has) noexcept {
-  if (!map_out(f, has)) mapping_->discard(f);
+  if (!map_out(f, has)) f->cls->mapping->discard(f);
 }
 
 // --- frames
@@ -53,7 +53,8 @@ void resident_set::link(frame* f, segment_state& s) noexcept {
   f->pins = f->write_pins = 0;
   f->twin = nullptr;
   f->doubt = nullptr;
-  f->copying = f->partial = f->read_ahead = f->swept = f->aged = false;
+  f->parts = nullptr;
+  f->merging = f->copying = f->partial = f->read_ahead = f->swept = f->aged = false;
   f->dirty.store(false, std::memory_order_relaxed);
   f->stale.store(false, std::memory_order_relaxed);
   f->failed.store(false, std::memory_order_relaxed);
@@ -70,24 +71,34 @@ void resident_set::unlink(frame* f) noexcept {
 void resident_set::assign(frame* f, segment_state& s, block_index b) noexcept {
   f->block = b;
   s.at(b).frame = s.cls->number_of(f);
+  if (s.parent) ++s.block_of(b).grains;
 }
 
 void resident_set::release(frame* f) noexcept {
   segment_state& s = *f->segment;
   block& b = s.at(f->block);
   assert(s.frame_of(b) == f && is_transient(b.state()));
-  if (f->read_ahead) counters::add(counters_.read_ahead_waste);
+  if (f->read_ahead) {
+    counters::add(counters_.read_ahead_waste);
+    s.yield.wasted();
+  }
   mark_clean(f);
   order_.forget(f);
+  if (s.parent) --s.block_of(f->block).grains;
+  abandon(f);
+  b.publish(block_state::out);
+}
+
+void resident_set::abandon(frame* f) noexcept {
   unlink(f);
   pool_.give_back(f);
-  b.publish(block_state::out);
 }
 
 void resident_set::mark_dirty(frame* f) noexcept {
   if (f->dirty.exchange(true, std::memory_order_relaxed)) return;
   f->segment->dirty.fetch_add(1, std::memory_order_relaxed);
-  f->segment->at(f->block).written.store(1, std::memory_order_relaxed);
+  const segment_state& s = *f->segment;
+  (s.parent ? s.block_of(f->block) : s.at(f->block)).written.store(1, std::memory_order_relaxed);
 }
 
 void resident_set::mark_clean(frame* f) noexcept {
@@ -202,7 +213,6 @@ void resident_set::age(lock_type& l) noexcept {
 
 bool resident_set::age_one(lock_type& l) noexcept {
   constexpr int attempts = 8;
-  const bool moves = mapping_->moves_out_to_age();
   for (int i = 0; i < attempts; ++i) {
     frame* f = order_.oldest_active();
     if (!f) return false;
@@ -211,6 +221,7 @@ bool resident_set::age_one(lock_type& l) noexcept {
                             : b.try_take(block_state::rw) ? block_state::rw
                                                           : block_state::busy;
     if (was != block_state::busy) {
+      const bool moves = f->cls->mapping->moves_out_to_age();
       order_.forget(f);
       bool out = true;
       {

@@ -35,19 +35,27 @@ struct counters {
   }
 };
 
+/// How blocks come to their addresses, and grains, which may do so in the same way.
+struct block_mappings {
+  std::unique_ptr<block_mapping> blocks = make_signal_mapping();
+  std::unique_ptr<block_mapping> another_for_grains = {};
+  block_mapping* for_grains = nullptr;  ///< one of the two; nullptr: there are no grains
+};
+
 class resident_set {
  public:
   using lock_type = unique_lock;
 
-  explicit resident_set(std::uint64_t budget,
-                        std::unique_ptr<block_mapping> mapping = make_signal_mapping())
-      : mapping_(std::move(mapping)), pool_(budget, mapping_.get()) {}
+  explicit resident_set(std::uint64_t budget, block_mappings m = {})
+      : mappings_(std::move(m)), pool_(budget, mappings_.blocks.get()) {}
 
   ooc::mutex& mutex() noexcept OOC_RETURN_CAPABILITY(pager_mutex) { return mutex_; }
   frame_pool& pool() noexcept OOC_REQUIRES(pager_mutex) { return pool_; }
   replacement& order() noexcept OOC_REQUIRES(pager_mutex) { return order_; }
   counters& count() noexcept { return counters_; }
-  block_mapping& mapping() noexcept { return *mapping_; }
+  block_mapping& mapping() noexcept { return *mappings_.blocks; }
+  /// How grains come to their addresses; nullptr: there are none.
+  block_mapping* mapping_of_grains() noexcept { return mappings_.for_grains; }
 
   /// A frame for a block of `s`, linked to it, from the free ones or by evicting a clean block; the
   /// blocks that must age do.  nullptr where only dirty, pinned or busy blocks are left, beside
@@ -79,6 +87,8 @@ class resident_set {
 
   /// Gives the frame of an owned block back and publishes `out`.  The frame is not mapped.
   void release(frame* f) noexcept OOC_REQUIRES(pager_mutex);
+  /// Gives a frame back that obtain() gave, and that has not been tied to a block.
+  void abandon(frame* f) noexcept OOC_REQUIRES(pager_mutex);
 
   // The caller owns the block; see block_mapping.hpp.
   void map_in(frame* f, bool writable) noexcept OOC_EXCLUDES(pager_mutex);
@@ -114,7 +124,7 @@ class resident_set {
   void unlink(frame* f) noexcept OOC_REQUIRES(pager_mutex);
 
   ooc::mutex mutex_;
-  const std::unique_ptr<block_mapping> mapping_;  ///< outlives the frames
+  const block_mappings mappings_;  ///< outlives the frames
   frame_pool pool_ OOC_GUARDED_BY(pager_mutex);
   replacement order_ OOC_GUARDED_BY(pager_mutex);
   counters counters_;

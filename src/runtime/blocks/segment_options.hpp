@@ -18,6 +18,9 @@ struct segment_part {
   block_range near = every_block;       ///< reading ahead that begins in here ends in here
 };
 
+/// A grain: what a touch by itself brings in.  One page, which is also what nodes check as one.
+inline constexpr std::uint64_t grain_bytes = 4096;
+
 struct segment_options {
   std::string name;                ///< for messages: the path of the file
   std::uint64_t block_bytes = 0;   ///< multiple of 4 KiB
@@ -30,6 +33,10 @@ struct segment_options {
   bool writable = true;            ///< false: a write to the range is a fault of the program
   segment_part part = {};
   bool note_reads = false;         ///< record which blocks are read: take_read()
+  /// The same bytes in blocks of `grain_bytes`, if they may come in such parts where blocks are larger
+  /// than a touch is worth.  It must outlive the segment.
+  block_source* grains = nullptr;
+  std::uint64_t element_bytes = 1;  ///< for grains: what a walk along a row steps by
   /// Called by the end of the runtime where the segment is still open: its owner must close() it.
   std::function<void()> end_owner = {};
 };

@@ -10,6 +10,7 @@
 
 #include "runtime/blocks/block_state.hpp"
 #include "runtime/blocks/frame_pool.hpp"
+#include "runtime/blocks/grain_choice.hpp"
 #include "runtime/blocks/pager_mutex.hpp"
 #include "runtime/blocks/read_ahead.hpp"
 #include "runtime/blocks/segment_options.hpp"
@@ -54,6 +55,12 @@ struct segment_state {
   failure background_write_error OOC_GUARDED_BY(pager_mutex);
   waste_watch waste OOC_GUARDED_BY(pager_mutex);
   std::atomic<std::uint64_t> dirty{0};
+  /// The same addresses in grains, whose `parent` this is; nullptr where blocks are loaded whole.
+  segment_state* grains = nullptr;
+  segment_state* parent = nullptr;
+  std::uint64_t grains_in_block = 0;  ///< with a parent
+  grain_choice choice OOC_GUARDED_BY(pager_mutex);
+  read_ahead_yield yield OOC_GUARDED_BY(pager_mutex);
   std::uint64_t swept OOC_GUARDED_BY(pager_mutex) = 0;  ///< blocks written behind a sweep
   std::atomic<std::uint64_t> swept_again{0};  ///< those changed once more while in memory
 
@@ -73,6 +80,7 @@ struct segment_state {
   /// Memory in which this rank's part, with the rows beside it, could stay however much of it is
   /// modified; the whole array where there are no parts.
   std::uint64_t bytes_to_stay() const noexcept {
+    if (parent) return 0;  // which counts them
     const std::uint64_t end = blocks.load(std::memory_order_relaxed);
     const auto count = [end](const block_range& r) {
       return std::min(r.last, end) - std::min({r.first, r.last, end});
@@ -95,6 +103,18 @@ struct segment_state {
   }
   std::byte* address(block_index b) const noexcept { return base + b * options.block_bytes; }
   block& at(block_index b) const noexcept { return table[b]; }
+  /// Of a grain: the block that it is part of.
+  block& block_of(block_index grain) const noexcept { return parent->at(grain / grains_in_block); }
+  /// False for a grain whose block is not in grains (any more).
+  bool may_come_in(block_index b) const noexcept {
+    return !parent || block_of(b).state() == block_state::in_grains;
+  }
+  /// The grains of some blocks.
+  block_range grains_of(const block_range& r) const noexcept {
+    const std::uint64_t n = grains->grains_in_block, end = grains->blocks.load(std::memory_order_relaxed);
+    const auto at = [&](block_index b) { return b > end / n ? end : std::min(end, b * n); };
+    return {at(r.first), at(r.last)};
+  }
   frame* frame_of(const block& b) const noexcept { return &cls->frames[b.frame]; }
 };
 

@@ -2,6 +2,7 @@
 
 #include "oocarray/runtime.hpp"
 #include "runtime/blocks/block_mapping.hpp"
+#include "runtime/blocks/grain_mapping.hpp"
 #include "runtime/blocks/segment_state.hpp"
 #include "runtime/blocks/sys.hpp"
 
@@ -28,8 +29,11 @@ constexpr int protection_of(block_access a) noexcept {
 }
 
 /// Blocks have no access but while they are mapped with some; nothing else is to be prepared.
+/// Addresses of segments with grains are open where no block is mapped (grain_mapping).
 class signal_mapping final : public block_mapping {
  public:
+  explicit signal_mapping(grain_mapping* grains) noexcept : grains_(grains) {}
+
   void add_frames(std::byte*, std::size_t) override {}
   void open_range(const segment_state&, std::uint64_t, std::uint64_t) override {}
   void close_range(const segment_state&, std::uint64_t, std::uint64_t) noexcept override {}
@@ -53,7 +57,10 @@ class signal_mapping final : public block_mapping {
     if (has != block_access::none && !sys::protect(from, n, PROT_NONE)) die("mprotect of a block", errno);
     if (!sys::move_pages(from, f->memory, n)) die("mremap of a block", errno);
     if (!sys::protect(f->memory, n, PROT_READ | PROT_WRITE)) die("mprotect of a frame", errno);
-    if (!sys::map(from, n, PROT_NONE, sys::reserve_flags | MAP_FIXED)) die("mmap of a block", errno);
+    const std::size_t open = f->segment->grains ? f->segment->mapped_bytes(f->block) : 0;
+    if (open < n && !sys::map(from + open, n - open, PROT_NONE, sys::reserve_flags | MAP_FIXED))
+      die("mmap of a block", errno);
+    if (open) grains_->reopen(from, open);
     return true;
   }
 
@@ -64,10 +71,15 @@ class signal_mapping final : public block_mapping {
   }
 
   void discard(frame* f) noexcept override { (void)map_out(f, block_access::write); }
+
+ private:
+  grain_mapping* const grains_;
 };
 
 }  // namespace
 
-std::unique_ptr<block_mapping> make_signal_mapping() { return std::make_unique<signal_mapping>(); }
+std::unique_ptr<block_mapping> make_signal_mapping(grain_mapping* grains) {
+  return std::make_unique<signal_mapping>(grains);
+}
 
 }  // namespace ooc::detail

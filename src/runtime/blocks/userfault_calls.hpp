@@ -3,6 +3,7 @@
 // Debian 12's headers are older than UFFDIO_MOVE (Linux 6.8), which is declared here.
 #pragma once
 
+#include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
@@ -25,8 +26,23 @@ struct userfault_move {
 inline constexpr unsigned long userfault_move_call = _IOWR(UFFDIO, 0x05, userfault_move);
 #endif
 inline constexpr std::uint64_t userfault_dont_wake = 1;  ///< the mode of MOVE and COPY
+inline constexpr std::uint64_t userfault_feature_exact = 1u << 11;  ///< addresses of faults
 inline constexpr std::uint64_t userfault_feature_move = 1u << 16;
 inline constexpr unsigned long new_userfault_call = _IO(UFFDIO, 0x00);  ///< of /dev/userfaultfd
+
+#ifdef UFFD_USER_MODE_ONLY
+inline constexpr int userfault_user_mode_only = UFFD_USER_MODE_ONLY;
+#else
+inline constexpr int userfault_user_mode_only = 1;
+#endif
+
+/// A descriptor that sees the faults of the program only, which takes no privilege from Linux 5.11 on; below 0:
+/// there is none (errno).
+inline int open_userfaultfd_for_user_faults() noexcept {
+  const int fd =
+      static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | userfault_user_mode_only));
+  return fd >= 0 || errno != EINVAL ? fd : static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC));
+}
 
 inline bool userfault_call(int fd, unsigned long what, void* with) noexcept {
   return ::syscall(SYS_ioctl, fd, what, with) == 0;

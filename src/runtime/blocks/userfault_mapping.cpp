@@ -17,13 +17,10 @@ namespace {
 
 constexpr std::uint64_t both_modes = UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_WP;
 constexpr std::uint64_t features = UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_EVENT_REMAP |
-                                   UFFD_FEATURE_THREAD_ID | sys::userfault_feature_move;
+                                   UFFD_FEATURE_THREAD_ID | sys::userfault_feature_exact |
+                                   sys::userfault_feature_move;
 /// Up to here a copy costs less than mremap, with its event and the mapping that it leaves.
 constexpr std::size_t copied_at_most = 128 << 10;
-
-#ifndef UFFD_USER_MODE_ONLY
-constexpr int UFFD_USER_MODE_ONLY = 1;
-#endif
 
 // A tenth of the mappings that a process may have, at two for each patch.
 std::size_t patches_allowed() {
@@ -44,7 +41,7 @@ int open_descriptor(bool& serves_system_calls) noexcept {
     if (fd >= 0) return fd;
   }
   serves_system_calls = false;
-  return static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY));
+  return static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | sys::userfault_user_mode_only));
 }
 
 [[noreturn]] void fail(const char* what) {

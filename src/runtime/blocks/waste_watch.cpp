@@ -4,11 +4,6 @@
 
 namespace ooc::detail {
 
-namespace {
-constexpr std::uint64_t bytes_per_ns = 20;
-constexpr std::uint64_t far_more = 8;
-}  // namespace
-
 bool waste_watch::mapped(std::uint64_t bytes, std::uint64_t ran_ns) noexcept {
   if (found_) return false;
   if (blocks_ == 0) {
@@ -19,7 +14,7 @@ bool waste_watch::mapped(std::uint64_t bytes, std::uint64_t ran_ns) noexcept {
   if (++blocks_ <= window) return false;  // the first one begins it
   blocks_ = 0;
   ran_ = ran_ns - began_;
-  found_ = bytes_ / far_more / bytes_per_ns > ran_;
+  found_ = least_ns(bytes_) > ran_;
   return found_;
 }
 

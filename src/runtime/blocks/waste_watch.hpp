@@ -19,10 +19,17 @@ namespace ooc::detail {
 class waste_watch {
  public:
   static constexpr std::uint64_t window = 256;
+  static constexpr std::uint64_t bytes_per_ns = 20;
 
   /// A touch has mapped a block of which `bytes` were read; threads that fault have run for `ran_ns`, all
   /// of them together, since some time.  True where that ends a window of waste, the first one.
   bool mapped(std::uint64_t bytes, std::uint64_t ran_ns) noexcept;
+
+  /// The time that it takes at least to touch an eighth of so many bytes.
+  static std::uint64_t least_ns(std::uint64_t bytes) noexcept {
+    constexpr std::uint64_t far_more = 8;
+    return bytes / far_more / bytes_per_ns;
+  }
 
   bool found() const noexcept { return found_; }
   /// True once where waste was found.

@@ -62,6 +62,14 @@ void subtract(index_box b, const index_box& hole, std::size_t rank, F&& f) {
   }
 }
 
+/// The bytes of a row-major array that lie in block b, counted from the first element.
+byte_run image_of(const array_geometry& g, block_index b) noexcept {
+  const std::uint64_t begin = std::max(b * g.block_bytes(), g.lead()) - g.lead();
+  const std::uint64_t end =
+      std::min((b + 1) * g.block_bytes() - g.lead(), g.elements() * g.element_size());
+  return {begin, end - begin};
+}
+
 }  // namespace
 
 array_geometry::array_geometry(geometry_options options) : options_(std::move(options)) {
@@ -157,13 +165,6 @@ coordinates array_geometry::coordinates_of(std::uint64_t linear) const noexcept 
 }
 
 /// layout_right: the bytes of the row-major image that block b has.
-byte_run array_geometry::image_of(block_index b) const noexcept {
-  const std::uint64_t begin = std::max(b * block_bytes_, lead()) - lead();
-  const std::uint64_t end =
-      std::min((b + 1) * block_bytes_ - lead(), elements_ * element_size_);
-  return {begin, end - begin};
-}
-
 index_box array_geometry::bounds(block_index b) const noexcept {
   index_box box;
   if (tiled_) {
@@ -176,7 +177,7 @@ index_box array_geometry::bounds(block_index b) const noexcept {
   }
   // A run of a row-major image: up to the first dimension in which its ends differ it is a point,
   // beyond that dimension it passes both the first and the last index.
-  const byte_run image = image_of(b);
+  const byte_run image = image_of(*this, b);
   const coordinates first = coordinates_of(image.offset / element_size_);
   const coordinates last = coordinates_of((image.offset + image.length - 1) / element_size_);
   bool differed = false;
@@ -213,7 +214,7 @@ request array_geometry::packed_request(const index_box& box) const {
 template <class F>
 void array_geometry::for_each_box(block_index b, F&& f) const {
   if (tiled_) return f(bounds(b));
-  const byte_run image = image_of(b);
+  const byte_run image = image_of(*this, b);
   const std::uint64_t first = ceil_div(image.offset, element_size_);
   const std::uint64_t last = (image.offset + image.length) / element_size_;
   for (std::uint64_t at = first; at < last;) {
@@ -237,7 +238,7 @@ void array_geometry::for_each_box(block_index b, F&& f) const {
 
 request array_geometry::block_request(block_index b) const {
   if (!tiled_ && options_.file_tile.empty()) {
-    const byte_run image = image_of(b);
+    const byte_run image = image_of(*this, b);
     request r;
     r.add(image.offset, image.offset + lead() - b * block_bytes_, image.length);
     return r;
@@ -277,7 +278,7 @@ request array_geometry::outside_request(block_index b, const index_box& hole) co
       if (c[k] < hole.lower[k] || c[k] >= hole.upper[k]) return false;
     return has_hole;
   };
-  const byte_run image = image_of(b);
+  const byte_run image = image_of(*this, b);
   const std::uint64_t from = image.offset;
   const std::uint64_t to = image.offset + image.length;
   const std::uint64_t head = from / element_size_;
@@ -370,6 +371,13 @@ array_geometry array_geometry::resized(std::uint64_t first_extent) const {
   geometry_options o = options_;
   o.max_extent = max_extent_;
   o.extents[0] = first_extent;
+  return array_geometry(std::move(o));
+}
+
+array_geometry array_geometry::with_blocks_of(std::uint64_t bytes) const {
+  geometry_options o = options_;
+  o.max_extent = max_extent_;
+  o.block_bytes = bytes;
   return array_geometry(std::move(o));
 }
 

@@ -122,15 +122,6 @@ class array_geometry {
   /// The elements of `box`; in memory they lie row-major and packed.
   request packed_request(const index_box& box) const;
 
-  /// The fewest rows that lie together in the file, nothing else between them (1, or those of a
-  /// tile), and their bytes.
-  std::uint64_t rows_together() const noexcept {
-    return options_.file_tile.empty() ? 1 : file_.tile[0];
-  }
-  std::uint64_t bytes_together() const noexcept {
-    return options_.file_tile.empty() ? file_.stride[0] : file_.grid_stride[0];
-  }
-
   /// Bytes of a block that lie together in the file, in the middle of the array.
   std::uint64_t run_bytes() const noexcept;
 
@@ -152,9 +143,10 @@ class array_geometry {
 
   /// The same array with another first extent (at most max_extent).
   array_geometry resized(std::uint64_t first_extent) const;
+  /// The same array in blocks of another size; not where a block is a tile.
+  array_geometry with_blocks_of(std::uint64_t bytes) const;
 
  private:
-  byte_run image_of(block_index b) const noexcept;
   template <class F>
   void for_each_box(block_index b, F&& f) const;
 
@@ -174,6 +166,15 @@ class array_geometry {
   element_order memory_;
   element_order file_;
 };
+
+/// The fewest rows that lie together in the file, nothing else between them (1, or those of a tile), and their
+/// bytes.
+inline std::uint64_t rows_together(const array_geometry& g) noexcept {
+  return g.file_tile().empty() ? 1 : g.file_order().tile[0];
+}
+inline std::uint64_t bytes_together(const array_geometry& g) noexcept {
+  return g.file_tile().empty() ? g.file_order().stride[0] : g.file_order().grid_stride[0];
+}
 
 /// Bytes that have to be read for `r` where only whole chunks of `chunk` bytes can be read; a chunk
 /// is counted once for neighbouring runs.  Stops counting beyond `limit`.

@@ -33,9 +33,9 @@ std::uint64_t common_multiple(std::uint64_t a, std::uint64_t b, std::uint64_t li
 
 /// Rows in a stripe, if each of `parts` parts can have one and none more; else 0.
 std::uint64_t rows_in_stripe(const array_geometry& g, const striping& s, std::uint64_t parts) {
-  if (s.sf == 0 || s.sf % g.bytes_together() != 0) return 0;
+  if (s.sf == 0 || s.sf % bytes_together(g) != 0) return 0;
   const std::uint64_t rows = g.extents()[0];
-  const std::uint64_t stripe = s.sf / g.bytes_together() * g.rows_together();
+  const std::uint64_t stripe = s.sf / bytes_together(g) * rows_together(g);
   return ceil_div(rows, stripe) <= parts && about_even(stripe, rows, parts) ? stripe : 0;
 }
 
@@ -69,8 +69,8 @@ index_box part_of(const array_geometry& g, const striping& s, std::uint64_t inde
 
 std::uint64_t equal_parts(const array_geometry& g, std::uint64_t parts) {
   const std::uint64_t rows = g.extents()[0];
-  const std::uint64_t together = g.rows_together();
-  const std::uint64_t in_pages = page_bytes / std::gcd(g.bytes_together(), page_bytes) * together;
+  const std::uint64_t together = rows_together(g);
+  const std::uint64_t in_pages = page_bytes / std::gcd(bytes_together(g), page_bytes) * together;
   for (const std::uint64_t unit :
        {common_multiple(rows_in_whole_blocks(g), together, rows), in_pages, together}) {
     if (unit == 0) continue;

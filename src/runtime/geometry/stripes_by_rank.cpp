@@ -42,7 +42,7 @@ striping stripes_by_rank(const std::string& path, const array_geometry& g,
   };
   for (std::uint32_t nn = nodes; nn > 0; --nn)
     for (std::uint32_t sn = 0; sn < nodes; ++sn)
-      if (fits(sn, nn)) return {sn, nn, rows / g.rows_together() * g.bytes_together()};
+      if (fits(sn, nn)) return {sn, nn, rows / rows_together(g) * bytes_together(g)};
   refuse(path, "stripes go round robin over nodes that follow each other, and the nodes on the "
                "ranks' hosts do not (" + list_of(near) + "); start the ranks in the order of the nodes");
 }

@@ -32,7 +32,7 @@ segment::invalidated block_dropper::drop(segment_state& s, block_index index, bo
     {
       guarded_lock g(state_.mutex());
       const block_state state = b.state();
-      if (state == block_state::out || state == block_state::queued)
+      if (state == block_state::out || state == block_state::queued || state == block_state::in_grains)
         return segment::invalidated::done;
       if (state == block_state::loading) {
         if (!s.frame_of(b)->stale.exchange(true)) count_invalidated(s);
@@ -83,7 +83,9 @@ void block_dropper::promise(segment_state& s, std::span<const block_range> which
         if (b.state() == block_state::loading) drop_partial(s.frame_of(b));
         continue;
       }
-      if (is_transient(state) || state == block_state::rw || !b.try_take(state)) continue;
+      if (is_transient(state) || state == block_state::rw || state == block_state::in_grains ||
+          !b.try_take(state))
+        continue;
       b.promised.store(1, std::memory_order_relaxed);
       frame* f = state == block_state::ready ? s.frame_of(b) : nullptr;
       if (f && f->partial) {

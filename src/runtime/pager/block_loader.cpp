@@ -38,6 +38,10 @@ bool block_loader::fetch(unique_lock& l, segment_state& s, std::span<const block
     const load_part part =
         b.promised.load(std::memory_order_relaxed) ? load_part::outside_promise : load_part::whole;
     if (s.source->nothing_to_load(index, part) || !b.try_take(block_state::out)) continue;
+    if (!s.may_come_in(index)) {
+      b.publish(block_state::out);
+      continue;
+    }
     frame* f = state_.memory.obtain_ahead(l, s);
     if (!f) {
       b.publish(block_state::out);
@@ -94,9 +98,17 @@ void block_loader::load(frame* f, load_part part) {
 
 void block_loader::on_loaded(frame* f, const failure& result) {
   signals_blocked no_signals;
+  if (f->merging && !result && !f->stale.load()) grains::take_over(f);
   unique_lock l(state_.mutex());
   segment_state& s = *f->segment;
   block& b = s.at(f->block);
+  const bool stale = !result && f->stale.exchange(false);
+  if (f->merging && result) {
+    grains_.undo_merge(f);
+    state_.transfer_ends(s);
+    return;
+  }
+  if (f->merging) grains_.end_merge(f, !stale);
   const std::uint32_t word = b.word.load(std::memory_order_acquire);
   assert(state_of(word) == block_state::loading && s.frame_of(b) == f);
   if (result) {
@@ -109,8 +121,10 @@ void block_loader::on_loaded(frame* f, const failure& result) {
       f->read_ahead = false;
       state_.memory.release(f);
     }
-  } else if (f->stale.exchange(false)) {
-    if (word & waiters_bit) {  // somebody wants it: once more, now with what the store holds
+  } else if (stale) {
+    // Somebody wants it: once more, now with what the store holds.  Who waits for a grain looks at its
+    // block first.
+    if ((word & waiters_bit) && !s.parent) {
       f->partial = f->partial && b.promised.load(std::memory_order_relaxed);
       const load_part part = f->partial ? load_part::outside_promise : load_part::whole;
       state_.call_begins(s);

@@ -13,19 +13,25 @@
 #include <span>
 
 #include "runtime/pager/block_writer.hpp"
+#include "runtime/pager/grains.hpp"
 #include "runtime/pager/pager_state.hpp"
 
 namespace ooc::detail {
 
 class block_loader {
  public:
-  static constexpr unsigned most_together = 8;  ///< blocks that one request loads
+  static constexpr unsigned most_together = 32;  ///< blocks that one request loads
 
-  block_loader(pager_state& state, block_writer& writer) noexcept
-      : state_(state), writer_(writer) {}
+  block_loader(pager_state& state, block_writer& writer, grains& parts) noexcept
+      : state_(state), writer_(writer), grains_(parts) {}
 
   /// Starts the load that a thread waits for, if it still does; false where no frame is to be had.
   bool start_miss(unique_lock& l, const touch_event& e) OOC_REQUIRES(pager_mutex);
+
+  /// Starts the load for which grains::merge() has given a frame.
+  void load_merged(unique_lock& l, frame* f) OOC_REQUIRES(pager_mutex) {
+    start_load(l, f, load_part::whole);
+  }
 
   /// Starts to load blocks that nobody waits for, those that come whole with one request; false
   /// where no frame is to be had.
@@ -43,6 +49,7 @@ class block_loader {
 
   pager_state& state_;
   block_writer& writer_;
+  grains& grains_;
 };
 
 }  // namespace ooc::detail

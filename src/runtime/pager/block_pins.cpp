@@ -10,6 +10,11 @@ namespace ooc::detail {
 
 failure block_pins::pin(segment_state& s, std::span<const block_range> which, access_mode mode) {
   if (failure f = budget_.count_pins(s, which)) return f;
+  if (failure f = grains_.leave(s, which)) {
+    guarded_lock g(state_.mutex());
+    budget_.uncount_pins(s, which);
+    return f;
+  }
   ahead_.fetch(s, which);
   std::vector<block_range> done;  // all or nothing: what to let go of
   for (const block_range& r : which) {
@@ -59,6 +64,10 @@ failure block_pins::pin_block(segment_state& s, block_index index, bool write) {
         return f;
       }
       if (!b.try_take(block_state::out, block_state::queued)) continue;
+      if (!s.may_come_in(index)) {
+        b.publish(block_state::out);
+        return {std::make_error_code(std::errc::resource_unavailable_try_again), "a grain of a whole block"};
+      }
       if (!state_.events.post({&s, index, write ? touch::write : touch::read, true})) {
         b.publish(block_state::out);
         continue;
@@ -66,6 +75,10 @@ failure block_pins::pin_block(segment_state& s, block_index index, bool write) {
       counters::add(state_.memory.count().faults);
       waited = true;
       state_.bell.ring();
+      continue;
+    }
+    if (state == block_state::in_grains) {
+      if (failure f = grains_.leave(s, index)) return f;
       continue;
     }
     if (is_transient(state)) {

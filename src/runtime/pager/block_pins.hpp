@@ -19,9 +19,9 @@ namespace ooc::detail {
 
 class block_pins {
  public:
-  block_pins(pager_state& state, memory_budget& budget, prefetcher& ahead,
-             fault_server& faults) noexcept
-      : state_(state), budget_(budget), ahead_(ahead), faults_(faults) {}
+  block_pins(pager_state& state, memory_budget& budget, prefetcher& ahead, fault_server& faults,
+             grains& parts) noexcept
+      : state_(state), budget_(budget), ahead_(ahead), faults_(faults), grains_(parts) {}
 
   /// All or nothing; see segment::pin().
   failure pin(segment_state& s, std::span<const block_range> which, access_mode mode);
@@ -34,6 +34,7 @@ class block_pins {
   memory_budget& budget_;
   prefetcher& ahead_;
   fault_server& faults_;
+  grains& grains_;
 };
 
 }  // namespace ooc::detail

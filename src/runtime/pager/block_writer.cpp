@@ -295,7 +295,7 @@ bool block_writer::flush(segment_state& s, block_index index,
       const std::uint32_t word = b.word.load(std::memory_order_acquire);
       const block_state state = state_of(word);
       if (state == block_state::out || state == block_state::queued ||
-          state == block_state::loading)
+          state == block_state::loading || state == block_state::in_grains)
         return true;  // written and evicted meanwhile
       if (!is_transient(state)) {
         if (!b.try_take(state)) continue;
@@ -316,7 +316,7 @@ bool block_writer::flush(segment_state& s, block_index index,
           return false;
         }
         if (state == block_state::ro || state == block_state::rw) {
-          const bool in_place = f->pins || !state_.memory.mapping().moves_out_to_age();
+          const bool in_place = f->pins || !f->cls->mapping->moves_out_to_age();
           bool held = false;
           g.unlock();
           if (!in_place)

@@ -25,6 +25,7 @@ struct touch_event {
   touch kind;
   bool miss;  ///< a thread waits; otherwise: the block was touched for the first time
   std::uint64_t stalled_since = 0;
+  std::uint32_t offset = 0;  ///< of the touch within the block
 };
 
 class event_queue {

@@ -39,8 +39,17 @@ mutex install_mutex;
 
 // What was installed whenever ours was put in front, oldest first.
 constexpr std::size_t most_predecessors = 16;
-std::array<struct sigaction, most_predecessors> predecessors;
-std::atomic<std::size_t> predecessors_used{0};
+struct predecessor_list {
+  int signal;
+  std::array<struct sigaction, most_predecessors> all{};
+  std::atomic<std::size_t> used{0};
+};
+// A touch of what is missing of a block in grains is the second.
+std::array<predecessor_list, 2> predecessors{{{SIGSEGV}, {SIGBUS}}};
+
+predecessor_list& predecessors_of(int signal) noexcept {
+  return predecessors[signal == SIGBUS];
+}
 
 /// The last fault that was passed on, and to whom.  Two threads that crash at once may share it:
 /// each then ends the process a little sooner or later.
@@ -134,10 +143,11 @@ std::size_t turn_of(const siginfo_t& info, const void* context) noexcept {
 }
 
 void pass_on(int signal, siginfo_t* info, void* context) noexcept {
-  const std::size_t known = predecessors_used.load(std::memory_order_acquire);
+  const predecessor_list& list = predecessors_of(signal);
+  const std::size_t known = list.used.load(std::memory_order_acquire);
   const std::size_t older = turn_of(*info, context);
   if (older >= known) return end_by(signal, info->si_code <= 0);
-  const struct sigaction& before = predecessors[known - 1 - older];
+  const struct sigaction& before = list.all[known - 1 - older];
   if (before.sa_flags & SA_SIGINFO)
     before.sa_sigaction(signal, info, context);
   else if (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN)
@@ -167,7 +177,8 @@ bool serve(segment_state& s, std::int64_t offset, touch t) noexcept {
 bool allows(const segment_state& s, std::int64_t offset, touch t) noexcept {
   const auto place = static_cast<std::uint64_t>(offset);
   if (offset < 0 || place >= s.reach.load(std::memory_order_relaxed)) return false;
-  const block_state now = s.at(place / s.block_bytes()).state();
+  block_state now = s.at(place / s.block_bytes()).state();
+  if (now == block_state::in_grains) now = s.grains->at(place / s.grains->block_bytes()).state();
   return now == block_state::rw ||
          (t == touch::read && (now == block_state::ro || now == block_state::flush));
 }
@@ -197,25 +208,29 @@ void on_signal(int signal, siginfo_t* info, void* context) {
   errno = saved_errno;
 }
 
-void install() OOC_REQUIRES(install_mutex) {
+void install(predecessor_list& list) OOC_REQUIRES(install_mutex) {
   struct sigaction now {};
-  ::sigaction(SIGSEGV, nullptr, &now);
+  ::sigaction(list.signal, nullptr, &now);
   if ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_signal) return;
   // One that is found again and again, because both sides insist, is remembered once.
   const auto same = [&](const struct sigaction& a) {
     return (a.sa_flags & SA_SIGINFO) == (now.sa_flags & SA_SIGINFO) &&
            a.sa_handler == now.sa_handler;
   };
-  const std::size_t known = predecessors_used.load();
-  if (known == 0 || !same(predecessors[known - 1])) {
-    predecessors[std::min(known, most_predecessors - 1)] = now;
-    predecessors_used.store(std::min(known + 1, most_predecessors), std::memory_order_release);
+  const std::size_t known = list.used.load();
+  if (known == 0 || !same(list.all[known - 1])) {
+    list.all[std::min(known, most_predecessors - 1)] = now;
+    list.used.store(std::min(known + 1, most_predecessors), std::memory_order_release);
   }
   struct sigaction ours {};
   ours.sa_sigaction = on_signal;
   ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
   sigfillset(&ours.sa_mask);
-  ::sigaction(SIGSEGV, &ours, nullptr);
+  ::sigaction(list.signal, &ours, nullptr);
+}
+
+void install() OOC_REQUIRES(install_mutex) {
+  for (predecessor_list& list : predecessors) install(list);
 }
 
 // Resident blocks are not inherited; what else the child may map there must not pass for array
@@ -301,7 +316,7 @@ answer serve_for(std::uintptr_t address, touch t, fault_history& h) noexcept {
       else if (place >= s->reach.load(std::memory_order_relaxed))
         a = answer::refused;
       else
-        a = p->on_fault(*s, place / s->block_bytes(), t, h) ? answer::served : answer::refused_write;
+        a = p->on_fault(*s, place, t, h) ? answer::served : answer::refused_write;
     }
     if (r.served.fetch_sub(1, std::memory_order_seq_cst) == 1) sys::futex_wake_all(r.served);
     return a;

@@ -13,19 +13,31 @@ namespace {
 __attribute__((tls_model("initial-exec"))) thread_local constinit fault_history history;
 }  // namespace
 
-bool fault_server::on_fault(segment_state& s, block_index index, touch t) noexcept {
-  return on_fault(s, index, t, history);
+bool fault_server::on_fault(segment_state& s, std::uint64_t place, touch t) noexcept {
+  return on_fault(s, place, t, history);
 }
 
-bool fault_server::on_fault(segment_state& s, block_index index, touch t, fault_history& h) noexcept {
-  if (index >= s.blocks.load(std::memory_order_relaxed)) return false;
-  if (t == touch::write && !s.may_write(index)) return false;
-  if (hints_ && h.left != 0) ran_ns_.fetch_add(sys::now_ns() - h.left, std::memory_order_relaxed);
-  turn_.enter(h, &s.at(index), [this]() noexcept { state_.memory.mapping().about_to_wait(); });
-  const bool served = serve_fault(s, index, t);
+bool fault_server::on_fault(segment_state& s, std::uint64_t place, touch t,
+                            fault_history& h) noexcept {
+  const auto touched_of = [&](segment_state& any) {
+    const std::size_t n = any.block_bytes();
+    return touched{any, place / n, static_cast<std::uint32_t>(place % n), t};
+  };
+  const touched block = touched_of(s);
+  if (block.block >= s.blocks.load(std::memory_order_relaxed)) return false;
+  if (t == touch::write && !s.may_write(block.block)) return false;
+  constexpr std::uint64_t signal_ns = 2000;  // to return from one, and to deliver the next
+  if (const std::uint64_t now = sys::now_ns(); h.left != 0 && now > h.left + signal_ns)
+    ran_ns_.fetch_add(now - h.left - signal_ns, std::memory_order_relaxed);
+  const bool in_grains = s.at(block.block).state() == block_state::in_grains;
+  turn_.enter(h, in_grains ? &s.grains->at(touched_of(*s.grains).block) : &s.at(block.block),
+              [this]() noexcept { state_.memory.mapping().about_to_wait(); });
+  outcome o = serve(block);
+  while (o == outcome::of_grain || o == outcome::of_block)
+    o = serve(o == outcome::of_grain ? touched_of(*s.grains) : block);
   turn_.leave(h);
-  if (hints_) h.left = sys::now_ns();
-  return served;
+  h.left = sys::now_ns();
+  return o == outcome::served;
 }
 
 void fault_server::wait_for_frame(std::uint32_t seen) noexcept {
@@ -33,7 +45,10 @@ void fault_server::wait_for_frame(std::uint32_t seen) noexcept {
   state_.waiters.wait(seen);
 }
 
-bool fault_server::serve_fault(segment_state& s, block_index index, touch t) noexcept {
+fault_server::outcome fault_server::serve(const touched& at) noexcept {
+  segment_state& s = at.segment;
+  const block_index index = at.block;
+  const touch t = at.kind;
   counters& n = state_.memory.count();
   block& b = s.at(index);
   std::uint32_t seen = 0;
@@ -41,29 +56,26 @@ bool fault_server::serve_fault(segment_state& s, block_index index, touch t) noe
     b.read.store(1, std::memory_order_relaxed);
   bool waited = false;
   for (;;) {
+    if (!s.may_come_in(index)) return outcome::of_block;
     const std::uint32_t word = b.word.load(std::memory_order_acquire);
     switch (state_of(word)) {
       case block_state::out:
-        if (load_inline(s, index, t)) return true;
-        if (b.try_queue_fault()) {
-          unique_lock l(state_.mutex());
-          if (!state_.events.post({&s, index, t, true})) {  // more waiting threads than the ring holds
-            b.publish(block_state::out);
-            l.unlock();
-            ::sched_yield();
-            break;
-          }
-          l.unlock();
+        if (load_inline(at)) return outcome::served;
+        if (s.grains && grains_.begin(s, index)) break;
+        if (queue(at)) {
           counters::add(n.faults);
           waited = true;
           state_.bell.ring();
         }
         break;
 
+      case block_state::in_grains:
+        return outcome::of_grain;
+
       case block_state::ready:
         if (!b.try_take(block_state::ready)) break;
-        if (!map_ready(s, index, t, waited)) break;
-        return true;
+        if (!map_ready(at, waited)) break;
+        return outcome::served;
 
       case block_state::inactive: {
         if (!b.try_take(block_state::inactive)) break;
@@ -86,13 +98,13 @@ bool fault_server::serve_fault(segment_state& s, block_index index, touch t) noe
         }
         b.publish(writable ? block_state::rw : block_state::ro);
         state_.waiters.made_evictable();
-        return true;
+        return outcome::served;
       }
 
       case block_state::ro: {
         // A read fault here met the block on its way in: it only has to be tried again.
-        if (t == touch::read) return true;
-        if (!s.may_write(index)) return false;
+        if (t == touch::read) return outcome::served;
+        if (!s.may_write(index)) return outcome::refused;
         if (!b.try_take(block_state::ro)) break;
         frame* f = s.frame_of(b);
         if (!begin_write(f, s.address(index), seen)) {
@@ -105,14 +117,14 @@ bool fault_server::serve_fault(segment_state& s, block_index index, touch t) noe
         counters::add(n.write_faults);
         b.publish(block_state::rw);
         state_.waiters.made_evictable();
-        return true;
+        return outcome::served;
       }
 
       case block_state::rw:
-        return true;
+        return outcome::served;
 
       case block_state::flush:
-        if (t == touch::read) return true;
+        if (t == touch::read) return outcome::served;
         [[fallthrough]];
       case block_state::queued:
       case block_state::loading:
@@ -125,12 +137,32 @@ bool fault_server::serve_fault(segment_state& s, block_index index, touch t) noe
         break;
       }
     }
-    if (t == touch::unknown && b.state() == block_state::ro) return true;
+    if (t == touch::unknown && b.state() == block_state::ro) return outcome::served;
   }
 }
 
+// Has a block loaded that is out; false where it no longer is, or may not come in.
+bool fault_server::queue(const touched& at) noexcept {
+  block& b = at.segment.at(at.block);
+  if (!b.try_queue_fault()) return false;
+  bool full = false;
+  {
+    const unique_lock l(state_.mutex());
+    if (at.segment.may_come_in(at.block)) {
+      if (state_.events.post({&at.segment, at.block, at.kind, true, 0, at.offset})) return true;
+      full = true;  // more waiting threads than the ring holds
+    }
+    b.publish(block_state::out);
+  }
+  if (full) ::sched_yield();
+  return false;
+}
+
 // A block of which nothing has to be read is mapped on the spot, where a frame can be had.
-bool fault_server::load_inline(segment_state& s, block_index index, touch t) noexcept {
+bool fault_server::load_inline(const touched& at) noexcept {
+  segment_state& s = at.segment;
+  const block_index index = at.block;
+  const touch t = at.kind;
   block& b = s.at(index);
   const bool promised = t == touch::write && b.promised.load(std::memory_order_relaxed);
   const load_part part = promised ? load_part::outside_promise : load_part::whole;
@@ -145,7 +177,7 @@ bool fault_server::load_inline(segment_state& s, block_index index, touch t) noe
   }
 
   unique_lock l(state_.mutex());
-  frame* f = state_.memory.obtain(l, s);
+  frame* f = s.may_come_in(index) ? state_.memory.obtain(l, s) : nullptr;
   if (!f) {
     b.publish(block_state::out);
     return false;
@@ -163,7 +195,7 @@ bool fault_server::load_inline(segment_state& s, block_index index, touch t) noe
   counters::add(state_.memory.count().hits);
   l.lock();
   state_.memory.order().make_active(f);
-  if (write) note_touch(s, index, t);
+  if (write) note_touch(at);
   l.unlock();
   b.publish(write ? block_state::rw : block_state::ro);
   state_.waiters.made_evictable();
@@ -172,10 +204,11 @@ bool fault_server::load_inline(segment_state& s, block_index index, touch t) noe
 }
 
 // The caller owns the block, whose bytes wait in the frame.  False where it must look again.
-bool fault_server::map_ready(segment_state& s, block_index index, touch t, bool waited) noexcept {
-  block& b = s.at(index);
+bool fault_server::map_ready(const touched& at, bool waited) noexcept {
+  segment_state& s = at.segment;
+  block& b = s.at(at.block);
   frame* f = s.frame_of(b);
-  const bool write = t == touch::write;
+  const bool write = at.kind == touch::write;
   if (f->partial && !write) {  // read before it was overwritten: the rest is needed after all
     b.promised.store(0, std::memory_order_relaxed);
     unique_lock l(state_.mutex());
@@ -200,12 +233,12 @@ bool fault_server::map_ready(segment_state& s, block_index index, touch t, bool 
   {
     unique_lock l(state_.mutex());
     state_.memory.order().make_active(f);
-    if (ahead) note_touch(s, index, t);
-    f->read_ahead = false;
-    if (hints_ && whole && s.waste.mapped(s.block_bytes(), ran_ns_.load(std::memory_order_relaxed))) {
-      state_.hint_due = true;
-      state_.bell.ring();
+    if (ahead) {
+      s.yield.used();
+      note_touch(at);
     }
+    f->read_ahead = false;
+    if (whole && !s.parent) note_mapped(s);
   }
   b.publish(writable ? block_state::rw : block_state::ro);
   state_.waiters.made_evictable();
@@ -237,9 +270,19 @@ bool fault_server::begin_write(frame* f, const std::byte* bytes, std::uint32_t& 
   return true;
 }
 
+// A whole block has been mapped.
+void fault_server::note_mapped(segment_state& s) noexcept {
+  const std::uint64_t ran = ran_ns_.load(std::memory_order_relaxed);
+  if (hints_ && s.waste.mapped(s.block_bytes(), ran)) {
+    state_.hint_due = true;
+    state_.bell.ring();
+  }
+  if (s.grains && s.choice.hardly_touched(s.block_bytes(), ran)) s.streams.forget();
+}
+
 // Tells the service thread, which may forget it under load: only read-ahead suffers.
-void fault_server::note_touch(segment_state& s, block_index b, touch t) noexcept {
-  state_.events.post_if_quiet({&s, b, t, false});
+void fault_server::note_touch(const touched& at) noexcept {
+  state_.events.post_if_quiet({&at.segment, at.block, at.kind, false, 0, at.offset});
 }
 
 }  // namespace ooc::detail

@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "runtime/pager/fault_turn.hpp"
+#include "runtime/pager/grains.hpp"
 #include "runtime/pager/pager_state.hpp"
 
 namespace ooc::detail {
@@ -20,12 +21,14 @@ namespace ooc::detail {
 class fault_server {
  public:
   /// `hints`: look out for arrays that are read far more than they are touched.
-  fault_server(pager_state& state, bool hints) noexcept : state_(state), hints_(hints) {}
+  fault_server(pager_state& state, grains& parts, bool hints) noexcept
+      : state_(state), grains_(parts), hints_(hints) {}
 
-  /// Returns when the touch may be tried again; false if it is an error of the program.
-  bool on_fault(segment_state& s, block_index b, touch t) noexcept;
+  /// A touch of byte `place` of the segment.  Returns when it may be tried again; false if it is an error
+  /// of the program.
+  bool on_fault(segment_state& s, std::uint64_t place, touch t) noexcept;
   /// The same for another thread's touch, with that thread's history.
-  bool on_fault(segment_state& s, block_index b, touch t, fault_history& h) noexcept;
+  bool on_fault(segment_state& s, std::uint64_t place, touch t, fault_history& h) noexcept;
 
   /// Marks a block dirty.  One of a shared segment first gets its twin, a copy of `bytes`; false
   /// where no frame is to be had for it now: the caller gives the block up, readable, and calls
@@ -33,13 +36,30 @@ class fault_server {
   bool begin_write(frame* f, const std::byte* bytes, std::uint32_t& seen) noexcept;
 
  private:
-  bool serve_fault(segment_state& s, block_index b, touch t) noexcept;
-  bool load_inline(segment_state& s, block_index b, touch t) noexcept;
-  bool map_ready(segment_state& s, block_index b, touch t, bool waited) noexcept;
+  /// A byte of a block, or of a grain, and what is done to it.
+  struct touched {
+    segment_state& segment;
+    block_index block;
+    std::uint32_t offset;
+    touch kind;
+  };
+  enum class outcome : std::uint8_t {
+    served,
+    refused,
+    of_grain,  ///< the block is in grains: one of them is touched
+    of_block,  ///< the grain's block is not in grains any more
+  };
+
+  outcome serve(const touched& at) noexcept;
+  bool queue(const touched& at) noexcept;
+  bool load_inline(const touched& at) noexcept;
+  bool map_ready(const touched& at, bool waited) noexcept;
   void wait_for_frame(std::uint32_t seen) noexcept;
-  void note_touch(segment_state& s, block_index b, touch t) noexcept OOC_REQUIRES(pager_mutex);
+  void note_mapped(segment_state& s) noexcept OOC_REQUIRES(pager_mutex);
+  void note_touch(const touched& at) noexcept OOC_REQUIRES(pager_mutex);
 
   pager_state& state_;
+  grains& grains_;
   const bool hints_;
   fault_turn turn_;
   std::atomic<std::uint64_t> ran_ns_{0};  ///< threads between two of their faults, all together

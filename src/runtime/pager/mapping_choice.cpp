@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/blocks/grain_mapping.hpp"
 #include "runtime/blocks/userfault_mapping.hpp"
 
 namespace ooc::detail {
@@ -22,18 +23,32 @@ mapping_way way_asked_for(const runtime_options& o) {
                         "': it may be signal, userfaultfd or automatic");
 }
 
+bool grains_asked_for(const runtime_options& o) {
+  const char* const named = std::getenv("OOC_GRAINS");
+  const std::string_view name = named ? named : "";
+  if (!name.empty() && name != "on" && name != "off")
+    throw usage_error(errc::invalid_request,
+                      "OOC_GRAINS is '" + std::string(name) + "': it may be on or off");
+  return o.grains && name != "off";
+}
+
 }  // namespace
 
 // docs/decisions/0019-userfaultfd.md says why signals are the default.
-std::unique_ptr<block_mapping> make_mapping(const runtime_options& o) {
-  if (way_asked_for(o) != mapping_way::userfaultfd) return make_signal_mapping();
+block_mappings make_mappings(const runtime_options& o) {
   std::string why_not;
+  if (way_asked_for(o) != mapping_way::userfaultfd) {
+    auto grains = grains_asked_for(o) ? grain_mapping::open(why_not) : nullptr;
+    grain_mapping* const for_grains = grains.get();
+    return {make_signal_mapping(for_grains), std::move(grains), for_grains};
+  }
   auto m = userfault_mapping::open(why_not);
   if (!m)
     throw usage_error(errc::invalid_request,
                       "mapping by userfaultfd was asked for, and " + why_not +
                           "; ask for mapping_way::signal (OOC_MAPPING=signal)");
-  return m;
+  block_mapping* const blocks = m.get();
+  return {std::move(m), nullptr, grains_asked_for(o) ? blocks : nullptr};
 }
 
 std::string describe_mapping() {

@@ -5,15 +5,15 @@
 #include <string>
 
 #include "oocarray/runtime.hpp"
-#include "runtime/blocks/block_mapping.hpp"
+#include "runtime/blocks/resident_set.hpp"
 
 namespace ooc::detail {
 
 /// Throws usage_error (errc::invalid_request) where what is asked for is not known or not to be had.
-std::unique_ptr<block_mapping> make_mapping(const runtime_options& o);
+block_mappings make_mappings(const runtime_options& o);
 
 /// What a runtime made now, without options, would take, and what else it could: one line for `ooc info`.
-/// Throws as make_mapping() does for OOC_MAPPING.
+/// Throws as make_mappings() does for OOC_MAPPING.
 std::string describe_mapping();
 
 }  // namespace ooc::detail

@@ -12,14 +12,15 @@
 namespace ooc::detail {
 
 pager::pager(const runtime_options& o)
-    : state_(memory_budget::checked(o).memory, make_mapping(o)),
+    : state_(memory_budget::checked(o).memory, make_mappings(o)),
       writer_(state_),
-      loader_(state_, writer_),
-      ahead_(state_, loader_, writer_, o.read_ahead),
-      faults_(state_, o.hints),
+      grains_(state_, writer_),
+      loader_(state_, writer_, grains_),
+      ahead_(state_, loader_, writer_, grains_, o.read_ahead),
+      faults_(state_, grains_, o.hints),
       budget_(state_, o,
               [this](unique_lock& l) OOC_REQUIRES(pager_mutex) { return writer_.make_room(l); }),
-      pins_(state_, budget_, ahead_, faults_),
+      pins_(state_, budget_, ahead_, faults_, grains_),
       dropper_(state_),
       relief_(state_, writer_, o.on_fatal),
       service_(state_, loader_, ahead_, writer_, relief_) {
@@ -82,53 +83,101 @@ void pager::count_direct(std::uint64_t read, std::uint64_t written) noexcept {
   counters::add(state_.memory.count().bytes_written, written);
 }
 
+// Grains come before their segment: what is written of them may be handed over to a block, which is then
+// written after them.
 void pager::add(segment_state& s) {
   {
     guarded_lock g(state_.mutex());
     budget_.check_needs_of(s);
-    s.cls = &state_.memory.pool().class_for(s.options.block_bytes);
+    frame_pool& pool = state_.memory.pool();
+    s.cls = &pool.class_for(s.block_bytes());
+    if (s.grains) {
+      s.grains->cls =
+          &pool.class_for_grains(s.grains->block_bytes(), *state_.memory.mapping_of_grains());
+      s.grains->streams.guess_outer_step(static_cast<std::int64_t>(s.options.element_bytes));
+      state_.segments.push_back(s.grains);
+    }
     state_.segments.push_back(&s);
   }
   try {
     fault_handler::add_range(s);
     try {
       state_.memory.mapping().open_range(s, 0, s.blocks * s.block_bytes());
+      if (s.grains && grains_.apart()) state_.memory.mapping_of_grains()->open_range(s, 0, s.reach);
     } catch (...) {
       fault_handler::remove_range(s);
       throw;
     }
   } catch (...) {
     guarded_lock g(state_.mutex());
+    std::erase(state_.segments, s.grains);
     std::erase(state_.segments, &s);
     throw;
   }
 }
 
+failure pager::writeback(segment_state& s, std::span<const block_range> which) {
+  failure of_grains;
+  if (s.grains) {
+    std::vector<block_range> fine;
+    for (const block_range& r : which) fine.push_back(s.grains_of(r));
+    of_grains = writer_.writeback(*s.grains, fine);
+  }
+  const failure of_blocks = writer_.writeback(s, which);
+  return of_grains ? of_grains : of_blocks;
+}
+
+segment::invalidated pager::invalidate(segment_state& s, std::span<const block_range> which,
+                                       bool discard) {
+  if (s.grains) {
+    std::vector<block_range> fine;
+    for (const block_range& r : which) fine.push_back(s.grains_of(r));
+    const auto r = dropper_.invalidate(*s.grains, fine, discard);
+    if (r != segment::invalidated::done) return r;
+  }
+  return dropper_.invalidate(s, which, discard);
+}
+
+failure pager::promise(segment_state& s, std::span<const block_range> which) {
+  if (failure f = grains_.leave(s, which)) return f;
+  dropper_.promise(s, which);
+  return {};
+}
+
 bool pager::on_signal(segment_state& s, std::uint64_t place, touch t) noexcept {
-  const block_index b = place / s.block_bytes();
-  if (!threads_) return faults_.on_fault(s, b, t);
-  if (t == touch::write && !s.may_write(b)) return false;
+  if (!threads_) return faults_.on_fault(s, place, t);
+  if (t == touch::write && !s.may_write(place / s.block_bytes())) return false;
   std::byte* const page = s.base + place / page_bytes * page_bytes;
   static_cast<userfault_mapping&>(state_.memory.mapping()).lift_fences(page, page_bytes);
   return true;
 }
 
-void pager::bring_in(segment_state& s, block_index b, touch t) noexcept {
+void pager::bring_in(segment_state& s, std::uint64_t place, touch t) noexcept {
   if (!threads_) return;  // the touch itself does
   const signals_blocked no_signals;
-  faults_.on_fault(s, b, t);
+  faults_.on_fault(s, place, t);
 }
 
 void pager::resize_range(segment_state& s, std::uint64_t blocks, std::uint64_t bytes) {
   const std::uint64_t before = s.blocks * s.block_bytes(), after = blocks * s.block_bytes();
+  const std::uint64_t reached = s.reach;
   if (after > before) state_.memory.mapping().open_range(s, before, after);
   s.set_blocks(blocks, bytes);
+  const std::uint64_t reach = s.reach;
+  if (s.grains) s.grains->set_blocks(reach / s.grains->block_bytes(), reach);
+  if (s.grains && grains_.apart()) {
+    block_mapping& m = *state_.memory.mapping_of_grains();
+    if (reach > reached) m.open_range(s, reached, reach);
+    if (reach < reached) m.close_range(s, reach, reached);
+  }
   if (after < before) state_.memory.mapping().close_range(s, after, before);
 }
 
 void pager::remove(segment_state& s) {
   fault_handler::await_services(s);
+  if (s.grains) drop(*s.grains);
   drop(s);
+  if (s.grains && grains_.apart()) state_.memory.mapping_of_grains()->close_range(s, 0, s.reach);
   state_.memory.mapping().close_range(s, 0, s.blocks * s.block_bytes());
 }
 
@@ -167,11 +216,15 @@ void pager::mark_dirty_as_written(segment_state& s) {
   guarded_lock g(state_.mutex());
   for (frame* f = s.resident; f; f = f->segment_next)
     if (f->dirty.load(std::memory_order_relaxed)) s.at(f->block).written = 1;
+  if (!s.grains) return;
+  for (frame* f = s.grains->resident; f; f = f->segment_next)
+    if (f->dirty.load(std::memory_order_relaxed)) s.grains->block_of(f->block).written = 1;
 }
 
 void pager::advise(segment_state& s, access_pattern p) {
   guarded_lock g(state_.mutex());
   s.streams.advise(p);
+  if (s.grains) s.grains->streams.advise(p);
 }
 
 void pager::set_read_ahead(segment_state& s, std::uint64_t bytes) {

@@ -1,6 +1,7 @@
 // The pager of a runtime: what segments, arrays and the fault handler call, and the parts that do it.
 //
 //   fault_server     serves a touch as far as nothing must be transferred (signal handler)
+//   grains           blocks that are in memory in parts
 //   block_loader     loads, which end in a block that is `ready`
 //   prefetcher       what is loaded before it is touched, and how far ahead
 //   block_writer     cleans blocks that will be evicted, writes back what the program asks for
@@ -35,6 +36,7 @@
 #include "runtime/pager/block_writer.hpp"
 #include "runtime/pager/fault_server.hpp"
 #include "runtime/pager/fault_threads.hpp"
+#include "runtime/pager/grains.hpp"
 #include "runtime/pager/memory_budget.hpp"
 #include "runtime/pager/pager_state.hpp"
 #include "runtime/pager/prefetcher.hpp"
@@ -57,22 +59,16 @@ class pager {
   void remove(segment_state& s);
   /// Opens or closes addresses at the end; blocks that are cut off have been dropped.
   void resize_range(segment_state& s, std::uint64_t blocks, std::uint64_t bytes);
-  failure writeback(segment_state& s, std::span<const block_range> which) {
-    return writer_.writeback(s, which);
-  }
+  failure writeback(segment_state& s, std::span<const block_range> which);
   segment::invalidated invalidate(segment_state& s, std::span<const block_range> which,
-                                  bool discard) {
-    return dropper_.invalidate(s, which, discard);
-  }
+                                  bool discard);
   void mark_dirty_as_written(segment_state& s);
-  void prefetch(segment_state& s, std::span<const block_range> which) { ahead_.fetch(s, which); }
-  void fetch_before_sweep(segment_state& s, std::span<const block_range> which) {
-    ahead_.fetch_before_sweep(s, which);
-  }
+  prefetcher& ahead() noexcept { return ahead_; }
   void advise(segment_state& s, access_pattern p);
   void set_read_ahead(segment_state& s, std::uint64_t bytes);
   void set_part(segment_state& s, const segment_part& part);
-  void promise(segment_state& s, std::span<const block_range> which) { dropper_.promise(s, which); }
+  detail::grains& grains() noexcept { return grains_; }
+  failure promise(segment_state& s, std::span<const block_range> which);
   void clear_promises(segment_state& s, std::span<const block_range> which) {
     dropper_.clear_promises(s, which);
   }
@@ -84,11 +80,11 @@ class pager {
   }
 
   // --- for the fault handler; see fault_server.hpp
-  bool on_fault(segment_state& s, block_index b, touch t, fault_history& h) noexcept {
-    return faults_.on_fault(s, b, t, h);
+  bool on_fault(segment_state& s, std::uint64_t place, touch t, fault_history& h) noexcept {
+    return faults_.on_fault(s, place, t, h);
   }
-  /// Brings a block in for a touch that will follow, where another thread would serve that.
-  void bring_in(segment_state& s, block_index b, touch t) noexcept;
+  /// Brings the block of a byte in for a touch that will follow, where another thread would serve that.
+  void bring_in(segment_state& s, std::uint64_t place, touch t) noexcept;
   /// A touch of byte `place` that became a signal.  Where touches are served by userfaultfd, only one
   /// that is to be refused does.
   bool on_signal(segment_state& s, std::uint64_t place, touch t) noexcept;
@@ -132,6 +128,7 @@ class pager {
 
   mutable pager_state state_;
   block_writer writer_;
+  detail::grains grains_;
   block_loader loader_;
   prefetcher ahead_;
   fault_server faults_;

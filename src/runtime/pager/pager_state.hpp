@@ -30,9 +30,8 @@ namespace ooc::detail {
 
 class pager_state {
  public:
-  explicit pager_state(std::uint64_t budget,
-                       std::unique_ptr<block_mapping> mapping = make_signal_mapping())
-      : memory(budget, std::move(mapping)), waiters(memory, bell) {}
+  explicit pager_state(std::uint64_t budget, block_mappings m = {})
+      : memory(budget, std::move(m)), waiters(memory, bell) {}
   pager_state(const pager_state&) = delete;
   pager_state& operator=(const pager_state&) = delete;
 

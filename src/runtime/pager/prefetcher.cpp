@@ -2,10 +2,17 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <utility>
 
 #include "runtime/pager/signals.hpp"
 
 namespace ooc::detail {
+
+namespace {
+/// Grains that are touched one after the other before their block is loaded.
+constexpr unsigned long_run = 16;
+}  // namespace
 
 unsigned prefetcher::limit_of(const segment_state& s) noexcept {
   constexpr std::uint64_t most_bytes = std::uint64_t{32} << 20;
@@ -25,7 +32,9 @@ ahead_group prefetcher::group_for(const segment_state& s, unsigned limit) noexce
   ahead_group g{std::min(s.source->fetched_together(), block_loader::most_together), 0};
   if (g.size > limit) g.size = 1;
   g.room = state_.memory.pool().budget() / s.block_bytes() /
-           std::max<std::size_t>(1, state_.segments.size());
+           std::max<std::size_t>(1, static_cast<std::size_t>(std::count_if(
+                                        state_.segments.begin(), state_.segments.end(),
+                                        [](const segment_state* any) { return !any->parent; })));
   if (s.options.max_resident) g.room = std::min(g.room, s.options.max_resident);
   g.room -= g.room / 4;
   return g;
@@ -49,6 +58,51 @@ void prefetcher::touched(unique_lock& l, const touch_event& e) {
     if (!loader_.fetch(l, s, {first, last})) return;
     first = last;
   }
+}
+
+void prefetcher::grain_touched(unique_lock& l, const touch_event& e) {
+  segment_state& g = *e.segment;
+  const block_index whole = e.block / g.grains_in_block;
+  const std::int64_t step = follow_grains(l, e);
+  const bool runs = step != 0 && g.streams.run() >= long_run &&
+                    static_cast<std::uint64_t>(std::abs(step)) <= g.block_bytes();
+  if (!runs && !grains::filled_up(g, e.block)) return;
+  frame* const f = grains_.merge(l, g, e.block);
+  if (!f) return;
+  if (runs) g.streams.forget_latest();
+  loader_.load_merged(l, f);
+  touched(l, {g.parent, whole, e.kind, false});
+}
+
+// Sweeps over grains are followed by the bytes that are touched: a walk down a column goes on by the same
+// number of bytes, which need not be whole grains.  One that goes from grain to grain is not followed into
+// other blocks, as these are better loaded whole.  Returns the step of the sweep in bytes, 0 where there is
+// none.
+std::int64_t prefetcher::follow_grains(unique_lock& l, const touch_event& e) {
+  segment_state& g = *e.segment;
+  const std::uint64_t grain = g.block_bytes();
+  unsigned limit = limit_of(g);
+  if (limit == 0) return 0;
+  if (g.yield.is_poor()) limit = std::min(limit, 2u);
+  wanted_.clear();
+  const std::int64_t step = g.streams.touched(e.block * grain + e.offset, g.reach, limit, {}, wanted_);
+  if (wanted_.empty()) return step;
+  for (block_index& place : wanted_) place /= grain;
+  wanted_.erase(std::unique(wanted_.begin(), wanted_.end()), wanted_.end());
+  if (static_cast<std::uint64_t>(std::abs(step)) > grain) {
+    const unlocked gap(l, state_.mutex());
+    block_index before = ~block_index{0};
+    for (const block_index at : wanted_)
+      if (const block_index b = at / g.grains_in_block; std::exchange(before, b) != b &&
+          g.parent->at(b).state() == block_state::out)
+        grains_.begin(*g.parent, b);
+  } else {
+    wanted_.resize(std::min<std::size_t>(wanted_.size(), long_run));
+  }
+  constexpr std::size_t together = block_loader::most_together;
+  for (std::size_t i = 0; i < wanted_.size(); i += together)
+    if (!loader_.fetch(l, g, std::span(wanted_).subspan(i, std::min(together, wanted_.size() - i)))) break;
+  return step;
 }
 
 void prefetcher::fetch(segment_state& s, std::span<const block_range> which) {

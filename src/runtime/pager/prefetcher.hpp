@@ -19,23 +19,28 @@ namespace ooc::detail {
 class prefetcher {
  public:
   /// `option`: runtime_options::read_ahead.
-  prefetcher(pager_state& state, block_loader& loader, block_writer& writer,
+  prefetcher(pager_state& state, block_loader& loader, block_writer& writer, grains& parts,
              unsigned option) noexcept
-      : state_(state), loader_(loader), writer_(writer), option_(option) {}
+      : state_(state), loader_(loader), writer_(writer), grains_(parts), option_(option) {}
 
   /// A block was touched for the first time since it came in.
   void touched(unique_lock& l, const touch_event& e) OOC_REQUIRES(pager_mutex);
+  /// The same for a grain.  A run over many of them, or a block that is filled with them, has the block
+  /// loaded whole.
+  void grain_touched(unique_lock& l, const touch_event& e) OOC_REQUIRES(pager_mutex);
 
   void fetch(segment_state& s, std::span<const block_range> which);
   void fetch_before_sweep(segment_state& s, std::span<const block_range> which);
 
  private:
+  std::int64_t follow_grains(unique_lock& l, const touch_event& e) OOC_REQUIRES(pager_mutex);
   unsigned limit_of(const segment_state& s) noexcept OOC_REQUIRES(pager_mutex);
   ahead_group group_for(const segment_state& s, unsigned limit) noexcept OOC_REQUIRES(pager_mutex);
 
   pager_state& state_;
   block_loader& loader_;
   block_writer& writer_;
+  grains& grains_;
   const unsigned option_;
   std::vector<block_index> wanted_;  ///< service thread
 };

@@ -30,6 +30,26 @@ std::byte* reserve_addresses(std::size_t bytes, std::size_t alignment) {
   return reinterpret_cast<std::byte*>(aligned);
 }
 
+/// Zero pages from the kernel: every block is `out`.
+block* make_table(std::uint64_t blocks) {
+  std::byte* const p =
+      sys::map(nullptr, blocks * sizeof(block), PROT_READ | PROT_WRITE, sys::reserve_flags);
+  if (!p) throw std::bad_alloc();
+  return reinterpret_cast<block*>(p);
+}
+
+void give_up_table(const segment_state& s) noexcept {
+  if (s.table) sys::unmap(s.table, s.options.max_blocks * sizeof(block));
+}
+
+/// Blocks that other processes write to are compared with a twin, reads that are recorded are those of
+/// blocks, and who limits buffers means blocks: these come whole.
+bool may_have_grains(const segment_options& o) noexcept {
+  constexpr std::uint64_t worth_it = 16;  // grains in a block
+  return o.grains && o.block_bytes >= worth_it * grain_bytes && o.block_bytes % grain_bytes == 0 &&
+         !o.shared && !o.note_reads && !o.pinned_only && !o.max_resident;
+}
+
 void give_up_addresses(const segment_state& s) noexcept {
   sys::unmap(s.base - s.guard, s.reserved + 2 * s.guard);
 }
@@ -80,22 +100,39 @@ segment::segment(detail::pager& p, segment_options o, block_source& source)
   }
   if (!reserved) throw std::bad_alloc();
   s.base = reserved + s.guard;
-  const std::size_t table_bytes = s.options.max_blocks * sizeof(block);
-  // Zero pages from the kernel: every block is `out`.
-  s.table = reinterpret_cast<block*>(
-      sys::map(nullptr, table_bytes, PROT_READ | PROT_WRITE, sys::reserve_flags));
   try {
-    if (!s.table) throw std::bad_alloc();
+    s.table = make_table(s.options.max_blocks);
+    if (may_have_grains(s.options) && pager_.grains().possible()) add_grains();
     pager_.add(s);
   } catch (...) {
     give_up_addresses(s);
-    if (s.table) sys::unmap(s.table, table_bytes);
+    give_up_table(s);
+    if (grains_) give_up_table(*grains_);
     throw;
   }
 }
 
+// A second table over the same addresses.
+void segment::add_grains() {
+  segment_state& s = *state_;
+  grains_ = std::make_unique<segment_state>();
+  segment_state& g = *grains_;
+  g.options.name = s.options.name;
+  g.options.block_bytes = grain_bytes;
+  g.options.writable = s.options.writable;
+  g.grains_in_block = s.block_bytes() / grain_bytes;
+  g.options.max_blocks = s.options.max_blocks * g.grains_in_block;
+  g.source = s.options.grains;
+  g.base = s.base;
+  g.parent = &s;
+  g.set_blocks(s.reach / grain_bytes, s.reach);
+  g.table = make_table(g.options.max_blocks);
+  s.grains = &g;
+}
+
 segment::~segment() {
   if (fault_handler::in_forked_child()) {
+    grains_.release();
     state_.release();  // the threads that it would need exist in the parent only
     return;
   }
@@ -110,7 +147,8 @@ void segment::close(bool with_runtime) noexcept {
   s.use.store(with_runtime ? segment_use::closed_with_runtime : segment_use::closed,
               std::memory_order_release);
   pager_.remove(s);
-  sys::unmap(s.table, s.options.max_blocks * sizeof(block));
+  give_up_table(s);
+  if (grains_) give_up_table(*grains_);
 }
 
 bool segment::closed() const noexcept {
@@ -127,7 +165,7 @@ std::uint64_t segment::blocks() const noexcept {
   return state_->blocks;
 }
 std::uint64_t segment::dirty_blocks() const {
-  return state_->dirty;
+  return state_->dirty + (grains_ ? grains_->dirty.load() : 0);
 }
 
 failure segment::writeback() {
@@ -165,10 +203,10 @@ void segment::note_written(std::span<const block_range> which) {
 }
 
 void segment::prefetch(std::span<const block_range> which) {
-  pager_.prefetch(*state_, which);
+  pager_.ahead().fetch(*state_, which);
 }
 void segment::fetch_before_sweep(std::span<const block_range> which) {
-  pager_.fetch_before_sweep(*state_, which);
+  pager_.ahead().fetch_before_sweep(*state_, which);
 }
 void segment::advise(access_pattern p) {
   pager_.advise(*state_, p);
@@ -179,7 +217,7 @@ void segment::set_read_ahead(std::uint64_t bytes) {
 }
 
 void segment::serve_read_of(const std::byte* element) {
-  pager_.bring_in(*state_, static_cast<std::uint64_t>(element - base()) / block_bytes(), touch::read);
+  pager_.bring_in(*state_, static_cast<std::uint64_t>(element - base()), touch::read);
 }
 
 failure segment::pin(std::span<const block_range> which, access_mode mode) {
@@ -190,34 +228,8 @@ void segment::unpin(std::span<const block_range> which, access_mode mode) noexce
   pager_.unpin(*state_, which, mode);
 }
 
-bool segment::is_out(block_index b) const noexcept {
-  return state_->at(b).state() == block_state::out;
-}
-
-void segment::await(block_index index) const noexcept {
-  block& b = state_->at(index);
-  for (;;) {
-    const std::uint32_t word = b.word.load(std::memory_order_acquire);
-    const block_state state = state_of(word);
-    if (state != block_state::queued && state != block_state::loading && state != block_state::busy)
-      return;
-    b.wait(word, false);
-  }
-}
-
-bool segment::keep_out(block_index index) noexcept {
-  block& b = state_->at(index);
-  if (!b.try_take(block_state::out)) return false;
-  b.promised.store(0, std::memory_order_relaxed);
-  return true;
-}
-
-void segment::let_in(block_index b) noexcept {
-  state_->at(b).publish(block_state::out);
-}
-
 void segment::promise(std::span<const block_range> which) {
-  pager_.promise(*state_, which);
+  throw_if(pager_.promise(*state_, which));
 }
 
 void segment::clear_promises() {
@@ -229,13 +241,25 @@ void segment::clear_promises(std::span<const block_range> which) {
   pager_.clear_promises(*state_, which);
 }
 
+// Where addresses are opened or closed for grains, no block is mapped.
+void segment::clear_edge(std::uint64_t bytes) {
+  segment_state& s = *state_;
+  if (!s.grains) return;
+  const std::uint64_t first = std::min(bytes ? bytes : ~bytes, s.reach.load()) / s.block_bytes();
+  const block_range edge[] = {{first, s.blocks}};
+  throw_if(pager_.grains().leave(s, edge));
+  pager_.invalidate(s, edge, true);
+}
+
 void segment::grow(std::uint64_t blocks, std::uint64_t bytes) {
   assert(blocks <= state_->options.max_blocks);
+  clear_edge(bytes);
   pager_.resize_range(*state_, blocks, bytes);
 }
 
 void segment::shrink(std::uint64_t blocks, std::uint64_t bytes) {
   const block_range tail[] = {{blocks, state_->blocks}};
+  clear_edge(bytes);
   pager_.invalidate(*state_, tail, true);
   pager_.resize_range(*state_, blocks, bytes);
 }

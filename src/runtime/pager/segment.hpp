@@ -22,7 +22,45 @@
 namespace ooc::detail {
 
 class pager;
+struct block;
 struct segment_state;
+
+class segment;
+
+/// The bytes [begin(), end()) of a segment, which come into memory as one: a block, or a grain of one.  For transfers
+/// past the blocks (element_transfer); see "Elements by index" in docs/architecture.md.  What a unit is changes with
+/// time; all may be asked of one that is no longer.
+class segment_unit {
+ public:
+  /// The grain of a byte whose block is in grains now, else its block.
+  segment_unit(const segment& s, std::uint64_t place) noexcept;
+
+  std::uint64_t begin() const noexcept { return begin_; }
+  std::uint64_t end() const noexcept { return end_; }
+
+  /// Whether it is neither in memory nor on its way there.  What the store held of it when this was true is what
+  /// everybody has written to it before.
+  bool is_out() const noexcept;
+  /// Waits while it is on its way into memory or out of it.  The caller keeps nothing out.
+  void await() const noexcept;
+  /// Takes it if it is out, so that nobody can bring it in until let_in() is called with the result: it may be written
+  /// to in the store.  The promise of a block ends.  nullptr where it is not out.  Who touches it meanwhile sleeps, so
+  /// until let_in() the caller blocks signals and touches no array.
+  block* keep_out() const noexcept;
+  static void let_in(block* kept) noexcept;
+  /// As segment::pin() and unpin() of the block.  Of a grain whose block is not in grains any more the block is pinned,
+  /// and this is the block from then on.
+  failure pin(access_mode mode);
+  void unpin(access_mode mode) noexcept;
+
+ private:
+  block& block_itself() const noexcept;
+  segment_state& state() const noexcept;
+
+  const segment* segment_;
+  std::uint64_t begin_, end_;
+  bool grain_;
+};
 
 class segment {
  public:
@@ -95,23 +133,11 @@ class segment {
   failure pin(std::span<const block_range> which, access_mode mode);
   void unpin(std::span<const block_range> which, access_mode mode) noexcept;
 
-  // --- for transfers past the blocks (element_transfer); see "Elements by index" in
-  // docs/architecture.md
-  /// Whether a block is neither in memory nor on its way there.  What the store held of it when this
-  /// was true is what everybody has written to it before.
-  bool is_out(block_index b) const noexcept;
-  /// Waits while a block is on its way into memory or out of it.  The caller keeps no block out.
-  void await(block_index b) const noexcept;
-  /// Takes a block that is out, so that nobody can bring it in until let_in(): it may be written to
-  /// in the store.  Its promise ends.  False where the block is not out.  Who touches it meanwhile
-  /// sleeps, so until let_in() the caller blocks signals and touches no array.
-  bool keep_out(block_index b) noexcept;
-  void let_in(block_index b) noexcept;
-
   /// Marks blocks whose promised part (known to the source) the program will overwrite before it
   /// reads it: the next load of such a block for a write fault reads only what lies outside.  The
   /// first write fault uses the mark up; a read fault loads everything.  Blocks that are writable
-  /// already, or on their way, are not marked; those that came in without the part promised before
+  /// already, or on their way, are not marked; what of them is in memory in grains is written first, and a
+  /// failure of that is thrown; those that came in without the part promised before
   /// are dropped, as the new part may be another.  A shared segment is not marked.
   void promise(std::span<const block_range> which);
   /// Takes back every mark that was not used, and drops what was loaded under one.
@@ -129,8 +155,13 @@ class segment {
   void set_part(const segment_part& part);
 
  private:
+  friend class segment_unit;
+  void add_grains();
+  void clear_edge(std::uint64_t bytes);
+
   pager& pager_;
   std::unique_ptr<segment_state> state_;
+  std::unique_ptr<segment_state> grains_;
 };
 
 }  // namespace ooc::detail

@@ -69,7 +69,10 @@ void service_thread::give_hints(unique_lock& l) {
 void service_thread::handle(unique_lock& l, const touch_event& e) {
   serving_ = e.segment;
   if (!e.miss || loader_.start_miss(l, e)) {
-    ahead_.touched(l, e);
+    if (e.segment->parent)
+      ahead_.grain_touched(l, e);
+    else
+      ahead_.touched(l, e);
   } else {
     touch_event stalled = e;
     if (stalled.stalled_since == 0) stalled.stalled_since = sys::now_ns();

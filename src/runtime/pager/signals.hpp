@@ -16,8 +16,9 @@ class signals_blocked {
   signals_blocked() noexcept {
     sigset_t all;
     sigfillset(&all);
-    // A synchronous SIGSEGV while it is blocked would end the process without a word.
+    // A synchronous one of these while it is blocked would end the process without a word.
     sigdelset(&all, SIGSEGV);
+    sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_BLOCK, &all, &before_);
   }
   ~signals_blocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }

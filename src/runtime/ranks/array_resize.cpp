@@ -89,7 +89,7 @@ void shared_array::resize_file(const std::string& call, const array_geometry& no
     e.capability = file.entry().capability;
     // It ends at the size that it was signed for, and each process must have its own.
     if (e.capability && grows) e.capability = file.store()->metadata().find(e.id).capability;
-    resized = file.store()->adopt(std::move(e));
+    resized = file.store()->opened(std::move(e));
     return process_group::bytes{};
   });
   file.use(std::move(resized));

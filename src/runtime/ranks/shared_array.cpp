@@ -93,7 +93,7 @@ index_box whole_rows(const array_geometry& g, std::uint64_t first, std::uint64_t
 using node_list = std::vector<std::uint64_t>;
 
 node_list near_nodes(const storage::store_core& core) {
-  const std::vector<std::uint32_t> all = core.near_nodes();
+  const std::vector<std::uint32_t> all = storage::near_nodes(core.nodes());
   return {all.begin(), all.end()};
 }
 
@@ -229,7 +229,7 @@ void shared_array::open_together(runtime& rt, const array_request& r) {
       storage::unpacker told(entries.front());
       const bool has_capability = told.number() != 0;  // which everybody must renew for himself
       // Not another opening: the leader's counts for all.
-      file.use(core.adopt(has_capability ? file.look_up_again()
+      file.use(core.opened(has_capability ? file.look_up_again()
                                          : storage::decode_entry(told.bytes())));
     }
     if (!creates) plan = plan_existing(path, r, file.entry(), block);

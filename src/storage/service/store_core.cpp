@@ -194,7 +194,7 @@ void store_core::replace(std::string_view from, std::string_view to) {
   } catch (const error& e) {
     if (e.code() != std::errc::no_such_file_or_directory) throw;
   }
-  const entry gone = metadata_->move(place_of(from), place_of(to), true);
+  const entry gone = metadata_->by_id().move(place_of(from), place_of(to), true);
   if (gone.id != 0 && gone.kind == entry_kind::file && gone.names == 0) discard(gone.id);
 }
 
@@ -355,8 +355,8 @@ void store_core::sweep() {
   }
 }
 
-std::vector<std::uint32_t> store_core::near_nodes() const {
-  const std::vector<known_locality> all = localities_of(nodes_);
+std::vector<std::uint32_t> near_nodes(const striped_file::nodes& nodes) {
+  const std::vector<known_locality> all = localities_of(nodes);
   std::vector<std::uint32_t> near;
   for (std::uint32_t i = 0; i < all.size(); ++i) {
     throw_if(all[i].failed);

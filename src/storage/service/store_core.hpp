@@ -38,7 +38,7 @@ class store_core {
   /// which more is reserved than anybody who lives has asked for, is cut off at its size.
   opened_file open(file_id id, open_mode mode);
   /// The file of an entry that another process of the same program has opened: asks nobody.
-  opened_file adopt(entry e) const { return opened(std::move(e)); }
+  opened_file opened(entry e) const;
   /// Makes the entry, then the stripe objects, then commits: a failure leaves nothing behind.
   /// `f.striping` may have nn == 0 (all nodes); sf must be given.
   opened_file create(std::string_view path, const new_file& f);
@@ -91,13 +91,10 @@ class store_core {
   const striped_file::nodes& nodes() const noexcept { return nodes_; }
   const std::string& url() const noexcept { return url_; }
   const std::string& uuid() const noexcept { return uuid_; }
-  /// The nodes that are on this host, ascending.  Throws io_error where one does not answer.
-  std::vector<std::uint32_t> near_nodes() const;
   /// Bytes that all nodes together may hold for transfers.
   std::uint64_t staging_bytes() const;
 
  private:
-  opened_file opened(entry e) const;
   entry advanced(entry e);
   opened_file opened_as(entry e, open_mode mode);
   void change_permissions(entry e, const std::function<void(file_permissions&)>& change,
@@ -111,5 +108,8 @@ class store_core {
   striped_file::nodes nodes_;
   std::uint64_t client_;
 };
+
+/// The nodes that are on this host, ascending.  Throws io_error where one does not answer.
+std::vector<std::uint32_t> near_nodes(const striped_file::nodes& nodes);
 
 }  // namespace ooc::storage

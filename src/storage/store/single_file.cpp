@@ -32,9 +32,9 @@ struct held_file_lock {
 
 }  // namespace
 
-void single_file::refuse(const char* what) const {
+void refuse_in_place(const entry& e, const char* what) {
   throw usage_error(errc::invalid_request,
-                    "'" + entry_.path + "' is a file in place, of no store, and cannot " + what);
+                    "'" + e.path + "' is a file in place, of no store, and cannot " + what);
 }
 
 entry single_file::lookup(std::string_view path) {

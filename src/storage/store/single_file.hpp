@@ -17,7 +17,33 @@
 
 namespace ooc::storage {
 
-class single_file final : public metadata_service, private metadata_by_id {
+[[noreturn]] void refuse_in_place(const entry& e, const char* what);
+
+/// It can be looked at, and that is all.
+class single_file_by_id final : public metadata_by_id {
+ public:
+  explicit single_file_by_id(const entry& e) noexcept : entry_(e) {}
+
+  entry stat(file_id) override { return entry_; }
+  entry look_in(const place&) override { refuse("hold names"); }
+  folder_part list_in(file_id, std::string_view) override { refuse("hold names"); }
+  entry make(const place&, const new_entry&) override { refuse("hold names"); }
+  entry link(file_id, const place&) override { refuse("be given a name"); }
+  entry unlink(const place&, bool) override { refuse("be removed"); }
+  entry move(const place&, const place&, bool) override { refuse("be renamed"); }
+  entry change(file_id, const entry_change&) override { refuse("be changed"); }
+  void set_attribute(file_id, std::string_view, std::string_view) override {
+    refuse("have attributes");
+  }
+  void remove_attribute(file_id, std::string_view) override { refuse("have attributes"); }
+
+ private:
+  [[noreturn]] void refuse(const char* what) const { refuse_in_place(entry_, what); }
+
+  const entry& entry_;
+};
+
+class single_file final : public metadata_service {
  public:
   single_file(entry e, std::shared_ptr<const plain_file> file)
       : entry_(std::move(e)), file_(std::move(file)) {}
@@ -61,25 +87,14 @@ class single_file final : public metadata_service, private metadata_by_id {
     refuse("have its owner changed");
   }
 
-  metadata_by_id& by_id() noexcept override { return *this; }
-  entry stat(file_id) override { return entry_; }
-  entry look_in(const place&) override { refuse("hold names"); }
-  folder_part list_in(file_id, std::string_view) override { refuse("hold names"); }
-  entry make(const place&, const new_entry&) override { refuse("hold names"); }
-  entry link(file_id, const place&) override { refuse("be given a name"); }
-  entry unlink(const place&, bool) override { refuse("be removed"); }
-  entry move(const place&, const place&, bool) override { refuse("be renamed"); }
-  entry change(file_id, const entry_change&) override { refuse("be changed"); }
-  void set_attribute(file_id, std::string_view, std::string_view) override {
-    refuse("have attributes");
-  }
-  void remove_attribute(file_id, std::string_view) override { refuse("have attributes"); }
+  metadata_by_id& by_id() noexcept override { return names_; }
 
  private:
-  [[noreturn]] void refuse(const char* what) const;
+  [[noreturn]] void refuse(const char* what) const { refuse_in_place(entry_, what); }
   std::shared_ptr<void> lock(short type, const char* doing, claim_holder* in_the_way);
 
   const entry entry_;
+  single_file_by_id names_{entry_};
   const std::shared_ptr<const plain_file> file_;
 };
 

@@ -118,7 +118,7 @@ void store::remove_attribute(std::string_view path, std::string_view key) const 
 // --- nodes
 
 std::vector<std::uint32_t> store::near_nodes() const {
-  return core_->near_nodes();
+  return storage::near_nodes(core_->nodes());
 }
 
 io_stats store::stats() const {

@@ -56,6 +56,7 @@ struct setting {
   static runtime_options options(bool hints, const test_store& nodes) {
     runtime_options o = memory(nodes.staging() + 16_MiB, 1);
     o.hints = hints;
+    o.grains = false;  // with which little would be read
     return o;
   }
   /// Touches one element of every block, so often.

@@ -62,7 +62,7 @@ std::uint64_t sleeps() {
 TEST_CASE("a fault that loads a block from a local store allocates no more than is documented") {
   testing::temporary_folder folder;
   constexpr std::size_t in_block = (64 << 10) / sizeof(double), blocks = 256;
-  runtime rt({.memory = 64_MiB, .block = 64_KiB});
+  runtime rt({.memory = 64_MiB, .block = 64_KiB, .grains = false});
   const store s = store::open("local:" + (folder / "s").string());
   {
     ooc_array<double, 1> a{rt, s, "a", create, {in_block * blocks}};

@@ -1,0 +1,57 @@
+// Whether a block is loaded whole or in grains.
+//
+// What is touched of a block in grains one sees: it fills up, or does not.  So where no sweep explains a
+// touch, the first blocks come in grains.  Where these fill up, the next ones are loaded whole, but for one
+// in four, which shows whether that is still right.
+//
+// What is touched of a whole block nobody sees, and a walk down a column comes to one block after the other
+// as a sweep does.  But a thread cannot touch more than it has time for (waste_watch.hpp).  Where it had no time
+// for an eighth of each of the last blocks, these are not swept, whatever their order is.
+//
+// Not thread-safe: the pager's lock guards every call.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "runtime/blocks/waste_watch.hpp"
+
+namespace ooc::detail {
+
+class grain_choice {
+ public:
+  /// Decides about a block that no sweep explains, which then comes as decided.
+  bool in_grains() noexcept {
+    if (filled_ >= whole_from && ++whole_ % probe_every != 0) return false;
+    filled_ = std::max(filled_ - 2, 0);
+    return true;
+  }
+  /// A block in grains has filled up.
+  void filled() noexcept { filled_ = std::min(filled_ + 3, 6); }
+
+  /// A touch has mapped a whole block; `ran_ns` as in waste_watch.  True where the last few of them were
+  /// hardly touched.
+  bool hardly_touched(std::uint64_t bytes, std::uint64_t ran_ns) noexcept {
+    const auto for_an_eighth = static_cast<double>(waste_watch::least_ns(bytes));
+    const double time = static_cast<double>(ran_ns - std::exchange(last_, ran_ns));
+    hardly_ = std::max(0.0, hardly_ + 1 - time / for_an_eighth);
+    if (hardly_ < enough) return false;
+    hardly_ = 0;
+    filled_ = 0;
+    return true;
+  }
+
+ private:
+  static constexpr int whole_from = 4;
+  static constexpr unsigned probe_every = 4;
+  /// So many blocks in a row.  Fewer may come at the same moment, of sweeps that go on side by side.
+  static constexpr double enough = 8;
+
+  int filled_ = 0;
+  unsigned whole_ = 0;
+  std::uint64_t last_ = 0;  ///< ran_ns at the last block
+  double hardly_ = 0;       ///< blocks since there was time for them, a cumulative sum
+};
+
+}  // namespace ooc::detail

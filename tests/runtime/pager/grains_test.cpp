@@ -1,0 +1,284 @@
+// Blocks that are in memory in parts: which ones are, how they become whole, and that no byte is lost
+// between the two.
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "oocarray/runtime.hpp"
+#include "runtime/blocks/grain_choice.hpp"
+#include "runtime/pager/pager.hpp"
+#include "runtime/pager/segment.hpp"
+#include "support/memory_source.hpp"
+#include "support/pauses.hpp"
+#include "support/random_seed.hpp"
+#include "support/soon.hpp"
+
+using namespace ooc;
+using namespace ooc::detail;
+using ooc::test::memory_source;
+using ooc::testing::let_pass;
+
+namespace {
+
+constexpr std::size_t block_bytes = 256_KiB;  // 64 grains
+constexpr std::size_t words_in_grain = grain_bytes / 8;
+constexpr std::size_t words_in_block = block_bytes / 8;
+
+/// An array of blocks that may come in grains, larger than the memory.
+struct fixture {
+  explicit fixture(std::size_t blocks = 64, std::uint64_t memory = 4_MiB, unsigned threads = 0,
+                   unsigned delay_us = 0)
+      : rt({.memory = memory, .block = block_bytes}),
+        source(blocks, block_bytes, threads, delay_us),
+        grains(source.in_blocks_of(grain_bytes)),
+        s(rt.pager(),
+          {.name = "a", .block_bytes = block_bytes, .blocks = blocks, .grains = grains.get(), .element_bytes = 8},
+          source),
+        words(reinterpret_cast<std::uint64_t*>(s.base())),
+        count(blocks * words_in_block) {
+    for (std::size_t i = 0; i < count; ++i) source.as<std::uint64_t>()[i] = i;
+  }
+
+  runtime rt;
+  memory_source source;
+  std::unique_ptr<memory_source> grains;
+  segment s;
+  volatile std::uint64_t* words;
+  std::size_t count;
+};
+
+bool there_are_grains() {
+  runtime rt({.memory = 1_MiB});
+  return rt.pager().grains().possible();
+}
+
+}  // namespace
+
+TEST_CASE("a touch that belongs to no sweep loads 4 KiB") {
+  if (!there_are_grains()) return;
+  fixture f;
+  std::minstd_rand random(7);
+  for (int i = 0; i < 50; ++i) {
+    const std::size_t at = random() % f.count;
+    REQUIRE(f.words[at] == at);
+  }
+  CHECK(f.grains->loads <= 50);
+  CHECK(f.grains->loads >= 40);
+  CHECK(f.source.loads == 0);
+  CHECK(f.rt.stats().resident_bytes <= 50 * grain_bytes);
+}
+
+TEST_CASE("a sweep loads whole blocks after its first steps") {
+  if (!there_are_grains()) return;
+  fixture f;
+  for (std::size_t i = 0; i < f.count; ++i) REQUIRE(f.words[i] == i);
+  CHECK(f.source.loads >= 62);
+  CHECK(f.grains->loads < 64);
+}
+
+TEST_CASE("a block that fills up with grains becomes whole and keeps what was written to them") {
+  if (!there_are_grains()) return;
+  fixture f;
+  f.s.advise(access_pattern::random);
+  for (std::size_t g = 0; g < 64; g += 3) f.words[g * words_in_grain + 5] = 1000 + g;
+  for (std::size_t g = 1; g < 64; g += 3) CHECK(f.words[g * words_in_grain] == g * words_in_grain);
+  CHECK(testing::soon([&] { return f.source.loads == 1; }));
+  for (std::size_t i = 0; i < words_in_block; ++i) {
+    const std::size_t g = i / words_in_grain;
+    REQUIRE(f.words[i] == (i % words_in_grain == 5 && g % 3 == 0 ? 1000 + g : i));
+  }
+  CHECK_FALSE(f.s.writeback());
+  for (std::size_t g = 0; g < 64; g += 3)
+    CHECK(f.source.as<std::uint64_t>()[g * words_in_grain + 5] == 1000 + g);
+}
+
+TEST_CASE("a block whose other parts cannot be read stays in grains") {
+  if (!there_are_grains()) return;
+  fixture f;
+  f.s.advise(access_pattern::random);
+  f.source.fail_loads = 1000000;
+  for (std::size_t g = 0; g < 64; ++g) {
+    f.words[g * words_in_grain] = g;
+    REQUIRE(f.words[g * words_in_grain + 1] == g * words_in_grain + 1);
+  }
+  CHECK(f.source.loads == 1);
+  CHECK_FALSE(f.s.writeback());
+}
+
+TEST_CASE("write-back sends modified grains only") {
+  if (!there_are_grains()) return;
+  fixture f;
+  f.s.advise(access_pattern::random);
+  f.words[3] = 1;
+  f.words[17 * words_in_block] = 2;
+  CHECK(f.s.dirty_blocks() == 2);
+  CHECK_FALSE(f.s.writeback());
+  CHECK(f.s.dirty_blocks() == 0);
+  CHECK(f.rt.stats().bytes_written == 2 * grain_bytes);
+  CHECK(f.source.as<std::uint64_t>()[3] == 1);
+  const block_range all[] = {{0, 64}};
+  const auto written = f.s.take_written(all);
+  REQUIRE(written.size() == 2);
+  CHECK(written[0] == block_range{0, 1});
+  CHECK(written[1] == block_range{17, 18});
+}
+
+TEST_CASE("invalidate forgets grains, and refuses modified ones") {
+  if (!there_are_grains()) return;
+  fixture f;
+  f.s.advise(access_pattern::random);
+  CHECK(f.words[1] == 1);
+  f.source.as<std::uint64_t>()[1] = 77;
+  CHECK(f.words[1] == 1);
+  CHECK(f.s.invalidate(false) == segment::invalidated::done);
+  CHECK(f.words[1] == 77);
+  f.words[2] = 5;
+  CHECK(f.s.invalidate(false) == segment::invalidated::dirty);
+  CHECK(f.words[2] == 5);
+  CHECK(f.s.invalidate(true) == segment::invalidated::done);
+  CHECK(f.words[2] == 2);
+}
+
+TEST_CASE("a pin and a promise make a block whole that was in grains") {
+  if (!there_are_grains()) return;
+  fixture f;
+  f.s.advise(access_pattern::random);
+  f.words[7] = 70;
+  const block_range first[] = {{0, 1}};
+  REQUIRE_FALSE(f.s.pin(first, access_mode::write));
+  CHECK(f.words[7] == 70);
+  CHECK(f.words[8] == 8);
+  f.words[8] = 80;
+  f.s.unpin(first, access_mode::write);
+  CHECK(f.words[words_in_block + 1] == words_in_block + 1);
+  f.words[words_in_block + 1] = 11;
+  const block_range second[] = {{1, 2}};
+  f.s.promise(second);
+  CHECK(f.source.as<std::uint64_t>()[words_in_block + 1] == 11);  // written before it was promised
+  f.words[words_in_block + 2] = 12;
+  CHECK_FALSE(f.s.writeback());
+  CHECK(f.source.as<std::uint64_t>()[7] == 70);
+  CHECK(f.source.as<std::uint64_t>()[8] == 80);
+}
+
+TEST_CASE("a walk down a column is read ahead of, and the next column is in memory") {
+  if (!there_are_grains()) return;
+  fixture f(512, 8_MiB);
+  constexpr std::size_t row = 20 * words_in_grain + 40;
+  const std::size_t rows = f.count / row;
+  for (std::size_t c = 0; c < 4; ++c)
+    for (std::size_t r = 0; r < rows; ++r) REQUIRE(f.words[r * row + c] == r * row + c);
+  const runtime_stats n = f.rt.stats();
+  CHECK(n.read_ahead_hits > rows / 2);
+  CHECK(f.grains->loads < rows + rows / 4);
+}
+
+TEST_CASE("random programs over blocks in grains and whole ones lose nothing") {
+  if (!there_are_grains()) return;
+  const auto seed = static_cast<unsigned>(testing::random_seed("grains"));
+  constexpr unsigned threads = 3;
+  fixture f(48, 4_MiB, 2, 100);
+  std::atomic<bool> stop{false};
+  std::atomic<std::size_t> wrong{0};
+  std::vector<std::thread> all;
+  all.emplace_back([&] {
+    std::minstd_rand random(seed + 99);
+    while (!stop) {
+      const block_index b = random() % 48;
+      const block_range one[] = {{b, b + 1}};
+      switch (random() % 4) {
+        case 0:
+          if (f.s.writeback()) wrong += 1000000;
+          break;
+        case 1: {
+          const access_mode m = random() % 2 ? access_mode::write : access_mode::read;
+          if (!f.s.pin(one, m)) f.s.unpin(one, m);
+          break;
+        }
+        case 2:
+          (void)f.s.invalidate(one, false);  // stays where it is modified
+          break;
+        default:
+          f.s.prefetch(one);
+      }
+      let_pass(std::chrono::microseconds(300));
+    }
+  });
+  std::vector<std::thread> writers;
+  for (unsigned t = 0; t < threads; ++t)
+    writers.emplace_back([&, t] {
+      std::minstd_rand random(seed + t);
+      std::vector<std::uint64_t> model(f.count / threads + 1);
+      const std::size_t mine = (f.count - t + threads - 1) / threads;
+      for (std::size_t k = 0; k < mine; ++k) model[k] = k * threads + t;
+      const auto touch = [&](std::size_t k) {
+        volatile std::uint64_t& x = f.words[k * threads + t];
+        if (random() % 2)
+          x = model[k] = random();
+        else if (x != model[k])
+          ++wrong;
+      };
+      const unsigned operations = std::getenv("OOC_TEST_LONG") ? 30000 : 1500;
+      for (unsigned op = 0; op < operations; ++op) {
+        const std::size_t k = random() % mine;
+        switch (random() % 8) {
+          case 0:  // a run
+            for (std::size_t i = k; i < std::min(k + 3000, mine); ++i) touch(i);
+            break;
+          case 1:  // a walk down a column
+            for (std::size_t i = k % 4000; i < mine; i += 4000) touch(i);
+            break;
+          case 2:  // a crowd
+            for (int i = 0; i < 40; ++i) touch(std::min(k / 11000 * 11000 + random() % 11000, mine - 1));
+            break;
+          default:
+            touch(k);
+        }
+      }
+      for (std::size_t k = 0; k < mine; ++k)
+        if (f.words[k * threads + t] != model[k]) ++wrong;
+    });
+  for (auto& t : writers) t.join();
+  stop = true;
+  for (auto& t : all) t.join();
+  CHECK(wrong == 0);
+  CHECK_FALSE(f.s.writeback());
+  std::size_t differ = 0;
+  for (std::size_t i = 0; i < f.count; ++i) differ += f.source.as<std::uint64_t>()[i] != f.words[i];
+  CHECK(differ == 0);
+}
+
+TEST_CASE("blocks that come one after the other and are hardly touched are not swept") {
+  grain_choice c;
+  std::uint64_t ran = 0;
+  const auto sparse_after = [&](std::uint64_t ns_each, int blocks) {
+    bool found = false;
+    for (int i = 0; i < blocks; ++i) found |= c.hardly_touched(2_MiB, ran += ns_each);
+    return found;
+  };
+  CHECK_FALSE(sparse_after(100'000, 100));  // 20 bytes a nanosecond
+  CHECK_FALSE(sparse_after(15'000, 100));   // an eighth of it
+  CHECK(sparse_after(2'000, 12));
+  CHECK_FALSE(sparse_after(400'000, 1));  // four sweeps side by side
+  for (int i = 0; i < 20; ++i) {
+    CHECK_FALSE(sparse_after(500, 3));
+    CHECK_FALSE(sparse_after(400'000, 1));
+  }
+}
+
+TEST_CASE("a walk down a column that comes after a sweep is not taken for one") {
+  if (!there_are_grains()) return;
+  fixture f(256, 8_MiB);
+  for (std::size_t i = 0; i < f.count / 2; ++i) static_cast<void>(f.words[i]);
+  constexpr std::size_t row = 8 * words_in_grain;  // 8 rows in a block
+  // A machine that is busy gives the program time to touch that it has not had: then again.
+  std::size_t loads = 256;
+  for (int n = 0; n < 60 && loads > 8; ++n) {
+    const std::size_t before = f.source.loads;
+    for (std::size_t i = 0; i < f.count; i += row) static_cast<void>(f.words[i + static_cast<std::size_t>(n)]);
+    loads = f.source.loads - before;
+  }
+  CHECK(loads <= 8);
+}
