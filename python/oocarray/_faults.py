@@ -1,6 +1,6 @@
-"""Keeps the library's handler of SIGSEGV in front of Python's.
+"""Keeps the library's handlers of SIGSEGV and SIGBUS in front of Python's.
 
-An element that is not in memory is loaded when its touch faults, by a handler of SIGSEGV.  `faulthandler.enable`
+An element that is not in memory is loaded when its touch faults, by a handler of SIGSEGV or SIGBUS.  `faulthandler.enable`
 installs another one in front, which takes such a touch for a crash, and `faulthandler.disable` may take ours away.
 Importing the package therefore wraps the two, so that ours is put in front again; a real crash is then passed on to
 faulthandler, and reported.  Any view that is made puts ours in front, too, whatever else has been installed.

@@ -133,7 +133,7 @@ class Runtime:
 
 
 def reclaim_faults() -> None:
-    """Puts the library's handler of SIGSEGV in front again; see _faults.py."""
+    """Puts the library's handlers of SIGSEGV and SIGBUS in front again; see _faults.py."""
     current = _current
     if current is not None and not current.closed and os.getpid() == _process:
         current._core.reclaim_faults()
