@@ -51,7 +51,9 @@ block_mappings make_mappings(const runtime_options& o) {
   return {std::move(m), nullptr, grains_asked_for(o) ? blocks : nullptr};
 }
 
-std::string describe_mapping() {
+namespace {
+
+std::string describe_ways() {
   std::string why_not;
   const auto m = userfault_mapping::open(why_not);
   const std::string without = "system calls need pinned elements";
@@ -64,5 +66,17 @@ std::string describe_mapping() {
   if (asked) return "userfaultfd, " + by_userfaultfd;
   return "signal, " + without + "; with OOC_MAPPING=userfaultfd: " + by_userfaultfd;
 }
+
+std::string describe_grains() {
+  if (!grains_asked_for({})) return "blocks come whole (OOC_GRAINS=off)";
+  std::string why_not;
+  if (way_asked_for({}) == mapping_way::userfaultfd || grain_mapping::open(why_not))
+    return "touches that belong to no sweep bring in 4 KiB";
+  return "blocks come whole, as " + why_not;
+}
+
+}  // namespace
+
+std::string describe_mapping() { return describe_ways() + "; " + describe_grains(); }
 
 }  // namespace ooc::detail
