@@ -67,21 +67,30 @@ class model_file {
   std::string around_;
 };
 
+enum class model_kind {
+  small_blocks,
+  in_place,   ///< a file of no store
+  in_grains,  ///< blocks that may come in parts
+};
+
 template <class T, std::size_t N, class Layout>
 class array_model {
  public:
   using array = ooc_array<T, N, Layout>;
   using coordinates = ooc::coordinates<N>;
 
-  array_model(std::mt19937_64& g, store_kind kind, bool in_place = false) : g_(g), nodes_(kind) {
-    std::size_t left = 30000 / sizeof(T) * 4;
+  array_model(std::mt19937_64& g, store_kind kind, model_kind what = model_kind::small_blocks)
+      : g_(g), nodes_(kind), what_(what) {
+    const bool in_place = what == model_kind::in_place, in_grains = what == model_kind::in_grains;
+    std::size_t left = 30000 / sizeof(T) * (in_grains ? 48 : 4);
     for (std::size_t k = 0; k < N; ++k) {
-      const std::size_t most = N == 1 ? left : k + 1 == N ? std::min<std::size_t>(left, 300) : 24;
+      const std::size_t most = N == 1 ? left : k + 1 == N ? std::min<std::size_t>(left, 300) : in_grains ? 200 : 24;
       extents_[k] = between(g_, 1, std::max<std::size_t>(1, std::min(left, most)));
       left = std::max<std::size_t>(1, left / extents_[k]);
     }
     std::shuffle(extents_.begin(), extents_.end(), g_);
-    options_.block = 4096 * between(g_, 1, 3);
+    options_.block = some_block();
+    if (in_grains && between(g_, 0, 1)) options_.pattern = access_pattern::random;
     if (between(g_, 0, 1)) options_.order = file_order::tiled;
     if (between(g_, 0, 1)) {
       // A tile of a few KiB, some sides longer than the array.
@@ -108,7 +117,7 @@ class array_model {
     }
     plain_.assign(count(), fill());
     // Blocks have at most 3 pages, or those of a tile.
-    const std::uint64_t least = 5 * 16384;
+    const std::uint64_t least = 5 * (in_grains ? 128_KiB : 16_KiB);
     rt_.emplace(memory(nodes_.staging() + least + 4096 * between(g_, 0, 20),
                        static_cast<unsigned>(between(g_, 0, 3))));
     if (in_place) {
@@ -407,10 +416,15 @@ class array_model {
     REQUIRE(wrong == 0);
   }
 
+  std::uint64_t some_block() {
+    return what_ == model_kind::in_grains ? 64_KiB * between(g_, 1, 2) : 4_KiB * between(g_, 1, 3);
+  }
+
   void reopen(bool read_only) {
     a_->close();
     array_options<T> o;
-    o.block = 4096 * between(g_, 1, 3);
+    o.block = some_block();
+    o.pattern = options_.pattern;
     if (file_) {
       o.tile = options_.tile;
       o.shared = !read_only && between(g_, 0, 3) == 0;
@@ -435,6 +449,7 @@ class array_model {
 
   std::mt19937_64& g_;
   test_store nodes_;
+  const model_kind what_;
   std::optional<model_file<T>> file_;
   std::optional<runtime> rt_;
   coordinates extents_{};

@@ -36,9 +36,24 @@ void random_operations_in_place(std::uint64_t salt) {
   OOC_INFO_SEED();
   for (int round = 0; round < 4; ++round) {
     auto g = random_source(salt * 1000 + static_cast<std::uint64_t>(round));
-    array_model<T, N, Layout> m(g, store_kind::in_memory, true);
+    array_model<T, N, Layout> m(g, store_kind::in_memory, model_kind::in_place);
     INFO("round " << round << ": " << m.describe());
     m.run(60);
+  }
+}
+
+template <class T, std::size_t N>
+void random_operations_in_grains(std::uint64_t salt) {
+  OOC_INFO_SEED();
+  for (int round = 0; round < rounds(6); ++round) {
+    auto g = random_source(salt * 1000 + static_cast<std::uint64_t>(round));
+    const store_kind kind = round % 3 == 2 ? store_kind::local : store_kind::in_memory;
+    array_model<T, N, layout_right> m(g, kind, model_kind::in_grains);
+    INFO("round " << round << ": " << m.describe());
+    if (round % 2)
+      m.run_threads(3, rounds(600));
+    else
+      m.run(60);
   }
 }
 
@@ -83,3 +98,13 @@ OOC_IN_PLACE(35, triple, 3, layout_right)
 OOC_THREADS(21, double, 2, layout_right)
 OOC_THREADS(22, triple, 2, layout_right)
 OOC_THREADS(23, std::int32_t, 3, layout_tiled)
+
+TEST_CASE("random operations on blocks in grains agree with a vector: double, rank 1") {
+  random_operations_in_grains<double, 1>(41);
+}
+TEST_CASE("random operations on blocks in grains agree with a vector: float, rank 3") {
+  random_operations_in_grains<float, 3>(42);
+}
+TEST_CASE("random operations on blocks in grains agree with a vector: triple, rank 2") {
+  random_operations_in_grains<triple, 2>(43);
+}
