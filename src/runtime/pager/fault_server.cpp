@@ -148,6 +148,7 @@ bool fault_server::queue(const touched& at) noexcept {
   bool full = false;
   {
     const unique_lock l(state_.mutex());
+    if (b.state() != block_state::queued) return false;  // a merge of its block has sent it back
     if (at.segment.may_come_in(at.block)) {
       if (state_.events.post({&at.segment, at.block, at.kind, true, 0, at.offset})) return true;
       full = true;  // more waiting threads than the ring holds
