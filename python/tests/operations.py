@@ -62,7 +62,7 @@ def in_place(rng, a, p):
     for x in (np.asarray(a), p):
         part = x[k if Ellipsis in k else k + (Ellipsis,)]  # a view, of a single element too
         f(part, p.dtype.type(2), out=part)  # of unsigned elements too, of which one by itself is a scalar
-        np.remainder(part.real, 50, out=part.real)
+        np.remainder(part.real, part.real.dtype.type(50), out=part.real)
 
 
 def overlapping(rng, a, p):
