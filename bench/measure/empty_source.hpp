@@ -7,19 +7,16 @@ namespace bench {
 
 class empty_source final : public ooc::detail::block_source {
  public:
-  std::uint64_t load(ooc::detail::block_index, ooc::detail::load_part, std::byte*,
-                     completion done) override {
-    done({});
-    return 0;
+  void load(ooc::detail::block_index, ooc::detail::load_part, std::byte*,
+            completion done) override {
+    done({}, 0);
   }
-  std::uint64_t store(ooc::detail::block_index, const std::byte*, completion done) override {
-    done({});
-    return 0;
+  void store(ooc::detail::block_index, const std::byte*, completion done) override {
+    done({}, 0);
   }
-  std::uint64_t store_diff(ooc::detail::block_index, const std::byte*, const std::byte*,
-                              completion done) override {
-    done({});
-    return 0;
+  void store_diff(ooc::detail::block_index, const std::byte*, const std::byte*,
+                  completion done) override {
+    done({}, 0);
   }
   bool nothing_to_load(ooc::detail::block_index, ooc::detail::load_part) const noexcept override {
     return true;

@@ -34,10 +34,10 @@ class memory_source : public detail::block_source {
     for (auto& t : workers_) t.join();
   }
 
-  std::uint64_t load(detail::block_index b, detail::load_part part, std::byte* frame,
-                     completion done) override {
+  void load(detail::block_index b, detail::load_part part, std::byte* frame,
+            completion done) override {
     ++loads;
-    run([=, this, done = std::move(done)] {
+    run([=, this, done = counted(block_bytes_, std::move(done))] {
       if (fail_loads > 0 && fail_loads-- > 0) return done(injected());
       if (zeros_within_promise && part == detail::load_part::outside_promise) return done({});
       {
@@ -46,36 +46,33 @@ class memory_source : public detail::block_source {
       }
       done({});
     });
-    return block_bytes_;
   }
   unsigned fetched_together() const noexcept override { return together; }
-  std::uint64_t load_together(std::span<const detail::block_place> blocks,
-                              completion done) override {
+  void load_together(std::span<const detail::block_place> blocks,
+                     completion done) override {
     ++joint_loads;
-    return block_source::load_together(blocks, std::move(done));
+    block_source::load_together(blocks, std::move(done));
   }
-  std::uint64_t store(detail::block_index b, const std::byte* frame, completion done) override {
+  void store(detail::block_index b, const std::byte* frame, completion done) override {
     ++stores;
-    run([=, this, done = std::move(done)] {
+    run([=, this, done = counted(block_bytes_, std::move(done))] {
       if (fail_stores > 0 && fail_stores-- > 0) return done(injected());
       copy_out(b, frame);
       done({});
     });
-    return block_bytes_;
   }
-  std::uint64_t store_diff(detail::block_index b, const std::byte* frame, const std::byte* twin,
-                              completion done) override {
+  void store_diff(detail::block_index b, const std::byte* frame, const std::byte* twin,
+                  completion done) override {
     ++stores;
     std::vector<std::pair<std::size_t, std::byte>> changed;
     for (std::size_t i = 0; i < block_bytes_; ++i)
       if (frame[i] != twin[i]) changed.emplace_back(i, frame[i]);
-    run([=, this, done = std::move(done)] {
+    run([=, this, done = counted(changed.size(), std::move(done))] {
       if (fail_stores > 0 && fail_stores-- > 0) return done(injected());
       std::lock_guard l(whole_->data_mutex_);
       for (const auto& [i, byte] : changed) data()[b * block_bytes_ + i] = byte;
       done({});
     });
-    return changed.size();
   }
   bool nothing_to_load(detail::block_index, detail::load_part part) const noexcept override {
     return loads_nothing || (part == detail::load_part::outside_promise && promise_covers_blocks);
@@ -107,6 +104,9 @@ class memory_source : public detail::block_source {
       false;  ///< promised blocks are asked for, and nothing of them is read
 
  private:
+  static std::function<void(const failure&)> counted(std::uint64_t bytes, completion done) {
+    return [bytes, done = std::move(done)](const failure& f) { done(f, bytes); };
+  }
   static failure injected() { return {std::make_error_code(std::errc::io_error), "injected"}; }
 
   // The program may be reading the block that is flushed in place; the sanitizer cannot see that

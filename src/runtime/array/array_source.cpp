@@ -138,7 +138,7 @@ std::size_t array_source::element_at(block_index b, std::uint64_t offset,
   return g.rank();
 }
 
-std::uint64_t array_source::load(block_index b, load_part part, std::byte* frame, completion done) {
+void array_source::load(block_index b, load_part part, std::byte* frame, completion done) {
   const state_ptr now = current();
   const array_geometry& g = now->geometry;
   request r;
@@ -154,8 +154,8 @@ std::uint64_t array_source::load(block_index b, load_part part, std::byte* frame
     }
     if (!whole) {
       if (g.covers(b, box)) {
-        done({});
-        return 0;
+        done({}, 0);
+        return;
       }
       // Nodes read whole chunks: many small regions may cost more than the block in one go.
       r = g.outside_request(b, box);
@@ -166,11 +166,10 @@ std::uint64_t array_source::load(block_index b, load_part part, std::byte* frame
   if (whole) r = g.block_request(b);
   const std::uint64_t bytes = r.bytes();
   now->file->read(std::make_shared<const request>(std::move(r)), frame,
-                  [now, done = std::move(done)](const failure& f) { done(f); });
-  return bytes;
+                  [now, bytes, done = std::move(done)](const failure& f) { done(f, bytes); });
 }
 
-std::uint64_t array_source::load_together(std::span<const block_place> blocks, completion done) {
+void array_source::load_together(std::span<const block_place> blocks, completion done) {
   const state_ptr now = current();
   std::byte* base = blocks.front().frame;
   for (const block_place& b : blocks) base = std::min(base, b.frame);
@@ -184,17 +183,15 @@ std::uint64_t array_source::load_together(std::span<const block_place> blocks, c
   }
   const std::uint64_t bytes = r.bytes();
   now->file->read(std::make_shared<const request>(std::move(r)), base,
-                  [now, done = std::move(done)](const failure& f) { done(f); });
-  return bytes;
+                  [now, bytes, done = std::move(done)](const failure& f) { done(f, bytes); });
 }
 
-std::uint64_t array_source::store(block_index b, const std::byte* frame, completion done) {
+void array_source::store(block_index b, const std::byte* frame, completion done) {
   const state_ptr now = current();
   request r = now->geometry.block_request(b);
   const std::uint64_t bytes = r.bytes();
   now->file->write(std::make_shared<const request>(std::move(r)), frame,
-                   [now, done = std::move(done)](const failure& f) { done(f); });
-  return bytes;
+                   [now, bytes, done = std::move(done)](const failure& f) { done(f, bytes); });
 }
 
 /// What is said of the first element of `stray`, a request for elements outside the part.
@@ -222,8 +219,8 @@ failure array_source::refusal(block_index b, const std::byte* frame,
   return stray.bytes() > 0 ? outside_part(g, b, stray) : failure{};
 }
 
-std::uint64_t array_source::store_diff(block_index b, const std::byte* frame,
-                                          const std::byte* twin, completion done) {
+void array_source::store_diff(block_index b, const std::byte* frame, const std::byte* twin,
+                              completion done) {
   const state_ptr now = current();
   const array_geometry& g = now->geometry;
   const auto size = static_cast<std::uint32_t>(g.element_size());
@@ -238,8 +235,7 @@ std::uint64_t array_source::store_diff(block_index b, const std::byte* frame,
     });
   const std::uint64_t bytes = r.bytes();
   now->file->write(std::make_shared<const request>(std::move(r)), frame,
-                   [now, done = std::move(done)](const failure& f) { done(f); });
-  return bytes;
+                   [now, bytes, done = std::move(done)](const failure& f) { done(f, bytes); });
 }
 
 }  // namespace ooc::detail

@@ -56,14 +56,14 @@ class array_source : public block_source {
   /// True if a remembered box touches block b.
   bool promised(block_index b) const noexcept;
 
-  std::uint64_t load(block_index b, load_part part, std::byte* frame, completion done) override;
+  void load(block_index b, load_part part, std::byte* frame, completion done) override;
   unsigned fetched_together() const noexcept override {
     return together_.load(std::memory_order_relaxed);
   }
-  std::uint64_t load_together(std::span<const block_place> blocks, completion done) override;
-  std::uint64_t store(block_index b, const std::byte* frame, completion done) override;
+  void load_together(std::span<const block_place> blocks, completion done) override;
+  void store(block_index b, const std::byte* frame, completion done) override;
   failure refusal(block_index b, const std::byte* frame, const std::byte* twin) const override;
-  std::uint64_t store_diff(block_index b, const std::byte* frame, const std::byte* twin,
+  void store_diff(block_index b, const std::byte* frame, const std::byte* twin,
                               completion done) override;
   bool nothing_to_load(block_index b, load_part part) const noexcept override;
   std::size_t element_at(block_index b, std::uint64_t offset,

@@ -22,10 +22,10 @@ class superblock_source final : public block_source {
   const blocking& shape() const noexcept { return blocking_; }
   const storage::striped_file& file() const noexcept { return *file_; }
 
-  std::uint64_t load(block_index b, load_part part, std::byte* frame, completion done) override;
-  std::uint64_t store(block_index b, const std::byte* frame, completion done) override;
-  std::uint64_t store_diff(block_index b, const std::byte* frame, const std::byte* twin,
-                              completion done) override;
+  void load(block_index b, load_part part, std::byte* frame, completion done) override;
+  void store(block_index b, const std::byte* frame, completion done) override;
+  void store_diff(block_index b, const std::byte* frame, const std::byte* twin,
+                  completion done) override;
   /// A promise always covers the whole superblock: write_block() makes no other.
   bool nothing_to_load(block_index, load_part part) const noexcept override {
     return part == load_part::outside_promise;

@@ -13,35 +13,37 @@ struct joint_answer {
   ooc::mutex mutex;
   std::size_t missing OOC_GUARDED_BY(mutex);
   failure first OOC_GUARDED_BY(mutex);
+  std::uint64_t sum OOC_GUARDED_BY(mutex) = 0;
   block_source::completion done;
 
   joint_answer(std::size_t n, block_source::completion d) : missing(n), done(std::move(d)) {}
 
-  void take(const failure& f) {
+  void take(const failure& f, std::uint64_t bytes) {
     failure result;
     {
       const lock_guard lock(mutex);
       if (f && !first) first = f;
+      sum += bytes;
+      bytes = sum;
       if (--missing > 0) return;
       result = first;
     }
-    done(result);
+    done(result, bytes);
   }
 };
 
 }  // namespace
 
-std::uint64_t block_source::load_together(std::span<const block_place> blocks, completion done) {
+void block_source::load_together(std::span<const block_place> blocks, completion done) {
   const auto all = std::make_shared<joint_answer>(blocks.size(), std::move(done));
-  std::uint64_t bytes = 0;
   for (const block_place& b : blocks) {
     try {
-      bytes += load(b.block, load_part::whole, b.frame, [all](const failure& f) { all->take(f); });
+      load(b.block, load_part::whole, b.frame,
+           [all](const failure& f, std::uint64_t bytes) { all->take(f, bytes); });
     } catch (const std::exception& e) {
-      all->take({std::make_error_code(std::errc::not_enough_memory), e.what()});
+      all->take({std::make_error_code(std::errc::not_enough_memory), e.what()}, 0);
     }
   }
-  return bytes;
 }
 
 }  // namespace ooc::detail

@@ -52,14 +52,15 @@ struct block_place {
 
 class block_source {
  public:
-  using completion = std::function<void(const failure&)>;
+  /// How a transfer has ended, and the bytes that were asked of the store or given to it.
+  using completion = std::function<void(const failure&, std::uint64_t bytes)>;
 
   virtual ~block_source() = default;
 
   /// Starts reading a block into `frame`, which stays valid and untouched until `done`, called once
   /// on any thread, also from within this call.  Called by threads of the runtime or by threads in
-  /// library calls, never by a fault handler.  Returns the bytes asked of the store.
-  virtual std::uint64_t load(block_index b, load_part part, std::byte* frame, completion done) = 0;
+  /// library calls, never by a fault handler.
+  virtual void load(block_index b, load_part part, std::byte* frame, completion done) = 0;
 
   /// How many consecutive blocks one request fetches at little more than the cost of one, because
   /// they lie side by side in regions that are small for the store; 1: each may come by itself.
@@ -68,16 +69,15 @@ class block_source {
 
   /// The same as load() of several blocks, ascending and whole, with one answer for all: after a
   /// failure each of them is undefined.
-  virtual std::uint64_t load_together(std::span<const block_place> blocks, completion done);
+  virtual void load_together(std::span<const block_place> blocks, completion done);
 
   /// Starts writing a block from `frame`, which does not change until `done`: acknowledged then.
-  /// Returns the bytes given to the store.
-  virtual std::uint64_t store(block_index b, const std::byte* frame, completion done) = 0;
+  virtual void store(block_index b, const std::byte* frame, completion done) = 0;
 
   /// The same for a block that others write to as well: sends only the elements that differ from
   /// `twin`, the block as the store has it as far as this process knows.
-  virtual std::uint64_t store_diff(block_index b, const std::byte* frame, const std::byte* twin,
-                                      completion done) = 0;
+  virtual void store_diff(block_index b, const std::byte* frame, const std::byte* twin,
+                          completion done) = 0;
 
   /// Why these changes must not be sent, which is asked before store_diff(); nothing if they may be.
   virtual failure refusal(block_index, const std::byte* /*frame*/,

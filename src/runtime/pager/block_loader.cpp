@@ -4,6 +4,7 @@
 #include <array>
 #include <cassert>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "runtime/pager/signals.hpp"
@@ -84,20 +85,21 @@ void block_loader::load(frame* f, load_part part) {
     std::memset(f->memory, 0, s.block_bytes());
   f->zeroed = false;
   if (s.source->nothing_to_load(b, part)) {
-    on_loaded(f, {});
+    on_loaded(f, {}, 0);
     return;
   }
   try {
-    const std::uint64_t bytes =
-        s.source->load(b, part, f->memory, [this, f](const failure& r) { on_loaded(f, r); });
-    count_read(s, b, bytes);
+    s.source->load(b, part, f->memory, [this, f](const failure& r, std::uint64_t bytes) {
+      on_loaded(f, r, bytes);
+    });
   } catch (const std::exception& e) {
-    on_loaded(f, {std::make_error_code(std::errc::not_enough_memory), e.what()});
+    on_loaded(f, {std::make_error_code(std::errc::not_enough_memory), e.what()}, 0);
   }
 }
 
-void block_loader::on_loaded(frame* f, const failure& result) {
+void block_loader::on_loaded(frame* f, const failure& result, std::uint64_t bytes) {
   signals_blocked no_signals;
+  if (bytes > 0) count_read(*f->segment, f->block, bytes);
   if (f->merging && !result && !f->stale.load()) grains::take_over(f);
   unique_lock l(state_.mutex());
   segment_state& s = *f->segment;
@@ -154,26 +156,29 @@ void block_loader::start_joint_load(unique_lock& l, segment_state& s,
   state_.call_begins(s);
   try {
     const unlocked gap(l, state_.mutex());
-    const std::uint64_t bytes =
-        s.source->load_together({places.data(), frames.size()},
-                                [this, all = std::vector<frame*>(frames.begin(), frames.end())](
-                                    const failure& r) { on_joint_load(all, r); });
-    for (std::size_t i = 0; i < frames.size(); ++i)
-      count_read(s, places[i].block, bytes / frames.size() + (i < bytes % frames.size()));
+    s.source->load_together({places.data(), frames.size()},
+                            [this, all = std::vector<frame*>(frames.begin(), frames.end())](
+                                const failure& r, std::uint64_t bytes) {
+                              on_joint_load(all, r, bytes);
+                            });
   } catch (const std::exception& e) {
     const unlocked gap(l, state_.mutex());
-    on_joint_load(frames, {std::make_error_code(std::errc::not_enough_memory), e.what()});
+    on_joint_load(frames, {std::make_error_code(std::errc::not_enough_memory), e.what()}, 0);
   }
   state_.call_ends(s);
 }
 
 // A failure does not say which block it is about: each is then loaded by itself.
-void block_loader::on_joint_load(std::span<frame* const> frames, const failure& result) {
+void block_loader::on_joint_load(std::span<frame* const> frames, const failure& result,
+                                 std::uint64_t bytes) {
+  const std::uint64_t each = bytes / frames.size();
+  std::uint64_t rest = bytes % frames.size();
   for (frame* f : frames) {
     if (!result) {
-      on_loaded(f, {});
+      on_loaded(f, {}, each + std::exchange(rest, 0));
       continue;
     }
+    count_read(*f->segment, f->block, each + std::exchange(rest, 0));
     signals_blocked no_signals;
     segment_state& s = *f->segment;
     {

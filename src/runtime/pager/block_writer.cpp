@@ -73,10 +73,11 @@ void block_writer::start_store(unique_lock& l, frame* f, const std::byte* from, 
 // those that the store may not have.  A store that fails may have arrived in part, or whole: from then
 // on the twin does not tell what the store has of the bytes that were sent, and the block keeps record
 // of them until they have been sent with success.
-void block_writer::send(frame* f, const std::byte* from, block_source::completion done) {
+void block_writer::send(frame* f, const std::byte* from, std::function<void(const failure&)> done) {
   segment_state& s = *f->segment;
-  const auto answered = [f, from, done = std::move(done), bytes = s.mapped_bytes(f->block)](
-                            failure r, bool any_sent) {
+  const auto answered = [this, f, from, done = std::move(done), bytes = s.mapped_bytes(f->block)](
+                            failure r, bool any_sent, std::uint64_t sent) {
+    counters::add(state_.memory.count().bytes_written, sent);
     if (r && any_sent) {
       try {
         auto doubt = std::make_unique<bytes_in_doubt>(from, f->twin->memory, bytes);
@@ -90,21 +91,22 @@ void block_writer::send(frame* f, const std::byte* from, block_source::completio
   };
   bool any_sent = false;
   try {
-    std::uint64_t bytes = 0;
     if (f->twin) {
       std::byte* const twin = f->twin->memory;
       if (f->doubt) f->doubt->spoil(twin, from);
       if (const failure refused = s.source->refusal(f->block, from, twin))
-        return answered(refused, false);
+        return answered(refused, false, 0);
       any_sent = true;
-      bytes = s.source->store_diff(f->block, from, twin,
-                                      [answered](const failure& r) { answered(r, true); });
+      s.source->store_diff(
+          f->block, from, twin,
+          [answered](const failure& r, std::uint64_t sent) { answered(r, true, sent); });
     } else {
-      bytes = s.source->store(f->block, from, [answered](const failure& r) { answered(r, false); });
+      s.source->store(f->block, from, [answered](const failure& r, std::uint64_t sent) {
+        answered(r, false, sent);
+      });
     }
-    counters::add(state_.memory.count().bytes_written, bytes);
   } catch (const std::exception& e) {
-    answered({std::make_error_code(std::errc::not_enough_memory), e.what()}, any_sent);
+    answered({std::make_error_code(std::errc::not_enough_memory), e.what()}, any_sent, 0);
   }
 }
 

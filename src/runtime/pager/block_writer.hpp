@@ -62,7 +62,7 @@ class block_writer {
                    std::shared_ptr<store_group> group) OOC_REQUIRES(pager_mutex);
   void on_stored(frame* f, block_state then, const std::shared_ptr<store_group>& group,
                  const failure& result);
-  void send(frame* f, const std::byte* from, block_source::completion done);
+  void send(frame* f, const std::byte* from, std::function<void(const failure&)> done);
   failure write_pinned(segment_state& s, block_index b);
   bool flush(segment_state& s, block_index b, const std::shared_ptr<store_group>& group);
   failure write_back(segment_state& s, std::span<const block_range> which);

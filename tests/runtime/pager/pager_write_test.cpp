@@ -181,7 +181,7 @@ namespace {
 class held_store : public memory_source {
  public:
   using memory_source::memory_source;
-  std::uint64_t store(block_index b, const std::byte* frame, completion done) override {
+  void store(block_index b, const std::byte* frame, completion done) override {
     if (!hold.exchange(false)) return memory_source::store(b, frame, std::move(done));
     held = std::thread([this, b, frame, done = std::move(done)]() mutable {
       holding = true;
@@ -189,7 +189,6 @@ class held_store : public memory_source {
       let_go.wait(false);
       memory_source::store(b, frame, std::move(done));
     });
-    return 0;
   }
   std::atomic<bool> hold{false}, holding{false}, let_go{false};
   std::thread held;
