@@ -8,6 +8,7 @@
 #include "oocarray/error.hpp"
 #include "storage/base/disk_format_version.hpp"
 #include "storage/base/durable_file.hpp"
+#include "storage/base/refuse.hpp"
 
 namespace ooc::iod {
 
@@ -17,10 +18,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* identity_name = "oocarray-iod";
 constexpr const char* unfinished_name = "oocarray-iod.new";
-
-[[noreturn]] void refuse(const fs::path& folder, const std::string& why) {
-  throw usage_error(errc::not_a_store, "folder '" + folder.string() + "' " + why);
-}
 
 std::string hex(const wire::capability_public_key& key) {
   constexpr char digits[] = "0123456789abcdef";
@@ -61,10 +58,9 @@ iod_folder::iod_folder(fs::path folder, std::uint32_t node)
   }
   for (const auto& stranger : fs::directory_iterator(folder_))
     if (stranger.path().filename() != "lost+found" && stranger.path().filename() != unfinished_name)
-      refuse(folder_,
-             "is not that of an I/O server and not empty (it holds '" +
-                 stranger.path().filename().string() +
-                 "'); name such a folder, or a new or empty one");
+      refuse_folder(folder_.native(), "is not that of an I/O server and not empty (it holds '" +
+                                          stranger.path().filename().string() +
+                                          "'); name such a folder, or a new or empty one");
   servers::close_to_others(folder_);
   uuid_ = storage::new_uuid();
   write({}, {});
@@ -77,19 +73,19 @@ void iod_folder::read() {
   std::uint32_t node = 0;
   in >> magic >> version >> word >> uuid_ >> word >> node;
   if (!in || magic != identity_name)
-    refuse(folder_,
-           std::string("has a damaged file '") + identity_name + "'; restore it from a copy");
+    refuse_folder(folder_.native(), std::string("has a damaged file '") + identity_name +
+                                        "'; restore it from a copy");
   if (version != storage::disk_format_version)
     storage::refuse_version("folder '" + folder_.string() + "'", version,
                             storage::disk_format_version);
   if (node != node_)
-    refuse(folder_,
-           "is that of node " + std::to_string(node) + ", not of node " + std::to_string(node_) +
-               "; name the right folder, or the right number with --node");
+    refuse_folder(folder_.native(), "is that of node " + std::to_string(node) + ", not of node " +
+                                        std::to_string(node_) +
+                                        "; name the right folder, or the right number with --node");
   if (!(in >> word)) return;
   if (!(in >> store_uuid_ >> digits) || word != "store" || !from_hex(digits, key_))
-    refuse(folder_,
-           std::string("has a damaged file '") + identity_name + "'; restore it from a copy");
+    refuse_folder(folder_.native(), std::string("has a damaged file '") + identity_name +
+                                        "'; restore it from a copy");
 }
 
 void iod_folder::write(const std::string& store_uuid, const wire::capability_public_key& key) const {
@@ -105,8 +101,8 @@ void iod_folder::write(const std::string& store_uuid, const wire::capability_pub
 
 void iod_folder::join(const std::string& store_uuid, const wire::capability_public_key& key) {
   if (!store_uuid_.empty() && store_uuid_ != store_uuid)
-    refuse(folder_,
-           "belongs to store " + store_uuid_ + ", the metadata server has store " + store_uuid);
+    refuse_folder(folder_.native(), "belongs to store " + store_uuid_ +
+                                        ", the metadata server has store " + store_uuid);
   if (store_uuid_ == store_uuid && key_ == key) return;
   write(store_uuid, key);
   store_uuid_ = store_uuid;

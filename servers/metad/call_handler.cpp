@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "storage/base/refuse.hpp"
 #include "storage/service/permission.hpp"
 #include "storage/wire/metadata_messages.hpp"
 
@@ -21,10 +22,6 @@ constexpr std::size_t max_listed_bytes = 1 << 20;  // about, of their texts
 constexpr std::size_t max_ids = 100'000;           // in one answer
 constexpr std::uint32_t maker_rights =
     wire::right_read | wire::right_write | wire::right_make | wire::right_remove;
-
-[[noreturn]] void refuse(int error, const std::string& why) {
-  throw usage_error({error, std::generic_category()}, why);
-}
 
 /// A part of `ids` in ascending order, those above `after`.
 void write_ids(std::vector<file_id> ids, file_id after, pb::Answer& a) {

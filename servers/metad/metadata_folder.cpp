@@ -8,6 +8,7 @@
 #include "oocarray/error.hpp"
 #include "storage/base/disk_format_version.hpp"
 #include "storage/base/durable_file.hpp"
+#include "storage/base/refuse.hpp"
 #include "storage/namespace/metadata_schema.hpp"
 #include "storage/wire/capability.hpp"
 
@@ -21,10 +22,6 @@ constexpr const char* identity_name = "oocarray-metadata";
 constexpr const char* unfinished_name = "oocarray-metadata.new";
 constexpr const char* key_name = "capability.key";
 constexpr std::uint32_t max_nodes = 4096;
-
-[[noreturn]] void refuse(const fs::path& folder, const std::string& why) {
-  throw usage_error(errc::not_a_store, "folder '" + folder.string() + "' " + why);
-}
 
 }  // namespace
 
@@ -42,8 +39,9 @@ metadata_folder::metadata_folder(fs::path folder, std::uint32_t nodes, storage::
   servers::close_to_others(folder_);
   read();
   if (nodes != 0 && nodes != nodes_)
-    refuse(folder_, "is that of a store with " + std::to_string(nodes_) + " nodes, not " +
-                        std::to_string(nodes) + "; the number is chosen when a store is made");
+    refuse_folder(folder_.native(), "is that of a store with " + std::to_string(nodes_) +
+                                        " nodes, not " + std::to_string(nodes) +
+                                        "; the number is chosen when a store is made");
 }
 
 fs::path metadata_folder::database() const {
@@ -64,11 +62,12 @@ void metadata_folder::make(std::uint32_t nodes, storage::credentials owner) {
   }
   for (const auto& stranger : fs::directory_iterator(folder_))
     if (stranger.path().filename() != "lost+found")
-      refuse(folder_, "is not that of a metadata server and not empty (it holds '" +
-                          stranger.path().filename().string() +
-                          "'); name such a folder, or a new or empty one");
+      refuse_folder(folder_.native(), "is not that of a metadata server and not empty (it holds '" +
+                                          stranger.path().filename().string() +
+                                          "'); name such a folder, or a new or empty one");
   if (nodes == 0)
-    refuse(folder_, "holds no store yet: say how many I/O servers it shall have (--nodes)");
+    refuse_folder(folder_.native(),
+                  "holds no store yet: say how many I/O servers it shall have (--nodes)");
   servers::close_to_others(folder_);
   const std::string uuid = storage::new_uuid();
   storage::write_durably(folder_ / unfinished_name,
@@ -95,8 +94,8 @@ void metadata_folder::read() {
                             storage::disk_format_version);
   if (!in || magic != identity_name || store != "store" || nodes != "nodes" || nodes_ == 0 ||
       nodes_ > max_nodes)
-    refuse(folder_,
-           std::string("has a damaged file '") + identity_name + "'; restore it from a copy");
+    refuse_folder(folder_.native(), std::string("has a damaged file '") + identity_name +
+                                        "'; restore it from a copy");
 }
 
 }  // namespace ooc::metad

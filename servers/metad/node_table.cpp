@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "oocarray/error.hpp"
+#include "storage/base/refuse.hpp"
 #include "storage/namespace/metadata_schema.hpp"
 
 namespace ooc::metad {
@@ -15,10 +16,6 @@ namespace {
 
 constexpr std::size_t max_addresses = 64;
 constexpr std::size_t max_address = 300;  // bytes
-
-[[noreturn]] void refuse(const std::string& why) {
-  throw usage_error(errc::invalid_request, why);
-}
 
 /// Addresses hold no spaces.
 std::string joined(const std::vector<std::string>& addresses) {

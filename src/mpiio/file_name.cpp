@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "oocarray/error.hpp"
+#include "storage/base/refuse.hpp"
 #include "storage/store/store_folders.hpp"
 #include "storage/store/store_url.hpp"
 
@@ -13,10 +14,6 @@ namespace {
 
 constexpr std::string_view prefix = "ooc:";
 constexpr std::string_view local = "local:";
-
-[[noreturn]] void refuse(std::string_view name, const std::string& why) {
-  throw usage_error(errc::not_a_store, "'" + std::string(name) + "': " + why);
-}
 
 std::string_view without_slashes(std::string_view path) {
   while (path.starts_with('/')) path.remove_prefix(1);
@@ -39,9 +36,11 @@ file_name in_local_store(std::string_view name, std::string_view rest) {
     if (path.empty()) break;
     return {std::string(local) + std::string(rest.substr(0, begin + slash)), std::string(path)};
   }
-  if (!last.empty() && is_store_folder(last)) refuse(name, "names a store, and no file in it");
-  refuse(name, "no folder of a store is on the way of '" + std::string(last) +
-                   "'; write ooc:local:FOLDER[,FOLDER...]/PATH, and make the store first (ooc init)");
+  if (!last.empty() && is_store_folder(last))
+    refuse(errc::not_a_store, name, "names a store, and no file in it");
+  refuse(errc::not_a_store, name,
+         "no folder of a store is on the way of '" + std::string(last) +
+             "'; write ooc:local:FOLDER[,FOLDER...]/PATH, and make the store first (ooc init)");
 }
 
 file_name in_served_store(std::string_view name, std::string_view rest) {
@@ -50,7 +49,9 @@ file_name in_served_store(std::string_view name, std::string_view rest) {
   rest = rest.substr(0, question);
   const auto slash = rest.find('/', 2);
   const std::string_view path = slash == rest.npos ? "" : without_slashes(rest.substr(slash));
-  if (path.empty()) refuse(name, "names a store, and no file in it; write ooc://HOST[:PORT]/PATH");
+  if (path.empty())
+    refuse(errc::not_a_store, name,
+           "names a store, and no file in it; write ooc://HOST[:PORT]/PATH");
   return {std::string(prefix) + std::string(rest.substr(0, slash)) + "/" + std::string(options), std::string(path)};
 }
 
@@ -66,9 +67,11 @@ file_name parse_file_name(std::string_view name) {
   if (rest.starts_with(local)) return in_local_store(name, rest.substr(local.size()));
   const char* store = std::getenv("OOC_STORE");
   if (store == nullptr || *store == '\0')
-    refuse(name, "names no store; write ooc:local:FOLDER[,FOLDER...]/PATH or ooc://HOST[:PORT]/PATH, or set OOC_STORE");
+    refuse(errc::not_a_store, name,
+           "names no store; write ooc:local:FOLDER[,FOLDER...]/PATH or ooc://HOST[:PORT]/PATH, or "
+           "set OOC_STORE");
   rest = without_slashes(rest);
-  if (rest.empty()) refuse(name, "names no file");
+  if (rest.empty()) refuse(errc::not_a_store, name, "names no file");
   return {store, std::string(rest)};
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "storage/base/refuse.hpp"
 #include "storage/collective/collective_transfer.hpp"
 #include "storage/collective/rank_messages.hpp"
 #include "storage/layout/stripe_choice.hpp"
@@ -25,10 +26,6 @@ constexpr std::uint64_t least_step = std::uint64_t{16} << 20;
 constexpr std::uint64_t greatest_step = std::uint64_t{4} << 30;
 
 bool is_array(const storage::entry& e) { return !e.array.extents.empty(); }
-
-[[noreturn]] void refuse(const storage::entry& e, const std::string& why) {
-  throw usage_error(errc::invalid_request, "'" + e.path + "': " + why);
-}
 
 opened_file opened_or_made(storage::store_core& core, const stored_file::opening& o) {
   const auto mode = o.write ? open_mode::read_write : open_mode::read;
@@ -151,8 +148,9 @@ stored_file::opened stored_file::grow(std::uint64_t end) {
   opened f = reaching(end);
   if (f->meta.size >= end) return f;
   if (is_array(f->meta))
-    refuse(f->meta, "it holds an array, whose size follows from its extents; the write ends at byte " +
-                        std::to_string(end) + ", the array at byte " + std::to_string(f->meta.size));
+    refuse(errc::invalid_request, f->meta.path,
+           "it holds an array, whose size follows from its extents; the write ends at byte " +
+               std::to_string(end) + ", the array at byte " + std::to_string(f->meta.size));
   const bool streams = std::exchange(grew_, true);
   if (allocated_size(f->meta) < end) {
     // Whoever makes the file longer a second time will do so again.
@@ -263,7 +261,9 @@ std::uint64_t stored_file::transfer_together(process_group& group, access_kind k
   opened f;
   group.together("size for " + call, [&] {
     f = reaching(end);
-    if (f->meta.size < end) refuse(f->meta, "it became shorter while the ranks transferred it");
+    if (f->meta.size < end)
+      refuse(errc::invalid_request, f->meta.path,
+             "it became shorter while the ranks transferred it");
     const lock_guard lock(mutex_);
     wrote_ = wrote_ || writes;
     return process_group::bytes{};
@@ -299,7 +299,9 @@ void stored_file::resize(std::uint64_t size) {
   const lock_guard growing(growing_);
   const opened f = replace(core_->refresh(*current()));
   if (f->meta.size == size) return;
-  if (is_array(f->meta)) refuse(f->meta, "it holds an array, whose size follows from its extents; resize the array");
+  if (is_array(f->meta))
+    refuse(errc::invalid_request, f->meta.path,
+           "it holds an array, whose size follows from its extents; resize the array");
   replace(core_->resize(*f, size, {}));
   const lock_guard lock(mutex_);
   wrote_ = true;

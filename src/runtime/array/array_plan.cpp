@@ -5,6 +5,7 @@
 
 #include "oocarray/error.hpp"
 #include "storage/base/page.hpp"
+#include "storage/base/refuse.hpp"
 #include "storage/layout/stripe_choice.hpp"
 
 namespace ooc::detail {
@@ -13,10 +14,6 @@ namespace {
 constexpr std::uint64_t least_buffers = 4;
 
 using shape = std::vector<std::uint64_t>;
-
-[[noreturn]] void refuse(errc code, const std::string& path, const std::string& what) {
-  throw usage_error(code, "array '" + path + "': " + what);
-}
 
 /// bool and unsigned bytes are one: bool was recorded as u1 once.
 bool same_elements(const std::string& a, const std::string& b) {
@@ -33,18 +30,18 @@ std::uint64_t wanted_block(const std::string& path, const array_request& r,
                            std::uint64_t default_block) {
   const array_options<std::byte>& o = r.options;
   if (o.block % page_bytes != 0)
-    refuse(errc::invalid_request, path,
+    refuse(errc::invalid_request, "array", path,
            "a block of " + std::to_string(o.block) +
                " bytes is not a multiple of 4096 bytes; choose, for example, " +
                std::to_string(in_whole_pages(o.block)));
   if (o.elements_per_buffer != 0) {
     if (o.block != 0)
       refuse(
-          errc::invalid_request, path,
+          errc::invalid_request, "array", path,
           "options.block and options.elements_per_buffer both say how large a block is; give one");
     std::uint64_t bytes = 0;
     if (__builtin_mul_overflow(o.elements_per_buffer, r.element_size, &bytes) || bytes >> 62 != 0)
-      refuse(errc::invalid_request, path,
+      refuse(errc::invalid_request, "array", path,
              std::to_string(o.elements_per_buffer) + " elements of " +
                  std::to_string(r.element_size) + " bytes in a buffer exceed 2^62 bytes");
     return in_whole_pages(bytes);
@@ -58,13 +55,13 @@ shape memory_tile(const std::string& path, const array_request& r, const shape& 
   const shape asked(r.options.tile.begin(), r.options.tile.end());
   if (!asked.empty()) {
     if (asked.size() != extents.size())
-      refuse(errc::invalid_request, path,
+      refuse(errc::invalid_request, "array", path,
              "the tile " + to_string(asked) + " has " + std::to_string(asked.size()) +
                  " dimensions, the array " + std::to_string(extents.size()));
     if (!is_power_of_two_tile(asked)) {
       shape better;
       for (std::uint64_t t : asked) better.push_back(std::bit_ceil(std::max<std::uint64_t>(t, 1)));
-      refuse(errc::invalid_request, path,
+      refuse(errc::invalid_request, "array", path,
              "the tile " + to_string(asked) +
                  " is not a power of two in every dimension, which layout_tiled needs; choose, for "
                  "example, " +
@@ -148,7 +145,7 @@ array_plan plan_new(const std::string& path, const array_request& r, std::uint64
   d.extents = r.extents;
   d.max_extent = r.options.max_extent;
   if (!d.extents.empty() && d.max_extent != 0 && d.max_extent < d.extents[0])
-    refuse(errc::invalid_request, path,
+    refuse(errc::invalid_request, "array", path,
            "options.max_extent " + std::to_string(d.max_extent) + " is below the first extent " +
                std::to_string(d.extents[0]));
   if (r.options.order == file_order::tiled) {
@@ -167,7 +164,7 @@ array_plan plan_existing(const std::string& path, const array_request& asked,
   array_request r = asked;
   if (r.element_type.empty()) {  // as recorded
     if (d.element_type.empty())
-      refuse(errc::type_mismatch, path,
+      refuse(errc::type_mismatch, "array", path,
              "the file is not recorded as an array; say type and extents of its elements when "
              "opening it");
     r.element_type = d.element_type;
@@ -176,7 +173,7 @@ array_plan plan_existing(const std::string& path, const array_request& asked,
   }
   if (d.element_type.empty()) {
     if (r.extents.empty())
-      refuse(errc::type_mismatch, path,
+      refuse(errc::type_mismatch, "array", path,
              "the file is not recorded as an array; say its extents when opening it");
     d.element_type = r.element_type;
     d.element_size = r.element_size;
@@ -184,7 +181,7 @@ array_plan plan_existing(const std::string& path, const array_request& asked,
     d.max_extent = 0;
     array_plan p = plan(path, r, std::move(d), default_block);
     if (p.geometry.file_bytes() > file.size)
-      refuse(errc::type_mismatch, path,
+      refuse(errc::type_mismatch, "array", path,
              "extents " + to_string(r.extents) + " of elements of " +
                  std::to_string(r.element_size) + " bytes need " +
                  std::to_string(p.geometry.file_bytes()) + " bytes, and the file has " +
@@ -196,15 +193,16 @@ array_plan plan_existing(const std::string& path, const array_request& asked,
                             std::to_string(d.element_size) + " bytes with extents " +
                             to_string(d.extents);
   if (!same_elements(d.element_type, r.element_type) || d.element_size != r.element_size)
-    refuse(errc::type_mismatch, path,
+    refuse(errc::type_mismatch, "array", path,
            holds + "; asked for were " + r.element_type + " elements of " +
                std::to_string(r.element_size) + " bytes");
   if (d.extents.size() != r.rank)
-    refuse(errc::type_mismatch, path,
+    refuse(errc::type_mismatch, "array", path,
            holds + ", which is rank " + std::to_string(d.extents.size()) + "; asked for was rank " +
                std::to_string(r.rank));
   if (!r.extents.empty() && r.extents != d.extents)
-    refuse(errc::type_mismatch, path, holds + "; asked for were extents " + to_string(r.extents));
+    refuse(errc::type_mismatch, "array", path,
+           holds + "; asked for were extents " + to_string(r.extents));
   array_plan p = plan(path, r, std::move(d), default_block, file.lead);
   p.stripes = file.striping;
   return p;

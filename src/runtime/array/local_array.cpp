@@ -13,16 +13,9 @@
 #include "runtime/pager/fault_handler.hpp"
 #include "runtime/pager/pager.hpp"
 #include "storage/base/log.hpp"
+#include "storage/base/refuse.hpp"
 
 namespace ooc::detail {
-namespace {
-
-[[noreturn]] void refuse(errc code, const std::string& what) {
-  throw usage_error(code, what);
-}
-
-}  // namespace
-
 pinned_region::pinned_region() = default;
 pinned_region::~pinned_region() = default;
 pinned_region::pinned_region(pinned_region&&) noexcept = default;

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "oocarray/error.hpp"
+#include "storage/base/refuse.hpp"
 
 namespace ooc {
 namespace {
@@ -16,10 +17,6 @@ namespace {
 using wide = unsigned __int128;
 
 constexpr std::uint64_t limit = (std::uint64_t{1} << 63) - 1;
-
-[[noreturn]] void refuse(const std::string& why) {
-  throw usage_error(errc::invalid_request, why);
-}
 
 // One past the last byte that `run` bytes at `offset` touch, repeated as `levels` say.
 std::uint64_t end_of(std::uint64_t offset, const nested_request& n,

@@ -14,10 +14,6 @@ namespace ooc::storage {
 using sqlite::query;
 using sqlite::run;
 
-[[noreturn]] void refuse(int err, const std::string& what) {
-  throw usage_error({err, std::generic_category()}, what);
-}
-
 std::string quoted(std::string_view path) {
   const auto parts = split_path(path);
   return parts.empty() ? "the root folder" : "'" + join_path(parts) + "'";

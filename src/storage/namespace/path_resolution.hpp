@@ -10,15 +10,13 @@
 #include <string>
 #include <string_view>
 
+#include "storage/base/refuse.hpp"
 #include "storage/namespace/metadata_schema.hpp"
 #include "storage/namespace/sqlite.hpp"
 #include "storage/service/metadata_service.hpp"
 #include "storage/service/permission.hpp"
 
 namespace ooc::storage {
-
-/// Throws usage_error with this errno.
-[[noreturn]] void refuse(int err, const std::string& what);
 
 /// A path for messages: "'plate/a'", "the root folder".
 std::string quoted(std::string_view path);

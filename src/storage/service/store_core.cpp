@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "storage/base/refuse.hpp"
 #include "storage/service/node_locality.hpp"
 
 namespace ooc::storage {
@@ -12,10 +13,6 @@ namespace ooc::storage {
 namespace {
 
 constexpr std::uint64_t max_size = std::numeric_limits<std::int64_t>::max();
-
-[[noreturn]] void refuse(const std::string& path, const std::string& why) {
-  throw usage_error(errc::invalid_request, "'" + path + "': " + why);
-}
 
 bool has_new_objects(const striping& s, std::uint64_t before, std::uint64_t after) {
   for (std::uint32_t t = 0; t < s.nn; ++t)
@@ -31,13 +28,16 @@ new_file checked(std::string_view path, const new_file& f, bool finished, std::s
   striping& s = complete.striping;
   if (s.nn == 0) s.nn = nodes;
   if (s.sn >= nodes)
-    refuse(name, "first node " + std::to_string(s.sn) + ": the store has nodes 0 to " +
-                     std::to_string(nodes - 1));
+    refuse(errc::invalid_request, name,
+           "first node " + std::to_string(s.sn) + ": the store has nodes 0 to " +
+               std::to_string(nodes - 1));
   if (s.nn > nodes)
-    refuse(name, std::to_string(s.nn) + " nodes: the store has " + std::to_string(nodes));
-  if (s.sf == 0) refuse(name, "the stripe size is 0");
-  if (s.sf > max_size / s.nn) refuse(name, "the stripe size times the nodes passes 2^63 - 1 bytes");
-  if (f.size > max_size) refuse(name, "a file has at most 2^63 - 1 bytes");
+    refuse(errc::invalid_request, name,
+           std::to_string(s.nn) + " nodes: the store has " + std::to_string(nodes));
+  if (s.sf == 0) refuse(errc::invalid_request, name, "the stripe size is 0");
+  if (s.sf > max_size / s.nn)
+    refuse(errc::invalid_request, name, "the stripe size times the nodes passes 2^63 - 1 bytes");
+  if (f.size > max_size) refuse(errc::invalid_request, name, "a file has at most 2^63 - 1 bytes");
 
   complete.finished = finished;
   return complete;
@@ -201,7 +201,7 @@ void store_core::replace(std::string_view from, std::string_view to) {
 opened_file store_core::resize_locked(const entry& now, std::uint64_t size,
                                       const std::vector<std::uint64_t>& extents,
                                       std::uint64_t reserved) {
-  if (size > max_size) refuse(now.path, "a file has at most 2^63 - 1 bytes");
+  if (size > max_size) refuse(errc::invalid_request, now.path, "a file has at most 2^63 - 1 bytes");
   reserved = reserved > size ? std::min(reserved, max_size) : 0;
   const std::uint64_t had = allocated_size(now), wanted = std::max(size, reserved);
   entry next = now;
@@ -256,7 +256,7 @@ opened_file store_core::reserve(const opened_file& f, std::uint64_t end, std::ui
   const auto lock = metadata_->lock_size(f.meta.id);
   entry now = metadata_->find(f.meta.id);
   if (allocated_size(now) >= end) return opened(std::move(now));
-  if (end > max_size) refuse(now.path, "a file has at most 2^63 - 1 bytes");
+  if (end > max_size) refuse(errc::invalid_request, now.path, "a file has at most 2^63 - 1 bytes");
   return resize_locked(now, now.size, now.array.extents, std::max(end, reserved));
 }
 

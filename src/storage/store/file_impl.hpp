@@ -16,6 +16,7 @@
 #include "oocarray/error.hpp"
 #include "oocarray/file.hpp"
 #include "storage/base/mutex.hpp"
+#include "storage/base/refuse.hpp"
 #include "storage/layout/partition_view.hpp"
 #include "storage/service/store_core.hpp"
 
@@ -72,7 +73,7 @@ struct file::impl {
   }
 
   [[noreturn]] void refuse(const std::string& why) const {
-    throw usage_error(errc::invalid_request, "'" + path + "': " + why);
+    ooc::refuse(errc::invalid_request, path, why);
   }
 
   void require_bytes(const storage::opened_file& f) const {

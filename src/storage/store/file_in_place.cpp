@@ -15,6 +15,7 @@
 #include "oocarray/error.hpp"
 #include "oocarray/open_file.hpp"
 #include "storage/base/page.hpp"
+#include "storage/base/refuse.hpp"
 #include "storage/base/whole_transfer.hpp"
 #include "storage/layout/element_order.hpp"
 #include "storage/layout/element_type.hpp"
@@ -28,11 +29,6 @@ namespace {
 using detail::place_request;
 
 constexpr std::uint64_t longest_header = (1 << 20) + 12;  // of a .npy file
-
-[[noreturn]] void refuse_file(const std::string& path, const std::string& why,
-                              std::error_code code = errc::invalid_request) {
-  throw usage_error(code, "'" + path + "': " + why);
-}
 
 std::string extents_text(const std::vector<std::uint64_t>& extents) {
   std::string s = "{";
@@ -57,20 +53,20 @@ plain_file opened_in_place(const std::string& path, bool writable) {
     const bool read_only = why == std::errc::read_only_file_system ||
                            why == std::errc::permission_denied ||
                            why == std::errc::operation_not_permitted;
-    refuse_file(
-        path,
-        std::string("cannot be opened") + (writable ? " for writing" : "") + ": " + why.message() +
-            (writable && read_only ? "; open it for reading only, with ooc::open_read_only" : ""),
-        why);
+    refuse(why, path,
+           std::string("cannot be opened") + (writable ? " for writing" : "") + ": " +
+               why.message() +
+               (writable && read_only ? "; open it for reading only, with ooc::open_read_only"
+                                      : ""));
   }
   struct stat s {
   }, again{};
   if (::fstat(f.file.get(), &s) != 0)
-    refuse_file(path, "cannot be looked at", {errno, std::generic_category()});
+    refuse({errno, std::generic_category()}, path, "cannot be looked at");
   if (S_ISDIR(s.st_mode))
-    refuse_file(path, "is a folder", std::make_error_code(std::errc::is_a_directory));
+    refuse(std::make_error_code(std::errc::is_a_directory), path, "is a folder");
   if (!S_ISREG(s.st_mode))
-    refuse_file(path, "is no regular file, which alone can be used in place");
+    refuse(errc::invalid_request, path, "is no regular file, which alone can be used in place");
   static_cast<void>(::fcntl(f.file.get(), F_SETFL, 0));
   f.direct = file_descriptor(::open(path.c_str(), flags | O_DIRECT));
   if (f.direct && (::fstat(f.direct.get(), &again) != 0 || again.st_ino != s.st_ino ||
@@ -84,7 +80,7 @@ plain_file opened_in_place(const std::string& path, bool writable) {
 npy_header npy_header_of(const plain_file& f, std::uint64_t size) {
   std::string text(std::min(size, longest_header), '\0');
   if (const int e = read_whole(f.file.get(), text.data(), text.size(), 0))
-    refuse_file(f.path, "cannot be read", {e, std::generic_category()});
+    refuse({e, std::generic_category()}, f.path, "cannot be read");
   std::istringstream in(std::move(text));
   return read_npy_header(in, f.path);
 }
@@ -99,8 +95,8 @@ struct place_contents {
 place_contents contents_of_npy(const place_request& r, const plain_file& f, std::uint64_t size) {
   const file_contents& asked = r.contents;
   if (asked.offset != 0)
-    refuse_file(f.path,
-                "an offset is for raw files; the header of a .npy file says where its data begin");
+    refuse(errc::invalid_request, f.path,
+           "an offset is for raw files; the header of a .npy file says where its data begin");
   npy_header h = npy_header_of(f, size);
   place_contents c;
   c.array.element_type = h.element_type;
@@ -108,23 +104,21 @@ place_contents contents_of_npy(const place_request& r, const plain_file& f, std:
   c.offset = h.data_offset;
   c.alignment = r.alignment ? r.alignment : alignment_of_type(h.element_type, h.element_size);
   if (h.shape.empty())
-    refuse_file(f.path, "holds a single number without dimensions, which is no array");
+    refuse(errc::invalid_request, f.path,
+           "holds a single number without dimensions, which is no array");
   if (!asked.extents.empty() &&
       !std::equal(asked.extents.begin(), asked.extents.end(), h.shape.begin(), h.shape.end()))
-    refuse_file(f.path,
-                "holds an array of extents " + extents_text(h.shape) + "; asked for were " +
-                    extents_text({asked.extents.begin(), asked.extents.end()}),
-                errc::type_mismatch);
+    refuse(errc::type_mismatch, f.path,
+           "holds an array of extents " + extents_text(h.shape) + "; asked for were " +
+               extents_text({asked.extents.begin(), asked.extents.end()}));
   c.column_major = asked.order == index_order::column_major;
   if (h.shape.size() > 1 && h.fortran_order != c.column_major)
-    refuse_file(
-        f.path,
-        h.fortran_order
-            ? "its elements are in Fortran's order: open it with .order = "
-              "ooc::index_order::column_major, and take the extents, and all indices, in reverse"
-            : "its elements are in row-major order; open it with .order = "
-              "ooc::index_order::row_major",
-        errc::type_mismatch);
+    refuse(errc::type_mismatch, f.path,
+           h.fortran_order
+               ? "its elements are in Fortran's order: open it with .order = "
+                 "ooc::index_order::column_major, and take the extents, and all indices, in reverse"
+               : "its elements are in row-major order; open it with .order = "
+                 "ooc::index_order::row_major");
   c.array.extents = std::move(h.shape);
   return c;
 }
@@ -132,7 +126,8 @@ place_contents contents_of_npy(const place_request& r, const plain_file& f, std:
 place_contents contents_of_raw(const place_request& r, const plain_file& f, std::uint64_t size) {
   const file_contents& asked = r.contents;
   if (r.element_type.empty() || r.element_size == 0)
-    refuse_file(f.path, "say the type of its elements; a raw file does not tell it");
+    refuse(errc::invalid_request, f.path,
+           "say the type of its elements; a raw file does not tell it");
   place_contents c;
   c.array.element_type = r.element_type;
   c.array.element_size = r.element_size;
@@ -140,16 +135,17 @@ place_contents contents_of_raw(const place_request& r, const plain_file& f, std:
   c.column_major = asked.order == index_order::column_major;
   c.alignment = r.alignment ? r.alignment : alignment_of_type(r.element_type, r.element_size);
   if (asked.offset > size)
-    refuse_file(f.path, "the offset " + std::to_string(asked.offset) +
-                            " is beyond its end, at byte " + std::to_string(size));
+    refuse(errc::invalid_request, f.path,
+           "the offset " + std::to_string(asked.offset) + " is beyond its end, at byte " +
+               std::to_string(size));
   c.array.extents.assign(asked.extents.begin(), asked.extents.end());
   if (c.array.extents.empty()) {
     const std::uint64_t left = size - asked.offset;
     if (left % r.element_size != 0)
-      refuse_file(f.path, "its " + std::to_string(left) + " bytes from byte " +
-                              std::to_string(asked.offset) +
-                              " on are no whole number of elements of " +
-                              std::to_string(r.element_size) + " bytes; say the extents");
+      refuse(errc::invalid_request, f.path,
+             "its " + std::to_string(left) + " bytes from byte " + std::to_string(asked.offset) +
+                 " on are no whole number of elements of " + std::to_string(r.element_size) +
+                 " bytes; say the extents");
     c.array.extents = {left / r.element_size};
   }
   return c;
@@ -159,23 +155,25 @@ place_contents contents_of_raw(const place_request& r, const plain_file& f, std:
 void check_contents(const place_contents& c, const plain_file& f, std::uint64_t size) {
   const std::vector<std::uint64_t>& extents = c.array.extents;
   if (std::ranges::count(extents, 0u) != 0)
-    refuse_file(f.path, "holds no elements: an array of extents " + extents_text(extents) +
-                            " cannot be opened");
+    refuse(errc::invalid_request, f.path,
+           "holds no elements: an array of extents " + extents_text(extents) + " cannot be opened");
   if (c.offset % c.alignment != 0)
-    refuse_file(f.path, "its elements begin at byte " + std::to_string(c.offset) +
-                            ", which is no multiple of " + std::to_string(c.alignment) +
-                            ", the alignment of " + c.array.element_type +
-                            "; copy it to an array of a store (ooc import)");
+    refuse(errc::invalid_request, f.path,
+           "its elements begin at byte " + std::to_string(c.offset) + ", which is no multiple of " +
+               std::to_string(c.alignment) + ", the alignment of " + c.array.element_type +
+               "; copy it to an array of a store (ooc import)");
   const std::optional<std::uint64_t> bytes = bytes_of(extents, c.array.element_size);
   if (!bytes)
-    refuse_file(f.path, "extents " + extents_text(extents) + " of elements of " +
-                            std::to_string(c.array.element_size) + " bytes pass 2^63 - 1 bytes");
+    refuse(errc::invalid_request, f.path,
+           "extents " + extents_text(extents) + " of elements of " +
+               std::to_string(c.array.element_size) + " bytes pass 2^63 - 1 bytes");
   if (*bytes > size || c.offset > size - *bytes)
-    refuse_file(f.path, "extents " + extents_text(extents) + " of elements of " +
-                            std::to_string(c.array.element_size) + " bytes need " +
-                            std::to_string(*bytes) + " bytes from byte " +
-                            std::to_string(c.offset) + " on, " + std::to_string(c.offset + *bytes) +
-                            " in all, and the file has " + std::to_string(size));
+    refuse(errc::invalid_request, f.path,
+           "extents " + extents_text(extents) + " of elements of " +
+               std::to_string(c.array.element_size) + " bytes need " + std::to_string(*bytes) +
+               " bytes from byte " + std::to_string(c.offset) + " on, " +
+               std::to_string(c.offset + *bytes) + " in all, and the file has " +
+               std::to_string(size));
 }
 
 entry entry_in_place(const struct stat& s, const std::string& path, place_contents c) {
@@ -216,16 +214,15 @@ std::string path_in_place(std::string_view path) {
 store store_in_place(const place_request& r) {
   using namespace storage;
   const std::string path = path_in_place(r.path);
-  if (path.empty()) refuse_file(path, "say the path of a file");
+  if (path.empty()) refuse(errc::invalid_request, path, "say the path of a file");
   if (r.grouped)
-    refuse_file(
-        path,
-        "options.group is for files of a store: let each rank open the file for itself, for "
-        "reading only or with options.shared = true");
+    refuse(errc::invalid_request, path,
+           "options.group is for files of a store: let each rank open the file for itself, for "
+           "reading only or with options.shared = true");
   plain_file f = opened_in_place(path, r.writable);
   struct stat s {};
   if (::fstat(f.file.get(), &s) != 0)
-    refuse_file(path, "cannot be looked at", {errno, std::generic_category()});
+    refuse({errno, std::generic_category()}, path, "cannot be looked at");
   const auto size = static_cast<std::uint64_t>(s.st_size);
   const file_format format = r.contents.format;
   const bool npy =

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "oocarray/error.hpp"
+#include "storage/base/refuse.hpp"
 #include "storage/client/remote_metadata.hpp"
 #include "storage/client/remote_node.hpp"
 #include "storage/wire/address.hpp"
@@ -51,10 +52,6 @@ address_lookup lookup_of(std::shared_ptr<remote_metadata> metadata, std::uint32_
   };
 }
 
-[[noreturn]] void refuse(const std::string& url, const std::string& why) {
-  throw usage_error(errc::not_a_store, "store '" + url + "': " + why);
-}
-
 }  // namespace
 
 std::string server_address_of(const store_url& url) {
@@ -63,15 +60,17 @@ std::string server_address_of(const store_url& url) {
   std::string_view rest = std::string_view(url.rest).substr(0, url.rest.find('?'));
   try {
     if (rest.starts_with("unix:")) return wire::parse_address(rest).text();
-    if (!rest.starts_with("//")) refuse(whole, "write ooc://HOST[:PORT]");
+    if (!rest.starts_with("//"))
+      refuse(errc::not_a_store, "store", whole, "write ooc://HOST[:PORT]");
     rest.remove_prefix(2);
     if (rest.ends_with('/')) rest.remove_suffix(1);
     if (rest.empty() || rest.find_first_of("/@?#") != rest.npos)
-      refuse(whole, "write ooc://HOST[:PORT], with nothing but ?deadline=10s or ?encrypt=off after it");
+      refuse(errc::not_a_store, "store", whole,
+             "write ooc://HOST[:PORT], with nothing but ?deadline=10s or ?encrypt=off after it");
     return wire::parse_address(rest, "7420").text();
   } catch (const usage_error& e) {
     if (e.code() == errc::not_a_store) throw;
-    refuse(whole, e.what());
+    refuse(errc::not_a_store, "store", whole, e.what());
   }
 }
 

@@ -1,4 +1,3 @@
-#include "storage/base/disk_format_version.hpp"
 #include "storage/store/store_folders.hpp"
 
 #include <fcntl.h>
@@ -15,8 +14,10 @@
 #include <thread>
 
 #include "oocarray/error.hpp"
+#include "storage/base/disk_format_version.hpp"
 #include "storage/base/durable_file.hpp"
 #include "storage/base/file_access.hpp"
+#include "storage/base/refuse.hpp"
 #include "storage/namespace/metadata_schema.hpp"
 
 namespace ooc::storage {
@@ -26,10 +27,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* unfinished_node_file_name = "oocarray-node.new";
-
-[[noreturn]] void refuse(const std::string& what) {
-  throw usage_error(errc::not_a_store, what);
-}
 
 [[noreturn]] void fail(const std::error_code& code, const std::string& what) {
   throw io_error(code, what);
@@ -66,11 +63,13 @@ node_identity read_node_file(const fs::path& file) {
   int version = 0;
   node_identity n;
   in >> magic >> version;
-  if (!in || magic != "oocarray-node") refuse(in_quotes(file) + " is damaged, or not of oocarray");
+  if (!in || magic != "oocarray-node")
+    refuse(errc::not_a_store, in_quotes(file) + " is damaged, or not of oocarray");
   if (version != disk_format_version) refuse_version(in_quotes(file), version, disk_format_version);
   in >> store >> n.uuid >> node >> n.index >> of >> n.count;
   if (!in || store != "store" || node != "node" || of != "of" || n.index >= n.count)
-    refuse(in_quotes(file) + " is damaged; the other folders of the store show what it should say");
+    refuse(errc::not_a_store,
+           in_quotes(file) + " is damaged; the other folders of the store show what it should say");
   return n;
 }
 
@@ -91,7 +90,7 @@ folder_state inspect(const fs::path& folder) {
   const fs::file_status status = fs::status(folder, ec);
   if (status.type() == fs::file_type::not_found) return {};
   if (ec) fail(ec, "folder " + in_quotes(folder) + " cannot be used");
-  if (!fs::is_directory(status)) refuse(in_quotes(folder) + " is not a folder");
+  if (!fs::is_directory(status)) refuse(errc::not_a_store, in_quotes(folder) + " is not a folder");
 
   folder_state s;
   s.kind = folder_kind::empty;
@@ -139,8 +138,9 @@ std::optional<std::string> identity_of(const std::vector<fs::path>& folders,
                                        const std::vector<folder_state>& states) {
   for (std::size_t i = 0; i < folders.size(); ++i)
     if (states[i].kind == folder_kind::foreign)
-      refuse("folder " + in_quotes(folders[i]) + " is not a store and not empty (it holds '" +
-             states[i].stranger + "'); name a store, or a new or empty folder");
+      refuse(errc::not_a_store,
+             "folder " + in_quotes(folders[i]) + " is not a store and not empty (it holds '" +
+                 states[i].stranger + "'); name a store, or a new or empty folder");
   const auto first = std::find_if(states.begin(), states.end(), [](const folder_state& s) {
     return s.kind == folder_kind::node;
   });
@@ -151,18 +151,21 @@ std::optional<std::string> identity_of(const std::vector<fs::path>& folders,
   for (std::size_t i = 0; i < folders.size(); ++i) {
     const std::string folder = "folder " + in_quotes(folders[i]);
     if (states[i].kind != folder_kind::node)
-      refuse(folder + " is missing or empty, but " + in_quotes(named) + " belongs to a store of " +
-             std::to_string(id.count) + " folders; mount the disk, or name the right folder");
+      refuse(errc::not_a_store, folder + " is missing or empty, but " + in_quotes(named) +
+                                    " belongs to a store of " + std::to_string(id.count) +
+                                    " folders; mount the disk, or name the right folder");
     const node_identity& n = states[i].identity;
     if (n.uuid != id.uuid)
-      refuse(folder + " belongs to store " + n.uuid + ", " + in_quotes(named) + " to store " +
-             id.uuid + "; name the folders of one store");
+      refuse(errc::not_a_store, folder + " belongs to store " + n.uuid + ", " + in_quotes(named) +
+                                    " to store " + id.uuid + "; name the folders of one store");
     if (n.count != folders.size())
-      refuse(folder + " belongs to a store of " + std::to_string(n.count) + " folders, but " +
-             std::to_string(folders.size()) + " were named; name all of them, in order");
+      refuse(errc::not_a_store, folder + " belongs to a store of " + std::to_string(n.count) +
+                                    " folders, but " + std::to_string(folders.size()) +
+                                    " were named; name all of them, in order");
     if (n.index != i)
-      refuse(folder + " is folder " + std::to_string(n.index + 1) + " of its store, not " +
-             std::to_string(i + 1) + "; name the folders in the order they were made in");
+      refuse(errc::not_a_store, folder + " is folder " + std::to_string(n.index + 1) +
+                                    " of its store, not " + std::to_string(i + 1) +
+                                    "; name the folders in the order they were made in");
   }
   return id.uuid;
 }
@@ -321,8 +324,9 @@ std::string open_store_folders(const std::vector<fs::path>& folders, bool create
       return *uuid;
     }
     if (!create)
-      refuse("there is no store in folder " + in_quotes(folders[0]) +
-             "; name the folder of a store, or ask for a new one to be made");
+      refuse(errc::not_a_store,
+             "there is no store in folder " + in_quotes(folders[0]) +
+                 "; name the folder of a store, or ask for a new one to be made");
     if (any(states, folder_kind::missing)) continue;  // removed since: once more
     std::string uuid = make(folders, owner);
     made.keep();

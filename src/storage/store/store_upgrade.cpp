@@ -1,4 +1,3 @@
-#include "storage/base/disk_format_version.hpp"
 #include "storage/store/store_upgrade.hpp"
 
 #include <fcntl.h>
@@ -15,8 +14,10 @@
 #include <sstream>
 
 #include "oocarray/error.hpp"
+#include "storage/base/disk_format_version.hpp"
 #include "storage/base/durable_file.hpp"
 #include "storage/base/file_access.hpp"
+#include "storage/base/refuse.hpp"
 #include "storage/base/whole_transfer.hpp"
 #include "storage/namespace/metadata_schema.hpp"
 #include "storage/namespace/opening_lock.hpp"
@@ -35,10 +36,6 @@ using step_function = std::function<void(const std::string&)>;
 constexpr const char* local_name = "oocarray-node";
 constexpr const char* metadata_name = "oocarray-metadata";
 constexpr const char* iod_name = "oocarray-iod";
-
-[[noreturn]] void refuse(const fs::path& folder, const std::string& why) {
-  throw usage_error(errc::not_a_store, "folder '" + folder.string() + "' " + why);
-}
 
 void check(int error, const fs::path& file, const char* doing) {
   if (error != 0)
@@ -63,7 +60,8 @@ std::optional<folder_identity> read_identity(const fs::path& folder) {
     folder_identity f{folder, name, 0, {}, 0, 0};
     std::string magic, word;
     in >> magic >> f.version;
-    if (!in || magic != name) refuse(folder, std::string("has a damaged file '") + name + "'");
+    if (!in || magic != name)
+      refuse_folder(folder.native(), std::string("has a damaged file '") + name + "'");
     if (f.version != 1 && f.version != disk_format_version)
       refuse_version("folder '" + folder.string() + "'", f.version, disk_format_version);
     while (in >> word) {
@@ -281,7 +279,7 @@ std::vector<folder_identity> identities(const std::vector<fs::path>& folders) {
   std::vector<folder_identity> all;
   for (const fs::path& f : folders) {
     auto one = read_identity(f);
-    if (!one) refuse(f, "is neither of a local store nor that of a server");
+    if (!one) refuse_folder(f.native(), "is neither of a local store nor that of a server");
     all.push_back(std::move(*one));
   }
   if (all.empty()) throw usage_error(errc::not_a_store, "no folder is named");
@@ -292,12 +290,13 @@ void require_whole_store(const std::vector<folder_identity>& all) {
   std::set<std::uint32_t> places;
   for (const folder_identity& f : all) {
     if (f.name != local_name || f.store != all[0].store)
-      refuse(f.folder, "does not belong to the store of '" + all[0].folder.string() + "'");
+      refuse_folder(f.folder.native(),
+                    "does not belong to the store of '" + all[0].folder.string() + "'");
     places.insert(f.node);
   }
   if (places.size() != all.size() || all.size() != all[0].nodes)
-    refuse(all[0].folder, "belongs to a store of " + std::to_string(all[0].nodes) +
-                              " folders: name all of them, each once");
+    refuse_folder(all[0].folder.native(), "belongs to a store of " + std::to_string(all[0].nodes) +
+                                              " folders: name all of them, each once");
 }
 
 }  // namespace
@@ -322,14 +321,16 @@ upgrade_result upgrade_store(const std::vector<fs::path>& folders, const fs::pat
   else if (!metadata.empty())
     source = read_identity(metadata);
   if (!source || (!local && source->name != metadata_name))
-    refuse(all[0].folder, "is that of an I/O server: name the folder of its metadata server as well, "
-                          "or a copy of it with --metadata");
+    refuse_folder(all[0].folder.native(),
+                  "is that of an I/O server: name the folder of its metadata server as well, "
+                  "or a copy of it with --metadata");
   for (const folder_identity& f : all) {
     if (!f.store.empty() && f.store != source->store)
-      refuse(f.folder, "belongs to store " + f.store + ", '" + source->folder.string() +
-                           "' to store " + source->store);
+      refuse_folder(f.folder.native(), "belongs to store " + f.store + ", '" +
+                                           source->folder.string() + "' to store " + source->store);
     if (&f != &all[0] && !local && f.name != iod_name)
-      refuse(f.folder, "is not that of an I/O server of '" + source->folder.string() + "'");
+      refuse_folder(f.folder.native(),
+                    "is not that of an I/O server of '" + source->folder.string() + "'");
   }
 
   upgrade_result result;

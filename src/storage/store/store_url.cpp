@@ -5,16 +5,13 @@
 #include <charconv>
 
 #include "oocarray/error.hpp"
+#include "storage/base/refuse.hpp"
 
 namespace ooc::storage {
 
 namespace {
 
 namespace fs = std::filesystem;
-
-[[noreturn]] void refuse(std::string_view url, const std::string& why) {
-  throw usage_error(errc::not_a_store, "store '" + std::string(url) + "': " + why);
-}
 
 int hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -33,7 +30,8 @@ std::string decode(std::string_view url, std::string_view name) {
     const int high = i + 1 < name.size() ? hex_digit(name[i + 1]) : -1;
     const int low = i + 2 < name.size() ? hex_digit(name[i + 2]) : -1;
     if (high < 0 || low < 0 || high + low == 0)
-      refuse(url, "'%' must be followed by two hexadecimal digits; write %25 for a percent sign");
+      refuse(errc::not_a_store, "store", url,
+             "'%' must be followed by two hexadecimal digits; write %25 for a percent sign");
     out += static_cast<char>(high * 16 + low);
     i += 2;
   }
@@ -61,8 +59,10 @@ store_url parse_store_url(std::string_view url) {
         return std::isalnum(static_cast<unsigned char>(c)) || c == '+' || c == '-' || c == '.';
       });
   if (!has_scheme)
-    refuse(url, "no scheme; for folders of this machine write local:FOLDER[,FOLDER...]");
-  if (url.find('\0') != url.npos) refuse(url.substr(0, url.find('\0')), "holds a zero byte");
+    refuse(errc::not_a_store, "store", url,
+           "no scheme; for folders of this machine write local:FOLDER[,FOLDER...]");
+  if (url.find('\0') != url.npos)
+    refuse(errc::not_a_store, "store", url.substr(0, url.find('\0')), "holds a zero byte");
   return {std::string(url.substr(0, colon)), std::string(url.substr(colon + 1))};
 }
 
@@ -76,23 +76,26 @@ std::vector<fs::path> local_folders(const store_url& url) {
     more = comma != rest.npos;
     if (more) rest.remove_prefix(comma + 1);
     if (name.empty())
-      refuse(whole,
+      refuse(errc::not_a_store, "store", whole,
              "a folder's name is empty; write local:FOLDER[,FOLDER...], and %2C for a comma "
              "in a name");
     if (name == "~" || name.starts_with("~/"))
-      refuse(whole, "'~' stands for the home folder in a shell only, and only at the beginning of a "
-                    "word; write the folder in full (local:$HOME/...), or local:./~ for one of that name");
+      refuse(errc::not_a_store, "store", whole,
+             "'~' stands for the home folder in a shell only, and only at the beginning of a "
+             "word; write the folder in full (local:$HOME/...), or local:./~ for one of that name");
     fs::path p = normal(whole, decode(whole, name));
     if (std::find(folders.begin(), folders.end(), p) != folders.end())
-      refuse(whole, "folder '" + p.string() + "' is named twice; each I/O node needs its own");
+      refuse(errc::not_a_store, "store", whole,
+             "folder '" + p.string() + "' is named twice; each I/O node needs its own");
     folders.push_back(std::move(p));
   }
   for (const fs::path& a : folders)
     for (const fs::path& b : folders) {
       const auto split = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
       if (a != b && split.first == a.end())
-        refuse(whole, "folder '" + b.string() + "' lies inside '" + a.string() +
-                          "'; give each I/O node a folder of its own");
+        refuse(errc::not_a_store, "store", whole,
+               "folder '" + b.string() + "' lies inside '" + a.string() +
+                   "'; give each I/O node a folder of its own");
     }
   return folders;
 }
@@ -127,17 +130,19 @@ url_options options_of(const store_url& url) {
     if (name == "encrypt" && equals != one.npos) {
       const std::string_view value = one.substr(equals + 1);
       if (value != "on" && value != "off")
-        refuse(whole, "encrypt is '" + std::string(value) + "'; write encrypt=on or encrypt=off");
+        refuse(errc::not_a_store, "store", whole,
+               "encrypt is '" + std::string(value) + "'; write encrypt=on or encrypt=off");
       o.encrypt = value == "on";
       continue;
     }
     if (name != "deadline" || equals == one.npos)
-      refuse(whole, "option '" + std::string(one) +
-                        "' is unknown; write ?deadline=10s or ?encrypt=off, with & between two");
+      refuse(errc::not_a_store, "store", whole,
+             "option '" + std::string(one) +
+                 "' is unknown; write ?deadline=10s or ?encrypt=off, with & between two");
     try {
       o.deadline = parse_duration(one.substr(equals + 1), "deadline");
     } catch (const usage_error& e) {
-      refuse(whole, e.what());
+      refuse(errc::not_a_store, "store", whole, e.what());
     }
   }
   return o;

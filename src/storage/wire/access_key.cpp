@@ -8,6 +8,7 @@
 #include <span>
 
 #include "oocarray/error.hpp"
+#include "storage/base/refuse.hpp"
 #include "storage/wire/secret_file.hpp"
 #include "storage/wire/sodium.hpp"
 
@@ -59,10 +60,6 @@ std::string_view take(std::string_view& text, char separator) {
   const std::string_view part = text.substr(0, end);
   text.remove_prefix(end == text.npos ? text.size() : end + 1);
   return part;
-}
-
-[[noreturn]] void refuse(const std::string& why) {
-  throw usage_error(errc::invalid_request, why);
 }
 
 [[noreturn]] void damaged(const std::filesystem::path& file) {
@@ -143,12 +140,12 @@ key_ptr access_key::read(const std::filesystem::path& file) {
 
 key_ptr access_key::for_user(const key_user& user) const {
   if (!of_cluster())
-    refuse("this is the key of user " + holder_.user->name +
+    ooc::refuse("this is the key of user " + holder_.user->name +
            "; users' keys are made from the cluster key");
   if (!is_name(user.name))
-    refuse("user '" + user.name + "': the name in a key has 1 to 32 of A-Z a-z 0-9 . _ -");
+    ooc::refuse("user '" + user.name + "': the name in a key has 1 to 32 of A-Z a-z 0-9 . _ -");
   if (user.groups.empty() || user.groups.size() > max_groups)
-    refuse("user '" + user.name + "' is in " + std::to_string(user.groups.size()) +
+    ooc::refuse("user '" + user.name + "' is in " + std::to_string(user.groups.size()) +
            " groups; a key names 1 to 32: give those that count in the store");
   std::string groups;
   for (const std::uint32_t gid : user.groups)
