@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <memory>
-#include <system_error>
-#include <thread>
 #include <utility>
 
+#include "runtime/algorithm/work_in_rounds.hpp"
 #include "storage/base/page.hpp"
 
 namespace ooc::detail {
@@ -80,58 +79,22 @@ void box_pipeline::run(const direct_array& from, const direct_array& to, std::by
   from_ = &from;
   to_ = &to;
   memory_ = memory;
-  try {
-    rounds_.first(next());
-  } catch (...) {
-    keep_error();
-    rounds_.first(0);
-  }
-  std::vector<std::thread> others;
-  if (!plan_.as_it_is)
-    try {
-      for (unsigned k = 1; k < call_.threads(); ++k) others.emplace_back([this] { work(); });
-    } catch (const std::system_error&) {
-      // Those that there are do the work.
-    }
-  work();
-  for (std::thread& t : others) t.join();
-  transfers_.wait_for_all();  // after an error; the caller frees the memory
-  const lock_guard lock(mutex_);
-  if (error_) std::rethrow_exception(error_);
-}
-
-void box_pipeline::work() noexcept {
-  for (std::size_t task = 0; rounds_.claim(task);) {
-    try {
-      turn(task);
-    } catch (...) {
-      keep_error();
-    }
-    rounds_.done([this]() noexcept -> std::size_t {
-      if (failed_) return 0;
-      try {
-        return next();
-      } catch (...) {
-        keep_error();
-        return 0;
-      }
-    });
-  }
+  const struct all_ended {  // after an error too; the caller frees the memory
+    open_transfers& transfers;
+    ~all_ended() { transfers.wait_for_all(); }
+  } end{transfers_};
+  work_in_rounds(
+      plan_.as_it_is ? 1 : call_.threads(), [this] { return next(); },
+      [this] { return [this](std::size_t task) { turn(task); }; });
 }
 
 /// A task of the unit that begin_turning() was given last.
 void box_pipeline::turn(std::size_t task) {
   const std::size_t end = std::min((task + 1) * batch_, tasks_);
-  for (std::size_t t = task * batch_; t < end && !failed_.load(std::memory_order_relaxed); ++t) {
+  for (std::size_t t = task * batch_; t < end; ++t) {
     const work_of_box& w = t < now_.front().tasks ? now_.front() : now_.back();
     w.permutation.run(t - w.first_task, w.from, w.to);
   }
-}
-
-void box_pipeline::keep_error() noexcept {
-  const lock_guard lock(mutex_);
-  if (!error_) error_ = std::current_exception();
-  failed_ = true;
 }
 
 /// Goes on to the next unit that is to be turned, and returns its tasks; 0 where all is done.

@@ -12,19 +12,15 @@
 // the store.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <functional>
 #include <vector>
 
 #include "runtime/algorithm/algorithm_call.hpp"
 #include "runtime/algorithm/box_permutation.hpp"
 #include "runtime/algorithm/open_transfers.hpp"
-#include "runtime/algorithm/task_rounds.hpp"
 #include "runtime/array/direct_array.hpp"
-#include "storage/base/mutex.hpp"
 
 namespace ooc::detail {
 
@@ -76,7 +72,6 @@ class box_pipeline {
   std::byte* write_from(std::size_t unit, std::size_t box) const noexcept;
   std::size_t slot_of_read(std::size_t unit) const noexcept;
   std::size_t slot_of_write(std::size_t unit) const noexcept;
-  void work() noexcept;
   std::size_t next();
   void begin_reads();
   void begin_write(std::size_t unit);
@@ -85,7 +80,6 @@ class box_pipeline {
   template <class Begin>
   void in_parts(const extent_list& lower, const extent_list& upper, const extent_list& multiple,
                 std::size_t element_size, std::size_t slot, Begin begin);
-  void keep_error() noexcept;
 
   const pipeline_plan plan_;
   algorithm_call& call_;
@@ -100,10 +94,6 @@ class box_pipeline {
   std::size_t tasks_ = 0;      ///< of now_
   std::size_t batch_ = 1;      ///< how many of them are one task of the round
   std::uint64_t bytes_read_ = 0, bytes_written_ = 0;
-  mutex mutex_;
-  std::exception_ptr error_ OOC_GUARDED_BY(mutex_);
-  std::atomic<bool> failed_{false};
-  task_rounds rounds_;
   open_transfers transfers_;  ///< last: ends first
 };
 
