@@ -14,17 +14,14 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "oocarray/access.hpp"
+#include "oocarray/array_base.hpp"
 #include "oocarray/array_options.hpp"
-#include "oocarray/detail/array_core.hpp"
 #include "oocarray/pin.hpp"
 #include "oocarray/runtime.hpp"
 #include "oocarray/store.hpp"
@@ -44,7 +41,7 @@ struct any_box {
   std::vector<std::size_t> upper;
 };
 
-class any_array {
+class any_array : public array_base {
  public:
   /// `fill` is the bytes of one element.
   using options_type = array_options<std::vector<std::byte>>;
@@ -85,7 +82,6 @@ class any_array {
   }
   std::size_t size() const;  ///< elements
   std::size_t bytes() const { return size() * element_size(); }
-  std::size_t max_extent() const { return facts().max_extent; }
   any_box whole() const { return {std::vector<std::size_t>(rank()), extents()}; }
   memory_layout layout() const noexcept { return layout_; }
 
@@ -99,54 +95,30 @@ class any_array {
   /// about a block.  Number k is at most tiles() - 1; in row-major order.
   std::size_t tiles() const;
   tile tile_at(std::size_t k) const;
-  std::vector<std::size_t> tile_shape() const;
+  std::vector<std::size_t> tile_shape() const {
+    core().check_open();
+    return core().tile_shape();
+  }
   /// Starts reading a tile, but for what an overwrite() promises; returns at once.  One past the
   /// last: nothing.
   void prefetch_tile(std::size_t k) const;
 
   // --- Memory and the store; as in ooc_array
 
-  void writeback(durability d = durability::acknowledged) { core().writeback(d); }
-  void sync(durability d = durability::acknowledged) { core().sync(d); }
-  void sync_halo(std::size_t rows = 1) { core().sync_halo(rows); }
-  std::pair<std::size_t, std::size_t> local_rows() const { return core().rows_of(core().rank()); }
-  void invalidate() { core().invalidate(false); }
-  void invalidate(discard_t) { core().invalidate(true); }
   void prefetch(const any_box& b) const { core().prefetch({b.lower, b.upper}); }
-  void advise(access_pattern p) const { core().advise(p); }
   void overwrite(const any_box& b) { core().overwrite({b.lower, b.upper}); }
-  void clear_overwrite() { core().clear_overwrite(); }
   pin_guard<std::byte> pin(const any_box& b, access_mode mode) {
     return {core(), core().pin({b.lower, b.upper}, mode)};
   }
-  void resize(std::size_t first_extent) { core().resize(first_extent); }
-  void close() { core().close(); }
-  void set_finished() { core().set_in_progress({}); }
-
-  std::map<std::string, std::string> attributes() const { return core().attributes(); }
-  void set_attribute(std::string_view key, std::string_view value) {
-    core().set_attribute(key, value);
-  }
-  void remove_attribute(std::string_view key) { core().remove_attribute(key); }
-
-  // --- Facts
-
-  const std::string& path() const { return facts().path; }
-  bool is_open() const noexcept { return core_ && core_->facts().open; }
-  bool writable() const { return facts().writable; }
-  std::uint64_t dirty_blocks() const { return core().dirty_blocks(); }
-  std::uint64_t block_bytes() const { return facts().block_bytes; }
-  striping stripes() const { return facts().stripes; }
+  void resize(std::size_t first_extent) { core().ranks().resize(first_extent); }
 
  private:
   any_array(runtime& rt, const store& s, std::string_view path, detail::array_request r,
             const options_type& options, memory_layout layout);
 
-  detail::array_core& core() const;
   const detail::array_facts& facts() const { return core().facts(); }
 
   memory_layout layout_ = memory_layout::right;
-  std::unique_ptr<detail::array_core> core_;
 };
 
 }  // namespace ooc

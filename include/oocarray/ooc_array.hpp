@@ -41,8 +41,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstring>
-#include <map>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -56,11 +54,12 @@
 #endif
 
 #include "oocarray/access.hpp"
+#include "oocarray/array_base.hpp"
 #include "oocarray/array_options.hpp"
 #include "oocarray/box.hpp"
-#include "oocarray/detail/array_core.hpp"
 #include "oocarray/element_type.hpp"
 #include "oocarray/error.hpp"
+#include "oocarray/indexed_array.hpp"
 #include "oocarray/iterator.hpp"
 #include "oocarray/layout.hpp"
 #include "oocarray/pin.hpp"
@@ -74,8 +73,12 @@ namespace ooc {
 /// An N-d array of T in a file of a store.  Layout: the order of elements in memory, layout_right
 /// (default) or layout_tiled.  Extents and indices count elements, slowest dimension first.
 /// Movable, not copyable; a moved-from array may only be assigned to or destroyed.
+///
+/// What is the same for all arrays is in array_base.hpp: writeback(), sync(), sync_halo(), invalidate(),
+/// advise(), close(), attributes and facts.  gather(), scatter() and accumulate(), which take lists of
+/// indices, are in indexed_array.hpp.
 template <class T, std::size_t N, class Layout = layout_right>
-class ooc_array {
+class ooc_array : public indexed_array<T, N> {
   static_assert(std::is_trivially_copyable_v<T> && !std::is_const_v<T> && !std::is_volatile_v<T>,
                 "ooc_array<T, N>: elements travel between memory and disk as bytes, so T must be "
                 "trivially copyable, without const or volatile");
@@ -95,6 +98,7 @@ class ooc_array {
   using iterator = std::conditional_t<Layout::contiguous, T*, tiled_iterator<T, N>>;
   using const_iterator =
       std::conditional_t<Layout::contiguous, const T*, tiled_iterator<const T, N>>;
+  using indexed_array<T, N>::core;
 
   // --- Making and opening
 
@@ -138,13 +142,13 @@ class ooc_array {
       : ooc_array(rt, s, path, how::open_read_only, &extents, options) {}
 
   ooc_array(ooc_array&& o) noexcept
-      : base_(std::exchange(o.base_, nullptr)),
+      : indexed_array<T, N>(std::move(o)),
+        base_(std::exchange(o.base_, nullptr)),
         map_(o.map_),
-        extents_(std::exchange(o.extents_, {})),
-        core_(std::move(o.core_)) {}
+        extents_(std::exchange(o.extents_, {})) {}
   ooc_array& operator=(ooc_array&& o) noexcept {
     if (this != &o) {
-      core_ = std::move(o.core_);
+      indexed_array<T, N>::operator=(std::move(o));
       base_ = std::exchange(o.base_, nullptr);
       map_ = o.map_;
       extents_ = std::exchange(o.extents_, {});
@@ -263,8 +267,6 @@ class ooc_array {
   static constexpr std::size_t rank() noexcept { return N; }
   /// All elements.
   box_type whole() const noexcept { return {{}, extents_}; }
-  /// The limit of resize().
-  std::size_t max_extent() const { return core().facts().max_extent; }
 
   /// Changes the first extent, up to max_extent().  Collective over options.group.  Rows that are
   /// cut off are lost.  New rows have the fill value, even if the array had been longer before.
@@ -274,11 +276,11 @@ class ooc_array {
   /// pinned, io_error (ENOSPC).  The extents are then as they were, but rows that were to be cut
   /// off may already have the fill value.
   void resize(std::size_t first_extent) {
-    core().resize(first_extent);
+    core().ranks().resize(first_extent);
     take_shape();
   }
 
-  // --- The ranks of options.group; without one, a single rank that has everything
+  // --- The ranks of options.group; without one, a single rank that has everything.  See sync() too.
 
   /// The part of this rank: whole rows (indices of the first dimension), about as many on every
   /// rank.  A part ends where a block ends, if the parts are then even to a quarter.  Where the
@@ -286,49 +288,15 @@ class ooc_array {
   /// The parts of all ranks are disjoint and together make up the array; a part may be empty.  They
   /// depend on shape, block, stripes and number of ranks alone: arrays that agree in these have the
   /// same parts.
-  box_type local_box() const { return part(core().rank()); }
-  /// Its rows: `const auto [first, last] = a.local_rows();` for rows first <= i < last.
-  std::pair<std::size_t, std::size_t> local_rows() const { return core().rows_of(core().rank()); }
+  box_type local_box() const { return part(core().ranks().rank()); }
   /// The part of any rank.
   box_type part(int rank) const {
     box_type b = whole();
-    std::tie(b.lower[0], b.upper[0]) = core().rows_of(rank);
+    std::tie(b.lower[0], b.upper[0]) = core().ranks().rows_of(rank);
     return b;
   }
 
   // --- Memory and the store
-
-  /// Returns when every modified block has been acknowledged by its I/O nodes, or, with
-  /// ooc::durable, is on stable storage.  Throws io_error naming array, block, node and cause; what
-  /// failed stays modified, the rest is written all the same, and a later call tries again.
-  void writeback(durability d = durability::acknowledged) { core().writeback(d); }
-
-  /// Makes the writes of all ranks visible to all ranks.  Collective over options.group.  Every
-  /// rank writes its modified blocks back, and then drops from its memory exactly those blocks that
-  /// another rank has written to since the last sync().  All other blocks stay in memory.
-  ///
-  /// With ooc::durable, the writes of all ranks are on stable storage as well.  Each node is asked
-  /// once, for all ranks, and must have finished within the group's deadline.  If that fails, all
-  /// ranks see the writes nevertheless, but a loss of power may lose them, and they must be written
-  /// again (see file.hpp).  If the ranks conflict (options.checking), nothing is made durable.
-  ///
-  /// Throws the same on all ranks: what writeback() throws; usage_error (errc::busy) while a region
-  /// is pinned, (errc::conflict) with options.checking, (errc::not_together) if a rank makes
-  /// another call; io_error (ETIMEDOUT, ECONNABORTED) if a rank does not make the call.  After a
-  /// failure the other ranks may not know yet what this rank has written; the next sync() that
-  /// succeeds tells them.  No other thread may use the array meanwhile.  Without a group the call
-  /// is writeback(d).
-  void sync(durability d = durability::acknowledged) { core().sync(d); }
-
-  /// For stencils: does what sync() does, but only for the blocks that hold rows (indices of the
-  /// first dimension) within `rows` of a border between two parts.  Collective over options.group;
-  /// all ranks pass the same `rows`.  Afterwards every rank sees what all ranks have written to
-  /// these blocks.  Other modified blocks stay in memory while there is room, so an array that fits
-  /// in memory is not written in every iteration; other ranks may count on their contents only
-  /// after the next sync().  The call also begins to load the rows before the rank's own, because a
-  /// sweep begins with them, as far as read-ahead goes.  Throws what sync() throws.  Without a
-  /// group there are no borders, and nothing is done.
-  void sync_halo(std::size_t rows = 1) { core().sync_halo(rows); }
 
   /// Transfers of all ranks at once.  Collective over options.group.  Each rank reads a box of its
   /// own to its memory (read_all), or writes it from its memory (write_all); the box may be empty.
@@ -357,21 +325,13 @@ class ooc_array {
   /// each element of the boxes is old or new.  No other thread may use the array meanwhile.
   /// Without a group the calls concern this process alone.
   void read_all(const box_type& b, std::span<T> destination) const {
-    core().read_all({b.lower, b.upper}, reinterpret_cast<std::byte*>(destination.data()),
-                    destination.size());
+    core().ranks().read_all({b.lower, b.upper}, reinterpret_cast<std::byte*>(destination.data()),
+                            destination.size());
   }
   void write_all(const box_type& b, std::span<const T> source) {
-    core().write_all({b.lower, b.upper}, reinterpret_cast<const std::byte*>(source.data()),
-                     source.size());
+    core().ranks().write_all({b.lower, b.upper}, reinterpret_cast<const std::byte*>(source.data()),
+                             source.size());
   }
-
-  /// Drops all blocks from memory.  The next touch reads the store, and so sees what another
-  /// process has written back.  Throws usage_error (errc::dirty) if a block is modified, so that
-  /// nothing is lost, and
-  /// (errc::busy) while a region is pinned.  No other thread may touch the array meanwhile.
-  void invalidate() { core().invalidate(false); }
-  /// The same, and modified blocks are lost.
-  void invalidate(discard_t) { core().invalidate(true); }
 
   /// Starts reading a box; returns at once.  Blocks that find no room in memory are left out.
   void prefetch(const box_type& b) const { core().prefetch({b.lower, b.upper}); }
@@ -382,74 +342,6 @@ class ooc_array {
     all.reserve(boxes.size());
     for (const box_type& b : boxes) all.push_back({b.lower, b.upper});
     core().prefetch(all);
-  }
-  void advise(access_pattern p) const { core().advise(p); }
-
-  // --- Many elements at once, by their indices
-
-  /// Copies the elements with these indices to `out`, out[i] that of indices[i].  An index is the
-  /// element's number in row-major order, or its coordinates.  Indices may come in any order, and more
-  /// than once.
-  ///
-  /// These three calls are for many touches that no loop could foresee.  They sort the indices.  What
-  /// is in memory is copied from there.  Of blocks that are not, only the elements are transferred, in
-  /// long lists, one message for each I/O node and list, and the blocks stay out; a block is loaded where
-  /// half of its 4 KiB pages are asked for.  Sorting and copies take at most a quarter of the budget, at
-  /// most 64 MiB, for the call; more indices are done in several batches, in the order of the list.
-  ///
-  /// As seen by threads a call is so many element accesses, in no particular order: another thread may
-  /// touch other elements meanwhile, of the same blocks too.  `indices`, `out` and `values` may lie in
-  /// arrays, but `out` must not overlap the elements that are asked for.  The calls are not collective:
-  /// gather() sees what this process has written, and of other ranks at least what was there at the last
-  /// sync(); what a rank scatters, others see after the next sync().
-  ///
-  /// All throw, before anything is transferred: std::out_of_range for an index outside the extents,
-  /// naming array, index, its position and the extent; usage_error (errc::invalid_request) where there
-  /// are not as many elements as indices, or the array is read-only, or options.owner_computes forbids
-  /// to write the element; usage_error (errc::budget_too_small).  And io_error, naming array, node and
-  /// cause, where elements cannot be read or written: `out` is then undefined.
-  void gather(std::span<const std::size_t> indices, std::span<T> out) const {
-    core().gather(listed(indices), reinterpret_cast<std::byte*>(out.data()), out.size());
-  }
-  void gather(std::span<const index_type> indices, std::span<T> out) const {
-    core().gather(listed(indices), reinterpret_cast<std::byte*>(out.data()), out.size());
-  }
-
-  /// Gives the elements with these indices the values: values[i] to that of indices[i], and to one that
-  /// is named more than once the last of them.  What is written to blocks in memory is modified, as by
-  /// element writes; the rest has been acknowledged when the call returns, and is not durable.  Promises
-  /// of overwrite() end for the blocks whose elements are written past memory.
-  ///
-  /// After an io_error each of the elements is old or new, and nothing says which: scatter them again.
-  void scatter(std::span<const std::size_t> indices, std::span<const T> values) {
-    core().scatter(listed(indices), reinterpret_cast<const std::byte*>(values.data()),
-                   values.size());
-  }
-  void scatter(std::span<const index_type> indices, std::span<const T> values) {
-    core().scatter(listed(indices), reinterpret_cast<const std::byte*>(values.data()),
-                   values.size());
-  }
-
-  /// For each i in order, gives the element with indices[i] the value op(element, values[i]); an element
-  /// that is named k times takes part k times.
-  ///
-  /// No other accumulate() of this process on this array comes between the reading and the writing of
-  /// an element, so any number of threads may accumulate the same elements.  Element writes and
-  /// scatter() may come between and are then lost, and so are accumulate() calls of other processes
-  /// before the next sync().  `op` runs in the calling thread, on copies; it must not call
-  /// accumulate() of the same array.
-  ///
-  /// After an io_error, or where `op` throws, each of the elements has none of its values, or those of
-  /// some of the batches: do not repeat the call, but set the elements anew.
-  template <class Op>
-    requires std::is_invocable_r_v<T, Op&, const T&, const T&>
-  void accumulate(std::span<const std::size_t> indices, std::span<const T> values, Op op) {
-    accumulate_by(listed(indices), values, op);
-  }
-  template <class Op>
-    requires std::is_invocable_r_v<T, Op&, const T&, const T&>
-  void accumulate(std::span<const index_type> indices, std::span<const T> values, Op op) {
-    accumulate_by(listed(indices), values, op);
   }
 
   /// Promises that the program writes every element of the box before it reads any of them.  Blocks
@@ -469,8 +361,6 @@ class ooc_array {
   /// the block.  In other blocks they are as they were.  For an element that lies across two blocks
   /// this holds for each of its parts.  read_all() shows the same.
   void overwrite(const box_type& b) { core().overwrite({b.lower, b.upper}); }
-  /// Takes back the promises that were not used.
-  void clear_overwrite() { core().clear_overwrite(); }
 
   /// Keeps a box in memory and mapped, for system calls and MPI; see pin.hpp.  Throws usage_error
   /// (budget_too_small) if the box and the other pins would leave less of the budget, or of the
@@ -483,52 +373,8 @@ class ooc_array {
     return {core(), core().pin({b.lower, b.upper}, access_mode::read)};
   }
 
-  /// Writes back and releases the file and the addresses.  Collective over options.group.
-  /// Afterwards an element access ends the process with a message, and calls throw usage_error
-  /// (errc::closed).  Throws what writeback() throws, usage_error (errc::busy) while a region is
-  /// pinned and, with options.checking, (errc::conflict) for what happened since the last sync().
-  /// The array then stays open.  After a conflict everything has been written back, and another
-  /// close() by all ranks succeeds.  Closing an array twice does nothing.  A destructor does not
-  /// wait for other ranks, and so reports no conflicts.
-  void close() { core().close(); }
-
-  /// Says that the elements of a file that was opened with options.unfinished are whole again, durably:
-  /// it opens as any other from then on.  Write back before.  Collective over options.group.
-  void set_finished() { core().set_in_progress({}); }
-
-  // --- Attributes: names and values that programs keep with the file, as those of ooc::store are.
-  // Any rank may set them, and everybody sees them when the call returns.  Setting one throws
-  // usage_error (errc::invalid_request) where the array is read-only.
-
-  std::map<std::string, std::string> attributes() const {
-    return core().attributes();
-  }
-  void set_attribute(std::string_view key, std::string_view value) {
-    core().set_attribute(key, value);
-  }
-  void remove_attribute(std::string_view key) {
-    core().remove_attribute(key);
-  }
-
-  // --- Facts
-
-  const std::string& path() const { return core().facts().path; }
-  bool is_open() const noexcept { return core_ && core_->facts().open; }
-  bool writable() const { return core().facts().writable; }
-  /// Blocks that are modified and not yet acknowledged.
-  std::uint64_t dirty_blocks() const { return core().dirty_blocks(); }
-  /// Bytes in a block.
-  std::uint64_t block_bytes() const { return core().facts().block_bytes; }
   /// Shape of a tile in memory (layout_tiled).
   extents_type tile_extents() const requires(!Layout::contiguous) { return tile_shape(); }
-  /// What became of options.buffers and elements_per_buffer.
-  buffering buffers() const { return core().facts().buffering; }
-  /// How the file is dealt out over the I/O nodes.
-  striping stripes() const { return core().facts().stripes; }
-
-  /// For the library's own layers.
-  detail::array_core& core() { return held(); }
-  const detail::array_core& core() const { return held(); }
 
  private:
   using how = detail::array_request::how;
@@ -538,14 +384,8 @@ class ooc_array {
 
   ooc_array(runtime& rt, const store& s, std::string_view path, how action,
             const extents_type* extents, const options_type& options)
-      : core_(std::make_unique<detail::array_core>(rt, s, path,
-                                                   request_for(action, extents, options))) {
+      : indexed_array<T, N>(rt, s, path, request_for(action, extents, options)) {
     take_shape();
-  }
-
-  detail::array_core& held() const {
-    if (!core_) throw usage_error(errc::closed, "this array has been moved from");
-    return *core_;
   }
 
   static detail::array_request request_for(how action, const extents_type* extents,
@@ -572,7 +412,7 @@ class ooc_array {
   }
 
   void take_shape() {
-    const detail::array_facts& f = core_->facts();
+    const detail::array_facts& f = core().facts();
     base_ = reinterpret_cast<T*>(f.base);
     std::copy_n(f.extents.begin(), N, extents_.begin());
     map_ = Layout::template map<N>(extents_, f.tile, sizeof(T), f.block_bytes);
@@ -612,35 +452,9 @@ class ooc_array {
       return {base_, map_, extents_, position};
   }
 
-  static detail::element_indices listed(std::span<const std::size_t> indices) noexcept {
-    return {indices.data(), indices.size(), 1};
-  }
-  static detail::element_indices listed(std::span<const index_type> indices) noexcept {
-    static_assert(sizeof(index_type) == N * sizeof(std::size_t));
-    return {reinterpret_cast<const std::size_t*>(indices.data()), indices.size(), N};
-  }
-  template <class Op>
-  void accumulate_by(const detail::element_indices& indices, std::span<const T> values, Op& op) {
-    const auto apply = [](void* context, std::byte* element, const std::byte* value) {
-      T& e = *reinterpret_cast<T*>(element);
-      e = (*static_cast<Op*>(context))(std::as_const(e), *reinterpret_cast<const T*>(value));
-    };
-    core().accumulate(indices, reinterpret_cast<const std::byte*>(values.data()), values.size(),
-                      {apply, std::addressof(op)});
-  }
-
   extents_type tile_shape() const {
     extents_type shape{};
-    if constexpr (Layout::contiguous) {
-      // Whole rows as long as they fit into a block.
-      std::size_t left = std::max<std::size_t>(core().facts().block_bytes / sizeof(T), 1);
-      for (std::size_t k = N; k-- > 0;) {
-        shape[k] = std::min(extents_[k], left);
-        left = shape[k] == extents_[k] ? left / shape[k] : 1;
-      }
-    } else {
-      for (std::size_t k = 0; k < N; ++k) shape[k] = core().facts().tile[k];
-    }
+    std::ranges::copy(core().tile_shape(), shape.begin());
     return shape;
   }
   template <class U>
@@ -651,7 +465,7 @@ class ooc_array {
     for (std::size_t k = 0; k < N; ++k) {
       if (b.lower[k] > b.upper[k] || b.upper[k] > extents_[k])
         throw usage_error(errc::invalid_request,
-                          "slice() of array '" + path() + "': in dimension " + std::to_string(k) +
+                          "slice() of array '" + this->path() + "': in dimension " + std::to_string(k) +
                               " the box is from " + std::to_string(b.lower[k]) + " to " +
                               std::to_string(b.upper[k]) + ", and the extent is " +
                               std::to_string(extents_[k]));
@@ -671,7 +485,6 @@ class ooc_array {
   T* base_ = nullptr;
   map_type map_{};
   extents_type extents_{};
-  std::unique_ptr<detail::array_core> core_;
 };
 
 }  // namespace ooc

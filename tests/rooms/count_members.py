@@ -13,8 +13,8 @@ import re
 import sys
 
 MOST = 30
-# The public array template, and the same without its type; and those that are still to be divided, which must not grow.
-MORE = {"ooc_array": 1000, "any_array": 1000, "array_core": 41, "shared_array": 41}
+# The public array template has the interface of a container and of a file.
+MORE = {"ooc_array": 1000}
 
 CLASS = re.compile(
     r"\b(?:class|struct|union)\s+(?:\[\[[^\]]*\]\]\s*|alignas\s*\(\)\s*|OOC_\w+(?:\s*\(\))?\s+)*"

@@ -8,6 +8,8 @@
 #include <thread>
 #include <utility>
 
+#include "runtime/ranks/shared_array.hpp"
+
 namespace ooc::detail {
 namespace {
 
@@ -22,14 +24,15 @@ algorithm_call::algorithm_call(std::string name, array_core& leader,
       written_(std::move(written)),
       mark_(options.mark),
       tell_(options.progress),
-      ranks_((leader.check_open(), leader.group().size())),
+      ranks_((leader.check_open(), leader.shared().group().size())),
       threads_(options.threads != 0 ? options.threads
                                     : std::max(1U, std::thread::hardware_concurrency())) {
   for (auto a = written_.begin(); a != written_.end(); ++a) {
     (*a)->check_writable("be written by an algorithm");
-    if ((*a)->group().size() != ranks_)
-      refuse("'" + (*a)->facts().path + "' is shared by " + std::to_string((*a)->group().size()) +
-             " ranks, and '" + leader_.facts().path + "' by " + std::to_string(ranks_) +
+    if ((*a)->shared().group().size() != ranks_)
+      refuse("'" + (*a)->facts().path + "' is shared by " +
+             std::to_string((*a)->shared().group().size()) + " ranks, and '" +
+             leader_.facts().path + "' by " + std::to_string(ranks_) +
              "; give both the same group");
     if (std::find(written_.begin(), a, *a) != a)
       refuse("'" + (*a)->facts().path + "' is given twice, and is written");
@@ -42,7 +45,7 @@ void algorithm_call::refuse(const std::string& why, errc code) const {
 
 std::vector<algorithm_call::bytes> algorithm_call::on_all(const std::function<bytes()>& f) const {
   if (ranks_ == 1) return {f()};  // and the exception is the program's own
-  return leader_.group().together(name_, f);
+  return leader_.shared().group().together(name_, f);
 }
 
 void algorithm_call::begin(std::uint64_t bytes_in_all) {
@@ -60,7 +63,7 @@ void algorithm_call::mark() {
   if (!mark_) return;
   const std::string what = name_ + ", by " + ::program_invocation_short_name + "[" +
                            std::to_string(::getpid()) + "]";
-  for (array_core* a : written_) a->set_in_progress(what);
+  for (array_core* a : written_) a->ranks().set_in_progress(what);
 }
 
 void algorithm_call::advance(std::uint64_t more) {
@@ -81,8 +84,8 @@ void algorithm_call::advance(std::uint64_t more) {
 
 void algorithm_call::finish() {
   if (!mark_) return;
-  for (array_core* a : written_) a->sync(durable);
-  for (array_core* a : written_) a->set_in_progress({});
+  for (array_core* a : written_) a->ranks().sync(durable);
+  for (array_core* a : written_) a->ranks().set_in_progress({});
 }
 
 }  // namespace ooc::detail

@@ -42,7 +42,7 @@ class algorithm_call {
   const std::string& name() const noexcept { return name_; }
   array_core& leader() const noexcept { return leader_; }
   int ranks() const noexcept { return ranks_; }
-  int rank() const noexcept { return leader_.rank(); }
+  int rank() const noexcept { return leader_.ranks().rank(); }
   unsigned threads() const noexcept { return threads_; }
 
   /// Throws usage_error: "<name>: <why>".

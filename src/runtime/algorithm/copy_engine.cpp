@@ -13,6 +13,7 @@
 #include "runtime/algorithm/lent_memory.hpp"
 #include "runtime/array/direct_array.hpp"
 #include "runtime/array/local_array.hpp"
+#include "runtime/ranks/shared_array.hpp"
 
 namespace ooc::detail {
 namespace {
@@ -30,6 +31,11 @@ std::string text(const extent_list& l) {
 extent_list extents_of(const array_core& a) {
   return {a.facts().extents.begin(), a.facts().extents.end()};
 }
+/// Empty where the file is row-major.
+extent_list file_tile_of(const array_core& a) {
+  const auto tile = a.shared().local().file_tile();
+  return {tile.begin(), tile.end()};
+}
 
 class copy_run {
  public:
@@ -39,11 +45,11 @@ class copy_run {
         in_place_(r.from == r.to) {
     check();
     from_.extents = extents_of(*r.from);
-    from_.tile = r.from->file_tile();
+    from_.tile = file_tile_of(*r.from);
     from_.dimension = r.permutation;
     from_.element_size = r.from_size;
     to_.extents = extents_of(*r.to);
-    to_.tile = r.to->file_tile();
+    to_.tile = file_tile_of(*r.to);
     to_.element_size = r.to_size;
     for (std::size_t k = 0; k < r.extents.size(); ++k) to_.dimension.push_back(k);
   }
@@ -55,7 +61,7 @@ class copy_run {
     std::uint64_t memory = 0;
     call_.together([&] { memory = memory_to_take(); });
     if (call_.ranks() > 1)  // in place the same boxes on all ranks
-      call_.leader().group().all_reduce(call_.name(), {&memory, 1}, reduction::min);
+      call_.leader().shared().group().all_reduce(call_.name(), {&memory, 1}, reduction::min);
     const pipeline_plan plan = plan_for(memory);
     box_pipeline pipeline(plan, call_);
     std::uint64_t elements = 0;
@@ -64,16 +70,18 @@ class copy_run {
     {
       std::optional<direct_array> from, to;
       call_.together([&] {  // what any rank has modified is in the store before one of them reads
-        if (!in_place_) from.emplace(request_.from->local(), access_mode::read, request_.verb);
-        to.emplace(request_.to->local(), access_mode::write, request_.verb);
+        if (!in_place_)
+          from.emplace(request_.from->shared().local(), access_mode::read, request_.verb);
+        to.emplace(request_.to->shared().local(), access_mode::write, request_.verb);
       });
       call_.begin(elements * (request_.from_size + request_.to_size));
       call_.together([&] {
         if (plan.units == 0) return;
-        const lent_memory lent(request_.to->pager(), pipeline.memory_bytes(), call_.name());
+        const lent_memory lent(request_.to->shared().pager(), pipeline.memory_bytes(),
+                               call_.name());
         done.memory = lent.bytes();
         pipeline.run(from ? *from : *to, *to, lent.data());
-        request_.to->pager().count_direct(pipeline.bytes_read(), pipeline.bytes_written());
+        request_.to->shared().pager().count_direct(pipeline.bytes_read(), pipeline.bytes_written());
       });
     }
     call_.finish();
@@ -122,9 +130,9 @@ class copy_run {
                      text(from) + " from " + text(r.from_lower) + " on, and within " + text(to) +
                      " from " + text(r.to_lower) + " on");
     }
-    if (r.from->group().size() != 1 && r.from->group().size() != call_.ranks())
+    if (r.from->shared().group().size() != 1 && r.from->shared().group().size() != call_.ranks())
       call_.refuse("'" + r.from->facts().path + "' is shared by " +
-                   std::to_string(r.from->group().size()) + " ranks, and '" +
+                   std::to_string(r.from->shared().group().size()) + " ranks, and '" +
                    r.to->facts().path + "' by " + std::to_string(call_.ranks()) +
                    "; give both the same group");
   }
@@ -132,7 +140,7 @@ class copy_run {
   std::uint64_t memory_to_take() const {
     // What can be taken once modified blocks have been written back; the rest may hold blocks of
     // other arrays.
-    const std::uint64_t spare = request_.to->pager().spare();
+    const std::uint64_t spare = request_.to->shared().pager().spare();
     const std::uint64_t chosen = request_.options.memory;
     const std::uint64_t least = std::max<std::uint64_t>(
         least_memory,
@@ -154,7 +162,7 @@ class copy_run {
 
   /// Rows of the target that this rank writes.
   std::pair<std::size_t, std::size_t> my_rows() const {
-    const auto [first, last] = request_.to->rows_of(call_.rank());
+    const auto [first, last] = request_.to->ranks().rows_of(call_.rank());
     const std::size_t begin = request_.to_lower[0], end = begin + request_.extents[0];
     return {std::clamp(first, begin, end), std::clamp(last, begin, end)};
   }

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "runtime/array/local_array.hpp"
+#include "runtime/ranks/shared_array.hpp"
 #include "storage/base/page.hpp"
 
 namespace ooc::detail {
@@ -143,12 +144,13 @@ void cut_sweep::begin(const cut_choice& c) {
   for (const sweep_field& f : request_.fields) {
     arrays_of_field a;
     if (f.from != f.to)
-      a.from = std::make_unique<direct_array>(f.from->local(), access_mode::read, name);
-    a.to = std::make_unique<direct_array>(f.to->local(), access_mode::write, name);
+      a.from = std::make_unique<direct_array>(f.from->shared().local(), access_mode::read, name);
+    a.to = std::make_unique<direct_array>(f.to->shared().local(), access_mode::write, name);
     fields_.push_back(std::move(a));
   }
   for (const sweep_coefficient& k : request_.coefficients)
-    coefficients_.push_back(std::make_unique<direct_array>(k.array->local(), access_mode::read, name));
+    coefficients_.push_back(
+        std::make_unique<direct_array>(k.array->shared().local(), access_mode::read, name));
   if (c.scratch != 0) scratch_.emplace(*request_.fields.front().to, c.scratch, "sweep");
 }
 

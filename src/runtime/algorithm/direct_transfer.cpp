@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/array/local_array.hpp"
+#include "runtime/ranks/shared_array.hpp"
 
 namespace ooc::detail {
 namespace {
@@ -16,7 +17,7 @@ constexpr std::uint64_t request_bytes = 4 << 20;
 // --- temporary files
 
 temporary_file::temporary_file(array_core& beside, std::uint64_t bytes, const std::string& purpose)
-    : store_(beside.local().file().store()) {
+    : store_(beside.shared().local().file().store()) {
   storage::new_file f;
   f.size = bytes;
   f.striping = beside.facts().stripes;

@@ -17,6 +17,7 @@
 #include "runtime/algorithm/multiply_plan.hpp"
 #include "runtime/algorithm/thread_team.hpp"
 #include "runtime/array/direct_array.hpp"
+#include "runtime/ranks/shared_array.hpp"
 #include "storage/base/page.hpp"
 
 namespace ooc::detail {
@@ -96,7 +97,7 @@ class multiply_call {
                    " is no product of matrices; of m by k and k by n it is m by n");
     if (c.array && (c.array == a.array || c.array == b.array))
       call_.refuse("'" + c.array->facts().path + "' is a factor, and cannot be the product as well");
-    if (c.array && c.array->written_by_others())
+    if (c.array && c.array->shared().written_by_others())
       call_.refuse("'" + c.array->facts().path +
                    "' is open together with other processes (options.shared, or a group of ranks): let "
                    "one process open it without, while no other has it open");
@@ -104,10 +105,10 @@ class multiply_call {
   }
 
   multiply_statistics run() {
-    const direct_array a(a_.array->local(), access_mode::read, "multiply()");
+    const direct_array a(a_.array->shared().local(), access_mode::read, "multiply()");
     std::optional<direct_array> b, c;
-    if (b_.array) b.emplace(b_.array->local(), access_mode::read, "multiply()");
-    if (c_.array) c.emplace(c_.array->local(), access_mode::write, "multiply()");
+    if (b_.array) b.emplace(b_.array->shared().local(), access_mode::read, "multiply()");
+    if (c_.array) c.emplace(c_.array->shared().local(), access_mode::write, "multiply()");
     reserve();
     std::byte* const tile = memory_->data();
     std::byte* const panels_a = tile + (c_.array ? in_whole_pages(plan_.tile_rows * plan_.tile_columns * size_) : 0);
@@ -131,7 +132,7 @@ class multiply_call {
     for (std::uint64_t t = 0; t < tiles; ++t)
       multiply_tile(t, stream_a, stream_b ? &*stream_b : nullptr, c ? &*c : nullptr, tile);
     for (auto& w : writes_) w->wait();
-    a_.array->pager().count_direct(done_.bytes_read, done_.bytes_written);
+    a_.array->shared().pager().count_direct(done_.bytes_read, done_.bytes_written);
     call_.finish();
     return done_;
   }
@@ -157,7 +158,7 @@ class multiply_call {
 
   void choose(std::uint64_t wanted) {
     facts_ = {a_.rows, a_.columns, b_.columns, size_, !b_.array, !c_.array};
-    pager& p = a_.array->pager();
+    pager& p = a_.array->shared().pager();
     const std::uint64_t spare = p.spare();
     const std::uint64_t memory = wanted != 0 ? std::min(wanted, spare) : spare;
     const std::uint64_t edges = 6 * page_bytes;  // buffers begin with a page
@@ -186,8 +187,8 @@ class multiply_call {
 
   void reserve() {
     const std::uint64_t bytes = plan_.elements(facts_) * size_ + 6 * page_bytes;
-    extra_ = a_.array->pager().reserve(kernel_bytes_, call_.name());
-    memory_.emplace(a_.array->pager(), bytes, call_.name());
+    extra_ = a_.array->shared().pager().reserve(kernel_bytes_, call_.name());
+    memory_.emplace(a_.array->shared().pager(), bytes, call_.name());
     done_.memory = bytes + kernel_bytes_;
   }
 

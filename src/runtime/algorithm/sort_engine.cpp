@@ -18,6 +18,7 @@
 #include "runtime/algorithm/sort_plan.hpp"
 #include "runtime/algorithm/thread_team.hpp"
 #include "runtime/array/direct_array.hpp"
+#include "runtime/ranks/shared_array.hpp"
 
 namespace ooc::detail {
 namespace {
@@ -40,7 +41,7 @@ class sort_call {
               to, {&to}, {.threads = o.threads, .mark = o.mark, .progress = o.progress}) {
     from.check_open();
     for (const array_core* a : {&from, &to})
-      if (a->written_by_others())
+      if (a->shared().written_by_others())
         call_.refuse("'" + a->facts().path +
                      "' is open together with other processes (options.shared, or a group of ranks): let "
                      "one process open it without, while no other has it open, and sort it");
@@ -58,8 +59,9 @@ class sort_call {
   sort_statistics run() {
     // First what reads: should the other be refused, nothing has been dropped.
     std::optional<direct_array> read;
-    if (&from_ != &to_) check(read.emplace(from_.local(), access_mode::read, "sort()"), from_);
-    const direct_array written(to_.local(), access_mode::write, "sort()");
+    if (&from_ != &to_)
+      check(read.emplace(from_.shared().local(), access_mode::read, "sort()"), from_);
+    const direct_array written(to_.shared().local(), access_mode::write, "sort()");
     check(written, to_);
     choose();
     const element_file from(read ? *read : written, facts_.element_size);
@@ -84,7 +86,7 @@ class sort_call {
   }
 
   void choose() {
-    const std::uint64_t spare = to_.pager().spare();
+    const std::uint64_t spare = to_.shared().pager().spare();
     const std::uint64_t memory = options_.memory != 0 ? std::min(options_.memory, spare) : spare;
     if (const std::uint64_t least = least_sort_memory(facts_); memory < least)
       call_.refuse("it needs at least " + std::to_string(least) + " bytes of memory, and " +
@@ -94,8 +96,8 @@ class sort_call {
                                              std::to_string(least - spare) + " bytes more memory"),
                    errc::budget_too_small);
     plan_ = plan_sort(facts_, memory);
-    extra_ = to_.pager().reserve(plan_.taken_bytes - plan_.lent_bytes, call_.name());
-    memory_.emplace(to_.pager(), plan_.lent_bytes, call_.name());
+    extra_ = to_.shared().pager().reserve(plan_.taken_bytes - plan_.lent_bytes, call_.name());
+    memory_.emplace(to_.shared().pager(), plan_.lent_bytes, call_.name());
     memory_->advise_huge_pages();
     done_.memory = plan_.taken_bytes;
     done_.runs = plan_.runs;
@@ -106,7 +108,7 @@ class sort_call {
     ++done_.passes;
     done_.bytes_read += bytes();
     done_.bytes_written += bytes();
-    to_.pager().count_direct(bytes(), bytes());
+    to_.shared().pager().count_direct(bytes(), bytes());
   }
 
   void mark_once() {

@@ -12,6 +12,7 @@
 #include "runtime/algorithm/lent_memory.hpp"
 #include "runtime/algorithm/thread_team.hpp"
 #include "runtime/array/direct_array.hpp"
+#include "runtime/ranks/shared_array.hpp"
 
 namespace ooc::detail {
 namespace {
@@ -28,7 +29,7 @@ class sorted_array {
       // The call counts and refuses; it changes nothing.
       : call_(std::string(what) + " of '" + a.facts().path + "'", const_cast<array_core&>(a), {},
               {.threads = o.threads, .mark = false, .progress = o.progress}),
-        direct_(a.local(), access_mode::read, what),
+        direct_(a.shared().local(), access_mode::read, what),
         file_(direct_, element_size),
         size_(element_size) {
     elements_ = 1;
@@ -39,7 +40,7 @@ class sorted_array {
                    " dimensions: options.flat takes its elements as one sequence in row-major order");
     if (n > 1 && !direct_.row_major())
       call_.refuse("its file has tiles, so its elements do not lie in row-major order");
-    spare_ = a.pager().spare();
+    spare_ = a.shared().pager().spare();
     if (o.memory != 0) spare_ = std::min(spare_, o.memory);
   }
 
@@ -103,12 +104,13 @@ bool run_is_sorted(const array_core& a, const sort_program& program, const sort_
   // Each thread looks at one buffer while the other is read.  A piece ends with the first element of the next.
   const unsigned threads = s.call().threads();
   unsigned readers = threads;
-  while (readers > 1 && s.elements_each(1, good_scan_bytes, 1) * size * 2 * readers > a.pager().spare())
+  while (readers > 1 &&
+         s.elements_each(1, good_scan_bytes, 1) * size * 2 * readers > a.shared().pager().spare())
     --readers;
   const std::size_t room = s.elements_each(2 * readers, good_scan_bytes, 2);
   const std::size_t piece = room - 1;
   const std::uint64_t pieces = (s.elements() + piece - 1) / piece;
-  const lent_memory memory(a.pager(), 2 * readers * room * size, s.call().name());
+  const lent_memory memory(a.shared().pager(), 2 * readers * room * size, s.call().name());
   s.call().expect(s.elements() * size);
   std::atomic<std::uint64_t> next{0};
   std::atomic<bool> sorted{true};
@@ -143,7 +145,7 @@ void run_search(const array_core& a, search_program& program, const sort_options
   const std::size_t size = program.element_size();
   sorted_array s(a, size, "lower_bound()", options);
   const std::size_t room = s.elements_each(reads_in_flight, leaf_bytes, 1);
-  const lent_memory memory(a.pager(), reads_in_flight * room * size, s.call().name());
+  const lent_memory memory(a.shared().pager(), reads_in_flight * room * size, s.call().name());
   // Halves all intervals at once, level by level, until each is one read.
   std::vector<interval> wide{{0, s.elements(), 0, program.keys()}}, leaves;
   while (!wide.empty()) {

@@ -12,6 +12,7 @@
 #include "runtime/algorithm/span_order.hpp"
 #include "runtime/array/local_array.hpp"
 #include "runtime/pager/pager.hpp"
+#include "runtime/ranks/shared_array.hpp"
 
 namespace ooc::detail {
 
@@ -24,7 +25,7 @@ class span_run::state {
 
   void promise() {
     const array_core& leader = call.leader();
-    const auto [first, last] = leader.rows_of(call.rank());
+    const auto [first, last] = leader.ranks().rows_of(call.rank());
     if (first >= last) return;
     const auto& extents = leader.facts().extents;
     std::vector<std::size_t> lower(extents.size(), 0), upper(extents.begin(), extents.end());
@@ -71,15 +72,15 @@ class span_run::state {
 
   span_order checked_order() {
     array_core& leader = call.leader();
-    const auto mine = leader.rows_of(call.rank());
+    const auto mine = leader.ranks().rows_of(call.rank());
     for (const span_array& a : request.arrays) {
       if (a.core->facts().extents != leader.facts().extents)
         call.refuse("'" + a.core->facts().path + "' and '" + leader.facts().path +
                     "' have not the same extents");
-      if (a.core->group().size() != call.ranks() && a.core->group().size() != 1)
+      if (a.core->shared().group().size() != call.ranks() && a.core->shared().group().size() != 1)
         call.refuse("'" + a.core->facts().path + "' is shared by other ranks than '" +
                     leader.facts().path + "'; give both the same group");
-      if (a.written && a.core->rows_of(a.core->rank()) != mine)
+      if (a.written && a.core->ranks().rows_of(a.core->ranks().rank()) != mine)
         call.refuse("'" + a.core->facts().path +
                     "' is dealt out to the ranks otherwise; give all the same group, block and "
                     "stripes");
@@ -91,7 +92,7 @@ class span_run::state {
 
   void take_memory(const span_order& o) {
     const std::uint64_t needed = request.memory + o.memory_bytes();
-    const std::uint64_t spare = call.leader().pager().spare();
+    const std::uint64_t spare = call.leader().shared().pager().spare();
     if (needed > spare)
       call.refuse(
           std::string(o.memory_bytes() == 0
@@ -104,7 +105,8 @@ class span_run::state {
                    ? ""
                    : ", or ooc::copy() one of them into the layout of the other"),
           errc::budget_too_small);
-    if (request.memory != 0) memory = call.leader().pager().reserve(request.memory, call.name());
+    if (request.memory != 0)
+      memory = call.leader().shared().pager().reserve(request.memory, call.name());
     done.memory = request.memory;
   }
 };
@@ -116,7 +118,7 @@ class span_run::state::reading_far_ahead {
   explicit reading_far_ahead(const span_request& r) : request_(r) {
     if (std::any_of(r.arrays.begin(), r.arrays.end(), [](const span_array& a) { return a.written; }))
       return;
-    set(r.arrays.front().core->pager().budget() / 2 / r.arrays.size());
+    set(r.arrays.front().core->shared().pager().budget() / 2 / r.arrays.size());
   }
   ~reading_far_ahead() { set(0); }
   reading_far_ahead(const reading_far_ahead&) = delete;
@@ -124,7 +126,8 @@ class span_run::state::reading_far_ahead {
 
  private:
   void set(std::uint64_t bytes) const {
-    for (const span_array& a : request_.arrays) a.core->local().segment().set_read_ahead(bytes);
+    for (const span_array& a : request_.arrays)
+      a.core->shared().local().segment().set_read_ahead(bytes);
   }
 
   const span_request& request_;
@@ -190,7 +193,7 @@ void span_run::begin(unsigned passes) {
   // Pieces go beyond the rank's own rows.
   if (s.request.rule == piece_rule::whole && s.call.ranks() > 1)
     for (const span_array& a : s.request.arrays)
-      if (a.core->group().size() > 1) a.core->sync(durability::acknowledged);
+      if (a.core->shared().group().size() > 1) a.core->ranks().sync(durability::acknowledged);
   std::uint64_t elements = 0, read = 0, written = 0;
   for (std::size_t p = 0; p < s.order.pieces(); ++p) elements += s.order.elements(p);
   for (const span_array& a : s.request.arrays) {

@@ -17,6 +17,7 @@
 #include "runtime/algorithm/slab_geometry.hpp"
 #include "runtime/algorithm/wavefront.hpp"
 #include "runtime/pager/pager.hpp"
+#include "runtime/ranks/shared_array.hpp"
 
 namespace ooc::detail {
 namespace {
@@ -35,11 +36,11 @@ class sweep_run {
       : request_(r),
         program_(program),
         leader_(*r.fields.front().to),
-        ranks_(leader_.group().size()),
+        ranks_(leader_.shared().group().size()),
         name_("sweep of '" + leader_.facts().path + "'"),
         geometry_(checked().extents, r.radius, r.boundaries,
                   r.options.piece == 0 ? default_piece : r.options.piece) {
-    const auto [first, last] = leader_.rows_of(leader_.rank());
+    const auto [first, last] = leader_.ranks().rows_of(leader_.ranks().rank());
     plan_.rows = {static_cast<std::ptrdiff_t>(first), static_cast<std::ptrdiff_t>(last)};
     check_parts();
     plan_.ghosts_low = geometry_.periodic() || first > 0;
@@ -58,7 +59,8 @@ class sweep_run {
         "the " + name_ + " with " + std::to_string(done_.fuse) + " steps at a time";
     if (cut_) begin_cut();
     together(what, [&] {
-      memory_.emplace(leader_.pager(), cut_ ? cut_->memory : pass(false).memory_bytes(), what);
+      memory_.emplace(leader_.shared().pager(), cut_ ? cut_->memory : pass(false).memory_bytes(),
+                      what);
     });
     memory_->advise_huge_pages();
     done_.memory = memory_->bytes();
@@ -77,7 +79,7 @@ class sweep_run {
     }
     cuts_.reset();  // drops the blocks of what was written past them
     if (request_.options.mark) {
-      for (const sweep_field& f : request_.fields) f.to->sync(durable);
+      for (const sweep_field& f : request_.fields) f.to->ranks().sync(durable);
       mark({});
     }
     return done_;
@@ -100,12 +102,12 @@ class sweep_run {
       }
     };
     if (ranks_ == 1) return {result()};  // and the exception is the program's own
-    return leader_.group().together(call, result);
+    return leader_.shared().group().together(call, result);
   }
 
   /// What the files of the arrays that are written say meanwhile.
   void mark(const std::string& what) const {
-    for (const sweep_field& f : request_.fields) f.to->set_in_progress(what);
+    for (const sweep_field& f : request_.fields) f.to->ranks().set_in_progress(what);
   }
 
   std::string what_it_does() const {
@@ -145,9 +147,11 @@ class sweep_run {
   }
 
   void check_parts() const {
-    const std::pair<std::size_t, std::size_t> mine = leader_.rows_of(leader_.rank());
+    const std::pair<std::size_t, std::size_t> mine =
+        leader_.ranks().rows_of(leader_.ranks().rank());
     for (const sweep_field& f : request_.fields)
-      if (f.to->group().size() != ranks_ || f.to->rows_of(f.to->rank()) != mine)
+      if (f.to->shared().group().size() != ranks_ ||
+          f.to->ranks().rows_of(f.to->ranks().rank()) != mine)
         refuse("'" + f.to->facts().path +
                "' is dealt out to the ranks otherwise; give both the same group, block and stripes");
   }
@@ -193,7 +197,7 @@ class sweep_run {
   /// As many as memory and ranks allow, and evenly over the passes.  The same on all ranks.
   std::size_t choose_levels() {
     const std::size_t steps = next_stop();
-    const std::uint64_t spare = leader_.pager().spare();
+    const std::uint64_t spare = leader_.shared().pager().spare();
     // What is left of the budget must hold what is on its way from and to the disk.
     const std::uint64_t room = spare / 2;
     std::size_t levels = request_.options.fuse;
@@ -216,9 +220,10 @@ class sweep_run {
     }
     std::uint64_t agreed[] = {levels};
     if (ranks_ > 1)
-      leader_.group().all_reduce(name_ + " by " + std::to_string(request_.steps) + " steps, fuse " +
-                                     std::to_string(request_.options.fuse),
-                                 agreed, reduction::min);
+      leader_.shared().group().all_reduce(name_ + " by " + std::to_string(request_.steps) +
+                                              " steps, fuse " +
+                                              std::to_string(request_.options.fuse),
+                                          agreed, reduction::min);
     levels = agreed[0];
     together(name_, [&] {
       std::uint64_t needed = memory_for(levels);
@@ -268,9 +273,10 @@ class sweep_run {
     for (const sweep_field& f : request_.fields) {
       array_core& a = first ? *f.from : *f.to;
       if (geometry_.periodic())
-        a.sync(durability::acknowledged);  // the ends of the array are no border between parts
+        a.ranks().sync(
+            durability::acknowledged);  // the ends of the array are no border between parts
       else
-        a.sync_halo(plan_.levels * geometry_.radius());
+        a.ranks().sync_halo(plan_.levels * geometry_.radius());
     }
   }
 
@@ -287,7 +293,7 @@ class sweep_run {
     if (plan_.reported) program_.combine({program_.folded()});
     done_.bytes_read += read;
     done_.bytes_written += written;
-    leader_.pager().count_direct(read, written);
+    leader_.shared().pager().count_direct(read, written);
   }
 
   void one_pass() {
@@ -302,7 +308,7 @@ class sweep_run {
     // Nobody writes before all have saved; and to whom looks for conflicts, this ends the reads.
     if (ranks_ > 1)
       for (const sweep_field& f : request_.fields)
-        if (!first || f.from == f.to) f.to->sync_halo(0);
+        if (!first || f.from == f.to) f.to->ranks().sync_halo(0);
     if (plan_.reported)
       program_.begin_values(wavefront::slots_of(geometry_, plan_),
                             ranks_ > 1 && geometry_.rank() > 1);

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <utility>
 
 #include "oocarray/error.hpp"
+#include "storage/base/refuse.hpp"
 
 namespace ooc {
 
@@ -30,18 +32,29 @@ detail::array_request request_for(how action) {
 }
 
 void check(std::string_view path, const detail::array_request& r) {
-  const auto refuse = [&](const std::string& why) {
-    throw usage_error(errc::invalid_request, "array '" + std::string(path) + "': " + why);
-  };
   const bool makes = r.action == how::create || r.action == how::create_or_open;
   if (!makes) return;
-  if (r.rank < 1 || r.rank > 8) refuse(std::to_string(r.rank) + " dimensions: an array has 1 to 8");
+  if (r.rank < 1 || r.rank > 8)
+    refuse(errc::invalid_request, "array", path,
+           std::to_string(r.rank) + " dimensions: an array has 1 to 8");
   if (r.element_type.empty() || r.element_size == 0 || r.element_size > largest_element)
-    refuse("elements of type '" + r.element_type + "' and " + std::to_string(r.element_size) +
-           " bytes: a type has a name, and 1 to " + std::to_string(largest_element) + " bytes");
+    refuse(errc::invalid_request, "array", path,
+           "elements of type '" + r.element_type + "' and " + std::to_string(r.element_size) +
+               " bytes: a type has a name, and 1 to " + std::to_string(largest_element) + " bytes");
   if (!r.fill.empty() && r.fill.size() != r.element_size)
-    refuse("a fill of " + std::to_string(r.fill.size()) + " bytes for elements of " +
-           std::to_string(r.element_size) + ": give one element");
+    refuse(errc::invalid_request, "array", path,
+           "a fill of " + std::to_string(r.fill.size()) + " bytes for elements of " +
+               std::to_string(r.element_size) + ": give one element");
+}
+
+detail::array_request completed(std::string_view path, detail::array_request r,
+                                const any_array::options_type& options,
+                                any_array::memory_layout layout) {
+  r.layout = layout;
+  if (options.fill) r.fill = *options.fill;
+  r.options = without_fill<std::byte>(options);
+  check(path, r);
+  return r;
 }
 
 std::size_t product(const std::vector<std::size_t>& n) {
@@ -60,13 +73,7 @@ std::vector<std::size_t> strides_of(const std::vector<std::size_t>& extents, std
 
 any_array::any_array(runtime& rt, const store& s, std::string_view path, detail::array_request r,
                      const options_type& options, memory_layout layout)
-    : layout_(layout) {
-  r.layout = layout;
-  if (options.fill) r.fill = *options.fill;
-  r.options = without_fill<std::byte>(options);
-  check(path, r);
-  core_ = std::make_unique<detail::array_core>(rt, s, path, r);
-}
+    : array_base(rt, s, path, completed(path, std::move(r), options, layout)), layout_(layout) {}
 
 any_array::any_array(runtime& rt, const store& s, std::string_view path, create_t,
                      const element_format& type, std::span<const std::size_t> extents,
@@ -86,11 +93,6 @@ any_array::any_array(runtime& rt, const store& s, std::string_view path, open_re
                      const options_type& options, memory_layout layout)
     : any_array(rt, s, path, request_for(how::open_read_only), options, layout) {}
 
-detail::array_core& any_array::core() const {
-  if (!core_) throw usage_error(errc::closed, "this array has been moved from");
-  return *core_;
-}
-
 std::size_t any_array::size() const {
   return product(extents());
 }
@@ -108,20 +110,6 @@ std::byte* any_array::data() const {
 
 std::vector<std::size_t> any_array::strides() const {
   return strides_of(extents(), element_size());
-}
-
-std::vector<std::size_t> any_array::tile_shape() const {
-  core().check_open();
-  if (layout_ == memory_layout::tiled) return {facts().tile.begin(), facts().tile.end()};
-  // Whole rows as long as they fit into a block.
-  std::vector<std::size_t> shape = extents();
-  std::size_t left = std::max<std::size_t>(block_bytes() / element_size(), 1);
-  for (std::size_t k = shape.size(); k-- > 0;) {
-    const bool whole = shape[k] <= left;
-    shape[k] = std::min(shape[k], left);
-    left = whole ? left / shape[k] : 1;
-  }
-  return shape;
 }
 
 std::size_t any_array::tiles() const {

@@ -4,6 +4,8 @@
 // the others to have done so: the store then holds what all have written.  Promises to overwrite
 // these blocks are taken back, so that from then on they are loaded whole.  The transfer itself is
 // storage's. After a write the blocks that it touched are dropped, those being loaded on arrival.
+#include "runtime/ranks/array_collective.hpp"
+
 #include <algorithm>
 #include <string>
 
@@ -68,22 +70,24 @@ void refuse_overlaps(const std::string& call, std::span<const wish> wishes, std:
 
 }  // namespace
 
-void shared_array::transfer_all(access_kind kind, box_view b, std::byte* memory,
-                                std::size_t elements) {
-  local_.check_open();
+void transfer_all(shared_array& a, access_kind kind, box_view b, std::byte* memory,
+                  std::size_t elements) {
+  local_array& local = a.local();
+  local.check_open();
   const bool writes = kind == access_kind::write;
-  const std::string call = std::string(writes ? "write_all" : "read_all") + " of '" + path() + "'";
-  const array_source::state_ptr now = local_.source().current();
+  const std::string call =
+      std::string(writes ? "write_all" : "read_all") + " of '" + a.path() + "'";
+  const array_source::state_ptr now = local.source().current();
   const array_geometry& g = now->geometry;
-  process_group& group = *group_;
+  process_group& group = a.group();
 
   const std::vector<bytes> told = group.together(call, [&] {
     if (writes) {
-      local_.check_writable("be written");
-      local_.check_unpinned("write_all()");
+      local.check_writable("be written");
+      local.check_unpinned("write_all()");
     }
-    const wish mine{local_.checked(b, writes ? "write_all()" : "read_all()"),
-                    segment().served_by().budget(),
+    const wish mine{local.checked(b, writes ? "write_all()" : "read_all()"),
+                    a.segment().served_by().budget(),
                     group.size() > 1 ? now->file->farthest_node() : storage::locality::none};
     if (const std::uint64_t n = elements_of(mine.box, g.rank()); n != elements)
       throw usage_error(errc::invalid_request, call + ": the box has " + std::to_string(n) +
@@ -113,18 +117,18 @@ void shared_array::transfer_all(access_kind kind, box_view b, std::byte* memory,
   group.together("writing back for " + call, [&] {
     if (how == storage::strategy::two_phase) {
       const std::uint64_t least = group.size() * storage::chunk_size;
-      buffers = segment().served_by().reserve(2 * std::max(round_bytes, least), call);
+      buffers = a.segment().served_by().reserve(2 * std::max(round_bytes, least), call);
     }
-    if (local_.facts().writable) throw_if(segment().writeback(blocks));
+    if (local.facts().writable) throw_if(a.segment().writeback(blocks));
     // What is written past the blocks is no element access that would use a promise up, and what is
     // read must be there still when its neighbour is written.
-    segment().clear_promises(blocks);
+    a.segment().clear_promises(blocks);
     return bytes{};
   });
   const auto forget = [&] {
-    if (!writes || segment().invalidate(blocks, false) == segment::invalidated::done) return;
-    throw usage_error(errc::busy, "array '" + path() + "': another thread of rank " +
-                                      std::to_string(rank()) +
+    if (!writes || a.segment().invalidate(blocks, false) == segment::invalidated::done) return;
+    throw usage_error(errc::busy, "array '" + a.path() + "': another thread of rank " +
+                                      std::to_string(a.rank()) +
                                       " wrote to it or pinned it during write_all()");
   };
   try {
