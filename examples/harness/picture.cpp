@@ -4,7 +4,7 @@
 #include <fstream>
 #include <system_error>
 
-#include "png_image.hpp"
+#include "formats/png_image.hpp"
 
 namespace jacobi {
 

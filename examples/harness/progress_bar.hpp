@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "progress.hpp"  // of tools/
+#include "progress/progress.hpp"  // of tools/
 
 namespace examples {
 

@@ -1,6 +1,6 @@
-# Fails, naming the files, where a source under src/, include/ or servers/ includes a header of a room
+# Fails, naming the files, where a source under src/, include/, servers/ or tools/ includes a header of a room
 # that the table of rooms in docs/architecture.md does not allow, where the table has a cycle, where a
-# folder is not in it, or where one has more than 45 entries.
+# folder is not in it, or where any folder of the project's code has more than 45 entries.
 #
 #   cmake -DTREE=<checkout> -P check_rooms.cmake
 #
@@ -12,7 +12,7 @@ set(problems "")
 
 file(READ ${TREE}/docs/architecture.md document)
 string(REPLACE ";" "," document "${document}")
-string(REGEX MATCHALL "\n\\| `(src|servers|include)/[^`\n]*` \\|[^|\n]*\\|[^|\n]*\\|" rows "${document}")
+string(REGEX MATCHALL "\n\\| `(src|servers|include|tools)/[^`\n]*` \\|[^|\n]*\\|[^|\n]*\\|" rows "${document}")
 set(rooms "")
 foreach(row IN LISTS rows)
   string(REGEX MATCH "\\| `([^`]+)` \\|[^|]*\\|([^|]*)\\|$" matched "${row}")
@@ -60,7 +60,7 @@ function(room_of file result)
 endfunction()
 
 file(GLOB_RECURSE files RELATIVE ${TREE} ${TREE}/src/*.hpp ${TREE}/src/*.cpp ${TREE}/include/*.hpp
-  ${TREE}/servers/*.hpp ${TREE}/servers/*.cpp)
+  ${TREE}/servers/*.hpp ${TREE}/servers/*.cpp ${TREE}/tools/*.hpp ${TREE}/tools/*.cpp)
 foreach(file IN LISTS files)
   room_of(${file} room)
   if(NOT room IN_LIST rooms)
@@ -71,7 +71,7 @@ foreach(file IN LISTS files)
   foreach(line IN LISTS includes)
     string(REGEX REPLACE ".*\"([^\"]+)\".*" "\\1" header "${line}")
     get_filename_component(here ${file} DIRECTORY)
-    foreach(root ${here} src include servers)
+    foreach(root ${here} src include servers tools)
       if(EXISTS ${TREE}/${root}/${header})
         room_of(${root}/${header} other)
         if(NOT other STREQUAL room AND NOT other STREQUAL include/oocarray
@@ -85,13 +85,24 @@ foreach(file IN LISTS files)
 endforeach()
 
 foreach(room IN LISTS rooms)
-  file(GLOB entries ${TREE}/${room}/*)
-  list(LENGTH entries count)
-  if(count EQUAL 0)
+  if(NOT IS_DIRECTORY ${TREE}/${room})
     list(APPEND problems "${room} is in the table of rooms, and there is no such folder")
-  elseif(count GREATER most_entries)
-    list(APPEND problems "${room} has ${count} entries, more than ${most_entries}: make two rooms of it")
   endif()
+endforeach()
+
+foreach(top include src servers tools examples bench tests python)
+  file(GLOB_RECURSE paths LIST_DIRECTORIES TRUE RELATIVE ${TREE} ${TREE}/${top}/*)
+  foreach(folder ${top} ${paths})
+    # Data, and what Python leaves beside its sources, are no code.
+    if(NOT IS_DIRECTORY ${TREE}/${folder} OR folder MATCHES "^tests/fuzz/corpus/|/__pycache__")
+      continue()
+    endif()
+    file(GLOB entries ${TREE}/${folder}/*)
+    list(LENGTH entries count)
+    if(count GREATER most_entries)
+      list(APPEND problems "${folder} has ${count} entries, more than ${most_entries}: make two folders of it")
+    endif()
+  endforeach()
 endforeach()
 
 list(REMOVE_DUPLICATES problems)

@@ -1,4 +1,4 @@
-#include "progress.hpp"
+#include "progress/progress.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

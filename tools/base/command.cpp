@@ -1,0 +1,147 @@
+#include "base/command.hpp"
+
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <iostream>
+#include <limits>
+
+#include "base/named_path.hpp"
+#include "storage/service/store_core.hpp"
+
+namespace ooc::tool {
+
+command_line::command_line(const command& c) : command_(c), options_("Options") {
+  options_.add_options()("store", po::value<std::string>()->value_name("URL"),
+                         "the store; otherwise the environment variable OOC_STORE");
+  options_.add_options()("help,h", "print this");
+}
+
+void command_line::key_option() {
+  option()("key", po::value<std::string>()->value_name("FILE"),
+           "cluster key; otherwise OOC_KEY or ~/.config/oocarray/key");
+}
+
+void command_line::positional(const std::string& name, bool many) {
+  if (many)
+    hidden_.add_options()(name.c_str(), po::value<std::vector<std::string>>());
+  else
+    hidden_.add_options()(name.c_str(), po::value<std::string>());
+  positions_.add(name.c_str(), many ? -1 : 1);
+}
+
+bool command_line::parse(const std::vector<std::string>& arguments) {
+  po::options_description all;
+  all.add(options_).add(hidden_);
+  // Options are written in full, so that a new one never changes what an old script means.
+  const int style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
+  po::store(
+      po::command_line_parser(arguments).options(all).positional(positions_).style(style).run(),
+      values_);
+  if (has("help")) {
+    std::cout << "Usage: ooc " << command_.usage << "\n" << command_.summary << "\n\n" << options_;
+    return false;
+  }
+  po::notify(values_);
+  return true;
+}
+
+std::vector<std::string> command_line::texts(const std::string& name) const {
+  return has(name) ? values_[name].as<std::vector<std::string>>() : std::vector<std::string>();
+}
+
+std::string command_line::required(const std::string& name) const {
+  if (!has(name)) throw usage_mistake(name + " is missing; usage: ooc " + command_.usage);
+  return text(name);
+}
+
+std::uint64_t command_line::bytes(const std::string& name, std::uint64_t otherwise) const {
+  return has(name) ? parse_bytes(text(name), "--" + name) : otherwise;
+}
+
+std::string command_line::store_url(const std::string& name) const {
+  if (has(name)) return text(name);
+  const char* environment = std::getenv("OOC_STORE");
+  const std::string url = text_or("store", environment ? environment : "");
+  if (url.empty())
+    throw usage_mistake(
+        "no store is named; give --store local:FOLDER[,FOLDER...] or ooc://HOST:PORT, or set "
+        "OOC_STORE");
+  return url;
+}
+
+ooc::store command_line::open_store(bool create) const {
+  store_options options;
+  options.create = create;
+  return ooc::store::open(store_url("store"), options);
+}
+
+ooc::store command_line::open_store_of(const std::string& option) const {
+  store_options options;
+  options.create = false;
+  return ooc::store::open(store_url(option), options);
+}
+
+located command_line::locate(const std::string& argument, const std::string& option) const {
+  const url_path named = is_url(argument) ? split_url(argument) : url_path{store_url(option), argument};
+  auto known = stores_.find(named.url);
+  if (known == stores_.end()) {
+    store_options options;
+    options.create = false;
+    known = stores_.emplace(named.url, ooc::store::open(named.url, options)).first;
+  }
+  return {known->second, named.path};
+}
+
+std::vector<located> command_line::locate_all(const std::string& name) const {
+  const auto arguments = texts(name);
+  if (arguments.empty()) (void)required(name);
+  std::vector<located> all;
+  for (const std::string& argument : arguments) {
+    const located l = locate(argument);
+    for (const std::string& path : expand(l.store.core()->metadata(), l.path)) all.push_back({l.store, path});
+  }
+  return all;
+}
+
+std::uint64_t parse_bytes(const std::string& text, const std::string& option) {
+  const auto refuse = [&]() -> std::uint64_t {
+    throw usage_mistake(option + ": '" + text +
+                        "' is not a size; write for instance 65536 or 64KiB");
+  };
+  double number = 0;
+  const auto r = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (r.ec != std::errc() || !(number >= 0)) return refuse();
+  std::string unit(r.ptr, text.data() + text.size());
+  double factor = 1;
+  if (!unit.empty()) {
+    const auto power = std::string("KMGTP").find(unit[0]);
+    if (power != std::string::npos) {
+      factor = std::ldexp(1.0, 10 * (static_cast<int>(power) + 1));
+      unit.erase(0, 1);
+      if (unit == "iB" || unit == "i") unit.clear();
+    }
+    if (!unit.empty() && unit != "B") return refuse();
+  }
+  number *= factor;
+  if (number >= 0x1p63 || number != std::floor(number)) return refuse();
+  return static_cast<std::uint64_t>(number);
+}
+
+std::vector<std::uint64_t> parse_shape(const std::string& text, const std::string& option) {
+  std::vector<std::uint64_t> shape;
+  const char* p = text.data();
+  const char* const end = p + text.size();
+  for (;;) {
+    std::uint64_t n = 0;
+    const auto r = std::from_chars(p, end, n);
+    if (r.ec != std::errc() || n > std::uint64_t{std::numeric_limits<std::int64_t>::max()} ||
+        (r.ptr != end && *r.ptr != 'x' && *r.ptr != ','))
+      throw usage_mistake(option + ": '" + text + "' is not a shape; write for instance 1000x500");
+    shape.push_back(n);
+    if (r.ptr == end) return shape;
+    p = r.ptr + 1;
+  }
+}
+
+}  // namespace ooc::tool

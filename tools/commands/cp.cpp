@@ -1,0 +1,35 @@
+#include "base/command.hpp"
+#include "copying/copying.hpp"
+
+namespace ooc::tool {
+
+namespace {
+
+int run_cp(const command& self, const std::vector<std::string>& arguments) {
+  command_line line(self);
+  line.option()("recursive,r", "folders with everything in them");
+  add_transfer_options(line);
+  if (!line.parse(arguments)) return success;
+  const auto all = transfers(line, true);
+  for (const transfer& t : all)
+    if (t.source.kind == storage::entry_kind::folder && !line.has("recursive"))
+      throw usage_mistake("'" + t.source.path + "' is a folder; give -r to copy everything in it");
+  copy(line,
+       "cp " + (all.size() == 1 ? all[0].source.path : std::to_string(all.size()) + " sources"),
+       all, [](const transfer&) {});
+  return success;
+}
+
+}  // namespace
+
+const command cp{
+    "cp", "cp [options] SOURCE... DESTINATION",
+    "Copies files and folders, within a store, between stores, and from and to plain files:\n"
+    "local:... and ooc://... name a store and a path in it, file:PATH, ./PATH and ../PATH a plain "
+    "file,\n"
+    "- standard input or output.  Anything else is a path in the store of --store or OOC_STORE, "
+    "or,\n"
+    "beside a URL, a plain file.  Files that are there are replaced when the copy is complete.",
+    run_cp};
+
+}  // namespace ooc::tool

@@ -1,0 +1,67 @@
+#include "commands/disks.hpp"
+
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include <cerrno>
+#include <set>
+#include <utility>
+
+#include "cluster/server_queries.hpp"
+#include "oocarray/error.hpp"
+#include "storage/service/store_core.hpp"
+
+namespace ooc::tool {
+
+std::vector<disk> served_disks(const std::string& url, const std::string& key) {
+  const auto who = cluster::asker::of(url, key);
+  const auto store = cluster::ask_cluster(cluster::metadata_address(url), who);
+  std::vector<disk> all;
+  for (const auto& n : store.nodes) {
+    const auto node = static_cast<std::uint32_t>(all.size());
+    disk d;
+    d.name = n.addresses.empty() ? "?" : n.addresses.front();
+    try {
+      const auto s = cluster::ask_statistics(node, n, store.store_uuid, who);
+      d.bytes = s.disk_bytes;
+      d.free = s.disk_free;
+      d.where = s.disk;
+    } catch (const error& e) {
+      d.why = e.what();
+    }
+    all.push_back(std::move(d));
+  }
+  return all;
+}
+
+std::vector<disk> local_disks(const ooc::store& store) {
+  std::vector<disk> all;
+  for (const auto& n : store.core()->nodes()) {
+    disk d;
+    d.name = n->name();
+    struct statvfs v {};
+    if (::statvfs(d.name.c_str(), &v) != 0)
+      throw io_error({errno, std::generic_category()}, "'" + d.name + "'");
+    d.bytes = std::uint64_t{v.f_blocks} * v.f_frsize;
+    d.free = std::uint64_t{v.f_bavail} * v.f_frsize;
+    struct ::stat st {};
+    if (::stat(d.name.c_str(), &st) == 0) d.where = std::to_string(st.st_dev);
+    all.push_back(std::move(d));
+  }
+  return all;
+}
+
+disk_sum sum_of(const std::vector<disk>& all) {
+  disk_sum sum;
+  std::set<std::string> counted;
+  for (const disk& d : all) {
+    if (d.where.empty() || counted.insert(d.where).second) {
+      sum.bytes += d.bytes;
+      sum.free += d.free;
+    }
+    sum.complete = sum.complete && d.why.empty();
+  }
+  return sum;
+}
+
+}  // namespace ooc::tool

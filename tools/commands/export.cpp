@@ -1,0 +1,156 @@
+#include <algorithm>
+#include <optional>
+
+#include "base/command.hpp"
+#include "base/entry_text.hpp"
+#include "base/named_path.hpp"
+#include "copying/box_walk.hpp"
+#include "copying/slab_pump.hpp"
+#include "formats/file_format.hpp"
+#include "formats/hdf5_file.hpp"
+#include "formats/plain_file.hpp"
+#include "oocarray/error.hpp"
+#include "progress/progress.hpp"
+#include "storage/layout/npy.hpp"
+#include "storage/service/store_core.hpp"
+
+namespace ooc::tool {
+
+namespace {
+
+storage::index moved(storage::index at, const storage::index& by) {
+  for (std::size_t d = 0; d < at.size(); ++d) at[d] += by[d];
+  return at;
+}
+
+/// Pieces of about 1 MiB, of whole rows where they fit.
+storage::index usual_chunk(const storage::array_description& a) {
+  storage::index chunk(a.extents.size(), 1);
+  std::uint64_t bytes = a.element_size;
+  for (std::size_t d = chunk.size(); d-- > 0 && bytes < 1_MiB;) {
+    chunk[d] = std::clamp<std::uint64_t>(1_MiB / bytes, 1, a.extents[d]);
+    bytes *= chunk[d];
+  }
+  return chunk;
+}
+
+hdf5_dataset dataset_of(const command_line& line, const storage::entry& e, const storage::array_description& part) {
+  hdf5_dataset d;
+  d.name = trimmed(line.text_or("dataset", last_name(e.path)));
+  d.array = part;
+  d.fill = e.fill;
+  d.attributes = e.attributes;
+  d.deflate = line.number("deflate", 0);
+  if (line.has("deflate") && (d.deflate < 1 || d.deflate > 9))
+    throw usage_mistake("--deflate: " + std::to_string(d.deflate) + " is not 1 to 9");
+  if (line.has("chunk"))
+    d.chunk = parse_shape(line.text("chunk"), "--chunk");
+  else if (d.deflate != 0)
+    d.chunk = usual_chunk(part);
+  bool fits = d.chunk.empty() || d.chunk.size() == part.extents.size();
+  for (const std::uint64_t n : d.chunk) fits = fits && n != 0;
+  if (!fits)
+    throw usage_mistake("--chunk: '" + line.text("chunk") + "' is no shape of a piece of " + shape_text(part.extents));
+  std::uint64_t bytes = part.element_size;
+  for (std::size_t i = 0; i < d.chunk.size(); ++i) {
+    d.chunk[i] = std::min(d.chunk[i], part.extents[i]);
+    bytes *= d.chunk[i];
+  }
+  if (!d.chunk.empty() && bytes >= 4_GiB)
+    throw usage_mistake("--chunk: pieces of " + std::to_string(bytes) +
+                        " bytes are too large; HDF5 takes less than 4 GiB");
+  return d;
+}
+
+int run_export(const command& self, const std::vector<std::string>& arguments) {
+  command_line line(self);
+  line.option()("format", po::value<std::string>()->value_name("npy|raw|hdf5"),
+                "of the file; otherwise by the end of its name (.npy, .h5, .hdf5, .nc)");
+  line.option()("dataset", po::value<std::string>()->value_name("NAME"),
+                "of the HDF5 dataset; otherwise the last name in PATH");
+  line.option()("chunk", po::value<std::string>()->value_name("NxM"),
+                "HDF5: store in pieces of this shape; otherwise contiguous");
+  line.option()("deflate", po::value<std::uint32_t>()->value_name("1..9"), "HDF5: compress the pieces");
+  line.option()("box", po::value<std::string>()->value_name("L:U,..."), "only these elements, for instance 10:20,:");
+  line.option()("force,f", "replace the file if it is there");
+  line.option()("buffer", po::value<std::string>()->value_name("BYTES"),
+                "memory for each of the two buffers; otherwise 32MiB");
+  line.option()("quiet,q", "no progress bar");
+  line.positional("PATH");
+  line.positional("FILE");
+  if (!line.parse(arguments)) return success;
+  const std::string path = line.required("PATH"), file = line.required("FILE");
+  const file_format format = format_of(line, file);
+  const std::uint64_t buffer = std::max<std::uint64_t>(4096, line.bytes("buffer", 32_MiB));
+
+  const located from = line.locate(path);
+  const storage::opened_file source = from.store.core()->open(from.path, storage::open_mode::read);
+  storage::array_description array = source.meta.array;
+  if (array.extents.empty()) {  // a plain file: its bytes
+    array = {};
+    array.element_type = "u1";
+    array.extents = {source.meta.size};
+  }
+  if (array.element_type.empty())
+    array.element_type = "struct" + std::to_string(array.element_size);
+  if (storage::array_file_bytes(array) > source.meta.size)
+    throw integrity_error(errc::corrupt, "'" + source.meta.path +
+                                             "': its entry describes more data "
+                                             "than the file has");
+
+  const box wanted = parse_box(line.text_or("box", ""), array.extents);
+  storage::array_description part = array;  // what goes into the file
+  part.extents = wanted.extents();
+  part.tile.clear();
+  part.max_extent = 0;
+
+  if (format != file_format::hdf5)
+    for (const char* o : {"dataset", "chunk", "deflate"})
+      if (line.has(o)) throw usage_mistake(std::string("--") + o + " is for HDF5 files");
+  catch_interrupts();
+  output_file out(file, line.has("force"));
+  const std::uint64_t bytes = storage::array_bytes(part);
+  std::optional<progress> bar;
+  const auto fill = [&](const storage::index& lower, const storage::index& upper, std::span<std::byte> slab) {
+    throw_if(source.file->read(storage::box_request(array, moved(lower, wanted.lower), moved(upper, wanted.lower)),
+                               slab.data()));
+  };
+  if (format == file_format::hdf5) {
+    if (out.path().empty()) throw usage_mistake("'" + file + "': an HDF5 file cannot be written to a stream");
+    const hdf5_dataset d = dataset_of(line, source.meta, part);
+    hdf5_output made(out.path(), file, d);
+    if (!line.has("quiet")) bar.emplace("export " + path, bytes);
+    // In pieces of the file where it has some: each is packed once.
+    const box all{storage::index(part.extents.size(), 0), part.extents};
+    pump(
+        std::max<std::uint64_t>(part.element_size, std::min(buffer, bytes)),
+        [&](const auto& step) { for_each_piece(all, d.chunk, part.element_size, buffer, step); }, fill,
+        [&](const storage::index& lower, const storage::index& upper, std::span<std::byte> slab) {
+          made.write(lower, upper, slab);
+          if (bar) bar->advance(slab.size());
+        });
+    made.finish();
+  } else {
+    if (format == file_format::npy) {
+      const std::string header = storage::format_npy_header(part.element_type, part.extents);
+      out.append(std::as_bytes(std::span(header)));
+    }
+    if (!line.has("quiet")) bar.emplace("export " + path, bytes);
+    if (!line.has("box")) part.tile = array.tile;  // slabs of whole tiles
+    pump_slabs(part, buffer, fill, [&](const storage::index&, const storage::index&, std::span<std::byte> slab) {
+      out.append(slab);
+      if (bar) bar->advance(slab.size());
+    });
+  }
+  out.publish();
+  if (bar) bar->finish();
+  return success;
+}
+
+}  // namespace
+
+const command export_array{"export", "export [options] PATH FILE",
+                           "Copies an array, or a box of it, out of the store: to a .npy, raw (row-major) or HDF5 file.",
+                           run_export};
+
+}  // namespace ooc::tool

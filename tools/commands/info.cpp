@@ -1,0 +1,62 @@
+#include <sys/statvfs.h>
+
+#include <iostream>
+
+#include "base/command.hpp"
+#include "base/entry_text.hpp"
+#include "progress/progress.hpp"
+#include "runtime/pager/mapping_choice.hpp"
+#include "storage/service/store_core.hpp"
+
+namespace ooc::tool {
+
+namespace {
+
+int run_info(const command& self, const std::vector<std::string>& arguments) {
+  command_line line(self);
+  line.option()("json", "for programs");
+  if (!line.parse(arguments)) return success;
+  const ooc::store store = line.open_store();
+  auto& metadata = store.core()->metadata();
+
+  std::uint64_t bytes = 0;
+  const auto files = metadata.files();
+  for (const storage::file_id id : files) bytes += metadata.find(id).size;
+
+  nlohmann::json nodes = nlohmann::json::array();
+  for (const auto& n : store.core()->nodes()) {
+    nlohmann::json node{{"name", n->name()}};
+    struct statvfs disk {};
+    if (store.url().starts_with("local:") && ::statvfs(n->name().c_str(), &disk) == 0) {
+      node["disk_bytes"] = std::uint64_t{disk.f_blocks} * disk.f_frsize;
+      node["available_bytes"] = std::uint64_t{disk.f_bavail} * disk.f_frsize;
+    }
+    nodes.push_back(std::move(node));
+  }
+  if (line.has("json")) {
+    print({{"url", store.url()},
+           {"uuid", store.uuid()},
+           {"nodes", nodes},
+           {"files", files.size()},
+           {"bytes", bytes},
+           {"mapping", detail::describe_mapping()}});
+    return success;
+  }
+  std::cout << "store  " << store.url() << "\nuuid   " << store.uuid() << "\nfiles  "
+            << files.size() << ", " << human_bytes(static_cast<double>(bytes)) << "\n";
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    std::cout << "node " << i << " " << nodes[i]["name"].get<std::string>();
+    if (nodes[i].contains("available_bytes"))
+      std::cout << ", " << human_bytes(nodes[i]["available_bytes"].get<double>()) << " of "
+                << human_bytes(nodes[i]["disk_bytes"].get<double>()) << " available";
+    std::cout << "\n";
+  }
+  std::cout << "arrays are mapped here by " << detail::describe_mapping() << "\n";
+  return success;
+}
+
+}  // namespace
+
+const command info{"info", "info [options]", "Tells what the store is and where it lies.", run_info};
+
+}  // namespace ooc::tool

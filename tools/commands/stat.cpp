@@ -1,0 +1,78 @@
+#include <iostream>
+
+#include "base/command.hpp"
+#include "base/entry_text.hpp"
+#include "progress/progress.hpp"
+#include "storage/node/node_folder.hpp"
+#include "storage/service/store_core.hpp"
+
+namespace ooc::tool {
+
+namespace {
+
+/// Where bytes of a file are; docs/disk-format.md says which, and what may be done with them there.
+struct data_file {
+  std::uint32_t node;
+  std::string where;  ///< the node: its folder, or host:port
+  std::string file;   ///< below the folder of a server
+  std::uint64_t bytes;
+};
+
+std::vector<data_file> data_files(const storage::store_core& core, const storage::entry& e) {
+  std::vector<data_file> all;
+  if (e.kind != storage::entry_kind::file) return all;
+  const bool embedded = core.url().starts_with("local:");
+  for (std::uint32_t i = 0; i < e.striping.nn; ++i) {
+    const std::uint64_t bytes = e.striping.object_size(i, e.size);
+    if (bytes == 0) continue;
+    const auto node = static_cast<std::uint32_t>((e.striping.sn + i) % core.nodes().size());
+    const std::string where = core.nodes()[node]->name();
+    const std::string file = storage::node_folder::relative(e.id) + ".data";
+    all.push_back({node, where, embedded ? where + "/" + file : file, bytes});
+  }
+  return all;
+}
+
+int run_stat(const command& self, const std::vector<std::string>& arguments) {
+  command_line line(self);
+  line.option()("json", "for programs");
+  line.positional("PATH");
+  if (!line.parse(arguments)) return success;
+  const std::string path = line.required("PATH");
+  const located l = line.locate(path);
+  const storage::entry e = l.store.core()->metadata().lookup(l.path);
+  if (line.has("json")) {
+    nlohmann::json j = to_json(e);
+    if (e.kind == storage::entry_kind::file) j["data"] = nlohmann::json::array();
+    for (const data_file& d : data_files(*l.store.core(), e))
+      j["data"].push_back(
+          {{"node", d.node}, {"where", d.where}, {"file", d.file}, {"bytes", d.bytes}});
+    print(j);
+    return success;
+  }
+  std::cout << "path      " << (e.path.empty() ? "/" : printable(e.path)) << "\n"
+            << "holds     " << describe(e) << "\n";
+  if (e.kind == storage::entry_kind::file) {
+    std::cout << "size      " << e.size << " bytes (" << human_bytes(static_cast<double>(e.size))
+              << ")" << (e.sparse ? ", sparse" : "") << "\n"
+              << "striping  sn " << e.striping.sn << ", nn " << e.striping.nn << ", sf "
+              << e.striping.sf << " bytes\n"
+              << "id        " << e.id << "\n";
+    for (const data_file& d : data_files(*l.store.core(), e))
+      std::cout << "bytes in  " << (d.file.starts_with('/') ? "" : d.where + ": ") << printable(d.file)
+                << " (" << d.bytes << ")\n";
+  }
+  std::cout << "mode      " << mode_text(e) << ", owner " << e.owner << ", group " << e.group
+            << "\n"
+            << "created   " << time_text(e.created_ns) << "\n"
+            << "changed   " << time_text(e.changed_ns) << "\n";
+  for (const auto& [key, value] : e.attributes)
+    std::cout << "attribute " << printable(key) << " = " << printable(value) << "\n";
+  return success;
+}
+
+}  // namespace
+
+const command stat{"stat", "stat [options] PATH", "Tells what is known of a file or folder.", run_stat};
+
+}  // namespace ooc::tool

@@ -1,0 +1,269 @@
+#include "copying/copying.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "base/interrupt.hpp"
+#include "base/named_path.hpp"
+#include "copying/slab_pump.hpp"
+#include "copying/target_striping.hpp"
+#include "oocarray/error.hpp"
+#include "progress/progress.hpp"
+#include "storage/service/store_core.hpp"
+
+namespace ooc::tool {
+
+namespace {
+
+using storage::entry;
+using storage::entry_kind;
+
+/// Tells the arguments that name plain files from those that name something in a store.
+class argument_reader {
+ public:
+  argument_reader(const command_line& line, const std::vector<std::string>& arguments)
+      : line_(line) {
+    const bool store_named = line.has("store") || line.has("from") || line.has("to");
+    // As with scp, where a URL says what is elsewhere, the rest is here.
+    rest_is_plain_ = !store_named && std::any_of(arguments.begin(), arguments.end(), is_url);
+  }
+
+  struct named {
+    std::shared_ptr<file_tree> tree;
+    std::vector<std::string> paths;  ///< what wildcards match
+    bool plain = false;
+  };
+
+  /// `option`: that names the store of paths without a URL, where it is given.
+  named read(const std::string& argument, const std::string& option, bool wildcards) {
+    if (const auto path = plain_path(argument)) return {host_, {*path}, true};
+    const located l = line_.locate(argument, option);
+    auto& tree = trees_[l.store.core().get()];
+    if (!tree) tree = tree_of_store(l.store, line_);
+    if (!wildcards) return {tree, {trimmed(l.path)}};
+    return {tree, expand(l.store.core()->metadata(), l.path)};
+  }
+
+ private:
+  std::optional<std::string> plain_path(const std::string& argument) const {
+    if (argument.starts_with("file:")) return argument.substr(5);
+    if (is_url(argument)) return std::nullopt;
+    // No path of a store has such a component.
+    const bool relative = argument == "." || argument == ".." || argument.starts_with("./") ||
+                          argument.starts_with("../");
+    if (relative || rest_is_plain_ || argument == "-") return argument;
+    return std::nullopt;
+  }
+
+  const command_line& line_;
+  bool rest_is_plain_;
+  std::shared_ptr<file_tree> host_ = tree_of_host();
+  std::map<storage::store_core*, std::shared_ptr<file_tree>> trees_;  // whose stores `line_` holds
+};
+
+/// The name that a source has in the folder that receives it.
+std::string name_of(const std::string& path, bool plain) {
+  if (!plain) return last_name(path);
+  const auto name = std::filesystem::path(trimmed(path) + "/").parent_path().filename();
+  return name == "." || name == ".." ? "" : name.string();
+}
+
+const char* described(const entry& e) {
+  return e.kind == entry_kind::folder ? "a folder" : "a file";
+}
+
+/// One of two things under the same name may have to go.  False: it is left out.
+bool may_take_place(const command_line& line, const transfer& t, const entry& there, bool merge) {
+  const bool folder = t.source.kind == entry_kind::folder;
+  if (there.kind == entry_kind::folder || folder) {
+    if ((there.kind == entry_kind::folder) != folder)
+      throw usage_mistake("'" + t.target + "' is there already, and is " + described(there) +
+                          "; take another name, or remove it first");
+    if (!merge && !t.to->list(t.target).empty())
+      throw usage_mistake("'" + t.target +
+                          "' is there already, and is a folder with something in it");
+    return true;
+  }
+  if (line.has("no-clobber") || line.has("skip-existing")) return false;
+  t.to->check_unused(there, "replaced");
+  return true;
+}
+
+}  // namespace
+
+void add_transfer_options(command_line& line) {
+  line.option()("from", po::value<std::string>()->value_name("URL"),
+                "the store of SOURCE; otherwise as --store");
+  line.option()("to", po::value<std::string>()->value_name("URL"),
+                "the store of DESTINATION; otherwise as --store");
+  line.option()("no-clobber,n", "leave out files whose destination is there already");
+  line.option()("skip-existing", "the same");
+  line.option()("force,f",
+                "replace files that are there, which is done without it, too; -n comes before it");
+  add_striping_options(line);
+  line.option()("buffer", po::value<std::string>()->value_name("BYTES"),
+                "memory for each of the two buffers; otherwise 32MiB");
+  line.option()("quiet,q", "no progress bar");
+  line.positional("SOURCE", true);
+}
+
+std::vector<transfer> transfers(const command_line& line, bool merge) {
+  auto arguments = line.texts("SOURCE");
+  if (arguments.empty()) throw usage_mistake("SOURCE and DESTINATION are missing; see --help");
+  if (arguments.size() == 1)
+    throw usage_mistake("DESTINATION is missing after '" + arguments[0] + "'; see --help");
+  argument_reader reader(line, arguments);
+  const auto to = reader.read(arguments.back(), "to", false);
+  arguments.pop_back();
+  const std::string target = to.plain ? to.paths[0] : trimmed(to.paths[0]);
+  const auto receiver = to.tree->look(target);
+  const bool into = receiver && receiver->kind == entry_kind::folder;
+
+  std::vector<argument_reader::named> sources;
+  std::size_t count = 0;
+  for (const std::string& argument : arguments) {
+    sources.push_back(reader.read(argument, "from", true));
+    count += sources.back().paths.size();
+    if (sources.back().plain && to.plain)
+      throw usage_mistake(
+          "'" + argument + "' and '" + target +
+          "' are both plain files, which cp(1) and mv(1) are for; a path in a store needs --store, "
+          "OOC_STORE or a URL");
+  }
+  if (count > 1 && !into && target != "-")
+    throw usage_mistake("'" + target +
+                        "' is no folder, and several sources need one; make it with `ooc mkdir`");
+
+  std::vector<transfer> all;
+  std::set<std::string> taken;
+  for (const auto& from : sources)
+    for (const std::string& path : from.paths) {
+      const auto source = from.tree->look(path);
+      if (!source)
+        throw usage_error({ENOENT, std::generic_category()}, "'" + path + "' does not exist");
+      transfer t{from.tree, to.tree, *source, target, false};
+      if (into) {
+        const std::string name = path == "-" ? "" : name_of(source->path, from.plain);
+        if (name.empty() && path == "-")
+          throw usage_mistake("'" + target +
+                              "' is a folder; say which name standard input is to have in it");
+        t.target = name.empty() ? target : join(target, name);
+      }
+      if (source->kind == entry_kind::folder && to.plain && target == "-")
+        throw usage_mistake("'" + path + "' is a folder, and standard output takes files only");
+      const bool same_tree = from.tree->identity() == to.tree->identity();
+      if (same_tree && source->path == t.target)
+        throw usage_mistake("'" + path + "' and '" + t.target + "' are the same");
+      if (same_tree && source->kind == entry_kind::folder &&
+          (t.target + "/").starts_with(source->path.empty() ? "" : source->path + "/"))
+        throw usage_mistake("'" + source->path + "' cannot be put into itself");
+      if (t.target != "-" && !taken.insert(t.target).second)
+        throw usage_mistake("two sources would both become '" + t.target + "'");
+      if (const auto there = t.target == "-" ? std::nullopt : t.to->look(t.target)) {
+        t.exists = true;
+        if (!may_take_place(line, t, *there, merge)) continue;
+      }
+      all.push_back(std::move(t));
+    }
+  return all;
+}
+
+namespace {
+
+/// What is copied, in an order in which folders come before what is in them.
+struct plan {
+  std::vector<transfer> items;
+  std::uint64_t bytes = 0;
+
+  void add(const command_line& line, const transfer& t) {
+    if (t.source.kind != entry_kind::folder) {
+      items.push_back(t);
+      bytes += t.source.size;
+      return;
+    }
+    items.push_back(t);
+    for (const entry& below : t.from->list(t.source.path)) {
+      transfer b{t.from, t.to, below, join(t.target, last_name(below.path)), false};
+      if (below.kind != entry_kind::folder && below.kind != entry_kind::file &&
+          below.kind != entry_kind::link)
+        throw usage_mistake("'" + below.path +
+                            "' is a FIFO, a socket or a device, which is not copied; remove it, "
+                            "or copy the rest by name");
+      if (const auto there = t.to->look(b.target)) {
+        b.exists = true;
+        if (!may_take_place(line, b, *there, true)) continue;
+      }
+      add(line, b);
+    }
+  }
+};
+
+void copy_bytes(byte_source& source, byte_target& target, std::uint64_t buffer, progress* bar) {
+  if (source.is_stream) {
+    std::vector<std::byte> memory(buffer);
+    for (;;) {
+      check_interrupted();
+      const std::size_t n = source.next(memory);
+      if (n == 0) return;
+      target.append(std::span(memory).first(n));
+      if (bar) bar->advance(n);
+    }
+  }
+  storage::array_description all;
+  all.element_type = "u1";
+  all.extents = {source.meta.size};
+  if (source.meta.size == 0) return;
+  pump_slabs(
+      all, buffer,
+      [&](const storage::index&, const storage::index&, std::span<std::byte> slab) {
+        (void)source.next(slab);
+      },
+      [&](const storage::index&, const storage::index&, std::span<std::byte> slab) {
+        target.append(slab);
+        if (bar) bar->advance(slab.size());
+      });
+}
+
+}  // namespace
+
+void copy(const command_line& line, const std::string& label, const std::vector<transfer>& all,
+          const std::function<void(const transfer&)>& done) {
+  const std::uint64_t buffer = std::max<std::uint64_t>(4096, line.bytes("buffer", 32_MiB));
+  std::vector<plan> plans;
+  std::uint64_t bytes = 0;
+  for (const transfer& t : all) {
+    plans.emplace_back().add(line, t);
+    bytes += plans.back().bytes;
+  }
+  catch_interrupts();
+  std::optional<progress> bar;
+  if (!line.has("quiet")) bar.emplace(label, bytes);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto& items = plans[i].items;
+    for (const transfer& t : items) {
+      if (t.source.kind == entry_kind::folder) {
+        t.to->make_folder(t.target, t.source);
+      } else if (t.source.kind == entry_kind::link) {
+        t.to->make_link(t.target, t.source.target);
+      } else {
+        const auto source = t.from->open(t.source);
+        const auto target = t.to->make(t.target, *source);
+        copy_bytes(*source, *target, buffer, bar ? &*bar : nullptr);
+        target->publish();
+      }
+    }
+    // From the innermost outwards: a folder that is closed to its owner is closed last.
+    for (auto t = items.rbegin(); t != items.rend(); ++t)
+      if (t->source.kind == entry_kind::folder && !t->target.empty())
+        t->to->finish_folder(t->target, t->source);
+    all[i].to->sync();
+    done(all[i]);
+  }
+  if (bar) bar->finish();
+}
+
+}  // namespace ooc::tool

@@ -1,0 +1,37 @@
+// The arguments of `ooc cp` and `ooc mv`, which come from stores and from this machine, and the
+// copies they ask for.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/command.hpp"
+#include "copying/file_tree.hpp"
+
+namespace ooc::tool {
+
+/// Something that is there, and what it becomes.
+struct transfer {
+  std::shared_ptr<file_tree> from, to;
+  storage::entry source;
+  std::string target;
+  bool exists = false;  ///< something is there, and is to be replaced
+};
+
+/// The options of both commands and their arguments SOURCE... DESTINATION.
+void add_transfer_options(command_line& line);
+
+/// What SOURCE... DESTINATION mean: like cp(1), a folder that is there receives the sources, and
+/// only such a one receives several.  Everything is looked at: usage_mistake for two things under
+/// one name, for a thing into itself, and for a folder in the way of a file or a file in the way of
+/// a folder.  Leaves out, with -n, what is there already; a folder that is there is not in the way
+/// of a folder where `merge`.
+std::vector<transfer> transfers(const command_line& line, bool merge);
+
+/// Copies them one after another, folders with everything in them; calls done() after each.
+void copy(const command_line& line, const std::string& label, const std::vector<transfer>& all,
+          const std::function<void(const transfer&)>& done);
+
+}  // namespace ooc::tool

@@ -1,0 +1,74 @@
+// What `ooc cp` and `ooc mv` copy between: the names and bytes of a store, or of this machine's
+// file system.
+//
+// Both are seen as entries of a store; of a plain file, those fields count that it has (path, kind,
+// size, mode, target, sparse).  Failures throw ooc::error with the path, or usage_mistake.  One
+// thread.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/command.hpp"
+#include "storage/service/metadata_service.hpp"
+
+namespace ooc::tool {
+
+/// The bytes of a file, from the first one on.
+class byte_source {
+ public:
+  virtual ~byte_source() = default;
+  /// Fills `out` with what comes next; returns less only at the end.
+  virtual std::size_t next(std::span<std::byte> out) = 0;
+  /// What the file is; of a stream the size is not known.
+  storage::entry meta;
+  bool is_stream = false;
+};
+
+/// A file that appears under its name, in the place of what had it, when it is complete.
+class byte_target {
+ public:
+  /// Removes what was not published.
+  virtual ~byte_target() = default;
+  virtual void append(std::span<std::byte> bytes) = 0;
+  /// The bytes are safe, and the file has its name.
+  virtual void publish() = 0;
+};
+
+class file_tree {
+ public:
+  virtual ~file_tree() = default;
+
+  /// Nothing where there is nothing.
+  virtual std::optional<storage::entry> look(const std::string& path) = 0;
+  /// What is in a folder, by name.
+  virtual std::vector<storage::entry> list(const std::string& folder) = 0;
+  virtual std::unique_ptr<byte_source> open(const storage::entry& e) = 0;
+  /// A file like that of `from`, which outlives it, with all that this tree keeps of it.
+  virtual std::unique_ptr<byte_target> make(const std::string& path, const byte_source& from) = 0;
+  /// Owner rights come first, so that the folder can be filled; finish_folder() sets what it has.
+  virtual void make_folder(const std::string& path, const storage::entry& like) = 0;
+  virtual void finish_folder(const std::string& path, const storage::entry& like) = 0;
+  virtual void make_link(const std::string& path, const std::string& target) = 0;
+  /// Throws errc::busy where somebody writes the file as an array.
+  virtual void check_unused(const storage::entry& e, const char* to_be) = 0;
+  /// Within the tree; replaces a file, or an empty folder by a folder.
+  virtual void move(const storage::entry& from, const std::string& to) = 0;
+  /// A file, a link or an empty folder.
+  virtual void remove(const storage::entry& e) = 0;
+  /// Changes of names are durable.
+  virtual void sync() = 0;
+  /// The same for trees with the same names.
+  virtual std::string identity() const = 0;
+};
+
+/// `line` has the options of add_striping_options() for what is made.
+std::unique_ptr<file_tree> tree_of_store(const ooc::store& store, const command_line& line);
+/// The file system here; "-" is standard input and output.
+std::unique_ptr<file_tree> tree_of_host();
+
+}  // namespace ooc::tool

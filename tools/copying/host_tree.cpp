@@ -1,0 +1,151 @@
+// file_tree: the file system of this machine.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "copying/file_tree.hpp"
+#include "formats/plain_file.hpp"
+#include "oocarray/error.hpp"
+
+namespace ooc::tool {
+
+namespace {
+
+namespace fs = std::filesystem;
+using storage::entry;
+using storage::entry_kind;
+
+[[noreturn]] void fail(int error, const std::string& path, const char* doing) {
+  throw io_error({error, std::generic_category()}, "'" + path + "' cannot be " + doing);
+}
+
+entry_kind kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return entry_kind::folder;
+  if (S_ISLNK(mode)) return entry_kind::link;
+  if (S_ISFIFO(mode)) return entry_kind::fifo;
+  if (S_ISSOCK(mode)) return entry_kind::socket;
+  if (S_ISCHR(mode)) return entry_kind::character_device;
+  if (S_ISBLK(mode)) return entry_kind::block_device;
+  return entry_kind::file;
+}
+
+/// `follow`: what a symbolic link leads to.
+std::optional<entry> look_at(const std::string& path, bool follow) {
+  struct ::stat s {};
+  if ((follow ? ::stat : ::lstat)(path.c_str(), &s) != 0) {
+    if (errno == ENOENT) return std::nullopt;
+    fail(errno, path, "looked at");
+  }
+  entry e;
+  e.path = path;
+  e.kind = kind_of(s.st_mode);
+  e.mode = s.st_mode & 0777;
+  e.size = e.kind == entry_kind::file ? static_cast<std::uint64_t>(s.st_size) : 0;
+  e.sparse = static_cast<std::uint64_t>(s.st_blocks) * 512 < e.size;
+  if (e.kind == entry_kind::link) e.target = fs::read_symlink(path).string();
+  return e;
+}
+
+class host_source : public byte_source {
+ public:
+  explicit host_source(const entry& e) : file_(e.path) {
+    meta = e;
+    is_stream = file_.is_stream();
+    if (!is_stream) meta.size = file_.size();
+  }
+  std::size_t next(std::span<std::byte> out) override {
+    if (is_stream) return file_.read_some(out);
+    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), meta.size - at_));
+    file_.read(at_, out.first(n));
+    at_ += n;
+    return n;
+  }
+
+ private:
+  input_file file_;
+  std::uint64_t at_ = 0;
+};
+
+class host_target : public byte_target {
+ public:
+  host_target(const std::string& path, const byte_source& from)
+      : file_(path, true, from.meta.mode), holes_(from.meta.sparse && from.meta.fill.empty()) {}
+  void append(std::span<std::byte> bytes) override {
+    // What nobody has written of a sparse file takes no space here either.
+    const std::size_t step = holes_ ? 64_KiB : bytes.size();
+    for (std::size_t i = 0; i < bytes.size(); i += step) {
+      const auto part = bytes.subspan(i, std::min(step, bytes.size() - i));
+      if (holes_ && part[0] == std::byte{} &&
+          std::memcmp(part.data(), part.data() + 1, part.size() - 1) == 0)
+        file_.skip(part.size());
+      else
+        file_.append(part);
+    }
+  }
+  void publish() override { file_.publish(); }
+
+ private:
+  output_file file_;
+  const bool holes_;
+};
+
+class host_tree : public file_tree {
+ public:
+  std::optional<entry> look(const std::string& path) override {
+    if (path != "-") return look_at(path, true);
+    entry stream;
+    stream.path = "-";
+    stream.kind = entry_kind::fifo;
+    stream.mode = 0644;
+    return stream;
+  }
+  std::vector<entry> list(const std::string& folder) override {
+    std::vector<std::string> names;
+    for (const auto& e : fs::directory_iterator(folder)) names.push_back(e.path().string());
+    std::sort(names.begin(), names.end());
+    std::vector<entry> all;
+    for (const std::string& name : names)
+      if (auto e = look_at(name, false)) all.push_back(std::move(*e));
+    return all;
+  }
+  std::unique_ptr<byte_source> open(const entry& e) override {
+    return std::make_unique<host_source>(e);
+  }
+  std::unique_ptr<byte_target> make(const std::string& path, const byte_source& from) override {
+    return std::make_unique<host_target>(path, from);
+  }
+  void make_folder(const std::string& path, const entry& like) override {
+    if (::mkdir(path.c_str(), like.mode | 0700) != 0 && errno != EEXIST) fail(errno, path, "made");
+  }
+  void finish_folder(const std::string& path, const entry& like) override {
+    if ((like.mode & 0700) != 0700 && ::chmod(path.c_str(), like.mode & 0777) != 0)
+      fail(errno, path, "given its mode");
+  }
+  void make_link(const std::string& path, const std::string& target) override {
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT) fail(errno, path, "replaced");
+    if (::symlink(target.c_str(), path.c_str()) != 0) fail(errno, path, "made");
+  }
+  void check_unused(const entry&, const char*) override {}
+  void move(const entry& from, const std::string& to) override {
+    throw usage_mistake("'" + from.path + "' and '" + to +
+                        "' are both plain files; mv(1) is for those");
+  }
+  void remove(const entry& e) override {
+    if ((e.kind == entry_kind::folder ? ::rmdir : ::unlink)(e.path.c_str()) != 0)
+      fail(errno, e.path, "removed");
+  }
+  void sync() override {}
+  std::string identity() const override { return ""; }
+};
+
+}  // namespace
+
+std::unique_ptr<file_tree> tree_of_host() {
+  return std::make_unique<host_tree>();
+}
+
+}  // namespace ooc::tool

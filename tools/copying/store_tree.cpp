@@ -1,0 +1,193 @@
+// file_tree: the names and bytes of a store.
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "base/named_path.hpp"
+#include "copying/file_tree.hpp"
+#include "copying/target_striping.hpp"
+#include "oocarray/error.hpp"
+#include "storage/service/store_core.hpp"
+
+namespace ooc::tool {
+
+namespace {
+
+using storage::entry;
+using storage::entry_kind;
+
+/// Whether a slab that begins at byte `at` of a file holds nothing but its fill pattern.
+bool is_fill(std::span<const std::byte> slab, std::uint64_t at,
+             const std::vector<std::byte>& fill) {
+  const std::size_t n = std::max<std::size_t>(1, fill.size());
+  const auto pattern = [&](std::size_t i) {
+    return fill.empty() ? std::byte{} : fill[(at + i) % n];
+  };
+  for (std::size_t i = 0; i < std::min(n, slab.size()); ++i)
+    if (slab[i] != pattern(i)) return false;
+  // From there on every byte is that of one pattern before.
+  return slab.size() <= n || std::memcmp(slab.data(), slab.data() + n, slab.size() - n) == 0;
+}
+
+class store_source : public byte_source {
+ public:
+  explicit store_source(storage::opened_file f) : file_(std::move(f)) { meta = file_.meta; }
+  std::size_t next(std::span<std::byte> out) override {
+    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), meta.size - at_));
+    if (n != 0) throw_if(file_.file->read(request::contiguous(at_, n), out.data()));
+    at_ += n;
+    return n;
+  }
+
+ private:
+  storage::opened_file file_;
+  std::uint64_t at_ = 0;
+};
+
+class store_target : public byte_target {
+ public:
+  store_target(storage::store_core& core, std::string path, const byte_source& from,
+               storage::new_file f)
+      : core_(core),
+        path_(std::move(path)),
+        passing_(passing_path(path_)),
+        from_(from),
+        made_(std::move(f)) {
+    // The file of a stream has a name from the beginning on, because only such a file can grow.
+    file_ = from_.is_stream ? core_.create(passing_, made_) : core_.make(passing_, made_);
+    named_ = from_.is_stream;
+  }
+
+  ~store_target() override {
+    if (published_) return;
+    try {
+      if (named_)
+        core_.remove(passing_);
+      else
+        core_.abandon(file_);
+    } catch (const std::exception& e) {
+      std::fprintf(stderr, "ooc: what was half made cannot be removed; `ooc rm` it later: %s\n",
+                   e.what());
+    }
+  }
+
+  void append(std::span<std::byte> bytes) override {
+    if (at_ + bytes.size() > file_.meta.size) {
+      constexpr std::uint64_t least = 64_MiB, most = 4_GiB;
+      file_ = core_.grow(file_,
+                         at_ + std::max<std::uint64_t>(bytes.size(), std::clamp(at_, least, most)));
+    }
+    // Of a sparse file only what differs from its fill takes space, as in the source.
+    const std::size_t step = made_.sparse ? 64_KiB : bytes.size();
+    request wanted;
+    for (std::size_t i = 0; i < bytes.size(); i += step) {
+      const auto part = bytes.subspan(i, std::min(step, bytes.size() - i));
+      if (!made_.sparse || !is_fill(part, at_ + i, made_.fill)) wanted.add(at_ + i, i, part.size());
+    }
+    throw_if(file_.file->write(wanted, bytes.data()));
+    at_ += bytes.size();
+  }
+
+  void publish() override {
+    if (from_.is_stream) file_ = core_.resize(file_, at_, {});
+    throw_if(file_.file->sync());
+    if (!named_) {
+      core_.commit(file_);
+      named_ = true;
+    }
+    for (const auto& [key, value] : from_.meta.attributes)
+      core_.metadata().set_attribute(passing_, key, value);
+    core_.replace(passing_, path_);
+    published_ = true;
+  }
+
+ private:
+  storage::store_core& core_;
+  const std::string path_, passing_;
+  const byte_source& from_;
+  const storage::new_file made_;
+  storage::opened_file file_;
+  std::uint64_t at_ = 0;
+  bool named_ = false, published_ = false;
+};
+
+class store_tree : public file_tree {
+ public:
+  store_tree(const ooc::store& store, const command_line& line)
+      : store_(store), core_(*store.core()), names_(core_.metadata()), line_(line) {}
+
+  std::optional<entry> look(const std::string& path) override {
+    try {
+      return names_.lookup(path);
+    } catch (const error& e) {
+      if (e.code() == std::errc::no_such_file_or_directory) return std::nullopt;
+      throw;
+    }
+  }
+  std::vector<entry> list(const std::string& folder) override { return names_.list(folder); }
+
+  std::unique_ptr<byte_source> open(const entry& e) override {
+    return std::make_unique<store_source>(core_.open(e.path, storage::open_mode::read));
+  }
+
+  std::unique_ptr<byte_target> make(const std::string& path, const byte_source& from) override {
+    if (const auto there = look(path))
+      check_unused(*there, "replaced");
+    else if (!look(folder_of(path)))
+      throw usage_error({ENOENT, std::generic_category()},
+                        "'" + path + "' cannot be made, because there is no folder '" +
+                            folder_of(path) + "'; `ooc mkdir -p` makes it");
+    storage::new_file f;
+    f.size = from.is_stream ? 0 : from.meta.size;
+    f.sparse = from.meta.sparse;
+    f.fill = from.meta.fill;
+    f.array = from.meta.array;
+    f.mode = from.meta.mode;
+    f.striping = target_striping(line_, f.array, f.size, store_.nodes());
+    return std::make_unique<store_target>(core_, path, from, std::move(f));
+  }
+
+  void make_folder(const std::string& path, const entry& like) override {
+    if (!path.empty()) names_.mkdir(path, like.mode | 0700, true);
+  }
+  void finish_folder(const std::string& path, const entry& like) override {
+    if (path.empty()) return;
+    for (const auto& [key, value] : like.attributes) names_.set_attribute(path, key, value);
+    if ((like.mode & 0700) != 0700) names_.set_mode(path, like.mode);
+  }
+  void make_link(const std::string& path, const std::string& target) override {
+    storage::new_entry link;
+    link.kind = entry_kind::link;
+    link.mode = 0777;
+    link.target = target;
+    if (look(path)) core_.remove(path);
+    (void)names_.by_id().make({names_.lookup(folder_of(path)).id, last_name(path)}, link);
+  }
+
+  void check_unused(const entry& e, const char* to_be) override {
+    (void)core_.claim_unused(e, to_be);
+  }
+  void move(const entry& from, const std::string& to) override {
+    if (look(to))
+      core_.replace(from.path, to);
+    else
+      names_.rename(from.path, to);
+  }
+  void remove(const entry& e) override { store_.remove(e.path); }
+  void sync() override { names_.sync(); }
+  std::string identity() const override { return store_.uuid(); }
+
+ private:
+  ooc::store store_;
+  storage::store_core& core_;
+  storage::metadata_service& names_;
+  const command_line& line_;
+};
+
+}  // namespace
+
+std::unique_ptr<file_tree> tree_of_store(const ooc::store& store, const command_line& line) {
+  return std::make_unique<store_tree>(store, line);
+}
+
+}  // namespace ooc::tool

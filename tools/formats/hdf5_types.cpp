@@ -1,0 +1,199 @@
+#include "formats/hdf5_types.hpp"
+
+#include <cstring>
+
+#include "oocarray/error.hpp"
+
+namespace ooc::tool::hdf5 {
+
+namespace {
+
+handle half() {
+  handle t(H5Tcopy(H5T_IEEE_F32LE), H5Tclose);
+  H5Tset_fields(t, 15, 10, 5, 0, 10);
+  H5Tset_size(t, 2);
+  H5Tset_ebias(t, 15);
+  return t;
+}
+
+bool is_half(hid_t type) {
+  std::size_t sign = 0, exponent = 0, exponent_size = 0, mantissa = 0, mantissa_size = 0;
+  H5Tget_fields(type, &sign, &exponent, &exponent_size, &mantissa, &mantissa_size);
+  return sign == 15 && exponent == 10 && exponent_size == 5 && mantissa == 0 &&
+         mantissa_size == 10 && H5Tget_ebias(type) == 15;
+}
+
+std::string member(hid_t type, unsigned i) {
+  char* text = H5Tget_member_name(type, i);
+  const std::string name = text ? text : "";
+  H5free_memory(text);
+  return name;
+}
+
+/// As h5py and NumPy write booleans.
+bool is_boolean(hid_t type) {
+  return H5Tget_size(type) == 1 && H5Tget_nmembers(type) == 2 && member(type, 0) == "FALSE" &&
+         member(type, 1) == "TRUE";
+}
+
+handle complex_of(hid_t part) {
+  const std::size_t n = H5Tget_size(part);
+  handle t(H5Tcreate(H5T_COMPOUND, 2 * n), H5Tclose);
+  H5Tinsert(t, "r", 0, part);
+  H5Tinsert(t, "i", n, part);
+  return t;
+}
+
+hid_t integer(bool is_signed, std::size_t size) {
+  switch (size) {
+    case 1:
+      return is_signed ? H5T_STD_I8LE : H5T_STD_U8LE;
+    case 2:
+      return is_signed ? H5T_STD_I16LE : H5T_STD_U16LE;
+    case 4:
+      return is_signed ? H5T_STD_I32LE : H5T_STD_U32LE;
+    case 8:
+      return is_signed ? H5T_STD_I64LE : H5T_STD_U64LE;
+    default:
+      return -1;
+  }
+}
+
+hid_t bits(std::size_t size) {
+  return size == 1   ? H5T_STD_B8LE
+         : size == 2 ? H5T_STD_B16LE
+         : size == 4 ? H5T_STD_B32LE
+         : size == 8 ? H5T_STD_B64LE
+                     : -1;
+}
+
+[[noreturn]] void refuse(const std::string& what, const std::string& is) {
+  throw usage_error(
+      errc::type_mismatch,
+      what + " holds " + is +
+          ", which no array can be; integers and bit fields of 1 to 8 bytes, floats of "
+          "2, 4 and 8, complex numbers, booleans and opaque bytes can: convert it (h5py: "
+          "astype())");
+}
+
+const char* class_name(hid_t type) {
+  switch (H5Tget_class(type)) {
+    case H5T_STRING:
+      return "strings";
+    case H5T_REFERENCE:
+      return "references";
+    case H5T_VLEN:
+      return "sequences of variable length";
+    case H5T_ARRAY:
+      return "arrays as elements";
+    case H5T_COMPOUND:
+      return "records with named fields";
+    case H5T_TIME:
+      return "times";
+    case H5T_FLOAT:
+      return "floats of a format of its own";
+    case H5T_INTEGER:
+      return "integers of a size of their own";
+    default:
+      return "elements of an unknown kind";
+  }
+}
+
+}  // namespace
+
+void be_quiet() {
+  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+}
+
+std::string last_error() {
+  std::string text;
+  H5Ewalk2(
+      H5E_DEFAULT, H5E_WALK_UPWARD,
+      [](unsigned, const H5E_error2_t* e, void* out) -> herr_t {
+        auto& said = *static_cast<std::string*>(out);
+        if (said.empty() && e->desc) said = e->desc;
+        return 0;
+      },
+      &text);
+  return text.empty() ? "libhdf5 does not say why" : text;
+}
+
+element_type element_of(hid_t type, const std::string& what) {
+  const std::size_t size = H5Tget_size(type);
+  const auto named = [&](std::string prefix, handle in_memory) {
+    return element_type{prefix + std::to_string(size), static_cast<std::uint32_t>(size),
+                        std::move(in_memory)};
+  };
+  switch (H5Tget_class(type)) {
+    case H5T_INTEGER: {
+      const bool is_signed = H5Tget_sign(type) == H5T_SGN_2;
+      if (const hid_t t = integer(is_signed, size); t >= 0)
+        return named(is_signed ? "i" : "u", handle(H5Tcopy(t), H5Tclose));
+      break;
+    }
+    case H5T_BITFIELD:
+      if (const hid_t t = bits(size); t >= 0) return named("u", handle(H5Tcopy(t), H5Tclose));
+      break;
+    case H5T_FLOAT:
+      if (size == 4) return named("f", handle(H5Tcopy(H5T_IEEE_F32LE), H5Tclose));
+      if (size == 8) return named("f", handle(H5Tcopy(H5T_IEEE_F64LE), H5Tclose));
+      if (size == 2 && is_half(type)) return named("f", half());
+      break;
+    case H5T_ENUM: {
+      const handle base(H5Tget_super(type), H5Tclose);
+      if (!(H5Tget_class(base) == H5T_INTEGER && integer(true, size) >= 0)) break;
+      const char* prefix = is_boolean(type) ? "b" : H5Tget_sign(base) == H5T_SGN_2 ? "i" : "u";
+      return named(prefix, handle(H5Tget_native_type(type, H5T_DIR_ASCEND), H5Tclose));
+    }
+    case H5T_COMPOUND: {
+      if (H5Tget_nmembers(type) != 2) break;
+      const std::string names = member(type, 0) + "," + member(type, 1);
+      const handle a(H5Tget_member_type(type, 0), H5Tclose),
+          b(H5Tget_member_type(type, 1), H5Tclose);
+      const std::size_t part = H5Tget_size(a);
+      const bool complex = H5Tget_class(a) == H5T_FLOAT && H5Tequal(a, b) > 0 &&
+                           (part == 4 || part == 8) &&
+                           (names == "r,i" || names == "real,imag" || names == "re,im");
+      if (!complex) break;
+      handle t(H5Tcreate(H5T_COMPOUND, 2 * part), H5Tclose);
+      const hid_t native = part == 4 ? H5T_IEEE_F32LE : H5T_IEEE_F64LE;
+      H5Tinsert(t, member(type, 0).c_str(), 0, native);
+      H5Tinsert(t, member(type, 1).c_str(), part, native);
+      return {"c" + std::to_string(2 * part), static_cast<std::uint32_t>(2 * part), std::move(t)};
+    }
+    case H5T_OPAQUE:
+      return named("struct", handle(H5Tcopy(type), H5Tclose));
+    default:
+      break;
+  }
+  refuse(what, class_name(type));
+}
+
+element_type element_named(const std::string& name, std::uint32_t size, const std::string& what) {
+  const auto made = [&](handle t) { return element_type{name, size, std::move(t)}; };
+  const char kind = name.empty() ? '?' : name[0];
+  if (name == "b1") {
+    handle t(H5Tenum_create(H5T_STD_I8LE), H5Tclose);
+    const std::int8_t no = 0, yes = 1;
+    H5Tenum_insert(t, "FALSE", &no);
+    H5Tenum_insert(t, "TRUE", &yes);
+    return made(std::move(t));
+  }
+  if (name == "f2") return made(half());
+  if (name == "f4") return made(handle(H5Tcopy(H5T_IEEE_F32LE), H5Tclose));
+  if (name == "f8") return made(handle(H5Tcopy(H5T_IEEE_F64LE), H5Tclose));
+  if (name == "c8") return made(complex_of(H5T_IEEE_F32LE));
+  if (name == "c16") return made(complex_of(H5T_IEEE_F64LE));
+  if (name.starts_with("struct") || name.empty()) {
+    handle t(H5Tcreate(H5T_OPAQUE, size), H5Tclose);
+    H5Tset_tag(t, "");  // as h5py does: only opaque bytes of the same tag are converted
+    return made(std::move(t));
+  }
+  if ((kind == 'i' || kind == 'u') && integer(kind == 'i', size) >= 0)
+    return made(handle(H5Tcopy(integer(kind == 'i', size)), H5Tclose));
+  throw usage_error(errc::type_mismatch,
+                    what + " has elements of the type " + name +
+                        ", which no HDF5 type stands for here; export it as .npy, or raw");
+}
+
+}  // namespace ooc::tool::hdf5

@@ -1,0 +1,60 @@
+// hdf5_file.hpp without libhdf5.
+#include <cstdlib>
+
+#include "base/command.hpp"
+#include "formats/hdf5_file.hpp"
+
+namespace ooc::tool {
+
+struct hdf5_input::impl {};
+struct hdf5_output::impl {};
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& file) {
+  throw usage_mistake(
+      "'" + file +
+      "': this ooc was built without HDF5; build it where libhdf5 (Debian: libhdf5-dev) "
+      "is found, or say --format npy or raw");
+}
+
+}  // namespace
+
+hdf5_input::hdf5_input(const std::string& file, const std::string&) {
+  refuse(file);
+}
+hdf5_input::~hdf5_input() = default;
+const std::string& hdf5_input::dataset() const {
+  std::abort();
+}
+const storage::array_description& hdf5_input::array() const {
+  std::abort();
+}
+const storage::index& hdf5_input::chunk() const {
+  std::abort();
+}
+const std::vector<std::byte>& hdf5_input::fill() const {
+  std::abort();
+}
+const std::map<std::string, std::string>& hdf5_input::attributes() const {
+  std::abort();
+}
+const std::vector<std::string>& hdf5_input::left_out() const {
+  std::abort();
+}
+void hdf5_input::read(const storage::index&, const storage::index&, std::span<std::byte>) {
+  std::abort();
+}
+
+hdf5_output::hdf5_output(const std::string&, const std::string& file, const hdf5_dataset&) {
+  refuse(file);
+}
+hdf5_output::~hdf5_output() = default;
+void hdf5_output::write(const storage::index&, const storage::index&, std::span<const std::byte>) {
+  std::abort();
+}
+void hdf5_output::finish() {
+  std::abort();
+}
+
+}  // namespace ooc::tool

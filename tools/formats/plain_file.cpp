@@ -1,0 +1,172 @@
+#include "formats/plain_file.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "base/interrupt.hpp"
+#include "oocarray/error.hpp"
+#include "oocarray/units.hpp"
+
+namespace ooc::tool {
+
+namespace {
+
+/// What is written to as it is, rather than replaced.
+bool is_stream_mode(mode_t mode) {
+  return S_ISFIFO(mode) || S_ISCHR(mode);
+}
+
+}  // namespace
+
+input_file::input_file(const std::string& name)
+    : name_(name),
+      fd_(name == "-" ? ::fcntl(0, F_DUPFD_CLOEXEC, 3)
+                      : ::open(name.c_str(), O_RDONLY | O_CLOEXEC)) {
+  struct ::stat s {};
+  if (fd_ >= 0 && ::fstat(fd_, &s) == 0) {
+    // Standard input may be a file that somebody has read a part of.
+    stream_ = name == "-" || is_stream_mode(s.st_mode) || S_ISSOCK(s.st_mode);
+    if (stream_ ? !S_ISDIR(s.st_mode) : S_ISREG(s.st_mode)) return;
+  }
+  const int error = fd_ < 0 ? errno : S_ISDIR(s.st_mode) ? EISDIR : EINVAL;
+  if (fd_ >= 0) ::close(fd_);
+  throw io_error({error, std::generic_category()}, "'" + name + "' cannot be read");
+}
+
+input_file::~input_file() {
+  ::close(fd_);
+}
+
+std::uint64_t input_file::size() const {
+  struct ::stat s {};
+  if (::fstat(fd_, &s) != 0)
+    throw io_error({errno, std::generic_category()}, "'" + name_ + "' cannot be read");
+  return static_cast<std::uint64_t>(s.st_size);
+}
+
+std::size_t input_file::read_once(std::uint64_t offset, std::span<std::byte> out) const {
+  for (;;) {
+    // A signal does not end the wait for a stream by itself: it may come just before.
+    if (stream_) {
+      check_interrupted();
+      struct pollfd wanted {fd_, POLLIN, 0};
+      if (::poll(&wanted, 1, 500) <= 0) continue;
+    }
+    const ssize_t n = stream_ ? ::read(fd_, out.data(), out.size())
+                              : ::pread(fd_, out.data(), out.size(), static_cast<off_t>(offset));
+    if (n >= 0) return static_cast<std::size_t>(n);
+    if (errno != EINTR) throw io_error({errno, std::generic_category()}, "'" + name_ + "' cannot be read");
+  }
+}
+
+void input_file::read(std::uint64_t offset, std::span<std::byte> out) const {
+  while (!out.empty()) {
+    const std::size_t n = read_once(offset, out);
+    if (n == 0)
+      throw io_error({EIO, std::generic_category()},
+                     "'" + name_ + (stream_ ? "' ended before its shape was filled"
+                                            : "' became shorter while it was being read"));
+    offset += n;
+    out = out.subspan(n);
+  }
+}
+
+std::size_t input_file::read_some(std::span<std::byte> out) const {
+  std::size_t got = 0;
+  while (got < out.size()) {
+    const std::size_t n = read_once(0, out.subspan(got));
+    if (n == 0) break;
+    got += n;
+  }
+  return got;
+}
+
+void input_file::expect_end() const {
+  std::byte more{};
+  if (read_once(0, {&more, 1}) != 0)
+    throw usage_error(errc::invalid_request, "'" + name_ + "' holds more data than its shape needs");
+}
+
+output_file::output_file(const std::string& name, bool replace, unsigned mode)
+    : name_(name), replace_(replace) {
+  struct ::stat s {};
+  if (name == "-")
+    fd_ = ::fcntl(1, F_DUPFD_CLOEXEC, 3);
+  else if (::stat(name.c_str(), &s) == 0 && is_stream_mode(s.st_mode))
+    fd_ = ::open(name.c_str(), O_WRONLY | O_CLOEXEC);
+  else
+    part_ = name + ".part-" + std::to_string(::getpid());
+  if (!part_.empty()) {
+    make_part(mode);
+    return;
+  }
+  if (fd_ < 0) fail(errno, "written");
+  stream_ = true;
+}
+
+void output_file::make_part(unsigned mode) {
+  std::error_code ec;
+  const auto status = std::filesystem::symlink_status(name_, ec);
+  if (std::filesystem::is_directory(status)) fail(EISDIR, "made");
+  if (std::filesystem::exists(status) && !replace_)
+    throw usage_error({EEXIST, std::generic_category()},
+                      "'" + name_ + "' is there already; give --force to replace it");
+  fd_ = ::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+  if (fd_ < 0) fail(errno, "made");
+}
+
+output_file::~output_file() {
+  if (fd_ < 0) return;
+  ::close(fd_);
+  if (!stream_) ::unlink(part_.c_str());
+}
+
+void output_file::append(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail(errno, "written");
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+  }
+}
+
+void output_file::skip(std::uint64_t bytes) {
+  if (!stream_) {
+    const off_t end = ::lseek(fd_, static_cast<off_t>(bytes), SEEK_CUR);
+    if (end < 0 || ::ftruncate(fd_, end) != 0) fail(errno, "written");
+    return;
+  }
+  const std::vector<std::byte> zeros(std::min<std::uint64_t>(bytes, 64_KiB));
+  for (; bytes > 0; bytes -= std::min<std::uint64_t>(bytes, zeros.size()))
+    append(std::span(zeros).first(std::min<std::uint64_t>(bytes, zeros.size())));
+}
+
+void output_file::publish() {
+  if (stream_) {
+    if (::close(std::exchange(fd_, -1)) != 0) fail(errno, "written");
+    return;
+  }
+  if (::fsync(fd_) != 0) fail(errno, "written");
+  int done = ::renameat2(AT_FDCWD, part_.c_str(), AT_FDCWD, name_.c_str(),
+                         replace_ ? 0 : RENAME_NOREPLACE);
+  if (done != 0 && errno == EINVAL)  // a file system without RENAME_NOREPLACE
+    done = ::rename(part_.c_str(), name_.c_str());
+  if (done != 0) fail(errno, "made");
+  ::close(fd_);
+  fd_ = -1;
+}
+
+void output_file::fail(int error, const char* doing) const {
+  throw io_error({error, std::generic_category()}, "'" + name_ + "' cannot be " + doing);
+}
+
+}  // namespace ooc::tool
