@@ -83,8 +83,29 @@ array_source::~array_source() = default;
 void array_source::set(const array_geometry& g, file_ptr file) {
   const lock_guard lock(mutex_);
   state_ = std::make_shared<const state>(state{g, std::move(file)});
+  publish_file();
   together_.store(worth_fetching_together(g), std::memory_order_relaxed);
   publish(nullptr);
+}
+
+void array_source::publish_file() {
+  const array_geometry& g = state_->geometry;
+  std::unique_ptr<const plain_file> next;
+  if (g.tile().empty() && g.file_tile().empty())
+    if (auto r = storage::striped_file::reader::of(*state_->file))
+      next = std::make_unique<plain_file>(plain_file{std::move(r), g.block_bytes(), g.lead()});
+  if (next) files_.reserve(files_.size() + 1);  // nothing may throw once it is current
+  current_file_.store(next.get());
+  if (readers_.load() == 0) files_.clear();
+  if (next) files_.push_back(std::move(next));
+}
+
+std::uint64_t array_source::load_now(block_index b, std::byte* frame) noexcept {
+  if (!current_file_.load(std::memory_order_relaxed)) return 0;
+  const reader keeps_it(*this);
+  const plain_file* const f = current_file_.load();
+  if (!f || b * f->block_bytes < f->lead) return 0;
+  return f->file->read(b * f->block_bytes - f->lead, frame, f->block_bytes) ? f->block_bytes : 0;
 }
 
 array_source::state_ptr array_source::current() const {

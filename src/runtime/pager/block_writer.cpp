@@ -184,6 +184,9 @@ bool block_writer::make_room(unique_lock& l) {
 void block_writer::write_behind(unique_lock& l) {
   const std::uint64_t lookahead = std::min(most_write_bytes, state_.memory.pool().budget() / 4);
   if (!state_.starving() && state_.memory.pool().has_room(lookahead)) return;
+  if (std::none_of(state_.segments.begin(), state_.segments.end(),
+                   [](const segment_state* s) { return s->dirty.load(std::memory_order_relaxed) > 0; }))
+    return;
   constexpr std::size_t most_stores = 64;
   for (bool started = true; started && state_.stores_in_flight() < most_stores;) {
     started = false;
