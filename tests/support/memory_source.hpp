@@ -68,6 +68,10 @@ class memory_source : public detail::block_source {
       done({});
     });
   }
+  void store_together(std::span<const detail::block_bytes> blocks, completion done) override {
+    ++joint_stores;
+    block_source::store_together(blocks, std::move(done));
+  }
   void store_diff(detail::block_index b, const std::byte* frame, const std::byte* twin,
                   completion done) override {
     ++stores;
@@ -100,6 +104,7 @@ class memory_source : public detail::block_source {
 
   std::atomic<std::size_t> loads{0};
   std::atomic<std::size_t> joint_loads{0};
+  std::atomic<std::size_t> joint_stores{0};
   std::atomic<std::size_t> stores{0};
   std::atomic<std::size_t> ended{0};  ///< loads and stores of which the pager knows
   std::atomic<int> fail_loads{0};

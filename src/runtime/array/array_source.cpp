@@ -39,6 +39,14 @@ std::optional<request> elements_of_part(const array_geometry& g, block_index b,
   return g.outside_request(b, others);
 }
 
+/// Adds the regions of `part`, whose memory begins at `memory`.
+void add(request& whole, const request& part, std::uint64_t memory) {
+  for (nested_request n : part.entries()) {
+    n.memory_offset += memory;
+    whole.add(n);
+  }
+}
+
 }  // namespace
 
 /// Reads the current snapshot.  Whoever publishes the next one, and then sees no reader, knows that
@@ -195,13 +203,8 @@ void array_source::load_together(std::span<const block_place> blocks, completion
   std::byte* base = blocks.front().frame;
   for (const block_place& b : blocks) base = std::min(base, b.frame);
   request r;
-  for (const block_place& b : blocks) {
-    const request one = now->geometry.block_request(b.block);
-    for (nested_request n : one.entries()) {
-      n.memory_offset += static_cast<std::uint64_t>(b.frame - base);
-      r.add(n);
-    }
-  }
+  for (const block_place& b : blocks)
+    add(r, now->geometry.block_request(b.block), static_cast<std::uint64_t>(b.frame - base));
   const std::uint64_t bytes = r.bytes();
   now->file->read(std::make_shared<const request>(std::move(r)), base,
                   [now, bytes, done = std::move(done)](const failure& f) { done(f, bytes); });
@@ -212,6 +215,20 @@ void array_source::store(block_index b, const std::byte* frame, completion done)
   request r = now->geometry.block_request(b);
   const std::uint64_t bytes = r.bytes();
   now->file->write(std::make_shared<const request>(std::move(r)), frame,
+                   [now, bytes, done = std::move(done)](const failure& f) { done(f, bytes); });
+}
+
+void array_source::store_together(std::span<const block_bytes> blocks, completion done) {
+  const state_ptr now = current();
+  const auto address = [](const std::byte* p) { return reinterpret_cast<std::uintptr_t>(p); };
+  const std::byte* base = blocks.front().from;
+  for (const block_bytes& b : blocks)
+    if (address(b.from) < address(base)) base = b.from;
+  request r;
+  for (const block_bytes& b : blocks)
+    add(r, now->geometry.block_request(b.block), address(b.from) - address(base));
+  const std::uint64_t bytes = r.bytes();
+  now->file->write(std::make_shared<const request>(std::move(r)), base,
                    [now, bytes, done = std::move(done)](const failure& f) { done(f, bytes); });
 }
 

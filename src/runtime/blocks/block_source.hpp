@@ -50,6 +50,12 @@ struct block_place {
   std::byte* frame = nullptr;
 };
 
+/// A block and where its bytes are.
+struct block_bytes {
+  block_index block = 0;
+  const std::byte* from = nullptr;
+};
+
 class block_source {
  public:
   /// How a transfer has ended, and the bytes that were asked of the store or given to it.
@@ -78,6 +84,10 @@ class block_source {
 
   /// Starts writing a block from `frame`, which does not change until `done`: acknowledged then.
   virtual void store(block_index b, const std::byte* frame, completion done) = 0;
+
+  /// The same as store() of several blocks, ascending, with one answer for all: after a failure each of them may
+  /// have been written or not.
+  virtual void store_together(std::span<const block_bytes> blocks, completion done);
 
   /// The same for a block that others write to as well: sends only the elements that differ from
   /// `twin`, the block as the store has it as far as this process knows.

@@ -95,6 +95,41 @@ TEST_CASE("a column is read ahead though its first grains are read at once") {
   CHECK(testing::soon([&] { return f.rt.stats().read_ahead_hits > f.count / row / 2; }));
 }
 
+TEST_CASE("modified grains are written together, and each by itself where that fails") {
+  if (!there_are_grains()) return;
+  fixture f;
+  f.s.advise(access_pattern::random);
+  constexpr std::size_t count = 300;
+  std::minstd_rand random(3);
+  std::vector<std::size_t> at(count);
+  for (std::size_t& i : at) {
+    i = random() % f.count;
+    f.words[i] = i + 1;
+  }
+  CHECK(f.s.dirty_blocks() > 0);
+  const bool fails = GENERATE(false, true);
+  if (fails) f.grains->fail_stores = 3;
+  CHECK_FALSE(f.s.writeback());
+  CHECK(f.s.dirty_blocks() == 0);
+  CHECK(f.grains->joint_stores >= count / 32);
+  CHECK(f.grains->joint_stores <= count / 16);
+  for (const std::size_t i : at) REQUIRE(f.source.as<std::uint64_t>()[i] == i + 1);
+}
+
+TEST_CASE("a modified grain that cannot be written is named and stays") {
+  if (!there_are_grains()) return;
+  fixture f;
+  f.s.advise(access_pattern::random);
+  for (std::size_t g = 0; g < 40; ++g) f.words[g * 2 * words_in_grain] = 1000 + g;
+  f.grains->fail_stores = 1000;
+  const failure told = f.s.writeback();
+  CHECK_THAT(told.what, Catch::Contains("cannot be written"));
+  f.grains->fail_stores = 0;
+  CHECK_FALSE(f.s.writeback());
+  for (std::size_t g = 0; g < 40; ++g)
+    REQUIRE(f.source.as<std::uint64_t>()[g * 2 * words_in_grain] == 1000 + g);
+}
+
 TEST_CASE("a sweep loads whole blocks after its first steps") {
   if (!there_are_grains()) return;
   fixture f;
