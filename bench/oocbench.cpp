@@ -64,6 +64,7 @@ struct command {
   unsigned nodes = 0;
   unsigned ranks = 0;
   double seconds = 0;
+  std::vector<std::string> only;
 };
 
 /// False where only help was asked for.
@@ -82,7 +83,8 @@ bool parse(int argc, char** argv, command& c) {
       "on one")(
       "seconds,s", po::value(&c.seconds)->value_name("S"),
       "time after which a run of `patterns` stops (default: 2.5)")(
-      "ranks", po::value(&ranks)->value_name("N"), "MPI ranks, for cases that use them (default: 4)");
+      "ranks", po::value(&ranks)->value_name("N"), "MPI ranks, for cases that use them (default: 4)")(
+      "only", po::value(&c.only)->value_name("PATTERN"), "one of the patterns of `patterns`; may be repeated");
   po::options_description all;
   all.add(shown).add_options()("case", po::value(&c.which));
   po::positional_options_description position;
@@ -127,6 +129,7 @@ int run(int argc, char** argv) {
   o.nodes = c.nodes;
   o.ranks = c.ranks;
   o.seconds = c.seconds;
+  o.only = c.only;
   const bench::bench_case* one = nullptr;
   for (const bench::bench_case& k : bench::cases)
     if (c.which == k.name) one = &k;

@@ -361,9 +361,23 @@ void measure(const setting& s, const pattern& p, const std::string& url, const s
   }
 }
 
+std::vector<pattern> patterns_named(const std::vector<std::string>& names) {
+  if (names.empty()) return {std::begin(all_patterns), std::end(all_patterns)};
+  std::vector<pattern> chosen;
+  for (const std::string& name : names) {
+    const auto p = std::find_if(std::begin(all_patterns), std::end(all_patterns),
+                                [&](const pattern& any) { return name == any.name; });
+    if (p == std::end(all_patterns))
+      throw std::runtime_error("patterns: --only " + name + ": there is no such pattern; see the names of the rows");
+    chosen.push_back(*p);
+  }
+  return chosen;
+}
+
 }  // namespace
 
 json run_patterns(const options& o) {
+  const std::vector<pattern> chosen = patterns_named(o.only);
   setting s;
   s.dir = o.dir;
   s.budget = o.memory_or(64_MiB);
@@ -388,7 +402,7 @@ json run_patterns(const options& o) {
   }
   json out;
   measured all;
-  for (const pattern& p : all_patterns)
+  for (const pattern& p : chosen)
     measure(s, p, url, serve ? servers->url() : std::string(), rounds, out, all);
   json worst;
   all.amplification->put(worst);

@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <string>
+#include <vector>
 
 namespace bench {
 
@@ -21,6 +23,7 @@ struct options {
   std::string url{};          ///< of the store, for cases on ranks
   double seconds = 0;         ///< that a run may take, for cases that bound it; 0: the case's own
   unsigned ranks = 0;         ///< of cases that run on several; 0: the case's own
+  std::vector<std::string> only{};  ///< rows of a case that has many; empty: all
 
   std::uint64_t memory_or(std::uint64_t d) const noexcept { return memory ? memory : d; }
   unsigned rounds_or(unsigned d) const noexcept { return rounds ? rounds : d; }

@@ -39,6 +39,14 @@ std::optional<request> elements_of_part(const array_geometry& g, block_index b,
   return g.outside_request(b, others);
 }
 
+/// Adds the regions of `part`, whose memory begins at `memory`.
+void add(request& whole, const request& part, std::uint64_t memory) {
+  for (nested_request n : part.entries()) {
+    n.memory_offset += memory;
+    whole.add(n);
+  }
+}
+
 }  // namespace
 
 /// Reads the current snapshot.  Whoever publishes the next one, and then sees no reader, knows that
@@ -83,8 +91,29 @@ array_source::~array_source() = default;
 void array_source::set(const array_geometry& g, file_ptr file) {
   const lock_guard lock(mutex_);
   state_ = std::make_shared<const state>(state{g, std::move(file)});
+  publish_file();
   together_.store(worth_fetching_together(g), std::memory_order_relaxed);
   publish(nullptr);
+}
+
+void array_source::publish_file() {
+  const array_geometry& g = state_->geometry;
+  std::unique_ptr<const plain_file> next;
+  if (g.tile().empty() && g.file_tile().empty())
+    if (auto r = storage::striped_file::reader::of(*state_->file))
+      next = std::make_unique<plain_file>(plain_file{std::move(r), g.block_bytes(), g.lead()});
+  if (next) files_.reserve(files_.size() + 1);  // nothing may throw once it is current
+  current_file_.store(next.get());
+  if (readers_.load() == 0) files_.clear();
+  if (next) files_.push_back(std::move(next));
+}
+
+std::uint64_t array_source::load_now(block_index b, std::byte* frame) noexcept {
+  if (!current_file_.load(std::memory_order_relaxed)) return 0;
+  const reader keeps_it(*this);
+  const plain_file* const f = current_file_.load();
+  if (!f || b * f->block_bytes < f->lead) return 0;
+  return f->file->read(b * f->block_bytes - f->lead, frame, f->block_bytes) ? f->block_bytes : 0;
 }
 
 array_source::state_ptr array_source::current() const {
@@ -174,13 +203,8 @@ void array_source::load_together(std::span<const block_place> blocks, completion
   std::byte* base = blocks.front().frame;
   for (const block_place& b : blocks) base = std::min(base, b.frame);
   request r;
-  for (const block_place& b : blocks) {
-    const request one = now->geometry.block_request(b.block);
-    for (nested_request n : one.entries()) {
-      n.memory_offset += static_cast<std::uint64_t>(b.frame - base);
-      r.add(n);
-    }
-  }
+  for (const block_place& b : blocks)
+    add(r, now->geometry.block_request(b.block), static_cast<std::uint64_t>(b.frame - base));
   const std::uint64_t bytes = r.bytes();
   now->file->read(std::make_shared<const request>(std::move(r)), base,
                   [now, bytes, done = std::move(done)](const failure& f) { done(f, bytes); });
@@ -191,6 +215,20 @@ void array_source::store(block_index b, const std::byte* frame, completion done)
   request r = now->geometry.block_request(b);
   const std::uint64_t bytes = r.bytes();
   now->file->write(std::make_shared<const request>(std::move(r)), frame,
+                   [now, bytes, done = std::move(done)](const failure& f) { done(f, bytes); });
+}
+
+void array_source::store_together(std::span<const block_bytes> blocks, completion done) {
+  const state_ptr now = current();
+  const auto address = [](const std::byte* p) { return reinterpret_cast<std::uintptr_t>(p); };
+  const std::byte* base = blocks.front().from;
+  for (const block_bytes& b : blocks)
+    if (address(b.from) < address(base)) base = b.from;
+  request r;
+  for (const block_bytes& b : blocks)
+    add(r, now->geometry.block_request(b.block), address(b.from) - address(base));
+  const std::uint64_t bytes = r.bytes();
+  now->file->write(std::make_shared<const request>(std::move(r)), base,
                    [now, bytes, done = std::move(done)](const failure& f) { done(f, bytes); });
 }
 

@@ -57,11 +57,13 @@ class array_source : public block_source {
   bool promised(block_index b) const noexcept;
 
   void load(block_index b, load_part part, std::byte* frame, completion done) override;
+  std::uint64_t load_now(block_index b, std::byte* frame) noexcept override;
   unsigned fetched_together() const noexcept override {
     return together_.load(std::memory_order_relaxed);
   }
   void load_together(std::span<const block_place> blocks, completion done) override;
   void store(block_index b, const std::byte* frame, completion done) override;
+  void store_together(std::span<const block_bytes> blocks, completion done) override;
   failure refusal(block_index b, const std::byte* frame, const std::byte* twin) const override;
   void store_diff(block_index b, const std::byte* frame, const std::byte* twin,
                               completion done) override;
@@ -77,9 +79,16 @@ class array_source : public block_source {
     const index_box* latest(block_index b) const noexcept;
   };
   class reader;
+  /// For load_now(): a file in which blocks lie as they do in memory.
+  struct plain_file {
+    std::unique_ptr<const storage::striped_file::reader> file;
+    std::uint64_t block_bytes;
+    std::uint64_t lead;
+  };
 
   failure outside_part(const array_geometry& g, block_index b, const request& stray) const;
   void publish(std::unique_ptr<const snapshot> next) OOC_REQUIRES(mutex_);
+  void publish_file() OOC_REQUIRES(mutex_);
 
   std::optional<index_box> part_;
   access_log* log_ = nullptr;
@@ -89,6 +98,9 @@ class array_source : public block_source {
   std::vector<std::unique_ptr<const snapshot>> snapshots_ OOC_GUARDED_BY(mutex_);
   std::atomic<const snapshot*> current_{nullptr};
   mutable std::atomic<std::uint32_t> readers_{0};
+  /// As the snapshots.
+  std::vector<std::unique_ptr<const plain_file>> files_ OOC_GUARDED_BY(mutex_);
+  std::atomic<const plain_file*> current_file_{nullptr};
   std::atomic<unsigned> together_{1};
 };
 

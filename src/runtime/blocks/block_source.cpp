@@ -8,7 +8,7 @@ namespace ooc::detail {
 
 namespace {
 
-/// Joins the answers of several loads: the first failure wins, `done` comes after the last.
+/// Joins the answers of several transfers: the first failure wins, `done` comes after the last.
 struct joint_answer {
   ooc::mutex mutex;
   std::size_t missing OOC_GUARDED_BY(mutex);
@@ -40,6 +40,17 @@ void block_source::load_together(std::span<const block_place> blocks, completion
     try {
       load(b.block, load_part::whole, b.frame,
            [all](const failure& f, std::uint64_t bytes) { all->take(f, bytes); });
+    } catch (const std::exception& e) {
+      all->take({std::make_error_code(std::errc::not_enough_memory), e.what()}, 0);
+    }
+  }
+}
+
+void block_source::store_together(std::span<const block_bytes> blocks, completion done) {
+  const auto all = std::make_shared<joint_answer>(blocks.size(), std::move(done));
+  for (const block_bytes& b : blocks) {
+    try {
+      store(b.block, b.from, [all](const failure& f, std::uint64_t bytes) { all->take(f, bytes); });
     } catch (const std::exception& e) {
       all->take({std::make_error_code(std::errc::not_enough_memory), e.what()}, 0);
     }

@@ -50,6 +50,12 @@ struct block_place {
   std::byte* frame = nullptr;
 };
 
+/// A block and where its bytes are.
+struct block_bytes {
+  block_index block = 0;
+  const std::byte* from = nullptr;
+};
+
 class block_source {
  public:
   /// How a transfer has ended, and the bytes that were asked of the store or given to it.
@@ -62,6 +68,11 @@ class block_source {
   /// library calls, never by a fault handler.
   virtual void load(block_index b, load_part part, std::byte* frame, completion done) = 0;
 
+  /// Reads a block that lies whole in the store, at once and in the calling thread; the bytes that were read, or 0,
+  /// with nothing said about the frame, where that takes more than a read: load() does what it takes.  Called in
+  /// fault handlers: it waits for the disk, and must not allocate or lock.
+  virtual std::uint64_t load_now(block_index /*b*/, std::byte* /*frame*/) noexcept { return 0; }
+
   /// How many consecutive blocks one request fetches at little more than the cost of one, because
   /// they lie side by side in regions that are small for the store; 1: each may come by itself.
   /// Must not block: may be called with the pager's lock held.
@@ -73,6 +84,10 @@ class block_source {
 
   /// Starts writing a block from `frame`, which does not change until `done`: acknowledged then.
   virtual void store(block_index b, const std::byte* frame, completion done) = 0;
+
+  /// The same as store() of several blocks, ascending, with one answer for all: after a failure each of them may
+  /// have been written or not.
+  virtual void store_together(std::span<const block_bytes> blocks, completion done);
 
   /// The same for a block that others write to as well: sends only the elements that differ from
   /// `twin`, the block as the store has it as far as this process knows.

@@ -4,8 +4,11 @@
 
 #include <cassert>
 #include <cstring>
+#include <new>
 #include <system_error>
+#include <utility>
 
+#include "runtime/blocks/segment_options.hpp"
 #include "runtime/blocks/segment_state.hpp"
 #include "runtime/blocks/sys.hpp"
 #include "runtime/blocks/untracked.hpp"
@@ -33,10 +36,22 @@ std::unique_ptr<grain_mapping> grain_mapping::open(std::string& why_not) {
     ::close(fd);
     return nullptr;
   }
-  return std::unique_ptr<grain_mapping>(new grain_mapping(fd));
+  constexpr std::size_t bytes = spare_slots::count * grain_bytes;
+  std::byte* const slots = sys::map(nullptr, bytes, PROT_READ | PROT_WRITE, sys::reserve_flags);
+  if (!slots) throw std::bad_alloc();
+  sys::advise(slots, bytes, MADV_NOHUGEPAGE);
+  sys::advise(slots, bytes, MADV_DONTFORK);
+  return std::unique_ptr<grain_mapping>(new grain_mapping(fd, slots));
 }
 
-grain_mapping::~grain_mapping() { ::close(fd_); }
+grain_mapping::grain_mapping(int fd, std::byte* slots) noexcept : fd_(fd), slots_(slots) {
+  for (std::size_t i = 0; i < spare_slots::count; ++i) spares_.all[i] = slots + i * grain_bytes;
+}
+
+grain_mapping::~grain_mapping() {
+  ::close(fd_);
+  sys::unmap(slots_, spare_slots::count * grain_bytes);
+}
 
 void grain_mapping::reopen(std::byte* where, std::size_t bytes) noexcept {
   if (bytes == 0) return;
@@ -71,13 +86,24 @@ void grain_mapping::map_in(frame* f, bool writable) noexcept {
   if (!sys::userfault_copy(fd_, f->segment->address(f->block), f->memory, f->mapped_bytes,
                            (writable ? 0 : UFFDIO_COPY_MODE_WP) | sys::userfault_dont_wake, yield))
     die("UFFDIO_COPY of a grain", errno);
-  // The memory is at the block now.
+  // The bytes are at the block now.
+  {
+    const lock_guard l(mutex_);
+    if (spares_.backed < spare_slots::count) {
+      std::swap(f->memory, spares_.all[spares_.backed++]);
+      return;
+    }
+  }
   if (!sys::advise(f->memory, f->mapped_bytes, MADV_DONTNEED)) die("madvise of a frame", errno);
 }
 
 bool grain_mapping::map_out(frame* f, block_access has) noexcept {
   std::byte* const from = f->segment->address(f->block);
   if (has == block_access::write) set_access(f, block_access::read);
+  {
+    const lock_guard l(mutex_);
+    if (spares_.backed > 0) std::swap(f->memory, spares_.all[--spares_.backed]);
+  }
   copy_untracked(f->memory, from, f->mapped_bytes);
   if (!sys::advise(from, f->mapped_bytes, MADV_DONTNEED)) die("madvise of a grain", errno);
   return true;

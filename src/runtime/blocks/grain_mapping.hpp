@@ -10,14 +10,21 @@
 // by a copy as well: it is write-protected first, so nobody changes it meanwhile, and dropped last.  That
 // costs less for 4 KiB than moving the page does (docs/decisions/0025-grains.md).
 //
+// A grain that has come in leaves its frame's slot with a page in it, and one that goes needs such a slot.  Giving
+// the page back and having another made takes a system call that interrupts the other processors.  So some slots
+// with pages are kept (`spares_`): a frame changes its slot for one of them.  They take 64 KiB beside the budget.
+//
 // Where blocks are mapped by signals, their pages replace the registered addresses while they are
 // mapped; reopen() puts these back.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <memory>
 #include <string>
 
 #include "runtime/blocks/block_mapping.hpp"
+#include "storage/base/mutex.hpp"
 
 namespace ooc::detail {
 
@@ -41,9 +48,19 @@ class grain_mapping final : public block_mapping {
   bool moves_out_to_age() const noexcept override { return true; }
 
  private:
-  explicit grain_mapping(int fd) noexcept : fd_(fd) {}
+  /// Slots without an owner: the first `backed` have a page.
+  struct spare_slots {
+    static constexpr std::size_t count = 16;
+    std::array<std::byte*, count> all{};
+    std::size_t backed = 0;
+  };
+
+  grain_mapping(int fd, std::byte* slots) noexcept;
 
   const int fd_;
+  std::byte* const slots_;
+  mutex mutex_;  ///< fault handlers take it: whoever holds it touches no array
+  spare_slots spares_ OOC_GUARDED_BY(mutex_);
 };
 
 }  // namespace ooc::detail

@@ -236,6 +236,7 @@ bool resident_set::age_one(lock_type& l) noexcept {
         continue;
       }
       f->aged = moves;
+      aged_bytes_ += f->cls->bytes;
       order_.make_inactive(f);
       b.publish(moves ? block_state::ready : block_state::inactive);
       return true;

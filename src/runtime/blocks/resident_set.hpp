@@ -79,6 +79,9 @@ class resident_set {
   /// Takes bytes off the budget, evicting clean blocks; false where that is not enough.
   bool reserve(lock_type& l, std::uint64_t bytes) noexcept OOC_REQUIRES(pager_mutex);
 
+  /// Bytes of blocks that have aged, all in all.
+  std::uint64_t aged_bytes() const noexcept OOC_REQUIRES(pager_mutex) { return aged_bytes_; }
+
   /// Lets one block age even where enough are inactive; false where none can.
   bool age_one(lock_type& l) noexcept OOC_REQUIRES(pager_mutex);
 
@@ -127,6 +130,7 @@ class resident_set {
   const block_mappings mappings_;  ///< outlives the frames
   frame_pool pool_ OOC_GUARDED_BY(pager_mutex);
   replacement order_ OOC_GUARDED_BY(pager_mutex);
+  std::uint64_t aged_bytes_ OOC_GUARDED_BY(pager_mutex) = 0;
   counters counters_;
 };
 

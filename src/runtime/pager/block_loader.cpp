@@ -30,6 +30,38 @@ bool block_loader::start_miss(unique_lock& l, const touch_event& e) {
   return true;
 }
 
+bool block_loader::load_here(segment_state& s, block_index index) noexcept {
+  block& b = s.at(index);
+  if (!b.try_take(block_state::out)) return false;
+  frame* f = nullptr;
+  {
+    unique_lock l(state_.mutex());
+    if (s.may_come_in(index) && s.load_errors.empty()) f = state_.memory.obtain(l, s);
+    // Meanwhile the mutex may have been free.
+    if (f && !s.may_come_in(index)) {
+      state_.memory.abandon(f);
+      f = nullptr;
+    }
+    if (!f) {
+      b.publish(block_state::out);
+      return false;
+    }
+    state_.memory.assign(f, s, index);
+    f->partial = f->zeroed = false;
+    state_.transfer_begins(s);
+    b.advance(block_state::loading);
+  }
+  state_.memory.mapping().about_to_wait();
+  if (const std::uint64_t bytes = s.source->load_now(index, f->memory)) {
+    end_load(f, {}, bytes);
+    return true;
+  }
+  const unique_lock l(state_.mutex());
+  state_.memory.release(f);
+  state_.transfer_ends(s);
+  return false;
+}
+
 bool block_loader::fetch(unique_lock& l, segment_state& s, std::span<const block_index> which) {
   std::array<frame*, most_together> frames;
   std::size_t n = 0;
@@ -98,7 +130,11 @@ void block_loader::load(frame* f, load_part part) {
 }
 
 void block_loader::on_loaded(frame* f, const failure& result, std::uint64_t bytes) {
-  signals_blocked no_signals;
+  const signals_blocked no_signals;
+  end_load(f, result, bytes);
+}
+
+void block_loader::end_load(frame* f, const failure& result, std::uint64_t bytes) {
   if (bytes > 0) count_read(*f->segment, f->block, bytes);
   if (f->merging && !result && !f->stale.load()) grains::take_over(f);
   unique_lock l(state_.mutex());

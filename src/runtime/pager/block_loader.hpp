@@ -33,6 +33,10 @@ class block_loader {
     start_load(l, f, load_part::whole);
   }
 
+  /// For a fault handler: reads a block that is out in the calling thread, so that it is `ready`.  False where that
+  /// takes more than a frame that is to be had and one read.
+  bool load_here(segment_state& s, block_index index) noexcept OOC_EXCLUDES(pager_mutex);
+
   /// Starts to load blocks that nobody waits for, those that come whole with one request; false
   /// where no frame is to be had.
   bool fetch(unique_lock& l, segment_state& s, std::span<const block_index> which)
@@ -42,6 +46,7 @@ class block_loader {
   void start_load(unique_lock& l, frame* f, load_part part) OOC_REQUIRES(pager_mutex);
   void load(frame* f, load_part part);
   void on_loaded(frame* f, const failure& result, std::uint64_t bytes);
+  void end_load(frame* f, const failure& result, std::uint64_t bytes);
   void start_joint_load(unique_lock& l, segment_state& s, std::span<frame* const> frames)
       OOC_REQUIRES(pager_mutex);
   void on_joint_load(std::span<frame* const> frames, const failure& result, std::uint64_t bytes);

@@ -29,6 +29,10 @@ struct block_writer::store_group {
     if (f && !first) first = f;
     ended.notify_all();
   }
+  bool is_below(std::size_t n) {
+    lock_guard l(mutex);
+    return in_flight < n;
+  }
   void wait_below(std::size_t n) {
     unique_lock l(mutex);
     ended.wait(l, [&]() OOC_REQUIRES(mutex) { return in_flight < n; });
@@ -51,22 +55,72 @@ std::size_t writes_in_flight(std::size_t block_bytes) {
 
 }  // namespace
 
-// The bytes at `from` are the block's, and nobody changes them before the store ends; the block
-// then becomes `then`.
-void block_writer::start_store(unique_lock& l, frame* f, const std::byte* from, block_state then,
-                               std::shared_ptr<store_group> group) {
+// The bytes at `job.from` are the block's, and nobody changes them before the store ends; the block then
+// becomes `job.then`.  Grains wait in the batch for others.
+void block_writer::start_store(unique_lock& l, store_job job, store_batch* batch) {
+  frame* const f = job.f;
   segment_state& s = *f->segment;
   assert(f->dirty.load(std::memory_order_relaxed) && !f->copying);
   assert(s.at(f->block).state() ==
-         (then == block_state::ro ? block_state::flush : block_state::writing));
+         (job.then == block_state::ro ? block_state::flush : block_state::writing));
   state_.store_begins(s);
   state_.call_begins(s);
-  if (group) group->begin();
+  if (job.group) job.group->begin();
+  if (batch && s.parent) {
+    if (batch->count > 0 && batch->jobs[0].f->segment != &s) send(l, *batch);
+    batch->jobs[batch->count++] = std::move(job);
+    if (batch->count == store_batch::most) send(l, *batch);
+    return;
+  }
   {
     const unlocked gap(l, state_.mutex());
-    send(f, from, [this, f, then, group](const failure& r) { on_stored(f, then, group, r); });
+    send(f, job.from, [this, job](const failure& r) { on_stored(job, r); });
   }
   state_.call_ends(s);
+}
+
+void block_writer::send(unique_lock& l, store_batch& batch) {
+  if (batch.count == 0) return;
+  segment_state& s = *batch.jobs[0].f->segment;
+  const auto first = batch.jobs.begin();
+  const auto last = first + static_cast<std::ptrdiff_t>(std::exchange(batch.count, 0));
+  const auto n = last - first;
+  {
+    const unlocked gap(l, state_.mutex());
+    std::sort(first, last, [](const store_job& a, const store_job& b) { return a.f->block < b.f->block; });
+    std::array<block_bytes, store_batch::most> blocks;
+    for (auto j = first; j != last; ++j) blocks[static_cast<std::size_t>(j - first)] = {j->f->block, j->from};
+    try {
+      s.source->store_together({blocks.data(), static_cast<std::size_t>(n)},
+                               [this, jobs = std::vector<store_job>(first, last)](
+                                   const failure& r, std::uint64_t bytes) { on_stored_together(jobs, r, bytes); });
+    } catch (const std::exception& e) {
+      on_stored_together({first, last}, {std::make_error_code(std::errc::not_enough_memory), e.what()}, 0);
+    }
+    std::fill(first, last, store_job{});
+  }
+  for (auto i = n; i > 0; --i) state_.call_ends(s);
+}
+
+// A failure does not say which block it is about: each is then stored by itself.
+void block_writer::on_stored_together(std::span<const store_job> jobs, const failure& result,
+                                      std::uint64_t bytes) {
+  counters::add(state_.memory.count().bytes_written, bytes);
+  for (const store_job& job : jobs) {
+    if (!result || jobs.size() == 1) {
+      on_stored(job, result);
+      continue;
+    }
+    const signals_blocked no_signals;
+    segment_state& s = *job.f->segment;
+    {
+      const unique_lock l(state_.mutex());
+      state_.call_begins(s);
+    }
+    send(job.f, job.from, [this, job](const failure& r) { on_stored(job, r); });
+    const unique_lock l(state_.mutex());
+    state_.call_ends(s);
+  }
 }
 
 // Gives the bytes at `from` to the source: of a block with a twin, which is the caller's until `done`,
@@ -110,8 +164,8 @@ void block_writer::send(frame* f, const std::byte* from, std::function<void(cons
   }
 }
 
-void block_writer::on_stored(frame* f, block_state then,
-                             const std::shared_ptr<store_group>& group, const failure& result) {
+void block_writer::on_stored(const store_job& job, const failure& result) {
+  frame* const f = job.f;
   failure told;
   {
     signals_blocked no_signals;
@@ -121,22 +175,23 @@ void block_writer::on_stored(frame* f, block_state then,
     if (result) {
       told = described(s, f->block, "cannot be written", result);
       f->failed = true;
-      if (!group && !s.background_write_error) s.background_write_error = told;
+      if (!job.group && !s.background_write_error) s.background_write_error = told;
     } else {
       state_.memory.mark_clean(f);
       ++stored_;
     }
-    s.at(f->block).publish(then);
+    s.at(f->block).publish(job.then);
     state_.store_ends(s);
   }
-  if (group) group->end(told);
+  if (job.group) job.group->end(told);
 }
 
 // Writes an unmapped or inactive block from its frame; false where somebody is busy with it, or the
 // kernel holds it.  The block
 // must be dirty.  An active one may be taken as well: it is unmapped.  `swept`: a sweep has just left
 // it.
-bool block_writer::clean(unique_lock& l, frame* f, std::shared_ptr<store_group> group, bool swept) {
+bool block_writer::clean(unique_lock& l, frame* f, std::shared_ptr<store_group> group, store_batch* batch,
+                         bool swept) {
   if (!f->dirty.load(std::memory_order_relaxed) || f->pins || f->copying) return false;
   block& b = f->segment->at(f->block);
   auto was = block_state::busy;
@@ -160,7 +215,7 @@ bool block_writer::clean(unique_lock& l, frame* f, std::shared_ptr<store_group> 
   }
   b.advance(block_state::writing);
   f->swept = swept;
-  start_store(l, f, f->memory, block_state::ready, std::move(group));
+  start_store(l, {f, f->memory, block_state::ready, std::move(group)}, batch);
   return true;
 }
 
@@ -184,19 +239,30 @@ bool block_writer::make_room(unique_lock& l) {
 void block_writer::write_behind(unique_lock& l) {
   const std::uint64_t lookahead = std::min(most_write_bytes, state_.memory.pool().budget() / 4);
   if (!state_.starving() && state_.memory.pool().has_room(lookahead)) return;
+  if (std::none_of(state_.segments.begin(), state_.segments.end(),
+                   [](const segment_state* s) { return s->dirty.load(std::memory_order_relaxed) > 0; }))
+    return;
+  // Grains are not written by ones and twos.
+  const std::uint64_t worth_it = std::min(store_batch::most * grain_bytes, lookahead / 4);
+  const std::uint64_t aged = state_.memory.aged_bytes();
+  if (!state_.starving() && !behind_ && aged - aged_seen_ < worth_it) return;
+  aged_seen_ = aged;
   constexpr std::size_t most_stores = 64;
+  store_batch batch;
   for (bool started = true; started && state_.stores_in_flight() < most_stores;) {
     started = false;
     std::uint64_t passed = 0;
     for (frame* f = state_.memory.order().oldest(); f && passed < lookahead; f = f->next) {
       passed += f->cls->bytes;
       if (!f->dirty.load(std::memory_order_relaxed) || f->failed) continue;
-      if (clean(l, f, nullptr)) {  // released the lock meanwhile: begin anew
+      if (clean(l, f, nullptr, &batch)) {  // may have released the lock meanwhile: begin anew
         started = true;
         break;
       }
     }
   }
+  behind_ = state_.stores_in_flight() >= most_stores;
+  send(l, batch);
 }
 
 // A sweep of writes has come to `index`: starts to write the block that it left two steps ago (one
@@ -218,7 +284,7 @@ void block_writer::write_swept(unique_lock& l, segment_state& s, block_index ind
   const auto block = static_cast<block_index>(left);
   frame* f = s.frame_of(s.at(block));
   if (f->segment != &s || f->block != block || f->failed) return;
-  if (clean(l, f, nullptr, true)) ++s.swept;
+  if (clean(l, f, nullptr, nullptr, true)) ++s.swept;
 }
 
 // --- writeback
@@ -243,13 +309,25 @@ failure block_writer::write_back(segment_state& s, std::span<const block_range> 
   const auto group = std::make_shared<store_group>();
   const std::size_t limit = writes_in_flight(s.block_bytes());
   failure pinned_failure;
+  store_batch batch;
   for (block_index b : dirty) {
-    group->wait_below(limit);
-    if (!flush(s, b, group))
-      if (failure f = write_pinned(s, b); f && !pinned_failure) pinned_failure = f;
+    if (!group->is_below(limit)) {
+      send_now(batch);
+      group->wait_below(limit);
+    }
+    if (flush(s, b, group, batch)) continue;
+    send_now(batch);
+    if (failure f = write_pinned(s, b); f && !pinned_failure) pinned_failure = f;
   }
+  send_now(batch);
   const failure first = group->wait();
   return first ? first : pinned_failure;
+}
+
+void block_writer::send_now(store_batch& batch) {
+  if (batch.count == 0) return;
+  guarded_lock g(state_.mutex());
+  send(g, batch);
 }
 
 std::vector<block_writer::unwritten> block_writer::write_back_all() {
@@ -289,7 +367,7 @@ std::vector<block_writer::unwritten> block_writer::modified() const {
 // Starts the store of one block, or sees that it is clean; false where it is pinned for writing: the
 // caller must then call write_pinned().
 bool block_writer::flush(segment_state& s, block_index index,
-                         const std::shared_ptr<store_group>& group) {
+                         const std::shared_ptr<store_group>& group, store_batch& batch) {
   block& b = s.at(index);
   for (;;) {
     {
@@ -308,6 +386,7 @@ bool block_writer::flush(segment_state& s, block_index index,
         }
         if (f->copying) {  // what is stored after the copy must arrive after it
           b.publish(state);
+          send(g, batch);
           state_.changed.wait(g);
           continue;
         }
@@ -335,20 +414,22 @@ bool block_writer::flush(segment_state& s, block_index index,
           if (!in_place) {
             b.advance(block_state::writing);
             f->swept = false;
-            start_store(g, f, f->memory, block_state::ready, group);
+            start_store(g, {f, f->memory, block_state::ready, group}, &batch);
             return true;
           }
           b.publish(block_state::flush);
-          start_store(g, f, s.address(index), block_state::ro, group);
+          start_store(g, {f, s.address(index), block_state::ro, group}, &batch);
         } else {
           b.publish(state);
-          if (!clean(g, f, group)) continue;
+          if (!clean(g, f, group, &batch)) continue;
         }
         return true;
       }
     }
     const std::uint32_t word = b.word.load(std::memory_order_acquire);
-    if (is_transient(state_of(word))) b.wait(word, false);
+    if (!is_transient(state_of(word))) continue;
+    send_now(batch);
+    b.wait(word, false);
   }
 }
 

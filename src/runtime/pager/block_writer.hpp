@@ -13,7 +13,9 @@
 // the program's calls and the end of the process write back, stores end on threads of the store.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -56,19 +58,38 @@ class block_writer {
  private:
   struct store_group;
 
-  bool clean(unique_lock& l, frame* f, std::shared_ptr<store_group> group, bool swept = false)
-      OOC_REQUIRES(pager_mutex);
-  void start_store(unique_lock& l, frame* f, const std::byte* from, block_state then,
-                   std::shared_ptr<store_group> group) OOC_REQUIRES(pager_mutex);
-  void on_stored(frame* f, block_state then, const std::shared_ptr<store_group>& group,
-                 const failure& result);
+  /// A store of a block that is on its way, or about to be.
+  struct store_job {
+    frame* f = nullptr;
+    const std::byte* from = nullptr;
+    block_state then = block_state::ready;
+    std::shared_ptr<store_group> group;
+  };
+  /// Grains of one segment whose stores have begun, to be sent with one request.  Whoever has one sends it before
+  /// he waits for anything.
+  struct store_batch {
+    static constexpr std::size_t most = 32;
+    std::array<store_job, most> jobs;
+    std::size_t count = 0;
+  };
+
+  bool clean(unique_lock& l, frame* f, std::shared_ptr<store_group> group, store_batch* batch = nullptr,
+             bool swept = false) OOC_REQUIRES(pager_mutex);
+  void start_store(unique_lock& l, store_job job, store_batch* batch) OOC_REQUIRES(pager_mutex);
+  void send(unique_lock& l, store_batch& batch) OOC_REQUIRES(pager_mutex);
+  void send_now(store_batch& batch) OOC_EXCLUDES(pager_mutex);
+  void on_stored_together(std::span<const store_job> jobs, const failure& result, std::uint64_t bytes);
+  void on_stored(const store_job& job, const failure& result);
   void send(frame* f, const std::byte* from, std::function<void(const failure&)> done);
   failure write_pinned(segment_state& s, block_index b);
-  bool flush(segment_state& s, block_index b, const std::shared_ptr<store_group>& group);
+  bool flush(segment_state& s, block_index b, const std::shared_ptr<store_group>& group, store_batch& batch);
   failure write_back(segment_state& s, std::span<const block_range> which);
 
   pager_state& state_;
   std::uint64_t stored_ OOC_GUARDED_BY(pager_mutex) = 0;
+  /// When write_behind() looked last: what had aged, and whether it left something.
+  std::uint64_t aged_seen_ OOC_GUARDED_BY(pager_mutex) = 0;
+  bool behind_ OOC_GUARDED_BY(pager_mutex) = false;
 };
 
 }  // namespace ooc::detail

@@ -44,6 +44,8 @@ class event_queue {
     if (count_ < ring_size / 2) post(e);
   }
   bool empty() const noexcept { return count_ == 0; }
+  /// Touches that nobody waits for are worth waking the service thread for when there are some.
+  bool worth_a_ring() const noexcept { return count_ >= 8; }
   touch_event take() noexcept {
     assert(count_ > 0);
     const touch_event e = ring_[first_];

@@ -62,7 +62,10 @@ fault_server::outcome fault_server::serve(const touched& at) noexcept {
       case block_state::out:
         if (load_inline(at)) return outcome::served;
         if (s.grains && grains_.begin(s, index)) break;
-        if (queue(at)) {
+        if (read_here(at)) {
+          counters::add(n.faults);
+          waited = true;
+        } else if (queue(at)) {
           counters::add(n.faults);
           waited = true;
           state_.bell.ring();
@@ -159,6 +162,24 @@ bool fault_server::queue(const touched& at) noexcept {
   return false;
 }
 
+// A hand-over to another thread and back costs as much as a short read, or more.
+bool fault_server::read_here(const touched& at) noexcept {
+  constexpr std::size_t most_bytes = 64 << 10;
+  segment_state& s = at.segment;
+  if (s.block_bytes() > most_bytes || s.at(at.block).promised.load(std::memory_order_relaxed)) return false;
+  const std::uint64_t start = sys::now_ns();
+  if (!loader_.load_here(s, at.block)) return false;
+  counters::add(state_.memory.count().read_wait_ns, sys::now_ns() - start);
+  bool ring;
+  {
+    const unique_lock l(state_.mutex());
+    note_touch(at);
+    ring = state_.events.worth_a_ring();
+  }
+  if (ring) state_.bell.ring();
+  return true;
+}
+
 // A block of which nothing has to be read is mapped on the spot, where a frame can be had.
 bool fault_server::load_inline(const touched& at) noexcept {
   segment_state& s = at.segment;
@@ -231,12 +252,14 @@ bool fault_server::map_ready(const touched& at, bool waited) noexcept {
   state_.memory.map_in(f, writable);
   const bool ahead = f->read_ahead;
   const bool aged = std::exchange(f->aged, false);
+  bool ring = ahead;
   {
     unique_lock l(state_.mutex());
     state_.memory.order().make_active(f);
     if (ahead) {
       s.yield.used();
       note_touch(at);
+      ring = !s.parent || state_.events.worth_a_ring();
     }
     f->read_ahead = false;
     if (whole && !s.parent) note_mapped(s);
@@ -244,10 +267,8 @@ bool fault_server::map_ready(const touched& at, bool waited) noexcept {
   b.publish(writable ? block_state::rw : block_state::ro);
   state_.waiters.made_evictable();
   if (!waited) counters::add(aged ? state_.memory.count().soft_faults : state_.memory.count().hits);
-  if (ahead) {
-    counters::add(state_.memory.count().read_ahead_hits);
-    state_.bell.ring();
-  }
+  if (ahead) counters::add(state_.memory.count().read_ahead_hits);
+  if (ring) state_.bell.ring();
   return true;
 }
 

@@ -1,17 +1,19 @@
 // A touch of array memory that the processor refused, in the thread that made it.
 //
 // Serves what needs no transfer: maps what is ready, gives access back, makes a block writable, with
-// its twin where it is shared, and gives a promised block an empty frame.  What must be loaded is
-// queued for the service thread, and the thread sleeps on the block's word.
+// its twin where it is shared, and gives a promised block an empty frame.  What is short is read here,
+// where its node is in this process.  What else must be loaded is queued for the service thread, and the
+// thread sleeps on the block's word.
 //
 // Runs inside a signal handler, under full signal mask: nothing here allocates, throws or logs, and the
-// only waits are for the pager's mutex, which no interrupted code can hold, for blocks on their way,
+// only waits are for the disk, for the pager's mutex, which no interrupted code can hold, for blocks on their way,
 // and for a frame, and those hold neither the mutex nor a block.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 
+#include "runtime/pager/block_loader.hpp"
 #include "runtime/pager/fault_turn.hpp"
 #include "runtime/pager/grains.hpp"
 #include "runtime/pager/pager_state.hpp"
@@ -21,8 +23,8 @@ namespace ooc::detail {
 class fault_server {
  public:
   /// `hints`: look out for arrays that are read far more than they are touched.
-  fault_server(pager_state& state, grains& parts, bool hints) noexcept
-      : state_(state), grains_(parts), hints_(hints) {}
+  fault_server(pager_state& state, grains& parts, block_loader& loader, bool hints) noexcept
+      : state_(state), grains_(parts), loader_(loader), hints_(hints) {}
 
   /// A touch of byte `place` of the segment.  Returns when it may be tried again; false if it is an error
   /// of the program.
@@ -53,6 +55,7 @@ class fault_server {
   outcome serve(const touched& at) noexcept;
   bool queue(const touched& at) noexcept;
   bool load_inline(const touched& at) noexcept;
+  bool read_here(const touched& at) noexcept;
   bool map_ready(const touched& at, bool waited) noexcept;
   void wait_for_frame(std::uint32_t seen) noexcept;
   void note_mapped(segment_state& s) noexcept OOC_REQUIRES(pager_mutex);
@@ -60,6 +63,7 @@ class fault_server {
 
   pager_state& state_;
   grains& grains_;
+  block_loader& loader_;
   const bool hints_;
   fault_turn turn_;
   std::atomic<std::uint64_t> ran_ns_{0};  ///< threads between two of their faults, all together

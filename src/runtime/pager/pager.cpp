@@ -17,7 +17,7 @@ pager::pager(const runtime_options& o)
       grains_(state_, writer_),
       loader_(state_, writer_, grains_),
       ahead_(state_, loader_, writer_, grains_, o.read_ahead),
-      faults_(state_, grains_, o.hints),
+      faults_(state_, grains_, loader_, o.hints),
       budget_(state_, o,
               [this](unique_lock& l) OOC_REQUIRES(pager_mutex) { return writer_.make_room(l); }),
       pins_(state_, budget_, ahead_, faults_, grains_),

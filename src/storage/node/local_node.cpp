@@ -221,6 +221,20 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
   bool stopping_ OOC_GUARDED_BY(mutex_) = false;
 };
 
+class reader_in_calling_thread final : public immediate_reader {
+ public:
+  reader_in_calling_thread(std::shared_ptr<thread_pool> pool, shape_ptr file, std::uint32_t stripe_index)
+      : pool_(std::move(pool)), file_(std::move(file)), stripe_index_(stripe_index) {}
+  bool read(std::uint64_t node_offset, std::byte* memory, std::size_t bytes) const noexcept override {
+    return pool_->operations().read_now(*file_, stripe_index_, node_offset, memory, bytes);
+  }
+
+ private:
+  const std::shared_ptr<thread_pool> pool_;
+  const shape_ptr file_;
+  const std::uint32_t stripe_index_;
+};
+
 class local_io_service final : public local_node {
  public:
   local_io_service(const std::filesystem::path& folder, const local_node_options& options)
@@ -254,6 +268,10 @@ class local_io_service final : public local_node {
     op->wanted = std::move(r);
     op->memory = const_cast<std::byte*>(memory);  // an operation that writes only reads it
     pool_->submit(std::move(op));
+  }
+
+  std::shared_ptr<const immediate_reader> reader_of(shape_ptr file, std::uint32_t stripe_index) override {
+    return std::make_shared<reader_in_calling_thread>(pool_, std::move(file), stripe_index);
   }
 
   void read_part(shape_ptr file, std::uint32_t stripe_index, io_part part, std::byte* memory,

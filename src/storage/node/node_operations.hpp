@@ -47,6 +47,10 @@ class node_operations : private node_messages {
   bool read_quickly(const file_shape& f, std::uint32_t stripe_index, const io_part& part,
                     std::byte* memory, std::uint32_t* sums);
 
+  /// See immediate_reader.
+  bool read_now(const file_shape& f, std::uint32_t stripe_index, std::uint64_t node_offset, std::byte* memory,
+                std::size_t bytes) noexcept;
+
   const node_folder& folder() const noexcept { return folder_; }
   node_counters counters;
 
@@ -69,6 +73,7 @@ class node_operations : private node_messages {
   failure remove_claimed(operation& op);
   failure verify_claimed(operation& op, io_worker& w);
 
+  bool is_that(stripe_object& s, const file_shape& f, std::uint32_t stripe_index) const noexcept;
   bool begin(operation& op, const char* what);
   failure advance_claimed(operation& op);
   object_identity identity(const operation& op) const {

@@ -8,18 +8,22 @@
 namespace ooc::storage {
 namespace {
 
-bool read_cached(int fd, void* to, std::size_t bytes, std::uint64_t offset) {
+constexpr int cached = RWF_NOWAIT;
+constexpr int wherever = 0;
+
+bool read_at(int fd, void* to, std::size_t bytes, std::uint64_t offset, int which) noexcept {
   const iovec part{to, bytes};
-  const ssize_t n = ::preadv2(fd, &part, 1, static_cast<off_t>(offset), RWF_NOWAIT);
+  const ssize_t n = ::preadv2(fd, &part, 1, static_cast<off_t>(offset), which);
   return n == static_cast<ssize_t>(bytes);
 }
 
 // The checksums of chunks [first, first + n), all of them written and settled.
-bool cached_checksums(const stripe_object& s, std::uint64_t first, std::uint64_t n, std::uint32_t* sums) {
+bool settled_checksums(const stripe_object& s, std::uint64_t first, std::uint64_t n, std::uint32_t* sums,
+                       int which) noexcept {
   checksum_entry e[max_quick_bytes / chunk_size + 1];
   const std::uint64_t at = checksum_file::entry_offset(first);
   if (checksum_file::entry_offset(first + n - 1) != at + (n - 1) * sizeof *e) return false;
-  if (!read_cached(s.sums().fd(), e, n * sizeof *e, at)) return false;
+  if (!read_at(s.sums().fd(), e, n * sizeof *e, at, which)) return false;
   for (std::uint64_t i = 0; i < n; ++i) {
     if (!e[i].settled() || e[i].current == 0) return false;  // zeros on disk: lost, or never touched
     sums[i] = s.sums().seeded(first + i, e[i]).current;
@@ -39,16 +43,16 @@ bool page_cache_read(const stripe_object& s, const io_part& part, std::byte* mem
     const std::uint64_t end = (p.node_end() + chunk_size - 1) / chunk_size;
     std::byte* const to = memory + p.memory_offset;
     if (p.node_offset % chunk_size == 0 && p.length % chunk_size == 0) {
-      if (!read_cached(s.data(), to, p.length, p.node_offset)) return false;
-      if (!cached_checksums(s, first, end - first, sums)) return false;
+      if (!read_at(s.data(), to, p.length, p.node_offset, cached)) return false;
+      if (!settled_checksums(s, first, end - first, sums, cached)) return false;
       sums += end - first;
       continue;
     }
     for (std::uint64_t c = first; c < end; ++c) {
       std::byte chunk[chunk_size];
       std::uint32_t sum = 0;
-      if (!read_cached(s.data(), chunk, chunk_size, c * chunk_size)) return false;
-      if (!cached_checksums(s, c, 1, &sum) || chunk_sum(chunk) != sum) return false;
+      if (!read_at(s.data(), chunk, chunk_size, c * chunk_size, cached)) return false;
+      if (!settled_checksums(s, c, 1, &sum, cached) || chunk_sum(chunk) != sum) return false;
       const std::uint64_t from = std::max(p.node_offset, c * chunk_size);
       const std::uint64_t stop = std::min(p.node_end(), (c + 1) * chunk_size);
       std::memcpy(to + (from - p.node_offset), chunk + from % chunk_size, stop - from);
@@ -56,6 +60,19 @@ bool page_cache_read(const stripe_object& s, const io_part& part, std::byte* mem
     }
   }
   if (part.rest) *sums = rest_sum(part, memory);
+  return true;
+}
+
+bool read_whole_chunks(const stripe_object& s, std::uint64_t node_offset, std::byte* memory,
+                       std::size_t bytes) noexcept {
+  std::uint32_t sums[max_quick_bytes / chunk_size];
+  const std::uint64_t first = node_offset / chunk_size, n = bytes / chunk_size;
+  if (node_offset % chunk_size != 0 || bytes % chunk_size != 0 || n == 0 || bytes > max_quick_bytes) return false;
+  // Data first, then their checksums: see stripe_object.hpp.
+  if (!read_at(s.data(), memory, bytes, node_offset, wherever)) return false;
+  if (!settled_checksums(s, first, n, sums, wherever)) return false;
+  for (std::uint64_t i = 0; i < n; ++i)
+    if (chunk_sum(memory + i * chunk_size) != sums[i]) return false;
   return true;
 }
 

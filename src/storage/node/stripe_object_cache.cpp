@@ -81,6 +81,13 @@ std::shared_ptr<stripe_object> stripe_object_cache::find(file_id id) {
   return found->second->second;
 }
 
+std::shared_ptr<stripe_object> stripe_object_cache::find_now(file_id id) noexcept {
+  if (!mutex_.try_lock()) return {};
+  const lock_guard lock(mutex_, std::adopt_lock);
+  const auto found = by_id_.find(id);
+  return found == by_id_.end() ? nullptr : found->second->second;
+}
+
 void stripe_object_cache::drop(file_id id) {
   std::shared_ptr<stripe_object> closing;
   unique_lock lock(mutex_);

@@ -34,6 +34,8 @@ class stripe_object_cache {
           bool to_write = false);
   /// The stripe object if it is open already.
   std::shared_ptr<stripe_object> find(file_id id);
+  /// The same for fault handlers: without waiting, and the order of use stays.
+  std::shared_ptr<stripe_object> find_now(file_id id) noexcept;
   /// Forgets a stripe object whose files are gone.
   void drop(file_id id);
   /// Closes half of the stripe objects that are not in use: the process has run out of descriptors.

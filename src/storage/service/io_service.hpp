@@ -49,9 +49,27 @@ enum class locality : std::uint8_t {
   network,  ///< a server on another one
 };
 
+/// Reads whole chunks of one stripe object in the calling thread, without a request.
+///
+/// It allocates nothing and takes no lock that it would have to wait for, so that fault handlers may call
+/// it.  (It may be the last to use a stripe object that was removed meanwhile: its files are then closed.)
+class immediate_reader {
+ public:
+  virtual ~immediate_reader() = default;
+  /// Reads `bytes` at `node_offset` to memory that is aligned to 4096 bytes, and verifies them.  False, with
+  /// nothing said about the memory, where that takes more than one read (a file that is not open, chunks
+  /// that were never written, are being written, or do not match): io_service::read() does what it takes.
+  virtual bool read(std::uint64_t node_offset, std::byte* memory, std::size_t bytes) const noexcept = 0;
+};
+
 class io_service {
  public:
   virtual ~io_service() = default;
+
+  /// Null where the node's bytes do not come without a request.
+  virtual std::shared_ptr<const immediate_reader> reader_of(shape_ptr, std::uint32_t /*stripe_index*/) {
+    return nullptr;
+  }
 
   /// Reads those regions of `r` that lie on this node (which has the stripes `stripe_index`, stripe_index + nn, ... of the file) to
   /// memory + memory_offset of each region.  Pieces past the end of the file are an error.

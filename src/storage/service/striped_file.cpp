@@ -289,4 +289,20 @@ failure striped_file::remove_objects() const {
   });
 }
 
+std::unique_ptr<const striped_file::reader> striped_file::reader::of(const striped_file& f) {
+  auto r = std::make_unique<reader>();
+  r->shape_ = f.shape_;
+  for (std::uint32_t i = 0; i < f.shape().striping.nn; ++i) {
+    r->nodes_.push_back(f.node(i).reader_of(f.shape_, i));
+    if (!r->nodes_.back()) return nullptr;
+  }
+  return r;
+}
+
+bool striped_file::reader::read(std::uint64_t file_offset, std::byte* memory, std::size_t bytes) const noexcept {
+  const striping& s = shape_->striping;
+  if (file_offset + bytes > shape_->size || file_offset % s.sf + bytes > s.sf) return false;
+  return nodes_[s.stripe_index_of(file_offset)]->read(s.node_offset(file_offset), memory, bytes);
+}
+
 }  // namespace ooc::storage

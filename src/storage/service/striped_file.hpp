@@ -44,6 +44,19 @@ class striped_file {
   failure write(const request& r, const std::byte* memory) const;
   failure sync() const;
 
+  /// Reads at once, in the calling thread, what lies within one stripe; false where that cannot be.  All as
+  /// immediate_reader::read().
+  class reader {
+   public:
+    /// Null where a node of the file has no immediate_reader.
+    static std::unique_ptr<const reader> of(const striped_file& f);
+    bool read(std::uint64_t file_offset, std::byte* memory, std::size_t bytes) const noexcept;
+
+   private:
+    shape_ptr shape_;
+    std::vector<std::shared_ptr<const immediate_reader>> nodes_;  ///< by stripe index
+  };
+
   /// What lies between this process and the farthest node of the file; a node that does not answer
   /// counts as far.  Waits, as above, where it is not known yet.
   locality farthest_node() const;

@@ -70,9 +70,70 @@ TEST_CASE("a touch that belongs to no sweep loads 4 KiB") {
   CHECK(f.rt.stats().resident_bytes <= 50 * grain_bytes);
 }
 
+TEST_CASE("what can be read at once is read by the thread that touches it") {
+  if (!there_are_grains()) return;
+  fixture f;
+  f.source.at_once = true;
+  std::minstd_rand random(7);
+  for (int i = 0; i < 2000; ++i) {
+    const std::size_t at = random() % f.count;
+    REQUIRE(f.words[at] == at);
+  }
+  CHECK(f.grains->loads_now > 1000);
+  CHECK(f.grains->loads < f.grains->loads_now / 3);
+  const runtime_stats s = f.rt.stats();
+  CHECK(s.faults + s.read_ahead_hits + s.hits + s.soft_faults >= f.grains->loads_now);
+  CHECK(s.bytes_read >= f.grains->loads_now * grain_bytes);
+}
+
+TEST_CASE("a column is read ahead though its first grains are read at once") {
+  if (!there_are_grains()) return;
+  fixture f;
+  f.source.at_once = true;
+  constexpr std::size_t row = 3 * words_in_grain;
+  for (std::size_t i = 0; i < f.count; i += row) REQUIRE(f.words[i] == i);
+  CHECK(testing::soon([&] { return f.rt.stats().read_ahead_hits > f.count / row / 2; }));
+}
+
+TEST_CASE("modified grains are written together, and each by itself where that fails") {
+  if (!there_are_grains()) return;
+  fixture f;
+  f.s.advise(access_pattern::random);
+  constexpr std::size_t count = 300;
+  std::minstd_rand random(3);
+  std::vector<std::size_t> at(count);
+  for (std::size_t& i : at) {
+    i = random() % f.count;
+    f.words[i] = i + 1;
+  }
+  CHECK(f.s.dirty_blocks() > 0);
+  const bool fails = GENERATE(false, true);
+  if (fails) f.grains->fail_stores = 3;
+  CHECK_FALSE(f.s.writeback());
+  CHECK(f.s.dirty_blocks() == 0);
+  CHECK(f.grains->joint_stores >= count / 32);
+  CHECK(f.grains->joint_stores <= count / 16);
+  for (const std::size_t i : at) REQUIRE(f.source.as<std::uint64_t>()[i] == i + 1);
+}
+
+TEST_CASE("a modified grain that cannot be written is named and stays") {
+  if (!there_are_grains()) return;
+  fixture f;
+  f.s.advise(access_pattern::random);
+  for (std::size_t g = 0; g < 40; ++g) f.words[g * 2 * words_in_grain] = 1000 + g;
+  f.grains->fail_stores = 1000;
+  const failure told = f.s.writeback();
+  CHECK_THAT(told.what, Catch::Contains("cannot be written"));
+  f.grains->fail_stores = 0;
+  CHECK_FALSE(f.s.writeback());
+  for (std::size_t g = 0; g < 40; ++g)
+    REQUIRE(f.source.as<std::uint64_t>()[g * 2 * words_in_grain] == 1000 + g);
+}
+
 TEST_CASE("a sweep loads whole blocks after its first steps") {
   if (!there_are_grains()) return;
   fixture f;
+  f.source.at_once = GENERATE(false, true);
   for (std::size_t i = 0; i < f.count; ++i) REQUIRE(f.words[i] == i);
   CHECK(f.source.loads >= 62);
   CHECK(f.grains->loads < 64);
@@ -81,6 +142,7 @@ TEST_CASE("a sweep loads whole blocks after its first steps") {
 TEST_CASE("a block that fills up with grains becomes whole and keeps what was written to them") {
   if (!there_are_grains()) return;
   fixture f;
+  f.source.at_once = GENERATE(false, true);
   f.s.advise(access_pattern::random);
   for (std::size_t g = 0; g < 64; g += 3) f.words[g * words_in_grain + 5] = 1000 + g;
   for (std::size_t g = 1; g < 64; g += 3) CHECK(f.words[g * words_in_grain] == g * words_in_grain);

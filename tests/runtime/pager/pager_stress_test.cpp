@@ -33,6 +33,7 @@ struct shape {
   std::uint64_t memory;
   unsigned threads;
   unsigned together = 1;  ///< blocks that one request loads
+  bool at_once = false;   ///< the thread that touches loads four of five
 };
 
 // Every thread owns the words whose number is congruent to its own modulo the number of threads, so
@@ -41,6 +42,7 @@ void run(const shape& sh, bool with_forks) {
   runtime rt({.memory = sh.memory, .block = sh.block_bytes});
   memory_source source(sh.blocks, sh.block_bytes, 3, 200);
   source.together = sh.together;
+  source.at_once = sh.at_once;
   segment s(rt.pager(), {.name = "a", .block_bytes = sh.block_bytes, .blocks = sh.blocks}, source);
   auto* w = reinterpret_cast<std::uint64_t*>(s.base());
   const std::size_t n = sh.blocks * sh.block_bytes / 8;
@@ -133,6 +135,9 @@ TEST_CASE("threads sharing every block lose nothing under flushes, pins and fore
   }
   SECTION("4 threads, blocks that come four at a time") {
     run({16384, 128, 32 * 16384, 4, 4}, false);
+  }
+  SECTION("4 threads that load small blocks themselves") {
+    run({4096, 512, 32 * 4096, 4, 1, true}, false);
   }
 }
 

@@ -225,6 +225,58 @@ TEST_CASE("readers see whole chunks, old or new, while a writer overwrites them"
   writer.join();
 }
 
+TEST_CASE("a reader in the calling thread gives whole verified chunks, or says that it takes more") {
+  for (const bool direct : {true, false}) {
+    CAPTURE(direct);
+    node_with_file f(64 << 10, {0, 1, 65536}, {.staging = 64 << 10, .direct_io = direct});
+    aligned_bytes written(64 << 10), m(64 << 10);
+    std::memset(written.data(), 7, written.size());
+    const auto reader = f.node->reader_of(f.shape, 0);
+    CHECK_FALSE(reader->read(0, m.data(), 4096));  // never written
+    REQUIRE_FALSE(f.write(request::contiguous(0, 32 << 10), written.data()));
+    CHECK(reader->read(4096, m.data(), 8192));
+    CHECK(std::memcmp(m.data(), written.data(), 8192) == 0);
+    CHECK_FALSE(reader->read(100, m.data(), 4096));
+    CHECK_FALSE(reader->read(0, m.data(), 100));
+    CHECK_FALSE(reader->read(28 << 10, m.data(), 8192));  // half of it never written
+    CHECK_FALSE(reader->read(0, m.data(), 128 << 10));
+    const io_stats before = f.node->stats();
+    CHECK(reader->read(0, m.data(), 4096));
+    CHECK(f.node->stats().bytes_read - before.bytes_read == 4096);
+    flip_byte(node_folder(f.folder.path()).data(1), 5000);
+    CHECK_FALSE(reader->read(4096, m.data(), 4096));
+    CHECK(reader->read(0, m.data(), 4096));
+  }
+}
+
+TEST_CASE("a reader in the calling thread sees chunks old or new while a writer overwrites them") {
+  constexpr std::uint64_t size = 64 << 10;
+  node_with_file f(size, {0, 1, 65536}, {.workers = 2, .staging = 64 << 10});
+  aligned_bytes first(size);
+  std::memset(first.data(), 100, size);
+  REQUIRE_FALSE(f.write(request::contiguous(0, size), first.data()));
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    aligned_bytes m(size);
+    for (int v = 1; !stop; v = v % 100 + 1) {
+      std::memset(m.data(), v, size);
+      if (f.write(request::contiguous(0, size), m.data())) stop = true;
+    }
+  });
+  const auto reader = f.node->reader_of(f.shape, 0);
+  aligned_bytes m(4096);
+  int got = 0;
+  for (int i = 0; i < 2000 || (got == 0 && i < 200000); ++i) {
+    if (!reader->read(i % 16 * 4096, m.data(), 4096)) continue;
+    ++got;
+    REQUIRE(std::all_of(&m[0], &m[0] + 4096, [&](std::byte b) { return b == m[0]; }));
+  }
+  CHECK(got > 0);
+  CHECK_FALSE(stop);
+  stop = true;
+  writer.join();
+}
+
 TEST_CASE("operations submitted before the node is dropped are all completed") {
   std::atomic<int> done{0};
   bytes memory(4096, std::byte{3});
