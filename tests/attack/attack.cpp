@@ -1,7 +1,8 @@
 // The driver of the attack: seeded rounds, each a process with a time limit, and the totals.
 //
 // Round n of a run has the seed  S + n * step,  so round 0 of `--only KIND --seed SEED` replays
-// any.  Totals that are kept hold S and the number of rounds: the next run goes on with round n + 1.
+// any.  Totals that are kept hold S and the number of rounds: the next run goes on with round n
+// + 1.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -129,7 +130,8 @@ class run {
     if (totals_.runs == 0) totals_.seed = s_.seed;
     if (s_.seed_given && s_.seed != totals_.seed)
       throw std::invalid_argument("--totals: the file goes on with seed " +
-                                  std::to_string(totals_.seed) + "; leave --seed out, or name a new file");
+                                  std::to_string(totals_.seed) +
+                                  "; leave --seed out, or name a new file");
     ++totals_.runs;
     std::cout << "seed " << totals_.seed << ", from round " << totals_.rounds << " on" << std::endl;
     const auto begun = clock::now();
@@ -143,7 +145,8 @@ class run {
       if (findings_ != 0 && s_.stop_at_first) break;
       if (clock::now() - spoke > seconds(60)) {
         spoke = clock::now();
-        std::cout << "after " << totals_.rounds << " rounds: " << findings_ << " findings" << std::endl;
+        std::cout << "after " << totals_.rounds << " rounds: " << findings_ << " findings"
+                  << std::endl;
       }
     }
     print();
@@ -270,7 +273,8 @@ int main_program(int argc, char** argv) {
       "folder", po::value(&folder),
       "where files may be made, on a file system that knows O_DIRECT")(
       "totals", po::value(&kept_totals),
-      "file that keeps the totals, so that a long run can be done in pieces: the next one goes on after "
+      "file that keeps the totals, so that a long run can be done in pieces: the next one goes on "
+      "after "
       "the last round of this, with the same seed, and adds to them")(
       "stop", po::bool_switch(&s.stop_at_first), "stop at the first finding")(
       "keep", po::bool_switch(&s.keep), "keep the folders of rounds that found something");

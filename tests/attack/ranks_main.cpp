@@ -7,8 +7,8 @@
 //
 //     attack_ranks URL SEED TOTALS
 //
-// With a fourth argument, the file of a rank_board, the ranks write a history together instead, until
-// somebody kills them (killed_ranks.cpp).
+// With a fourth argument, the file of a rank_board, the ranks write a history together instead,
+// until somebody kills them (killed_ranks.cpp).
 #include <mpi.h>
 #include <unistd.h>
 
@@ -333,7 +333,8 @@ void write_history_together(const std::string& url, std::uint64_t seed, totals& 
     const history::epoch& now = plan.epochs.writes(e);
     std::uint64_t written = 0;
     for (const std::uint32_t i : now.elements) {
-      const bool mine = plan.owner_computes ? part.lower[0] <= i && i < part.upper[0] : i % ranks == rank;
+      const bool mine =
+          plan.owner_computes ? part.lower[0] <= i && i < part.upper[0] : i % ranks == rank;
       if (!mine) continue;
       a[i] = history::value(e, i);
       ++written;

@@ -46,12 +46,13 @@ constexpr std::chrono::seconds patience_with_opening{2};
 constexpr std::uint64_t page_bytes = 4096;
 constexpr std::uint64_t log_header_bytes = 32, frame_header_bytes = 24;
 // Each emptying of the log syncs twice; at SQLite's 1000 pages that is most of what creates cost.
-constexpr int most_pages_in_log = 8000;  // 32 MiB
+constexpr int most_pages_in_log = 8000;   // 32 MiB
 constexpr int room_for_pages = 64 << 10;  // by how much the database grows at a time, in bytes
 
 const char* remedy_of(int rc) {
   if (lacks_index(rc))
-    return "; a writer died while it opened the store: let somebody who may write it open it once (`ooc ls`)";
+    return "; a writer died while it opened the store: let somebody who may write it open it once "
+           "(`ooc ls`)";
   switch (rc & 0xff) {
     case SQLITE_FULL:
       return "; free some space on that disk";
@@ -111,8 +112,8 @@ connection::connection(const std::filesystem::path& file, open_as how) : file_(f
   if (writes_) {
     int on = 1, growth = room_for_pages;
     sqlite3_file_control(db_, "main", SQLITE_FCNTL_PERSIST_WAL, &on);
-    // A log that has a limit is emptied when it is closed: then a copy of the database alone is whole.  It is
-    // cut to it when it begins anew, which leaves the disk to others.
+    // A log that has a limit is emptied when it is closed: then a copy of the database alone is
+    // whole.  It is cut to it when it begins anew, which leaves the disk to others.
     const std::string limit = "PRAGMA journal_size_limit = " + std::to_string(2 * log_room);
     sqlite3_exec(db_, limit.c_str(), nullptr, nullptr, nullptr);
     sqlite3_file_control(db_, "main", SQLITE_FCNTL_CHUNK_SIZE, &growth);
@@ -138,7 +139,8 @@ bool connection::reserve_log(std::uint64_t begin, std::uint64_t more) const noex
   // No lock of SQLite is on this file: closing it releases none.
   const file_descriptor log(::open(log_file.c_str(), O_RDWR | O_CLOEXEC));
   return !log ||
-         ::fallocate(log.get(), FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(begin + log_room + more)) == 0 ||
+         ::fallocate(log.get(), FALLOC_FL_KEEP_SIZE, 0,
+                     static_cast<off_t>(begin + log_room + more)) == 0 ||
          (errno != ENOSPC && errno != EDQUOT);
 }
 

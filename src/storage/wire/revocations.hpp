@@ -1,9 +1,9 @@
 // Users' keys that are refused though they are proven: all of a user that were made up to a moment.
 //
-// Users' keys are derived from the cluster key, so no server has a list of them; what has one is their
-// revocation.  It names users, not keys, because whoever revokes a key that was lost seldom has a copy of
-// it.  The metadata server reads the list from a file beside its cluster key, which `ooc revoke` writes,
-// and tells the I/O servers.
+// Users' keys are derived from the cluster key, so no server has a list of them; what has one is
+// their revocation.  It names users, not keys, because whoever revokes a key that was lost seldom
+// has a copy of it.  The metadata server reads the list from a file beside its cluster key, which
+// `ooc revoke` writes, and tells the I/O servers.
 //
 //     oocarray-revoked 1
 //     4711 1795484201          uid, and seconds since 1970 (UTC): keys that were made until then
@@ -23,8 +23,8 @@ namespace ooc::wire {
 class revocations {
  public:
   /// From a file; none where there is no such file.  Throws usage_error where it is damaged
-  /// (errc::not_a_store), or belongs to neither this user nor root or may be changed by others (EACCES);
-  /// io_error where it cannot be read.
+  /// (errc::not_a_store), or belongs to neither this user nor root or may be changed by others
+  /// (EACCES); io_error where it cannot be read.
   static revocations read(const std::filesystem::path& file);
   /// Makes or replaces the file (mode 0644); durable, and whole at every moment.  Throws io_error.
   void write(const std::filesystem::path& file) const;
