@@ -106,7 +106,11 @@ int run(int argc, char** argv) {
   };
   events.revoked = [&](const wire::revocations& revoked) {
     server.set_revoked(revoked);
-    folder.remember(revoked);
+    try {
+      folder.remember(revoked);
+    } catch (const error& e) {  // a full disk is no reason to serve nobody
+      spdlog::error("{}; which keys are revoked is known until this server ends", e.what());
+    }
   };
   events.reachable = [&](bool yes) { server.capabilities().set_metadata_reachable(yes); };
   events.refused = [](const std::string&) {};  // the registration has logged it
