@@ -106,8 +106,14 @@ void registration::live() {
     const auto answer = connection_.ask(wire::frame_kind::enlist, m.SerializeAsString(),
                                         std::chrono::steady_clock::now() + patience);
     if (answer.header.has(wire::frame_header::failed)) wire::throw_failure(answer.body);
+    const auto store = wire::parse_body<pb::Enlisted>(answer.body);
+    wire::revocations revoked;
+    for (const pb::Revocation& one : store.revoked()) revoked.add(one.uid(), one.until());
+    if (revoked_ != revoked) {
+      events_.revoked(revoked);
+      revoked_ = std::move(revoked);
+    }
     if (first) {
-      const auto store = wire::parse_body<pb::Enlisted>(answer.body);
       registered_store r;
       r.uuid = store.store_uuid();
       r.nodes = store.nodes();

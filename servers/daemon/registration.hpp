@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "storage/client/metadata_connection.hpp"
 #include "storage/wire/capability.hpp"
 #include "storage/wire/access_key.hpp"
+#include "storage/wire/revocations.hpp"
 
 namespace ooc::servers {
 
@@ -50,6 +52,8 @@ struct registration_events {
   std::function<void(const std::string& why)>
       refused;                        ///< it does not want this server; tried again
   std::function<disk_space()> space;  ///< of the disk with the stripe objects
+  /// Keys that are refused, all of them: at first (before `registered`) and whenever they are others.
+  std::function<void(const wire::revocations&)> revoked = [](const wire::revocations&) {};
 };
 
 class registration {
@@ -74,6 +78,7 @@ class registration {
   storage::metadata_connection connection_;
   std::uint32_t connections_ = 0;
   std::string store_uuid_;
+  std::optional<wire::revocations> revoked_;  // as last told
   bool reachable_ = false;
 
   mutex mutex_;

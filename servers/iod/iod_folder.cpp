@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* identity_name = "oocarray-iod";
 constexpr const char* unfinished_name = "oocarray-iod.new";
+constexpr const char* revoked_name = "oocarray-revoked";
 
 std::string hex(const wire::capability_public_key& key) {
   constexpr char digits[] = "0123456789abcdef";
@@ -107,6 +108,15 @@ void iod_folder::join(const std::string& store_uuid, const wire::capability_publ
   write(store_uuid, key);
   store_uuid_ = store_uuid;
   key_ = key;
+}
+
+wire::revocations iod_folder::revoked() const {
+  return wire::revocations::read(folder_ / revoked_name);
+}
+
+void iod_folder::remember(const wire::revocations& revoked) const {
+  if (revoked == this->revoked()) return;
+  revoked.write(folder_ / revoked_name);
 }
 
 }  // namespace ooc::iod

@@ -3,7 +3,8 @@
 // "oocarray-iod" holds four lines: "oocarray-iod 2", "folder UUID" (made with the folder), "node N",
 // and, once the server has registered, "store UUID KEY", KEY being the public key of the store's
 // capabilities in hexadecimal digits.  With it the server serves those who were admitted before a
-// restart, whether the metadata server is there or not.
+// restart, whether the metadata server is there or not.  For the same reason "oocarray-revoked", if it is
+// there, holds the revoked keys that the metadata server has told last (revocations.hpp).
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,7 @@
 
 #include "storage/base/file_descriptor.hpp"
 #include "storage/wire/capability.hpp"
+#include "storage/wire/revocations.hpp"
 
 namespace ooc::iod {
 
@@ -30,6 +32,11 @@ class iod_folder {
 
   /// Remembers the store, durably.  Throws usage_error (errc::not_a_store) where it is another.
   void join(const std::string& store_uuid, const wire::capability_public_key& key);
+
+  /// Keys that are refused, as remembered; throws as revocations::read() does.
+  wire::revocations revoked() const;
+  /// Remembers them, durably.  Throws io_error.
+  void remember(const wire::revocations& revoked) const;
 
  private:
   void read();

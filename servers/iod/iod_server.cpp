@@ -145,6 +145,33 @@ void iod_server::fence(const wire::client_id& client, const std::vector<std::uin
   }
 }
 
+void iod_server::set_revoked(const wire::revocations& revoked) {
+  {
+    const lock_guard lock(mutex_);
+    revoked_ = std::make_shared<const wire::revocations>(revoked);
+  }
+  drop_revoked();
+}
+
+wire::revocations_ptr iod_server::revoked() const {
+  const lock_guard lock(mutex_);
+  return revoked_;
+}
+
+void iod_server::drop_revoked() {
+  std::vector<std::shared_ptr<session>> lost;
+  {
+    const lock_guard lock(mutex_);
+    if (!revoked_ || revoked_->empty()) return;
+    for (const auto& s : sessions_)
+      if (s->welcomed() && !s->closed() && revoked_->cover(s->identity())) lost.push_back(s);
+  }
+  for (const auto& s : lost) {
+    spdlog::warn("{} ({}): dropped, its key has been revoked", s->peer(), s->client().name);
+    s->close();
+  }
+}
+
 asio::awaitable<void> iod_server::watch() {
   boost::system::error_code ec;
   for (;;) {
@@ -156,6 +183,7 @@ asio::awaitable<void> iod_server::watch() {
       if (stopping_) co_return;
       all = sessions_;
     }
+    drop_revoked();  // also who was just being welcomed when they were told
     const bool hurry = buffers_->short_of_room() || descriptions_->short_of();
     for (const auto& s : all)
       if (const std::string why = s->look_after(std::chrono::steady_clock::now(), hurry);

@@ -55,6 +55,9 @@ class iod_server final : public session_host {
   /// What the metadata server says at registration.
   void set_store(const std::string& uuid, const wire::capability_public_key& key);
 
+  /// What it says about keys: these are refused from now on, and whoever is connected by one is dropped.
+  void set_revoked(const wire::revocations& revoked);
+
   std::uint64_t incarnation() const noexcept { return incarnation_; }
 
   storage::local_node& node() override { return *node_; }
@@ -63,6 +66,7 @@ class iod_server final : public session_host {
   const std::shared_ptr<fair_share>& places() override { return places_; }
   wire::server_info who_am_i() const override;
   wire::key_ptr key() const override { return options_.key; }
+  wire::revocations_ptr revoked() const override;
   failure check_capability(const std::string& capability, storage::shape_ptr& file,
                            std::uint32_t rights, const connected_user& who) override {
     return capabilities_.check(capability, file, rights, who);
@@ -78,6 +82,7 @@ class iod_server final : public session_host {
   void accepted(std::shared_ptr<wire::stream_socket> socket);
   boost::asio::awaitable<void> serve(std::shared_ptr<session> s);
   boost::asio::awaitable<void> watch();
+  void drop_revoked();
 
   boost::asio::io_context& context_;
   const iod_options options_;
@@ -95,6 +100,7 @@ class iod_server final : public session_host {
   condition_variable over_;  // a session is
   std::vector<std::shared_ptr<session>> sessions_ OOC_GUARDED_BY(mutex_);
   std::string store_uuid_ OOC_GUARDED_BY(mutex_);
+  wire::revocations_ptr revoked_ OOC_GUARDED_BY(mutex_);
   bool stopping_ OOC_GUARDED_BY(mutex_) = false;
 };
 

@@ -84,6 +84,7 @@ int run(int argc, char** argv) {
   boost::asio::io_context context(static_cast<int>(threads));
   iod::iod_server server(context, o);
   if (!folder.store_uuid().empty()) server.set_store(folder.store_uuid(), folder.capability_key());
+  server.set_revoked(folder.revoked());
   server.start();
   for (const std::string& a : server.addresses()) spdlog::info("listening on {}", a);
 
@@ -102,6 +103,14 @@ int run(int argc, char** argv) {
   events.registered = [&](const servers::registered_store& store) {
     folder.join(store.uuid, store.capability_key);
     server.set_store(store.uuid, store.capability_key);
+  };
+  events.revoked = [&](const wire::revocations& revoked) {
+    server.set_revoked(revoked);
+    try {
+      folder.remember(revoked);
+    } catch (const error& e) {  // a full disk is no reason to serve nobody
+      spdlog::error("{}; which keys are revoked is known until this server ends", e.what());
+    }
   };
   events.reachable = [&](bool yes) { server.capabilities().set_metadata_reachable(yes); };
   events.refused = [](const std::string&) {};  // the registration has logged it

@@ -29,6 +29,7 @@ request_context::request_context(session_host& host, std::shared_ptr<wire::strea
 void request_context::set_who(const wire::greeted_peer& peer, storage::client_number number) {
   client_ = peer.says;
   user_ = {client_.who.uid, wire::mark_of(peer.identity), wire::seconds_now()};
+  identity_ = peer.identity;
   number_ = number;
 }
 

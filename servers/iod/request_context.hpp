@@ -41,6 +41,8 @@ class session_host {
 
   virtual wire::server_info who_am_i() const = 0;
   virtual wire::key_ptr key() const = 0;
+  /// Keys that are refused.
+  virtual wire::revocations_ptr revoked() const = 0;
   /// Why the capability does not grant `who` these `rights` on the file; no failure if it does, and `file` is
   /// then what was signed.
   virtual failure check_capability(const std::string& capability, storage::shape_ptr& file,
@@ -76,6 +78,8 @@ class request_context : public std::enable_shared_from_this<request_context> {
   storage::client_number number() const noexcept { return number_; }
   /// As whom capabilities must name it.
   const connected_user& user() const noexcept { return user_; }
+  /// In the key that it has proven; empty where there are no keys.
+  const std::string& identity() const noexcept { return identity_; }
   void set_who(const wire::greeted_peer& peer, storage::client_number number);
   /// What a client is told whose work has thrown; logged.
   failure unexpected(const std::exception& e) const;
@@ -104,6 +108,7 @@ class request_context : public std::enable_shared_from_this<request_context> {
   std::stop_source gone_;
   wire::hello_info client_;
   connected_user user_;
+  std::string identity_;
   storage::client_number number_;
 };
 

@@ -83,7 +83,7 @@ asio::awaitable<void> session::shake_hands() {
   const wire::key_ptr key = with_->host().key();
   const wire::server_info me = with_->host().who_am_i();
   const wire::greeted_peer peer =
-      co_await wire::greet({*socket_, reader_, with_->sender()}, me, key);
+      co_await wire::greet({*socket_, reader_, with_->sender()}, me, key, with_->host().revoked());
   servers::check_user(*socket_, peer.says.who);
   const auto number = servers::number_of(*socket_, peer.says, key != nullptr);
   with_->set_who(peer, number);

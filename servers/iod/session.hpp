@@ -42,6 +42,7 @@ class session : public std::enable_shared_from_this<session> {
   const std::string& peer() const noexcept { return peer_; }
   /// Once it is welcomed.
   const wire::hello_info& client() const noexcept { return with_->who(); }
+  const std::string& identity() const noexcept { return with_->identity(); }
   bool welcomed() const noexcept { return welcomed_; }
   storage::client_number number_in_shares() const noexcept { return with_->number(); }
   /// When the client last asked something.

@@ -53,6 +53,7 @@ int run(int argc, char** argv) {
   o.listen = line.has("listen") ? line.get<std::vector<std::string>>("listen")
                                 : std::vector<std::string>{"127.0.0.1:7420"};
   o.key = wire::find_server_key(line.get<std::string>("key"));
+  if (o.key) o.revoked = wire::revocations_of(wire::find_key_file(line.get<std::string>("key")));
   o.frames = line.frames();
   o.max_connections = line.get<unsigned>("max-connections");
   o.memory = line.get<std::uint64_t>("memory") << 20;

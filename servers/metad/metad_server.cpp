@@ -26,6 +26,7 @@ metad_server::metad_server(asio::io_context& context, metad_options options)
       incarnation_(wire::random_incarnation()),
       started_ns_(servers::unix_time_ns()),
       folder_(options_.folder, options_.nodes, options_.owner),
+      revoked_(options_.revoked),
       clients_(options_.grace),
       calls_(folder_, options_.capability_life,
              [this](const client_key& c) { return clients_.alive(c); },
@@ -202,6 +203,12 @@ std::string metad_server::enlist(session& s, std::string_view body) {
   reply.set_store_uuid(folder_.store_uuid());
   reply.set_capability_key(calls_.public_key().data(), calls_.public_key().size());
   reply.set_nodes(folder_.nodes());
+  if (const auto& list = revoked())
+    for (const auto& [uid, until] : list->by_user()) {
+      pb::Revocation& one = *reply.add_revoked();
+      one.set_uid(uid);
+      one.set_until(until);
+    }
   return reply.SerializeAsString();
 }
 
@@ -239,6 +246,16 @@ std::string metad_server::statistics() const {
   return reply.SerializeAsString();
 }
 
+void metad_server::drop_revoked() {
+  revoked_.look();
+  if (!revoked()) return;
+  for (const auto& s : std::vector(sessions_))
+    if (s->welcomed() && !s->closed() && revoked()->cover(s->identity())) {
+      spdlog::warn("{} ({}): dropped, its key has been revoked", s->peer(), s->client().name);
+      s->close();
+    }
+}
+
 asio::awaitable<void> metad_server::watch() {
   boost::system::error_code ec;
   while (!stopping_) {
@@ -251,6 +268,7 @@ asio::awaitable<void> metad_server::watch() {
                      s->welcomed() ? s->client().name : "not welcomed", why);
         s->close();
       }
+    drop_revoked();
     for (const client_key& c : clients_.take_expired()) {
       try {
         calls_.end(c);

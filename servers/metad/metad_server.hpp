@@ -21,6 +21,7 @@
 #include "metad/client_table.hpp"
 #include "metad/metadata_folder.hpp"
 #include "metad/node_table.hpp"
+#include "metad/revocation_watch.hpp"
 #include "metad/session.hpp"
 
 namespace ooc::metad {
@@ -31,6 +32,7 @@ struct metad_options {
   storage::credentials owner;       ///< of the root folder of a new store
   std::vector<std::string> listen;  ///< addresses
   wire::key_ptr key;                ///< the cluster's; empty: loopback and Unix sockets only
+  std::filesystem::path revoked;    ///< the list of revoked keys; it need not be there
   wire::encryption frames = wire::encryption::on;  ///< of those who have proven their keys
   unsigned max_connections = 1024;
   std::uint64_t memory = 64 << 20;  ///< bytes, for calls and answers that are large
@@ -53,6 +55,7 @@ class metad_server final : public session_host {
 
   wire::server_info who_am_i() const override;
   const wire::key_ptr& key() const override { return options_.key; }
+  const wire::revocations_ptr& revoked() const override { return revoked_.current(); }
   servers::fair_share::claim welcome(session& s) override;
   const std::shared_ptr<servers::fair_share>& memory() override { return memory_; }
   void take_turn(storage::client_number who, std::function<void(bool)> go) override;
@@ -64,6 +67,7 @@ class metad_server final : public session_host {
   void accepted(std::shared_ptr<wire::stream_socket> socket);
   boost::asio::awaitable<void> serve(std::shared_ptr<session> s);
   boost::asio::awaitable<void> watch();
+  void drop_revoked();
   void next_turn();
   std::string call(session& s, std::string_view body);
   std::string enlist(session& s, std::string_view body);
@@ -75,6 +79,7 @@ class metad_server final : public session_host {
   const std::uint64_t incarnation_;
   const std::uint64_t started_ns_;
   metadata_folder folder_;
+  revocation_watch revoked_;
   client_table clients_;
   call_handler calls_;
   node_table nodes_;

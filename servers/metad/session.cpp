@@ -11,7 +11,6 @@
 #include "daemon/admission.hpp"
 #include "daemon/await_grant.hpp"
 #include "storage/wire/address.hpp"
-#include "storage/wire/greeting.hpp"
 #include "storage/wire/metadata_messages.hpp"
 
 namespace ooc::metad {
@@ -92,9 +91,10 @@ asio::awaitable<std::string> session::run() {
 asio::awaitable<void> session::shake_hands() {
   const wire::server_info me = host_.who_am_i();
   const wire::greeted_peer peer =
-      co_await wire::greet({*socket_, reader_, *sender_}, me, host_.key());
+      co_await wire::greet({*socket_, reader_, *sender_}, me, host_.key(), host_.revoked());
   client_ = peer.says;
   holder_ = wire::mark_of(peer.identity);
+  identity_ = peer.identity;
   servers::check_user(*socket_, client_.who);
   who_ = servers::number_of(*socket_, client_, host_.key() != nullptr);
   place_ = host_.welcome(*this);

@@ -19,6 +19,7 @@
 #include "daemon/transfer_watch.hpp"
 #include "storage/wire/capability.hpp"
 #include "storage/wire/frame_stream.hpp"
+#include "storage/wire/greeting.hpp"
 #include "storage/wire/handshake.hpp"
 
 namespace ooc::metad {
@@ -32,6 +33,8 @@ class session_host {
 
   virtual wire::server_info who_am_i() const = 0;
   virtual const wire::key_ptr& key() const = 0;
+  /// Keys that are refused.
+  virtual const wire::revocations_ptr& revoked() const = 0;
   /// The handshake is over.  Returns the session's place among the connections.  Throws
   /// connection_error where it may not go on.
   virtual servers::fair_share::claim welcome(session& s) = 0;
@@ -64,6 +67,8 @@ class session : public std::enable_shared_from_this<session> {
   const wire::hello_info& client() const noexcept { return client_; }
   /// The key that the peer has proven.
   const wire::holder_mark& holder() const noexcept { return holder_; }
+  /// The identity in that key; empty where there are no keys.
+  const std::string& identity() const noexcept { return identity_; }
   bool welcomed() const noexcept { return welcomed_; }
   storage::client_number number_in_shares() const noexcept { return who_; }
   /// When the peer last asked something.
@@ -90,6 +95,7 @@ class session : public std::enable_shared_from_this<session> {
   const std::string peer_;
   wire::hello_info client_;
   wire::holder_mark holder_{};
+  std::string identity_;
   bool welcomed_ = false;
   bool closed_ = false;
   const std::chrono::steady_clock::time_point accepted_ = std::chrono::steady_clock::now();

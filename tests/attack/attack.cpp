@@ -1,7 +1,8 @@
 // The driver of the attack: seeded rounds, each a process with a time limit, and the totals.
 //
 // Round n of a run has the seed  S + n * step,  so round 0 of `--only KIND --seed SEED` replays
-// any.
+// any.  Totals that are kept hold S and the number of rounds: the next run goes on with round n
+// + 1.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -54,10 +55,13 @@ constexpr std::array kinds{
     kind{"hostile_clients", hostile_clients, 2, seconds(180)},
     kind{"cut_networks", cut_networks, 2, seconds(240)},
     kind{"delayed_packets", delayed_packets, 3, seconds(120)},
+    kind{"killed_ranks", killed_ranks, 4, seconds(400)},
+    kind{"forging_clients", forging_clients, 3, seconds(180)},
 };
 
 struct settings {
   std::uint64_t seed = 0;
+  bool seed_given = false;
   std::uint64_t rounds = 0;  ///< 0: as many as the time allows
   std::chrono::duration<double> time{0};
   std::vector<const kind*> drawn;  ///< each as often as its weight says
@@ -123,18 +127,26 @@ class run {
   /// The number of rounds that found something.
   std::uint64_t all() {
     static_assert(kinds.size() <= std::extent_v<decltype(totals::kinds)>);
+    if (totals_.runs == 0) totals_.seed = s_.seed;
+    if (s_.seed_given && s_.seed != totals_.seed)
+      throw std::invalid_argument("--totals: the file goes on with seed " +
+                                  std::to_string(totals_.seed) +
+                                  "; leave --seed out, or name a new file");
     ++totals_.runs;
-    std::mt19937_64 dice(s_.seed);
+    std::cout << "seed " << totals_.seed << ", from round " << totals_.rounds << " on" << std::endl;
     const auto begun = clock::now();
     auto spoke = begun;
-    for (std::uint64_t n = 0; s_.rounds == 0 || n < s_.rounds; ++n) {
+    for (std::uint64_t done = 0; s_.rounds == 0 || done < s_.rounds; ++done) {
       if (s_.time.count() > 0 && clock::now() - begun >= s_.time) break;
-      const kind& k = *(n < s_.first.size() ? s_.first[n] : s_.drawn[dice() % s_.drawn.size()]);
-      one(k, s_.seed + n * seed_step, n);
+      const std::uint64_t n = totals_.rounds, seed = totals_.seed + n * seed_step;
+      const std::uint64_t die = std::mt19937_64(~seed)();
+      one(*(n < s_.first.size() ? s_.first[n] : s_.drawn[die % s_.drawn.size()]), seed, n);
+      ++totals_.rounds;
       if (findings_ != 0 && s_.stop_at_first) break;
       if (clock::now() - spoke > seconds(60)) {
         spoke = clock::now();
-        std::cout << "after " << n + 1 << " rounds: " << findings_ << " findings" << std::endl;
+        std::cout << "after " << totals_.rounds << " rounds: " << findings_ << " findings"
+                  << std::endl;
       }
     }
     print();
@@ -261,7 +273,9 @@ int main_program(int argc, char** argv) {
       "folder", po::value(&folder),
       "where files may be made, on a file system that knows O_DIRECT")(
       "totals", po::value(&kept_totals),
-      "file to which the totals are added, so that a long run can be done in pieces")(
+      "file that keeps the totals, so that a long run can be done in pieces: the next one goes on "
+      "after "
+      "the last round of this, with the same seed, and adds to them")(
       "stop", po::bool_switch(&s.stop_at_first), "stop at the first finding")(
       "keep", po::bool_switch(&s.keep), "keep the folders of rounds that found something");
   po::variables_map given;
@@ -271,7 +285,8 @@ int main_program(int argc, char** argv) {
     std::cout << options;
     return 0;
   }
-  if (given.count("seed") == 0) s.seed = std::random_device{}();
+  s.seed_given = given.count("seed") != 0;
+  if (!s.seed_given) s.seed = std::random_device{}();
   if (given.count("minutes") == 0 && s.rounds == 0) {
     const char* wanted = std::getenv("OOC_ATTACK_MINUTES");
     minutes = wanted == nullptr ? 1 : std::stod(wanted);
@@ -287,7 +302,6 @@ int main_program(int argc, char** argv) {
   const bool keep = s.keep;
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   ::signal(SIGPIPE, SIG_IGN);
-  std::cout << "seed " << s.seed << std::endl;
   const std::uint64_t findings = run(std::move(s)).all();
   std::error_code ignored;
   if (findings == 0 || !keep) fs::remove_all(scratch, ignored);

@@ -6,10 +6,9 @@
 #include <sys/resource.h>
 
 #include <iostream>
-#include <optional>
 #include <thread>
 
-#include "attack/elements.hpp"
+#include "attack/innocent_client.hpp"
 #include "attack/served_store.hpp"
 #include "oocarray/file.hpp"
 #include "support/pauses.hpp"
@@ -23,50 +22,12 @@ using clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using testing::file_descriptor;
 
-// The limits: a small read stays below one second, a look-up below half a second, beyond what the
-// machine itself makes them wait (three times the slowest before the attack).
-constexpr std::uint64_t read_limit_us = 1'000'000, lookup_limit_us = 500'000;
 constexpr std::uint64_t memory_limit = 64_MiB, memory_beside = 64_MiB;
-constexpr std::size_t file_bytes = 1 << 20;
 
 struct target {
   std::string metad, iod;  ///< addresses
   clock::time_point until;
 };
-
-struct slowest {
-  std::uint64_t read_us = 0, lookup_us = 0;
-};
-
-template <class F>
-std::uint64_t microseconds_of(F&& f) {
-  const auto begun = clock::now();
-  f();
-  return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::microseconds>(clock::now() - begun).count());
-}
-
-std::byte byte_at(std::size_t i) {
-  return static_cast<std::byte>(i * 2654435761u >> 13);
-}
-
-slowest be_innocent(round& r, const store& s, clock::time_point until) {
-  slowest most;
-  std::vector<std::byte> got(4096);
-  while (clock::now() < until) {
-    std::optional<file> f;
-    most.lookup_us =
-        std::max(most.lookup_us, microseconds_of([&] { f.emplace(file::open(s, "innocent")); }));
-    const std::size_t at = r.between(0, file_bytes - got.size());
-    most.read_us = std::max(most.read_us, microseconds_of([&] { f->read_at(at, got); }));
-    for (std::size_t i = 0; i < got.size(); ++i)
-      if (got[i] != byte_at(at + i))
-        throw finding(verdict::wrong, "the innocent client read wrong bytes");
-    ++r.counts().operations;
-    testing::let_pass(milliseconds(2));  // it is not greedy itself
-  }
-  return most;
-}
 
 // --- The attackers.  A connection that the server ends is made anew, not too often.
 
@@ -226,26 +187,8 @@ void hostile_clients(round& r) {
   const milliseconds attack_time(r.between(2000, 5000)), calm(800);
   const pid_t innocent = r.in_child([&] {
     const store s = store::open(servers.url());
-    {
-      file f = file::create(s, "innocent", {.size = file_bytes});
-      std::vector<std::byte> all(file_bytes);
-      for (std::size_t i = 0; i < all.size(); ++i) all[i] = byte_at(i);
-      f.write_at(0, all);
-    }
-    const slowest before = be_innocent(r, s, clock::now() + calm);
-    const slowest during = be_innocent(r, s, clock::now() + attack_time);
-    std::cout << "slowest before: read " << before.read_us << " us, look-up " << before.lookup_us
-              << " us; during: " << during.read_us << ", " << during.lookup_us << std::endl;
-    raise_to(r.counts().slowest_read_us, during.read_us);
-    raise_to(r.counts().slowest_lookup_us, during.lookup_us);
-    if (during.read_us > read_limit_us + 3 * before.read_us ||
-        during.lookup_us > lookup_limit_us + 3 * before.lookup_us)
-      throw finding(verdict::slow,
-                    "the innocent client waited " + std::to_string(during.read_us / 1000) +
-                        " ms for 4 KiB and " + std::to_string(during.lookup_us / 1000) +
-                        " ms for a look-up (before the attack " +
-                        std::to_string(before.read_us / 1000) + " and " +
-                        std::to_string(before.lookup_us / 1000) + ")");
+    make_innocent_file(s);
+    be_innocent(r, s, calm, attack_time);
     return 0;
   });
   std::vector<pid_t> all;
@@ -283,8 +226,7 @@ void hostile_clients(round& r) {
                                        " MiB, attacked by " + names);
   // Whoever comes next is served at once.
   const pid_t next = r.in_child([&] {
-    const store s = store::open(servers.url());
-    be_innocent(r, s, clock::now() + milliseconds(50));
+    read_innocently(r, store::open(servers.url()), clock::now() + milliseconds(50));
     return 0;
   });
   if (const int s =

@@ -6,14 +6,20 @@
 // what no other rank writes, and compares.
 //
 //     attack_ranks URL SEED TOTALS
+//
+// With a fourth argument, the file of a rank_board, the ranks write a history together instead,
+// until somebody kills them (killed_ranks.cpp).
 #include <mpi.h>
+#include <unistd.h>
 
 #include <iostream>
 #include <optional>
 
 #include "attack/elements.hpp"
+#include "attack/rank_history.hpp"
 #include "attack/round.hpp"
 #include "oocarray/mpi.hpp"
+#include "support/pauses.hpp"
 
 namespace ooc::attack {
 
@@ -303,6 +309,56 @@ void run_ranks(round& r, const std::string& url) {
   }
 }
 
+void write_history_together(const std::string& url, std::uint64_t seed, totals& t,
+                            rank_board& board) {
+  const auto world = mpi_group(MPI_COMM_WORLD, {.deadline = std::chrono::seconds(60)});
+  const auto rank = static_cast<std::size_t>(world->rank());
+  const auto ranks = static_cast<std::size_t>(world->size());
+  board.pids[rank] = ::getpid();
+  const rank_plan plan(seed, url, t);
+  if (rank == 0) open_store(plan.how);
+  world->barrier("the store is there");
+  const store s = open_store(plan.how);
+  runtime rt{{.memory = plan.how.memory}};
+  array_options<std::uint64_t> options;
+  options.block = plan.how.block;
+  options.sparse = plan.how.sparse;
+  options.owner_computes = plan.owner_computes;
+  options.group = world;
+  ooc_array<std::uint64_t, 1> a{rt, s, plan.how.path, create, {plan.epochs.elements()}, options};
+  a.sync(durable);
+  if (rank == 0) board.made = true;
+  const box<1> part = a.part(world->rank());
+  for (std::uint64_t e = 1; e <= plan.epochs.epochs(); ++e) {
+    const history::epoch& now = plan.epochs.writes(e);
+    std::uint64_t written = 0;
+    for (const std::uint32_t i : now.elements) {
+      const bool mine =
+          plan.owner_computes ? part.lower[0] <= i && i < part.upper[0] : i % ranks == rank;
+      if (!mine) continue;
+      a[i] = history::value(e, i);
+      ++written;
+    }
+    now.durable ? a.sync(durable) : a.sync();
+    if (rank == 0) board.acknowledged = e;
+    t.operations += written;
+    t.acknowledged_bytes += written * sizeof(std::uint64_t);
+    testing::let_pass(plan.how.pause);  // so that it lasts until it is disturbed
+  }
+  a.close();
+}
+
+/// Errors are no findings here: other ranks may have been killed.
+void write_and_abort(char** argv) {
+  try {
+    write_history_together(argv[1], std::stoull(argv[2]), map_totals(argv[3]),
+                           map_rank_board(argv[4]));
+  } catch (const std::exception& e) {
+    std::cerr << e.what() << std::endl;
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+}
+
 void run_and_tell(char** argv) {
   totals& t = map_totals(argv[3]);
   try {
@@ -324,13 +380,16 @@ void run_and_tell(char** argv) {
 }  // namespace ooc::attack
 
 int main(int argc, char** argv) {
-  if (argc != 4) {
+  if (argc != 4 && argc != 5) {
     std::cerr << "usage: attack_ranks URL SEED TOTALS (scripts/attack calls it)\n";
     return 2;
   }
   int level = 0;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
-  ooc::attack::run_and_tell(argv);
+  if (argc == 5)
+    ooc::attack::write_and_abort(argv);
+  else
+    ooc::attack::run_and_tell(argv);
   MPI_Finalize();
   return 0;
 }

@@ -89,5 +89,7 @@ void full_disks(round& r);
 void hostile_clients(round& r);
 void cut_networks(round& r);
 void delayed_packets(round& r);
+void killed_ranks(round& r);
+void forging_clients(round& r);
 
 }  // namespace ooc::attack

@@ -33,6 +33,8 @@ struct tally {
 struct totals {
   tally kinds[16];
   std::atomic<std::uint64_t> runs{0};  ///< of the driver; more than one in a file that is kept
+  std::atomic<std::uint64_t> seed{0};  ///< of the first one, with which the others go on
+  std::atomic<std::uint64_t> rounds{0};
   std::atomic<std::uint64_t> operations{0};
   std::atomic<std::uint64_t> acknowledged_bytes{0};
   std::atomic<std::uint64_t> torn{0};     ///< chunks refused as torn that a crash had cut short

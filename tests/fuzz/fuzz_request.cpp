@@ -1,4 +1,5 @@
-// Any bytes as the bodies that I/O servers and their clients exchange.
+// Any bytes as the bodies that I/O servers and their clients exchange; the first byte says which of
+// them. One a run: a refusal is an exception, and six of those take longer than all decoding.
 #include <cstdint>
 #include <string_view>
 
@@ -20,12 +21,23 @@ void attempt(Decode decode) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string_view body(reinterpret_cast<const char*>(data), size);
-  attempt([&] { (void)wire::decode_io_request(body); });
-  attempt([&] { (void)wire::decode_failure(body); });
-  attempt([&] { (void)wire::decode_verify_report(body); });
-  attempt([&] { (void)wire::decode_ids(body); });
-  attempt([&] { (void)wire::decode_fence(body); });
-  attempt([&] { (void)wire::decode_statistics(body); });
+  if (size == 0) return 0;
+  const std::string_view body(reinterpret_cast<const char*>(data) + 1, size - 1);
+  attempt([&] {
+    switch (data[0] % 8) {
+      case 0:
+        return (void)wire::decode_failure(body);
+      case 1:
+        return (void)wire::decode_verify_report(body);
+      case 2:
+        return (void)wire::decode_ids(body);
+      case 3:
+        return (void)wire::decode_fence(body);
+      case 4:
+        return (void)wire::decode_statistics(body);
+      default:  // the one that has the most to get wrong
+        return (void)wire::decode_io_request(body);
+    }
+  });
   return 0;
 }

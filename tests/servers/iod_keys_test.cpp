@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <thread>
 
+#include "iod/iod_folder.hpp"
 #include "support/faulty_proxy.hpp"
 #include "support/iod_fixture.hpp"
 #include "support/modelled_file.hpp"
@@ -82,6 +83,39 @@ TEST_CASE("a user's key lets nobody act for another user at an I/O server") {
   keyed_server s;
   const auto node = open_remote_node(s.client(s.alice, {0, 0}));
   CHECK(says(reading(*node, s.file(s.alice, 0)), "is not one of user 0"));
+}
+
+TEST_CASE("who is connected by a key that is revoked is dropped and not let in again; others and new keys are served") {
+  keyed_server s;
+  const auto hers = open_remote_node(s.client(s.alice, {1000, 100}));
+  const auto his = open_remote_node(s.client(s.bob, {1001, 100}));
+  const auto file = s.file(s.alice, 1000), other = s.file(s.bob, 1001);
+  REQUIRE_FALSE(create(*hers, file));
+  REQUIRE_FALSE(reading(*hers, file));
+  REQUIRE_FALSE(reading(*his, other));
+  wire::revocations revoked;
+  revoked.add(1000, wire::seconds_now());
+  s.iod.server().set_revoked(revoked);
+  CHECK(says(reading(*hers, file), "the key of user alice (uid 1000) has been revoked"));
+  CHECK(says(reading(*open_remote_node(s.client(s.alice, {1000, 100})), file), "has been revoked"));
+  CHECK_FALSE(reading(*his, other));
+  const wire::key_ptr later = s.key->for_user({"alice", 1000, {100}}, wire::seconds_now() + 1);
+  const auto again = open_remote_node(s.client(later, {1000, 100}));
+  CHECK_FALSE(reading(*again, s.file(later, 1000)));
+  // Her old capability does not come back with the new key.
+  CHECK(says(reading(*again, file), "with another key"));
+}
+
+TEST_CASE("an I/O server that is started again knows which keys are revoked before it hears of anybody") {
+  temporary_folder folder;
+  wire::revocations revoked;
+  revoked.add(1000, 5);
+  {
+    const iod::iod_folder first(folder.path() / "n", 0);
+    CHECK(first.revoked().empty());
+    first.remember(revoked);
+  }
+  CHECK(iod::iod_folder(folder.path() / "n", 0).revoked() == revoked);
 }
 
 TEST_CASE("without the metadata server who was admitted goes on, and nobody new with an expired capability") {

@@ -47,6 +47,7 @@ class scarce_server final : public iod::session_host {
   const std::shared_ptr<iod::fair_share>& places() override { return real_.places(); }
   wire::server_info who_am_i() const override { return real_.who_am_i(); }
   wire::key_ptr key() const override { return real_.key(); }
+  wire::revocations_ptr revoked() const override { return real_.revoked(); }
   failure check_capability(const std::string& capability, shape_ptr& file, std::uint32_t rights,
                            const iod::connected_user& who) override {
     return real_.check_capability(capability, file, rights, who);

@@ -62,6 +62,35 @@ TEST_CASE(
   CHECK(sh.run("verify --store " + s.url(), "OOC_KEY=key").status == 0);
 }
 
+TEST_CASE("a revoked key opens nothing any more, at servers that were started again neither, and a new key does") {
+  keyed_shell sh;
+  sh.ok("keygen --user 4711 --groups 4711 --key key user");
+  sh.ok("keygen --user 4712 --groups 4712 --key key another");
+  sh.refused("revoke --key user 4711", "beside the cluster key");
+  sh.refused("revoke --key key nobody-of-this-name", "give the user's number");
+  servers s(sh.folder / "cluster", 1, "--key " + (sh.folder / "key").string());
+  const auto with = [&](const std::string& key, const std::string& arguments) {
+    return sh.run(arguments, "OOC_STORE=" + s.url() + " OOC_KEY=" + key);
+  };
+  REQUIRE(with("key", "mkdir d").status == 0);
+  REQUIRE(with("key", "chmod 777 d").status == 0);
+  REQUIRE(with("user", "cp ./user d/f").status == 0);
+
+  sh.ok("revoke --key key 4711");
+  const auto refused = [&] {
+    const outcome o = with("user", "cat d/f");
+    return o.status == 1 && o.err.find("uid 4711) has been revoked") != std::string::npos;
+  };
+  CHECK(soon(refused));
+  CHECK(with("another", "ls d").status == 0);
+  sh.ok("keygen --user 4711 --groups 4711 --key key renewed");
+  CHECK(with("renewed", "cat d/f").status == 0);
+  s.down();
+  REQUIRE(s.up().status == 0);
+  CHECK(refused());
+  CHECK(with("renewed", "cat d/f").status == 0);
+}
+
 TEST_CASE("a user's key opens what its user may, and nothing else; without encryption both sides say so") {
   keyed_shell sh;
   sh.ok("keygen --user 4711 --groups 4711,100 --key key user");

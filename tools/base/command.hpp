@@ -39,7 +39,7 @@ struct located {
 };
 
 extern const command ls, cat, du, stat, rm, mv, mkdir, truncate, picture, import_array,
-    export_array, verify, info, attr, chmod, chown, init, keygen, cp,
+    export_array, verify, info, attr, chmod, chown, init, keygen, revoke, cp,
     up, down, ping, df, top, start, stop, upgrade, mount_store, umount_store;
 
 /// The command line of one subcommand.  Every subcommand knows --store and --help.

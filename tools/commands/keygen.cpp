@@ -1,14 +1,19 @@
+#include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
+#include <sys/file.h>
 
 #include <cerrno>
 #include <charconv>
+#include <ctime>
 #include <iostream>
 #include <sstream>
 
 #include "base/command.hpp"
 #include "oocarray/error.hpp"
+#include "storage/base/file_descriptor.hpp"
 #include "storage/wire/access_key.hpp"
+#include "storage/wire/revocations.hpp"
 
 namespace ooc::tool {
 
@@ -48,12 +53,18 @@ std::vector<std::uint32_t> read_groups(const std::string& text) {
   return groups;
 }
 
+/// By name or number; nullptr where this machine does not know it, and then `uid` is the number, if it is one.
+const passwd* user_of(const std::string& text, bool& number, std::uint32_t& uid) {
+  number = is_number(text, uid);
+  return number ? ::getpwuid(uid) : ::getpwnam(text.c_str());
+}
+
 /// A user by name or number; one that this machine does not know needs a number and groups.
 wire::key_user named(const command_line& line) {
   const std::string text = line.text("user");
   wire::key_user u;
-  const bool number = is_number(text, u.uid);
-  const passwd* known = number ? ::getpwuid(u.uid) : ::getpwnam(text.c_str());
+  bool number = false;
+  const passwd* known = user_of(text, number, u.uid);
   if (line.has("groups")) u.groups = read_groups(line.text("groups"));
   if (known == nullptr && (!number || u.groups.empty()))
     throw usage_mistake("user '" + text +
@@ -85,13 +96,53 @@ int run_keygen(const command& self, const std::vector<std::string>& arguments) {
     if (!cluster)
       throw usage_mistake("a user's key is made from the cluster key, and there is none: name its file "
                           "with --key FILE");
-    cluster->for_user(named(line))->write(file);
+    // A key of the second in which others were revoked would be one of those.
+    const wire::key_user user = named(line);
+    const auto revoked =
+        wire::revocations::read(wire::revocations_of(wire::find_key_file(line.text_or("key", ""))));
+    cluster->for_user(user, revoked.until(user.uid) + 1)->write(file);
   }
   std::cout << file << "\n";
   return success;
 }
 
+int run_revoke(const command& self, const std::vector<std::string>& arguments) {
+  command_line line(self);
+  line.positional("USER");
+  line.key_option();
+  if (!line.parse(arguments)) return success;
+  const std::string user = line.required("USER");
+  bool number = false;
+  std::uint32_t uid = 0;
+  if (const passwd* known = user_of(user, number, uid))
+    uid = known->pw_uid;
+  else if (!number)
+    throw usage_mistake("user '" + user + "' is not known on this machine; give the user's number");
+  const auto key_file = wire::find_key_file(line.text_or("key", ""));
+  if (key_file.empty())
+    throw usage_mistake("the list of revoked keys is beside the metadata server's cluster key, and there is no "
+                        "key here: name its file with --key FILE");
+  if (const auto key = wire::access_key::read(key_file); !key->of_cluster())
+    throw usage_mistake("'" + key_file.string() + "' is the key of user " + key->holder().user->name +
+                        "; the list of revoked keys is beside the cluster key");
+  // Two that revoke at once: neither's user is lost.
+  const storage::file_descriptor lock(::open(key_file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!lock || ::flock(lock.get(), LOCK_EX) != 0)
+    throw io_error({errno, std::generic_category()}, "'" + key_file.string() + "' cannot be locked");
+  const auto list = wire::revocations_of(key_file);
+  auto revoked = wire::revocations::read(list);
+  revoked.add(uid, std::time(nullptr));
+  revoked.write(list);
+  std::cout << list.string() << "\n";
+  return success;
+}
+
 }  // namespace
+
+const command revoke{"revoke", "revoke [--key FILE] NAME|UID",
+                     "Revokes all keys of a user that were made until now: writes FILE.revoked, which the "
+                     "metadata server reads.",
+                     run_revoke};
 
 const command keygen{"keygen", "keygen [--user NAME|UID [--groups G,G] [--key FILE]] FILE",
                      "Makes a cluster key, which every server needs a copy of, or a user's key from it "

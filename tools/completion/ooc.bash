@@ -9,7 +9,7 @@ _ooc() {
     cword=$COMP_CWORD
   }
 
-  local commands="init ls du cat stat mkdir mv rm cp truncate import export picture attr chmod chown info verify up down ping df top start stop keygen upgrade mount umount"
+  local commands="init ls du cat stat mkdir mv rm cp truncate import export picture attr chmod chown info verify up down ping df top start stop keygen revoke upgrade mount umount"
   local command="" i store=()
   for ((i = 1; i < cword; i++)); do
     case ${words[i]} in
@@ -54,6 +54,7 @@ _ooc() {
       up) options+=" --dir --nodes --port --key --encrypt --addresses --direct-io --iod-memory --wait --hosts --launcher --ooc" ;;
       down) options+=" --dir --key --wait --hosts --launcher --ooc" ;;
       keygen) options+=" --user --groups --key" ;;
+      revoke) options+=" --key" ;;
       start|stop) options+=" --dir --wait" ;;
       ping|df) options+=" --key --json" ;;
       top) options+=" --once --interval --key --json" ;;

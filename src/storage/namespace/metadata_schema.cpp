@@ -1,9 +1,6 @@
 #include "oocarray/error.hpp"
 #include "storage/base/disk_format_version.hpp"
-#include "storage/base/file_descriptor.hpp"
 #include "storage/namespace/metadata_schema.hpp"
-
-#include <fcntl.h>
 
 #include <chrono>
 #include <sstream>
@@ -181,17 +178,6 @@ void upgrade_metadata_database(const std::filesystem::path& file, std::string_vi
   (void)open_metadata_database(file, store_uuid);
 }
 
-namespace {
-
-// Where data have filled the disk, what was stored is still to be told: the log has blocks for the next changes, which
-// it gives up when it is emptied.  Where there are none to be had, changes fail as soon as the disk is full.
-void keep_room_in_log(const std::filesystem::path& file) {
-  const file_descriptor log(::open((file.string() + "-wal").c_str(), O_RDWR | O_CLOEXEC));
-  if (log) (void)::fallocate(log.get(), FALLOC_FL_KEEP_SIZE, 0, 256 << 10);
-}
-
-}  // namespace
-
 std::unique_ptr<sqlite::connection> open_metadata_database(const std::filesystem::path& file,
                                                            std::string_view store_uuid,
                                                            sqlite::open_as how) {
@@ -219,9 +205,6 @@ std::unique_ptr<sqlite::connection> open_metadata_database(const std::filesystem
   if (how != sqlite::open_as::existing) return c;
   // The write-ahead log survives the death of any process as it is; loss of power needs sync().
   c->execute("PRAGMA synchronous = NORMAL");
-  // Each checkpoint syncs twice; at SQLite's 1000 pages that is most of what creates cost.
-  c->execute("PRAGMA wal_autocheckpoint = 8000");  // 32 MiB
-  keep_room_in_log(file);
   return c;
 }
 

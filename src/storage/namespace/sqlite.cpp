@@ -1,12 +1,15 @@
 #include "storage/namespace/sqlite.hpp"
 
+#include <fcntl.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <chrono>
 #include <thread>
 
 #include "oocarray/error.hpp"
+#include "storage/base/file_descriptor.hpp"
 
 namespace ooc::storage::sqlite {
 
@@ -40,9 +43,16 @@ bool lacks_index(int rc) {
 
 constexpr std::chrono::seconds patience_with_opening{2};
 
+constexpr std::uint64_t page_bytes = 4096;
+constexpr std::uint64_t log_header_bytes = 32, frame_header_bytes = 24;
+// Each emptying of the log syncs twice; at SQLite's 1000 pages that is most of what creates cost.
+constexpr int most_pages_in_log = 8000;   // 32 MiB
+constexpr int room_for_pages = 64 << 10;  // by how much the database grows at a time, in bytes
+
 const char* remedy_of(int rc) {
   if (lacks_index(rc))
-    return "; a writer died while it opened the store: let somebody who may write it open it once (`ooc ls`)";
+    return "; a writer died while it opened the store: let somebody who may write it open it once "
+           "(`ooc ls`)";
   switch (rc & 0xff) {
     case SQLITE_FULL:
       return "; free some space on that disk";
@@ -98,11 +108,17 @@ connection::connection(const std::filesystem::path& file, open_as how) : file_(f
     sqlite3_close(db_);
     fail_with(rc, "cannot be opened", file_, message.c_str());
   }
-  if (how == open_as::existing) {
-    int on = 1;
+  writes_ = how == open_as::existing;
+  if (writes_) {
+    int on = 1, growth = room_for_pages;
     sqlite3_file_control(db_, "main", SQLITE_FCNTL_PERSIST_WAL, &on);
-    // A log that has a limit is emptied when it is closed: then a copy of the database alone is whole.
-    sqlite3_exec(db_, "PRAGMA journal_size_limit = 67108864", nullptr, nullptr, nullptr);
+    // A log that has a limit is emptied when it is closed: then a copy of the database alone is
+    // whole.  It is cut to it when it begins anew, which leaves the disk to others.
+    const std::string limit = "PRAGMA journal_size_limit = " + std::to_string(2 * log_room);
+    sqlite3_exec(db_, limit.c_str(), nullptr, nullptr, nullptr);
+    sqlite3_file_control(db_, "main", SQLITE_FCNTL_CHUNK_SIZE, &growth);
+    sqlite3_wal_hook(db_, committed, this);
+    if (!reserve_log(0)) (void)reserve_log(0, 0);
   }
   sqlite3_busy_timeout(db_, static_cast<int>(std::chrono::milliseconds(busy_timeout).count()));
 }
@@ -110,6 +126,48 @@ connection::connection(const std::filesystem::path& file, open_as how) : file_(f
 connection::~connection() {
   for (auto& [sql, s] : statements_) sqlite3_finalize(s);
   sqlite3_close(db_);
+  // The last one to close has emptied the log, and with that given up its blocks.
+  if (writes_ && !reserve_log(0)) (void)reserve_log(0, 0);
+}
+
+bool connection::reserve_log(std::uint64_t begin, std::uint64_t more) const noexcept {
+  const std::string log_file = file_.string() + "-wal";
+  struct ::stat s {};
+  if (::stat(log_file.c_str(), &s) != 0) return true;
+  // Whoever begins the log anew makes it shorter: only the file knows what it has.
+  if (begin + log_room <= static_cast<std::uint64_t>(s.st_blocks) * 512) return true;
+  // No lock of SQLite is on this file: closing it releases none.
+  const file_descriptor log(::open(log_file.c_str(), O_RDWR | O_CLOEXEC));
+  return !log ||
+         ::fallocate(log.get(), FALLOC_FL_KEEP_SIZE, 0,
+                     static_cast<off_t>(begin + log_room + more)) == 0 ||
+         (errno != ENOSPC && errno != EDQUOT);
+}
+
+int connection::committed(void* self, sqlite3* db, const char* name, int pages) {
+  const auto& c = *static_cast<const connection*>(self);
+  const std::uint64_t end =
+      log_header_bytes + static_cast<std::uint64_t>(pages) * (page_bytes + frame_header_bytes);
+  const bool full = !c.reserve_log(end);
+  if (!full && pages < most_pages_in_log) return SQLITE_OK;
+  int in_log = 0, moved = 0;
+  const int rc = sqlite3_wal_checkpoint_v2(db, name, SQLITE_CHECKPOINT_PASSIVE, &in_log, &moved);
+  // Where somebody reads what is in the log, it cannot begin anew yet.
+  if (full && (rc != SQLITE_OK || moved < in_log)) (void)c.reserve_log(end, 0);
+  return SQLITE_OK;
+}
+
+std::int64_t connection::make_room_for_pages() {
+  if (!writes_) return 0;
+  query q(*this, "PRAGMA page_count");
+  const std::int64_t pages = q.next() ? q.integer(0) : 0;
+  if (pages <= pages_with_room_) return pages_with_room_;
+  std::int64_t bytes = pages * static_cast<std::int64_t>(page_bytes);
+  const int rc = sqlite3_file_control(db_, "main", SQLITE_FCNTL_SIZE_HINT, &bytes);
+  if (rc == SQLITE_IOERR_WRITE || rc == SQLITE_FULL)
+    fail_with(SQLITE_FULL, "cannot grow", file_, sqlite3_errstr(SQLITE_FULL));
+  if (rc != SQLITE_OK) fail_with(rc, "cannot grow", file_, sqlite3_errstr(rc));
+  return pages;
 }
 
 void connection::execute(const std::string& sql) {
@@ -211,8 +269,10 @@ transaction::~transaction() {
 }
 
 void transaction::commit() {
+  const std::int64_t pages = c_.make_room_for_pages();
   run(c_, "COMMIT");
   open_ = false;
+  c_.pages_with_room_ = pages;  // not before: what is rolled back may shrink again
 }
 
 }  // namespace ooc::storage::sqlite

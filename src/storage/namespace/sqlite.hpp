@@ -6,6 +6,12 @@
 // after `busy_timeout`, EROFS, EIO), integrity_error (errc::corrupt) for a damaged database.  The text
 // names the file.
 //
+// Full disks: what is in the database can always be changed and removed.  The log has blocks for one more
+// transaction (log_room bytes) beyond what is in it, also while nobody has the database open; where it
+// cannot get them, its contents go into the database, and it begins anew, with 1 MiB.  For that every page that a
+// transaction adds gets its place in the database when it is committed: a transaction for which there is none
+// fails with ENOSPC, and nothing is in the log that cannot leave it.
+//
 // A connection must not be used in a child after fork().
 #pragma once
 
@@ -35,6 +41,8 @@ class connection {
  public:
   /// How long a statement waits for another process that holds the database.
   static constexpr std::chrono::seconds busy_timeout{30};
+  /// More than any removal writes, and what most changes do.
+  static constexpr std::uint64_t log_room = 512 << 10;  // bytes
 
   connection(const std::filesystem::path& file, open_as how);
   ~connection();
@@ -54,8 +62,20 @@ class connection {
   [[noreturn]] void fail(std::string_view doing) const;
 
  private:
+  static int committed(void* self, sqlite3* db, const char* name, int pages);
+  /// Gives the log blocks for log_room bytes from `begin` on, and for `more` so that not every commit asks.
+  /// False where the disk is full.  A file system that reserves nothing counts as having room.
+  bool reserve_log(std::uint64_t begin, std::uint64_t more = log_room) const noexcept;
+
+  friend class transaction;
+  /// Makes room in the database for the pages that the transaction has added; io_error (ENOSPC) where there is
+  /// none.  Returns how many the database will have.
+  std::int64_t make_room_for_pages();
+
   std::filesystem::path file_;
   sqlite3* db_ = nullptr;
+  bool writes_ = false;
+  std::int64_t pages_with_room_ = 0;  // of the database
   std::unordered_map<std::string_view, sqlite3_stmt*> statements_;
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <ctime>
 #include <span>
 
 #include "oocarray/error.hpp"
@@ -20,7 +21,8 @@ constexpr std::string_view cluster_title = "oocarray-key 1 ";
 constexpr std::string_view user_title = "oocarray-user-key 1 ";
 constexpr std::string_view identity_start = "oocarray-3:";
 constexpr std::size_t max_user_name = 32, max_groups = 32;
-constexpr std::size_t serial_digits = 16, cluster_digits = 16;
+constexpr std::size_t cluster_digits = 16;
+constexpr std::size_t random_digits = 16, made_digits = 8;  // of a serial
 
 access_key::secret mac(const access_key::secret& key, std::string_view label,
                        std::string_view text) {
@@ -52,6 +54,14 @@ bool is_hex(std::string_view s, std::size_t digits) {
 bool read_number(std::string_view s, std::uint32_t& n) {
   const auto r = std::from_chars(s.data(), s.data() + s.size(), n);
   return r.ec == std::errc() && r.ptr == s.data() + s.size();
+}
+
+/// Of a serial; `made` stays 0 where it does not say.
+bool read_serial(std::string_view s, std::int64_t& made) {
+  if (is_hex(s, random_digits)) return true;
+  if (!is_hex(s, made_digits + random_digits)) return false;
+  const auto end = s.data() + made_digits;
+  return std::from_chars(s.data(), end, made, 16).ptr == end;
 }
 
 /// What stands before the next `separator`; the rest stays in `text`.
@@ -92,7 +102,7 @@ std::optional<key_holder> parse_identity(std::string_view identity) {
       u.groups.push_back(gid);
     }
     if (u.groups.empty() || u.groups.size() > max_groups ||
-        !is_hex(take(identity, ':'), serial_digits))
+        !read_serial(take(identity, ':'), h.made))
       return {};
     h.user = std::move(u);
   } else if (rank != "cluster") {
@@ -138,7 +148,7 @@ key_ptr access_key::read(const std::filesystem::path& file) {
   return key;
 }
 
-key_ptr access_key::for_user(const key_user& user) const {
+key_ptr access_key::for_user(const key_user& user, std::int64_t made) const {
   if (!of_cluster())
     ooc::refuse("this is the key of user " + holder_.user->name +
            "; users' keys are made from the cluster key");
@@ -150,13 +160,16 @@ key_ptr access_key::for_user(const key_user& user) const {
   std::string groups;
   for (const std::uint32_t gid : user.groups)
     groups += (groups.empty() ? "" : ",") + std::to_string(gid);
-  std::array<std::uint8_t, serial_digits / 2> serial{};
+  made = std::max<std::int64_t>(made, std::time(nullptr));
+  std::array<std::uint8_t, (made_digits + random_digits) / 2> serial{};
   ::randombytes_buf(serial.data(), serial.size());
+  for (std::size_t i = 0; i < made_digits / 2; ++i)
+    serial[i] = static_cast<std::uint8_t>(made >> 8 * (made_digits / 2 - 1 - i));
   auto key = std::make_shared<access_key>();
   key->holder_ = {std::string(identity_start) + "user:" + user.name + ":" +
                       std::to_string(user.uid) + ":" + groups + ":" + to_hex(serial) + ":" +
                       holder_.cluster,
-                  user, holder_.cluster};
+                  user, holder_.cluster, made};
   key->bytes_ = secret_of(key->holder_);
   return key;
 }
@@ -187,17 +200,21 @@ std::filesystem::path default_key_file() {
   return std::filesystem::path(home) / ".config/oocarray/key";
 }
 
-key_ptr find_key(const std::filesystem::path& option) {
+std::filesystem::path find_key_file(const std::filesystem::path& option) {
   const auto named = [](const std::filesystem::path& file) {
-    return file == "none" ? nullptr : access_key::read(file);
+    return file == "none" ? std::filesystem::path() : file;
   };
   if (!option.empty()) return named(option);
   if (const char* variable = std::getenv("OOC_KEY"); variable != nullptr && *variable != '\0')
     return named(variable);
   const std::filesystem::path usual = default_key_file();
   std::error_code unreachable;
-  if (usual.empty() || !std::filesystem::exists(usual, unreachable)) return nullptr;
-  return access_key::read(usual);
+  return std::filesystem::exists(usual, unreachable) ? usual : std::filesystem::path();
+}
+
+key_ptr find_key(const std::filesystem::path& option) {
+  const std::filesystem::path file = find_key_file(option);
+  return file.empty() ? nullptr : access_key::read(file);
 }
 
 key_ptr find_server_key(const std::filesystem::path& option) {

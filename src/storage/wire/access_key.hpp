@@ -10,7 +10,9 @@
 // So a server needs no list of users: it derives the secret of whoever names itself, and who alters the
 // identity has no secret for it.  Holders of the cluster key use a derived secret, too, of the identity
 // "oocarray-3:cluster:" cluster.  `cluster` is a fingerprint of the cluster key (8 bytes of
-// HMAC-SHA-256(cluster key, "oocarray cluster 3"), hexadecimal), `serial` 8 random bytes.
+// HMAC-SHA-256(cluster key, "oocarray cluster 3"), hexadecimal), `serial` when the key was made (seconds
+// since 1970, 4 bytes, the highest first) and 8 random bytes.  Keys of earlier releases have the random
+// bytes alone; they count as made before all others, so that any revocation (revocations.hpp) covers them.
 //
 // A key is kept in a file that only its owner may read, of one line: "oocarray-key 1 <64 hexadecimal
 // digits>", or "oocarray-user-key 1 <identity> <64 hexadecimal digits>".  The bytes are wiped from memory
@@ -43,6 +45,7 @@ struct key_holder {
   std::string identity;          ///< as it was sent; empty: nobody has proven anything
   std::optional<key_user> user;  ///< none: a holder of the cluster key
   std::string cluster;           ///< fingerprint of the cluster key
+  std::int64_t made = 0;         ///< of a user's key: seconds since 1970; 0: it does not say
 };
 
 /// Nothing where `identity` is not one.
@@ -57,9 +60,10 @@ class access_key {
   static std::shared_ptr<const access_key> random();
   /// From a file, of either rank.  Throws as read_secret_line() does.
   static std::shared_ptr<const access_key> read(const std::filesystem::path& file);
-  /// The key of a user of this cluster, new at every call (its serial is).  Throws usage_error
-  /// (errc::invalid_request) where this is a user's key itself, or name or groups cannot be.
-  std::shared_ptr<const access_key> for_user(const key_user& user) const;
+  /// The key of a user of this cluster, new at every call (its serial is), made now or at `made`, if that is
+  /// later.  Throws usage_error (errc::invalid_request) where this is a user's key itself, or name or groups
+  /// cannot be.
+  std::shared_ptr<const access_key> for_user(const key_user& user, std::int64_t made = 0) const;
 
   access_key() = default;
   ~access_key();
@@ -93,6 +97,9 @@ key_ptr find_key(const std::filesystem::path& option);
 
 /// The same for a server, which must hold the cluster key: throws usage_error where it is a user's.
 key_ptr find_server_key(const std::filesystem::path& option);
+
+/// The file that find_key() reads; empty: none.
+std::filesystem::path find_key_file(const std::filesystem::path& option);
 
 /// ~/.config/oocarray/key; empty where HOME is not set.
 std::filesystem::path default_key_file();

@@ -92,7 +92,7 @@ asio::awaitable<server_info> greet(greeted_connection c, const hello_info& me, c
 }
 
 asio::awaitable<greeted_peer> greet(greeted_connection c, const server_info& me,
-                                    const key_ptr& key) {
+                                    const key_ptr& key, revocations_ptr revoked) {
   peer_proof proof{key != nullptr, {}, same_machine(c.socket)};
   tls_ptr session;
   if (co_await begins_with_tls(c.socket)) {
@@ -104,6 +104,7 @@ asio::awaitable<greeted_peer> greet(greeted_connection c, const server_info& me,
     }
     session = co_await prove(c, tls_session::side::server, key);
     proof.given = session->peer();
+    proof.revoked = revoked && proof.given && revoked->cover(*proof.given);
   }
   server_handshake hands(me, std::move(proof));
   const frame_header h = co_await c.reader.next();

@@ -5,6 +5,7 @@
 
 #include "storage/wire/frame_stream.hpp"
 #include "storage/wire/handshake.hpp"
+#include "storage/wire/revocations.hpp"
 
 namespace ooc::wire {
 
@@ -26,8 +27,10 @@ struct greeted_peer {
   hello_info says;
   std::string identity;  ///< of the key that it has proven; empty where the server has none
 };
+/// Keys that a server refuses; empty: none.
+using revocations_ptr = std::shared_ptr<const revocations>;
 /// Runs the accepting side.
 boost::asio::awaitable<greeted_peer> greet(greeted_connection c, const server_info& me,
-                                           const key_ptr& key);
+                                           const key_ptr& key, revocations_ptr revoked);
 
 }  // namespace ooc::wire

@@ -179,6 +179,8 @@ failure server_handshake::user_fault() const {
   if (!proof_.given || !proof_.given->user) return {};
   const key_user& u = *proof_.given->user;
   const std::string key = "the key of user " + u.name + " (uid " + std::to_string(u.uid) + ") ";
+  if (proof_.revoked)
+    return failed(EACCES, key + "has been revoked: ask who administers the store for a new one");
   if (peer_.role == peer_role::io_server)
     return failed(EACCES, key + "registers no I/O servers: that takes the cluster key");
   if (peer_.who.uid != u.uid)

@@ -63,6 +63,7 @@ struct peer_proof {
   bool wanted = false;              ///< this side has a key
   std::optional<key_holder> given{}; ///< whose key the other side has proven; of a server: the cluster's
   bool same_machine = false;        ///< reached by a Unix socket or loopback
+  bool revoked = false;             ///< this side knows that the key of the other one is refused
 };
 
 struct handshake_step {

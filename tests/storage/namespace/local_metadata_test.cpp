@@ -1,5 +1,6 @@
 #include "storage/namespace/local_metadata.hpp"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,10 +14,12 @@
 #include <functional>
 #include <thread>
 
+#include "storage/base/file_descriptor.hpp"
 #include "storage/base/process_identity.hpp"
 #include "storage/namespace/metadata_schema.hpp"
 #include "storage/namespace/served_metadata.hpp"
 #include "support/metadata_suite.hpp"
+#include "support/small_space.hpp"
 #include "support/soon.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -56,10 +59,75 @@ int in_child(const std::function<int()>& body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+/// Takes all the space that is left in the folder.
+void fill_up(const std::filesystem::path& folder) {
+  const file_descriptor fd(::open((folder / "ballast").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600));
+  const std::string some(4096, 'x');
+  while (::write(fd.get(), some.data(), some.size()) > 0) {
+  }
+}
+
+/// `body` in a folder with little space; what it throws fails the test.
+void in_little_space(const std::function<int(const std::filesystem::path& folder, bool mounted)>& body) {
+  temporary_folder folder;
+  CHECK(in_small_space(folder.path(), [&](bool mounted) {
+          try {
+            return body(folder.path(), mounted);
+          } catch (const std::exception& e) {
+            std::cerr << e.what() << std::endl;
+            return 255;
+          }
+        }) == 0);
+}
+
 }  // namespace
 
 std::unique_ptr<name_space> ooc::testing::make_name_space() {
   return std::make_unique<local_name_space>();
+}
+
+TEST_CASE("on a full disk every file can be removed, also by who opens the store only then") {
+  for (const bool opened_before : {false, true}) in_little_space([&](const auto& folder, bool mounted) {
+    constexpr int files = 300;
+    const auto file = folder / "metadata.sqlite";
+    make_metadata_database(file, "uuid-1", me);
+    auto m = std::make_unique<local_metadata>(file, "uuid-1", me);
+    for (int i = 0; i < files; ++i) {
+      const std::string name = "f" + std::to_string(i);
+      m->commit(m->create(name, plain()).id);
+      m->set_attribute(name, "long", std::string(i == 7 ? 600'000 : 500, 'x'));
+    }
+    if (!opened_before) m.reset();
+    if (mounted) fill_up(folder);
+    if (!opened_before) m = std::make_unique<local_metadata>(file, "uuid-1", me);
+    for (int i = 0; i < files; ++i) m->forget(m->remove("f" + std::to_string(i)).id);
+    EXPECT(m->list("").empty());
+    return 0;
+  });
+}
+
+TEST_CASE("on a full disk what is there goes on being changed, and what needs more room is refused and nothing else") {
+  in_little_space([&](const auto& folder, bool mounted) {
+    if (!mounted) return 0;
+    const auto file = folder / "metadata.sqlite";
+    make_metadata_database(file, "uuid-1", me);
+    local_metadata m(file, "uuid-1", me);
+    const file_id first = m.create("first", plain()).id;
+    m.commit(first);
+    fill_up(folder);
+    int made = 0;
+    std::error_code refused;
+    try {
+      for (; made < 10'000; ++made) m.commit(m.create("f" + std::to_string(made), plain()).id);
+    } catch (const io_error& e) {
+      refused = e.code();
+    }
+    EXPECT(refused == std::errc::no_space_on_device);
+    for (std::uint64_t size = 1; size <= 2000; ++size) m.set_size(first, size, {}, 0);
+    EXPECT(m.lookup("first").size == 2000);
+    for (int i = 0; i < made; ++i) m.forget(m.remove("f" + std::to_string(i)).id);
+    return 0;
+  });
 }
 
 TEST_CASE("the ids of files in parts are those of all files, in ascending order") {

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 
 #include "oocarray/error.hpp"
+#include "storage/wire/revocations.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace ooc;
@@ -93,6 +95,62 @@ TEST_CASE("a server is not started with a user's key") {
   access_key::random()->for_user({"alice", 1000, {100}})->write(folder / "alice");
   CHECK_THROWS_AS(find_server_key(folder / "alice"), usage_error);
   CHECK(find_key(folder / "alice") != nullptr);
+}
+
+TEST_CASE("a user's key says when it was made; one of an earlier release counts as made before all others") {
+  const key_ptr cluster = access_key::random();
+  const std::int64_t now = std::time(nullptr);
+  const key_ptr key = cluster->for_user({"alice", 1000, {100}});
+  const auto named = parse_identity(key->holder().identity);
+  REQUIRE(named);
+  CHECK(named->made >= now);
+  CHECK(named->made <= std::time(nullptr));
+  CHECK(named->made == key->holder().made);
+  CHECK(cluster->for_user({"alice", 1000, {100}}, now + 1000)->holder().made == now + 1000);
+  const auto old = parse_identity("oocarray-3:user:a:1:1:fedcba9876543210:0123456789abcdef");
+  REQUIRE(old);
+  CHECK(old->made == 0);
+  CHECK_FALSE(parse_identity("oocarray-3:user:a:1:1:fedcba98765432100:0123456789abcdef"));
+}
+
+TEST_CASE("a revocation covers the keys of its user that were made until then, and comes back from its file") {
+  temporary_folder folder;
+  const key_ptr cluster = access_key::random();
+  const std::int64_t now = std::time(nullptr);
+  const key_ptr alice = cluster->for_user({"alice", 1000, {100}}),
+                bob = cluster->for_user({"bob", 1001, {100}});
+  revocations list;
+  CHECK_FALSE(list.cover(alice->holder()));
+  list.add(1000, now + 5);
+  list.add(1000, now + 1);  // nothing is taken back
+  list.write(folder / "list");
+  const revocations back = revocations::read(folder / "list");
+  CHECK(back == list);
+  CHECK(back.cover(alice->holder()));
+  CHECK(back.cover(alice->holder().identity));
+  CHECK(back.cover("oocarray-3:user:a:1000:1:fedcba9876543210:0123456789abcdef"));
+  CHECK_FALSE(back.cover(bob->holder()));
+  CHECK_FALSE(back.cover(cluster->holder()));
+  CHECK_FALSE(back.cover(cluster->for_user({"alice", 1000, {100}}, now + 6)->holder()));
+  CHECK(revocations::read(folder / "none").empty());
+}
+
+TEST_CASE("a list of revoked keys that is damaged, or that others may change, is refused with the remedy") {
+  temporary_folder folder;
+  const auto file = folder / "list";
+  for (const char* bad : {"", "oocarray-revoked 2\n", "1000 5\n", "oocarray-revoked 1\n1000\n",
+                          "oocarray-revoked 1\n1000 5 6\n", "oocarray-revoked 1\n-1 5\n",
+                          "oocarray-revoked 1\n4294967296 5\n", "oocarray-revoked 1\n1000 0\n"}) {
+    std::ofstream(file, std::ios::trunc) << bad;
+    ::chmod(file.c_str(), 0600);
+    CHECK_THROWS_WITH(revocations::read(file), Catch::Contains("revoke again"));
+  }
+  revocations list;
+  list.add(1000, 5);
+  list.write(file);
+  CHECK_NOTHROW(revocations::read(file));
+  ::chmod(file.c_str(), 0664);
+  CHECK_THROWS_WITH(revocations::read(file), Catch::Contains("chmod 644"));
 }
 
 TEST_CASE("identities that are none are not taken for one") {
