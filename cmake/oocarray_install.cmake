@@ -1,23 +1,23 @@
 # Install and export: find_package(oocarray) gives oocarray::oocarray and, where it was built, oocarray::mpi
 # (component mpi); pkg-config knows the same as oocarray and oocarray-mpi.
+# The components of install() are the packages of packaging/CMakeLists.txt.
 include(CMakePackageConfigHelpers)
 
 set(libraries oocarray oocarray_storage)
-install(DIRECTORY include/oocarray DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY include/oocarray DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
+  PATTERN mpi.hpp EXCLUDE)  # of no use without the library
 install(TARGETS oocarray oocarray_storage EXPORT oocarray_targets
-  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
-  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development)
 if(OOCARRAY_BUILD_MPI)
   # A set of its own: programs without MPI do not need MPI to be installed.
   list(APPEND libraries oocarray_mpi)
   install(TARGETS oocarray_mpi EXPORT oocarray_mpi_targets
-    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
-    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT mpi
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT mpi)
   install(EXPORT oocarray_mpi_targets NAMESPACE oocarray:: FILE oocarrayMpiTargets.cmake
-    DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/oocarray)
-else()
-  # The header is of no use without the library.
-  install(CODE "file(REMOVE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}/oocarray/mpi.hpp\")")
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/oocarray COMPONENT mpi)
+  install(FILES include/oocarray/mpi.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/oocarray COMPONENT mpi)
 endif()
 # Before 1.0 a new minor version may change the binary interface.  The libraries find each other, and
 # ooc, ooc-metad and ooc-iod the libraries, wherever the prefix is.
@@ -33,7 +33,7 @@ if(BUILD_SHARED_LIBS)
 endif()
 
 install(EXPORT oocarray_targets NAMESPACE oocarray:: FILE oocarrayTargets.cmake
-  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/oocarray)
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/oocarray COMPONENT development)
 configure_package_config_file(cmake/oocarrayConfig.cmake.in
   ${CMAKE_CURRENT_BINARY_DIR}/oocarrayConfig.cmake
   INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/oocarray)
@@ -41,22 +41,30 @@ write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/oocarrayConfigVersi
   COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/oocarrayConfig.cmake
   ${CMAKE_CURRENT_BINARY_DIR}/oocarrayConfigVersion.cmake
-  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/oocarray)
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/oocarray COMPONENT development)
 
 # What the library links with is in Requires.private: pkg-config names it for --static alone, which is
-# how programs link with the static libraries.  ${pcfiledir} keeps the prefix right wherever it is moved.
+# how programs link with the static libraries.  Shared ones bring it along, and its development files, which pkg-config
+# would look for even then, need not be there.  ${pcfiledir} keeps the prefix right wherever it is moved.
 file(RELATIVE_PATH pc_to_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 string(REGEX REPLACE "/$" "" pc_to_prefix ${pc_to_prefix})
 set(pc_includedir "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
 set(pc_libdir "\${prefix}/${CMAKE_INSTALL_LIBDIR}")
-set(pc_requires "sqlite3, spdlog, liburing, libisal, protobuf-lite")
-if(OOCARRAY_BUILD_REMOTE)
-  string(APPEND pc_requires ", libsodium, openssl")
+set(pc_requires "")
+if(NOT BUILD_SHARED_LIBS)
+  set(pc_requires "sqlite3, spdlog, liburing, libisal, protobuf-lite")
+  if(OOCARRAY_BUILD_REMOTE)
+    string(APPEND pc_requires ", libsodium, openssl")
+  endif()
 endif()
-set(pc_files ${CMAKE_CURRENT_BINARY_DIR}/oocarray.pc)
 configure_file(cmake/oocarray.pc.in ${CMAKE_CURRENT_BINARY_DIR}/oocarray.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/oocarray.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
+  COMPONENT development)
 if(OOCARRAY_BUILD_MPI)
-  list(APPEND pc_files ${CMAKE_CURRENT_BINARY_DIR}/oocarray-mpi.pc)
   configure_file(cmake/oocarray-mpi.pc.in ${CMAKE_CURRENT_BINARY_DIR}/oocarray-mpi.pc @ONLY)
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/oocarray-mpi.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
+    COMPONENT mpi)
 endif()
-install(FILES ${pc_files} DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+if(PROJECT_IS_TOP_LEVEL)
+  add_subdirectory(packaging)
+endif()

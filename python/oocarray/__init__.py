@@ -29,6 +29,7 @@ from ._errors import (
     TypeMismatch,
     make as _make_error,
 )
+from ._look import SliceViewer, view
 from ._open_file import open_file
 from ._runtime import Runtime, runtime
 from ._store import Attributes, Entry, Store, open_store
@@ -54,6 +55,7 @@ __all__ = [
     "InvalidRequest",
     "NotAStore",
     "Runtime",
+    "SliceViewer",
     "Store",
     "TypeMismatch",
     "View",
@@ -67,4 +69,5 @@ __all__ = [
     "store",
     "to_dask",
     "to_zarr",
+    "view",
 ]

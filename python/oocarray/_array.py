@@ -9,6 +9,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 import numpy as np
 
 from . import _core
+from ._comm import group_of
 from ._dtype import ATTRIBUTE, dtype_of, element_of
 from ._errors import TypeMismatch
 from ._runtime import parse_bytes, runtime
@@ -50,10 +51,12 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
         *,
         dtype: Optional[np.dtype] = None,
         reverse: bool = False,
+        of_ranks: bool = False,
     ) -> None:
         self._core = core
         self._store = store
         self._tiled = tiled
+        self._of_ranks = of_ranks
         self._raw: Any = None  #: of a file in place: how to open it elsewhere, see _open_file.open_raw()
         self._order = -1 if reverse else 1  #: of dimensions here, beside those of `core`
         self._runtime = runtime()
@@ -302,12 +305,29 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
         self._core.writeback(durable)
 
     def sync(self, *, durable: bool = False) -> None:
-        """As `writeback`: arrays of Python belong to one process, not to the ranks of an MPI program.
+        """All ranks see what each has written; `durable`: and it is on stable storage.
 
-        Several processes, ranks or not, may write different elements of an array that each opens with
-        ``shared=True``; `writeback` in one and `invalidate` in another then make the writes visible.
+        A collective call of an array that was opened with ``comm=``: all ranks make it, from the thread that may call
+        MPI.  Each writes back what it has modified, and drops only what others have.  Raises Conflict where the
+        ranks make different calls, and OSError (ETIMEDOUT) where one does not come within the ``deadline``.
+
+        The array of one process is written back, as by `writeback`.  Processes without MPI may write different
+        elements of an array that each opens with ``shared=True``; `writeback` in one and `invalidate` in another
+        then make the writes visible.
         """
         self._core.sync(durable)
+
+    def sync_halo(self, rows: int = 1) -> None:
+        """As `sync`, but only of blocks with rows that are at most `rows` from a border between the parts of ranks."""
+        self._core.sync_halo(rows)
+
+    @property
+    def local_rows(self) -> slice:
+        """This rank's part of the rows, which the library chose: ``for i in range(...)``, ``a[a.local_rows]``.
+
+        Without ``comm=`` it is all of them.
+        """
+        return slice(*self._core.local_rows())
 
     def invalidate(self, *, discard: bool = False) -> None:
         """Drops all blocks from memory; raises Dirty where some are modified, unless `discard`."""
@@ -321,7 +341,7 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
         self._core.resize(first_extent)
 
     def close(self) -> None:
-        """Writes back, and lets go of the file and the memory.
+        """Writes back, and lets go of the file and the memory.  With ``comm=`` a collective call.
 
         Raises BufferError while NumPy arrays refer to the memory, and whatever `writeback` raises: the array is
         then still open.  Closing twice does nothing.
@@ -334,6 +354,9 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
     def __exit__(self, kind: object, value: object, trace: object) -> None:
         if value is None:
             self.close()
+            return
+        if self._of_ranks:
+            self._core.writeback(False)  # not close(): the other ranks do not come
             return
         try:
             self.close()
@@ -406,6 +429,8 @@ _options = {
     "shared": bool,
     "wait_for_writer": float,
     "unfinished": bool,
+    "comm": None,
+    "deadline": float,
 }
 
 
@@ -430,6 +455,12 @@ def _core_options(given: Mapping[str, Any], dtype: Optional[np.dtype]) -> Dict[s
                 out["fill"] = np.array(value, dtype=dtype).tobytes()
         elif name == "permissions":
             out["mode"] = int(value)
+        elif name == "comm":
+            if value is not None:
+                out["group"] = group_of(value, float(given.get("deadline", 600.0)))
+        elif name == "deadline":
+            if given.get("comm") is None:
+                raise TypeError("deadline is how long ranks wait for each other: it needs comm")
         else:
             out[name] = convert(value)  # type: ignore[misc]
     return out
@@ -454,7 +485,7 @@ def _array(core: Any, store: Store, options: Mapping[str, Any], description: Opt
     try:
         if description is not None:
             _describe(core, description)
-        return Array(core, store, bool(options.get("tiled_memory")))
+        return Array(core, store, bool(options.get("tiled_memory")), of_ranks="group" in options)
     except BaseException:
         core.close()  # not when the exception goes, which keeps it alive
         raise
@@ -507,6 +538,11 @@ def create(store: Union[Store, str], path: str, shape: Shape, dtype: Any = np.fl
         How many I/O nodes the file is dealt out over, and the bytes of a stripe.
     permissions : int
         As in POSIX: 0o644.
+    comm : mpi4py.MPI.Comm
+        The ranks that share the array.  Each of them makes this call, as those of `Array.sync`, `Array.resize` and
+        `Array.close`, in the same order.
+    deadline : float
+        With `comm`: for how many seconds a rank waits for the others in one call; 600.
 
     Raises
     ------
@@ -539,7 +575,7 @@ def open(store: Union[Store, str], path: str, mode: str = "r+", **options: Any) 
         The path in the store.
     mode : "r" or "r+"
         Reading only, or reading and writing.
-    layout, tile, block, shared, wait_for_writer
+    layout, tile, block, shared, wait_for_writer, comm, deadline
         As for `create`.
 
     Raises

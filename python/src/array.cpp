@@ -79,6 +79,7 @@ any_array::options_type options_from(const py::dict& d) {
   o.wait_for_writer =
       std::chrono::milliseconds(static_cast<long>(option(d, "wait_for_writer", 0.0) * 1000));
   if (option(d, "unfinished", false)) o.unfinished = open_unfinished;
+  o.group = option(d, "group", std::shared_ptr<process_group>());
   return o;
 }
 
@@ -217,6 +218,8 @@ void bind_array(py::module_& m) {
     p.guard.reset();
   });
 
+  py::class_<process_group, std::shared_ptr<process_group>>(
+      m, "ProcessGroup", "The ranks that share an array; oocarray._mpi makes one.");
   bind_base(m);
   m.def("make", &make);
   m.def("open_file", &open_in_place);
@@ -264,6 +267,10 @@ void bind_array(py::module_& m) {
       .def(
           "sync", [](const array_handle& a, bool durable) { a.get().sync(how_safe(durable)); },
           without_gil())
+      .def(
+          "sync_halo", [](const array_handle& a, std::size_t rows) { a.get().sync_halo(rows); },
+          without_gil())
+      .def("local_rows", [](const array_handle& a) { return a.get().local_rows(); })
       .def(
           "invalidate",
           [](const array_handle& a, bool throw_away) {

@@ -20,6 +20,7 @@
 
 #include "oocarray/any_array.hpp"
 #include "oocarray/error.hpp"
+#include "oocarray/process_group.hpp"
 #include "oocarray/runtime.hpp"
 #include "oocarray/store.hpp"
 

@@ -1,4 +1,5 @@
 #include "bindings.hpp"
+#include "oocarray/file.hpp"
 
 namespace ooc::python {
 
@@ -68,6 +69,24 @@ void bind_store(py::module_& m) {
       .def("entry",
            [](const store& s, const std::string& path) {
              return described(released([&] { return s.entry(path); }));
+           })
+      .def("read_strided",
+           [](const store& s, const std::string& path, std::uint64_t offset, std::uint64_t run,
+              const std::vector<std::pair<std::uint64_t, std::uint64_t>>& levels) {
+             nested_request r;
+             r.file_offset = offset;
+             r.run = run;
+             r.depth = static_cast<std::uint32_t>(levels.size());
+             std::uint64_t packed = run;
+             for (std::size_t k = levels.size(); k-- > 0;) {
+               r.levels.at(k) = {levels[k].first, levels[k].second, packed};
+               packed *= levels[k].first;
+             }
+             py::bytearray all(nullptr, packed);
+             const std::span out(reinterpret_cast<std::byte*>(PyByteArray_AS_STRING(all.ptr())),
+                                 packed);
+             released([&] { return file::open(s, path).read(r, out), 0; });
+             return all;
            })
       .def("exists", &store::exists, without_gil())
       .def("remove", &store::remove, without_gil())

@@ -45,6 +45,16 @@ bool server_command_line::parse(int argc, char** argv) {
   return true;
 }
 
+void server_command_line::metrics_option() {
+  option()("metrics", po::value<std::vector<std::string>>()->composing(),
+           "ADDRESS:PORT, or PORT of 127.0.0.1: what the server counts, at http://ADDRESS:PORT/metrics for "
+           "Prometheus, and for whoever reaches that address");
+}
+
+std::vector<std::string> server_command_line::metrics_addresses() const {
+  return has("metrics") ? get<std::vector<std::string>>("metrics") : std::vector<std::string>{};
+}
+
 void server_command_line::encrypt_option() {
   option()("encrypt", po::value<std::string>()->default_value("on"),
            "on or off; off: holders of keys prove them, but what follows is neither encrypted nor "

@@ -18,6 +18,9 @@ class server_command_line {
 
   po::options_description_easy_init option() { return options_.add_options(); }
 
+  /// --metrics, and the addresses that it names.
+  void metrics_option();
+  std::vector<std::string> metrics_addresses() const;
   /// --encrypt, and what it says.
   void encrypt_option();
   wire::encryption frames() const;

@@ -6,9 +6,11 @@
 #include <thread>
 
 #include "daemon/command_line.hpp"
+#include "daemon/metrics_endpoint.hpp"
 #include "daemon/registration.hpp"
 #include "daemon/run.hpp"
 #include "iod/iod_folder.hpp"
+#include "iod/iod_metrics.hpp"
 #include "iod/iod_server.hpp"
 #include "oocarray/error.hpp"
 #include "storage/wire/address.hpp"
@@ -62,6 +64,7 @@ int run(int argc, char** argv) {
       "direct-io", po::bool_switch(), "bypass the page cache of this machine")(
       "max-connections", po::value<unsigned>()->default_value(1024), "at once");
   line.encrypt_option();
+  line.metrics_option();
   if (!line.parse(argc, argv)) return 0;
 
   iod::iod_options o;
@@ -87,6 +90,8 @@ int run(int argc, char** argv) {
   server.set_revoked(folder.revoked());
   server.start();
   for (const std::string& a : server.addresses()) spdlog::info("listening on {}", a);
+  servers::metrics_endpoint metrics(context, [&] { return iod::metrics_of(server.statistics()); });
+  metrics.start(line.metrics_addresses());
 
   servers::registration_options r;
   r.metadata_server = line.get<std::string>("metad");
@@ -120,7 +125,10 @@ int run(int argc, char** argv) {
   };
   servers::registration registration(r, events);
   registration.start();
-  servers::run_until_signal(context, threads, [&] { server.stop(); });
+  servers::run_until_signal(context, threads, [&] {
+    metrics.stop();
+    server.stop();
+  });
   registration.stop();
   spdlog::info("stopped");
   return 0;

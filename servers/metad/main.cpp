@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "daemon/command_line.hpp"
+#include "daemon/metrics_endpoint.hpp"
 #include "daemon/run.hpp"
 #include "metad/metad_server.hpp"
 #include "oocarray/error.hpp"
@@ -44,6 +45,7 @@ int run(int argc, char** argv) {
       "forget-node", po::value<std::uint32_t>(),
       "forget which folder this node had: another, empty one may take its place");
   line.encrypt_option();
+  line.metrics_option();
   if (!line.parse(argc, argv)) return 0;
 
   metad::metad_options o;
@@ -68,7 +70,12 @@ int run(int argc, char** argv) {
   server.start();
   for (const std::string& a : server.addresses()) spdlog::info("listening on {}", a);
   spdlog::info("serving store {} from {}", server.store_uuid(), o.folder.string());
-  servers::run_until_signal(context, 1, [&] { server.stop(); });
+  servers::metrics_endpoint metrics(context, [&] { return server.metrics(); });
+  metrics.start(line.metrics_addresses());
+  servers::run_until_signal(context, 1, [&] {
+    metrics.stop();
+    server.stop();
+  });
   spdlog::info("stopped");
   return 0;
 }

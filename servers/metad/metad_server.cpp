@@ -12,6 +12,7 @@
 
 #include "daemon/admission.hpp"
 #include "daemon/clock.hpp"
+#include "metad/metad_metrics.hpp"
 #include "storage/wire/metadata_messages.hpp"
 
 namespace ooc::metad {
@@ -155,7 +156,7 @@ std::string metad_server::answer(session& s, wire::frame_kind kind, std::string_
       case wire::frame_kind::cluster:
         return cluster(s);
       case wire::frame_kind::stats:
-        return statistics();
+        return statistics().SerializeAsString();
       case wire::frame_kind::ping:
         return {};
       default:
@@ -229,7 +230,7 @@ std::string metad_server::cluster(const session& asker) const {
   return reply.SerializeAsString();
 }
 
-std::string metad_server::statistics() const {
+wire::pb::MetadataStatistics metad_server::statistics() const {
   pb::MetadataStatistics reply;
   reply.set_version(OOCARRAY_VERSION);
   reply.set_started_ns(started_ns_);
@@ -243,7 +244,11 @@ std::string metad_server::statistics() const {
     o.set_op(static_cast<pb::Operation>(op));
     o.set_calls(calls);
   }
-  return reply.SerializeAsString();
+  return reply;
+}
+
+std::string metad_server::metrics() const {
+  return metrics_of(statistics(), nodes_.states());
 }
 
 void metad_server::drop_revoked() {

@@ -52,6 +52,8 @@ class metad_server final : public session_host {
   /// The addresses that it listens on, with the ports that the system gave for port 0.
   std::vector<std::string> addresses() const { return listeners_.addresses(); }
   const std::string& store_uuid() const noexcept { return folder_.store_uuid(); }
+  /// What it counts, for Prometheus; on the thread of the io_context.
+  std::string metrics() const;
 
   wire::server_info who_am_i() const override;
   const wire::key_ptr& key() const override { return options_.key; }
@@ -72,7 +74,7 @@ class metad_server final : public session_host {
   std::string call(session& s, std::string_view body);
   std::string enlist(session& s, std::string_view body);
   std::string cluster(const session& asker) const;
-  std::string statistics() const;
+  wire::pb::MetadataStatistics statistics() const;
 
   boost::asio::io_context& context_;
   const metad_options options_;

@@ -179,19 +179,46 @@ std::vector<pulse> ping_all(const std::string& metadata, const asker& who) {
   return without_others_sockets(all);
 }
 
-wire::node_statistics ask_statistics(std::uint32_t index, const storage::node_info& node,
-                                     const std::string& store_uuid, const asker& who) {
+namespace {
+
+double microseconds_since(steady_clock::time_point start) {
+  return std::chrono::duration<double, std::micro>(steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+node_answer ask_node(std::uint32_t index, const storage::node_info& node,
+                     const std::string& store_uuid, const asker& who) {
   failure why{{EHOSTUNREACH, std::generic_category()},
               "it has never registered with the metadata server"};
   for (const std::string& address : node.addresses) {
     try {
-      return statistics_of(*connected_to_node(address, index, store_uuid, who), who);
+      const auto c = connected_to_node(address, index, store_uuid, who);
+      const auto start = steady_clock::now();
+      node_answer a{statistics_of(*c, who), 0};
+      a.round_trip_us = microseconds_since(start);
+      return a;
     } catch (const error& e) {
       why = {e.code(), address + ": " + e.what()};
     }
   }
   throw_if(why);
   return {};
+}
+
+wire::node_statistics ask_statistics(std::uint32_t index, const storage::node_info& node,
+                                     const std::string& store_uuid, const asker& who) {
+  return ask_node(index, node, store_uuid, who).said;
+}
+
+metadata_answer ask_metadata(const std::string& metadata, const asker& who) {
+  storage::remote_metadata client = metadata_client(metadata, who);
+  metadata_answer a;
+  a.cluster = client.cluster();
+  const auto start = steady_clock::now();
+  a.said = client.statistics();
+  a.round_trip_us = microseconds_since(start);
+  return a;
 }
 
 }  // namespace ooc::cluster

@@ -50,8 +50,23 @@ pulse ping_node(std::uint32_t node, const std::string& address, const std::strin
 /// Without the metadata server nothing is known of the others: it is the only one listed.
 std::vector<pulse> ping_all(const std::string& metadata, const asker& who);
 
-/// What I/O server `index` says of itself, asked at the first of its addresses that answers.
+/// What a server says of itself, and how long one question to it took.
+struct node_answer {
+  wire::node_statistics said;
+  double round_trip_us = 0;
+};
+struct metadata_answer {
+  storage::metadata_statistics said;
+  storage::cluster_info cluster;
+  double round_trip_us = 0;
+};
+
+/// I/O server `index`, asked at the first of its addresses that answers.
+node_answer ask_node(std::uint32_t index, const storage::node_info& node,
+                     const std::string& store_uuid, const asker& who);
+/// The statistics of the same.
 wire::node_statistics ask_statistics(std::uint32_t index, const storage::node_info& node,
                                      const std::string& store_uuid, const asker& who);
+metadata_answer ask_metadata(const std::string& metadata, const asker& who);
 
 }  // namespace ooc::cluster

@@ -1,145 +1,231 @@
+#include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdio>
+#include <ctime>
+#include <exception>
 #include <iostream>
-#include <optional>
 #include <thread>
 
 #include "base/command.hpp"
 #include "base/entry_text.hpp"
-#include "cluster/server_queries.hpp"
+#include "base/interrupt.hpp"
 #include "oocarray/error.hpp"
-#include "progress/progress.hpp"
+#include "storage/base/file_descriptor.hpp"
+#include "storage/base/mutex.hpp"
+#include "top/terminal.hpp"
 
 namespace ooc::tool {
 
 namespace {
 
-using std::chrono::steady_clock;
+using loads_of_all = std::vector<server_load>;
+using std::chrono::milliseconds;
 
-struct look {
-  steady_clock::time_point when;
-  std::optional<wire::node_statistics> said;
-  std::string why;  ///< where it said nothing
-};
-
-/// What one node did between two looks.
-struct rates {
-  double read = 0, written = 0, requests = 0;  ///< bytes, bytes, requests; in a second
-};
-
-rates between(const look& a, const look& b) {
-  // After a restart the counters begin again.
-  if (!a.said || !b.said || a.said->started_ns != b.said->started_ns) return {};
-  const double s = std::chrono::duration<double>(b.when - a.when).count();
-  const io_stats d = b.said->io - a.said->io;
-  const auto per_second = [&](std::uint64_t n) { return static_cast<double>(n) / s; };
-  return {per_second(d.bytes_read), per_second(d.bytes_written),
-          per_second(d.read_requests + d.write_requests)};
-}
-
-std::vector<look> look_at(const storage::cluster_info& cluster, const cluster::asker& who) {
-  std::vector<look> all;
-  for (const auto& n : cluster.nodes) {
-    const auto node = static_cast<std::uint32_t>(all.size());
-    look l;
-    try {
-      l.said = cluster::ask_statistics(node, n, cluster.store_uuid, who);
-    } catch (const error& e) {
-      l.why = e.what();
+/// Looks at the servers again and again on a thread of its own, so that keys are answered while a
+/// server is not.
+class watcher {
+ public:
+  watcher(load_watch& watch, milliseconds interval)
+      : watch_(watch),
+        interval_(interval),
+        bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+        thread_([this] { run(); }) {}
+  ~watcher() {
+    {
+      const lock_guard lock(mutex_);
+      over_ = true;
     }
-    l.when = steady_clock::now();
-    all.push_back(std::move(l));
+    ended_.notify_all();
+    thread_.join();
   }
-  return all;
+  watcher(const watcher&) = delete;
+  watcher& operator=(const watcher&) = delete;
+
+  /// Readable where there is something new.
+  int bell() const { return bell_.get(); }
+  /// The newest, if they have not been had yet; throws what ended the watching.
+  std::optional<loads_of_all> news() {
+    std::uint64_t rings;
+    if (::read(bell_.get(), &rings, sizeof rings) != sizeof rings) return {};
+    const lock_guard lock(mutex_);
+    if (failure_) std::rethrow_exception(failure_);
+    return latest_;
+  }
+
+ private:
+  void run() {
+    unique_lock lock(mutex_);
+    while (!over_) {
+      loads_of_all now;
+      std::exception_ptr failure;
+      {
+        const unlocked away(lock, mutex_);
+        try {
+          now = watch_.look();
+        } catch (...) {
+          failure = std::current_exception();
+        }
+      }
+      latest_ = std::move(now);
+      failure_ = failure;
+      const std::uint64_t one = 1;
+      (void)!::write(bell_.get(), &one, sizeof one);
+      if (failure) return;
+      ended_.wait_for(lock, interval_, [this]() OOC_REQUIRES(mutex_) { return over_; });
+    }
+  }
+
+  load_watch& watch_;
+  const milliseconds interval_;
+  const storage::file_descriptor bell_;
+  mutex mutex_;
+  condition_variable ended_;
+  bool over_ OOC_GUARDED_BY(mutex_) = false;
+  loads_of_all latest_ OOC_GUARDED_BY(mutex_);
+  std::exception_ptr failure_ OOC_GUARDED_BY(mutex_);
+  std::thread thread_;
+};
+
+std::string time_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  ::localtime_r(&now, &local);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
+  return text;
 }
 
-nlohmann::json to_json(const std::vector<look>& before, const std::vector<look>& now) {
-  nlohmann::json nodes = nlohmann::json::array();
-  for (std::size_t i = 0; i < now.size(); ++i) {
-    nlohmann::json j{{"node", i}, {"up", now[i].said.has_value()}};
-    if (const auto& s = now[i].said) {
-      const rates r = between(before[i], now[i]);
-      j.update({{"read_bytes_per_s", r.read},
-                {"written_bytes_per_s", r.written},
-                {"requests_per_s", r.requests},
-                {"waiting", s->waiting},
-                {"running", s->running},
-                {"buffer_bytes", s->buffer_bytes},
-                {"buffer_limit", s->buffer_limit},
-                {"clients", s->clients}});
+void show_until_quit(load_watch& watch, load_page page, milliseconds interval) {
+  loads_of_all loads = watch.look();
+  const page_style style = terminal::style();
+  catch_interrupts();
+  terminal screen;
+  watcher w(watch, interval);
+  bool drawn = false;
+  terminal::extent size;
+  for (;;) {
+    check_interrupted();
+    const auto [columns, lines] = screen.size();
+    if (!drawn || columns != size.columns || lines != size.lines) {
+      size = {columns, lines};
+      screen.show(draw(page, loads, columns, lines, style));
+      drawn = true;
+    }
+    const auto pressed = screen.wait(w.bell(), milliseconds(200));
+    if (auto news = w.news()) {
+      loads = std::move(*news);
+      page.time = time_now();
+      drawn = false;
+    }
+    if (!pressed) continue;
+    drawn = false;
+    const std::size_t last = loads.size() < 2 ? 0 : loads.size() - 2;
+    const std::size_t half = std::max<std::size_t>(1, lines / 2);
+    switch (pressed->what) {
+      case terminal::key::end_of_input:
+        return;
+      case terminal::key::line_up:
+        page.first -= std::min<std::size_t>(1, page.first);
+        break;
+      case terminal::key::page_up:
+        page.first -= std::min(half, page.first);
+        break;
+      case terminal::key::line_down:
+        page.first = std::min(page.first + 1, last);
+        break;
+      case terminal::key::page_down:
+        page.first = std::min(page.first + half, last);
+        break;
+      case terminal::key::other:
+        if (pressed->character == 'q') return;
+        if (const auto key = sort_key_of(pressed->character)) page.sorted = *key;
+    }
+  }
+}
+
+nlohmann::json to_json(const loads_of_all& loads) {
+  nlohmann::json nodes = nlohmann::json::array(), metad;
+  for (const server_load& s : loads) {
+    const bool is_metad = s.name == "metad";
+    nlohmann::json j{{"up", s.up}};
+    if (!s.up) {
+      j["why"] = s.why;
+    } else if (is_metad) {
+      j.update({{"calls_per_s", s.requests}, {"latency_us", s.latency_us}, {"clients", s.clients}});
     } else {
-      j["why"] = now[i].why;
+      j.update({{"read_bytes_per_s", s.read},
+                {"written_bytes_per_s", s.written},
+                {"requests_per_s", s.requests},
+                {"latency_us", s.latency_us},
+                {"waiting", s.waiting},
+                {"running", s.running},
+                {"buffer_bytes", s.memory},
+                {"buffer_limit", s.memory_limit},
+                {"disk_bytes", s.disk_size},
+                {"disk_used", s.disk_used},
+                {"clients", s.clients}});
     }
-    nodes.push_back(std::move(j));
-  }
-  return {{"nodes", nodes}};
-}
-
-void print_table(const std::vector<look>& before, const std::vector<look>& now) {
-  std::printf("node     read/s  written/s  requests/s  waiting  running     buffers  clients\n");
-  rates sum;
-  for (std::size_t i = 0; i < now.size(); ++i) {
-    const auto& s = now[i].said;
-    if (!s) {
-      std::printf("%-4zu down: %s\n", i, now[i].why.c_str());
-      continue;
+    if (is_metad) {
+      metad = std::move(j);
+    } else {
+      j["node"] = nodes.size();
+      nodes.push_back(std::move(j));
     }
-    const rates r = between(before[i], now[i]);
-    sum.read += r.read;
-    sum.written += r.written;
-    sum.requests += r.requests;
-    std::printf("%-4zu %10s %10s %11.0f %8llu %8llu %11s %8llu\n", i, human_bytes(r.read).c_str(),
-                human_bytes(r.written).c_str(), r.requests,
-                static_cast<unsigned long long>(s->waiting),
-                static_cast<unsigned long long>(s->running),
-                human_bytes(static_cast<double>(s->buffer_bytes)).c_str(),
-                static_cast<unsigned long long>(s->clients));
   }
-  std::printf("all  %10s %10s %11.0f\n", human_bytes(sum.read).c_str(),
-              human_bytes(sum.written).c_str(), sum.requests);
-  std::fflush(stdout);
+  return {{"metad", metad}, {"nodes", nodes}};
 }
 
 int run_top(const command& self, const std::vector<std::string>& arguments) {
   command_line line(self);
-  line.option()("once", "one look, then end");
+  line.option()("once", "one look, then end; so it is, too, where there is no terminal");
   line.option()("interval,i", po::value<double>()->value_name("SECONDS"),
                 "between two looks, otherwise 2");
+  line.option()("sort", po::value<std::string>()->value_name("KEY"),
+                "node, read, written, requests, latency, queue, memory, disk or clients");
   line.key_option();
   line.option()("json", "for programs: one object a line");
   line.positional("URL");
   if (!line.parse(arguments)) return success;
-  const double seconds = line.real("interval", line.has("once") ? 0.5 : 2);
+  const bool json = line.has("json");
+  const bool screen = !line.has("once") && !json && terminal::usable();
+  const bool once = line.has("once") || (!screen && !json);
+  const double seconds = line.real("interval", once ? 0.5 : 2);
   if (!(seconds >= 0.05 && seconds <= 3600)) throw usage_mistake("--interval: give 0.05 to 3600");
-  const std::string url = line.store_url("URL");
-  const std::string metadata = cluster::metadata_address(url);
-  const auto who = cluster::asker::of(url, line.text_or("key", ""));
-  const auto store = cluster::ask_cluster(metadata, who);
+  const milliseconds interval(static_cast<std::int64_t>(seconds * 1000));
 
-  const bool screen = ::isatty(STDOUT_FILENO) == 1 && !line.has("json") && !line.has("once");
-  std::vector<look> before = look_at(store, who);
+  load_page page;
+  page.sorted = sort_key_of(line.text_or("sort", "node"));
+  page.url = line.store_url("URL");
+  page.time = time_now();
+  load_watch watch(cluster::metadata_address(page.url),
+                   cluster::asker::of(page.url, line.text_or("key", "")));
+  if (screen) {
+    show_until_quit(watch, page, interval);
+    return success;
+  }
+  watch.look();
   for (;;) {
-    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-    std::vector<look> now = look_at(store, who);
-    if (line.has("json")) {
-      std::cout
-          << to_json(before, now).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
-          << std::endl;
+    std::this_thread::sleep_for(interval);
+    const loads_of_all& loads = watch.look();
+    if (json) {
+      std::cout << to_json(loads).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
+                << std::endl;
     } else {
-      if (screen) std::printf("\x1b[H\x1b[2J");
-      print_table(before, now);
+      constexpr std::size_t wide = 120;
+      page.time = time_now();
+      for (const std::string& l : draw(page, loads, wide, 0, {})) std::cout << l << "\n";
+      std::cout << std::flush;
     }
-    if (line.has("once")) return success;
-    if (!std::cout || std::ferror(stdout)) return failed;
-    before = std::move(now);
+    if (!std::cout) return failed;
+    if (once) return success;
   }
 }
 
 }  // namespace
 
 const command top{"top", "top [options] [URL]",
-                  "Shows what the I/O servers of a store are doing, again and again.", run_top};
+                  "Shows what the servers of a store are doing: rates, queues, memory and disks.",
+                  run_top};
 
 }  // namespace ooc::tool
