@@ -318,7 +318,7 @@ void shared_array::sync(durability d) {
   group_->together("making '" + path() + "' durable", [&] {
     take_in(call, told);  // here, as it may fail on one rank, and the others must not wait for it
     if (rank() == 0) local_.file().make_durable();
-    if (rank() == ranks() - 1) local_.file().store()->metadata().sync();
+    if (rank() == ranks() - 1) local_.file().make_entry_durable();
     return bytes{};
   });
 }
