@@ -1,15 +1,20 @@
 // Extended attributes: `user.NAME` is the attribute NAME of the entry, `user.ooc.*` what the store knows of a file.
 #include <sys/xattr.h>
 
+#include <charconv>
+#include <cstdio>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "mount/file_system.hpp"
+#include "storage/layout/element_order.hpp"
 
 namespace ooc::mount {
 
 using storage::entry;
 using storage::entry_kind;
+using storage::file_id;
 
 namespace {
 
@@ -27,9 +32,9 @@ std::map<std::string, std::string> own_attributes(const entry& e) {
   if (e.kind != entry_kind::file) return all;
   const std::string own(own_space);
   all[own + "striping"] = numbers({e.striping.sn, e.striping.nn, e.striping.sf});
+  if (!e.array.element_type.empty()) all[own + "type"] = e.array.element_type;
   if (e.array.extents.empty()) return all;
   all[own + "shape"] = numbers(e.array.extents);
-  if (!e.array.element_type.empty()) all[own + "type"] = e.array.element_type;
   if (!e.array.tile.empty()) all[own + "tile"] = numbers(e.array.tile);
   return all;
 }
@@ -81,9 +86,56 @@ bool may_change(fuse_req_t req, std::string_view name) {
   return false;
 }
 
+/// Empty: the text is no list of numbers above 0.
+std::vector<std::uint64_t> numbers_of(std::string_view text) {
+  std::vector<std::uint64_t> all;
+  while (true) {
+    std::uint64_t n = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+    if (error != std::errc{} || n == 0) return {};
+    all.push_back(n);
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    if (text.empty()) return all;
+    if (text.front() != ',') return {};
+    text.remove_prefix(1);
+  }
+}
+
+/// How the bytes of a file are kept, as long as it has none; its shape makes it an array.
+int set_own(file_system& fs, file_id id, std::string_view key, std::string_view value) {
+  auto& core = fs.core();
+  if (key != "striping" && key != "type" && key != "shape") return EPERM;
+  auto lock = fs.metadata().lock_size(id);
+  const entry e = fs.entries().stat(id);
+  if (e.kind != entry_kind::file || allocated_size(e) != 0 || !e.array.extents.empty()) return EPERM;
+  if (key == "striping") {
+    ooc::striping s;
+    unsigned long long sf = 0;
+    if (std::sscanf(std::string(value).c_str(), "%u,%u,%llu", &s.sn, &s.nn, &sf) != 3 ||
+        s.sn >= core.nodes().size() || s.nn > core.nodes().size())
+      return EINVAL;
+  }
+  if (key != "shape") {
+    fs.entries().set_attribute(id, "ooc." + std::string(key), value);
+    return 0;
+  }
+  const std::vector<std::uint64_t> extents = numbers_of(value);
+  if (extents.empty() || extents.size() > storage::max_dimensions || e.array.element_type.empty()) return EINVAL;
+  const auto bytes = storage::bytes_of(extents, e.array.element_size);
+  if (!bytes) return EFBIG;
+  // Who has it open here believes it to be a file of bytes.
+  if (fs.find(id)) return EBUSY;
+  lock.reset();  // resize() takes it
+  (void)core.resize(core.open(id, storage::open_mode::read_write), *bytes, extents);
+  return 0;
+}
+
 void setxattr(fuse_req_t req, fuse_ino_t ino, const char* name, const char* value, std::size_t size,
               int flags) {
   answer_errors(req, [&](file_system& fs) {
+    if (const std::string_view own = name; own.starts_with(own_space))
+      return (void)fuse_reply_err(
+          req, (flags & XATTR_CREATE) != 0 ? EEXIST : set_own(fs, ino, own.substr(own_space.size()), {value, size}));
     if (!may_change(req, name)) return;
     const std::string key(name + space_of_users.size());
     if (flags != 0) {

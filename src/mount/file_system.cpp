@@ -161,7 +161,11 @@ void rename(fuse_req_t req, fuse_ino_t parent, const char* name, fuse_ino_t to_p
     if ((flags & ~unsigned{RENAME_NOREPLACE}) != 0) return (void)fuse_reply_err(req, EINVAL);
     const entry replaced =
         fs.entries().move({parent, name}, {to_parent, to}, (flags & RENAME_NOREPLACE) == 0);
-    if (replaced.id != 0) fs.removed(replaced);
+    if (replaced.id != 0) {
+      // If the power takes the new name away, the old file must be there with its bytes.
+      if (replaced.kind == entry_kind::file && replaced.names == 0) fs.metadata().sync();
+      fs.removed(replaced);
+    }
     fuse_reply_err(req, 0);
   });
 }

@@ -360,7 +360,7 @@ void live_file::sync(answer done) {
         int result = error;
         if (const int other = self->publish(); result == 0) result = other;
         try {
-          self->core_->metadata().sync();
+          self->core_->sync_entry(*self->current());
         } catch (...) {
           if (result == 0) result = error_number();
         }

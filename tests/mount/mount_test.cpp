@@ -211,6 +211,77 @@ TEST_CASE("an array is a file that can be read and written, and stays as long as
   CHECK(contents(again / "a").size() == 96);
 }
 
+TEST_CASE("striping, type and shape are set on an empty file, which then is an array") {
+  if (!can_mount()) return;
+  mountable_store s(false);
+  mount_process m(s.url, s.folder / "mount");
+  const auto set = [](const std::string& f, const char* name, const std::string& value) {
+    return ::setxattr(f.c_str(), name, value.data(), value.size(), 0);
+  };
+  const std::string f = m / "f", g = m / "g";
+  write(f, "");
+  CHECK(set(f, "user.ooc.striping", "1,1,8192") == 0);
+  CHECK(attribute(f, "user.ooc.striping") == "1,1,8192");
+  CHECK(error_of(set(f, "user.ooc.striping", "0,3,8192")) == EINVAL);
+  CHECK(error_of(set(f, "user.ooc.striping", "many")) == EINVAL);
+  CHECK(error_of(set(f, "user.ooc.shape", "3,4")) == EINVAL);  // of what type?
+  CHECK(error_of(set(f, "user.ooc.type", "f9")) == EINVAL);
+  CHECK(set(f, "user.ooc.type", "f8") == 0);
+  CHECK(error_of(set(f, "user.ooc.shape", "3,0")) == EINVAL);
+  CHECK(set(f, "user.ooc.shape", "3,4") == 0);
+  CHECK(fs::file_size(f) == 96);
+  CHECK(error_of(set(f, "user.ooc.shape", "5")) == EPERM);
+  CHECK(error_of(set(f, "user.ooc.tile", "5")) == EPERM);
+  const double value = 2.5;
+  {
+    descriptor d(f, O_RDWR);
+    CHECK(::pwrite(d, &value, 8, 16) == 8);
+    CHECK(error_of(::ftruncate(d, 8)) == EPERM);
+  }
+  write(g, "bytes");
+  CHECK(error_of(set(g, "user.ooc.striping", "1,1,8192")) == EPERM);
+  CHECK(contents(g) == "bytes");
+  CHECK(m.stop() == 0);
+  const auto a = s.core()->open("f", storage::open_mode::read);
+  CHECK(a.meta.array.extents == std::vector<std::uint64_t>{3, 4});
+  double stored = 0;
+  CHECK_FALSE(a.file->read(request::contiguous(16, 8), reinterpret_cast<std::byte*>(&stored)));
+  CHECK(stored == value);
+}
+
+TEST_CASE("making, truncating and appending to small files syncs nothing until fsync") {
+  if (!can_mount()) return;
+  mountable_store s(false);
+  const auto count = s.folder / "count";
+  write(count, std::string(8, '\0'));
+  const auto syncs = [&] {
+    std::uint64_t n = 0;
+    std::memcpy(&n, contents(count).data(), 8);
+    return n;
+  };
+  mount_process m(s.url, s.folder / "mount", "",
+                  {"LD_PRELOAD=" COUNT_SYNCS, "OOC_COUNT_SYNCS=" + count.string()});
+  const std::string data = pattern(100'000);
+  write(m / "first", data);  // sets ids and the boot aside, once
+  const std::uint64_t before = syncs();
+  for (int i = 0; i < 50; ++i) write(m / ("f" + std::to_string(i)), data);
+  {
+    descriptor f(m / "first", O_RDWR | O_CREAT), fresh(m / "fresh", O_RDWR | O_CREAT);
+    const std::uint64_t opened = syncs();
+    CHECK(opened - before <= 12);  // of a file that was there the next generation is noted
+    for (int i = 0; i < 50; ++i) {
+      CHECK(::pwrite(fresh, data.data(), 5000, 3000 * i) == 5000);
+      CHECK(::ftruncate(fresh, 7919 * i % 60000) == 0);
+    }
+    CHECK(syncs() == opened);
+    CHECK(::fsync(fresh) == 0);
+    CHECK(syncs() > opened);
+  }
+  CHECK(contents(m / "f49") == data);
+  CHECK(m.stop() == 0);
+  CHECK(run_command(OOC_COMMAND " --store " + s.url + " verify", s.folder / "v").status == 0);
+}
+
 TEST_CASE("extended attributes of users are kept, others refused") {
   if (!can_mount()) return;
   mounted_store s;
@@ -220,7 +291,7 @@ TEST_CASE("extended attributes of users are kept, others refused") {
   CHECK(attribute(f, "user.k") == bytes);
   CHECK(error_of(::setxattr(f.c_str(), "user.k", "v", 1, XATTR_CREATE)) == EEXIST);
   CHECK(error_of(::setxattr(f.c_str(), "user.l", "v", 1, XATTR_REPLACE)) == ENODATA);
-  CHECK(error_of(::setxattr(f.c_str(), "user.ooc.shape", "v", 1, 0)) == EPERM);
+  CHECK(error_of(::setxattr(f.c_str(), "user.ooc.shape", "v", 1, 0)) == EPERM);  // it has bytes
   CHECK(error_of(::setxattr(f.c_str(), "trusted.k", "v", 1, 0)) == EOPNOTSUPP);
   CHECK(error_of(::getxattr(f.c_str(), "user.none", nullptr, 0)) == ENODATA);
   char list[200];

@@ -9,6 +9,7 @@
 
 #include <catch2/catch.hpp>
 #include <cerrno>
+#include <cstring>
 #include <iostream>
 #include <memory>
 #include <string>

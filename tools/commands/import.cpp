@@ -243,7 +243,7 @@ int run_import(const command& self, const std::vector<std::string>& arguments) {
       throw;
     }
   }
-  core.metadata().sync();
+  core.sync_entry(target);
   return success;
 }
 

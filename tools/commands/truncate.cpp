@@ -66,7 +66,7 @@ int run_truncate(const command& self, const std::vector<std::string>& arguments)
       const auto claim = core.claim_unused(f.meta, "cut or extended");
       const std::uint64_t size = wanted_size(text, f.meta);
       if (size == f.meta.size) continue;
-      throw_if(core.resize(f, size, wanted_extents(f.meta, size)).file->sync());
+      core.sync(core.resize(f, size, wanted_extents(f.meta, size)));
     } catch (const error& e) {
       if (e.code() != std::errc::no_such_file_or_directory) throw;
       if (line.has("no-create")) continue;

@@ -93,6 +93,7 @@ class store_target : public byte_target {
     throw_if(file_.file->sync());
     if (!named_) {
       core_.commit(file_);
+      core_.sync_entry(file_);
       named_ = true;
     }
     for (const auto& [key, value] : from_.meta.attributes)

@@ -91,6 +91,10 @@ void array_file::make_durable() const {
   throw_if(f);
 }
 
+void array_file::make_entry_durable() const {
+  store_->sync_entry(opened_);
+}
+
 std::map<std::string, std::string> array_file::attributes() const {
   return store_->metadata().find(entry().id).attributes;
 }

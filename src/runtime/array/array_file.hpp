@@ -53,6 +53,8 @@ class array_file {
 
   /// What nodes have acknowledged, whoever wrote it.
   void make_durable() const;
+  /// The entry, after that.
+  void make_entry_durable() const;
   /// See metadata_service::set_in_progress.
   void set_in_progress(std::string_view what) const {
     store_->metadata().set_in_progress(entry().id, what);

@@ -150,7 +150,7 @@ void local_array::writeback(durability d) {
   throw_if(segment_->writeback());
   if (d == durability::acknowledged) return;
   file_.make_durable();
-  file_.store()->metadata().sync();  // the file's entry with it
+  file_.make_entry_durable();
 }
 
 void local_array::invalidate(bool discard) {

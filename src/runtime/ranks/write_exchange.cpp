@@ -37,7 +37,7 @@ void write_exchange::sync(durability d) {
   array_.group().together("making '" + array_.path() + "' durable", [&] {
     take_in(call, told);  // here, as it may fail on one rank, and the others must not wait for it
     if (array_.rank() == 0) array_.local().file().make_durable();
-    if (array_.rank() == array_.ranks() - 1) array_.local().file().store()->metadata().sync();
+    if (array_.rank() == array_.ranks() - 1) array_.local().file().make_entry_durable();
     return bytes{};
   });
 }

@@ -140,10 +140,7 @@ entry local_metadata::create(std::string_view path, const new_file& f) {
   db_->require_writable(quoted(path));
   const database::use lock(db_->mutex, *db_);
   auto& c = db_->now();
-  // The stripe objects are made durably: were the id lost with the power, the next file would be given
-  // it again and find them there.
-  std::optional<durable_commits> durable;
-  if (!f.finished) durable.emplace(c);
+  set_ids_aside(c);
   transaction t(c, transaction_kind::write);
   const path_resolution walk(c, who_);
   const path_resolution::place p = walk.place_for(path);
@@ -360,7 +357,7 @@ bool local_metadata::set_size(file_id id, std::uint64_t size,
   const database::use lock(db_->mutex, *db_);
   auto& c = db_->now();
   std::optional<durable_commits> durable;
-  if (generation != 0) durable.emplace(c);  // the stripe objects have it already, durably
+  if (generation > generation_of(c, id)) durable.emplace(c);  // the stripe objects have it already, durably
   transaction t(c, transaction_kind::write);
   const std::uint64_t now = generation_of(c, id);
   if (generation != 0 && now > generation) return false;

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <limits>
 
+#include "storage/layout/element_type.hpp"
 #include "storage/namespace/local_metadata_by_id.hpp"
 #include "storage/namespace/entry_rows.hpp"
 #include "storage/namespace/metadata_database.hpp"
@@ -86,6 +88,7 @@ entry local_metadata_by_id::make(const place& at, const new_entry& what) {
   db_->require_writable(name);
   const database::use lock(db_->mutex, *db_);
   auto& c = db_->now();
+  if (what.kind == entry_kind::file) set_ids_aside(c);
   transaction t(c, transaction_kind::write);
   const path_resolution walk(c, who_);
   if (call_) walk.require_way_to(at.folder);
@@ -272,10 +275,45 @@ entry local_metadata_by_id::change(file_id id, const entry_change& what) {
   });
 }
 
+namespace {
+
+constexpr std::string_view striping_key = "ooc.striping", type_key = "ooc.type";
+
+// "0,2,65536": first node, nodes, bytes of a stripe.
+ooc::striping striping_from_text(std::string_view text, const std::string& path) {
+  ooc::striping s;
+  unsigned long long sf = 0;
+  char rest = 0;
+  if (std::sscanf(std::string(text).c_str(), "%u,%u,%llu%c", &s.sn, &s.nn, &sf, &rest) != 3 || s.nn == 0 || sf == 0 ||
+      sf > std::uint64_t{std::numeric_limits<std::int64_t>::max()} / s.nn)
+    refuse(EINVAL, storage::quoted(path) + ": '" + std::string(text) +
+                       "' is no striping: give first node, nodes and bytes of a stripe, as in 0,2,65536");
+  s.sf = sf;
+  return s;
+}
+
+// What says how the bytes of a file are to be kept can be said as long as it has none.
+void put_own_attribute(sqlite::connection& c, const entry& e, std::string_view key, std::string_view value) {
+  if (e.kind != entry_kind::file || allocated_size(e) != 0 || !e.array.extents.empty())
+    refuse(EPERM, storage::quoted(e.path) + ": striping and type are set as long as a file is empty");
+  if (key == striping_key) {
+    const ooc::striping s = striping_from_text(value, e.path);
+    run(c, "UPDATE entry SET sn = ?, nn = ?, sf = ? WHERE id = ?", s.sn, s.nn, s.sf, e.id);
+    return;
+  }
+  const std::uint32_t bytes = element_size(value);
+  if (bytes == 0)
+    refuse(EINVAL, storage::quoted(e.path) + ": there is no element type '" + std::string(value) + "'");
+  run(c, "UPDATE entry SET element_type = ?, element_size = ? WHERE id = ?", value, bytes, e.id);
+}
+
+}  // namespace
+
 void local_metadata_by_id::set_attribute(file_id id, std::string_view key, std::string_view value) {
   change_entry(id, [&](sqlite::connection& c, const path_resolution& walk,
                        const path_resolution::node& n, const std::string& path) {
     walk.require(n, may_write, path, "change its attributes");
+    if (key == striping_key || key == type_key) return put_own_attribute(c, read_entry(c, id, path), key, value);
     put_attribute(c, id, key, value, path);
   });
 }

@@ -1,5 +1,7 @@
 #include "oocarray/error.hpp"
 #include "storage/base/disk_format_version.hpp"
+#include "storage/base/process_identity.hpp"
+#include "storage/namespace/metadata_database.hpp"
 #include "storage/namespace/metadata_schema.hpp"
 
 #include <chrono>
@@ -178,6 +180,44 @@ void upgrade_metadata_database(const std::filesystem::path& file, std::string_vi
   (void)open_metadata_database(file, store_uuid);
 }
 
+namespace {
+
+constexpr std::uint64_t ids_at_once = 4096;
+// Other processes may make so many files between two statements of this one.
+constexpr std::uint64_t ids_to_spare = 256;
+
+std::uint64_t last_id(sqlite::connection& c) {
+  sqlite::query q(c, "SELECT seq FROM sqlite_sequence WHERE name = 'entry'");
+  return q.next() ? q.unsigned_integer(0) : 0;
+}
+
+std::uint64_t ids_set_aside(sqlite::connection& c) {
+  sqlite::query q(c, "SELECT CAST(value AS INTEGER) FROM store WHERE key = 'ids'");
+  return q.next() ? q.unsigned_integer(0) : 0;
+}
+
+// What a boot that has ended had set aside may have been given to files whose entries are lost.
+void skip_ids_of_other_boots(sqlite::connection& c) {
+  {
+    sqlite::query q(c, "SELECT value FROM store WHERE key = 'ids_boot'");
+    if (!q.next() || q.text(0) == this_process().boot) return;
+  }
+  sqlite::run(c,
+              "UPDATE sqlite_sequence SET seq = max(seq, (SELECT CAST(value AS INTEGER) FROM store WHERE key = 'ids'))"
+              " WHERE name = 'entry'");
+}
+
+}  // namespace
+
+void set_ids_aside(sqlite::connection& c) {
+  if (last_id(c) + ids_to_spare <= ids_set_aside(c)) return;
+  const durable_commits durable(c);
+  sqlite::transaction t(c, sqlite::transaction_kind::write);
+  sqlite::run(c, "INSERT OR REPLACE INTO store VALUES ('ids', ?)", std::to_string(last_id(c) + ids_at_once));
+  sqlite::run(c, "INSERT OR REPLACE INTO store VALUES ('ids_boot', ?)", this_process().boot);
+  t.commit();
+}
+
 std::unique_ptr<sqlite::connection> open_metadata_database(const std::filesystem::path& file,
                                                            std::string_view store_uuid,
                                                            sqlite::open_as how) {
@@ -205,6 +245,7 @@ std::unique_ptr<sqlite::connection> open_metadata_database(const std::filesystem
   if (how != sqlite::open_as::existing) return c;
   // The write-ahead log survives the death of any process as it is; loss of power needs sync().
   c->execute("PRAGMA synchronous = NORMAL");
+  skip_ids_of_other_boots(*c);
   return c;
 }
 

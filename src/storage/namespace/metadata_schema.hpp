@@ -40,4 +40,8 @@ std::unique_ptr<sqlite::connection> open_metadata_database(
     const std::filesystem::path& file, std::string_view store_uuid,
     sqlite::open_as how = sqlite::open_as::existing);
 
+/// Before a file is made, outside of a transaction: its id, which names its stripe objects, will not be given to another
+/// one even if its entry is lost with the power.  For that, ids are set aside by the thousand, durably.
+void set_ids_aside(sqlite::connection& c);
+
 }  // namespace ooc::storage

@@ -157,11 +157,11 @@ int checksum_file::touch(std::uint64_t first, std::uint64_t count, std::uint64_t
 }
 
 // Only the zeros: others of this process may be writing entries of the region that are there.
-int checksum_file::replace_zeros(std::uint64_t region, std::uint64_t chunks) const {
-  const std::uint64_t first = region * region_chunks;
+int checksum_file::replace_zeros(std::uint64_t region, std::uint64_t chunks, std::uint64_t from) const {
+  const std::uint64_t first = std::max(region * region_chunks, from);
   if (first >= chunks) return 0;
   std::array<checksum_entry, region_chunks> e;
-  const auto n = static_cast<std::size_t>(std::min(region_chunks, chunks - first));
+  const auto n = static_cast<std::size_t>(std::min((region + 1) * region_chunks, chunks) - first);
   if (const int error = read_whole(fd(), e.data(), n * sizeof(checksum_entry), entry_offset(first)))
     return error;
   for (std::size_t i = 0; i < n;) {
@@ -198,6 +198,20 @@ int checksum_file::mend_touched_after(std::uint64_t syncs, std::uint64_t chunks)
     if (const int e = read_mark(r, m)) return e;
     if (!intact(r, m) || m.value != since) continue;
     if (const int e = replace_zeros(r, chunks)) return e;
+  }
+  return 0;
+}
+
+int checksum_file::mend_new(std::uint64_t first, std::uint64_t chunks, std::uint64_t syncs) const {
+  for (std::uint64_t r = first / region_chunks; r < regions_for(chunks); ++r) {
+    mark m;
+    if (const int e = read_mark(r, m)) return e;
+    const bool intact_mark = intact(r, m);
+    if (intact_mark && m.value == 0) continue;
+    if (const int e = replace_zeros(r, chunks, first)) return e;
+    // A region that was there before keeps its mark: what is wrong with it is no matter of this.
+    if (!intact_mark && r * region_chunks >= first)
+      if (const int e = mark_touched(r, syncs)) return e;
   }
   return 0;
 }

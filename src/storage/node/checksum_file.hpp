@@ -49,6 +49,7 @@ using boot_id = std::array<std::uint8_t, 16>;
 struct checksum_header {
   static constexpr std::uint32_t power_lost = 1;   ///< flag: a boot with unsynced writes has ended
   static constexpr std::uint32_t synced_once = 2;  ///< flag: there are durable data to protect
+  static constexpr std::uint32_t size_unsynced = 1;  ///< required: see synced_chunks
 
   std::array<char, 8> magic = {'O', 'O', 'C', 'S', 'U', 'M', '2', '\0'};
   std::uint32_t version = 2;
@@ -62,7 +63,7 @@ struct checksum_header {
   std::uint32_t stripe_index = 0;
   std::uint32_t sn = 0;
   std::uint32_t nn = 0;
-  std::uint32_t required = 0;    ///< features that a reader must know; none is defined
+  std::uint32_t required = 0;    ///< features that a reader must know
   std::uint64_t sf = 0;          ///< bytes in a stripe
   std::uint64_t chunks = 0;      ///< of the stripe object
   std::uint64_t generation = 0;  ///< of the last opening for writing; see store_core
@@ -71,7 +72,10 @@ struct checksum_header {
   std::array<char, 16> codec{};               ///< reserved: how chunks are packed; zeros: as they are
   std::uint32_t copies = 0;                   ///< reserved: further copies of the stripe object
   std::uint32_t copy = 0;                     ///< reserved: which of them this is
-  std::array<std::uint8_t, 368> reserved{};  ///< zeros
+  /// With size_unsynced: the stripe object was made, or its size changed, since the last sync, and at every moment
+  /// since then it had at least so many chunks.  A loss of power may have taken the others.
+  std::uint64_t synced_chunks = 0;
+  std::array<std::uint8_t, 360> reserved{};  ///< zeros
 
   object_identity identity() const noexcept {
     return {store, id, stripe_index, sn, nn, sf, fill_bytes, fill_sum};
@@ -93,7 +97,7 @@ static_assert(sizeof(checksum_header) == 512 && offsetof(checksum_header, unsync
               offsetof(checksum_header, store) == 56 && offsetof(checksum_header, stripe_index) == 72 &&
               offsetof(checksum_header, required) == 84 && offsetof(checksum_header, sf) == 88 &&
               offsetof(checksum_header, generation) == 104 && offsetof(checksum_header, codec) == 120 &&
-              offsetof(checksum_header, reserved) == 144);
+              offsetof(checksum_header, synced_chunks) == 144 && offsetof(checksum_header, reserved) == 152);
 
 /// The boot that this machine is in; all ones where the kernel does not say.
 const boot_id& this_boot();
@@ -169,6 +173,9 @@ class checksum_file {
   /// After a loss of power: in regions first touched after `syncs` nothing was durable, so entries
   /// of zeros there become "never written".
   int mend_touched_after(std::uint64_t syncs, std::uint64_t chunks) const;
+  /// After a loss of power: chunks [first, chunks) came after `syncs`, and nothing of them was durable.  Entries of
+  /// zeros become "never written", and damaged marks of their regions "touched after `syncs`".
+  int mend_new(std::uint64_t first, std::uint64_t chunks, std::uint64_t syncs) const;
 
   /// EINVAL: not a header (magic, version or CRC).
   int read_header(checksum_header& h) const noexcept;
@@ -190,7 +197,7 @@ class checksum_file {
   }
   int read_mark(std::uint64_t region, mark& m) const noexcept;
   int write_mark(std::uint64_t region, std::uint32_t value) const noexcept;
-  int replace_zeros(std::uint64_t region, std::uint64_t chunks) const;
+  int replace_zeros(std::uint64_t region, std::uint64_t chunks, std::uint64_t from = 0) const;
 
   file_descriptor fd_;
   object_seeds seeds_;

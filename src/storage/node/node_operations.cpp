@@ -64,7 +64,11 @@ std::uint64_t bytes_of(const std::vector<region>& regions) {
 
 node_operations::node_operations(std::filesystem::path folder, bool direct_io,
                                    std::function<void(operation*)> resume)
-    : node_messages(std::move(folder)), cache_(folder_, direct_io), resume_(std::move(resume)) {}
+    : node_messages(std::move(folder)), cache_(folder_, direct_io), late_(folder_), resume_(std::move(resume)) {}
+
+std::uint64_t node_operations::chunks_of_file(const operation& op) {
+  return (op.file->striping.object_size(op.stripe_index, op.file->size) + chunk_size - 1) / chunk_size;
+}
 
 step_result node_operations::step(operation& op, io_worker& w) {
   const auto whole = [](bool ended) { return ended ? step_result::ended : step_result::parked; };
@@ -112,9 +116,19 @@ bool node_operations::begin(operation& op, const char* what) {
   std::string why;
   const bool to_write =
       op.kind == io_kind::write || op.kind == io_kind::resize || op.kind == io_kind::advance;
-  if (const int e = cache_.get(identity(op), op.target, why, to_write)) {
-    op.result = e == EUCLEAN ? damaged(op, what, why)
-                             : failed(op, what, e, e == ENOENT ? "the stripe object is missing" : why);
+  // What is there of a stripe object that is being resized counts, not what should be.
+  const std::uint64_t chunks = op.kind == io_kind::resize ? 0 : chunks_of_file(op);
+  int e = cache_.get(identity(op), op.target, why, to_write, chunks);
+  const std::uint64_t known = op.kind == io_kind::advance ? f.generation - 1 : f.generation;
+  if ((e == ENOENT || e == EBADMSG) && may_have_lost(op, known)) {
+    op.result = make_again(op, known);
+    if (op.result) return false;
+    e = cache_.get(identity(op), op.target, why, to_write, chunks);
+  }
+  if (e != 0) {
+    op.result = e == EUCLEAN || e == EBADMSG
+                    ? damaged(op, what, why)
+                    : failed(op, what, e, e == ENOENT ? "the stripe object is missing" : why);
     return false;
   }
   if (to_write && op.target->read_only() != 0) {
@@ -124,12 +138,10 @@ bool node_operations::begin(operation& op, const char* what) {
   std::uint64_t found = 0;
   // A stripe object without bytes is not opened with the others.
   const bool empty = op.kind == io_kind::resize && f.striping.object_size(op.stripe_index, op.old_size) == 0;
-  const std::uint64_t least = empty                            ? 0
-                              : op.kind == io_kind::advance ? f.generation - 1
-                                                            : f.generation;
-  if (const int e = op.target->check_generation(least, found)) {
-    op.result = e != EUCLEAN
-                    ? failed(op, what, e, "reading the header of its checksums")
+  const std::uint64_t least = empty ? 0 : known;
+  if (const int error = op.target->check_generation(least, found)) {
+    op.result = error != EUCLEAN
+                    ? failed(op, what, error, "reading the header of its checksums")
                     : damaged(op, what,
                               "it is an old copy: it is of generation " + std::to_string(found) +
                                   " of the file, the metadata know generation " +

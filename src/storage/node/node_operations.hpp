@@ -12,6 +12,7 @@
 
 #include "storage/layout/io_part.hpp"
 #include "storage/node/io_worker.hpp"
+#include "storage/node/late_objects.hpp"
 #include "storage/node/node_messages.hpp"
 #include "storage/node/operation.hpp"
 #include "storage/node/stripe_object_cache.hpp"
@@ -62,7 +63,7 @@ class node_operations : private node_messages {
   bool resize(operation& op, io_worker& w);
   bool remove(operation& op);
   step_result verify(operation& op, io_worker& w);
-  failure create(operation& op);
+  failure create(operation& op, bool durably = false);
   failure list(operation& op);
   failure permit(operation& op);
 
@@ -76,6 +77,11 @@ class node_operations : private node_messages {
   bool is_that(stripe_object& s, const file_shape& f, std::uint32_t stripe_index) const noexcept;
   bool begin(operation& op, const char* what);
   failure advance_claimed(operation& op);
+  /// Whether a loss of power may have taken the stripe object of a file of that generation.
+  bool may_have_lost(const operation& op, std::uint64_t generation);
+  failure make_again(operation& op, std::uint64_t generation);
+  /// Chunks that the file has on this node.
+  static std::uint64_t chunks_of_file(const operation& op);
   object_identity identity(const operation& op) const {
     return identity_of(store_, *op.file, op.stripe_index);
   }
@@ -85,6 +91,7 @@ class node_operations : private node_messages {
 
   store_id store_{};
   stripe_object_cache cache_;
+  late_objects late_;
   const std::function<void(operation*)> resume_;
 };
 

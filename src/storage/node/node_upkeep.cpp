@@ -31,23 +31,6 @@ int chunks_on_disk(const stripe_object& s, std::uint64_t& chunks) {
   return 0;
 }
 
-// Makes a file of `bytes`, with its space if `reserved`.  `from`: where the new part begins.
-int extend(int fd, std::uint64_t from, std::uint64_t bytes, bool reserved) {
-  if (bytes <= from) return 0;
-  if (reserved) {
-    int e = 0;
-    do {
-      e = ::fallocate(fd, 0, static_cast<off_t>(from), static_cast<off_t>(bytes - from)) == 0
-              ? 0
-              : errno;
-    } while (e == EINTR);
-    if (e != EOPNOTSUPP) return e;
-    e = ::posix_fallocate(fd, static_cast<off_t>(from), static_cast<off_t>(bytes - from));
-    if (e != EOPNOTSUPP && e != EINVAL) return e;
-  }
-  return ::ftruncate(fd, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
-}
-
 // What the files of a stripe object have of their file's mode: nobody executes them.
 std::uint32_t object_mode(const file_permissions& p) {
   return p.mode & 0666;
@@ -57,36 +40,6 @@ std::uint32_t object_mode(const file_permissions& p) {
 // them made would be his.
 bool needs_undo_log_at_once(const file_permissions& p) {
   return (p.mode & 022) != 0;
-}
-
-int flush_path(const std::filesystem::path& path) {
-  file_descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  return fd && ::fsync(fd.get()) == 0 ? 0 : errno;
-}
-
-int shorten(int fd, std::uint64_t bytes) {
-  struct stat st {};
-  if (::fstat(fd, &st) != 0) return errno;
-  if (static_cast<std::uint64_t>(st.st_size) <= bytes) return 0;
-  return ::ftruncate(fd, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
-}
-
-// Takes away what lies past so many chunks.
-int cut_off(const stripe_object& s, std::uint64_t chunks) {
-  const int error = shorten(s.sums().fd(), checksum_file::bytes_for(chunks));
-  return error != 0 ? error : shorten(s.data(), chunks * chunk_size);
-}
-
-// Makes room for chunks [have, chunks), all of them never written.
-int lengthen(const stripe_object& s, std::uint64_t have, std::uint64_t chunks, bool reserved) {
-  const checksum_file& sums = s.sums();
-  const std::uint64_t region_end = checksum_file::regions_for(have) * checksum_file::region_chunks;
-  int error = extend(sums.fd(), checksum_file::bytes_for(have), checksum_file::bytes_for(chunks), true);
-  if (error == 0)
-    error = sums.mark_untouched(checksum_file::regions_for(have), checksum_file::regions_for(chunks));
-  if (error == 0 && have < region_end) error = sums.clear(have, std::min(region_end, chunks));
-  if (error == 0) error = extend(s.data(), have * chunk_size, chunks * chunk_size, reserved);
-  return error;
 }
 
 std::string space_text(const std::filesystem::path& folder, std::uint64_t needed) {
@@ -99,7 +52,7 @@ std::string space_text(const std::filesystem::path& folder, std::uint64_t needed
 
 }  // namespace
 
-failure node_operations::create(operation& op) {
+failure node_operations::create(operation& op, bool durably) {
   const file_shape& f = *op.file;
   if (f.striping.nn == 0 || f.striping.sf == 0 || op.stripe_index >= f.striping.nn)
     return refused(op, "creation", "no such stripe index, or a striping without nodes or stripes");
@@ -107,6 +60,8 @@ failure node_operations::create(operation& op) {
   const auto folder = folder_.sums(f.id).parent_path();
   if (const int e = make_folder_like(folder, folder_.path())) return failed(op, "creation", e);
 
+  // Made durably, or to be made durable by its first sync: then a loss of power may take it.
+  const bool late = !durably && f.generation == 1 && late_.allows(f.id);
   constexpr int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
   const auto make = [&](const std::filesystem::path& path) {
     int fd = ::open(path.c_str(), flags, 0600);
@@ -135,19 +90,23 @@ failure node_operations::create(operation& op) {
   h.set_identity(identity(op));
   h.chunks = chunks;
   h.generation = f.generation;
+  if (late) {
+    h.unsynced = this_boot();
+    h.required = checksum_header::size_unsynced;
+  }
   const std::uint64_t sum_bytes = checksum_file::bytes_for(chunks);
   std::string space;
-  if (error == 0) error = extend(sums.get(), 0, sum_bytes, true);
-  if (error == 0) error = extend(data.get(), 0, chunks * chunk_size, !f.sparse);
+  if (error == 0) error = extend_file(sums.get(), 0, sum_bytes, true);
+  if (error == 0) error = extend_file(data.get(), 0, chunks * chunk_size, !f.sparse);
   if (error == ENOSPC)
     space = space_text(folder_.path(), sum_bytes + (f.sparse ? 0 : chunks * chunk_size));
   const checksum_file file(std::move(sums), object_seeds(identity(op)));
   // Entries come with the first write to their region: see checksum_file.hpp.
   if (error == 0) error = file.mark_untouched(0, checksum_file::regions_for(chunks));
   if (error == 0) error = file.write_header(h);
-  if (error == 0 && (::fsync(file.fd()) != 0 || ::fsync(data.get()) != 0)) error = errno;
-  if (error == 0) error = flush_path(folder);
-  if (error == 0) error = flush_path(folder.parent_path());
+  if (error == 0 && !late && (::fsync(file.fd()) != 0 || ::fsync(data.get()) != 0)) error = errno;
+  if (error == 0 && !late) error = flush_folder(folder);
+  if (error == 0 && !late) error = flush_folder(folder.parent_path());
   if (error == 0) return {};
 
   const failure result = failed(op, "creation", error, space);
@@ -197,7 +156,8 @@ failure node_operations::resize_claimed(operation& op, io_worker& w) {
     const int e = h.generation < f.generation ? s.set_generation(f.generation) : 0;
     return e == 0 ? failure{} : failed(op, "resizing", e);
   }
-  if (const int e = s.mark_unsynced(h)) return failed(op, "resizing", e, "marking the stripe object");
+  if (const int e = s.mark_resized(h, std::min(have, chunks)))
+    return failed(op, "resizing", e, "marking the stripe object");
 
   int error = 0;
   std::string more;
@@ -210,19 +170,18 @@ failure node_operations::resize_claimed(operation& op, io_worker& w) {
     }
     // The header first: what it does not count is made anew when the stripe object grows.
     if (chunks < have) {
-      error = s.shrink_to(chunks);
-      if (error == 0) error = cut_off(s, chunks);
+      error = s.set_chunks(chunks);
+      if (error == 0) error = s.cut_off(chunks);
     }
-    // What is left is as durable as it was: the next sync is for that.
   } else {
     const std::uint64_t growth = (chunks - have) * chunk_size;
-    error = cut_off(s, have);  // what a resize that was cut short has left
-    if (error == 0) error = lengthen(s, have, chunks, !f.sparse);
-    if (error == 0) error = s.settle_as_durable(chunks);
+    error = s.cut_off(have);  // what a resize that was cut short has left
+    if (error == 0) error = s.lengthen(have, chunks, !f.sparse);
+    if (error == 0) error = s.set_chunks(chunks);
     if (error == ENOSPC)
       more =
           space_text(folder_.path(), (chunks - have) * sizeof(checksum_entry) + (f.sparse ? 0 : growth));
-    if (error != 0 && cut_off(s, have) != 0)
+    if (error != 0 && s.cut_off(have) != 0)
       more += "; the space that was reserved in part could not be given back";
   }
   if (error == 0 && h.generation < f.generation) error = s.set_generation(f.generation);
@@ -406,6 +365,8 @@ failure node_operations::permit(operation& op) {
   if (op.file->striping.object_size(op.stripe_index, op.file->size) == 0 &&
       ::stat(folder_.sums(id).c_str(), &st) != 0 && errno == ENOENT)
     return {};
+  if (::stat(folder_.sums(id).c_str(), &st) != 0 && errno == ENOENT && may_have_lost(op, op.file->generation))
+    if (const failure e = make_again(op, op.file->generation)) return e;
   if (needs_undo_log_at_once(p)) {
     const file_descriptor fd(::open(undo.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (!fd && errno != EEXIST) return failed(op, what, errno, "making the undo log");
@@ -420,6 +381,27 @@ failure node_operations::permit(operation& op) {
                         : "");
   }
   return {};
+}
+
+bool node_operations::may_have_lost(const operation& op, std::uint64_t generation) {
+  return generation == 1 && late_.may_be_lost(op.file->id);
+}
+
+// Nobody has a stripe object open that cannot be opened, and the lock keeps out who wants the same.
+failure node_operations::make_again(operation& op, std::uint64_t generation) {
+  const auto lock = late_.lock();
+  std::string why;
+  const int e = cache_.get(identity(op), op.target, why, true, chunks_of_file(op));
+  if (e == 0) return {};
+  if (e != ENOENT && e != EBADMSG) return failed(op, "creation", e, why);
+  for (const auto& path : {folder_.undo(op.file->id), folder_.data(op.file->id), folder_.sums(op.file->id)})
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT) return failed(op, "creation", errno);
+  file_shape as_before = *op.file;
+  as_before.generation = generation;
+  const shape_ptr wanted = std::exchange(op.file, std::make_shared<const file_shape>(std::move(as_before)));
+  failure f = create(op, true);  // noting it as late would move the bounds of what may be lost
+  op.file = wanted;
+  return f;
 }
 
 failure node_operations::list(operation& op) {

@@ -1,6 +1,7 @@
 #include "storage/node/stripe_object.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -47,7 +48,7 @@ stripe_object::stripe_object(const node_folder& folder, const object_identity& w
       undo_(folder.undo(who.id), sums_.seeds().of_undo(), sums_.fd()) {}
 
 int stripe_object::open(const node_folder& folder, const object_identity& who, bool direct_io,
-                std::shared_ptr<stripe_object>& out, std::string& why) {
+                std::uint64_t chunks, std::shared_ptr<stripe_object>& out, std::string& why) {
   const file_id id = who.id;
   file_descriptor sums, direct, buffered;
   const auto open_files = [&](int access) {
@@ -70,21 +71,24 @@ int stripe_object::open(const node_folder& folder, const object_identity& who, b
   checksum_header h;
   error = s->read_header(h);
   if (error == EINVAL) {
-    why = is_version_1(s->sums_.fd())
-              ? "it has version 1 of the disk format; `ooc upgrade` converts the store"
+    const bool old = is_version_1(s->sums_.fd());
+    why = old ? "it has version 1 of the disk format; `ooc upgrade` converts the store"
               : "the header of its checksums is damaged";
-    return EUCLEAN;
+    return old ? EUCLEAN : EBADMSG;
   }
   if (error != 0) return error;
   why = difference(who, h.identity());
-  if (why.empty() && h.required != 0)
+  if (const auto unknown = h.required & ~checksum_header::size_unsynced; why.empty() && unknown != 0)
     why = "it uses a feature that this release does not know (number " +
-          std::to_string(h.required) + "); use a later release";
+          std::to_string(unknown) + "); use a later release";
   if (!why.empty()) return EUCLEAN;
   if (h.unsynced != boot_id{} && h.unsynced != this_boot()) {
     error = read_only != 0 ? s->require_nothing_waits(why) : s->recover_from_power_loss();
     if (error != 0) return error;
+    if (const int e = s->read_header(h)) return e;
   }
+  if (read_only == 0 && (h.flags & checksum_header::power_lost) != 0 && h.chunks < chunks)
+    if (const int e = s->restore_size(chunks)) return e;
   s->generation_ = h.generation;
   out = std::move(s);
   return 0;
@@ -133,34 +137,44 @@ int stripe_object::flush() {
   return error;
 }
 
-int stripe_object::settle_as_durable(std::optional<std::uint64_t> chunks) {
+int stripe_object::settle_as_durable() {
   if (const int e = flush()) return e;
-  const int error = change_header([&](checksum_header& h) {
-    h.unsynced = {};
-    h.syncs += 1;
-    h.flags |= checksum_header::synced_once;
-    if (chunks) h.chunks = *chunks;
-  });
+  checksum_header now;
+  int error = read_header(now);
+  // From the second generation on it must not be missing.
+  if (error == 0 && now.generation == 1) error = make_names_durable();
+  if (error == 0)
+    error = change_header([&](checksum_header& h) {
+      h.unsynced = {};
+      h.syncs += 1;
+      h.flags |= checksum_header::synced_once;
+      h.required &= ~checksum_header::size_unsynced;
+      h.synced_chunks = 0;
+      if (h.generation == 1) h.generation = 2;
+    });
   if (error != 0) {
     sync_failed_ = true;
     return error;
   }
+  if (now.generation == 1) generation_ = 2;
   undo_.forget();
   return 0;
 }
 
-int stripe_object::shrink_to(std::uint64_t chunks) {
-  return change_header([&](checksum_header& h) { h.chunks = chunks; });
+int stripe_object::make_names_durable() const {
+  const std::filesystem::path folder = data_path_.parent_path();
+  const int error = flush_folder(folder);
+  return error != 0 ? error : flush_folder(folder.parent_path());
 }
 
-// Durably; with the whole stripe object locked, so that no other process writes the header.
-int stripe_object::change_header(const std::function<void(checksum_header&)>& change) {
+// With the whole stripe object locked, so that no other process writes the header.
+int stripe_object::change_header(const std::function<void(checksum_header&)>& change, bool durably) {
   lock_guard lock(header_);
   checksum_header h;
   if (const int e = read_header(h)) return e;
   change(h);
   if (const int e = sums_.write_header(h)) return e;
-  return sums_.make_durable();
+  return durably ? sums_.make_durable() : 0;
 }
 
 int stripe_object::touch(std::uint64_t first, std::uint64_t count, const checksum_header& h) {
@@ -178,7 +192,13 @@ int stripe_object::check_generation(std::uint64_t expected, std::uint64_t& found
 }
 
 int stripe_object::set_generation(std::uint64_t generation) {
-  const int error = change_header([&](checksum_header& h) { h.generation = generation; });
+  checksum_header h;
+  if (const int e = read_header(h)) return e;
+  if (h.generation == 1 && generation > 1)
+    if (const int e = settle_as_durable()) return e;
+  const int error = generation_ == generation
+                        ? 0
+                        : change_header([&](checksum_header& now) { now.generation = generation; });
   if (error == 0) generation_ = generation;
   return error;
 }
@@ -210,7 +230,8 @@ int stripe_object::recover_from_power_loss() {
 
   file_descriptor data_file;
   if (const int e = open_data(data_path_, O_RDWR, data_file)) return e;
-  int error = sums_.mend_touched_after(h.syncs, h.chunks);
+  int error = (h.required & checksum_header::size_unsynced) != 0 ? recover_size(data_file.get(), h) : 0;
+  if (error == 0) error = sums_.mend_touched_after(h.syncs, h.chunks);
   if (error != 0) return error;
   error = undo_.replay(h.syncs, [&](const undo_record& r) {
     if (r.chunk >= h.chunks) return 0;
@@ -224,6 +245,8 @@ int stripe_object::recover_from_power_loss() {
   if (error == 0) error = sums_.make_durable();
   if (error != 0) return error;
   h.unsynced = {};
+  h.required &= ~checksum_header::size_unsynced;
+  h.synced_chunks = 0;
   h.flags |= checksum_header::power_lost;
   error = sums_.write_header(h);
   if (error == 0) error = sums_.make_durable();

@@ -16,7 +16,6 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "storage/base/mutex.hpp"
@@ -28,13 +27,19 @@
 
 namespace ooc::storage {
 
+/// Makes a file longer, with its space if `reserved`.  `from`: where the new part begins.  Returns an errno.
+int extend_file(int fd, std::uint64_t from, std::uint64_t bytes, bool reserved);
+/// The names in a folder become durable.  Returns an errno.
+int flush_folder(const std::filesystem::path& path);
+
 class stripe_object {
  public:
   /// Opens an existing stripe object; for reading only where the caller may not write its files.  Where the
-  /// machine lost its power since the last write, the undo log is applied first.  EUCLEAN: the header is
-  /// damaged, of another version or of another stripe object; EACCES or EROFS: it may not be read, or the
-  /// undo log waits for somebody who may write; `why` says it.
-  static int open(const node_folder& folder, const object_identity& who, bool direct_io,
+  /// machine lost its power since the last write, the undo log is applied first; where it did so before a change of
+  /// size was synced, the stripe object gets the `chunks` that its file has, the missing ones never written.
+  /// EUCLEAN: the header is damaged, of another version or of another stripe object; EBADMSG: the header is not even
+  /// one; EACCES or EROFS: it may not be read, or the undo log waits for somebody who may write; `why` says it.
+  static int open(const node_folder& folder, const object_identity& who, bool direct_io, std::uint64_t chunks,
                   std::shared_ptr<stripe_object>& out, std::string& why);
 
   /// 0, or the errno with which its files cannot be opened for writing.
@@ -44,7 +49,8 @@ class stripe_object {
 
   /// Whether the stripe object is as new as the metadata say: 0, or EUCLEAN for a copy of an earlier time.
   int check_generation(std::uint64_t expected, std::uint64_t& found);
-  /// Sets the generation, durably; the whole stripe object is locked.
+  /// Sets the generation, durably; the whole stripe object is locked.  A stripe object that leaves the first
+  /// generation becomes durable as a whole: only those of the first one may be lost with the power.
   int set_generation(std::uint64_t generation);
 
   int data() const noexcept { return data_.load(std::memory_order_acquire); }
@@ -70,9 +76,15 @@ class stripe_object {
   int flush();
   /// The end of a sync, with the whole stripe object locked: everything is durable and said to be so.
   /// `chunks`: what the stripe object has from now on, if that has changed.
-  int settle_as_durable(std::optional<std::uint64_t> chunks = std::nullopt);
-  /// Says durably that the stripe object has fewer chunks, before they go; the whole stripe object is locked.
-  int shrink_to(std::uint64_t chunks);
+  int settle_as_durable();
+  /// Both with the whole stripe object locked.  Before its size changes to `chunks`: as mark_unsynced(), and says,
+  /// durably if that is news, how many chunks are sure to be kept.
+  int mark_resized(checksum_header& h, std::uint64_t chunks);
+  /// The stripe object has so many chunks, which survives the death of the process.
+  int set_chunks(std::uint64_t chunks);
+  /// The files get room for chunks [have, chunks), all of them never written, or lose what is past `chunks`.
+  int lengthen(std::uint64_t have, std::uint64_t chunks, bool reserved) const;
+  int cut_off(std::uint64_t chunks) const;
   /// True when nothing was written since the last sync.
   bool clean() const;
   /// A failed flush is final: what it was for may be lost, whatever a later one says.
@@ -83,7 +95,10 @@ class stripe_object {
         file_descriptor buffered, checksum_file sums, int read_only);
   int require_nothing_waits(std::string& why);
   int recover_from_power_loss();
-  int change_header(const std::function<void(checksum_header&)>& change);
+  int recover_size(int data_file, const checksum_header& h) const;
+  int restore_size(std::uint64_t chunks);
+  int make_names_durable() const;
+  int change_header(const std::function<void(checksum_header&)>& change, bool durably = true);
 
   const object_identity identity_;
   const std::filesystem::path data_path_;

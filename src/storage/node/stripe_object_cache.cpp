@@ -17,7 +17,7 @@ std::size_t stripe_object_cache::default_limit() {
 }
 
 int stripe_object_cache::get(const object_identity& who, std::shared_ptr<stripe_object>& out, std::string& why,
-                             bool to_write) {
+                             bool to_write, std::uint64_t chunks) {
   const file_id id = who.id;
   closed closing;  // before the lock: destroyed after it
   unique_lock lock(mutex_);
@@ -47,10 +47,10 @@ int stripe_object_cache::get(const object_identity& who, std::shared_ptr<stripe_
   int error = 0;
   try {
     const unlocked gap(lock, mutex_);
-    error = stripe_object::open(folder_, who, direct_io_, opened, why);
+    error = stripe_object::open(folder_, who, direct_io_, chunks, opened, why);
     if (error == EMFILE || error == ENFILE) {
       close_some();
-      error = stripe_object::open(folder_, who, direct_io_, opened, why);
+      error = stripe_object::open(folder_, who, direct_io_, chunks, opened, why);
     }
   } catch (...) {
     opening_.erase(opening);

@@ -30,8 +30,9 @@ class stripe_object_cache {
   /// The open stripe object; kept open at least as long as the caller keeps the pointer.  Returns an errno,
   /// and `why` as stripe_object::open() does; EUCLEAN where what is there is not this stripe object.
   /// `to_write`: one that is open for reading only is opened anew, for the permissions may have changed.
+  /// `chunks`: as many as the file has, for stripe_object::open().
   int get(const object_identity& who, std::shared_ptr<stripe_object>& out, std::string& why,
-          bool to_write = false);
+          bool to_write = false, std::uint64_t chunks = 0);
   /// The stripe object if it is open already.
   std::shared_ptr<stripe_object> find(file_id id);
   /// The same for fault handlers: without waiting, and the order of use stays.

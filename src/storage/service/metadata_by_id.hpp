@@ -72,6 +72,8 @@ class metadata_by_id {
   virtual entry move(const place& from, const place& to, bool replace) = 0;
   /// Returns the entry as it is then.  Mode and owner of the entry only, see store_core for the stripe objects.
   virtual entry change(file_id id, const entry_change& what) = 0;
+  /// The keys `ooc.striping` and `ooc.type` stand for the entry's own; of a file that has no bytes yet (EPERM).  The
+  /// caller then holds lock_size(), and has seen to it that the store has the nodes.
   virtual void set_attribute(file_id id, std::string_view key, std::string_view value) = 0;
   virtual void remove_attribute(file_id id, std::string_view key) = 0;
 };

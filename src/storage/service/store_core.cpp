@@ -195,7 +195,10 @@ void store_core::replace(std::string_view from, std::string_view to) {
     if (e.code() != std::errc::no_such_file_or_directory) throw;
   }
   const entry gone = metadata_->by_id().move(place_of(from), place_of(to), true);
-  if (gone.id != 0 && gone.kind == entry_kind::file && gone.names == 0) discard(gone.id);
+  if (gone.id == 0 || gone.kind != entry_kind::file || gone.names != 0) return;
+  // If the power takes the new name away, the old file must be there with its bytes.
+  metadata_->sync();
+  discard(gone.id);
 }
 
 opened_file store_core::resize_locked(const entry& now, std::uint64_t size,
@@ -210,9 +213,6 @@ opened_file store_core::resize_locked(const entry& now, std::uint64_t size,
   next.array.extents = extents;
   entry before = now;
   before.capability = next.capability = metadata_->size_capability(now.id, wanted);
-  // New stripe objects are made durably: were the file's id lost with the power, the next file would be
-  // given it again and find them there.
-  if (has_new_objects(now.striping, had, wanted)) metadata_->sync();
   if (const failure f = opened(next).file->resize_objects(had)) {
     // Back to what the entry says.  Bytes that a failed shrink cut off are gone; a failed growth
     // (a full disk) leaves no trace.
@@ -340,6 +340,28 @@ opened_file store_core::refresh(const opened_file& f) {
 
 void store_core::sync(const opened_file& f) {
   throw_if(f.file->sync());
+  sync_entry(f);
+}
+
+// A file leaves its first generation by its first sync: from then on none of its stripe objects may be missing.
+void store_core::sync_entry(const opened_file& f) {
+  if (f.meta.generation != 1 || f.file->is_settled()) return metadata_->sync();
+  try {
+    // Nobody makes further stripe objects meanwhile.
+    const auto lock = metadata_->lock_size(f.meta.id);
+    entry now = metadata_->find(f.meta.id);
+    if (now.generation == 1 && allocated_size(now) != 0) {
+      now = advanced(std::move(now));
+      metadata_->set_generation(now.id, now.generation);  // durably, with all that was changed before
+      return f.file->set_settled();
+    }
+    if (now.generation != 1) f.file->set_settled();
+  } catch (const error& e) {
+    // A reader may sync, but not say so in the entry; a file that somebody has removed has none.
+    if (e.code() != std::errc::permission_denied && e.code() != std::errc::read_only_file_system &&
+        e.code() != std::errc::operation_not_permitted && e.code() != std::errc::no_such_file_or_directory)
+      throw;
+  }
   metadata_->sync();
 }
 

@@ -83,6 +83,8 @@ class store_core {
   opened_file refresh(const opened_file& f);
   /// Makes acknowledged writes of the file durable, and its entry with them.
   void sync(const opened_file& f);
+  /// The second half of that, for who has synced the stripe objects, or has had another rank do it.
+  void sync_entry(const opened_file& f);
   /// Removes the stripe objects of files that were removed or never committed by processes that have died.
   /// What cannot be removed now is left for the next sweep.
   void sweep();

@@ -69,6 +69,10 @@ class striped_file {
   failure permit_objects() const;
   failure remove_objects() const;
 
+  /// Whether the metadata are known to say that no stripe object may be missing; see store_core::sync_entry().
+  bool is_settled() const noexcept { return settled_.load(std::memory_order_relaxed); }
+  void set_settled() const noexcept { settled_.store(true, std::memory_order_relaxed); }
+
   const file_shape& shape() const noexcept { return *shape_; }
   const shape_ptr& shape_handle() const noexcept { return shape_; }
   /// The I/O node with this stripe index (0 <= stripe index < nn).
@@ -80,6 +84,7 @@ class striped_file {
   std::uint64_t client_;
   /// Once every node has said; nodes do not move while a store is open.
   mutable std::atomic<std::optional<locality>> farthest_{std::nullopt};
+  mutable std::atomic<bool> settled_{false};
 };
 
 }  // namespace ooc::storage

@@ -307,3 +307,24 @@ TEST_CASE("creates run at thousands a second", "[.][speed]") {
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   WARN(files / took.count() << " creates a second");
 }
+
+TEST_CASE("the id of a file whose entry was lost with the power is not given to another") {
+  local_name_space n;
+  new_file f;
+  f.striping = {0, 1, 4096};
+  const file_id lost = n.service->create("f", f).id;
+  n.service.reset();
+  {
+    // As the database is without its last changes, in another boot.
+    sqlite::connection c(n.file(), sqlite::open_as::existing);
+    c.execute("DELETE FROM entry WHERE id = " + std::to_string(lost));
+    c.execute("UPDATE sqlite_sequence SET seq = 1 WHERE name = 'entry'");
+    c.execute("UPDATE store SET value = 'another' WHERE key = 'ids_boot'");
+  }
+  n.open();
+  CHECK(n.service->create("g", f).id > lost);
+  const file_id last = n.service->create("h", f).id;
+  n.open();
+  // In the same boot ids go on one by one.
+  CHECK(n.service->create("i", f).id == last + 1);
+}

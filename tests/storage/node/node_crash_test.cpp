@@ -327,3 +327,125 @@ TEST_CASE("shrinking within a chunk and growing again gives the fill pattern, no
   CHECK_FALSE(f.get(3 * chunk_size + 100, 13 * chunk_size - 100, b));
   CHECK(all(b, 'f'));
 }
+
+namespace {
+
+shape_ptr of_generation(std::uint64_t generation, file_id id, std::uint64_t size) {
+  auto f = std::make_shared<file_shape>(*make_shape(id, {0, 1, 4096}, size, true));
+  f->generation = generation;
+  return f;
+}
+
+std::string text_of(const fs::path& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// What the node has noted of this boot becomes a note of one that has ended.
+void change_noted_boot(const fs::path& folder) {
+  const fs::path file = folder / "oocarray-unsynced";
+  std::string text = text_of(file);
+  const auto at = text.find("boot ") + 5;
+  text.replace(at, 32, std::string(32, '1'));
+  std::ofstream(file) << text;
+}
+
+}  // namespace
+
+TEST_CASE("a late stripe object that went with the power reads as never written and is used on") {
+  for (const char* lost : {"both", "data", "header"}) {
+    CAPTURE(lost);
+    temporary_folder folder;
+    const shape_ptr f = of_generation(1, 7, 10'000);
+    const bytes before(10'000, std::byte{'b'});
+    auto node = open_local_node(folder.path(), {});
+    REQUIRE_FALSE(create(*node, f));
+    REQUIRE_FALSE(write(*node, f, 0, request::contiguous(0, before.size()), before.data()));
+    node.reset();
+    const node_folder names(folder.path());
+    if (lost == std::string("header"))
+      std::ofstream(names.sums(7)) << std::string(4096 + 24, '\0');
+    else
+      fs::remove(names.data(7));
+    if (lost == std::string("both")) fs::remove(names.sums(7));
+
+    bytes back(10'000, std::byte{1});
+    node = open_local_node(folder.path(), {});
+    // In the same boot it is missing, whoever took it.
+    CHECK(read(*node, f, 0, request::contiguous(0, back.size()), back.data()));
+    node.reset();
+    change_noted_boot(folder.path());
+    node = open_local_node(folder.path(), {});
+    // One of a later generation had been synced.
+    CHECK(read(*node, of_generation(2, 7, 10'000), 0, request::contiguous(0, back.size()), back.data()));
+    const failure e = read(*node, f, 0, request::contiguous(0, back.size()), back.data());
+    CHECK(e.what == "");
+    CHECK(back == bytes(10'000));
+    REQUIRE_FALSE(write(*node, f, 0, request::contiguous(5, 4), before.data()));
+    CHECK_FALSE(sync(*node, f));
+    CHECK(verify(*node, f).second.corrupt == 0);
+    // Now it counts.
+    CHECK_FALSE(read(*node, of_generation(2, 7, 10'000), 0, request::contiguous(0, back.size()), back.data()));
+    CHECK(back[5] == std::byte{'b'});
+  }
+}
+
+TEST_CASE("a size that went with the power comes back with zeros, and what was synced stays") {
+  temporary_folder folder;
+  const shape_ptr f = of_generation(1, 7, 8192), longer = of_generation(1, 7, 40'960);
+  const bytes first(8192, std::byte{'a'}), second(8192, std::byte{'b'});
+  auto node = open_local_node(folder.path(), {});
+  REQUIRE_FALSE(create(*node, f));
+  REQUIRE_FALSE(write(*node, f, 0, request::contiguous(0, 8192), first.data()));
+  REQUIRE_FALSE(sync(*node, f));
+  REQUIRE_FALSE(resize(*node, longer, 0, 8192));
+  REQUIRE_FALSE(write(*node, longer, 0, request::contiguous(16'384, 8192), second.data()));
+  node.reset();
+  const node_folder names(folder.path());
+  SECTION("of the files") {
+    // The header was stored, the files were not.
+    fs::resize_file(names.data(7), 8192);
+    fs::resize_file(names.sums(7), checksum_file::bytes_for(2));
+  }
+  SECTION("of the header") {
+    const checksum_file sums = open_sums(folder.path(), 7);
+    checksum_header h;
+    REQUIRE(sums.read_header(h) == 0);
+    CHECK(h.required == checksum_header::size_unsynced);
+    CHECK(h.synced_chunks == 2);
+    h.chunks = 2;
+    REQUIRE(sums.write_header(h) == 0);
+  }
+  change_boot(folder.path(), 7);
+  node = open_local_node(folder.path(), {});
+  bytes back(40'960, std::byte{1});
+  const failure e = read(*node, longer, 0, request::contiguous(0, back.size()), back.data());
+  CHECK(e.what == "");
+  bytes expected(40'960);
+  std::copy(first.begin(), first.end(), expected.begin());
+  CHECK(back == expected);
+  REQUIRE_FALSE(write(*node, longer, 0, request::contiguous(40'000, 900), second.data()));
+  CHECK_FALSE(sync(*node, longer));
+  CHECK(verify(*node, longer).second.problems.empty());
+}
+
+TEST_CASE("a cut that was not synced leaves what it kept") {
+  temporary_folder folder;
+  const shape_ptr f = of_generation(1, 7, 40'960), shorter = of_generation(1, 7, 8192);
+  const bytes first(40'960, std::byte{'a'});
+  auto node = open_local_node(folder.path(), {});
+  REQUIRE_FALSE(create(*node, f));
+  REQUIRE_FALSE(write(*node, f, 0, request::contiguous(0, first.size()), first.data()));
+  REQUIRE_FALSE(sync(*node, f));
+  REQUIRE_FALSE(resize(*node, shorter, 0, 40'960));
+  node.reset();
+  change_boot(folder.path(), 7);
+  node = open_local_node(folder.path(), {});
+  // The metadata have the old size again.
+  bytes back(40'960, std::byte{1});
+  const failure e = read(*node, f, 0, request::contiguous(0, back.size()), back.data());
+  CHECK(e.what == "");
+  bytes expected(40'960);
+  std::copy_n(first.begin(), 8192, expected.begin());
+  CHECK(back == expected);
+}

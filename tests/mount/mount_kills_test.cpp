@@ -1,0 +1,121 @@
+// Programs, mounts and servers that are killed while something is written.
+#include <sqlite3.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <random>
+
+#include "mounted.hpp"
+#include "support/rounds.hpp"
+#include "support/random_seed.hpp"
+
+using namespace ooc;
+using namespace ooc::testing;
+
+namespace {
+
+// Adds row after row to a database, each in a transaction of its own, and says so after each.
+[[noreturn]] void insert_for_ever(const std::string& path, int told) {
+  sqlite3* db = nullptr;
+  if (sqlite3_open(path.c_str(), &db) != SQLITE_OK) ::_exit(1);
+  sqlite3_exec(db, "PRAGMA synchronous = FULL", nullptr, nullptr, nullptr);
+  for (;;) {
+    if (sqlite3_exec(db, "INSERT INTO t (y) VALUES (randomblob(3000))", nullptr, nullptr, nullptr) != SQLITE_OK)
+      ::_exit(2);
+    if (::write(told, "+", 1) != 1) ::_exit(3);
+  }
+}
+
+// The first column of the first row.
+std::string ask(const std::string& path, const char* what) {
+  sqlite3* db = nullptr;
+  sqlite3_stmt* s = nullptr;
+  std::string answer = "no answer";
+  if (sqlite3_open(path.c_str(), &db) == SQLITE_OK && sqlite3_prepare_v2(db, what, -1, &s, nullptr) == SQLITE_OK &&
+      sqlite3_step(s) == SQLITE_ROW)
+    answer = reinterpret_cast<const char*>(sqlite3_column_text(s, 0));
+  else
+    answer = sqlite3_errmsg(db);
+  sqlite3_finalize(s);
+  sqlite3_close(db);
+  return answer;
+}
+
+}  // namespace
+
+TEST_CASE("a database is whole after its writer or the mount was killed in the middle of writing") {
+  if (!can_mount()) return;
+  mountable_store s(false);
+  std::mt19937_64 dice(random_seed("mount_kills"));
+  auto mount = std::make_unique<mount_process>(s.url, s.folder / "mount");
+  const std::string file = *mount / "db";
+  sqlite3* db = nullptr;
+  REQUIRE(sqlite3_open(file.c_str(), &db) == SQLITE_OK);
+  REQUIRE(sqlite3_exec(db, "CREATE TABLE t (x INTEGER PRIMARY KEY, y BLOB)", nullptr, nullptr, nullptr) == SQLITE_OK);
+  sqlite3_close(db);
+  unsigned long rows = 0;
+  for (unsigned round = 0, all = static_cast<unsigned>(rounds(4, 50)); round < all; ++round) {
+    CAPTURE(round);
+    int told[2];
+    REQUIRE(::pipe2(told, O_CLOEXEC) == 0);
+    const pid_t writer = ::fork();
+    if (writer == 0) insert_for_ever(file, told[1]);
+    ::close(told[1]);
+    char one;
+    for (auto n = 1 + dice() % 20; n > 0 && ::read(told[0], &one, 1) == 1; --n) ++rows;
+    ::usleep(static_cast<useconds_t>(dice() % 20'000));
+    if (round % 2 == 0) {
+      ::kill(writer, SIGKILL);
+    } else {
+      mount->kill();  // the writer fails
+      ::kill(writer, SIGKILL);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(writer, &status, 0) == writer);
+    while (::read(told[0], &one, 1) == 1) ++rows;
+    ::close(told[0]);
+    if (round % 2 != 0) mount = std::make_unique<mount_process>(s.url, s.folder / "mount");
+    REQUIRE(ask(file, "PRAGMA integrity_check") == "ok");
+    // One more may have been committed and not told.
+    const unsigned long there = std::stoul(ask(file, "SELECT count(*) FROM t"));
+    CHECK(there >= rows);
+    CHECK(there <= rows + 1);
+    rows = there;
+  }
+}
+
+TEST_CASE("cp and tar on a mount go on when an I/O server is killed and started again") {
+#ifdef OOC_WITH_SERVERS
+  if (!can_mount()) return;
+  mountable_store s(true);
+  mount_process m(s.url, s.folder / "mount");
+  std::mt19937_64 dice(random_seed("mount_kills"));
+  const fs::path source = s.folder / "source";
+  fs::create_directories(source / "below");
+  for (int i = 0; i < 24; ++i) {
+    std::string text(200'000 + dice() % 400'000, ' ');
+    for (char& c : text) c = static_cast<char>(dice());
+    std::ofstream(source / (i % 2 ? "below" : ".") / std::to_string(i), std::ios::binary) << text;
+  }
+  const std::string to = m / "copy", archive = m / "a.tar";
+  for (const std::string& command :
+       {"cp -r " + source.string() + " " + to + " && sync " + to + "/below/23",
+        "tar cf " + archive + " -C " + source.string() + " . && tar tf " + archive + " > /dev/null"}) {
+    CAPTURE(command);
+    const fs::path begun = command.starts_with("cp") ? to : archive;
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+      ::_exit(127);
+    }
+    REQUIRE(soon([&] { return fs::exists(begun); }));
+    REQUIRE(s.running->send("iod-1", SIGKILL));
+    REQUIRE(s.running->up().status == 0);
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+  }
+  CHECK(run_command("diff -r " + source.string() + " " + to, s.folder / "diff").status == 0);
+  CHECK(run_command("tar df " + archive + " -C " + source.string(), s.folder / "tar").status == 0);
+#endif
+}
