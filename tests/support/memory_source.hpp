@@ -68,7 +68,7 @@ class memory_source : public detail::block_source {
       done({});
     });
   }
-  void store_together(std::span<const detail::block_bytes> blocks, completion done) override {
+  void store_together(std::span<const detail::stored_block> blocks, completion done) override {
     ++joint_stores;
     block_source::store_together(blocks, std::move(done));
   }

@@ -218,14 +218,14 @@ void array_source::store(block_index b, const std::byte* frame, completion done)
                    [now, bytes, done = std::move(done)](const failure& f) { done(f, bytes); });
 }
 
-void array_source::store_together(std::span<const block_bytes> blocks, completion done) {
+void array_source::store_together(std::span<const stored_block> blocks, completion done) {
   const state_ptr now = current();
   const auto address = [](const std::byte* p) { return reinterpret_cast<std::uintptr_t>(p); };
   const std::byte* base = blocks.front().from;
-  for (const block_bytes& b : blocks)
+  for (const stored_block& b : blocks)
     if (address(b.from) < address(base)) base = b.from;
   request r;
-  for (const block_bytes& b : blocks)
+  for (const stored_block& b : blocks)
     add(r, now->geometry.block_request(b.block), address(b.from) - address(base));
   const std::uint64_t bytes = r.bytes();
   now->file->write(std::make_shared<const request>(std::move(r)), base,

@@ -46,9 +46,9 @@ void block_source::load_together(std::span<const block_place> blocks, completion
   }
 }
 
-void block_source::store_together(std::span<const block_bytes> blocks, completion done) {
+void block_source::store_together(std::span<const stored_block> blocks, completion done) {
   const auto all = std::make_shared<joint_answer>(blocks.size(), std::move(done));
-  for (const block_bytes& b : blocks) {
+  for (const stored_block& b : blocks) {
     try {
       store(b.block, b.from, [all](const failure& f, std::uint64_t bytes) { all->take(f, bytes); });
     } catch (const std::exception& e) {

@@ -51,7 +51,7 @@ struct block_place {
 };
 
 /// A block and where its bytes are.
-struct block_bytes {
+struct stored_block {
   block_index block = 0;
   const std::byte* from = nullptr;
 };
@@ -87,7 +87,7 @@ class block_source {
 
   /// The same as store() of several blocks, ascending, with one answer for all: after a failure each of them may
   /// have been written or not.
-  virtual void store_together(std::span<const block_bytes> blocks, completion done);
+  virtual void store_together(std::span<const stored_block> blocks, completion done);
 
   /// The same for a block that others write to as well: sends only the elements that differ from
   /// `twin`, the block as the store has it as far as this process knows.

@@ -88,7 +88,7 @@ void block_writer::send(unique_lock& l, store_batch& batch) {
   {
     const unlocked gap(l, state_.mutex());
     std::sort(first, last, [](const store_job& a, const store_job& b) { return a.f->block < b.f->block; });
-    std::array<block_bytes, store_batch::most> blocks;
+    std::array<stored_block, store_batch::most> blocks;
     for (auto j = first; j != last; ++j) blocks[static_cast<std::size_t>(j - first)] = {j->f->block, j->from};
     try {
       s.source->store_together({blocks.data(), static_cast<std::size_t>(n)},
