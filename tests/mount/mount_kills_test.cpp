@@ -6,6 +6,7 @@
 #include <random>
 
 #include "mounted.hpp"
+#include "support/pauses.hpp"
 #include "support/rounds.hpp"
 #include "support/random_seed.hpp"
 
@@ -63,7 +64,7 @@ TEST_CASE("a database is whole after its writer or the mount was killed in the m
     ::close(told[1]);
     char one;
     for (auto n = 1 + dice() % 20; n > 0 && ::read(told[0], &one, 1) == 1; --n) ++rows;
-    ::usleep(static_cast<useconds_t>(dice() % 20'000));
+    random_pause(std::chrono::microseconds(dice() % 20'000));
     if (round % 2 == 0) {
       ::kill(writer, SIGKILL);
     } else {

@@ -212,10 +212,17 @@ void node_operations::delivered(operation& op) {
   if (op.part && op.part->rest) op.sums[op.part->whole] = rest_sum(*op.part, op.memory);
 }
 
+namespace {
+bool is_as_known(stripe_object& s, const object_identity& identity, std::uint64_t generation) noexcept {
+  std::uint64_t found = 0;
+  return s.identity() == identity && s.check_generation(generation, found) == 0;
+}
+}  // namespace
+
 bool node_operations::read_quickly(const file_shape& f, std::uint32_t stripe_index, const io_part& part,
                                     std::byte* memory, std::uint32_t* sums) {
   const std::shared_ptr<stripe_object> s = cache_.find(f.id);
-  if (!s || !is_that(*s, f, stripe_index)) return false;  // the long way says what is wrong
+  if (!s || !is_as_known(*s, identity_of(store_, f, stripe_index), f.generation)) return false;  // the long way says what is wrong
   if (!page_cache_read(*s, part, memory, sums)) return false;
   counters.add(&io_stats::read_requests, 1);
   counters.add(&io_stats::read_regions, node_runs(part.regions));
@@ -226,18 +233,13 @@ bool node_operations::read_quickly(const file_shape& f, std::uint32_t stripe_ind
 bool node_operations::read_now(const file_shape& f, std::uint32_t stripe_index, std::uint64_t node_offset,
                                std::byte* memory, std::size_t bytes) noexcept {
   const std::shared_ptr<stripe_object> s = cache_.find_now(f.id);
-  if (!s || !is_that(*s, f, stripe_index) || !read_whole_chunks(*s, node_offset, memory, bytes)) return false;
+  if (!s || !is_as_known(*s, identity_of(store_, f, stripe_index), f.generation) || !read_whole_chunks(*s, node_offset, memory, bytes)) return false;
   counters.add(&io_stats::read_requests, 1);
   counters.add(&io_stats::read_regions, 1);
   counters.add(&io_stats::bytes_read, bytes);
   counters.add(&io_stats::device_reads, 1);
   counters.add(&io_stats::device_bytes_read, bytes);
   return true;
-}
-
-bool node_operations::is_that(stripe_object& s, const file_shape& f, std::uint32_t stripe_index) const noexcept {
-  std::uint64_t generation = 0;
-  return s.identity() == identity_of(store_, f, stripe_index) && s.check_generation(f.generation, generation) == 0;
 }
 
 failure node_operations::read_claimed(operation& op, io_worker& w) {

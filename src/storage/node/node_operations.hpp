@@ -74,7 +74,6 @@ class node_operations : private node_messages {
   failure remove_claimed(operation& op);
   failure verify_claimed(operation& op, io_worker& w);
 
-  bool is_that(stripe_object& s, const file_shape& f, std::uint32_t stripe_index) const noexcept;
   bool begin(operation& op, const char* what);
   failure advance_claimed(operation& op);
   /// Whether a loss of power may have taken the stripe object of a file of that generation.

@@ -48,6 +48,21 @@ void remove_objects(metadata_service& metadata, const striped_file& file) {
   if (!file.remove_objects()) metadata.forget(file.shape().id);
 }
 
+// Gives all stripe objects of `e` the next generation, before the metadata have it: so no stripe object is ever older
+// than the metadata say, and after a crash at most one newer.
+entry advanced(store_core& store, entry e) {
+  for (;;) {
+    const std::uint64_t before = e.generation++;
+    const failure f = store.opened(e).file->advance_objects();
+    if (!f) return e;
+    if (f.code != errc::conflict) throw_if(f);
+    // Whoever brought a stripe object past `e` has told the metadata of the step before.
+    const entry now = store.metadata().find(e.id);
+    if (now.generation <= before) throw_if({errc::corrupt, f.what});
+    e.generation = now.generation;
+  }
+}
+
 }  // namespace
 
 store_core::store_core(std::string url, std::string uuid,
@@ -92,7 +107,7 @@ opened_file store_core::opened_as(entry e, open_mode mode) {
   // What somebody who has died had reserved.
   if (e.reserved > e.size) e = give_back(opened(std::move(e))).meta;
   if (allocated_size(e) == 0) return opened(std::move(e));
-  entry next = advanced(std::move(e));
+  entry next = advanced(*this, std::move(e));
   metadata_->set_generation(next.id, next.generation);
   return opened(std::move(next));
 }
@@ -106,21 +121,6 @@ opened_file store_core::give_back(const opened_file& f) {
   entry now = metadata_->find(id);
   if (now.reserved <= now.size) return opened(std::move(now));
   return resize_locked(now, now.size, now.array.extents);
-}
-
-// Gives all stripe objects of `e` the next generation, before the metadata have it: so no stripe object is ever older
-// than the metadata say, and after a crash at most one newer.
-entry store_core::advanced(entry e) {
-  for (;;) {
-    const std::uint64_t before = e.generation++;
-    const failure f = opened(e).file->advance_objects();
-    if (!f) return e;
-    if (f.code != errc::conflict) throw_if(f);
-    // Whoever brought a stripe object past `e` has told the metadata of the step before.
-    const entry now = metadata_->find(e.id);
-    if (now.generation <= before) throw_if({errc::corrupt, f.what});
-    e.generation = now.generation;
-  }
 }
 
 opened_file store_core::make(std::string_view path, const new_file& f) {
@@ -231,7 +231,7 @@ opened_file store_core::resize_locked(const entry& now, std::uint64_t size,
       const std::uint64_t generation = metadata_->find(next.id).generation;
       if (std::exchange(next.generation, generation) != generation)  // the new ones are behind it
         throw_if(opened(next).file->resize_objects(had));
-      next = advanced(std::move(next));
+      next = advanced(*this, std::move(next));
     } while (!metadata_->set_size(next.id, size, extents, next.generation, reserved));
   }
   if (!next.capability) return opened(std::move(next));
@@ -345,13 +345,13 @@ void store_core::sync(const opened_file& f) {
 
 // A file leaves its first generation by its first sync: from then on none of its stripe objects may be missing.
 void store_core::sync_entry(const opened_file& f) {
-  if (f.meta.generation != 1 || f.file->is_settled()) return metadata_->sync();
+  if (f.meta.in_place || f.meta.generation != 1 || f.file->is_settled()) return metadata_->sync();
   try {
     // Nobody makes further stripe objects meanwhile.
     const auto lock = metadata_->lock_size(f.meta.id);
     entry now = metadata_->find(f.meta.id);
     if (now.generation == 1 && allocated_size(now) != 0) {
-      now = advanced(std::move(now));
+      now = advanced(*this, std::move(now));
       metadata_->set_generation(now.id, now.generation);  // durably, with all that was changed before
       return f.file->set_settled();
     }

@@ -97,7 +97,6 @@ class store_core {
   std::uint64_t staging_bytes() const;
 
  private:
-  entry advanced(entry e);
   opened_file opened_as(entry e, open_mode mode);
   void change_permissions(entry e, const std::function<void(file_permissions&)>& change,
                           const std::function<void()>& commit);
