@@ -45,6 +45,8 @@ class block_mapping {
 
   // --- blocks
 
+  /// Before bytes are read into the frame's slot.
+  virtual void before_load(frame*) noexcept {}
   /// Moves the frame's pages to the block's address, but for those past the segment's end.
   virtual void map_in(frame* f, bool writable) noexcept = 0;
   /// Moves them back to the frame, which is then readable and writable.  `has` is the access to the

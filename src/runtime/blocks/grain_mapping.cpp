@@ -81,12 +81,24 @@ void grain_mapping::close_range(const segment_state& s, std::uint64_t from,
     die("mmap of an array's addresses", errno);
 }
 
+// Where no slot with a page is left the kernel makes one at the first write to the frame's own.
+void grain_mapping::take_page(frame* f) noexcept {
+  if (!std::exchange(f->unbacked, false)) return;
+  const lock_guard l(mutex_);
+  if (spares_.backed == 0) return;
+  std::swap(f->memory, spares_.all[--spares_.backed]);
+  f->zeroed = false;
+}
+
+void grain_mapping::before_load(frame* f) noexcept { take_page(f); }
+
 void grain_mapping::map_in(frame* f, bool writable) noexcept {
   f->mapped_bytes = f->cls->bytes;
   if (!sys::userfault_copy(fd_, f->segment->address(f->block), f->memory, f->mapped_bytes,
                            (writable ? 0 : UFFDIO_COPY_MODE_WP) | sys::userfault_dont_wake, yield))
     die("UFFDIO_COPY of a grain", errno);
   // The bytes are at the block now.
+  f->unbacked = true;
   {
     const lock_guard l(mutex_);
     if (spares_.backed < spare_slots::count) {
@@ -100,10 +112,7 @@ void grain_mapping::map_in(frame* f, bool writable) noexcept {
 bool grain_mapping::map_out(frame* f, block_access has) noexcept {
   std::byte* const from = f->segment->address(f->block);
   if (has == block_access::write) set_access(f, block_access::read);
-  {
-    const lock_guard l(mutex_);
-    if (spares_.backed > 0) std::swap(f->memory, spares_.all[--spares_.backed]);
-  }
+  take_page(f);
   copy_untracked(f->memory, from, f->mapped_bytes);
   if (!sys::advise(from, f->mapped_bytes, MADV_DONTNEED)) die("madvise of a grain", errno);
   return true;

@@ -12,7 +12,7 @@
 //
 // A grain that has come in leaves its frame's slot with a page in it, and one that goes needs such a slot.  Giving
 // the page back and having another made takes a system call that interrupts the other processors.  So some slots
-// with pages are kept (`spares_`): a frame changes its slot for one of them.  They take 64 KiB beside the budget.
+// with pages are kept (`spares_`): a frame changes its slot for one of them.  They take 256 KiB beside the budget.
 //
 // Where blocks are mapped by signals, their pages replace the registered addresses while they are
 // mapped; reopen() puts these back.
@@ -41,6 +41,7 @@ class grain_mapping final : public block_mapping {
   void add_frames(std::byte*, std::size_t) override {}
   void open_range(const segment_state& s, std::uint64_t from, std::uint64_t to) override;
   void close_range(const segment_state& s, std::uint64_t from, std::uint64_t to) noexcept override;
+  void before_load(frame* f) noexcept override;
   void map_in(frame* f, bool writable) noexcept override;
   bool map_out(frame* f, block_access has) noexcept override;
   void set_access(frame* f, block_access to) noexcept override;
@@ -50,12 +51,13 @@ class grain_mapping final : public block_mapping {
  private:
   /// Slots without an owner: the first `backed` have a page.
   struct spare_slots {
-    static constexpr std::size_t count = 16;
+    static constexpr std::size_t count = 64;
     std::array<std::byte*, count> all{};
     std::size_t backed = 0;
   };
 
   grain_mapping(int fd, std::byte* slots) noexcept;
+  void take_page(frame* f) noexcept;
 
   const int fd_;
   std::byte* const slots_;

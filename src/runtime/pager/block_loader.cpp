@@ -52,6 +52,7 @@ bool block_loader::load_here(segment_state& s, block_index index) noexcept {
     b.advance(block_state::loading);
   }
   state_.memory.mapping().about_to_wait();
+  f->cls->mapping->before_load(f);
   if (const std::uint64_t bytes = s.source->load_now(index, f->memory)) {
     end_load(f, {}, bytes);
     return true;
@@ -113,6 +114,7 @@ void block_loader::start_load(unique_lock& l, frame* f, load_part part) {
 void block_loader::load(frame* f, load_part part) {
   segment_state& s = *f->segment;
   const block_index b = f->block;
+  f->cls->mapping->before_load(f);
   if (part == load_part::outside_promise && !f->zeroed)
     std::memset(f->memory, 0, s.block_bytes());
   f->zeroed = false;
@@ -187,6 +189,7 @@ void block_loader::start_joint_load(unique_lock& l, segment_state& s,
   std::array<block_place, most_together> places;
   for (std::size_t i = 0; i < frames.size(); ++i) {
     frames[i]->partial = frames[i]->zeroed = false;
+    frames[i]->cls->mapping->before_load(frames[i]);
     places[i] = {frames[i]->block, frames[i]->memory};
   }
   state_.call_begins(s);

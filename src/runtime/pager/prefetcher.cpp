@@ -81,7 +81,8 @@ void prefetcher::grain_touched(unique_lock& l, const touch_event& e) {
 std::int64_t prefetcher::follow_grains(unique_lock& l, const touch_event& e) {
   segment_state& g = *e.segment;
   const std::uint64_t grain = g.block_bytes();
-  unsigned limit = limit_of(g);
+  constexpr unsigned most = 256;  // more in flight is no faster
+  unsigned limit = std::min(limit_of(g), most);
   if (limit == 0) return 0;
   if (g.yield.is_poor()) limit = std::min(limit, 2u);
   wanted_.clear();
