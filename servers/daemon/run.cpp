@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <boost/asio/signal_set.hpp>
 #include <csignal>
 #include <iostream>
 #include <thread>
@@ -13,17 +12,18 @@
 
 namespace ooc::servers {
 
-void run_until_signal(boost::asio::io_context& context, unsigned threads,
-                      std::function<void()> stop) {
-  boost::asio::signal_set signals(context, SIGTERM, SIGINT);
-  signals.async_wait([&](const boost::system::error_code& ec, int signal) {
+server_loop::server_loop(unsigned threads)
+    : threads_(threads), context_(static_cast<int>(threads)), signals_(context_, SIGTERM, SIGINT) {}
+
+void server_loop::run(std::function<void()> stop) {
+  signals_.async_wait([&](const boost::system::error_code& ec, int signal) {
     if (ec) return;
     spdlog::info("signal {}: stopping", signal);
     stop();
   });
   std::vector<std::thread> others;
-  for (unsigned i = 1; i < threads; ++i) others.emplace_back([&] { context.run(); });
-  context.run();
+  for (unsigned i = 1; i < threads_; ++i) others.emplace_back([&] { context_.run(); });
+  context_.run();
   for (std::thread& t : others) t.join();
 }
 

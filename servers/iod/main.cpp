@@ -84,13 +84,13 @@ int run(int argc, char** argv) {
     throw usage_error(errc::invalid_request, "--memory is 4 MiB to 1 TiB");
 
   iod::iod_folder folder(o.folder, o.node);
-  boost::asio::io_context context(static_cast<int>(threads));
-  iod::iod_server server(context, o);
+  servers::server_loop loop(threads);
+  iod::iod_server server(loop.context(), o);
   if (!folder.store_uuid().empty()) server.set_store(folder.store_uuid(), folder.capability_key());
   server.set_revoked(folder.revoked());
   server.start();
   for (const std::string& a : server.addresses()) spdlog::info("listening on {}", a);
-  servers::metrics_endpoint metrics(context, [&] { return iod::metrics_of(server.statistics()); });
+  servers::metrics_endpoint metrics(loop.context(), [&] { return iod::metrics_of(server.statistics()); });
   metrics.start(line.metrics_addresses());
 
   servers::registration_options r;
@@ -125,7 +125,7 @@ int run(int argc, char** argv) {
   };
   servers::registration registration(r, events);
   registration.start();
-  servers::run_until_signal(context, threads, [&] {
+  loop.run([&] {
     metrics.stop();
     server.stop();
   });

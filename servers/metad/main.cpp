@@ -65,14 +65,14 @@ int run(int argc, char** argv) {
   o.capability_life = seconds(line, "capability-life");
   if (line.has("forget-node")) o.forget_node = line.get<std::uint32_t>("forget-node");
 
-  boost::asio::io_context context(1);
-  metad::metad_server server(context, o);
+  servers::server_loop loop(1);
+  metad::metad_server server(loop.context(), o);
   server.start();
   for (const std::string& a : server.addresses()) spdlog::info("listening on {}", a);
   spdlog::info("serving store {} from {}", server.store_uuid(), o.folder.string());
-  servers::metrics_endpoint metrics(context, [&] { return server.metrics(); });
+  servers::metrics_endpoint metrics(loop.context(), [&] { return server.metrics(); });
   metrics.start(line.metrics_addresses());
-  servers::run_until_signal(context, 1, [&] {
+  loop.run([&] {
     metrics.stop();
     server.stop();
   });
