@@ -37,8 +37,15 @@ void revocation_watch::read() {
 }
 
 void revocation_watch::look() {
-  if (file_.empty() || same_file(seen_, look_at(file_))) return;
+  if (file_.empty()) return;
+  const struct ::stat now = look_at(file_);
+  if (same_file(seen_, now)) return;
   try {
+    if (now.st_ino == 0 && !current_->empty()) {
+      seen_ = now;
+      throw usage_error(std::make_error_code(std::errc::no_such_file_or_directory),
+                        "list of revoked keys '" + file_.string() + "' has gone: restore it");
+    }
     read();
   } catch (const error& e) {
     spdlog::error("{}; the keys that were revoked before stay so", e.what());

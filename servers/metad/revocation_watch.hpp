@@ -18,8 +18,8 @@ class revocation_watch {
   /// a server that does not know whom to refuse does not start.
   explicit revocation_watch(std::filesystem::path file);
 
-  /// Reads the file again where it has changed.  If that fails it is logged, and what was known
-  /// goes on.
+  /// Reads the file again where it has changed.  If that fails, or the file has gone, it is logged,
+  /// and what was known goes on: a file that is lost makes no revoked key good.
   void look();
   const wire::revocations_ptr& current() const noexcept { return current_; }
 

@@ -1,10 +1,13 @@
 // What a metadata server knows of its clients, their leases and the I/O servers.
 #include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 
 #include "metad/client_table.hpp"
 #include "metad/lease_table.hpp"
 #include "metad/node_table.hpp"
+#include "metad/revocation_watch.hpp"
 #include "oocarray/error.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -193,4 +196,29 @@ TEST_CASE("a client that said goodbye is not alive, and forgotten with its last 
   CHECK(table.size() == 0);
   table.connected(one, "program");  // it comes again
   CHECK(table.alive(one));
+}
+
+TEST_CASE("a list of revoked keys that changes is read anew; one that is damaged or gone makes no key good") {
+  testing::temporary_folder folder;
+  const auto file = folder / "list";
+  wire::revocations list;
+  list.add(1000, 5);
+  list.write(file);
+  revocation_watch watch(file);
+  CHECK(*watch.current() == list);
+  list.add(1001, 7);
+  list.write(file);
+  watch.look();
+  CHECK(*watch.current() == list);
+  std::ofstream(file, std::ios::trunc) << "rubbish";
+  watch.look();
+  CHECK(*watch.current() == list);
+  std::filesystem::remove(file);
+  watch.look();
+  watch.look();
+  CHECK(*watch.current() == list);
+  list.add(1002, 9);
+  list.write(file);
+  watch.look();
+  CHECK(*watch.current() == list);
 }
