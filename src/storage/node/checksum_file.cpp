@@ -216,6 +216,12 @@ int checksum_file::mend_new(std::uint64_t first, std::uint64_t chunks, std::uint
   return 0;
 }
 
+bool checksum_file::has_header() const noexcept {
+  std::array<std::byte, sizeof(checksum_header)> bytes{};
+  return read_whole(fd(), bytes.data(), bytes.size(), 0) == 0 &&
+         std::any_of(bytes.begin(), bytes.end(), [](std::byte b) { return b != std::byte{}; });
+}
+
 int checksum_file::read_header(checksum_header& h) const noexcept {
   if (const int e = read_whole(fd(), &h, sizeof h, 0)) return e;
   const checksum_header expected;

@@ -177,6 +177,8 @@ class checksum_file {
   /// zeros become "never written", and damaged marks of their regions "touched after `syncs`".
   int mend_new(std::uint64_t first, std::uint64_t chunks, std::uint64_t syncs) const;
 
+  /// False where the header never came to the disk: zeros, or nothing at all.
+  bool has_header() const noexcept;
   /// EINVAL: not a header (magic, version or CRC).
   int read_header(checksum_header& h) const noexcept;
   int write_header(checksum_header h) const noexcept;

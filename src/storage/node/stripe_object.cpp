@@ -74,7 +74,7 @@ int stripe_object::open(const node_folder& folder, const object_identity& who, b
     const bool old = is_version_1(s->sums_.fd());
     why = old ? "it has version 1 of the disk format; `ooc upgrade` converts the store"
               : "the header of its checksums is damaged";
-    return old ? EUCLEAN : EBADMSG;
+    return s->sums_.has_header() ? EUCLEAN : EBADMSG;
   }
   if (error != 0) return error;
   why = difference(who, h.identity());

@@ -37,8 +37,8 @@ class stripe_object {
   /// Opens an existing stripe object; for reading only where the caller may not write its files.  Where the
   /// machine lost its power since the last write, the undo log is applied first; where it did so before a change of
   /// size was synced, the stripe object gets the `chunks` that its file has, the missing ones never written.
-  /// EUCLEAN: the header is damaged, of another version or of another stripe object; EBADMSG: the header is not even
-  /// one; EACCES or EROFS: it may not be read, or the undo log waits for somebody who may write; `why` says it.
+  /// EUCLEAN: the header is damaged, of another version or of another stripe object; EBADMSG: there is none, as where it
+  /// never came to the disk; EACCES or EROFS: it may not be read, or the undo log waits for somebody who may write; `why` says it.
   static int open(const node_folder& folder, const object_identity& who, bool direct_io, std::uint64_t chunks,
                   std::shared_ptr<stripe_object>& out, std::string& why);
 
@@ -75,7 +75,6 @@ class stripe_object {
   /// Makes data and sums durable; any lock.  The long part of a sync.
   int flush();
   /// The end of a sync, with the whole stripe object locked: everything is durable and said to be so.
-  /// `chunks`: what the stripe object has from now on, if that has changed.
   int settle_as_durable();
   /// Both with the whole stripe object locked.  Before its size changes to `chunks`: as mark_unsynced(), and says,
   /// durably if that is news, how many chunks are sure to be kept.

@@ -390,6 +390,25 @@ TEST_CASE("a late stripe object that went with the power reads as never written 
   }
 }
 
+TEST_CASE("a damaged header of a late stripe object of another boot is an error, and its bytes stay") {
+  temporary_folder folder;
+  const shape_ptr f = of_generation(1, 7, 10'000);
+  const bytes before(10'000, std::byte{'b'});
+  auto node = open_local_node(folder.path(), {});
+  REQUIRE_FALSE(create(*node, f));
+  REQUIRE_FALSE(write(*node, f, 0, request::contiguous(0, before.size()), before.data()));
+  node.reset();
+  change_noted_boot(folder.path());
+  const node_folder names(folder.path());
+  flip_byte(names.sums(7), 60);
+  const std::string stored = text_of(names.data(7));
+  node = open_local_node(folder.path(), {});
+  bytes back(10'000);
+  const failure e = read(*node, f, 0, request::contiguous(0, back.size()), back.data());
+  CHECK_THAT(e.what, Catch::Contains("header of its checksums is damaged"));
+  CHECK(text_of(names.data(7)) == stored);
+}
+
 TEST_CASE("a size that went with the power comes back with zeros, and what was synced stays") {
   temporary_folder folder;
   const shape_ptr f = of_generation(1, 7, 8192), longer = of_generation(1, 7, 40'960);
