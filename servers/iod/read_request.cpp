@@ -4,7 +4,7 @@
 #include <new>
 #include <utility>
 
-#include "storage/node/page_cache_read.hpp"
+#include "storage/node/small_reads.hpp"
 #include "storage/wire/capability.hpp"
 
 namespace ooc::iod {

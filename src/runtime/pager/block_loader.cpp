@@ -36,12 +36,7 @@ bool block_loader::load_here(segment_state& s, block_index index) noexcept {
   frame* f = nullptr;
   {
     unique_lock l(state_.mutex());
-    if (s.may_come_in(index) && s.load_errors.empty()) f = state_.memory.obtain(l, s);
-    // Meanwhile the mutex may have been free.
-    if (f && !s.may_come_in(index)) {
-      state_.memory.abandon(f);
-      f = nullptr;
-    }
+    if (s.may_come_in(index)) f = state_.memory.obtain(l, s);
     if (!f) {
       b.publish(block_state::out);
       return false;
@@ -53,14 +48,19 @@ bool block_loader::load_here(segment_state& s, block_index index) noexcept {
   }
   state_.memory.mapping().about_to_wait();
   f->cls->mapping->before_load(f);
-  if (const std::uint64_t bytes = s.source->load_now(index, f->memory)) {
-    end_load(f, {}, bytes);
-    return true;
-  }
+  const std::uint64_t bytes = s.source->load_now(index, f->memory);
+  if (bytes > 0) count_read(s, index, bytes);
   const unique_lock l(state_.mutex());
-  state_.memory.release(f);
+  // What was invalidated meanwhile is loaded anew by another thread: not in a fault handler.
+  const bool good = bytes > 0 && !f->stale.exchange(false);
+  if (good) {
+    state_.memory.order().make_active(f);
+    b.publish(block_state::ready);
+  } else {
+    state_.memory.release(f);
+  }
   state_.transfer_ends(s);
-  return false;
+  return good;
 }
 
 bool block_loader::fetch(unique_lock& l, segment_state& s, std::span<const block_index> which) {
@@ -133,10 +133,6 @@ void block_loader::load(frame* f, load_part part) {
 
 void block_loader::on_loaded(frame* f, const failure& result, std::uint64_t bytes) {
   const signals_blocked no_signals;
-  end_load(f, result, bytes);
-}
-
-void block_loader::end_load(frame* f, const failure& result, std::uint64_t bytes) {
   if (bytes > 0) count_read(*f->segment, f->block, bytes);
   if (f->merging && !result && !f->stale.load()) grains::take_over(f);
   unique_lock l(state_.mutex());

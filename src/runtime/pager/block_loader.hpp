@@ -46,7 +46,6 @@ class block_loader {
   void start_load(unique_lock& l, frame* f, load_part part) OOC_REQUIRES(pager_mutex);
   void load(frame* f, load_part part);
   void on_loaded(frame* f, const failure& result, std::uint64_t bytes);
-  void end_load(frame* f, const failure& result, std::uint64_t bytes);
   void start_joint_load(unique_lock& l, segment_state& s, std::span<frame* const> frames)
       OOC_REQUIRES(pager_mutex);
   void on_joint_load(std::span<frame* const> frames, const failure& result, std::uint64_t bytes);

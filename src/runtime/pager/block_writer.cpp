@@ -74,9 +74,17 @@ void block_writer::start_store(unique_lock& l, store_job job, store_batch* batch
   }
   {
     const unlocked gap(l, state_.mutex());
-    send(f, job.from, [this, job](const failure& r) { on_stored(job, r); });
+    send_alone(job);
   }
   state_.call_ends(s);
+}
+
+void block_writer::send_alone(const store_job& job) {
+  try {
+    send(job.f, job.from, [this, job](const failure& r) { on_stored(job, r); });
+  } catch (const std::bad_alloc& e) {  // before anything was sent
+    on_stored(job, {std::make_error_code(std::errc::not_enough_memory), e.what()});
+  }
 }
 
 void block_writer::send(unique_lock& l, store_batch& batch) {
@@ -117,7 +125,7 @@ void block_writer::on_stored_together(std::span<const store_job> jobs, const fai
       const unique_lock l(state_.mutex());
       state_.call_begins(s);
     }
-    send(job.f, job.from, [this, job](const failure& r) { on_stored(job, r); });
+    send_alone(job);
     const unique_lock l(state_.mutex());
     state_.call_ends(s);
   }
@@ -310,14 +318,19 @@ failure block_writer::write_back(segment_state& s, std::span<const block_range> 
   const std::size_t limit = writes_in_flight(s.block_bytes());
   failure pinned_failure;
   store_batch batch;
-  for (block_index b : dirty) {
-    if (!group->is_below(limit)) {
+  try {
+    for (block_index b : dirty) {
+      if (!group->is_below(limit)) {
+        send_now(batch);
+        group->wait_below(limit);
+      }
+      if (flush(s, b, group, batch)) continue;
       send_now(batch);
-      group->wait_below(limit);
+      if (failure f = write_pinned(s, b); f && !pinned_failure) pinned_failure = f;
     }
-    if (flush(s, b, group, batch)) continue;
+  } catch (...) {  // others wait for what has begun
     send_now(batch);
-    if (failure f = write_pinned(s, b); f && !pinned_failure) pinned_failure = f;
+    throw;
   }
   send_now(batch);
   const failure first = group->wait();

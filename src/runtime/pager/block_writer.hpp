@@ -78,6 +78,7 @@ class block_writer {
   void start_store(unique_lock& l, store_job job, store_batch* batch) OOC_REQUIRES(pager_mutex);
   void send(unique_lock& l, store_batch& batch) OOC_REQUIRES(pager_mutex);
   void send_now(store_batch& batch) OOC_EXCLUDES(pager_mutex);
+  void send_alone(const store_job& job);
   void on_stored_together(std::span<const store_job> jobs, const failure& result, std::uint64_t bytes);
   void on_stored(const store_job& job, const failure& result);
   void send(frame* f, const std::byte* from, std::function<void(const failure&)> done);

@@ -1,6 +1,6 @@
 // The pager of a runtime: what segments, arrays and the fault handler call, and the parts that do it.
 //
-//   fault_server     serves a touch as far as nothing must be transferred (signal handler)
+//   fault_server     serves a touch as far as nothing must be transferred, or one short read does (signal handler)
 //   grains           blocks that are in memory in parts
 //   block_loader     loads, which end in a block that is `ready`
 //   prefetcher       what is loaded before it is touched, and how far ahead
@@ -16,7 +16,7 @@
 // remove(); no part is at work for a segment any more when remove() returns.
 //
 // Threads: faults run in the thread that touched the array, under full signal mask; they do what needs
-// no transfer themselves and hand the rest to the service thread.  Transfers end on threads of the
+// no transfer, or a short read, themselves and hand the rest to the service thread.  Transfers end on threads of the
 // store.  Calls of the program run in its own threads.
 //
 // Locks: the one mutex, and ownership of blocks by the `busy` state.  Nobody waits for a block while

@@ -221,9 +221,10 @@ asio::awaitable<void> io_client::frame_came(std::size_t channel, wire::frame_rea
   // busy with what it has, and has not read on.
   if (h.kind == frame_kind::reply && answer_to_none && h.flags == 0 && h.body_bytes == 0 &&
       h.payload_bytes == 0) {
+    if (h.id != 0) co_return;
     const lock_guard held(mutex_);
     for (const auto& [id, any] : calls_)
-      if (h.id == 0 && any->connection == links_[channel].number) any->alive = clock::now();
+      if (any->connection == links_[channel].number) any->alive = clock::now();
     co_return;
   }
   if (h.kind != frame_kind::reply || answer_to_none)

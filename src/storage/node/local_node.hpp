@@ -40,7 +40,7 @@ class local_node : public io_service {
   virtual void read_part(shape_ptr file, std::uint32_t stripe_index, io_part part, std::byte* memory,
                          std::uint32_t* sums, checking who, completion done) = 0;
   /// The same at once, in the calling thread and without waiting, by_caller; false where that cannot
-  /// be (page_cache_read.hpp).
+  /// be (small_reads.hpp).
   virtual bool read_quickly(const file_shape& file, std::uint32_t stripe_index, const io_part& part,
                             std::byte* memory, std::uint32_t* sums) = 0;
   /// For servers, which learn it late: the store, as local_node_options::store; before the first

@@ -5,7 +5,7 @@
 #include <cassert>
 #include <cerrno>
 
-#include "storage/node/page_cache_read.hpp"
+#include "storage/node/small_reads.hpp"
 #include "storage/node/stripe_object_writer.hpp"
 
 namespace ooc::storage {

@@ -44,7 +44,7 @@ class node_operations : private node_messages {
   /// time.
   step_result step(operation& op, io_worker& w);
 
-  /// See page_cache_read.hpp.
+  /// See small_reads.hpp.
   bool read_quickly(const file_shape& f, std::uint32_t stripe_index, const io_part& part,
                     std::byte* memory, std::uint32_t* sums);
 

@@ -1,4 +1,4 @@
-#include "storage/node/page_cache_read.hpp"
+#include "storage/node/small_reads.hpp"
 
 #include <sys/uio.h>
 
