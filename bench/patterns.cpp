@@ -1,6 +1,7 @@
 // Access patterns other than a sweep: ours against a mapped file under the same memory cap.
 //
-// The arrays are 8 times the budget each (the graph as a whole), the budget is the cap less 24 MiB.  A
+// The arrays are 8 times the budget each (the graph as a whole, and the two of jacobi_swapped together), the budget is
+// the cap less 24 MiB.  A
 // run stops when its time is up; what is compared is how much each side did in a second, writing back
 // included where the pattern writes.  The rival is a mapped file with no, sequential and random advice,
 // each of them in each round, and the best counts.
@@ -60,6 +61,7 @@ struct pattern {
   bool overwrites = false;
   kind what = kind::loop;
   std::size_t indices = 0;
+  bool halves = false;  ///< on the arrays that are 8 times the budget together
 };
 
 using enum pattern::until;
@@ -82,14 +84,22 @@ constexpr pattern all_patterns[] = {
     {"bfs", nullptr, done, false, pattern::kind::search},
     {"jacobi", patterns::jacobi, acknowledged},
     {"jacobi_overwrite", patterns::jacobi, acknowledged, true},
-    {"jacobi_swapped", patterns::jacobi_swapped, acknowledged},
+    {"jacobi_swapped", patterns::jacobi_swapped, acknowledged, false, pattern::kind::loop, 0, true},
+    {"jacobi_swapped_large", patterns::jacobi_swapped, acknowledged},
+};
+
+/// The two arrays of a loop.
+struct pair_of_names {
+  const char* a;
+  const char* b;
 };
 
 struct setting {
   std::filesystem::path dir;
   std::uint64_t budget = 0;
   double seconds = 0;  ///< of a run
-  std::size_t n = 0;   ///< rows and columns
+  std::size_t n = 0;       ///< rows and columns
+  std::size_t n_half = 0;  ///< of an array of half the size
   std::uint32_t vertices = 0;
 
   std::uint64_t edges() const { return std::uint64_t{vertices} * graph::degree; }
@@ -101,6 +111,10 @@ struct setting {
   std::uint64_t memory(const pattern& p) const { return cap(p) - slack - indices(p) * 16; }
   std::size_t indices(const pattern& p) const {
     return p.indices ? std::min<std::size_t>(p.indices, budget / 64) : 0;
+  }
+  std::size_t rows(bool halves) const { return halves ? n_half : n; }
+  static pair_of_names names(bool halves) {
+    return halves ? pair_of_names{"half_a", "half_b"} : pair_of_names{"a", "b"};
   }
   std::filesystem::path plain(const char* name) const { return dir / name; }
 };
@@ -145,11 +159,12 @@ void make_ours(const setting& s, const std::string& url) {
   in_child(0, [&] {
     ooc::runtime rt{ooc::runtime_options{.memory = std::max<std::uint64_t>(s.budget, 64_MiB)}};
     const ooc::store store = ooc::store::open(url);
-    {
-      matrix a{rt, store, "a", ooc::create, {s.n, s.n}};
-      matrix b{rt, store, "b", ooc::create, {s.n, s.n}};
+    for (const bool halves : {false, true}) {
+      const std::size_t n = s.rows(halves);
+      matrix a{rt, store, setting::names(halves).a, ooc::create, {n, n}};
+      matrix b{rt, store, setting::names(halves).b, ooc::create, {n, n}};
       a.overwrite(a.whole());
-      for (std::size_t k = 0; k < s.n * s.n; ++k) a.data()[k] = static_cast<double>(k);
+      for (std::size_t k = 0; k < n * n; ++k) a.data()[k] = static_cast<double>(k);
       a.close();
       b.overwrite(b.whole());
       std::fill(b.begin(), b.end(), 0.0);
@@ -212,7 +227,9 @@ json run_ours(const setting& s, const pattern& p, const std::string& url) {
     auto& rt = *new ooc::runtime{ooc::runtime_options{.memory = s.memory(p)}};
     auto& store = *new ooc::store(ooc::store::open(url));
     if (p.what == pattern::kind::search) return search_ours(s, rt, store);
-    matrix &a = open<matrix>(rt, store, "a"), &b = open<matrix>(rt, store, "b");
+    matrix& a = open<matrix>(rt, store, setting::names(p.halves).a);
+    matrix& b = open<matrix>(rt, store, setting::names(p.halves).b);
+    const std::size_t n = s.rows(p.halves);
     const auto write_back = [&] {
       if (p.ends == done) return;
       for (matrix* m : {&a, &b})
@@ -225,8 +242,8 @@ json run_ours(const setting& s, const pattern& p, const std::string& url) {
       r = timed([&] { return a.gather(indices, out), static_cast<double>(out.size()); }, nullptr);
       patterns::check_gathered(indices, out, out.size());
     } else {
-      if (p.overwrites) b.overwrite({{1, 1}, {s.n - 1, s.n - 1}});
-      r = timed([&] { return p.loop({a.data(), b.data(), s.n}, time_limit(s.seconds)); }, write_back);
+      if (p.overwrites) b.overwrite({{1, 1}, {n - 1, n - 1}});
+      r = timed([&] { return p.loop({a.data(), b.data(), n}, time_limit(s.seconds)); }, write_back);
     }
     if (!may_go_on(p))
       for (matrix* m : {&a, &b}) m->close();
@@ -252,9 +269,12 @@ void make_plain(const std::filesystem::path& file, std::uint64_t count, F of) {
 }
 
 void make_rival(const setting& s) {
-  const std::uint64_t size = s.n * s.n;
-  make_plain<double>(s.plain("a"), size, [](std::uint64_t k) { return static_cast<double>(k); });
-  make_plain<double>(s.plain("b"), size, [](std::uint64_t) { return 0.0; });
+  for (const bool halves : {false, true}) {
+    const pair_of_names names = setting::names(halves);
+    const std::uint64_t size = s.rows(halves) * s.rows(halves);
+    make_plain<double>(s.plain(names.a), size, [](std::uint64_t k) { return static_cast<double>(k); });
+    make_plain<double>(s.plain(names.b), size, [](std::uint64_t) { return 0.0; });
+  }
   make_plain<std::uint32_t>(s.plain("offsets"), std::uint64_t{s.vertices} + 1, [](std::uint64_t v) {
     return static_cast<std::uint32_t>(v * graph::degree);
   });
@@ -297,8 +317,9 @@ json run_rival(const setting& s, const pattern& p, int advice) {
   drop_cache(s.dir);
   return in_child(s.cap(p), [&] {
     if (p.what == pattern::kind::search) return search_rival(s, advice);
-    mapped_file &a = map(s, "a", advice), &b = map(s, "b", advice);
-    const matrices m{a.data(), b.data(), s.n};
+    const pair_of_names names = setting::names(p.halves);
+    mapped_file &a = map(s, names.a, advice), &b = map(s, names.b, advice);
+    const matrices m{a.data(), b.data(), s.rows(p.halves)};
     if (p.what == pattern::kind::gather) {
       const std::vector<std::size_t> indices = patterns::random_elements(s.indices(p), s.n * s.n);
       std::vector<double> out(indices.size());
@@ -385,12 +406,13 @@ json run_patterns(const options& o) {
   s.seconds = o.seconds > 0 ? o.seconds : 2.5;
   s.n = static_cast<std::size_t>(std::sqrt(static_cast<double>(s.budget)));  // 8 bytes each
   s.n = std::max<std::size_t>(64, s.n / 64 * 64);
+  s.n_half = static_cast<std::size_t>(static_cast<double>(s.n) * std::sqrt(0.5)) / 2 * 2;
   // 10^7 vertices, or fewer where the matrices are small: arrays of the same size.
   s.vertices = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(10'000'000, std::max<std::uint64_t>(s.budget, 4_MiB) * 8 / 52));
   const unsigned rounds = o.rounds_or(3);
   const bool serve = o.nodes != 0 || !o.memory;
-  require_space(o.dir, (serve ? 3 : 2) * (16 * s.n * s.n + 8 * s.graph_budget()) + 256_MiB);
+  require_space(o.dir, (serve ? 3 : 2) * (24 * s.n * s.n + 8 * s.graph_budget()) + 256_MiB);
 
   const std::string url = "local:" + fresh_folder(o.dir, "store").string();
   make_ours(s, url);

@@ -42,7 +42,7 @@ struct runtime_stats {
   std::uint64_t read_wait_ns = 0;        ///< program threads waiting for a block to arrive
   std::uint64_t write_wait_ns = 0;       ///< ... for a frame to become free, or in writeback()
   std::uint64_t budget_bytes = 0;        ///< the limit
-  std::uint64_t resident_bytes = 0;      ///< frames in use now, in flight included
+  std::uint64_t resident_bytes = 0;      ///< frames in use now, in flight included, with the tables of grains
   std::uint64_t userfaultfd = 0;    ///< 1 where blocks are mapped by userfaultfd (see mapping_way)
   std::uint64_t kernel_access = 0;  ///< 1 where system calls may touch elements that are not pinned
 };

@@ -77,25 +77,25 @@ class element_transfer::kept_out {
 
   /// False where the unit is not out.
   bool add(const segment_unit& u) {
-    blocks_.reserve(blocks_.size() + 1);  // nothing may throw once it is kept out
+    units_.reserve(units_.size() + 1);  // nothing may throw once it is kept out
     if (!no_signals_) no_signals_.emplace();
     block* const kept = u.keep_out();
     if (!kept) return false;
-    blocks_.push_back(kept);
+    units_.emplace_back(u, kept);
     const block_index b = u.begin() / segment_.block_bytes();
     const block_range r{b, b + 1};
     segment_.note_written({&r, 1});  // also where the write fails, as any part of it may arrive
     return true;
   }
   void let_in() noexcept {
-    for (block* const b : blocks_) segment_unit::let_in(b);
-    blocks_.clear();
+    for (const auto& [unit, kept] : units_) unit.let_in(kept);
+    units_.clear();
     no_signals_.reset();
   }
 
  private:
   segment& segment_;
-  std::vector<block*> blocks_;
+  std::vector<std::pair<segment_unit, block*>> units_;
   std::optional<signals_blocked> no_signals_;
 };
 

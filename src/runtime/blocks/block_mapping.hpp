@@ -58,6 +58,9 @@ class block_mapping {
   /// Gives up the bytes of a mapped block, which the kernel may hold.
   virtual void discard(frame* f) noexcept = 0;
 
+  /// No block or grain is mapped at these addresses: the kernel may forget what it keeps of them.
+  virtual void give_up_page_tables(std::byte*, std::size_t) noexcept {}
+
   /// True: a block ages by moving to its frame, where it is `ready`, and modified blocks are written from
   /// there.  System calls may then touch it.  False: it ages in place (`inactive`), and is flushed in
   /// place.

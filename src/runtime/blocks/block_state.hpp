@@ -43,6 +43,7 @@ constexpr bool is_transient(block_state s) noexcept {
 inline constexpr std::uint32_t state_mask = 0xf;
 inline constexpr std::uint32_t waiters_bit = 0x10;  ///< somebody sleeps on the word
 inline constexpr std::uint32_t fault_bit = 0x20;    ///< ... in a fault handler: failure is fatal
+inline constexpr std::uint32_t one_hold = 0x100;    ///< of a block in grains, counted from here up
 
 constexpr block_state state_of(std::uint32_t word) noexcept {
   return static_cast<block_state>(word & state_mask);
@@ -61,7 +62,8 @@ constexpr std::uint32_t word_of(block_state s) noexcept {
 struct block {
   std::atomic<std::uint32_t> word;     ///< state and waiter bits
   std::uint32_t frame;                 ///< number in the segment's frame class; the owner's
-  std::uint32_t grains : 31 OOC_GUARDED_BY(pager_mutex);  ///< those that have a frame
+  std::uint32_t grains : 30 OOC_GUARDED_BY(pager_mutex);  ///< those that have a frame
+  std::uint32_t has_table : 1 OOC_GUARDED_BY(pager_mutex);  ///< memory for its grains' records (grain_tables.hpp)
   /// They were to become a whole block, and it could not be read.
   std::uint32_t stays_in_grains : 1 OOC_GUARDED_BY(pager_mutex);
   std::atomic<std::uint8_t> promised;  ///< the next load for a write may leave out the promised box
@@ -102,6 +104,19 @@ struct block {
     while (!word.compare_exchange_weak(w, (w & ~state_mask) | word_of(to),
                                        std::memory_order_acq_rel)) {
     }
+  }
+
+  /// Keeps a block in grains, so that nobody can take it, until end_hold(): for who brings a grain in.  Holds
+  /// of several threads are counted in the word.
+  bool try_hold() noexcept {
+    std::uint32_t w = word.load(std::memory_order_relaxed);
+    while (state_of(w) == block_state::in_grains)
+      if (word.compare_exchange_weak(w, w + one_hold, std::memory_order_acq_rel)) return true;
+    return false;
+  }
+  void end_hold() noexcept {
+    [[maybe_unused]] const std::uint32_t before = word.fetch_sub(one_hold, std::memory_order_acq_rel);
+    assert(state_of(before) == block_state::in_grains && before >= one_hold);
   }
 
   /// Sleeps until the word is no longer `seen`, which must be transient.

@@ -53,6 +53,7 @@ frame_class& frame_pool::class_for(std::size_t bytes, block_mapping* mapping, bo
     if (c->bytes == bytes && c->in_grains == in_grains) return *c;
   auto c = std::make_unique<frame_class>();
   c->bytes = bytes;
+  c->cost = bytes + (in_grains ? sizeof(frame) : 0);
   c->mapping = mapping;
   c->in_grains = in_grains;
   // What was taken off the budget may come back: slots are addresses, they cost nothing.
@@ -73,11 +74,12 @@ frame_class& frame_pool::class_for(std::size_t bytes, block_mapping* mapping, bo
 
 frame* frame_pool::take(frame_class& c) noexcept {
   if (!c.in_grains && frames_mapped_ >= max_frames_) return nullptr;
+  if (committed_ > budget_ && !make_room(0, nullptr)) return nullptr;  // more was charged than there was
   frame* f = c.free;
   if (f) {
     c.free = f->next;
   } else {
-    if (committed_ + c.bytes > budget_ && !make_room(c.bytes, &c)) return nullptr;
+    if (committed_ + c.cost > budget_ && !make_room(c.cost, &c)) return nullptr;
     if (c.empty) {
       f = c.empty;
       c.empty = f->next;
@@ -90,11 +92,11 @@ frame* frame_pool::take(frame_class& c) noexcept {
       return nullptr;
     }
     f->zeroed = f->unbacked = true;
-    committed_ += c.bytes;
+    committed_ += c.cost;
   }
   f->next = f->prev = nullptr;
   f->list = frame_list::none;
-  used_ += c.bytes;
+  used_ += c.cost;
   frames_mapped_ += !c.in_grains;
   assert(sums_hold());
   return f;
@@ -102,12 +104,12 @@ frame* frame_pool::take(frame_class& c) noexcept {
 
 void frame_pool::give_back(frame* f) noexcept {
   frame_class& c = *f->cls;
-  assert(f->list == frame_list::none && used_ >= c.bytes && (c.in_grains || frames_mapped_ > 0));
+  assert(f->list == frame_list::none && used_ >= c.cost && (c.in_grains || frames_mapped_ > 0));
   f->segment = nullptr;
   f->zeroed = false;
   f->next = c.free;
   c.free = f;
-  used_ -= c.bytes;
+  used_ -= c.cost;
   frames_mapped_ -= !c.in_grains;
 }
 
@@ -120,7 +122,7 @@ bool frame_pool::make_room(std::size_t bytes, const frame_class* keep) noexcept 
       sys::advise(f->memory, c->bytes, MADV_DONTNEED);
       f->next = c->empty;
       c->empty = f;
-      committed_ -= c->bytes;
+      committed_ -= c->cost;
     }
   }
   return committed_ + bytes <= budget_;

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <atomic>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -64,6 +65,7 @@ struct frame {
 
 struct frame_class {
   std::size_t bytes = 0;
+  std::size_t cost = 0;  ///< of the budget: of a grain its descriptor too, which is 3 % of it
   block_mapping* mapping = nullptr;  ///< how they come to addresses
   bool in_grains = false;            ///< they take no mappings of the process, and no huge pages
   std::size_t capacity = 0;  ///< slots
@@ -102,13 +104,25 @@ class frame_pool {
   /// Takes bytes off the budget (transfer buffers); false where frames in use are in the way.
   bool reserve(std::uint64_t bytes) noexcept OOC_REQUIRES(pager_mutex);
   void unreserve(std::uint64_t bytes) noexcept { budget_ += bytes; }
+  /// Counts memory that is used beside frames, even if it is more than is left.
+  void charge(std::uint64_t bytes) noexcept OOC_REQUIRES(pager_mutex) {
+    charged_ += bytes;
+    committed_ += bytes;
+    used_ += bytes;
+  }
+  void refund(std::uint64_t bytes) noexcept OOC_REQUIRES(pager_mutex) {
+    assert(charged_ >= bytes);
+    charged_ -= bytes;
+    committed_ -= bytes;
+    used_ -= bytes;
+  }
 
   std::uint64_t budget() const noexcept { return budget_; }
   /// The budget before anything was taken off it.
   std::uint64_t whole_budget() const noexcept { return whole_budget_; }
   /// Frames that the mappings of a process allow.
   std::size_t max_frames() const noexcept { return max_frames_; }
-  /// Bytes of frames in use.
+  /// Bytes of frames in use, and what was charged.
   std::uint64_t used() const noexcept { return used_; }
   /// True while blocks of `bytes` together can come in, and a quarter of the mappings is left.
   bool has_room(std::uint64_t bytes) const noexcept {
@@ -119,9 +133,9 @@ class frame_pool {
   frame_class& class_for(std::size_t bytes, block_mapping* mapping, bool in_grains);
   bool make_room(std::size_t bytes, const frame_class* keep) noexcept
       OOC_REQUIRES(pager_mutex);
-  /// What is in use holds memory, and what holds memory is within the budget.
+  /// What is in use holds memory, and what holds memory is within the budget, but for what was charged.
   bool sums_hold() const noexcept {
-    return used_ <= committed_ && committed_ <= budget_ && budget_ <= whole_budget_ &&
+    return used_ <= committed_ && committed_ <= budget_ + charged_ && budget_ <= whole_budget_ &&
            frames_mapped_ <= max_frames_;
   }
 
@@ -130,6 +144,7 @@ class frame_pool {
   std::uint64_t budget_;
   std::uint64_t committed_ = 0;  ///< bytes of slots that hold memory, in use or free
   std::uint64_t used_ = 0;
+  std::uint64_t charged_ = 0;
   std::size_t frames_mapped_ = 0;  ///< in use, of blocks that take mappings
   std::size_t max_frames_;  ///< resident blocks that vm.max_map_count allows
   std::vector<std::unique_ptr<frame_class>> classes_;

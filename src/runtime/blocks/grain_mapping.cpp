@@ -127,6 +127,12 @@ void grain_mapping::set_access(frame* f, block_access to) noexcept {
     die("write protection of a grain", errno);
 }
 
+// The kernel frees them with the mapping, where it covers all that one of them is for.
+void grain_mapping::give_up_page_tables(std::byte* where, std::size_t bytes) noexcept {
+  constexpr std::size_t page_table_reach = std::size_t{2} << 20;
+  if (bytes % page_table_reach == 0) reopen(where, bytes);
+}
+
 void grain_mapping::discard(frame* f) noexcept {
   if (!sys::advise(f->segment->address(f->block), f->mapped_bytes, MADV_DONTNEED))
     die("madvise of a grain", errno);

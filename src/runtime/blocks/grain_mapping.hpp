@@ -46,6 +46,7 @@ class grain_mapping final : public block_mapping {
   bool map_out(frame* f, block_access has) noexcept override;
   void set_access(frame* f, block_access to) noexcept override;
   void discard(frame* f) noexcept override;
+  void give_up_page_tables(std::byte* where, std::size_t bytes) noexcept override;
   bool moves_out_to_age() const noexcept override { return true; }
 
  private:

@@ -76,7 +76,8 @@ void resident_set::assign(frame* f, segment_state& s, block_index b) noexcept {
 
 void resident_set::release(frame* f) noexcept {
   segment_state& s = *f->segment;
-  block& b = s.at(f->block);
+  const block_index index = f->block;
+  block& b = s.at(index);
   assert(s.frame_of(b) == f && is_transient(b.state()));
   if (f->read_ahead) {
     counters::add(counters_.read_ahead_waste);
@@ -84,9 +85,11 @@ void resident_set::release(frame* f) noexcept {
   }
   mark_clean(f);
   order_.forget(f);
-  if (s.parent) --s.block_of(f->block).grains;
+  if (s.parent) --s.block_of(index).grains;
   abandon(f);
   b.publish(block_state::out);
+  tables_.grain_left(s, index);
+  if (s.grains) tables_.end_if_empty(*s.grains, index);  // where a grain left while the block was busy
 }
 
 void resident_set::abandon(frame* f) noexcept {

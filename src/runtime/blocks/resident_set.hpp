@@ -15,6 +15,7 @@
 #include "runtime/blocks/block_mapping.hpp"
 #include "runtime/blocks/frame_needs.hpp"
 #include "runtime/blocks/frame_pool.hpp"
+#include "runtime/blocks/grain_tables.hpp"
 #include "runtime/blocks/pager_mutex.hpp"
 #include "runtime/blocks/replacement.hpp"
 #include "runtime/blocks/segment_state.hpp"
@@ -88,10 +89,13 @@ class resident_set {
   /// Ties `f` to block `b`, which the caller owns.
   void assign(frame* f, segment_state& s, block_index b) noexcept OOC_REQUIRES(pager_mutex);
 
-  /// Gives the frame of an owned block back and publishes `out`.  The frame is not mapped.
+  /// Gives the frame of an owned block back and publishes `out`; of the last grain of a block also what the block's
+  /// records take.  The frame is not mapped.
   void release(frame* f) noexcept OOC_REQUIRES(pager_mutex);
   /// Gives a frame back that obtain() gave, and that has not been tied to a block.
   void abandon(frame* f) noexcept OOC_REQUIRES(pager_mutex);
+
+  grain_tables& tables() noexcept OOC_REQUIRES(pager_mutex) { return tables_; }
 
   // The caller owns the block; see block_mapping.hpp.
   void map_in(frame* f, bool writable) noexcept OOC_EXCLUDES(pager_mutex);
@@ -129,6 +133,7 @@ class resident_set {
   ooc::mutex mutex_;
   const block_mappings mappings_;  ///< outlives the frames
   frame_pool pool_ OOC_GUARDED_BY(pager_mutex);
+  grain_tables tables_ OOC_GUARDED_BY(pager_mutex){pool_};
   replacement order_ OOC_GUARDED_BY(pager_mutex);
   std::uint64_t aged_bytes_ OOC_GUARDED_BY(pager_mutex) = 0;
   counters counters_;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "runtime/blocks/block_state.hpp"
 #include "runtime/blocks/frame_pool.hpp"
@@ -59,6 +60,9 @@ struct segment_state {
   segment_state* grains = nullptr;
   segment_state* parent = nullptr;
   std::uint64_t grains_in_block = 0;  ///< with a parent
+  /// With a parent: of each page of `table`, how many blocks in grains have records there; and what these pages cost.
+  std::uint8_t* blocks_on_page OOC_PT_GUARDED_BY(pager_mutex) = nullptr;
+  std::uint64_t table_bytes OOC_GUARDED_BY(pager_mutex) = 0;
   grain_choice choice OOC_GUARDED_BY(pager_mutex);
   read_ahead_yield yield OOC_GUARDED_BY(pager_mutex);
   std::uint64_t swept OOC_GUARDED_BY(pager_mutex) = 0;  ///< blocks written behind a sweep
@@ -116,6 +120,27 @@ struct segment_state {
     return {at(r.first), at(r.last)};
   }
   frame* frame_of(const block& b) const noexcept { return &cls->frames[b.frame]; }
+};
+
+/// Keeps the block of a grain in grains while the grain is brought in; holds nothing where the segment has
+/// blocks.  When one has ended without a frame for the grain, grain_tables::grain_left() is called.
+class grain_hold {
+ public:
+  grain_hold(segment_state& s, block_index grain) noexcept
+      : block_(s.parent ? &s.block_of(grain) : nullptr), holds_(!block_ || block_->try_hold()) {}
+  ~grain_hold() { end(); }
+  grain_hold(const grain_hold&) = delete;
+  grain_hold& operator=(const grain_hold&) = delete;
+
+  /// False where the block is not in grains (any more).
+  explicit operator bool() const noexcept { return holds_; }
+  void end() noexcept {
+    if (std::exchange(holds_, false) && block_) block_->end_hold();
+  }
+
+ private:
+  block* const block_;
+  bool holds_;
 };
 
 }  // namespace ooc::detail

@@ -32,11 +32,12 @@ bool block_loader::start_miss(unique_lock& l, const touch_event& e) {
 
 bool block_loader::load_here(segment_state& s, block_index index) noexcept {
   block& b = s.at(index);
-  if (!b.try_take(block_state::out)) return false;
   frame* f = nullptr;
   {
+    grain_hold hold(s, index);
+    if (!hold || !b.try_take(block_state::out)) return false;
     unique_lock l(state_.mutex());
-    if (s.may_come_in(index)) f = state_.memory.obtain(l, s);
+    f = state_.memory.obtain(l, s);
     if (!f) {
       b.publish(block_state::out);
       return false;
@@ -57,6 +58,7 @@ bool block_loader::load_here(segment_state& s, block_index index) noexcept {
     state_.memory.order().make_active(f);
     b.publish(block_state::ready);
   } else {
+    const grain_hold stay(s, index);  // the block of a grain, for who tries another way next
     state_.memory.release(f);
   }
   state_.transfer_ends(s);
@@ -71,16 +73,18 @@ bool block_loader::fetch(unique_lock& l, segment_state& s, std::span<const block
     block& b = s.at(index);
     const load_part part =
         b.promised.load(std::memory_order_relaxed) ? load_part::outside_promise : load_part::whole;
-    if (s.source->nothing_to_load(index, part) || !b.try_take(block_state::out)) continue;
-    if (!s.may_come_in(index)) {
-      b.publish(block_state::out);
-      continue;
-    }
-    frame* f = state_.memory.obtain_ahead(l, s);
+    if (s.source->nothing_to_load(index, part)) continue;
+    grain_hold hold(s, index);
+    if (!hold) continue;
+    const bool taken = b.try_take(block_state::out);
+    frame* const f = taken ? state_.memory.obtain_ahead(l, s) : nullptr;
     if (!f) {
-      b.publish(block_state::out);
-      room = false;
-      break;
+      if (taken) b.publish(block_state::out);
+      hold.end();
+      state_.memory.tables().grain_left(s, index);
+      room = !taken;
+      if (taken) break;
+      continue;
     }
     state_.memory.assign(f, s, index);
     f->read_ahead = true;

@@ -63,13 +63,14 @@ failure block_pins::pin_block(segment_state& s, block_index index, bool write) {
         s.load_errors.erase(e);
         return f;
       }
-      if (!b.try_take(block_state::out, block_state::queued)) continue;
-      if (!s.may_come_in(index)) {
-        b.publish(block_state::out);
+      grain_hold hold(s, index);
+      if (!hold)
         return {std::make_error_code(std::errc::resource_unavailable_try_again), "a grain of a whole block"};
-      }
-      if (!state_.events.post({&s, index, write ? touch::write : touch::read, true})) {
-        b.publish(block_state::out);
+      const bool queued = b.try_take(block_state::out, block_state::queued);
+      if (!queued || !state_.events.post({&s, index, write ? touch::write : touch::read, true})) {
+        if (queued) b.publish(block_state::out);
+        hold.end();
+        state_.memory.tables().grain_left(s, index);
         continue;
       }
       counters::add(state_.memory.count().faults);

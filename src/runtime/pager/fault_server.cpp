@@ -144,19 +144,23 @@ fault_server::outcome fault_server::serve(const touched& at) noexcept {
   }
 }
 
-// Has a block loaded that is out; false where it no longer is, or may not come in.
+// Has a block loaded that is out; false where it no longer is, or may not come in.  The last attempt to bring in
+// a grain: where it fails, its block need not stay in grains.
 bool fault_server::queue(const touched& at) noexcept {
   block& b = at.segment.at(at.block);
-  if (!b.try_queue_fault()) return false;
   bool full = false;
   {
+    grain_hold hold(at.segment, at.block);
+    if (!hold) return false;
+    const bool queued = b.try_queue_fault();
     const unique_lock l(state_.mutex());
-    if (b.state() != block_state::queued) return false;  // a merge of its block has sent it back
-    if (at.segment.may_come_in(at.block)) {
+    if (queued) {
       if (state_.events.post({&at.segment, at.block, at.kind, true, 0, at.offset})) return true;
+      b.publish(block_state::out);
       full = true;  // more waiting threads than the ring holds
     }
-    b.publish(block_state::out);
+    hold.end();
+    state_.memory.tables().grain_left(at.segment, at.block);
   }
   if (full) ::sched_yield();
   return false;
@@ -189,7 +193,8 @@ bool fault_server::load_inline(const touched& at) noexcept {
   const bool promised = t == touch::write && b.promised.load(std::memory_order_relaxed);
   const load_part part = promised ? load_part::outside_promise : load_part::whole;
   if (s.twinned(index) || !s.source->nothing_to_load(index, part)) return false;
-  if (!b.try_take(block_state::out)) return false;
+  grain_hold hold(s, index);
+  if (!hold || !b.try_take(block_state::out)) return false;
   // Since the look above the block may have been in memory, and the promise been used up; another
   // one may have been made.
   if (promised &&
@@ -199,13 +204,14 @@ bool fault_server::load_inline(const touched& at) noexcept {
   }
 
   unique_lock l(state_.mutex());
-  frame* f = s.may_come_in(index) ? state_.memory.obtain(l, s) : nullptr;
+  frame* f = state_.memory.obtain(l, s);
   if (!f) {
     b.publish(block_state::out);
     return false;
   }
   state_.memory.assign(f, s, index);  // under the lock: invalidate() and writeback() read it
   l.unlock();
+  hold.end();
   if (promised) {
     if (!f->zeroed) std::memset(f->memory, 0, s.block_bytes());
     counters::add(state_.memory.count().loads_avoided);

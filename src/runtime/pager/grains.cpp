@@ -1,5 +1,7 @@
 #include "runtime/pager/grains.hpp"
 
+#include <sched.h>
+
 #include <cassert>
 #include <cstring>
 #include <utility>
@@ -35,10 +37,12 @@ bool grains::begin(segment_state& s, block_index index) noexcept {
     if (!wanted(s, index)) return false;
   }
   if (!b.try_take(block_state::out)) return true;
+  const unique_lock l(state_.mutex());
   if (b.promised.load(std::memory_order_relaxed)) {  // since the look above
     b.publish(block_state::out);
     return false;
   }
+  state_.memory.tables().begin(*s.grains, index);
   b.publish(block_state::in_grains);
   return true;
 }
@@ -141,6 +145,7 @@ void grains::end_merge(frame* f, bool taken_over) noexcept {
     part->read_ahead = false;
     state_.memory.release(part);
   }
+  state_.memory.tables().end_if_empty(*f->segment->grains, f->block);
 }
 
 void grains::undo_merge(frame* f) noexcept {
@@ -152,17 +157,27 @@ void grains::undo_merge(frame* f) noexcept {
     part->segment->at(part->block).publish(block_state::ready);
   }
   b.stays_in_grains = 1;
+  const segment_state& s = *f->segment;
+  const block_index index = f->block;
   state_.memory.abandon(f);
   b.publish(block_state::in_grains);
+  state_.memory.tables().end_if_empty(*s.grains, index);
 }
 
 bool grains::take_out(segment_state& g, block_index index) noexcept {
-  block& x = g.at(index);
-  if (!x.try_take(block_state::out)) return false;
+  grain_hold hold(g, index);
+  if (!hold) return false;
+  if (g.at(index).try_take(block_state::out)) return true;
   const guarded_lock l(state_.mutex());
-  if (g.may_come_in(index)) return true;
-  x.publish(block_state::out);
+  hold.end();
+  state_.memory.tables().grain_left(g, index);
   return false;
+}
+
+void grains::let_in(segment_state& g, block_index index) noexcept {
+  g.at(index).publish(block_state::out);
+  const guarded_lock l(state_.mutex());
+  state_.memory.tables().grain_left(g, index);
 }
 
 // --- in_grains -> out
@@ -186,8 +201,13 @@ failure grains::leave(segment_state& s, block_index index) {
     }
     if (now != block_state::in_grains) return {};
     const signals_blocked no_signals;
-    if (!b.try_take(block_state::in_grains)) continue;
+    if (!b.try_take(block_state::in_grains)) {
+      ::sched_yield();  // somebody brings a grain in
+      continue;
+    }
     const failure f = clear(*s.grains, s.grains_of({index, index + 1}));
+    const guarded_lock l(state_.mutex());
+    if (!f) state_.memory.tables().end(*s.grains, index);
     b.publish(f ? block_state::in_grains : block_state::out);
     return f;
   }
@@ -195,9 +215,6 @@ failure grains::leave(segment_state& s, block_index index) {
 
 // The block is the caller's: no grain comes in any more.
 failure grains::clear(segment_state& g, const block_range& of) {
-  {  // who took a grain before will be seen, who does from now on sees the block
-    const guarded_lock l(state_.mutex());
-  }
   for (;;) {
     bool all = true;
     for (block_index i = of.first; i < of.last; ++i) all &= let_go(g, i);

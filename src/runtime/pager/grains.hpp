@@ -11,10 +11,12 @@
 //                                                what they hold, modified or not
 //   leave()   in_grains -> busy -> out           a call wants the block as such: grains are written and go
 //
-// Invariant: a grain is brought in only while its block is in_grains.  Who brings one in takes the grain
-// first and looks at its block then, under the pager's lock; merge() and leave() take the block first and
-// look at the grains then, under the lock as well.  So one of the two sees the other.  What is on its way
-// in when merge() looks is dropped when it arrives.
+// A block whose last grain leaves is `out` again, and the memory of their records goes (grain_tables.hpp).
+//
+// Invariant: a grain is brought in only while its block is in_grains.  Who brings one in holds the block
+// (grain_hold) until the grain has a frame or waits for one; merge() and leave() take the block, which nobody can
+// who is not the only one, and look at the grains then.  What is on its way in when merge() looks is dropped when it
+// arrives.
 //
 // Lock: the pager's; released while pages move, by leave() also while it waits.  Threads: begin() runs in
 // fault handlers and the service thread, merge() in the service thread, end_merge() where its load ends,
@@ -55,6 +57,7 @@ class grains {
 
   /// Takes a grain that is out and may come in; see segment_unit::keep_out().
   bool take_out(segment_state& grains, block_index grain) noexcept;
+  void let_in(segment_state& grains, block_index grain) noexcept;
 
   /// Returns when the block is not in grains; or why its grains could not be written.
   failure leave(segment_state& s, block_index b);

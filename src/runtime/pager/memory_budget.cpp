@@ -19,6 +19,10 @@ std::uint64_t choose_block(const runtime_options& o) {
   return b;
 }
 
+std::uint64_t bytes_of_pin(const segment_state& s) noexcept {
+  return s.parent ? grain_tables::most_for_a_grain() : s.block_bytes();
+}
+
 }  // namespace
 
 const runtime_options& memory_budget::checked(const runtime_options& o) {
@@ -214,7 +218,7 @@ void memory_budget::add_pins(segment_state& s, std::span<const block_range> whic
   s.pinned_blocks += by * blocks;
   s.pinned_frames += by * frames;
   pinned_frames_ += by * frames;
-  pinned_bytes_ += by * frames * s.block_bytes();
+  pinned_bytes_ += by * frames * bytes_of_pin(s);
 }
 
 failure memory_budget::count_pins(segment_state& s, std::span<const block_range> which) {
@@ -257,13 +261,13 @@ void memory_budget::recount_pins(segment_state& s) noexcept {
   std::uint64_t frames = 0;
   for (const frame* f = s.resident; f; f = f->segment_next)
     frames += f->pins * s.frames_of(f->block);
-  pinned_bytes_ += (frames - s.pinned_frames) * s.block_bytes();
+  pinned_bytes_ += (frames - s.pinned_frames) * bytes_of_pin(s);
   pinned_frames_ += frames - s.pinned_frames;
   s.pinned_frames = frames;
 }
 
 void memory_budget::forget(const segment_state& s) noexcept {
-  pinned_bytes_ -= s.pinned_frames * s.block_bytes();
+  pinned_bytes_ -= s.pinned_frames * bytes_of_pin(s);
   pinned_frames_ -= s.pinned_frames;
 }
 

@@ -192,6 +192,7 @@ void pager::drop(segment_state& s) {
     return s.transfers == 0 && !service_.serves(s);
   });
   dropper_.drop_all(g, s);
+  if (s.parent) state_.memory.tables().forget(s);
   state_.waiters.made_evictable();
   state_.changed.wait(g, [&]() OOC_REQUIRES(pager_mutex) { return s.calls == 0; });
 }

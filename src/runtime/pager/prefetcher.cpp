@@ -103,6 +103,7 @@ std::int64_t prefetcher::follow_grains(unique_lock& l, const touch_event& e) {
   constexpr std::size_t together = block_loader::most_together;
   for (std::size_t i = 0; i < wanted_.size(); i += together)
     if (!loader_.fetch(l, g, std::span(wanted_).subspan(i, std::min(together, wanted_.size() - i)))) break;
+  for (const block_index at : wanted_) state_.memory.tables().grain_left(g, at);  // where none has come
   return step;
 }
 

@@ -38,8 +38,13 @@ block* make_table(std::uint64_t blocks) {
   return reinterpret_cast<block*>(p);
 }
 
-void give_up_table(const segment_state& s) noexcept {
+std::uint64_t pages_of_table(const segment_state& s) noexcept {
+  return in_whole_pages(s.options.max_blocks * sizeof(block)) / page_bytes;
+}
+
+void give_up_table(const segment_state& s) noexcept OOC_NO_THREAD_SAFETY_ANALYSIS {
   if (s.table) sys::unmap(s.table, s.options.max_blocks * sizeof(block));
+  if (s.blocks_on_page) sys::unmap(reinterpret_cast<std::byte*>(s.blocks_on_page), pages_of_table(s));
 }
 
 /// Blocks that other processes write to are compared with a twin, reads that are recorded are those of
@@ -127,6 +132,10 @@ void segment::add_grains() {
   g.parent = &s;
   g.set_blocks(s.reach / grain_bytes, s.reach);
   g.table = make_table(g.options.max_blocks);
+  std::byte* const counts =
+      sys::map(nullptr, pages_of_table(g), PROT_READ | PROT_WRITE, sys::reserve_flags);
+  if (!counts) throw std::bad_alloc();
+  g.blocks_on_page = reinterpret_cast<std::uint8_t*>(counts);
   s.grains = &g;
 }
 

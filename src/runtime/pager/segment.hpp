@@ -47,7 +47,7 @@ class segment_unit {
   /// to in the store.  The promise of a block ends.  nullptr where it is not out.  Who touches it meanwhile sleeps, so
   /// until let_in() the caller blocks signals and touches no array.
   block* keep_out() const noexcept;
-  static void let_in(block* kept) noexcept;
+  void let_in(block* kept) const noexcept;
   /// As segment::pin() and unpin() of the block.  Of a grain whose block is not in grains any more the block is pinned,
   /// and this is the block from then on.
   failure pin(access_mode mode);

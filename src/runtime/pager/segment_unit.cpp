@@ -51,7 +51,12 @@ block* segment_unit::keep_out() const noexcept {
   return &b;
 }
 
-void segment_unit::let_in(block* kept) noexcept { kept->publish(block_state::out); }
+void segment_unit::let_in(block* kept) const noexcept {
+  if (kept == &block_itself())
+    kept->publish(block_state::out);
+  else
+    segment_->pager_.grains().let_in(state(), begin_ / grain_bytes);
+}
 
 failure segment_unit::pin(access_mode mode) {
   for (;;) {

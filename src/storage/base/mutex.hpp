@@ -32,6 +32,7 @@
 #define OOC_SCOPED_CAPABILITY OOC_THREAD_ATTRIBUTE(scoped_lockable)
 // Of fields
 #define OOC_GUARDED_BY(m) OOC_THREAD_ATTRIBUTE(guarded_by(m))
+#define OOC_PT_GUARDED_BY(m) OOC_THREAD_ATTRIBUTE(pt_guarded_by(m))
 // Of functions: what the caller holds, does not hold, or holds from then on
 #define OOC_REQUIRES(...) OOC_THREAD_ATTRIBUTE(requires_capability(__VA_ARGS__))
 #define OOC_EXCLUDES(...) OOC_THREAD_ATTRIBUTE(locks_excluded(__VA_ARGS__))

@@ -2,7 +2,9 @@
 // between the two.
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <fstream>
 #include <random>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -49,6 +51,30 @@ struct fixture {
   std::size_t count;
 };
 
+/// For grains everywhere in so many bytes: a page of records for each MiB, and half a page of page-table entries.
+std::uint64_t bytes_of_tables(std::uint64_t bytes) { return bytes / 1_MiB * 6_KiB; }
+
+/// Grains in which each word is its own index, of an array of any size.
+struct indices : block_source {
+  void load(block_index b, load_part, std::byte* frame, completion done) override { done({}, load_now(b, frame)); }
+  std::uint64_t load_now(block_index b, std::byte* frame) noexcept override {
+    for (std::uint64_t i = 0; i < words_in_grain; ++i) reinterpret_cast<std::uint64_t*>(frame)[i] = b * words_in_grain + i;
+    return grain_bytes;
+  }
+  void store(block_index, const std::byte*, completion done) override { done({}, grain_bytes); }
+  void store_diff(block_index, const std::byte*, const std::byte*, completion done) override { done({}, 0); }
+  bool nothing_to_load(block_index, load_part) const noexcept override { return false; }
+};
+
+/// Of this process, with the kernel's page tables.
+std::uint64_t bytes_in_memory() {
+  std::uint64_t total = 0;
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("VmRSS:") || line.starts_with("VmPTE:")) total += std::stoull(line.substr(6)) * 1024;
+  return total;
+}
+
 bool there_are_grains() {
   runtime rt({.memory = 1_MiB});
   return rt.pager().grains().possible();
@@ -67,7 +93,7 @@ TEST_CASE("a touch that belongs to no sweep loads 4 KiB") {
   CHECK(f.grains->loads <= 50);
   CHECK(f.grains->loads >= 40);
   CHECK(f.source.loads == 0);
-  CHECK(f.rt.stats().resident_bytes <= 50 * grain_bytes);
+  CHECK(f.rt.stats().resident_bytes <= 50 * (grain_bytes + sizeof(frame)) + bytes_of_tables(16_MiB));
 }
 
 TEST_CASE("what can be read at once is read by the thread that touches it") {
@@ -237,6 +263,49 @@ TEST_CASE("a walk down a column is read ahead of, and the next column is in memo
   CHECK(f.grains->loads < rows + rows / 4);
 }
 
+TEST_CASE("the tables of grains come off the memory, and back when the grains have left") {
+  if (!there_are_grains()) return;
+  fixture f;
+  for (std::size_t i = 0; i < f.count; i += 2 * words_in_block) f.words[i] = i;
+  // Reading ahead may have brought more.
+  CHECK(f.rt.stats().resident_bytes >= 32 * (grain_bytes + sizeof(frame)) + bytes_of_tables(16_MiB));
+  CHECK_FALSE(f.s.writeback());
+  const block_range first[] = {{0, 4}};
+  CHECK_FALSE(f.s.pin(first, access_mode::read));  // whole: they need no tables
+  f.s.unpin(first, access_mode::read);
+  const block_range rest[] = {{4, 64}};
+  const auto emptied = [&] {
+    (void)f.s.invalidate(rest, true);  // what is on its way in is dropped on arrival
+    return f.rt.stats().resident_bytes == 4 * block_bytes;
+  };
+  CHECK(testing::soon(emptied));
+}
+
+TEST_CASE("an array many times the memory, touched at random, takes no more for its tables than they are counted for") {
+  if (!there_are_grains()) return;
+  constexpr std::uint64_t blocks = 4096, words_between = 2_MiB / 8;
+  indices source;
+  runtime rt({.memory = 16_MiB, .block = 2_MiB});
+  segment s(rt.pager(), {.name = "a", .block_bytes = 2_MiB, .blocks = blocks, .grains = &source, .element_bytes = 8},
+            source);
+  s.advise(access_pattern::random);
+  const std::uint64_t before = bytes_in_memory();
+  const auto* const words = reinterpret_cast<volatile std::uint64_t*>(s.base());
+  std::size_t wrong = 0;
+  std::uint64_t most = 0;
+  for (int pass = 0; pass < 2; ++pass)
+    for (std::uint64_t i = 0; i < blocks; ++i) {
+      const std::uint64_t at = (i * 1237 % blocks) * words_between + i % words_between;
+      wrong += words[at] != at;
+      most = std::max(most, rt.stats().resident_bytes);
+    }
+  CHECK(wrong == 0);
+  CHECK(most <= 16_MiB);
+  // By userfaultfd alone, the kernel keeps a page of page-table entries for each 2 MiB that was ever touched.
+  const std::uint64_t kept = rt.pager().grains().apart() ? 0 : blocks * grain_bytes;
+  CHECK(bytes_in_memory() - before <= 16_MiB + 4_MiB + kept);
+}
+
 TEST_CASE("random programs over blocks in grains and whole ones lose nothing") {
   if (!there_are_grains()) return;
   const auto seed = static_cast<unsigned>(testing::random_seed("grains"));
@@ -310,6 +379,11 @@ TEST_CASE("random programs over blocks in grains and whole ones lose nothing") {
   std::size_t differ = 0;
   for (std::size_t i = 0; i < f.count; ++i) differ += f.source.as<std::uint64_t>()[i] != f.words[i];
   CHECK(differ == 0);
+  const auto emptied = [&] {
+    (void)f.s.invalidate(true);
+    return f.rt.stats().resident_bytes == 0;
+  };
+  CHECK(testing::soon(emptied));
 }
 
 TEST_CASE("blocks that come one after the other and are hardly touched are not swept") {
