@@ -1,6 +1,7 @@
 // What is particular to mapping by userfaultfd: system calls on blocks that are not in memory, and the
 // moment in which a block comes in.  The suites of pager and array run over this way as well.
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -97,6 +98,43 @@ TEST_CASE("another process reads and writes blocks that are not in memory") {
   CHECK(::process_vm_writev(::getpid(), &here, 1, &there, 1, 0) == bytes);
   CHECK_FALSE(s.writeback());
   CHECK(std::equal(copy.begin(), copy.end(), store.source.as<std::uint64_t>()));
+}
+
+TEST_CASE("sendmsg() sends blocks that are not in memory, recvmsg() fills such") {
+  if (!kernel_faults_here()) return;
+  runtime rt(by_userfaultfd(16));
+  words_in_store from(64), to(64);
+  segment a(rt.pager(), {.name = "from", .block_bytes = kib64, .blocks = 64}, from.source);
+  segment b(rt.pager(), {.name = "to", .block_bytes = kib64, .blocks = 64}, to.source);
+  int ends[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+  const std::size_t bytes = from.count * 8;
+  for (std::size_t i = 0; i < to.count; ++i) to.source.as<std::uint64_t>()[i] = 0;
+  // Each call goes on where the last one has ended.
+  const auto carry = [bytes](int end, std::byte* memory, auto call) {
+    for (std::size_t at = 0; at < bytes;) {
+      iovec part{memory + at, bytes - at};
+      msghdr message{};
+      message.msg_iov = &part;
+      message.msg_iovlen = 1;
+      const ssize_t n = call(end, &message, 0);
+      if (n <= 0) return false;
+      at += static_cast<std::size_t>(n);
+    }
+    return true;
+  };
+  bool sent = false;
+  std::thread sender([&] {
+    sent = carry(ends[0], a.base(), ::sendmsg);
+    ::shutdown(ends[0], SHUT_WR);
+  });
+  CHECK(carry(ends[1], b.base(), ::recvmsg));
+  sender.join();
+  CHECK(sent);
+  for (const int end : ends) ::close(end);
+  CHECK_FALSE(b.writeback());
+  CHECK(std::equal(from.source.as<std::uint64_t>(), from.source.as<std::uint64_t>() + from.count,
+                   to.source.as<std::uint64_t>()));
 }
 
 TEST_CASE("a system call that writes to an array open for reading fails, and reading goes on") {
