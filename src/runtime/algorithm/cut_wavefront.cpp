@@ -137,12 +137,13 @@ std::size_t cut_wavefront::begin_turns() {
   turns_.clear();
   for (std::size_t level = 0; level <= plan_.levels; ++level) {
     const slab_range slabs = schedule_.due(level, time_);
-    std::size_t of_slab = pieces_[level].size();
+    if (slabs.empty()) continue;
+    std::size_t of_slab = 0;
     if (level == 0 && !coefficients_.empty()) of_slab += coefficient_pieces_.size();
     if (level < plan_.levels && transfers_.has_border_before()) ++of_slab;
-    const std::size_t tasks = slabs.size() * of_slab;
+    const std::size_t tasks = pieces_[level].size() + slabs.size() * of_slab;
     if (tasks == 0) continue;
-    turns_.push_back({level, slabs, all, of_slab});
+    turns_.push_back({level, slabs, all, pieces_[level].size(), of_slab});
     open_tasks_[level].store(tasks, std::memory_order_relaxed);
     all += tasks;
   }
@@ -158,27 +159,19 @@ void cut_wavefront::set_box(const piece& p, scratch& s) const noexcept {
   for (std::size_t k = 2; k < geometry_.rank(); ++k) s.upper[k] = signed_size(geometry_.extents()[k]);
 }
 
+/// A piece of all slabs that are due, one after the other: slabs that follow each other have most of their
+/// neighbours in common, which are in the processor's cache then.
 void cut_wavefront::do_task(const turn& t, std::size_t task, scratch& s) {
-  const std::ptrdiff_t i = t.slabs.first + signed_size(task / t.tasks_of_slab);
-  std::size_t number = task % t.tasks_of_slab;
-  const std::vector<piece>& pieces = pieces_[t.level];
-  const auto set_rows = [&](const piece& p) { set_box({p.first, p.last, 0, 0}, s); };
-  if (number < pieces.size()) {
-    const piece& p = pieces[number];
-    if (t.level > 0 && !schedule_.at_end(i)) return compute(t.level, i, p, s);
-    set_rows(p);
-    for (std::size_t f = 0; f < fields_.size(); ++f)
-      if (t.level == 0)
-        geometry_.copy_box(s.lower, s.upper, field_slab(f, 0, i), geometry_.ring_strides(),
-                           transfers_.field(f, i), geometry_.array_strides(), fields_[f].element);
-      else
-        geometry_.copy_box(s.lower, s.upper, target(f, t.level, i), target_strides(t.level),
-                           field_slab(f, t.level - 1, i), geometry_.ring_strides(), fields_[f].element);
+  if (task < t.pieces) {
+    for (std::ptrdiff_t i = t.slabs.first; i < t.slabs.last; ++i) do_piece(t.level, i, pieces_[t.level][task], s);
     return;
   }
-  number -= pieces.size();
+  task -= t.pieces;
+  const std::ptrdiff_t i = t.slabs.first + signed_size(task / t.tasks_of_slab);
+  const std::size_t number = task % t.tasks_of_slab;
   if (t.level == 0 && !coefficients_.empty() && number < coefficient_pieces_.size()) {
-    set_rows(coefficient_pieces_[number]);
+    const piece& p = coefficient_pieces_[number];
+    set_box({p.first, p.last, 0, 0}, s);
     for (std::size_t c = 0; c < coefficients_.size(); ++c)
       geometry_.copy_box(s.lower, s.upper, coefficient_slab(c, i), geometry_.ring_strides(),
                          transfers_.coefficient(c, i), geometry_.array_strides(),
@@ -188,6 +181,18 @@ void cut_wavefront::do_task(const turn& t, std::size_t task, scratch& s) {
   for (std::size_t f = 0; f < fields_.size(); ++f)
     std::memcpy(ring_slab(rings_[f * plan_.levels + t.level], i), transfers_.border_before(f, t.level, i),
                 cut_.border(t.level) * geometry_.ring_row_elements() * fields_[f].element);
+}
+
+void cut_wavefront::do_piece(std::size_t level, std::ptrdiff_t i, const piece& p, scratch& s) {
+  if (level > 0 && !schedule_.at_end(i)) return compute(level, i, p, s);
+  set_box({p.first, p.last, 0, 0}, s);
+  for (std::size_t f = 0; f < fields_.size(); ++f)
+    if (level == 0)
+      geometry_.copy_box(s.lower, s.upper, field_slab(f, 0, i), geometry_.ring_strides(),
+                         transfers_.field(f, i), geometry_.array_strides(), fields_[f].element);
+    else
+      geometry_.copy_box(s.lower, s.upper, target(f, level, i), target_strides(level),
+                         field_slab(f, level - 1, i), geometry_.ring_strides(), fields_[f].element);
 }
 
 /// Slab i of a level and its neighbours one level below, as the rows of the array.

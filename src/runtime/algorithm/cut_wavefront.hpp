@@ -63,7 +63,8 @@ class cut_wavefront {
     std::size_t level;
     slab_range slabs;
     std::size_t first_task;
-    std::size_t tasks_of_slab;
+    std::size_t pieces;         ///< tasks that compute or read a piece of all slabs
+    std::size_t tasks_of_slab;  ///< after these: what else is to be done for each slab
   };
 
   ring place(std::size_t element, std::size_t slabs, std::size_t rows);
@@ -81,6 +82,7 @@ class cut_wavefront {
   std::size_t next_round();
   std::size_t begin_turns();
   void do_task(const turn& t, std::size_t task, scratch& s);
+  void do_piece(std::size_t level, std::ptrdiff_t i, const piece& p, scratch& s);
   void compute(std::size_t level, std::ptrdiff_t i, const piece& p, scratch& s);
   void describe(sweep_piece& p, std::size_t level, std::ptrdiff_t i, std::ptrdiff_t shift, scratch& s) const;
   void complete(const turn& t, scratch& s);
