@@ -46,6 +46,7 @@ class sweep_run {
     plan_.ghosts_low = geometry_.periodic() || first > 0;
     plan_.ghosts_high = geometry_.periodic() || last < geometry_.slabs();
     plan_.completes = r.completes;
+    plan_.keeps_former = r.keeps_former;
     plan_.run = r.options.piece == 0 ? run_of_lines : r.options.piece;
     plan_.threads = r.options.threads != 0 ? r.options.threads
                                            : std::max(1U, std::thread::hardware_concurrency());
@@ -139,6 +140,9 @@ class sweep_run {
       if (written.count(c.array) != 0)
         refuse("'" + c.array->facts().path + "' is a coefficient, and is written");
     }
+    if (request_.keeps_former && (request_.fields.size() < 2 || request_.fields.front().element_size !=
+                                                                    request_.fields.back().element_size))
+      refuse("keeps_former() needs a second field, of elements as large as those of the first");
     for (std::size_t k = 0; k < request_.radius.size(); ++k)
       if (request_.radius[k] > (std::size_t{1} << 20))
         refuse("a radius of " + std::to_string(request_.radius[k]) + " in dimension " +

@@ -69,6 +69,98 @@ auto average() {
   });
 }
 
+/// Two fields on plain vectors: u, and u as it was a step before.
+struct two_levels {
+  std::array<std::size_t, 3> extents{1, 1, 1}, radius{};
+  std::array<bool, 3> periodic{};
+  std::size_t dimensions = 3;
+  std::vector<double> u, v;
+
+  void step() {
+    std::vector<double> next = u;
+    std::array<std::size_t, 3> at{};
+    for (std::size_t e = 0; e < u.size(); ++e) {
+      at = {e / (extents[1] * extents[2]), e / extents[2] % extents[1], e % extents[2]};
+      bool inside = true;
+      double sum = 0;
+      for (std::size_t k = 0; k < dimensions; ++k)
+        inside = inside && (periodic[k] || (at[k] >= radius[k] && at[k] + radius[k] < extents[k]));
+      if (!inside) continue;
+      for (std::size_t k = 0; k < dimensions; ++k)
+        for (const std::size_t there :
+             {(at[k] + (radius[k] + 1) * extents[k] - radius[k]) % extents[k], (at[k] + radius[k]) % extents[k]}) {
+          auto other = at;
+          other[k] = there;
+          sum += u[(other[0] * extents[1] + other[1]) * extents[2] + other[2]];
+        }
+      next[e] = 2 * u[e] - v[e] + 0.01 * sum;
+    }
+    v = std::exchange(u, next);
+  }
+};
+
+/// What two_levels computes.
+template <std::size_t N>
+auto leapfrog(const std::array<std::size_t, N>& radius) {
+  std::array<std::ptrdiff_t, N> r{};
+  std::copy(radius.begin(), radius.end(), r.begin());
+  auto s = [&] {
+    if constexpr (N == 1)
+      return stencil({0}, [r](auto& out, const auto& in) {
+        const auto& [x, y] = in;
+        const double sum = 0 + x[-r[0]] + x[r[0]];
+        out.template get<0>() = 2 * x[0] - y[0] + 0.01 * sum;
+      });
+    else
+      return stencil({0, 0, 0}, [r](auto& out, const auto& in) {
+        const auto& [x, y] = in;
+        const auto next = out.template get<0>();
+        for (auto j = out.lower(1); j < out.upper(1); ++j)
+          for (auto l = out.lower(2); l < out.upper(2); ++l) {
+            const double sum = 0 + x[-r[0]][j][l] + x[r[0]][j][l] + x[0][j - r[1]][l] + x[0][j + r[1]][l] +
+                               x[0][j][l - r[2]] + x[0][j][l + r[2]];
+            next[j][l] = 2 * x[0][j][l] - y[0][j][l] + 0.01 * sum;
+          }
+      });
+  }();
+  s.radius = radius;
+  return s.keeps_former();
+}
+
+template <std::size_t N>
+void former_at_random(int times, std::uint64_t seed) {
+  std::mt19937_64 g(seed);
+  int cut = 0;
+  for (int n = rounds(times); n > 0; --n) {
+    random_sweep<N> s(g);
+    s.edges = s.edges_in_parts = s.coefficient = false;
+    CAPTURE(s.describe());
+    two_levels plain;
+    plain.dimensions = N;
+    for (std::size_t k = 0; k < N; ++k) {
+      plain.extents[k] = s.extents[k];
+      plain.radius[k] = s.radius[k];
+      plain.periodic[k] = s.boundaries[k] == boundary::periodic;
+    }
+    const test_store nodes(store_kind::in_memory);
+    runtime rt(memory(nodes.staging() + 16 * 4_KiB + 4_MiB));
+    const array_options<double> o{.block = 4_KiB * between(g, 1, 3)};
+    ooc_array<double, N> u{rt, nodes.handle(), "u", create, s.extents, o};
+    ooc_array<double, N> v{rt, nodes.handle(), "v", create, s.extents, o};
+    for (std::size_t e = 0; e < s.size(); ++e) {
+      plain.u.push_back(u.data()[e] = static_cast<double>(between(g, 0, 1000)) / 7);
+      plain.v.push_back(v.data()[e] = static_cast<double>(between(g, 0, 1000)) / 9);
+    }
+    auto wave = leapfrog<N>(s.radius);
+    wave.boundaries = s.boundaries;
+    cut += sweep(std::tie(u, v), s.steps, wave, s.options).parts > 1;
+    for (std::size_t t = 0; t < s.steps; ++t) plain.step();
+    REQUIRE(std::equal(plain.u.begin(), plain.u.end(), std::as_const(u).data()));
+    REQUIRE(std::equal(plain.v.begin(), plain.v.end(), std::as_const(v).data()));
+  }
+  CHECK((N == 1 || cut > times / 20));
+}
+
 }  // namespace
 
 TEST_CASE("a fused sweep of a line is that of step by step") {
@@ -162,6 +254,28 @@ TEST_CASE("the wave equation sweeps two fields and a coefficient together") {
   CHECK(r.passes == 7);
   CHECK(std::equal(u.begin(), u.end(), std::as_const(now).data()));
   CHECK(std::equal(v.begin(), v.end(), std::as_const(former).data()));
+}
+
+TEST_CASE("a field that is the first one a step before is kept by the library, on lines and in bodies") {
+  former_at_random<1>(40, random_seed("former values of a line"));
+  former_at_random<3>(80, random_seed("former values of a body"));
+}
+
+TEST_CASE("a field that is the first one a step before takes little memory, so that more steps are fused") {
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(memory(nodes.staging() + 4_MiB));
+  constexpr std::size_t n = 96, steps = 8;
+  ooc_array<double, 3> u{rt, nodes.handle(), "u", create, {n, n, n}, {.block = 64_KiB}};
+  ooc_array<double, 3> v{rt, nodes.handle(), "v", create, {n, n, n}, {.block = 64_KiB}};
+  const auto kept = leapfrog<3>({2, 2, 2});
+  auto computed = kept;
+  computed.former = false;
+  const sweep_options options{.fuse = 8, .threads = 2, .mark = false, .group = 1, .width = 16};
+  const auto with = sweep(std::tie(u, v), steps, kept, options);
+  const auto without = sweep(std::tie(u, v), steps, computed, options);
+  CAPTURE(with.memory, without.memory, with.bytes_read, without.bytes_read);
+  CHECK(with.memory < without.memory * 4 / 5);
+  CHECK(with.bytes_read < without.bytes_read);
 }
 
 TEST_CASE("the callback sees the residual and ends the sweep") {
