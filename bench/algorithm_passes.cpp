@@ -173,9 +173,7 @@ json reduced(const setting& s) {
 /// After transposed(): b is the mirror image of a.
 json combined(const setting& s) {
   return ours(s, [&](matrix& a, matrix& b, matrix& c, json& out) {
-    put_times(out, [&] {
-      ooc::transform(a, b, c, [](double x, double y) { return x - 2 * y; });
-    });
+    put_times(out, [&] { ooc::transform(a, b, c, [](double x, double y) { return x - 2 * y; }); });
     for (std::size_t k = 0; k < s.n; ++k)
       if (std::as_const(c)[k][7 * k % s.n] != value_at(k, 7 * k % s.n) - 2 * value_at(7 * k % s.n, k))
         throw std::runtime_error("algorithms: a transformation is wrong");
@@ -234,7 +232,8 @@ void measure_passes(const options& o, json& out) {
                                 &transform_over_bound}) r->put(out);
   out["transpose_rows"] = s.n;
   out["transpose_budget_mib"] = s.budget >> 20;
-  for (const auto& [name, run] : {std::pair{"transpose", &one}, std::pair{"reduce", &sum}, std::pair{"transform", &third}})
+  for (const auto& [name, run] :
+       {std::pair{"transpose", &one}, std::pair{"reduce", &sum}, std::pair{"transform", &third}})
     out[std::string(name) + "_processor_seconds"] = (*run)["processor"];
 }
 
