@@ -145,9 +145,7 @@ json resident(const jacobi_setting& s, std::size_t n) {
   });
 }
 
-}  // namespace
-
-json run_algorithms(const options& o) {
+void measure_sweep(const options& o, json& out) {
   jacobi_setting s;
   s.budget = o.memory_or(64_MiB);
   s.n = static_cast<std::size_t>(std::sqrt(static_cast<double>(8 * s.budget / sizeof(double)))) / 512 * 512;
@@ -159,7 +157,7 @@ json run_algorithms(const options& o) {
 
   paired_ratio over_mmap("sweep_over_mmap"), over_stepwise("sweep_over_stepwise"),
       bytes("sweep_bytes_over_model"), in_memory("sweep_resident");
-  json out, one;
+  json one;
   for (unsigned k = 0; k < o.rounds_or(3); ++k) {
     std::map<double, int> results;  // how many runs came to which
     double plain = std::numeric_limits<double>::infinity();
@@ -188,11 +186,30 @@ json run_algorithms(const options& o) {
   out["array_mib"] = s.bytes() >> 20;
   out["budget_mib"] = s.budget >> 20;
   out["peak_rss_mib"] = one["peak_rss"].get<std::uint64_t>() >> 20;
+}
+
+struct part_of_case {
+  const char* name;
+  void (*measure)(const options& o, json& out);
+};
+
+constexpr part_of_case parts[] = {{"sweep", measure_sweep},
+                                  {"wave", measure_wave},
+                                  {"passes", measure_passes},
+                                  {"sort", measure_sort},
+                                  {"multiply", measure_multiply}};
+
+}  // namespace
+
+json run_algorithms(const options& o) {
+  for (const std::string& name : o.only)
+    if (std::none_of(std::begin(parts), std::end(parts), [&](const part_of_case& p) { return name == p.name; }))
+      throw std::runtime_error("algorithms: --only " + name +
+                               ": expected sweep, wave, passes, sort or multiply");
+  json out;
   out["capped"] = can_cap_memory();
-  measure_wave(o, out);
-  measure_passes(o, out);
-  measure_sort(o, out);
-  measure_multiply(o, out);
+  for (const part_of_case& p : parts)
+    if (o.only.empty() || std::find(o.only.begin(), o.only.end(), p.name) != o.only.end()) p.measure(o, out);
   return out;
 }
 

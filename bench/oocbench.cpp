@@ -65,6 +65,7 @@ struct command {
   unsigned ranks = 0;
   double seconds = 0;
   std::vector<std::string> only;
+  bool full = false;
 };
 
 /// False where only help was asked for.
@@ -84,7 +85,9 @@ bool parse(int argc, char** argv, command& c) {
       "seconds,s", po::value(&c.seconds)->value_name("S"),
       "time after which a run of `patterns` stops (default: 2.5)")(
       "ranks", po::value(&ranks)->value_name("N"), "MPI ranks, for cases that use them (default: 4)")(
-      "only", po::value(&c.only)->value_name("PATTERN"), "one of the patterns of `patterns`; may be repeated");
+      "only", po::value(&c.only)->value_name("NAME"),
+      "one of the patterns of `patterns`, or of `algorithms`: sweep, wave, passes, sort, multiply; may be repeated")(
+      "full", "`algorithms` on 16384 x 16384 matrices where it takes 8192 x 8192");
   po::options_description all;
   all.add(shown).add_options()("case", po::value(&c.which));
   po::positional_options_description position;
@@ -112,6 +115,7 @@ bool parse(int argc, char** argv, command& c) {
   if (given.count("seconds") && !(c.seconds >= 0.01 && c.seconds <= 1000))
     throw bad_option("--seconds: expected 0.01 to 1000");
   c.json = given.count("json") != 0;
+  c.full = given.count("full") != 0;
   if (c.which.empty()) throw bad_option("no case given");
   return true;
 }
@@ -130,6 +134,7 @@ int run(int argc, char** argv) {
   o.ranks = c.ranks;
   o.seconds = c.seconds;
   o.only = c.only;
+  o.full = c.full;
   const bench::bench_case* one = nullptr;
   for (const bench::bench_case& k : bench::cases)
     if (c.which == k.name) one = &k;

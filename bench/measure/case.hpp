@@ -23,7 +23,8 @@ struct options {
   std::string url{};          ///< of the store, for cases on ranks
   double seconds = 0;         ///< that a run may take, for cases that bound it; 0: the case's own
   unsigned ranks = 0;         ///< of cases that run on several; 0: the case's own
-  std::vector<std::string> only{};  ///< rows of a case that has many; empty: all
+  std::vector<std::string> only{};  ///< rows of a case that has many, or parts of one; empty: all
+  bool full = false;                ///< the sizes of large machines, for cases that have them
 
   std::uint64_t memory_or(std::uint64_t d) const noexcept { return memory ? memory : d; }
   unsigned rounds_or(unsigned d) const noexcept { return rounds ? rounds : d; }

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "measure/case.hpp"
+#include "measure/stopwatch.hpp"
 
 namespace bench {
 
@@ -13,6 +14,15 @@ namespace bench {
 /// returns its result, with "peak_rss" (bytes) and "processor_seconds" added.  Throws std::runtime_error with the child's
 /// message if it threw, and where it was killed.  The caller must have one thread.
 json in_child(std::uint64_t cap, const std::function<json()>& work);
+
+/// Puts what a part of a run takes into its result: "seconds", and "processor", the seconds of the processors that
+/// all its threads took, which bear the load of other programs better.
+template <class F>
+void put_times(json& out, F f) {
+  const double before = process_seconds();
+  out["seconds"] = seconds_of(f);
+  out["processor"] = process_seconds() - before;
+}
 
 /// From now on SIGINT, SIGTERM and SIGHUP end in_child() with an exception, so that destructors
 /// clean up.

@@ -38,6 +38,13 @@ double thread_seconds_of(F&& f) {
   return now() - start;
 }
 
+/// Of all threads of the process, in the system too (CLOCK_PROCESS_CPUTIME_ID).
+inline double process_seconds() {
+  timespec t;
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
 /// The least of `n` such times.
 template <class F>
 double best_of(unsigned n, F&& f) {

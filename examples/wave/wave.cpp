@@ -76,7 +76,7 @@ class standing_waves {
 auto leapfrog() {
   return ooc::stencil({4, 4, 4}, [](auto& out, const auto& in) {
            const auto& [u, former] = in;
-           auto [next, now] = out;
+           const auto next = out.template get<0>();
            for (std::ptrdiff_t j = out.lower(1); j < out.upper(1); ++j) {
              // Rows d before and after this one, along x and along y.
              const auto x = [&](std::ptrdiff_t d) { return u[d][j].data(); };
@@ -86,7 +86,7 @@ auto leapfrog() {
              const double *const x2 = x(-2), *const X2 = x(2), *const y2 = y(-2), *const Y2 = y(2);
              const double *const x3 = x(-3), *const X3 = x(3), *const y3 = y(-3), *const Y3 = y(3);
              const double *const x4 = x(-4), *const X4 = x(4), *const y4 = y(-4), *const Y4 = y(4);
-             double *const to = next[j].data(), *const kept = now[j].data();
+             double* const to = next[j].data();
 #pragma omp simd
              for (std::ptrdiff_t k = out.lower(2); k < out.upper(2); ++k) {
                const double sum =
@@ -96,10 +96,10 @@ auto leapfrog() {
                    w[3] * (x3[k] + X3[k] + y3[k] + Y3[k] + here[k - 3] + here[k + 3]) +
                    w[4] * (x4[k] + X4[k] + y4[k] + Y4[k] + here[k - 4] + here[k + 4]);
                to[k] = 2 * here[k] - before[k] + q * sum;
-               kept[k] = here[k];
              }
            }
          })
+      .keeps_former()
       .periodic(0)
       .periodic(1)
       .periodic(2);

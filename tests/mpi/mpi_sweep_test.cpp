@@ -59,6 +59,44 @@ void sweep_at_random(int times, std::uint64_t salt) {
   }
 }
 
+template <std::size_t N>
+void former_at_random(int times, std::uint64_t salt) {
+  const auto group = all_ranks();
+  std::mt19937_64 g = common_source(salt);
+  const store st = common_store();
+  for (int n = 0; n < times; ++n) {
+    random_sweep<N> s(g);
+    s.edges = s.edges_in_parts = s.coefficient = false;
+    CAPTURE(s.describe());
+    two_levels plain(s);
+    for (std::size_t e = 0; e < s.size(); ++e) {
+      plain.u.push_back(static_cast<double>(between(g, 0, 1000)) / 7);
+      plain.v.push_back(static_cast<double>(between(g, 0, 1000)) / 9);
+    }
+    runtime rt(memory(st.core()->staging_bytes() + 24 * 4_KiB + 4_MiB));
+    const array_options<double> o{.block = 4_KiB * between(g, 1, 2), .replace = true, .group = group};
+    ooc_array<double, N> u{rt, st, "sweep/u", create, s.extents, o};
+    ooc_array<double, N> v{rt, st, "sweep/v", create, s.extents, o};
+    const auto [first, last] = u.local_rows();
+    const std::size_t row = s.size() / s.extents[0];
+    for (std::size_t e = first * row; e < last * row; ++e) {
+      u.data()[e] = plain.u[e];
+      v.data()[e] = plain.v[e];
+    }
+    auto wave = leapfrog<N>(s.radius);
+    wave.boundaries = s.boundaries;
+    sweep(std::tie(u, v), s.steps, wave, s.options);
+    u.sync();
+    v.sync();
+    for (std::size_t t = 0; t < s.steps; ++t) plain.step();
+    REQUIRE(std::equal(plain.u.begin(), plain.u.end(), std::as_const(u).data()));
+    REQUIRE(std::equal(plain.v.begin(), plain.v.end(), std::as_const(v).data()));
+    group->barrier("all have compared");
+    u.close();
+    v.close();
+  }
+}
+
 }  // namespace
 
 TEST_CASE("ranks sweep a line as one process does") { sweep_at_random<1>(25, 31); }
@@ -66,6 +104,11 @@ TEST_CASE("ranks sweep a line as one process does") { sweep_at_random<1>(25, 31)
 TEST_CASE("ranks sweep a plane as one process does") { sweep_at_random<2>(40, 32); }
 
 TEST_CASE("ranks sweep a body as one process does") { sweep_at_random<3>(40, 33); }
+
+TEST_CASE("ranks keep the former values of lines and bodies as one process does") {
+  former_at_random<1>(12, 34);
+  former_at_random<3>(15, 35);
+}
 
 TEST_CASE("a sweep by ranks has no conflicts where no block holds rows of two parts") {
   const auto group = all_ranks();

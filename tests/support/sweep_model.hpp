@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "oocarray/algorithm/sweep.hpp"
@@ -188,6 +189,73 @@ void with_stencil(const random_sweep<N>& s, const Coefficient* c, Use use) {
     use(told.with(*c));
   else
     use(told);
+}
+
+/// Two fields on plain vectors: u, and u as it was a step before.
+struct two_levels {
+  std::array<std::size_t, 3> extents{1, 1, 1}, radius{};
+  std::array<bool, 3> periodic{};
+  std::size_t dimensions;
+  std::vector<double> u, v;
+
+  template <std::size_t N>
+  explicit two_levels(const random_sweep<N>& s) : dimensions(N) {
+    for (std::size_t k = 0; k < N; ++k) {
+      extents[k] = s.extents[k];
+      radius[k] = s.radius[k];
+      periodic[k] = s.boundaries[k] == boundary::periodic;
+    }
+  }
+
+  void step() {
+    std::vector<double> next = u;
+    std::array<std::size_t, 3> at{};
+    for (std::size_t e = 0; e < u.size(); ++e) {
+      at = {e / (extents[1] * extents[2]), e / extents[2] % extents[1], e % extents[2]};
+      bool inside = true;
+      double sum = 0;
+      for (std::size_t k = 0; k < dimensions; ++k)
+        inside = inside && (periodic[k] || (at[k] >= radius[k] && at[k] + radius[k] < extents[k]));
+      if (!inside) continue;
+      for (std::size_t k = 0; k < dimensions; ++k)
+        for (const std::size_t there :
+             {(at[k] + (radius[k] + 1) * extents[k] - radius[k]) % extents[k], (at[k] + radius[k]) % extents[k]}) {
+          auto other = at;
+          other[k] = there;
+          sum += u[(other[0] * extents[1] + other[1]) * extents[2] + other[2]];
+        }
+      next[e] = 2 * u[e] - v[e] + 0.01 * sum;
+    }
+    v = std::exchange(u, next);
+  }
+};
+
+/// What two_levels computes.
+template <std::size_t N>
+auto leapfrog(const std::array<std::size_t, N>& radius) {
+  std::array<std::ptrdiff_t, N> r{};
+  std::copy(radius.begin(), radius.end(), r.begin());
+  auto s = [&] {
+    if constexpr (N == 1)
+      return stencil({0}, [r](auto& out, const auto& in) {
+        const auto& [x, y] = in;
+        const double sum = 0 + x[-r[0]] + x[r[0]];
+        out.template get<0>() = 2 * x[0] - y[0] + 0.01 * sum;
+      });
+    else
+      return stencil({0, 0, 0}, [r](auto& out, const auto& in) {
+        const auto& [x, y] = in;
+        const auto next = out.template get<0>();
+        for (auto j = out.lower(1); j < out.upper(1); ++j)
+          for (auto l = out.lower(2); l < out.upper(2); ++l) {
+            const double sum = 0 + x[-r[0]][j][l] + x[r[0]][j][l] + x[0][j - r[1]][l] + x[0][j + r[1]][l] +
+                               x[0][j][l - r[2]] + x[0][j][l + r[2]];
+            next[j][l] = 2 * x[0][j][l] - y[0][j][l] + 0.01 * sum;
+          }
+      });
+  }();
+  s.radius = radius;
+  return s.keeps_former();
 }
 
 }  // namespace ooc::testing

@@ -39,7 +39,7 @@ def main():
     chosen = options()
     if chosen.list:
         for name, experiment in EXPERIMENTS.items():
-            print(f"{name:14}{experiment.TITLE}")
+            print(f"{name:20}{experiment.TITLE}")
         return 0
     out = Path(chosen.out).absolute()
     out.mkdir(parents=True, exist_ok=True)

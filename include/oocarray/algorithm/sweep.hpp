@@ -87,11 +87,20 @@ class stencil_of {
   After callback{};
   Coefficients coefficients{};
   bool completes_parts = false;  ///< see edges_in_parts()
+  bool former = false;           ///< see keeps_former()
 
   /// The ends of dimension k meet.  Without it elements within the radius of an end keep their values.
   stencil_of periodic(std::size_t k) const {
     stencil_of s = *this;
     s.boundaries.at(k) = boundary::periodic;
+    return s;
+  }
+  /// Of several fields the last one is the first as it was a step before, its ends included, as an equation of
+  /// second order in time has it.  The kernel reads it where it computes, in[0][j], and nowhere else, and does not
+  /// write it: the library has those values anyway, so memory holds nearly twice as many steps.
+  stencil_of keeps_former() const {
+    stencil_of s = *this;
+    s.former = true;
     return s;
   }
   /// A boundary of the program's own: edges(out, in) is called for each slab of each step, once the
@@ -101,7 +110,7 @@ class stencil_of {
   template <class F>
   auto edges(F f) const {
     return stencil_of<N, Kernel, F, Reduce, After, Coefficients>{
-        radius, boundaries, kernel, std::move(f), reduction, period, callback, coefficients};
+        radius, boundaries, kernel, std::move(f), reduction, period, callback, coefficients, false, former};
   }
   /// The same for parts of slabs, so that slabs may be cut (sweep_options::width): edges(out, in) is called
   /// for parts that make up the slab, and writes only elements with out.lower(k) <= index < out.upper(k).
@@ -121,7 +130,7 @@ class stencil_of {
     using reduction_type = detail::sweep_reduction<Value, F>;
     return stencil_of<N, Kernel, Edges, reduction_type, After, Coefficients>{
         radius,   boundaries,   kernel, completed, reduction_type{identity, std::move(combine)}, period,
-        callback, coefficients, completes_parts};
+        callback, coefficients, completes_parts, former};
   }
   /// f(step, value), or f(step) without reduce(), is called after every m steps and after the last; on
   /// ranks by all of them.  It may return false, on all ranks alike, to end the sweep there.  It must
@@ -129,7 +138,8 @@ class stencil_of {
   template <class F>
   auto after(std::size_t m, F f) const {
     return stencil_of<N, Kernel, Edges, Reduce, F, Coefficients>{
-        radius, boundaries, kernel, completed, reduction, m, std::move(f), coefficients, completes_parts};
+        radius,       boundaries,      kernel, completed, reduction, m, std::move(f),
+        coefficients, completes_parts, former};
   }
   /// Arrays of the same shape that the kernel reads; they must outlive the stencil.
   template <class... C>
@@ -137,7 +147,7 @@ class stencil_of {
     using all = std::tuple<const C*...>;
     return stencil_of<N, Kernel, Edges, Reduce, After, all>{
         radius,   boundaries, kernel, completed, reduction, period,
-        callback, all{&arrays...}, completes_parts};
+        callback, all{&arrays...}, completes_parts, former};
   }
 };
 
@@ -179,6 +189,7 @@ auto sweep(std::tuple<const ooc_array<T, N>&...> from, std::tuple<ooc_array<U, N
   r.completes = program_type::has_edges;
   r.completes_parts = s.completes_parts;
   r.values = program_type::has_values;
+  r.keeps_former = s.former;
   r.options = options;
   sweep_result<typename program_type::value_type> result;
   static_cast<sweep_statistics&>(result) = detail::run_sweep(r, program);

@@ -69,7 +69,7 @@ struct sweep_piece {
   const std::size_t* extents = nullptr;
   const std::ptrdiff_t* lower = nullptr;  ///< what is to be computed, [k] of dimension k > 0
   const std::ptrdiff_t* upper = nullptr;
-  std::byte* const* out = nullptr;       ///< of each field
+  std::byte* const* out = nullptr;       ///< of each field; null of one that nobody computes
   const std::ptrdiff_t* out_strides = nullptr;
   /// Of each field, then of each coefficient: 2 r + 1 slabs, from the lowest neighbour on; null where
   /// there is none.  N = 1: slabs follow each other in memory.
@@ -115,6 +115,7 @@ struct sweep_request {
   bool completes = false; ///< complete() is wanted
   bool completes_parts = false;  ///< it may be given a part of a slab
   bool values = false;    ///< fold() is wanted
+  bool keeps_former = false;  ///< the last field is the first as it was a step before
   sweep_options options;
 };
 

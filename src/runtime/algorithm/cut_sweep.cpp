@@ -53,6 +53,11 @@ std::uint64_t cut_sweep::field_bytes() const noexcept {
   return row;
 }
 
+std::uint64_t cut_sweep::kept_bytes(std::size_t level) const noexcept {
+  const bool less = plan_.keeps_former && level > 0;
+  return field_bytes() - (less ? geometry_.row_elements() * request_.fields.back().element_size : 0);
+}
+
 std::uint64_t cut_sweep::coefficient_bytes() const noexcept {
   std::uint64_t row = 0;
   for (const sweep_coefficient& c : request_.coefficients) row += geometry_.row_elements() * c.element_size;
@@ -77,8 +82,15 @@ cut_choice cut_sweep::described(std::size_t levels, std::size_t group, std::size
   for (const sweep_coefficient& c : request_.coefficients)
     coefficients.push_back({nullptr, c.element_size});
   no_program none;
-  const cut_wavefront front(geometry_, plan, cut, std::move(fields), std::move(coefficients), none);
+  const cut_wavefront front(geometry_, plan, cut, fields, coefficients, none);
   cut_choice c{levels, group, width, unit, cut.parts(), front.memory_bytes(), front.scratch_bytes(), 0};
+  // A last pass of one or two steps may have wider borders, of level 0 of both fields.
+  for (std::size_t fewer = 1; plan_.keeps_former && fewer < std::min<std::size_t>(levels, 3); ++fewer) {
+    const cut_wavefront last(geometry_, plan_with(fewer, group), cut_for(fewer, width, unit), fields, coefficients,
+                             none);
+    c.memory = std::max(c.memory, last.memory_bytes());
+    c.scratch = std::max(c.scratch, last.scratch_bytes());
+  }
 
   const wave_schedule schedule(geometry_, plan);
   const auto slabs = static_cast<std::uint64_t>(geometry_.slabs());
@@ -86,7 +98,7 @@ cut_choice cut_sweep::described(std::size_t levels, std::size_t group, std::size
   const std::uint64_t ghosts = plan.ghosts_high ? levels * geometry_.radius() : 0;
   const std::uint64_t row = field_bytes(), more = coefficient_bytes();
   std::uint64_t border = 0;
-  for (std::size_t level = 0; level < levels; ++level) border += group * cut.border(level) * row;
+  for (std::size_t level = 0; level < levels; ++level) border += group * cut.border(level) * kept_bytes(level);
   const std::uint64_t rows = cut.array_rows();
   const std::uint64_t again = cut.rows_read_again();
   std::uint64_t bytes = (2 * rows + 2 * again) * slabs * row;             // in and out, and what is periodic

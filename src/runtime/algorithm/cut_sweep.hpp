@@ -62,12 +62,15 @@ class cut_sweep {
   wave_plan plan_with(std::size_t levels, std::size_t group) const noexcept;
   /// Of a row: all fields, all coefficients.
   std::uint64_t field_bytes() const noexcept;
+  /// The same of what a level keeps.
+  std::uint64_t kept_bytes(std::size_t level) const noexcept;
   std::uint64_t coefficient_bytes() const noexcept;
   cut_choice described(std::size_t levels, std::size_t group, std::size_t width, std::size_t unit,
                        std::size_t steps) const;
   std::vector<std::size_t> units() const;
   row_cut cut_for(std::size_t levels, std::size_t width, std::size_t unit) const noexcept {
-    return {geometry_.extents()[1], geometry_.radius(1), geometry_.periodic(1), levels, width, unit};
+    return {geometry_.extents()[1], geometry_.radius(1), geometry_.periodic(1), levels, width, unit,
+            plan_.keeps_former};
   }
 
   const sweep_request& request_;

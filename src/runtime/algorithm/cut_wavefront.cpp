@@ -27,9 +27,11 @@ cut_wavefront::cut_wavefront(const slab_geometry& g, const wave_plan& plan, cons
       transfers_(g, plan, cut, fields_, coefficients_),
       open_tasks_(plan.levels + 1) {
   memory_bytes_ = transfers_.memory_bytes();
-  for (const cut_field& f : fields_)
+  for (std::size_t f = 0; f < fields_.size(); ++f)
     for (std::size_t level = 0; level < plan_.levels; ++level)
-      rings_.push_back(place(f.element, 2 * schedule_.lag(), cut_.kept(level)));
+      rings_.push_back(place(fields_[f].element,
+                             is_former(f, level) ? 0 : schedule_.slabs_kept(f == 0 && level + 1 < plan_.levels),
+                             cut_.kept(level)));
   // All levels look at them.
   for (const cut_coefficient& c : coefficients_)
     coefficient_rings_.push_back(place(c.element,
@@ -54,8 +56,9 @@ std::byte* cut_wavefront::ring_slab(const ring& r, std::ptrdiff_t i) const noexc
   return memory_ + r.offset + modulo(i - schedule_.reads().first, r.slabs) * r.pitch;
 }
 
-/// Of element (0, 0, ...), in a ring.
+/// Of element (0, 0, ...), in a ring; level < k.
 std::byte* cut_wavefront::field_slab(std::size_t f, std::size_t level, std::ptrdiff_t i) const noexcept {
+  if (is_former(f, level)) return field_slab(0, level - 1, i);
   const std::ptrdiff_t before = signed_size(geometry_.ring_row_origin()) -
                                 cut_.first_kept(part_, level) * signed_size(geometry_.ring_row_elements());
   return ring_slab(rings_[f * plan_.levels + level], i) + before * signed_size(fields_[f].element);
@@ -137,12 +140,13 @@ std::size_t cut_wavefront::begin_turns() {
   turns_.clear();
   for (std::size_t level = 0; level <= plan_.levels; ++level) {
     const slab_range slabs = schedule_.due(level, time_);
-    std::size_t of_slab = pieces_[level].size();
+    if (slabs.empty()) continue;
+    std::size_t of_slab = 0;
     if (level == 0 && !coefficients_.empty()) of_slab += coefficient_pieces_.size();
     if (level < plan_.levels && transfers_.has_border_before()) ++of_slab;
-    const std::size_t tasks = slabs.size() * of_slab;
+    const std::size_t tasks = pieces_[level].size() + slabs.size() * of_slab;
     if (tasks == 0) continue;
-    turns_.push_back({level, slabs, all, of_slab});
+    turns_.push_back({level, slabs, all, pieces_[level].size(), of_slab});
     open_tasks_[level].store(tasks, std::memory_order_relaxed);
     all += tasks;
   }
@@ -158,27 +162,19 @@ void cut_wavefront::set_box(const piece& p, scratch& s) const noexcept {
   for (std::size_t k = 2; k < geometry_.rank(); ++k) s.upper[k] = signed_size(geometry_.extents()[k]);
 }
 
+/// A piece of all slabs that are due, one after the other: slabs that follow each other have most of their
+/// neighbours in common, which are in the processor's cache then.
 void cut_wavefront::do_task(const turn& t, std::size_t task, scratch& s) {
-  const std::ptrdiff_t i = t.slabs.first + signed_size(task / t.tasks_of_slab);
-  std::size_t number = task % t.tasks_of_slab;
-  const std::vector<piece>& pieces = pieces_[t.level];
-  const auto set_rows = [&](const piece& p) { set_box({p.first, p.last, 0, 0}, s); };
-  if (number < pieces.size()) {
-    const piece& p = pieces[number];
-    if (t.level > 0 && !schedule_.at_end(i)) return compute(t.level, i, p, s);
-    set_rows(p);
-    for (std::size_t f = 0; f < fields_.size(); ++f)
-      if (t.level == 0)
-        geometry_.copy_box(s.lower, s.upper, field_slab(f, 0, i), geometry_.ring_strides(),
-                           transfers_.field(f, i), geometry_.array_strides(), fields_[f].element);
-      else
-        geometry_.copy_box(s.lower, s.upper, target(f, t.level, i), target_strides(t.level),
-                           field_slab(f, t.level - 1, i), geometry_.ring_strides(), fields_[f].element);
+  if (task < t.pieces) {
+    for (std::ptrdiff_t i = t.slabs.first; i < t.slabs.last; ++i) do_piece(t.level, i, pieces_[t.level][task], s);
     return;
   }
-  number -= pieces.size();
+  task -= t.pieces;
+  const std::ptrdiff_t i = t.slabs.first + signed_size(task / t.tasks_of_slab);
+  const std::size_t number = task % t.tasks_of_slab;
   if (t.level == 0 && !coefficients_.empty() && number < coefficient_pieces_.size()) {
-    set_rows(coefficient_pieces_[number]);
+    const piece& p = coefficient_pieces_[number];
+    set_box({p.first, p.last, 0, 0}, s);
     for (std::size_t c = 0; c < coefficients_.size(); ++c)
       geometry_.copy_box(s.lower, s.upper, coefficient_slab(c, i), geometry_.ring_strides(),
                          transfers_.coefficient(c, i), geometry_.array_strides(),
@@ -186,8 +182,30 @@ void cut_wavefront::do_task(const turn& t, std::size_t task, scratch& s) {
     return;
   }
   for (std::size_t f = 0; f < fields_.size(); ++f)
-    std::memcpy(ring_slab(rings_[f * plan_.levels + t.level], i), transfers_.border_before(f, t.level, i),
+    if (!is_former(f, t.level))
+      std::memcpy(ring_slab(rings_[f * plan_.levels + t.level], i), transfers_.border_before(f, t.level, i),
                 cut_.border(t.level) * geometry_.ring_row_elements() * fields_[f].element);
+}
+
+void cut_wavefront::do_piece(std::size_t level, std::ptrdiff_t i, const piece& p, scratch& s) {
+  if (level > 0 && !schedule_.at_end(i)) return compute(level, i, p, s);
+  set_box({p.first, p.last, 0, 0}, s);
+  for (std::size_t f = 0; f < fields_.size(); ++f)
+    if (level == 0)
+      geometry_.copy_box(s.lower, s.upper, field_slab(f, 0, i), geometry_.ring_strides(),
+                         transfers_.field(f, i), geometry_.array_strides(), fields_[f].element);
+    else if (!is_former(f, level))
+      geometry_.copy_box(s.lower, s.upper, target(f, level, i), target_strides(level),
+                         field_slab(f, level - 1, i), geometry_.ring_strides(), fields_[f].element);
+  copy_former(level, i, s);
+}
+
+/// Of the last level, in the box of `s`: nobody computes it.
+void cut_wavefront::copy_former(std::size_t level, std::ptrdiff_t i, const scratch& s) {
+  const std::size_t f = fields_.size() - 1;
+  if (level == plan_.levels && is_former(f, level))
+    geometry_.copy_box(s.lower, s.upper, target(f, level, i), geometry_.array_strides(),
+                       field_slab(0, level - 1, i), geometry_.ring_strides(), fields_[f].element);
 }
 
 /// Slab i of a level and its neighbours one level below, as the rows of the array.
@@ -205,21 +223,22 @@ void cut_wavefront::describe(sweep_piece& p, std::size_t level, std::ptrdiff_t i
     return shift * strides[1] * signed_size(element);
   };
   for (std::size_t f = 0; f < fields_.size(); ++f)
-    s.out[f] = target(f, level, i) + moved(target_strides(level), fields_[f].element);
+    s.out[f] = is_former(f, level) ? nullptr
+                                   : target(f, level, i) + moved(target_strides(level), fields_[f].element);
   p.out = s.out.data();
   const auto r = signed_size(geometry_.radius());
   const slab_range known = schedule_.range(level - 1);
   std::size_t at = 0;
-  const auto add = [&](std::size_t element, auto slab) {
+  const auto add = [&](std::size_t element, bool alone, auto slab) {
     for (std::ptrdiff_t d = -r; d <= r; ++d, ++at)
-      s.in[at] = i + d < known.first || i + d >= known.last
+      s.in[at] = i + d < known.first || i + d >= known.last || (alone && d != 0)
                      ? nullptr
                      : slab(i + d) + moved(geometry_.ring_strides(), element);
   };
   for (std::size_t f = 0; f < fields_.size(); ++f)
-    add(fields_[f].element, [&](std::ptrdiff_t n) { return field_slab(f, level - 1, n); });
+    add(fields_[f].element, is_former(f, 1), [&](std::ptrdiff_t n) { return field_slab(f, level - 1, n); });
   for (std::size_t c = 0; c < coefficients_.size(); ++c)
-    add(coefficients_[c].element, [&](std::ptrdiff_t n) { return coefficient_slab(c, n); });
+    add(coefficients_[c].element, false, [&](std::ptrdiff_t n) { return coefficient_slab(c, n); });
   p.in = s.in.data();
 }
 
@@ -230,11 +249,14 @@ void cut_wavefront::compute(std::size_t level, std::ptrdiff_t i, const piece& ro
   p.slot = p.index * geometry_.pieces() + rows.number;
   const auto middle = static_cast<std::size_t>(signed_size(geometry_.radius()));
   for (std::size_t f = 0; f < fields_.size(); ++f)
-    geometry_.copy_edges(s.lower, s.upper, s.out[f], target_strides(level),
-                         s.in[f * (2 * geometry_.radius() + 1) + middle], geometry_.ring_strides(),
-                         fields_[f].element);
+    if (!is_former(f, level))
+      geometry_.copy_edges(s.lower, s.upper, s.out[f], target_strides(level),
+                           s.in[f * (2 * geometry_.radius() + 1) + middle], geometry_.ring_strides(),
+                           fields_[f].element);
   geometry_.clip(s.lower, s.upper);
   program_.compute(p);
+  set_box({rows.first, rows.last, 0, 0}, s);
+  copy_former(level, i, s);
 }
 
 /// All tasks of a level have been done.
@@ -251,6 +273,7 @@ void cut_wavefront::complete(const turn& t, scratch& s) {
       }
     if (last) continue;
     for (std::size_t f = 0; f < fields_.size(); ++f) {
+      if (is_former(f, t.level)) continue;
       const std::size_t row = geometry_.ring_row_elements() * fields_[f].element;
       if (geometry_.padded())
         geometry_.fill_row_pads(rows.first, rows.last, field_slab(f, t.level, i), fields_[f].element);

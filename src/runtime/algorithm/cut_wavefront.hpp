@@ -35,7 +35,7 @@ class cut_wavefront {
                 std::vector<cut_field> fields, std::vector<cut_coefficient> coefficients,
                 sweep_program& program);
 
-  /// At most those of a plan with more levels.
+  /// At most those of a plan with more levels; see part_transfers.
   std::uint64_t memory_bytes() const noexcept { return memory_bytes_; }
   std::uint64_t scratch_bytes() const noexcept { return transfers_.scratch_bytes(); }
   /// `memory` is aligned to 64; `file` may be null where no scratch bytes are needed.
@@ -63,11 +63,16 @@ class cut_wavefront {
     std::size_t level;
     slab_range slabs;
     std::size_t first_task;
-    std::size_t tasks_of_slab;
+    std::size_t pieces;         ///< tasks that compute or read a piece of all slabs
+    std::size_t tasks_of_slab;  ///< after these: what else is to be done for each slab
   };
 
   ring place(std::size_t element, std::size_t slabs, std::size_t rows);
   std::byte* ring_slab(const ring& r, std::ptrdiff_t i) const noexcept;
+  /// The level of this field is kept as the first field's level below it.
+  bool is_former(std::size_t f, std::size_t level) const noexcept {
+    return plan_.keeps_former && level > 0 && f + 1 == fields_.size();
+  }
   std::byte* field_slab(std::size_t f, std::size_t level, std::ptrdiff_t i) const noexcept;
   std::byte* coefficient_slab(std::size_t c, std::ptrdiff_t i) const noexcept;
   std::byte* target(std::size_t f, std::size_t level, std::ptrdiff_t i) const noexcept;
@@ -81,7 +86,9 @@ class cut_wavefront {
   std::size_t next_round();
   std::size_t begin_turns();
   void do_task(const turn& t, std::size_t task, scratch& s);
+  void do_piece(std::size_t level, std::ptrdiff_t i, const piece& p, scratch& s);
   void compute(std::size_t level, std::ptrdiff_t i, const piece& p, scratch& s);
+  void copy_former(std::size_t level, std::ptrdiff_t i, const scratch& s);
   void describe(sweep_piece& p, std::size_t level, std::ptrdiff_t i, std::ptrdiff_t shift, scratch& s) const;
   void complete(const turn& t, scratch& s);
   void fold();

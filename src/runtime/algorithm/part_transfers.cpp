@@ -22,8 +22,11 @@ part_transfers::part_transfers(const slab_geometry& g, const wave_plan& plan, co
     const std::uint64_t slabs = in_whole_pages(plan_.group * cut_.width() * row_bytes(f.element));
     add(inputs_, slabs);
     add(results_, slabs);
+    const bool former = plan_.keeps_former && &f == &fields_.back();
     for (std::size_t level = 0; level < plan_.levels; ++level)
-      add(before_, plan_.group * cut_.most_border(level) * g.ring_row_elements() * f.element);
+      add(before_, former && level > 0
+                       ? 0
+                       : plan_.group * cut_.most_border(level) * g.ring_row_elements() * f.element);
   }
   for (const cut_coefficient& c : coefficients_)
     add(inputs_, in_whole_pages(plan_.group * cut_.coefficient_rows_kept() * row_bytes(c.element)));

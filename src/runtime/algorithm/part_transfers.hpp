@@ -43,7 +43,8 @@ class part_transfers {
   part_transfers(const slab_geometry& g, const wave_plan& plan, const row_cut& cut,
                  const std::vector<cut_field>& fields, const std::vector<cut_coefficient>& coefficients);
 
-  /// Of buffers, aligned to 64; of the scratch file.  At most those of more levels.
+  /// Of buffers, aligned to 64; of the scratch file.  At most those of more levels, but where former values are kept
+  /// and the levels are one or two.
   std::uint64_t memory_bytes() const noexcept { return memory_bytes_; }
   std::uint64_t scratch_bytes() const noexcept { return scratch_bytes_; }
   /// `scratch`: may be null where scratch_bytes() is 0.

@@ -25,14 +25,16 @@ namespace ooc::detail {
 
 class row_cut {
  public:
+  /// `two_levels`: level L + 2 looks at its own rows of level L.
   row_cut(std::size_t rows, std::size_t radius, bool periodic, std::size_t levels, std::size_t width,
-          std::size_t unit) noexcept
+          std::size_t unit, bool two_levels) noexcept
       : rows_(rows),
         radius_(radius),
         periodic_(periodic),
         levels_(levels),
         width_(width),
         unit_(unit),
+        two_levels_(two_levels),
         start_(periodic ? -signed_size(last_skew()) : 0),
         parts_((static_cast<std::size_t>(signed_size(rows_ + last_skew()) - start_) + width_ - 1) /
                width_) {}
@@ -54,7 +56,8 @@ class row_cut {
 
   /// Rows of level L < k that a part has from the one before: those before its own.
   std::size_t border(std::size_t level) const noexcept {
-    return skew(level + 1) - skew(level) + radius_;
+    const std::size_t of_next = skew(level + 1) - skew(level) + radius_;
+    return two_levels_ && level + 2 <= levels_ ? std::max(of_next, skew(level + 2) - skew(level)) : of_next;
   }
   /// The first row for which the ring of a level has room, and of how many, whatever the levels below k.
   std::ptrdiff_t first_kept(std::size_t part, std::size_t level) const noexcept {
@@ -62,7 +65,7 @@ class row_cut {
   }
   std::size_t kept(std::size_t level) const noexcept { return width_ + most_border(level); }
   std::size_t most_border(std::size_t level) const noexcept {
-    return 2 * radius_ + (level + 1 == levels_ ? unit_ - 1 : 0);
+    return 2 * radius_ + (level + (two_levels_ ? 2 : 1) >= levels_ ? unit_ - 1 : 0);
   }
   /// The same of coefficients.
   std::ptrdiff_t first_coefficient_row(std::size_t part) const noexcept {
@@ -98,6 +101,7 @@ class row_cut {
   std::size_t levels_;
   std::size_t width_;
   std::size_t unit_;
+  bool two_levels_;
   std::ptrdiff_t start_;
   std::size_t parts_;
 };

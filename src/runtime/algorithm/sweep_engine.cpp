@@ -2,16 +2,13 @@
 // tell each other in between.
 #include "oocarray/detail/sweep_engine.hpp"
 
-#include <errno.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <optional>
 #include <set>
 #include <string>
-#include <thread>
 
 #include "oocarray/error.hpp"
+#include "runtime/algorithm/algorithm_call.hpp"
 #include "runtime/algorithm/cut_sweep.hpp"
 #include "runtime/algorithm/lent_memory.hpp"
 #include "runtime/algorithm/slab_geometry.hpp"
@@ -36,35 +33,34 @@ class sweep_run {
       : request_(r),
         program_(program),
         leader_(*r.fields.front().to),
-        ranks_(leader_.shared().group().size()),
-        name_("sweep of '" + leader_.facts().path + "'"),
+        call_("sweep of '" + leader_.facts().path + "' by " + std::to_string(r.steps) + " steps", leader_,
+              written_by(r), pass_options{.threads = r.options.threads, .mark = r.options.mark}),
+        ranks_(call_.ranks()),
         geometry_(checked().extents, r.radius, r.boundaries,
                   r.options.piece == 0 ? default_piece : r.options.piece) {
-    const auto [first, last] = leader_.ranks().rows_of(leader_.ranks().rank());
+    const auto [first, last] = leader_.ranks().rows_of(call_.rank());
     plan_.rows = {static_cast<std::ptrdiff_t>(first), static_cast<std::ptrdiff_t>(last)};
     check_parts();
     plan_.ghosts_low = geometry_.periodic() || first > 0;
     plan_.ghosts_high = geometry_.periodic() || last < geometry_.slabs();
     plan_.completes = r.completes;
+    plan_.keeps_former = r.keeps_former;
     plan_.run = r.options.piece == 0 ? run_of_lines : r.options.piece;
-    plan_.threads = r.options.threads != 0 ? r.options.threads
-                                           : std::max(1U, std::thread::hardware_concurrency());
+    plan_.threads = call_.threads();
   }
 
   sweep_statistics run() {
     if (request_.steps == 0) return done_;
     done_.fuse = choose_levels();
     plan_.levels = done_.fuse;
-    const std::string what =
-        "the " + name_ + " with " + std::to_string(done_.fuse) + " steps at a time";
     if (cut_) begin_cut();
-    together(what, [&] {
+    call_.together([&] {
       memory_.emplace(leader_.shared().pager(), cut_ ? cut_->memory : pass(false).memory_bytes(),
-                      what);
+                      "the " + call_.name() + ", " + std::to_string(done_.fuse) + " at a time");
     });
     memory_->advise_huge_pages();
     done_.memory = memory_->bytes();
-    if (request_.options.mark) mark(what_it_does());
+    call_.mark();
     bool go_on = true;
     while (go_on && done_.steps < request_.steps) {
       const std::size_t stop = next_stop();
@@ -78,70 +74,45 @@ class sweep_run {
         go_on = program_.report(stop);
     }
     cuts_.reset();  // drops the blocks of what was written past them
-    if (request_.options.mark) {
-      for (const sweep_field& f : request_.fields) f.to->ranks().sync(durable);
-      mark({});
-    }
+    call_.finish();
     return done_;
   }
 
  private:
-  [[noreturn]] void refuse(const std::string& why) const {
-    throw usage_error(errc::invalid_request, name_ + ": " + why);
-  }
-
-  /// On all ranks; what one throws, all throw.
-  template <class F>
-  std::vector<process_group::bytes> together(const std::string& call, F f) {
-    const auto result = [&]() -> process_group::bytes {
-      if constexpr (std::is_void_v<decltype(f())>) {
-        f();
-        return {};
-      } else {
-        return f();
-      }
-    };
-    if (ranks_ == 1) return {result()};  // and the exception is the program's own
-    return leader_.shared().group().together(call, result);
-  }
-
-  /// What the files of the arrays that are written say meanwhile.
-  void mark(const std::string& what) const {
-    for (const sweep_field& f : request_.fields) f.to->ranks().set_in_progress(what);
-  }
-
-  std::string what_it_does() const {
-    return "sweep, " + std::to_string(request_.steps) + " steps, by " +
-           ::program_invocation_short_name + "[" + std::to_string(::getpid()) + "]";
+  static std::vector<array_core*> written_by(const sweep_request& r) {
+    std::vector<array_core*> all;
+    for (const sweep_field& f : r.fields) all.push_back(f.to);
+    return all;
   }
 
   const array_facts& checked() const {
     std::set<const array_core*> written, read;
     for (const sweep_field& f : request_.fields) {
       f.from->check_open();
-      f.to->check_writable("be swept");
       written.insert(f.to);
       read.insert(f.from);
       if (f.from->facts().extents != leader_.facts().extents ||
           f.to->facts().extents != leader_.facts().extents)
-        refuse("'" + f.from->facts().path + "' and '" + f.to->facts().path +
+        call_.refuse("'" + f.from->facts().path + "' and '" + f.to->facts().path +
                "' have not the same extents as it");
     }
-    if (written.size() != request_.fields.size() || read.size() != request_.fields.size())
-      refuse("one array is given for two fields");
+    if (read.size() != request_.fields.size()) call_.refuse("one array is given for two fields");
     for (const sweep_field& f : request_.fields)
       if (f.from != f.to && read.count(f.to) != 0)
-        refuse("'" + f.to->facts().path + "' is written in the place of another field");
+        call_.refuse("'" + f.to->facts().path + "' is written in the place of another field");
     for (const sweep_coefficient& c : request_.coefficients) {
       c.array->check_open();
       if (c.array->facts().extents != leader_.facts().extents)
-        refuse("the coefficient '" + c.array->facts().path + "' has other extents");
+        call_.refuse("the coefficient '" + c.array->facts().path + "' has other extents");
       if (written.count(c.array) != 0)
-        refuse("'" + c.array->facts().path + "' is a coefficient, and is written");
+        call_.refuse("'" + c.array->facts().path + "' is a coefficient, and is written");
     }
+    if (request_.keeps_former && (request_.fields.size() < 2 || request_.fields.front().element_size !=
+                                                                    request_.fields.back().element_size))
+      call_.refuse("keeps_former() needs a second field, of elements as large as those of the first");
     for (std::size_t k = 0; k < request_.radius.size(); ++k)
       if (request_.radius[k] > (std::size_t{1} << 20))
-        refuse("a radius of " + std::to_string(request_.radius[k]) + " in dimension " +
+        call_.refuse("a radius of " + std::to_string(request_.radius[k]) + " in dimension " +
                std::to_string(k) + "; at most 2^20");
     return leader_.facts();
   }
@@ -150,9 +121,8 @@ class sweep_run {
     const std::pair<std::size_t, std::size_t> mine =
         leader_.ranks().rows_of(leader_.ranks().rank());
     for (const sweep_field& f : request_.fields)
-      if (f.to->shared().group().size() != ranks_ ||
-          f.to->ranks().rows_of(f.to->ranks().rank()) != mine)
-        refuse("'" + f.to->facts().path +
+      if (f.to->ranks().rows_of(f.to->ranks().rank()) != mine)
+        call_.refuse("'" + f.to->facts().path +
                "' is dealt out to the ranks otherwise; give both the same group, block and stripes");
   }
 
@@ -220,16 +190,14 @@ class sweep_run {
     }
     std::uint64_t agreed[] = {levels};
     if (ranks_ > 1)
-      leader_.shared().group().all_reduce(name_ + " by " + std::to_string(request_.steps) +
-                                              " steps, fuse " +
-                                              std::to_string(request_.options.fuse),
+      leader_.shared().group().all_reduce(call_.name() + ", fuse " + std::to_string(request_.options.fuse),
                                           agreed, reduction::min);
     levels = agreed[0];
-    together(name_, [&] {
+    call_.together([&] {
       std::uint64_t needed = memory_for(levels);
       if (needed <= spare) return;
       if (may_cut()) needed = least_cut(levels);
-      std::string why = name_ + " keeps " + (may_cut() ? "parts of slabs of " : "slabs of ") +
+      std::string why = call_.name() + " keeps " + (may_cut() ? "parts of slabs of " : "slabs of ") +
                         std::to_string(slab_bytes()) +
                         " bytes in memory, which takes " + std::to_string(needed) + " bytes for " +
                         std::to_string(levels) + (levels == 1 ? " step" : " steps") +
@@ -312,7 +280,7 @@ class sweep_run {
     if (plan_.reported)
       program_.begin_values(wavefront::slots_of(geometry_, plan_),
                             ranks_ > 1 && geometry_.rank() > 1);
-    const auto values = together("a pass of the " + name_, [&] {
+    const auto values = call_.together([&] {
       try {
         if (works) front.run();
       } catch (...) {  // what was to be written whole is not
@@ -339,8 +307,8 @@ class sweep_run {
   const sweep_request& request_;
   sweep_program& program_;
   array_core& leader_;
+  algorithm_call call_;
   const int ranks_;
-  const std::string name_;
   const slab_geometry geometry_;
   wave_plan plan_;
   std::optional<cut_choice> cut_;

@@ -48,6 +48,8 @@ struct wave_plan {
   std::size_t steps_before = 0;
   bool completes = false;
   bool reported = false;       ///< values of the last level are wanted
+  /// The last field is the first as it was a step before: of level L > 0, the first field's level L - 1.
+  bool keeps_former = false;
 };
 
 class wave_schedule {
@@ -55,6 +57,11 @@ class wave_schedule {
   wave_schedule(const slab_geometry& g, const wave_plan& p) noexcept : geometry_(&g), plan_(p) {}
 
   std::size_t lag() const noexcept { return plan_.group + geometry_->radius(); }
+  /// Of a ring: level L + 1 looks at r slabs on either side, and level L + 2 at one slab, if that is the former
+  /// value of what it computes.
+  std::size_t slabs_kept(bool of_first_field) const noexcept {
+    return 2 * lag() + (of_first_field && plan_.keeps_former && plan_.levels > 1 ? plan_.group : 0);
+  }
   slab_range range(std::size_t level) const noexcept {
     const std::ptrdiff_t more = signed_size((plan_.levels - level) * geometry_->radius());
     slab_range all{plan_.rows.first - (plan_.ghosts_low ? more : 0),

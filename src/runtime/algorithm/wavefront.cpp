@@ -22,7 +22,9 @@ wavefront::wavefront(const slab_geometry& g, const wave_plan& plan, std::vector<
       coefficients_(std::move(coefficients)),
       program_(program),
       open_tasks_(plan.levels + 1) {
-  for (const wave_field& f : fields_) rings_.push_back(place(f.element, 2 * lag(), plan_.levels));
+  for (std::size_t f = 0; f < fields_.size(); ++f)
+    rings_.push_back(
+        place(fields_[f].element, schedule_.slabs_kept(f == 0), is_former(f, 1) ? 1 : plan_.levels));
   // All levels look at them, so what the last level needs is still there.
   for (const wave_coefficient& c : coefficients_)
     coefficient_rings_.push_back(
@@ -66,6 +68,11 @@ std::byte* wavefront::slab_in(const ring& r, std::size_t element, std::size_t le
   return memory_ + r.offset + level * r.level_bytes + slot * r.pitch + margin;
 }
 
+std::byte* wavefront::field_slab(std::size_t f, std::size_t level, std::ptrdiff_t i) const noexcept {
+  if (is_former(f, level)) return field_slab(0, level - 1, i);
+  return slab_in(rings_[f], fields_[f].element, level, i);
+}
+
 const std::byte* wavefront::source(std::size_t field, std::ptrdiff_t i) const noexcept {
   const wave_field& f = fields_[field];
   const std::size_t bytes = geometry_.slab_elements() * f.element;
@@ -81,7 +88,7 @@ const std::byte* wavefront::source(std::size_t field, std::ptrdiff_t i) const no
 
 std::byte* wavefront::target(std::size_t field, std::size_t level, std::ptrdiff_t i) const noexcept {
   const wave_field& f = fields_[field];
-  if (level < plan_.levels) return slab_in(rings_[field], f.element, level, i);
+  if (level < plan_.levels) return field_slab(field, level, i);
   return f.to->facts().base + index_of(i) * geometry_.slab_elements() * f.element;
 }
 
@@ -203,10 +210,12 @@ void wavefront::do_task(const turn& t, std::size_t task, scratch& s) {
     if (t.level == 0) return read_piece(i, piece);
     if (!at_end(i)) return compute(t.level, i, 1, piece, s);
     for (std::size_t f = 0; f < fields_.size(); ++f)
-      geometry_.copy_piece(piece, target(f, t.level, i),
-                           t.level < plan_.levels ? geometry_.ring_strides()
-                                                  : geometry_.array_strides(),
-                           target(f, t.level - 1, i), geometry_.ring_strides(), fields_[f].element);
+      if (!is_former(f, t.level))
+        geometry_.copy_piece(piece, target(f, t.level, i),
+                             t.level < plan_.levels ? geometry_.ring_strides()
+                                                    : geometry_.array_strides(),
+                             field_slab(f, t.level - 1, i), geometry_.ring_strides(), fields_[f].element);
+    copy_former(t.level, i, 1, piece);
     return;
   }
   const std::ptrdiff_t first = t.slabs.first + signed_size(task * plan_.run);
@@ -218,7 +227,9 @@ void wavefront::do_task(const turn& t, std::size_t task, scratch& s) {
     } else if (at_end(i)) {
       end = i + 1;
       for (std::size_t f = 0; f < fields_.size(); ++f)
-        std::memcpy(target(f, t.level, i), target(f, t.level - 1, i), fields_[f].element);
+        if (!is_former(f, t.level))
+          std::memcpy(target(f, t.level, i), field_slab(f, t.level - 1, i), fields_[f].element);
+      copy_former(t.level, i, 1, 0);
     } else {
       while (at_end(end - 1)) --end;
       compute(t.level, i, static_cast<std::size_t>(end - i), static_cast<std::size_t>(i - t.slabs.first),
@@ -262,19 +273,22 @@ void wavefront::describe(sweep_piece& p, std::size_t level, std::ptrdiff_t i, sc
   p.upper = s.upper.data();
   p.out_strides = (level < plan_.levels ? geometry_.ring_strides() : geometry_.array_strides()).data();
   p.in_strides = geometry_.ring_strides().data();
-  for (std::size_t f = 0; f < fields_.size(); ++f) s.out[f] = target(f, level, i);
+  for (std::size_t f = 0; f < fields_.size(); ++f)
+    s.out[f] = is_former(f, level) ? nullptr : target(f, level, i);
   p.out = s.out.data();
   const auto r = signed_size(geometry_.radius());
   const slab_range known = range(level - 1);
   std::size_t at = 0;
-  const auto add = [&](const ring& slabs, std::size_t element, std::size_t of_level) {
+  const auto add = [&](bool alone, auto slab) {
     for (std::ptrdiff_t d = -r; d <= r; ++d, ++at)
-      s.in[at] = i + d < known.first || i + d >= known.last ? nullptr
-                                                            : slab_in(slabs, element, of_level, i + d);
+      s.in[at] = i + d < known.first || i + d >= known.last || (alone && d != 0) ? nullptr : slab(i + d);
   };
-  for (std::size_t f = 0; f < fields_.size(); ++f) add(rings_[f], fields_[f].element, level - 1);
+  for (std::size_t f = 0; f < fields_.size(); ++f)
+    add(is_former(f, 1), [&](std::ptrdiff_t n) { return field_slab(f, level - 1, n); });
   for (std::size_t c = 0; c < coefficients_.size(); ++c)
-    add(coefficient_rings_[c], coefficients_[c].element, 0);
+    add(false, [&](std::ptrdiff_t n) {
+      return slab_in(coefficient_rings_[c], coefficients_[c].element, 0, n);
+    });
   p.in = s.in.data();
 }
 
@@ -290,11 +304,24 @@ void wavefront::compute(std::size_t level, std::ptrdiff_t i, std::size_t count, 
     geometry_.inside(piece, s.lower, s.upper);
     p.slot = static_cast<std::size_t>(i - due(level).first) * geometry_.pieces() + piece;
     for (std::size_t f = 0; f < fields_.size(); ++f)
-      geometry_.copy_edges(piece, s.out[f],
-                           level < plan_.levels ? geometry_.ring_strides() : geometry_.array_strides(),
-                           target(f, level - 1, i), geometry_.ring_strides(), fields_[f].element);
+      if (!is_former(f, level))
+        geometry_.copy_edges(piece, s.out[f],
+                             level < plan_.levels ? geometry_.ring_strides() : geometry_.array_strides(),
+                             field_slab(f, level - 1, i), geometry_.ring_strides(), fields_[f].element);
   }
   program_.compute(p);
+  copy_former(level, i, count, piece);
+}
+
+/// Of the last level, a piece or (N = 1) `count` slabs: nobody computes it.
+void wavefront::copy_former(std::size_t level, std::ptrdiff_t i, std::size_t count, std::size_t piece) {
+  const std::size_t f = fields_.size() - 1;
+  if (level < plan_.levels || !is_former(f, level)) return;
+  if (geometry_.rank() == 1)
+    std::memcpy(target(f, level, i), field_slab(0, level - 1, i), count * fields_[f].element);
+  else
+    geometry_.copy_piece(piece, target(f, level, i), geometry_.array_strides(), field_slab(0, level - 1, i),
+                         geometry_.ring_strides(), fields_[f].element);
 }
 
 /// All tasks of a level have been done.
@@ -316,7 +343,7 @@ void wavefront::complete(const turn& t, scratch& s) {
     }
     if (last || line_of_elements) continue;
     for (std::size_t f = 0; f < fields_.size(); ++f)
-      geometry_.fill_pads(target(f, t.level, i), fields_[f].element);
+      if (!is_former(f, t.level)) geometry_.fill_pads(target(f, t.level, i), fields_[f].element);
     for (std::size_t c = 0; t.level == 0 && c < coefficients_.size(); ++c)
       geometry_.fill_pads(slab_in(coefficient_rings_[c], coefficients_[c].element, 0, i),
                           coefficients_[c].element);
@@ -339,7 +366,8 @@ void wavefront::complete(const turn& t, scratch& s) {
       if (computed(r.slabs - 1 - m)) std::memcpy(high - whole, high, element);
     }
   };
-  for (std::size_t f = 0; f < fields_.size(); ++f) repeat(rings_[f], fields_[f].element);
+  for (std::size_t f = 0; f < fields_.size(); ++f)
+    if (!is_former(f, t.level)) repeat(rings_[f], fields_[f].element);
   for (std::size_t c = 0; t.level == 0 && c < coefficients_.size(); ++c)
     repeat(coefficient_rings_[c], coefficients_[c].element);
 }

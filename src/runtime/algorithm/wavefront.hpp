@@ -78,6 +78,11 @@ class wavefront {
   ring place(std::size_t element, std::size_t slabs, std::size_t levels);
   std::byte* slab_in(const ring& r, std::size_t element, std::size_t level,
                      std::ptrdiff_t i) const noexcept;
+  /// The level of this field is kept as the first field's level below it.
+  bool is_former(std::size_t f, std::size_t level) const noexcept {
+    return plan_.keeps_former && level > 0 && f + 1 == fields_.size();
+  }
+  std::byte* field_slab(std::size_t f, std::size_t level, std::ptrdiff_t i) const noexcept;
   const std::byte* source(std::size_t field, std::ptrdiff_t i) const noexcept;
   std::byte* target(std::size_t field, std::size_t level, std::ptrdiff_t i) const noexcept;
   std::ptrdiff_t run_from(std::ptrdiff_t i, std::ptrdiff_t last) const noexcept;
@@ -89,6 +94,7 @@ class wavefront {
   void read_piece(std::ptrdiff_t i, std::size_t piece);
   void read_run(std::ptrdiff_t first, std::ptrdiff_t last);
   void compute(std::size_t level, std::ptrdiff_t i, std::size_t count, std::size_t piece, scratch& s);
+  void copy_former(std::size_t level, std::ptrdiff_t i, std::size_t count, std::size_t piece);
   void complete(const turn& t, scratch& s);
   void describe(sweep_piece& p, std::size_t level, std::ptrdiff_t i, scratch& s) const;
 

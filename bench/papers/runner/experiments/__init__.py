@@ -3,8 +3,8 @@
 Each is a module with TITLE and run(context) -> Outcome.
 """
 
-from runner.experiments import (beowulf, btio, channels, gauss_seidel, poccs_inner, poccs_jacobi, pvfs,
-                                scaling)
+from runner.experiments import (beowulf, btio, channels, gauss_seidel, poccs_inner, poccs_jacobi,
+                                poccs_jacobi_fused, pvfs, scaling)
 
 EXPERIMENTS = {
     "pvfs": pvfs,
@@ -14,5 +14,6 @@ EXPERIMENTS = {
     "beowulf": beowulf,
     "poccs_inner": poccs_inner,
     "poccs_jacobi": poccs_jacobi,
+    "poccs_jacobi_fused": poccs_jacobi_fused,
     "gauss_seidel": gauss_seidel,
 }

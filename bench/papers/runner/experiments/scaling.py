@@ -21,8 +21,13 @@ MEMORY = "2M"     # a rank's budget
 SIZES = {"small": {"jacobi": 20 * MB, "inner_product": 32 * MB},
          "paper": {"jacobi": 80 * MB, "inner_product": 128 * MB}}
 BY_RANK = "jacobi, placed by rank"
+FUSED = "jacobi, fused"
+# Steps in a pass, the same on all numbers of nodes: a rank's budget holds as many of the longest rows.
+FUSE = {"small": 4, "paper": 2}
+GOAL = 0.9  # efficiency of the fused one
 PROGRAMS = {"jacobi": ["jacobi", "--iterations", 3],
             BY_RANK: ["jacobi", "--iterations", 3, "--placement", "rank"],
+            FUSED: ["jacobi", "--iterations", 16, "--placement", "rank"],
             "inner product": ["inner_product"]}
 
 
@@ -72,12 +77,15 @@ def _disk_rate(context, hosts, names):
 
 def _the_same(rows, program):
     """A row of this example on one node, where kind and placement make no difference."""
-    return next((r for r in rows if PROGRAMS[r["program"]][0] == PROGRAMS[program][0]), None)
+    return next((r for r in rows if PROGRAMS[r["program"]][0] == PROGRAMS[program][0]
+                 and (r["program"] == FUSED) == (program == FUSED)), None)
 
 
 def _measure(context, outcome, hosts, store, names, program, kind, disk):
     parts = len(names) if kind == "weak" else 1
     example, *more = PROGRAMS[program]
+    if program == FUSED:
+        more += ["--fuse", FUSE[context.scale]]
     total = SIZES[context.scale][example] * parts
     size = int((total / 8) ** 0.5) // 64 * 64 if example == "jacobi" else total // 16
     text = mpirun(hosts, "head", names,
@@ -101,11 +109,16 @@ def _report(context, outcome, counts):
                 "the arrays that it went through. Disks: direct reads on all hosts at once. Efficiency: rate "
                 "per node over that of one node, where each program runs once for all its versions. Arrays are "
                 "striped over all nodes; placed by rank, each "
-                "rank's rows lie on its own host's node.")
+                "rank's rows lie on its own host's node. Fused: 16 iterations by "
+                f"`ooc::sweep()`, {FUSE[context.scale]} in a pass, placed by rank; its MB/s are those of the iterations, "
+                "not of the transfers.")
     outcome.table(
         ["program", "scaling", "nodes", "seconds", "MB/s", "disks, MB/s", "efficiency"],
         [[r["program"], r["kind"], r["nodes"], figure(r["seconds"]), figure(r["mb_per_s"]),
           figure(r["disks_mb_per_s"]), figure(r["efficiency"])] for r in outcome.rows])
+    for row in outcome.rows:
+        if row["program"] == FUSED and row["nodes"] > 1:
+            outcome.goal(f"{FUSED}, {row['kind']}, {row['nodes']} nodes: efficiency", row["efficiency"], GOAL)
     series = []
     for program in PROGRAMS:
         for kind in ("strong", "weak"):
