@@ -125,7 +125,7 @@ def write_dataset(rng, shell, a):
     fill = np.frombuffer(rng.bytes(a.dtype.itemsize), a.dtype)[0] if a.dtype.kind in "iufc" else None
     if fill is not None and rng.random() < 0.2:
         fill = np.zeros((), a.dtype)[()]
-    with shell.open("a.h5", "w", libver=["earliest", "latest"][rng.integers(2)]) as f:
+    with shell.open("a.h5", "w", libver=(["earliest", "v110"][rng.integers(2)], "v110")) as f:
         if way == "virtual":
             with shell.open("source.h5", "w") as source:
                 source["half"] = a[: len(a) // 2 + 1]
@@ -316,6 +316,14 @@ def test_bad_files_are_refused_by_name(shell):
     shell.ok("export", "--force", "a", "good.h5")
     with shell.open("good.h5") as f:
         assert list(f) == ["a"]
+
+
+@pytest.mark.skipif(h5py.version.hdf5_version_tuple < (2,), reason="this h5py writes nothing that libhdf5 1.10 cannot read")
+def test_a_file_of_a_newer_hdf5_is_refused_with_what_to_do(shell):
+    with shell.open("new.h5", "w", libver="latest") as f:
+        f.create_dataset("a", data=np.arange(100, dtype="c16"), chunks=(10,))
+    if shell.run("import", "new.h5", "x").returncode != 0:  # else libhdf5 is new here, too
+        shell.refused("import", "new.h5", "x", names=["'new.h5'", "'a'", "newer HDF5", "h5repack"])
 
 
 def test_large_datasets_pass_through_a_small_buffer(shell):
