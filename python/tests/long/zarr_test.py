@@ -178,7 +178,15 @@ def test_bad_input_is_refused_by_name_and_leaves_nothing(store, budget, tmp_path
     refused(TypeError, "no fixed size", zarr.create_array(tmp_path / "s", shape=(3,), dtype=str))
     refused(ValueError, "at least 1", zarr.create_array(tmp_path / "e", shape=(0, 3), dtype="f4"))
     (tmp_path / "a" / "c" / "7").write_bytes(b"damaged")
-    refused(OSError, "cannot be read", z)
+    refused(OSError, "a.*cannot be read.*from their source", z)
+    (tmp_path / "version").mkdir()
+    (tmp_path / "version" / "zarr.json").write_text(json.dumps({**metadata, "zarr_format": 9}))
+    refused(ValueError, "version' cannot be opened as Zarr", str(tmp_path / "version"))
+    plain = zarr.create_array(tmp_path / "plain", shape=(100,), dtype="i4", chunks=(50,), compressors=None)
+    plain[...] = np.arange(1, 101)
+    (tmp_path / "plain" / "c" / "1").write_bytes(b"cut" * 10)
+    refused(OSError, "plain.*cannot be read", plain)
+    refused(OSError, "plain.*cannot be read", plain, box=np.s_[60:70])
 
     a = store.create("a", (10,))
     refused_path = tmp_path / "a"
@@ -188,6 +196,11 @@ def test_bad_input_is_refused_by_name_and_leaves_nothing(store, budget, tmp_path
         ooc.from_zarr(tmp_path / "e", store, "a")
     with pytest.raises(Exception):
         ooc.to_zarr(a, tmp_path / "new", chunks=(3, 3))
+    with pytest.raises(IndexError, match="array 'a': 0:11 is no part of dimension 0, which has 10"):
+        ooc.to_zarr(a, tmp_path / "new", box=np.s_[0:11])
+    with pytest.raises(IndexError, match="leave 1 out"):
+        ooc.to_zarr(a, zarr.open_group(tmp_path / "group"), box=np.s_[0:5, 0:5])
+    assert list(zarr.open_group(tmp_path / "group")) == []
     assert not [n for n in os.listdir(tmp_path) if "part" in n or n == "new"]
     assert ooc.to_zarr(a, refused_path, overwrite=True).shape == (10,)
 
