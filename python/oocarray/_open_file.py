@@ -39,7 +39,10 @@ def _npy(path: str) -> _Contents:
                 return _Contents(mapped.dtype, mapped.shape, mapped.offset, not mapped.flags.c_contiguous)
             return _Contents(dtype, shape, file.tell(), fortran)
     except ValueError as why:
-        raise InvalidRequest(f"'{path}' is not a usable .npy file: {why}") from None
+        raise InvalidRequest(
+            f"'{path}' is not a usable .npy file: {why}; copy it again where it was cut short, and give dtype= where it is "
+            "a raw file"
+        ) from None
 
 
 def _hdf5(path: str, name: str) -> _Contents:
@@ -47,9 +50,18 @@ def _hdf5(path: str, name: str) -> _Contents:
         import h5py
     except ImportError:
         raise ImportError(f"'{path}': finding a dataset of HDF5 needs the package h5py") from None
-    with h5py.File(path, "r") as file:
+    try:
+        opened = h5py.File(path, "r")
+    except (FileNotFoundError, IsADirectoryError, PermissionError):
+        raise
+    except OSError as why:  # names no file
+        raise InvalidRequest(
+            f"'{path}' cannot be opened as HDF5: {why}; copy it again where it was cut short; h5dump and h5clear look into it"
+        ) from None
+    with opened as file:
         if name not in file:
-            raise FileNotFoundError(f"'{path}' has no dataset '{name}'")
+            there = ", ".join(sorted(file)[:20]) or "nothing"
+            raise FileNotFoundError(f"'{path}' has no dataset '{name}'; it has {there}")
         dataset = file[name]
 
         def refuse(why: str) -> None:
@@ -145,7 +157,7 @@ def open_file(
         For elements of the other byte order and Python objects, and datasets that do not lie in one piece.
     InvalidRequest
         For a file that is shorter than its shape needs, with both sizes; an offset beyond the end, or that is not
-        aligned; a .npy file without its mark, or with a header that is cut short.
+        aligned; a .npy file without its mark, or with a header that is cut short; what h5py cannot open.
     Busy
         If the file is open in this process already, or in another as said above.
     """

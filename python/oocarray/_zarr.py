@@ -265,8 +265,8 @@ def to_zarr(
     part = _whole(box, array.shape, f"array '{array.path}'")
     shape = tuple(b.stop - b.start for b in part)
     make: Dict[str, Any] = {"shape": shape, "dtype": array.dtype, "chunks": chunks, "attributes": attributes, **options}
-    if fill:
-        make.setdefault("fill_value", np.frombuffer(fill, array.dtype)[0])
+    # Zeros are said, too: of times zarr-python's own choice is "not a time".
+    make.setdefault("fill_value", np.frombuffer(fill or bytes(array.itemsize), array.dtype)[0])
     if _dimensions in texts and options.get("zarr_format", 3) == 3:
         make.setdefault("dimension_names", json.loads(texts[_dimensions]))
 

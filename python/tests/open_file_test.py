@@ -114,9 +114,9 @@ def test_bad_files_are_refused_with_file_and_thing(tmp_path, budget):
 
     np.save(tmp_path / "good.npy", np.zeros((10, 20)))
     good = (tmp_path / "good.npy").read_bytes()
-    refused(ooc.InvalidRequest, "magic", good.replace(b"NUMPY", b"NUMPI"))
-    refused(ooc.InvalidRequest, "EOF", good[:60])
-    refused(ooc.InvalidRequest, "1728 in all, and the file has 1727", good[:-1])
+    refused(ooc.InvalidRequest, "magic.*give dtype=", good.replace(b"NUMPY", b"NUMPI"))
+    refused(ooc.InvalidRequest, "EOF.*copy it again", good[:60])
+    refused(ooc.InvalidRequest, "1728 in all, and the file has 1727.*copy it again", good[:-1])
     refused(ooc.TypeMismatch, "byte order", good.replace(b"<f8", b">f8"))
     refused(ooc.TypeMismatch, "objects", good.replace(b"'<f8'", b"'|O' "))
     refused(TypeError, "dtype", good, "a.raw")

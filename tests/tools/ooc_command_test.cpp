@@ -137,6 +137,7 @@ TEST_CASE("raw files need a type and a shape that fit") {
   sh.refused("import r.bin x --type f3 --shape 300", "f3");
   sh.refused("import r.bin x --type f8 --shape 10x", "10x");
   sh.refused("import r.bin x --type f8 --shape 299", "2392");
+  sh.refused("import r.bin x --type f8 --shape 301", "copy it again");
   sh.refused("import r.bin x --type f8 --shape 4294967296x4294967296", "2^63");
   sh.refused("import r.bin x --type f8 --shape 99999999999999999999", "not a shape");
 }
@@ -176,6 +177,7 @@ TEST_CASE("what a .npy header says and we cannot store is refused with a remedy"
         npy_with_header("{}", 4, "")}) {
     write(sh.folder / "x.npy", bad);
     sh.refused("import x.npy y", "x.npy");
+    sh.refused("import x.npy y", "; ");  // what to do about it
   }
 }
 

@@ -171,7 +171,8 @@ int run_import(const command& self, const std::vector<std::string>& arguments) {
   } else if (const std::uint64_t present = in->size() - std::min(in->size(), from.offset); present != bytes)
     throw usage_error(errc::invalid_request, "'" + file + "' holds " + std::to_string(present) +
                                                  " bytes of data, but its shape needs " +
-                                                 std::to_string(bytes));
+                                                 std::to_string(bytes) +
+                                                 "; give its shape, or copy it again where it was cut short");
 
   const auto [store, path] = line.locate(name);
   storage::new_file made;

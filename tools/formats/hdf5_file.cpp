@@ -25,6 +25,12 @@ std::string quoted(const std::string& file, const std::string& dataset) {
   return "'" + file + "': dataset '" + dataset + "'";
 }
 
+std::string library_version() {
+  unsigned major = 0, minor = 0, release = 0;
+  H5get_libversion(&major, &minor, &release);
+  return std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(release);
+}
+
 handle open_file(const std::string& file) {
   be_quiet();
   std::error_code ec;
@@ -174,7 +180,11 @@ hdf5_input::hdf5_input(const std::string& file, const std::string& dataset)
   const handle type(m.data ? H5Dget_type(m.data) : -1, H5Tclose);
   handle creation(m.data ? H5Dget_create_plist(m.data) : -1, H5Pclose);
   if (!type || !creation)
-    throw usage_error(errc::invalid_request, m.what + " cannot be opened: " + last_error());
+    throw usage_error(
+        errc::invalid_request,
+        m.what + " cannot be opened: " + last_error() + "; if a newer HDF5 than the " + library_version() +
+            " here has written the file, rewrite it there for older ones (`h5repack --low=0 --high=2`, in h5py "
+            "libver=('earliest', 'v110')), else copy it again");
   m.element = element_of(type, m.what);
   m.array.element_type = m.element.name;
   m.array.element_size = m.element.size;

@@ -12,8 +12,9 @@ import zarr
 import oocarray as ooc
 
 seed = int(os.environ.get("OOC_TEST_SEED") or random.SystemRandom().randrange(1 << 32))
-arrays = 200 if os.environ.get("OOC_TEST_LONG") else 30
+arrays = 200 if os.environ.get("OOC_TEST_LONG") else 20
 types = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16", ">i4", ">f8"]
+types += ["S5", "U3", "M8[s]", "m8[ms]", "V7", [("x", "<f4"), ("n", "<i2")]]
 
 
 def _compressors():
@@ -23,13 +24,32 @@ def _compressors():
 
 
 def _random(rng):
+    """Any bytes, as far as they are values of the type: signalling NaNs and negative zeros too."""
     dtype = np.dtype(types[rng.integers(len(types))])
-    rank = int(rng.integers(1, 5))
-    shape = tuple(int(n) for n in rng.integers(1, [0, 5000, 90, 22, 10][rank], size=rank))
-    values = rng.standard_normal(shape) * 50
-    plain = (values > 0) if dtype.kind == "b" else values.astype("i1").astype(dtype) if dtype.kind in "iu" else values.astype(dtype)
-    chunks = tuple(int(rng.integers(1, n + 1)) for n in shape)
-    return np.asarray(plain), chunks
+    rank = int(rng.integers(1, 7))
+    shape = tuple(int(n) for n in rng.integers(1, [0, 5000, 90, 22, 10, 6, 5][rank], size=rank))
+    size = int(np.prod(shape))
+    if dtype.kind in "SU":
+        return rng.integers(0, 1000, size=size).astype("U").astype(dtype).reshape(shape)
+    raw = rng.integers(0, 256, size=size * dtype.itemsize, dtype="u1")
+    if dtype.kind == "b":
+        raw &= 1
+    return raw.view(dtype).reshape(shape)
+
+
+def _chunks(rng, shape):
+    return tuple(int(rng.integers(1, n + 1)) for n in shape)
+
+
+def _fill(rng, dtype):
+    """Any number, NaN and infinity among the floats; the zero of the type elsewhere."""
+    if dtype.kind in "fc" and rng.random() < 0.4:
+        return dtype.type([np.nan, np.inf, -np.inf, -0.0][rng.integers(4)])
+    if dtype.kind in "iu":
+        return np.frombuffer(rng.bytes(dtype.itemsize), dtype)[0]
+    if dtype.kind in "fc":
+        return dtype.type(rng.standard_normal())
+    return np.zeros((), dtype)[()]
 
 
 def _box(rng, shape):
@@ -42,24 +62,46 @@ def _same(a, b):
     return a.shape == b.shape and a.astype(a.dtype.newbyteorder("<")).tobytes() == b.astype(b.dtype.newbyteorder("<")).tobytes()
 
 
+def _make(rng, folder, plain):
+    """A Zarr array in one of the ways that there are, written whole or in part; what it holds, and its fill value."""
+    fill = _fill(rng, plain.dtype)
+    made = {"shape": plain.shape, "dtype": plain.dtype, "chunks": _chunks(rng, plain.shape), "fill_value": fill}
+    if rng.random() < 0.2:
+        made["zarr_format"] = 2
+        made["order"] = "CF"[rng.integers(2)]
+    else:
+        if rng.random() < 0.3 and plain.dtype.names is None:  # zarr-python 3.1 cannot shard records
+            made["shards"] = tuple(c * int(rng.integers(1, 4)) for c in made["chunks"])
+        if rng.random() < 0.3:
+            made["filters"] = [zarr.codecs.TransposeCodec(order=[int(d) for d in rng.permutation(plain.ndim)])]
+        made["compressors"] = _compressors()[rng.integers(6)]
+    z = zarr.create_array(folder, **made)
+    where = (...,)
+    if rng.random() < 0.3:
+        where = _box(rng, plain.shape)
+        whole = np.full(plain.shape, fill, plain.dtype)
+        whole[where] = plain[where]
+        plain = whole
+    z[where] = plain[where]
+    return z, plain, fill
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("case", range(arrays))
 def test_random_arrays_go_in_and_out_bit_by_bit(store, small_budget, tmp_path, case):
     print(f"OOC_TEST_SEED={seed}, case {case}")
     rng = np.random.default_rng([seed, case])
-    plain, chunks = _random(rng)
-    shards = tuple(c * int(rng.integers(1, 4)) for c in chunks) if rng.random() < 0.3 else None
-    packing = _compressors()[rng.integers(6)]
-    z = zarr.create_array(tmp_path / "in", shape=plain.shape, dtype=plain.dtype, chunks=chunks, shards=shards, compressors=packing)
-    z[...] = plain
+    z, plain, fill = _make(rng, tmp_path / "in", _random(rng))
     a = ooc.from_zarr(str(tmp_path / "in"), store, "a", block="4KiB")
-    assert a.dtype == plain.dtype.newbyteorder("=") and _same(a, plain)
+    assert a.dtype == (plain.dtype.newbyteorder("=") if plain.dtype.kind in "iuf" else plain.dtype)
+    assert _same(z[...], plain) and _same(a, plain)  # the first is what zarr-python says
     box = _box(rng, plain.shape)
     part = ooc.from_zarr(z, store, "part", box=box, block="4KiB")
     assert _same(part, plain[box])
     packing = _compressors()[rng.integers(6)]
-    out = ooc.to_zarr(a, tmp_path / "out", chunks=tuple(int(rng.integers(1, n + 1)) for n in plain.shape), compressors=packing)
+    out = ooc.to_zarr(a, tmp_path / "out", chunks=_chunks(rng, plain.shape), compressors=packing)
     assert _same(zarr.open_array(tmp_path / "out", mode="r")[...], plain) and out.dtype == a.dtype
+    assert _same(np.array(out.fill_value, out.dtype), np.array(fill, plain.dtype))
     group = zarr.open_group(tmp_path / "group")
     ooc.to_zarr(a, group, box=box)
     assert _same(group["a"][...], plain[box])
@@ -136,7 +178,15 @@ def test_bad_input_is_refused_by_name_and_leaves_nothing(store, budget, tmp_path
     refused(TypeError, "no fixed size", zarr.create_array(tmp_path / "s", shape=(3,), dtype=str))
     refused(ValueError, "at least 1", zarr.create_array(tmp_path / "e", shape=(0, 3), dtype="f4"))
     (tmp_path / "a" / "c" / "7").write_bytes(b"damaged")
-    refused(OSError, "cannot be read", z)
+    refused(OSError, "a.*cannot be read.*from their source", z)
+    (tmp_path / "version").mkdir()
+    (tmp_path / "version" / "zarr.json").write_text(json.dumps({**metadata, "zarr_format": 9}))
+    refused(ValueError, "version' cannot be opened as Zarr", str(tmp_path / "version"))
+    plain = zarr.create_array(tmp_path / "plain", shape=(100,), dtype="i4", chunks=(50,), compressors=None)
+    plain[...] = np.arange(1, 101)
+    (tmp_path / "plain" / "c" / "1").write_bytes(b"cut" * 10)
+    refused(OSError, "plain.*cannot be read", plain)
+    refused(OSError, "plain.*cannot be read", plain, box=np.s_[60:70])
 
     a = store.create("a", (10,))
     refused_path = tmp_path / "a"
@@ -146,6 +196,11 @@ def test_bad_input_is_refused_by_name_and_leaves_nothing(store, budget, tmp_path
         ooc.from_zarr(tmp_path / "e", store, "a")
     with pytest.raises(Exception):
         ooc.to_zarr(a, tmp_path / "new", chunks=(3, 3))
+    with pytest.raises(IndexError, match="array 'a': 0:11 is no part of dimension 0, which has 10"):
+        ooc.to_zarr(a, tmp_path / "new", box=np.s_[0:11])
+    with pytest.raises(IndexError, match="leave 1 out"):
+        ooc.to_zarr(a, zarr.open_group(tmp_path / "group"), box=np.s_[0:5, 0:5])
+    assert list(zarr.open_group(tmp_path / "group")) == []
     assert not [n for n in os.listdir(tmp_path) if "part" in n or n == "new"]
     assert ooc.to_zarr(a, refused_path, overwrite=True).shape == (10,)
 

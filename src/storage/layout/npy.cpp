@@ -18,7 +18,9 @@ constexpr std::string_view magic("\x93NUMPY", 6);
 constexpr std::size_t max_header = std::size_t{1} << 20;
 
 [[noreturn]] void malformed(const std::string& name, const std::string& why) {
-  throw usage_error(errc::invalid_request, "'" + name + "' is not a usable .npy file: " + why);
+  throw usage_error(errc::invalid_request, "'" + name + "' is not a usable .npy file: " + why +
+                                               "; copy it again where it was cut short, and say type and shape "
+                                               "where it is a raw file");
 }
 
 [[noreturn]] void unsupported(const std::string& name, const std::string& why) {

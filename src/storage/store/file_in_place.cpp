@@ -173,7 +173,8 @@ void check_contents(const place_contents& c, const plain_file& f, std::uint64_t 
                std::to_string(c.array.element_size) + " bytes need " + std::to_string(*bytes) +
                " bytes from byte " + std::to_string(c.offset) + " on, " +
                std::to_string(c.offset + *bytes) + " in all, and the file has " +
-               std::to_string(size));
+               std::to_string(size) +
+               "; give the extents of what is there, or copy it again where it was cut short");
 }
 
 entry entry_in_place(const struct stat& s, const std::string& path, place_contents c) {

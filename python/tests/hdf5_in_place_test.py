@@ -1,10 +1,11 @@
 """Datasets of HDF5 that lie in one piece, used where they are."""
 
-import h5py
 import numpy as np
 import pytest
 
 import oocarray as ooc
+
+h5py = pytest.importorskip("h5py", reason="needs h5py (Debian: python3-h5py)")
 
 
 def test_a_contiguous_dataset_is_used_in_place(tmp_path, budget):
@@ -44,5 +45,19 @@ def test_other_datasets_are_refused_by_name(tmp_path, budget):
         with pytest.raises(ooc.TypeMismatch, match=why) as raised:
             ooc.open_file(path, dataset=name)
         assert "a.h5" in str(raised.value)
-    with pytest.raises(FileNotFoundError, match="none"):
+    with pytest.raises(FileNotFoundError, match="'none'; it has chunks, empty, group"):
         ooc.open_file(path, dataset="none")
+
+
+def test_files_that_are_not_hdf5_any_more_are_refused_by_name_with_what_to_do(tmp_path, budget):
+    with h5py.File(tmp_path / "good.h5", "w") as file:
+        file["a"] = np.arange(10000.0)
+    good = (tmp_path / "good.h5").read_bytes()
+    for name, content in {"cut.h5": good[: len(good) // 2], "magic.h5": b"CDF\1" + good[4:], "none.h5": b""}.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ooc.InvalidRequest, match="copy it again") as raised:
+            ooc.open_file(tmp_path / name, dataset="a")
+        assert name in str(raised.value)
+    with pytest.raises(FileNotFoundError, match="missing.h5"):
+        ooc.open_file(tmp_path / "missing.h5", dataset="a")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["cut.h5", "good.h5", "magic.h5", "none.h5"]

@@ -1,0 +1,413 @@
+#!/usr/bin/env python3
+"""oocarray beside numpy.memmap, dask and zarr, under the same memory cap, on arrays of 8 times the memory.
+
+Each row is the rival's time / ours, so more is better: the median of the rounds, and their spread.  In each round ours and
+the rivals run in turns, each a process of its own with a cold page cache; of several rivals the fastest counts.
+
+    python python/bench/rivals.py --memory 64MiB --rounds 2 --json out.json
+
+README.md beside this file says what the rows are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import mmap
+import pathlib
+import shutil
+import sys
+import tempfile
+import time
+from typing import Any, Callable, Dict, List, NamedTuple
+
+import numpy as np
+
+import oocarray as ooc
+from measure import Ratio, enter, in_child
+from oocarray._runtime import parse_bytes
+
+MADVICE = {"none": None, "sequential": mmap.MADV_SEQUENTIAL, "random": mmap.MADV_RANDOM}
+
+
+class Row(NamedTuple):
+    data: str  #: one of MAKERS
+    goal: float
+    rivals: List[str]
+    needs: List[str]  #: packages beside NumPy
+    what: str
+    choices: str  #: of the user, that the figure depends on
+
+
+_memmap = ["memmap-none", "memmap-sequential"]
+_zarr = ["dask-plain", "dask-packed", "zarr-plain", "zarr-packed"]
+ROWS = {
+    "multiply": Row("matrices", 1.5, _memmap, [], "np.multiply(a, 2, out=b)", "b.overwrite(), out="),
+    "jacobi": Row("matrices", 1.5, _memmap, [], "Jacobi by slices, bands of 1 MiB", "b.overwrite(), out=, bands of rows"),
+    "sum_rows": Row("matrices", 1.05, _memmap, [], "np.sum(a, axis=1)", "none"),
+    "sum_columns": Row("matrices", 1.0, _memmap, [], "np.sum(a, axis=0)", "none"),
+    "columns": Row("matrices", 1.0, [*_memmap, "memmap-random"], [], "a[:, j].sum() for the first columns", "none"),
+    "sum_beside_dask": Row("incompressible", 2.0, _zarr, ["dask", "zarr"], "np.sum(i), incompressible", "none"),
+    "multiply_beside_dask": Row(
+        "incompressible", 2.0, _zarr, ["dask", "zarr"], "np.multiply(i, 2, out=j), incompressible", "j.overwrite(), out="
+    ),
+    "in_place": Row("file", 1 / 1.1, ["imported"], [], "np.dot(x, x) of a raw file by open_file()", "none"),
+}
+
+
+# --- what is timed.  Each takes two arrays, and returns what must be the same for all.
+
+
+def multiply(a: Any, b: Any, s: Dict[str, Any]) -> Any:
+    np.multiply(a, 2, out=b)
+
+
+def jacobi(a: Any, b: Any, s: Dict[str, Any]) -> Any:
+    n = a.shape[0]
+    band = max(1, (1 << 20) // (8 * n))
+    for first in range(1, n - 1, band):
+        last = min(first + band, n - 1)
+        out = b[first:last, 1:-1]
+        np.add(a[first - 1 : last - 1, 1:-1], a[first + 1 : last + 1, 1:-1], out=out)
+        np.add(out, a[first:last, :-2], out=out)
+        np.add(out, a[first:last, 2:], out=out)
+        np.multiply(out, 0.25, out=out)
+
+
+def sum_rows(a: Any, b: Any, s: Dict[str, Any]) -> Any:
+    return np.sum(a, axis=1)
+
+
+def sum_columns(a: Any, b: Any, s: Dict[str, Any]) -> Any:
+    return np.sum(a, axis=0)
+
+
+def columns(a: Any, b: Any, s: Dict[str, Any]) -> Any:
+    end = time.perf_counter() + s["seconds"]
+    sums = []
+    for j in range(min(s["columns"], a.shape[1])):
+        sums.append(a[:, j].sum())
+        if time.perf_counter() > end:
+            break
+    return np.array(sums)
+
+
+def sum_all(a: Any, b: Any, s: Dict[str, Any]) -> Any:
+    return np.sum(a)
+
+
+def dot(a: Any, b: Any, s: Dict[str, Any]) -> Any:
+    return np.dot(a, a)
+
+
+LOOPS = {
+    "multiply": multiply,
+    "jacobi": jacobi,
+    "sum_rows": sum_rows,
+    "sum_columns": sum_columns,
+    "columns": columns,
+    "sum_beside_dask": sum_all,
+    "multiply_beside_dask": multiply,
+    "in_place": dot,
+}
+WRITES = {"multiply", "jacobi", "multiply_beside_dask"}
+
+
+# --- the sides.  Each returns the seconds, and a digest of the result.
+
+
+def _kernel_bytes_written() -> int:
+    for line in open("/proc/self/io"):
+        if line.startswith("wchar:"):
+            return int(line.split()[1])
+    return 0
+
+
+def _timed(row: str, work: Callable[[], Any], finish: Callable[[], Any] = lambda: None) -> Dict[str, Any]:
+    start, before = time.perf_counter(), time.process_time()
+    result = work()
+    finish()
+    seconds, processor = time.perf_counter() - start, time.process_time() - before
+    if row in WRITES:
+        return {"seconds": seconds, "processor": processor}
+    values = np.atleast_1d(result)
+    if row == "columns":  # for one; the clock may stop it, and the first is what all have seen
+        seconds, processor, values = seconds / len(values), processor / len(values), values[:1]
+    return {"seconds": seconds, "processor": processor, "digest": hashlib.sha256(values.tobytes()).hexdigest()}
+
+
+def _sample(b: Any) -> str:
+    """Some rows of what was written: the first, the last, and one in between."""
+    n = b.shape[0]
+    return hashlib.sha256(b"".join(np.array(b[i]).tobytes() for i in (1, n // 2, n - 2))).hexdigest()
+
+
+def ours(row: str, s: Dict[str, Any]) -> Dict[str, Any]:
+    names = ("i", "j") if row.endswith("dask") else ("a", "b")
+    with ooc.Runtime(memory=s["file_memory"] if row == "in_place" else s["memory"]) as rt:
+        if row == "in_place":
+            before = _kernel_bytes_written()
+            x = ooc.open_file(s["file"], dtype="f8")
+            said = _timed(row, lambda: dot(x, None, s))
+            said["copied"] = int(rt.stats["bytes_written"]) + _kernel_bytes_written() - before
+            x.close()
+        else:
+            store = ooc.open_store(s["store"])
+            a, b = store.open(names[0], "r"), store.open(names[1])
+            if row in WRITES:
+                b.overwrite(np.s_[1:-1, 1:-1] if row == "jacobi" else ...)
+            said = _timed(row, lambda: LOOPS[row](a, b, s), b.writeback)
+            if row in WRITES:
+                said["digest"] = _sample(b)
+            a.close()
+            b.close()
+        said["read"] = rt.stats["bytes_read"]
+        said["faults"] = rt.stats["faults"]
+        return said
+
+
+def imported(row: str, s: Dict[str, Any]) -> Dict[str, Any]:
+    with ooc.Runtime(memory=s["file_memory"]) as rt:
+        x = ooc.open_store(s["store"]).open("x", "r")
+        said = _timed(row, lambda: dot(x, None, s))
+        x.close()
+        said["read"] = rt.stats["bytes_read"]
+        return said
+
+
+def memmap(row: str, s: Dict[str, Any], advice: str) -> Dict[str, Any]:
+    shape = (s["n"], s["n"])
+    a, b = (np.memmap(f"{s['dir']}/{name}.raw", dtype="f8", mode="r+", shape=shape) for name in ("a", "b"))
+    if MADVICE[advice] is not None:
+        for one in (a, b):
+            one._mmap.madvise(MADVICE[advice])
+    said = _timed(row, lambda: LOOPS[row](a, b, s))  # its last dirty pages are not waited for
+    if row in WRITES:
+        said["digest"] = _sample(b)
+    return said
+
+
+def dask(row: str, s: Dict[str, Any], codec: str) -> Dict[str, Any]:
+    import dask.array as da
+    import zarr
+
+    i, j = (zarr.open_array(f"{s['dir']}/{name}-{codec}.zarr", mode="r+") for name in ("i", "j"))
+    enter(s["group"])
+    d = da.from_zarr(i)
+    if row == "sum_beside_dask":
+        return _timed(row, lambda: d.sum().compute())
+    said = _timed(row, lambda: da.store(d * 2, j, lock=False))
+    return {**said, "digest": _sample(j)}
+
+
+def zarr_alone(row: str, s: Dict[str, Any], codec: str) -> Dict[str, Any]:
+    import zarr
+
+    i, j = (zarr.open_array(f"{s['dir']}/{name}-{codec}.zarr", mode="r+") for name in ("i", "j"))
+    enter(s["group"])
+    bands = [np.s_[k : k + i.chunks[0]] for k in range(0, i.shape[0], i.chunks[0])]
+
+    def multiply_all() -> None:
+        for band in bands:
+            j[band] = i[band] * 2
+
+    if row == "sum_beside_dask":
+        return _timed(row, lambda: np.sum([np.sum(i[band]) for band in bands]))
+    return {**_timed(row, multiply_all), "digest": _sample(j)}
+
+
+SIDES = {"memmap": memmap, "dask": dask, "zarr": zarr_alone}
+
+
+# --- the data
+
+
+def _bands(n: int, make: Callable[[int], Any], *targets: Any) -> None:
+    """Fills square arrays by bands of some 8 MiB."""
+    step = max(1, (8 << 20) // (8 * n))
+    for first in range(0, n, step):
+        values = make(min(step, n - first) * n).reshape(-1, n)
+        for t in targets:
+            t[first : first + len(values)] = values
+
+
+def make_matrices(s: Dict[str, Any]) -> Dict[str, Any]:
+    n, rng = s["n"], np.random.default_rng(1)
+    a, b = (np.memmap(f"{s['dir']}/{name}.raw", dtype="f8", mode="w+", shape=(n, n)) for name in ("a", "b"))
+    with ooc.Runtime(memory="64MiB"):
+        store = ooc.open_store(s["store"])
+        x, y = store.create("a", (n, n)), store.create("b", (n, n))
+        for one in (x, y):
+            one.overwrite()
+        _bands(n, rng.random, a, x)
+        _bands(n, np.zeros, b, y)
+    return {}
+
+
+def make_incompressible(s: Dict[str, Any]) -> Dict[str, Any]:
+    import zarr
+
+    n, rng = s["n"], np.random.default_rng(2)
+    rows = max(1, s["memory"] // 16 // (8 * n))
+    made = {}
+    for codec, compressors in (("plain", None), ("packed", "auto")):
+        for name in ("i", "j"):
+            path = f"{s['dir']}/{name}-{codec}.zarr"
+            made[name, codec] = zarr.create_array(path, shape=(n, n), dtype="i8", chunks=(rows, n), compressors=compressors)
+    with ooc.Runtime(memory="64MiB"):
+        store = ooc.open_store(s["store"])
+        x, y = store.create("i", (n, n), "i8"), store.create("j", (n, n), "i8")
+        for one in (x, y):
+            one.overwrite()
+        for first in range(0, n, rows):
+            values = np.frombuffer(rng.bytes(min(rows, n - first) * n * 8), "i8").reshape(-1, n)
+            for target in (made["i", "plain"], made["i", "packed"], x):
+                target[first : first + len(values)] = values
+            for target in (made["j", "plain"], made["j", "packed"], y):
+                target[first : first + len(values)] = 0
+    return {}
+
+
+def make_file(s: Dict[str, Any]) -> Dict[str, Any]:
+    n, rng = s["file_bytes"] // 8, np.random.default_rng(3)
+    with ooc.Runtime(memory="64MiB"), open(s["file"], "wb") as file:
+        x = ooc.open_store(s["store"]).create("x", n)
+        x.overwrite()
+        step = 1 << 20
+        for first in range(0, n, step):
+            values = rng.random(min(step, n - first))
+            values.tofile(file)
+            x[first : first + len(values)] = values
+    return {}
+
+
+MAKERS = {"matrices": make_matrices, "incompressible": make_incompressible, "file": make_file}
+
+
+def run_child(run: str) -> None:
+    s = json.load(sys.stdin)
+    if run in MAKERS:
+        said = MAKERS[run](s)
+    else:
+        row, side = run.split(":")
+        kind, _, how = side.partition("-")
+        if kind not in ("dask", "zarr"):  # these import first
+            enter(s["group"])
+        said = {"ours": ours, "imported": imported}[kind](row, s) if not how else SIDES[kind](row, s, how)
+    print(json.dumps(said))
+
+
+# --- the program
+
+
+def missing(needs: List[str]) -> List[str]:
+    import importlib.util
+
+    return [name for name in needs if importlib.util.find_spec(name) is None]
+
+
+def measure(name: str, row: Row, s: Dict[str, Any], rounds: int) -> Dict[str, Any]:
+    ratio, seen, processor, last = Ratio(), {}, {}, {}
+    cap = (s["file_memory"] if name == "in_place" else s["memory"]) + s["slack"]
+    for k in range(rounds):
+        times = {}
+        for side in (["ours", *row.rivals], [*row.rivals, "ours"])[k % 2]:
+            said = in_child(__file__, f"{name}:{side}", s, cap)
+            last[side] = said
+            if "seconds" in said:
+                times[side] = said["seconds"]
+                seen.setdefault(side, []).append(round(said["seconds"], 4))
+                processor.setdefault(side, []).append(round(said["processor"], 4))
+        digests = {said["digest"] for said in last.values() if "digest" in said}
+        if len(digests) != 1:
+            raise RuntimeError(f"{name}: the sides come to different results: {sorted(digests)}")
+        if "ours" not in times:
+            raise RuntimeError(f"{name}: our run was killed: the cap of {cap >> 20} MiB is too small")
+        rivals = [t for side, t in times.items() if side != "ours"]
+        if rivals:
+            ratio.add(min(rivals), times["ours"])
+    said = last["ours"]
+    out = {**ratio.put(), "goal": round(row.goal, 3), "what": row.what, "choices of the user": row.choices, "seconds": seen}
+    out["processor_seconds"] = processor
+    out["killed by the cap"] = [side for side, one in last.items() if one.get("killed")]
+    out["read_mib"], out["capped"] = int(said["read"]) >> 20, said["capped"]
+    if said["peak"]:
+        out["peak_mib"] = said["peak"] >> 20
+    if "copied" in said:
+        out["bytes_copied"] = said["copied"]
+    if not out["killed by the cap"]:
+        del out["killed by the cap"]
+    return out
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--dir", default="/var/tmp", help="the disk to measure; scratch files are removed at the end")
+    options.add_argument("--memory", default="64MiB", help="the budget; arrays are 8 times as large")
+    options.add_argument("--slack", default="24MiB", help="how much larger the memory cap of both sides is")
+    options.add_argument("--file", default="4GiB", help="size of the raw file that is opened in place")
+    options.add_argument("--file-memory", default="256MiB", help="the budget for it")
+    options.add_argument("--rounds", type=int, default=2)
+    options.add_argument("--columns", type=int, default=16, help="how many the row `columns` sums")
+    options.add_argument("--seconds", type=float, default=10, help="after which that row stops")
+    options.add_argument("--only", action="append", choices=list(ROWS), metavar="ROW", help="may be repeated: " + ", ".join(ROWS))
+    options.add_argument("--json", metavar="FILE", help="- for standard output, without the text")
+    options.add_argument("--run", help=argparse.SUPPRESS)
+    o = options.parse_args()
+    if o.run:
+        return run_child(o.run)
+
+    chosen = o.only or [name for name in ROWS if not missing(ROWS[name].needs)]
+    for name in ROWS:
+        if absent := missing(ROWS[name].needs):
+            print(f"{name}: left out: pip install {' '.join(absent)}", file=sys.stderr)
+            if o.only and name in o.only:
+                sys.exit(1)
+    memory = parse_bytes(o.memory)
+    scratch = pathlib.Path(tempfile.mkdtemp(prefix="oocbench-python.", dir=o.dir))
+    s = {
+        "dir": str(scratch),
+        "store": f"local:{scratch}/store",
+        "n": max(64, int(memory**0.5) // 64 * 64),
+        "memory": memory,
+        "slack": parse_bytes(o.slack),
+        "file": f"{scratch}/x.raw",
+        "file_bytes": parse_bytes(o.file) // 8 * 8,
+        "file_memory": parse_bytes(o.file_memory),
+        "columns": o.columns,
+        "seconds": o.seconds,
+    }
+    rows = {}
+    try:
+        for data in MAKERS:
+            of = [name for name in chosen if ROWS[name].data == data]
+            if of:
+                in_child(__file__, data, s, 0)
+            for name in of:
+                rows[name] = measure(name, ROWS[name], s, o.rounds)
+                if o.json != "-":
+                    print_row(name, rows[name])
+            for left in scratch.iterdir():
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    report = {"memory_mib": memory >> 20, "array_mib": 8 * s["n"] ** 2 >> 20, "slack_mib": s["slack"] >> 20}
+    report.update({"file_mib": s["file_bytes"] >> 20, "file_memory_mib": s["file_memory"] >> 20})
+    report.update({"rounds": o.rounds, "rows": rows})
+    if o.json == "-":
+        print(json.dumps(report))
+    elif o.json:
+        pathlib.Path(o.json).write_text(json.dumps(report, indent=1) + "\n")
+
+
+def print_row(name: str, row: Dict[str, Any]) -> None:
+    figure = f"{row['ratio']:6.2f}  ({row['min']:.2f} - {row['max']:.2f})" if "ratio" in row else "   (every rival was killed)"
+    more = "".join(f", {key} {row[key]}" for key in ("killed by the cap", "bytes_copied") if key in row)
+    print(f"{name:22}{figure}  goal {row['goal']}, {row['what']}; choices of the user: {row['choices of the user']}{more}")
+    for side, seconds in row["seconds"].items():
+        print(f"{'':24}{side:18} " + "  ".join(f"{t:.3f}" for t in seconds) + " s", flush=True)
+
+
+if __name__ == "__main__":
+    main()
