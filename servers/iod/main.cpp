@@ -87,7 +87,8 @@ int run(int argc, char** argv) {
   servers::server_loop loop(threads);
   iod::iod_server server(loop.context(), o);
   if (!folder.store_uuid().empty()) server.set_store(folder.store_uuid(), folder.capability_key());
-  server.set_revoked(folder.revoked());
+  wire::revocations revoked = folder.revoked();
+  server.set_revoked(revoked);
   server.start();
   for (const std::string& a : server.addresses()) spdlog::info("listening on {}", a);
   servers::metrics_endpoint metrics(loop.context(), [&] { return iod::metrics_of(server.statistics()); });
@@ -109,7 +110,8 @@ int run(int argc, char** argv) {
     folder.join(store.uuid, store.capability_key);
     server.set_store(store.uuid, store.capability_key);
   };
-  events.revoked = [&](const wire::revocations& revoked) {
+  events.revoked = [&](const wire::revocations& told) {
+    if (!revoked.add(told)) return;  // nothing is taken back
     server.set_revoked(revoked);
     try {
       folder.remember(revoked);

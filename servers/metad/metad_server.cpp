@@ -27,7 +27,7 @@ metad_server::metad_server(asio::io_context& context, metad_options options)
       incarnation_(wire::random_incarnation()),
       started_ns_(servers::unix_time_ns()),
       folder_(options_.folder, options_.nodes, options_.owner),
-      revoked_(options_.revoked),
+      revoked_(options_.revoked, folder_.revoked()),
       clients_(options_.grace),
       calls_(folder_, options_.capability_life,
              [this](const client_key& c) { return clients_.alive(c); },

@@ -21,6 +21,7 @@ namespace fs = std::filesystem;
 constexpr const char* identity_name = "oocarray-metadata";
 constexpr const char* unfinished_name = "oocarray-metadata.new";
 constexpr const char* key_name = "capability.key";
+constexpr const char* revoked_name = "oocarray-revoked";
 constexpr std::uint32_t max_nodes = 4096;
 
 }  // namespace
@@ -50,6 +51,10 @@ fs::path metadata_folder::database() const {
 
 fs::path metadata_folder::signing_key() const {
   return folder_ / key_name;
+}
+
+fs::path metadata_folder::revoked() const {
+  return folder_ / revoked_name;
 }
 
 void metadata_folder::make(std::uint32_t nodes, storage::credentials owner) {

@@ -28,6 +28,8 @@ class metadata_folder {
   std::filesystem::path database() const;
   /// The file with the secret half of the capabilities' key.
   std::filesystem::path signing_key() const;
+  /// The file with all revocations that the server has ever been told.
+  std::filesystem::path revoked() const;
 
  private:
   void make(std::uint32_t nodes, storage::credentials owner);

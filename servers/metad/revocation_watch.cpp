@@ -24,28 +24,33 @@ bool same_file(const struct ::stat& a, const struct ::stat& b) {
 
 }  // namespace
 
-revocation_watch::revocation_watch(std::filesystem::path file) : file_(std::move(file)) {
-  if (!file_.empty()) read();
+revocation_watch::revocation_watch(std::filesystem::path file, std::filesystem::path memory)
+    : file_(std::move(file)), memory_(std::move(memory)) {
+  if (file_.empty()) return;
+  current_ = std::make_shared<const wire::revocations>(wire::revocations::read(memory_));
+  read();
 }
 
 void revocation_watch::read() {
   seen_ = look_at(file_);
-  auto now = std::make_shared<const wire::revocations>(wire::revocations::read(file_));
-  if (!now->empty() || current_)
-    spdlog::info("{}: keys of {} users are revoked", file_.string(), now->by_user().size());
-  current_ = std::move(now);
+  if (seen_.st_ino == 0 && !current_->empty())
+    spdlog::error("list of revoked keys '{}' has gone: restore it; keys of {} users stay revoked",
+                  file_.string(), current_->by_user().size());
+  auto all = *current_;
+  if (!all.add(wire::revocations::read(file_))) return;
+  spdlog::info("{}: keys of {} users are revoked", file_.string(), all.by_user().size());
+  current_ = std::make_shared<const wire::revocations>(std::move(all));
+  try {
+    current_->write(memory_);
+  } catch (const error& e) {  // a full disk is no reason to serve nobody
+    spdlog::error("{}; after this server has ended, the list alone says which keys are revoked",
+                  e.what());
+  }
 }
 
 void revocation_watch::look() {
-  if (file_.empty()) return;
-  const struct ::stat now = look_at(file_);
-  if (same_file(seen_, now)) return;
+  if (file_.empty() || same_file(seen_, look_at(file_))) return;
   try {
-    if (now.st_ino == 0 && !current_->empty()) {
-      seen_ = now;
-      throw usage_error(std::make_error_code(std::errc::no_such_file_or_directory),
-                        "list of revoked keys '" + file_.string() + "' has gone: restore it");
-    }
     read();
   } catch (const error& e) {
     spdlog::error("{}; the keys that were revoked before stay so", e.what());

@@ -13,12 +13,7 @@
 #include <iostream>
 #include <thread>
 
-#include "attack/innocent_client.hpp"
-#include "attack/served_store.hpp"
-#include "oocarray/file.hpp"
-#include "storage/client/remote_metadata.hpp"
-#include "storage/client/remote_node.hpp"
-#include "storage/wire/capability.hpp"
+#include "attack/keyed_store.hpp"
 #include "support/pauses.hpp"
 #include "support/raw_connection.hpp"
 
@@ -30,53 +25,11 @@ using clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using testing::file_descriptor;
 
-constexpr std::uint32_t alice_uid = 2000, mallory_uid = 2001, group = 2000;
-constexpr milliseconds deadline{1500};  // of forgers; what is refused is tried again until then
-
-class plain_capability final : public storage::access_capability {
- public:
-  explicit plain_capability(std::string bytes) : bytes_(std::move(bytes)) {}
-  std::string bytes() const override { return bytes_; }
-
- private:
-  std::string bytes_;
-};
-
 /// What forgers know and have.
-struct loot {
-  std::string url, metad, iod, store_uuid, folder;
-  std::string alice_key, mallory_key;             ///< files; of alice's, only the identity is used
+struct loot : keyed_store {
   std::shared_ptr<storage::file_shape> innocent;  ///< alice's file, with her capability
   std::shared_ptr<storage::file_shape> own;       ///< mallory's file, with his
-  wire::encryption frames = wire::encryption::on;
 };
-
-storage::client_identity identity(const loot& l, const std::string& key, std::uint32_t uid) {
-  storage::client_identity c;
-  c.id = wire::random_client_id();
-  c.who = {uid, group};
-  c.key = key.empty() ? nullptr : wire::access_key::read(key);
-  c.frames = l.frames;
-  c.name = "forger";
-  return c;
-}
-
-storage::remote_metadata_options to_metad(const loot& l, const storage::client_identity& c) {
-  storage::remote_metadata_options o;
-  o.address = l.metad;
-  o.client = c;
-  o.deadline = deadline;
-  return o;
-}
-
-std::shared_ptr<storage::io_service> to_iod(const loot& l, const storage::client_identity& c) {
-  storage::remote_node_options o;
-  o.addresses = {l.iod};
-  o.store_uuid = l.store_uuid;
-  o.client = c;
-  o.deadline = deadline;
-  return storage::open_remote_node(o);
-}
 
 [[noreturn]] void came_through(const std::string& what) {
   throw finding(verdict::wrong, "a forger came through: " + what);
@@ -122,30 +75,12 @@ std::shared_ptr<storage::file_shape> with(const storage::file_shape& f,
   return changed;
 }
 
-/// What a client of this user knows of the file.
-std::shared_ptr<storage::file_shape> look_up(loot& l, const std::string& key, std::uint32_t uid,
-                                             const std::string& path) {
-  storage::remote_metadata m(to_metad(l, identity(l, key, uid)));
-  const storage::entry e = m.open(path, true);
-  l.store_uuid = m.cluster().store_uuid;
-  auto f = std::make_shared<storage::file_shape>();
-  f->id = e.id;
-  f->striping = e.striping;
-  f->size = e.size;
-  f->sparse = e.sparse;
-  f->fill = e.fill;
-  f->name = path;
-  // A copy of the bytes: they are good after this client is gone.
-  f->capability = std::make_shared<plain_capability>(e.capability->bytes());
-  return f;
-}
-
 // --- The forgers.
 
 void wrong_key(round& r, const loot& l) {
   storage::client_identity c = identity(l, {}, r.one_in(2) ? 0 : alice_uid);
   const wire::key_ptr other = wire::access_key::random();
-  c.key = r.one_in(2) ? other : other->for_user({"alice", c.who.uid, {group}});
+  c.key = r.one_in(2) ? other : other->for_user({"alice", c.who.uid, {users_group}});
   must_be_refused(r, "a key of another cluster",
                   [&] { storage::remote_metadata m(to_metad(l, c)); });
   must_reach_nothing(r, "a key of another cluster", *to_iod(l, c), l.innocent);
@@ -350,57 +285,11 @@ constexpr std::array forgers{forger{"a wrong key", wrong_key},
                              forger{"a capability signed otherwise", signed_otherwise},
                              forger{"an impostor", impostor}};
 
-std::string after(const std::string& text, const std::string& word) {
-  const auto at = text.find(word);
-  if (at == std::string::npos) throw finding(verdict::failed, "no " + word + " in " + text);
-  return text.substr(at + word.size(),
-                     text.find_first_of(" \n/?", at + word.size()) - at - word.size());
-}
-
-/// Alice's file, which is hers alone, and one of mallory's.
-void prepare(const loot& l) {
-  storage::client_identity root = identity(l, l.folder + "/key", ::geteuid());
-  root.who.gid = ::getegid();
-  storage::remote_metadata(to_metad(l, root)).set_mode("", 0777);
-  make_innocent_file(store::open(l.url, {.key = l.alice_key}));
-  storage::remote_metadata(to_metad(l, identity(l, l.alice_key, alice_uid)))
-      .set_mode("innocent", 0600);
-  file f = file::create(store::open(l.url, {.key = l.mallory_key}), "mallory", {.size = 1 << 20});
-  f.write_at(0, std::vector<std::byte>(1 << 20));
-}
-
-void make_keys(loot& l) {
-  const std::string key = l.folder + "/key";
-  const wire::key_ptr cluster = wire::access_key::random();
-  cluster->write(key);
-  l.alice_key = l.folder + "/alice";
-  l.mallory_key = l.folder + "/mallory";
-  cluster->for_user({"alice", alice_uid, {group}})->write(l.alice_key);
-  cluster->for_user({"mallory", mallory_uid, {group}})->write(l.mallory_key);
-}
-
 }  // namespace
 
 void forging_clients(round& r) {
   loot l;
-  l.folder = r.folder();
-  make_keys(l);
-  std::vector<std::string> options{"--key", l.folder + "/key"};
-  if (r.one_in(3)) {
-    options.insert(options.end(), {"--encrypt", "off"});
-    l.frames = wire::encryption::off;
-  }
-  served_store servers(l.folder + "/store", 1, options);
-  l.url = servers.url();
-  l.metad = after(l.url, "ooc://");
-  std::ifstream log(l.folder + "/store/log/iod-0.log");
-  l.iod = after({std::istreambuf_iterator<char>(log), {}}, "listening on ");
-  const pid_t preparing = r.in_child([&] {
-    prepare(l);
-    return 0;
-  });
-  if (const int s = r.wait_for(preparing, std::chrono::seconds(30), "who prepares the store"))
-    throw finding(verdict::failed, "who prepares the store ended with status " + std::to_string(s));
+  served_store servers = start_keyed(r, l, 1);
 
   const milliseconds attack_time(5000), calm(800);
   const auto as_alice = [&] { return store::open(l.url, {.key = l.alice_key}); };

@@ -91,5 +91,6 @@ void cut_networks(round& r);
 void delayed_packets(round& r);
 void killed_ranks(round& r);
 void forging_clients(round& r);
+void revoked_keys(round& r);
 
 }  // namespace ooc::attack

@@ -23,13 +23,19 @@ class served_store {
 
   /// Starts what does not run.
   void up(const std::vector<std::string>& options = {}) {
+    if (const command_result r = try_up(options); r.status != 0)
+      throw finding(verdict::failed, "ooc up: " + r.output);
+  }
+  /// The same where it may be refused.
+  command_result try_up(const std::vector<std::string>& options = {}) {
     std::vector<std::string> words{OOC_COMMAND, "up", "--dir", dir_.string()};
     words.insert(words.end(), options.begin(), options.end());
     const command_result r = run_command(words);
-    if (r.status != 0) throw finding(verdict::failed, "ooc up: " + r.output);
+    if (r.status != 0) return r;
     std::string text = r.output;
     while (text.ends_with('\n')) text.pop_back();
     url_ = text.substr(text.find_last_of('\n') + 1);
+    return r;
   }
   void down() { run_command({OOC_COMMAND, "down", "--dir", dir_.string()}); }
 

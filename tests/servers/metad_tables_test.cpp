@@ -198,13 +198,14 @@ TEST_CASE("a client that said goodbye is not alive, and forgotten with its last 
   CHECK(table.alive(one));
 }
 
-TEST_CASE("a list of revoked keys that changes is read anew; one that is damaged or gone makes no key good") {
+TEST_CASE("a list of revoked keys that changes is read anew; one that is damaged, old or gone makes no key good, at the next start neither") {
   testing::temporary_folder folder;
   const auto file = folder / "list";
   wire::revocations list;
   list.add(1000, 5);
   list.write(file);
-  revocation_watch watch(file);
+  const auto memory = folder / "memory";
+  revocation_watch watch(file, memory);
   CHECK(*watch.current() == list);
   list.add(1001, 7);
   list.write(file);
@@ -217,8 +218,12 @@ TEST_CASE("a list of revoked keys that changes is read anew; one that is damaged
   watch.look();
   watch.look();
   CHECK(*watch.current() == list);
-  list.add(1002, 9);
-  list.write(file);
+  CHECK(*revocation_watch(file, memory).current() == list);
+  wire::revocations old;
+  old.add(1002, 9);
+  old.write(file);
   watch.look();
+  list.add(1002, 9);
   CHECK(*watch.current() == list);
+  CHECK(*revocation_watch(file, memory).current() == list);
 }

@@ -6,12 +6,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <fstream>
 #include <sstream>
 #include <string>
 
 #include "oocarray/error.hpp"
 #include "storage/base/durable_file.hpp"
+#include "storage/layout/crc32c.hpp"
 
 namespace ooc::wire {
 
@@ -19,10 +21,17 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* revocations_title = "oocarray-revoked 1";
+constexpr const char* revocations_title = "oocarray-revoked 2\n";
 
 [[noreturn]] void refuse_list(std::error_code code, const fs::path& file, const std::string& why) {
   throw usage_error(code, "list of revoked keys '" + file.string() + "' " + why);
+}
+
+/// The last line, of a list that begins with `text`.
+std::string end_of_list(const std::string& text) {
+  char line[16];
+  std::snprintf(line, sizeof line, "end %08x\n", storage::crc32c(text.data(), text.size()));
+  return line;
 }
 
 [[noreturn]] void fail_list(const fs::path& file, const char* doing) {
@@ -43,32 +52,38 @@ revocations revocations::read(const fs::path& file) {
   if ((s.st_uid != ::geteuid() && s.st_uid != 0) || (s.st_mode & 022) != 0)
     refuse_list({EACCES, std::generic_category()}, file,
                 "may be changed by others than this user and root: chown and chmod 644 it");
-  std::ifstream in(file);
+  std::ifstream in(file, std::ios::binary);
+  std::string text;
+  std::getline(in, text, '\0');  // there is none: to the end
+  if (!in.is_open() || in.bad()) fail_list(file, "read");
+  const auto refuse_damaged = [&](const std::string& why) {
+    refuse_list(errc::not_a_store, file,
+                "is damaged: " + why + "; restore it, or revoke again into a new one");
+  };
+  const auto end = text.rfind("end ");
+  if (!in.eof() || end == std::string::npos || text.substr(end) != end_of_list(text.substr(0, end)))
+    refuse_damaged("its last line is not the checksum of the others");
+  text.resize(end);
+  std::istringstream lines(text);
   std::string line;
-  if (!in) fail_list(file, "read");
-  for (std::uint64_t number = 1; std::getline(in, line); ++number) {
-    if (number == 1 && line == revocations_title) continue;
+  for (bool first = true; std::getline(lines, line); first = false) {
+    if (first && line + "\n" == revocations_title) continue;
     std::istringstream words(line);
     std::int64_t uid = -1, until = -1;
     std::string more;
-    if (number == 1 || !(words >> uid >> until) || uid < 0 || uid > 0xffffffffLL || until <= 0 ||
+    if (first || !(words >> uid >> until) || uid < 0 || uid > 0xffffffffLL || until <= 0 ||
         words >> more)
-      refuse_list(errc::not_a_store, file,
-                  "is damaged in line " + std::to_string(number) + ": expected '" +
-                      (number == 1 ? revocations_title : "UID SECONDS") +
-                      "'; restore it, or revoke again into a new one");
+      refuse_damaged("expected 'UID SECONDS' instead of '" + line + "'");
     all.add(static_cast<std::uint32_t>(uid), until);
   }
-  if (in.bad()) fail_list(file, "read");
-  if (line.empty() && all.empty() && s.st_size == 0)
-    refuse_list(errc::not_a_store, file, "is empty: restore it, or revoke again into a new one");
   return all;
 }
 
 void revocations::write(const fs::path& file) const {
   std::ostringstream text;
-  text << revocations_title << "\n";
+  text << revocations_title;
   for (const auto& [uid, until] : until_) text << uid << " " << until << "\n";
+  text << end_of_list(text.str());
   const fs::path unfinished = file.string() + ".new";
   storage::write_durably(unfinished, text.str());
   // The servers' user reads what root has written, whatever the umask.
@@ -80,6 +95,12 @@ void revocations::write(const fs::path& file) const {
 void revocations::add(std::uint32_t uid, std::int64_t until) {
   std::int64_t& known = until_[uid];
   known = std::max(known, until);
+}
+
+bool revocations::add(const revocations& others) {
+  const revocations before = *this;
+  for (const auto& [uid, until] : others.until_) add(uid, until);
+  return *this != before;
 }
 
 std::int64_t revocations::until(std::uint32_t uid) const noexcept {

@@ -5,8 +5,12 @@
 // has a copy of it.  The metadata server reads the list from a file beside its cluster key, which
 // `ooc revoke` writes, and tells the I/O servers.
 //
-//     oocarray-revoked 1
+//     oocarray-revoked 2
 //     4711 1795484201          uid, and seconds since 1970 (UTC): keys that were made until then
+//     end 0f3a99c1             CRC32C of what is above, so that damage makes no key good
+//
+// Nothing is taken back: the servers keep what they were told, each in its folder, and add to it
+// what the list says later, whatever has become of the list.
 //
 // A value; const members may be called by any thread.
 #pragma once
@@ -31,6 +35,8 @@ class revocations {
 
   /// Keys of this user that were made until then (or until what was said before, if that is later).
   void add(std::uint32_t uid, std::int64_t until);
+  /// The same for all of `others`; true where that says anything new.
+  bool add(const revocations& others);
   /// The moment up to which this user's keys are refused; 0: none is.
   std::int64_t until(std::uint32_t uid) const noexcept;
   /// True where this key is refused.  The cluster key never is.

@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <fstream>
 
 #include "oocarray/error.hpp"
+#include "storage/layout/crc32c.hpp"
 #include "storage/wire/revocations.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -138,17 +141,36 @@ TEST_CASE("a revocation covers the keys of its user that were made until then, a
 TEST_CASE("a list of revoked keys that is damaged, or that others may change, is refused with the remedy") {
   temporary_folder folder;
   const auto file = folder / "list";
-  for (const char* bad : {"", "oocarray-revoked 2\n", "1000 5\n", "oocarray-revoked 1\n1000\n",
-                          "oocarray-revoked 1\n1000 5 6\n", "oocarray-revoked 1\n-1 5\n",
-                          "oocarray-revoked 1\n4294967296 5\n", "oocarray-revoked 1\n1000 0\n"}) {
-    std::ofstream(file, std::ios::trunc) << bad;
+  const auto refused = [&](const std::string& bad) {
+    std::ofstream(file, std::ios::trunc | std::ios::binary) << bad;
     ::chmod(file.c_str(), 0600);
+    INFO(bad);
     CHECK_THROWS_WITH(revocations::read(file), Catch::Contains("revoke again"));
+  };
+  for (const char* rows : {"oocarray-revoked 3\n", "1000 5\n", "oocarray-revoked 2\n1000\n",
+                           "oocarray-revoked 2\n1000 5 6\n", "oocarray-revoked 2\n-1 5\n",
+                           "oocarray-revoked 2\n4294967296 5\n", "oocarray-revoked 2\n1000 0\n"}) {
+    char end[16];
+    std::snprintf(end, sizeof end, "end %08x\n", storage::crc32c(rows, std::strlen(rows)));
+    refused(rows + std::string(end));
   }
   revocations list;
-  list.add(1000, 5);
+  list.add(1000, 1795484201);
+  list.add(2001, 1795484202);
   list.write(file);
-  CHECK_NOTHROW(revocations::read(file));
+  std::ifstream in(file);
+  const std::string good{std::istreambuf_iterator<char>(in), {}};
+  for (std::size_t n = 0; n < good.size(); ++n) {
+    refused(good.substr(0, n));
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string flipped = good;
+      flipped[n] = static_cast<char>(flipped[n] ^ 1 << bit);
+      refused(flipped);
+    }
+  }
+  refused(good + '\0');
+  list.write(file);
+  CHECK(revocations::read(file) == list);
   ::chmod(file.c_str(), 0664);
   CHECK_THROWS_WITH(revocations::read(file), Catch::Contains("chmod 644"));
 }
