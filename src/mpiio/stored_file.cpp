@@ -168,6 +168,8 @@ stored_file::opened stored_file::grow(std::uint64_t end) {
   storage::entry_change longer;
   longer.size_at_least = end;
   const storage::entry now = core_->change(id_, longer);
+  // Another rank has made it longer than what is known here of its stripe objects.
+  if (now.size > allocated_size(f->meta)) return replace(core_->refresh(*f));
   opened_file next = *f;
   next.meta.size = std::max(next.meta.size, now.size);
   return replace(std::move(next));

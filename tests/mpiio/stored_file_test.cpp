@@ -72,6 +72,32 @@ TEST_CASE("ranks that make a file longer at the same time cut nothing off") {
   r.close();
 }
 
+TEST_CASE("a rank that makes a file longer while another makes it much longer can write up to there") {
+  two_ranks r;
+  constexpr std::uint64_t far = std::uint64_t{20} << 20;  // past what the first one reserves
+  for (int round = 0; round < 10; ++round) {
+    const stored_file::opening o{.path = "f" + std::to_string(round), .create = true, .write = true};
+    const auto first = stored_file::open(r.a, o);
+    const auto second = stored_file::open_known(r.b, first->id(), true);
+    write(*first, 0, "a");
+    write(*first, 1, "a");
+    std::barrier together(2);
+    std::thread other([&] {
+      together.arrive_and_wait();
+      write(*second, far, "b");
+    });
+    together.arrive_and_wait();
+    for (std::uint64_t i = 2; i < 20; ++i) write(*first, i, "a");
+    other.join();
+    write(*first, far - 1, "c");
+    REQUIRE(read(*second, far - 1, 10) == "cb");
+    first->leave();
+    second->leave();
+    first->give_back();
+  }
+  r.close();
+}
+
 TEST_CASE("what is reserved past the end of a file is given back when all ranks have closed it") {
   two_ranks r;
   for (std::uint64_t i = 0; i < 4; ++i) write(*r.first, i * 1000, std::string(1000, 'x'));
