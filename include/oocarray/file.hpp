@@ -26,7 +26,7 @@
 // but take turns, so the threads share one position in no particular order.  Writes of different
 // threads or processes to the same bytes at once leave one or the other in each 4 KiB chunk.
 //
-// Removing a file that is open takes its data away at once: later calls throw.
+// Removing a file that is open takes its data away, within a second or two: later calls then throw.
 #pragma once
 
 #include <cstddef>

@@ -108,7 +108,9 @@ class store {
   bool exists(std::string_view path) const;
   /// What is at `path`.  Throws ENOENT.
   store_entry entry(std::string_view path) const;
-  /// Removes a file with its data, or an empty folder.  Throws usage_error (errc::busy) for a file
+  /// Removes a file with its data, or an empty folder.  The name is gone at once; the data follow when that is durable,
+  /// within a second or two (those of 64 MiB or more before this returns), so that a loss of power brings back a whole
+  /// file or none.  Throws usage_error (errc::busy) for a file
   /// that somebody has open for writing as an array.  Who has it open for reading fails at the next
   /// block that is not in memory.
   void remove(std::string_view path) const;

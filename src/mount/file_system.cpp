@@ -161,11 +161,7 @@ void rename(fuse_req_t req, fuse_ino_t parent, const char* name, fuse_ino_t to_p
     if ((flags & ~unsigned{RENAME_NOREPLACE}) != 0) return (void)fuse_reply_err(req, EINVAL);
     const entry replaced =
         fs.entries().move({parent, name}, {to_parent, to}, (flags & RENAME_NOREPLACE) == 0);
-    if (replaced.id != 0) {
-      // If the power takes the new name away, the old file must be there with its bytes.
-      if (replaced.kind == entry_kind::file && replaced.names == 0) fs.metadata().sync();
-      fs.removed(replaced);
-    }
+    if (replaced.id != 0) fs.removed(replaced);
     fuse_reply_err(req, 0);
   });
 }
@@ -237,6 +233,7 @@ void fsyncdir(fuse_req_t req, fuse_ino_t, int, fuse_file_info*) {
 
 void statfs(fuse_req_t req, fuse_ino_t) {
   answer_errors(req, [&](file_system& fs) {
+    fs.core().finish_removals();  // their space counts as free
     const space s = fs.options().ask_space();
     struct statvfs v {};
     v.f_bsize = v.f_frsize = 4096;
@@ -319,15 +316,15 @@ std::shared_ptr<live_file> file_system::open(file_id id, bool write) {
 
 void file_system::release(file_id id, const std::shared_ptr<live_file>& f, bool write) {
   f->close(write);
-  bool discard = false;
+  std::optional<entry> discard;
   {
     const lock_guard lock(mutex_);
     const auto i = files_.find(id);
     if (i == files_.end() || --i->second.users != 0) return;
-    discard = f->unnamed();
+    discard = f->removed();
     files_.erase(i);
   }
-  if (discard) discard_later(id);
+  if (discard) core_->discard(*std::move(discard));
 }
 
 std::shared_ptr<live_file> file_system::find(file_id id) {
@@ -341,22 +338,9 @@ void file_system::removed(const entry& e) {
   {
     const lock_guard lock(mutex_);
     const auto i = files_.find(e.id);
-    if (i != files_.end()) return i->second.file->set_unnamed();
+    if (i != files_.end()) return i->second.file->set_removed(e);
   }
-  discard_later(e.id);
-}
-
-void file_system::discard_later(file_id id) {
-  begin();
-  jobs_.post([this, id] {
-    try {
-      core_->discard(id);
-    } catch (const std::exception& e) {
-      detail::log_error("mount: file number " + std::to_string(id) +
-                        " was removed; its bytes go when the store is opened next: " + e.what());
-    }
-    end();
-  });
+  core_->discard(e);
 }
 
 struct ::stat file_system::attributes(entry& e) {

@@ -77,8 +77,6 @@ class file_system {
   void end() OOC_EXCLUDES(mutex_);
 
  private:
-  void discard_later(file_id id);
-
   struct open_file {
     std::shared_ptr<live_file> file;
     unsigned users = 0;

@@ -106,7 +106,7 @@ void live_file::last_writer_left() {
   if (!claim_) return;
   claim_.reset();
   const opened f = current();
-  if (is_array(*f) || unnamed_) return;
+  if (is_array(*f) || removed()) return;
   try {
     replace(core_->give_back(*f));
   } catch (const std::exception& e) {
@@ -117,6 +117,16 @@ void live_file::last_writer_left() {
 std::uint64_t live_file::size() const {
   const lock_guard lock(mutex_);
   return size_;
+}
+
+void live_file::set_removed(const storage::entry& e) {
+  const lock_guard lock(mutex_);
+  removed_ = e;
+}
+
+std::optional<storage::entry> live_file::removed() const {
+  const lock_guard lock(mutex_);
+  return removed_;
 }
 
 void live_file::overlay(storage::entry& e) {
@@ -214,6 +224,24 @@ std::shared_ptr<live_file::sealed> live_file::seal() {
   return s;
 }
 
+void live_file::store(std::shared_ptr<sealed> s, answer ended, bool again) {
+  try {
+    current()->file->write(
+        std::make_shared<const request>(request::contiguous(s->at, s->bytes)), s->memory.data.get(),
+        [self = shared_from_this(), s, ended, again](const failure& f) {
+          if (f.code == std::errc::no_space_on_device && !again)  // that of removed files may be enough
+            return self->jobs_.post([self, s, ended] {
+              self->core_->finish_removals();
+              self->store(s, ended, true);
+            });
+          if (f) detail::log_error("mount: " + f.what);
+          ended(error_number(f));
+        });
+  } catch (...) {
+    ended(error_number());
+  }
+}
+
 void live_file::send(std::shared_ptr<sealed> s, answer done) {
   if (!s) return done(0);
   const auto ended = [self = shared_from_this(), s, done](int error) {
@@ -230,24 +258,12 @@ void live_file::send(std::shared_ptr<sealed> s, answer done) {
     done(error);
   };
   if (const int error = grow(s->at + s->bytes, s->full)) return ended(error);
-  const auto store = [self = shared_from_this(), s, ended] {
-    try {
-      self->current()->file->write(
-          std::make_shared<const request>(request::contiguous(s->at, s->bytes)), s->memory.data.get(),
-          [s, ended](const failure& f) {
-            if (f) detail::log_error("mount: " + f.what);
-            ended(error_number(f));
-          });
-    } catch (...) {
-      ended(error_number());
-    }
-  };
-  ranges_.start(s->ticket, [self = shared_from_this(), s, store, ended] {
-    if (s->at + s->bytes <= allocated_size(self->current()->meta)) return store();
+  ranges_.start(s->ticket, [self = shared_from_this(), s, ended] {
+    if (s->at + s->bytes <= allocated_size(self->current()->meta)) return self->store(s, ended);
     // It was cut off while this waited for its turn.
-    self->jobs_.post([self, s, store, ended] {
+    self->jobs_.post([self, s, ended] {
       if (const int error = self->grow(s->at + s->bytes, false)) return ended(error);
-      store();
+      self->store(s, ended);
     });
   });
 }

@@ -14,7 +14,6 @@
 // for the growth of stripe objects where the file must grow; `answer` runs on any thread.  The others wait.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
@@ -82,14 +81,15 @@ class live_file : public std::enable_shared_from_this<live_file> {
   int take_error(std::uint64_t& seen) const;
   std::uint64_t errors_so_far() const;
   /// Removed, while it was open: when the last one closes it, it goes for good.
-  void set_unnamed() { unnamed_ = true; }
-  bool unnamed() const { return unnamed_; }
+  void set_removed(const storage::entry& e);
+  std::optional<storage::entry> removed() const;
 
  private:
   struct sealed;
   using opened = std::shared_ptr<const storage::opened_file>;
 
   std::shared_ptr<sealed> seal() OOC_REQUIRES(mutex_);
+  void store(std::shared_ptr<sealed> s, answer ended, bool again = false);
   void send(std::shared_ptr<sealed> s, answer done);
   int grow(std::uint64_t end, bool stream);
   bool reserve(std::uint64_t end) OOC_REQUIRES(changing_);
@@ -103,7 +103,6 @@ class live_file : public std::enable_shared_from_this<live_file> {
   const std::shared_ptr<storage::store_core> core_;
   background& jobs_;
   const file_id id_;
-  std::atomic<bool> unnamed_{false};
   range_queue ranges_;
 
   /// Held while the stripe objects change; before mutex_.
@@ -112,6 +111,7 @@ class live_file : public std::enable_shared_from_this<live_file> {
   bool writable_ OOC_GUARDED_BY(changing_) = false;
 
   mutable mutex mutex_;
+  std::optional<storage::entry> removed_ OOC_GUARDED_BY(mutex_);
   opened file_ OOC_GUARDED_BY(mutex_);
   std::uint64_t size_ OOC_GUARDED_BY(mutex_) = 0;
   // Where some bytes could not be stored: only those are told that were.

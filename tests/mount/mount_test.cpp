@@ -1,12 +1,14 @@
 // What a mounted store does beside reading and writing files one after the other.
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/statvfs.h>
 #include <sys/xattr.h>
 
 #include <cstring>
 #include <thread>
 
 #include "mounted.hpp"
+#include "support/rounds.hpp"
 #include "support/small_space.hpp"
 
 using namespace ooc;
@@ -64,7 +66,37 @@ int append_until_full(const fs::path& small, const fs::path& folder) {
   return 0;
 }
 
+/// In a child: each file takes half of the disk, where the metadata are too, and is removed before the next.
+int fill_again_and_again(const fs::path& small, const fs::path& folder) {
+  const std::string url = "local:" + (small / "n0").string();
+  (void)ooc::store::open(url);
+  const std::string much = pattern(small_space / 2);
+  mount_process mount(url, folder);
+  for (int i = 0; i < 4; ++i) {
+    descriptor f(mount / "f", O_WRONLY | O_CREAT | O_TRUNC);
+    EXPECT(::write(f, much.data(), much.size()) == static_cast<ssize_t>(much.size()));
+    EXPECT(::fsync(f) == 0);
+    EXPECT(f.close() == 0);
+    EXPECT(contents(mount / "f") == much);
+    EXPECT(::unlink((mount / "f").c_str()) == 0);
+    struct statvfs now {};
+    if (i == 3) EXPECT(::statvfs(mount.folder().c_str(), &now) == 0);
+    if (i == 3) EXPECT(now.f_bavail * now.f_frsize > small_space / 2);
+  }
+  EXPECT(mount.stop() == 0);
+  return 0;
+}
+
 }  // namespace
+
+TEST_CASE("the space of removed files is there for who needs it, and for df, at once") {
+  if (!can_mount()) return;
+  temporary_folder here;
+  fs::create_directories(here / "small");
+  const int failed = in_small_space(
+      here / "small", [&](bool) { return fill_again_and_again(here / "small", here / "mount"); });
+  CHECK(failed == 0);
+}
 
 TEST_CASE("an append that finds no room for its last bytes keeps those before") {
   if (!can_mount()) return;
@@ -75,7 +107,7 @@ TEST_CASE("an append that finds no room for its last bytes keeps those before") 
   CHECK(failed == 0);
 }
 
-TEST_CASE("32 appends of 1 MiB cost at most 12 syncs, and leave nothing reserved") {
+TEST_CASE("appends of 1 MiB cost at most 12 syncs, up to 1 GiB of them, and leave nothing reserved") {
   if (!can_mount()) return;
   temporary_folder counting;
   write(counting / "count", std::string(8, '\0'));
@@ -90,16 +122,17 @@ TEST_CASE("32 appends of 1 MiB cost at most 12 syncs, and leave nothing reserved
     return n;
   };
   const std::string mebibyte = pattern(1 << 20);
+  const int appends = rounds(96, 1024);
   const auto before = count();
   {
     descriptor f(mount / "f", O_WRONLY | O_CREAT | O_APPEND);
-    for (int i = 0; i < 32; ++i) REQUIRE(::write(f, mebibyte.data(), mebibyte.size()) == 1 << 20);
+    for (int i = 0; i < appends; ++i) REQUIRE(::write(f, mebibyte.data(), mebibyte.size()) == 1 << 20);
   }
   CHECK(mount.stop() == 0);
   CHECK(count() > before);
   CHECK(count() - before <= 12);
   const auto e = ooc::store::open(url).core()->metadata().lookup("f");
-  CHECK(e.size == 32 << 20);
+  CHECK(e.size == std::uint64_t(appends) << 20);
   CHECK(e.reserved == 0);
   CHECK(run_command(OOC_COMMAND " --store " + url + " verify", counting / "v").status == 0);
 }
@@ -464,6 +497,18 @@ TEST_CASE("a server that does not come back is an error within the deadline, and
     REQUIRE(soon([&] { return ::pread(f, memory, 1 << 20, 0) == 1 << 20; }));
     CHECK(std::memcmp(memory, data.data(), 1 << 20) == 0);
     std::free(memory);
+  }
+  {
+    descriptor f(m / "g", O_WRONLY | O_CREAT);
+    s.running->send("iod-1", SIGKILL);
+    CHECK(::write(f, data.data(), data.size()) == 1 << 20);
+    const int why = error_of(::fsync(f));
+    CHECK((why == ETIMEDOUT || why == EIO));
+    CHECK(fs::exists(m / "g"));
+    REQUIRE(s.running->up().status == 0);
+    REQUIRE(soon([&] { return ::pwrite(f, data.data(), data.size(), 0) == 1 << 20 && ::fsync(f) == 0; }));
+    CHECK(f.close() == 0);
+    CHECK(contents(m / "g") == data);
   }
   s.running->send("metad", SIGKILL);
   struct stat st {};

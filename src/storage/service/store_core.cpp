@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "storage/base/log.hpp"
 #include "storage/base/refuse.hpp"
 #include "storage/service/node_locality.hpp"
 
@@ -72,7 +73,8 @@ store_core::store_core(std::string url, std::string uuid,
       uuid_(std::move(uuid)),
       metadata_(std::move(metadata)),
       nodes_(std::move(nodes)),
-      client_(client) {}
+      client_(client),
+      removals_([this](std::vector<entry> gone) { remove_unnamed(std::move(gone)); }) {}
 
 opened_file store_core::opened(entry e) const {
   const striping& s = e.striping;
@@ -124,6 +126,16 @@ opened_file store_core::give_back(const opened_file& f) {
 }
 
 opened_file store_core::make(std::string_view path, const new_file& f) {
+  try {
+    return make_once(path, f);
+  } catch (const error& e) {
+    // The space of what was removed may be enough.
+    if (e.code() != std::errc::no_space_on_device || !finish_removals()) throw;
+  }
+  return make_once(path, f);
+}
+
+opened_file store_core::make_once(std::string_view path, const new_file& f) {
   opened_file made = opened(metadata_->create(path, checked(path, f, false, nodes_.size())));
   try {
     throw_if(made.file->create_objects());
@@ -163,7 +175,9 @@ void store_core::abandon(const opened_file& f) noexcept {
 void store_core::remove(std::string_view path) {
   entry e = metadata_->remove(path);
   if (e.kind != entry_kind::file || e.names != 0) return;
-  remove_objects(*metadata_, *opened(std::move(e)).file);
+  const bool large = allocated_size(e) >= removal_queue::most_bytes;
+  removals_.add(std::move(e));
+  if (large) finish_removals();
 }
 
 std::shared_ptr<void> store_core::claim_unused(const entry& e, std::string_view to_be) {
@@ -194,11 +208,8 @@ void store_core::replace(std::string_view from, std::string_view to) {
   } catch (const error& e) {
     if (e.code() != std::errc::no_such_file_or_directory) throw;
   }
-  const entry gone = metadata_->by_id().move(place_of(from), place_of(to), true);
-  if (gone.id == 0 || gone.kind != entry_kind::file || gone.names != 0) return;
-  // If the power takes the new name away, the old file must be there with its bytes.
-  metadata_->sync();
-  discard(gone.id);
+  entry gone = metadata_->by_id().move(place_of(from), place_of(to), true);
+  if (gone.id != 0 && gone.kind == entry_kind::file && gone.names == 0) discard(std::move(gone));
 }
 
 opened_file store_core::resize_locked(const entry& now, std::uint64_t size,
@@ -213,7 +224,9 @@ opened_file store_core::resize_locked(const entry& now, std::uint64_t size,
   next.array.extents = extents;
   entry before = now;
   before.capability = next.capability = metadata_->size_capability(now.id, wanted);
-  if (const failure f = opened(next).file->resize_objects(had)) {
+  failure f = opened(next).file->resize_objects(had);
+  if (f.code == std::errc::no_space_on_device && finish_removals()) f = opened(next).file->resize_objects(had);
+  if (f) {
     // Back to what the entry says.  Bytes that a failed shrink cut off are gone; a failed growth
     // (a full disk) leaves no trace.
     (void)opened(before).file->resize_objects(wanted);
@@ -260,11 +273,24 @@ opened_file store_core::reserve(const opened_file& f, std::uint64_t end, std::ui
   return resize_locked(now, now.size, now.array.extents, std::max(end, reserved));
 }
 
-void store_core::discard(file_id id) {
-  entry e = metadata_->by_id().stat(id);
-  metadata_->abandon(id);
-  e.capability = metadata_->removal_capability(id);
-  remove_objects(*metadata_, *opened(std::move(e)).file);
+void store_core::discard(entry e) {
+  e.capability.reset();
+  removals_.add(std::move(e));
+}
+
+// On the thread of the queue
+void store_core::remove_unnamed(std::vector<entry> gone) noexcept {
+  try {
+    for (entry& e : gone) {
+      if (e.capability) continue;
+      metadata_->abandon(e.id);
+      e.capability = metadata_->removal_capability(e.id);
+    }
+    metadata_->sync();
+    for (entry& e : gone) remove_objects(*metadata_, *opened(std::move(e)).file);
+  } catch (const std::exception& e) {
+    detail::log_error(std::string("the bytes of removed files go when the store is opened next: ") + e.what());
+  }
 }
 
 void store_core::set_mode(std::string_view path, std::uint32_t mode) {
@@ -366,7 +392,10 @@ void store_core::sync_entry(const opened_file& f) {
 }
 
 void store_core::sweep() {
-  for (const file_id id : metadata_->dead()) {
+  const std::vector<file_id> dead = metadata_->dead();
+  // Who removed them may have died before that was durable.
+  if (!dead.empty()) metadata_->sync();
+  for (const file_id id : dead) {
     entry e;
     e.id = id;
     e.path = "removed file " + std::to_string(id);

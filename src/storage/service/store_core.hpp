@@ -13,6 +13,7 @@
 
 #include "oocarray/store.hpp"
 #include "storage/service/metadata_service.hpp"
+#include "storage/service/removal_queue.hpp"
 #include "storage/service/striped_file.hpp"
 
 namespace ooc::storage {
@@ -48,7 +49,8 @@ class store_core {
   opened_file make(std::string_view path, const new_file& f);
   void commit(const opened_file& f);
   void abandon(const opened_file& f) noexcept;
-  /// Removes entry and stripe objects of a file, or an empty folder.
+  /// Removes the entry of a file or an empty folder.  The stripe objects follow once that is durable: soon, and of a
+  /// large file before this returns.
   void remove(std::string_view path);
   /// Keeps everybody from writing the file as an array while the pointer lives.  Throws errc::busy, naming who does,
   /// where somebody writes it, and so it cannot be `to_be` ("removed").  Null for what is no file, and where the caller
@@ -77,8 +79,11 @@ class store_core {
   opened_file give_back(const opened_file& f);
   /// Changes an entry as metadata_service::change() does, and the permissions of stripe objects as set_mode().
   entry change(file_id id, const entry_change& what);
-  /// Removes a file that has no name any more (metadata_service::unlink) and is not in use.
-  void discard(file_id id);
+  /// Removes a file that has no name any more (metadata_service::unlink) and is not in use, as remove() does, but
+  /// never waits for that.
+  void discard(entry e);
+  /// Removes the stripe objects of all files that were removed here before.  False: none were left.
+  bool finish_removals() { return removals_.finish(); }
   /// The file as it is now; who opened it before another process resized it sees the new size.
   opened_file refresh(const opened_file& f);
   /// Makes acknowledged writes of the file durable, and its entry with them.
@@ -102,12 +107,15 @@ class store_core {
                           const std::function<void()>& commit);
   opened_file resize_locked(const entry& now, std::uint64_t size,
                             const std::vector<std::uint64_t>& extents, std::uint64_t reserved = 0);
+  opened_file make_once(std::string_view path, const new_file& f);
+  void remove_unnamed(std::vector<entry> gone) noexcept;
 
   std::string url_;
   std::string uuid_;
   std::shared_ptr<metadata_service> metadata_;
   striped_file::nodes nodes_;
   std::uint64_t client_;
+  removal_queue removals_;  // last: it uses the others to its end
 };
 
 /// The nodes that are on this host, ascending.  Throws io_error where one does not answer.

@@ -13,8 +13,10 @@
 #include <thread>
 
 #include "oocarray/file.hpp"
+#include "storage/namespace/sqlite.hpp"
 #include "storage/store/store_folders.hpp"
 #include "storage/store/store_url.hpp"
+#include "support/forwarded_node.hpp"
 #include "support/memory_store.hpp"
 
 using namespace ooc;
@@ -95,6 +97,7 @@ TEST_CASE("create makes stripe objects on the nodes in use and remove takes them
   CHECK(s.nodes[2]->objects().count(f.meta.id) == 1);
   CHECK(s.core->open("a", open_mode::read).meta.size == 54000);
   s.core->remove("a");
+  s.core->finish_removals();
   for (const auto& node : s.nodes) CHECK(node->objects().empty());
   CHECK(s.metadata->dead().empty());
   CHECK(code_of([&] { s.core->open("a", open_mode::read); }, "a").value() == ENOENT);
@@ -119,6 +122,7 @@ TEST_CASE("nodes that hold no byte of a file have no stripe object of it until i
   f = s.core->grow(f, 9000);
   CHECK(holders() == "xxx");
   s.core->remove("a");
+  s.core->finish_removals();
   CHECK(holders() == "---");
   CHECK(s.metadata->dead().empty());
 }
@@ -141,6 +145,7 @@ TEST_CASE("shares that cannot be removed now are swept later") {
   s.core->create("a", plain(100000));
   s.nodes[1]->fail(operation::remove, {EIO, std::generic_category()});
   s.core->remove("a");
+  s.core->finish_removals();
   CHECK(s.nodes[0]->objects().empty());
   CHECK(s.nodes[1]->objects().size() == 1);
   s.core->sweep();
@@ -149,6 +154,74 @@ TEST_CASE("shares that cannot be removed now are swept later") {
   s.core->sweep();
   CHECK(s.nodes[1]->objects().empty());
   CHECK(s.metadata->dead().empty());
+}
+
+namespace {
+
+/// Notes how often the metadata had been made durable when stripe objects were removed.
+class removal_times : public forwarded_node {
+ public:
+  removal_times(std::shared_ptr<io_service> inner, fs::path database)
+      : forwarded_node(std::move(inner)), database_(std::move(database)) {}
+
+  std::int64_t syncs() const {
+    sqlite::connection c(database_, sqlite::open_as::read_only);
+    sqlite::query q(c, "SELECT value FROM store WHERE key = 'syncs'");
+    return q.next() ? q.integer(0) : 0;
+  }
+  void remove(shape_ptr file, completion done) override {
+    times.push_back(syncs());
+    forwarded_node::remove(std::move(file), std::move(done));
+  }
+  std::vector<std::int64_t> times;  // of the thread that removes
+
+ private:
+  const fs::path database_;
+};
+
+}  // namespace
+
+TEST_CASE("stripe objects go only after the removal of their names is durable, those of many files after one sync") {
+  memory_store s(1);
+  const auto node = std::make_shared<removal_times>(s.nodes[0], s.database());
+  store_core core("memory:", "test", s.metadata, {node});
+  for (const char* name : {"removed", "unlinked", "replaced", "new", "a", "b", "c"}) core.create(name, plain(10000));
+  const std::int64_t before = node->syncs();
+  core.remove("removed");
+  core.discard(s.metadata->by_id().unlink({root_id, "unlinked"}, false));
+  core.replace("new", "replaced");
+  for (const char* name : {"a", "b", "c"}) core.remove(name);
+  core.finish_removals();
+  REQUIRE(node->times.size() == 6);
+  for (const std::int64_t time : node->times) CHECK(time > before);
+  // As far as the machine is so slow that they come in parts, each part has a sync of its own.
+  CHECK(node->times.back() <= before + 6);
+  CHECK(s.nodes[0]->objects().size() == 1);
+  CHECK(s.metadata->dead().empty());
+}
+
+TEST_CASE("what is removed and not finished is finished by who opens the store next, durably first") {
+  memory_store s(1);
+  const auto node = std::make_shared<removal_times>(s.nodes[0], s.database());
+  store_core core("memory:", "test", s.metadata, {node});
+  core.create("a", plain(10000));
+  const std::int64_t before = node->syncs();
+  (void)s.metadata->remove("a");  // as one who is killed then
+  core.sweep();
+  REQUIRE(node->times.size() == 1);
+  CHECK(node->times[0] > before);
+  CHECK(s.metadata->dead().empty());
+}
+
+TEST_CASE("a full disk takes a file for which there is room once removed ones have gone") {
+  memory_store s(1);
+  s.nodes[0]->set_capacity(100'000);
+  const opened_file small = s.core->create("small", plain(10'000));
+  s.core->create("a", plain(80'000));
+  s.core->remove("a");
+  CHECK_NOTHROW(s.core->create("b", plain(80'000)));
+  s.core->remove("b");
+  CHECK_NOTHROW(s.core->grow(small, 90'000));
 }
 
 TEST_CASE("the sweep leaves files and those being made alone") {
@@ -465,6 +538,7 @@ TEST_CASE("a program lists, renames and removes what is in a store") {
   s.remove_all("runs");
   CHECK(s.list().empty());
   CHECK(code_of([&] { s.remove("runs"); }, "'runs'") == std::errc::no_such_file_or_directory);
+  m.core->finish_removals();
   for (const auto& n : m.nodes) CHECK(n->objects().empty());
 }
 

@@ -1,0 +1,57 @@
+// Files that have lost their last name and wait for their stripe objects to be removed.
+//
+// A loss of power may bring a name back whose removal was not durable yet, and the file must then be whole.  So stripe
+// objects are removed only after a sync of the metadata.  One sync serves all files that are removed within
+// `gathering` of the first; it comes earlier where they have `most_bytes` together, or where somebody needs the space.
+//
+// Where the process dies, or a node cannot be reached, the metadata service still has the file among the dead, and who
+// opens the store next removes its stripe objects (store_core::sweep).
+//
+// Any thread may call.  The thread of the queue is made when the first file comes.  A forked child, which does not
+// have it, leaves everything to its parent.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "storage/base/mutex.hpp"
+#include "storage/service/entry.hpp"
+
+namespace ooc::storage {
+
+class removal_queue {
+ public:
+  static constexpr std::chrono::milliseconds gathering{1000};
+  static constexpr std::uint64_t most_bytes = std::uint64_t{64} << 20;
+
+  /// `remove` gets what has come together, on the thread of the queue; must not throw.
+  explicit removal_queue(std::function<void(std::vector<entry>)> remove);
+  /// Removes what is left.
+  ~removal_queue();
+  removal_queue(const removal_queue&) = delete;
+  removal_queue& operator=(const removal_queue&) = delete;
+
+  void add(entry e) OOC_EXCLUDES(mutex_);
+  /// Returns when everything that was added before has had its turn.  False: there was nothing.
+  bool finish() OOC_EXCLUDES(mutex_);
+
+ private:
+  void run() OOC_EXCLUDES(mutex_);
+
+  const std::function<void(std::vector<entry>)> remove_;
+  const pid_t owner_;
+  mutex mutex_;
+  condition_variable changed_;
+  std::vector<entry> waiting_ OOC_GUARDED_BY(mutex_);
+  std::uint64_t bytes_ OOC_GUARDED_BY(mutex_) = 0;  // of what waits
+  std::uint64_t added_ OOC_GUARDED_BY(mutex_) = 0, removed_ OOC_GUARDED_BY(mutex_) = 0;  // files, in all
+  bool hurry_ OOC_GUARDED_BY(mutex_) = false, ending_ OOC_GUARDED_BY(mutex_) = false;
+  std::thread thread_ OOC_GUARDED_BY(mutex_);
+};
+
+}  // namespace ooc::storage
