@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sqlite3.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -9,7 +10,6 @@
 #include <thread>
 
 #include "oocarray/error.hpp"
-#include "storage/base/file_descriptor.hpp"
 
 namespace ooc::storage::sqlite {
 
@@ -95,6 +95,18 @@ std::string uri_of_sealed(const std::filesystem::path& file) {
 
 }  // namespace
 
+log_lock::log_lock(const std::string& log, int how) noexcept
+    : log_(::open(log.c_str(), O_RDONLY | O_CLOEXEC)) {
+  while (log_ && ::flock(log_.get(), how) != 0) {
+    refused_ = errno == EWOULDBLOCK;
+    if (errno != EINTR) break;
+  }
+}
+
+log_lock::~log_lock() {
+  if (log_) ::flock(log_.get(), LOCK_UN);
+}
+
 connection::connection(const std::filesystem::path& file, open_as how) : file_(file) {
   int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
   const bool writes = how == open_as::existing || how == open_as::fresh;
@@ -131,43 +143,49 @@ connection::~connection() {
 }
 
 bool connection::reserve_log(std::uint64_t begin, std::uint64_t more) const noexcept {
-  const std::string log_file = file_.string() + "-wal";
   struct ::stat s {};
-  if (::stat(log_file.c_str(), &s) != 0) return true;
+  if (::stat(log_file().c_str(), &s) != 0) return true;
   // Whoever begins the log anew makes it shorter: only the file knows what it has.
   if (begin + log_room <= static_cast<std::uint64_t>(s.st_blocks) * 512) return true;
   // No lock of SQLite is on this file: closing it releases none.
-  const file_descriptor log(::open(log_file.c_str(), O_RDWR | O_CLOEXEC));
+  const file_descriptor log(::open(log_file().c_str(), O_RDWR | O_CLOEXEC));
   return !log ||
          ::fallocate(log.get(), FALLOC_FL_KEEP_SIZE, 0,
                      static_cast<off_t>(begin + log_room + more)) == 0 ||
          (errno != ENOSPC && errno != EDQUOT);
 }
 
-int connection::committed(void* self, sqlite3* db, const char* name, int pages) {
-  const auto& c = *static_cast<const connection*>(self);
+bool connection::empty_log() noexcept {
+  const log_lock alone(log_file(), LOCK_EX | LOCK_NB);
+  if (alone.refused()) return false;
+  int in_log = 0, moved = 0;
+  return sqlite3_wal_checkpoint_v2(db_, "main", SQLITE_CHECKPOINT_PASSIVE, &in_log, &moved) ==
+             SQLITE_OK &&
+         moved == in_log;
+}
+
+int connection::committed(void* self, sqlite3*, const char*, int pages) {
+  auto& c = *static_cast<connection*>(self);
   const std::uint64_t end =
       log_header_bytes + static_cast<std::uint64_t>(pages) * (page_bytes + frame_header_bytes);
   const bool full = !c.reserve_log(end);
   if (!full && pages < most_pages_in_log) return SQLITE_OK;
-  int in_log = 0, moved = 0;
-  const int rc = sqlite3_wal_checkpoint_v2(db, name, SQLITE_CHECKPOINT_PASSIVE, &in_log, &moved);
-  // Where somebody reads what is in the log, it cannot begin anew yet.
-  if (full && (rc != SQLITE_OK || moved < in_log)) (void)c.reserve_log(end, 0);
+  if (!c.empty_log() && full) (void)c.reserve_log(end, 0);  // it cannot begin anew yet
   return SQLITE_OK;
 }
 
-std::int64_t connection::make_room_for_pages() {
-  if (!writes_) return 0;
+connection::room connection::make_room_for_pages() {
+  if (!writes_) return {};
   query q(*this, "PRAGMA page_count");
   const std::int64_t pages = q.next() ? q.integer(0) : 0;
-  if (pages <= pages_with_room_) return pages_with_room_;
+  if (pages <= pages_with_room_) return {pages_with_room_};
+  room r{pages, log_lock(log_file(), LOCK_SH)};  // who empties the log lets go soon
   std::int64_t bytes = pages * static_cast<std::int64_t>(page_bytes);
   const int rc = sqlite3_file_control(db_, "main", SQLITE_FCNTL_SIZE_HINT, &bytes);
   if (rc == SQLITE_IOERR_WRITE || rc == SQLITE_FULL)
     fail_with(SQLITE_FULL, "cannot grow", file_, sqlite3_errstr(SQLITE_FULL));
   if (rc != SQLITE_OK) fail_with(rc, "cannot grow", file_, sqlite3_errstr(rc));
-  return pages;
+  return r;
 }
 
 void connection::execute(const std::string& sql) {
@@ -269,10 +287,10 @@ transaction::~transaction() {
 }
 
 void transaction::commit() {
-  const std::int64_t pages = c_.make_room_for_pages();
+  const connection::room r = c_.make_room_for_pages();
   run(c_, "COMMIT");
   open_ = false;
-  c_.pages_with_room_ = pages;  // not before: what is rolled back may shrink again
+  c_.pages_with_room_ = r.pages;  // not before: what is rolled back may shrink again
 }
 
 }  // namespace ooc::storage::sqlite

@@ -10,7 +10,9 @@
 // transaction (log_room bytes) beyond what is in it, also while nobody has the database open; where it
 // cannot get them, its contents go into the database, and it begins anew, with 1 MiB.  For that every page that a
 // transaction adds gets its place in the database when it is committed: a transaction for which there is none
-// fails with ENOSPC, and nothing is in the log that cannot leave it.
+// fails with ENOSPC, and nothing is in the log that cannot leave it.  Emptying the log ends with cutting the
+// database to the pages that are in it, so nobody empties it between those two steps of another's: a lock
+// (`flock` of the log, on which SQLite has none) is shared by those who grow and exclusive for who empties.
 //
 // A connection must not be used in a child after fork().
 #pragma once
@@ -25,6 +27,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "storage/base/file_descriptor.hpp"
+
 struct sqlite3;
 struct sqlite3_stmt;
 
@@ -35,6 +39,22 @@ enum class open_as {
   fresh,      ///< made where it is missing
   read_only,  ///< beside writers: needs the log and its index
   sealed,     ///< nobody writes it, the caller sees to that: needs nothing but the database
+};
+
+/// A part in the lock of a log; given back by the destructor, also where a child has inherited it.
+class log_lock {
+ public:
+  log_lock() = default;
+  /// `how` as flock() has it.  Nothing is held where there is no log.
+  log_lock(const std::string& log, int how) noexcept;
+  log_lock(log_lock&&) = default;
+  ~log_lock();
+
+  bool refused() const noexcept { return refused_; }  ///< others hold it, and `how` was not to wait
+
+ private:
+  file_descriptor log_;
+  bool refused_ = false;
 };
 
 class connection {
@@ -58,6 +78,10 @@ class connection {
   int changes() const noexcept;
   const std::filesystem::path& file() const noexcept { return file_; }
 
+  /// Moves what is in the log into the database, so that the log can begin anew.  False where not everything
+  /// was moved: somebody reads it, or is growing the database.  Waits for nobody.
+  bool empty_log() noexcept;
+
   /// Throws what the last failure on this connection was.
   [[noreturn]] void fail(std::string_view doing) const;
 
@@ -68,9 +92,14 @@ class connection {
   bool reserve_log(std::uint64_t begin, std::uint64_t more = log_room) const noexcept;
 
   friend class transaction;
+  struct room {
+    std::int64_t pages = 0;  ///< that the database will have
+    log_lock held{};         ///< while this is there, nobody takes the room away
+  };
   /// Makes room in the database for the pages that the transaction has added; io_error (ENOSPC) where there is
-  /// none.  Returns how many the database will have.
-  std::int64_t make_room_for_pages();
+  /// none.
+  room make_room_for_pages();
+  std::string log_file() const { return file_.string() + "-wal"; }
 
   std::filesystem::path file_;
   sqlite3* db_ = nullptr;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 #include "storage/base/file_descriptor.hpp"
 #include "storage/base/process_identity.hpp"
 #include "storage/namespace/metadata_schema.hpp"
+#include "storage/namespace/sqlite.hpp"
 #include "storage/namespace/served_metadata.hpp"
 #include "support/metadata_suite.hpp"
 #include "support/small_space.hpp"
@@ -128,6 +130,43 @@ TEST_CASE("on a full disk what is there goes on being changed, and what needs mo
     for (int i = 0; i < made; ++i) m.forget(m.remove("f" + std::to_string(i)).id);
     return 0;
   });
+}
+
+TEST_CASE("who empties the log takes no room away that another has just made for its transaction") {
+  temporary_folder folder;
+  const auto file = folder / "metadata.sqlite";
+  make_metadata_database(file, "uuid-1", me);
+  sqlite::connection grows(file, sqlite::open_as::existing), empties(file, sqlite::open_as::existing);
+  const auto write = [](sqlite::connection& c, const char* what, std::uint64_t bytes) {
+    sqlite::transaction t(c, sqlite::transaction_kind::write);
+    sqlite::run(c, "CREATE TABLE IF NOT EXISTS filler (name TEXT, bytes BLOB)");
+    sqlite::run(c, "INSERT INTO filler VALUES (?, zeroblob(?))", what, bytes);
+    t.commit();
+  };
+  write(empties, "in the log", 1);
+
+  struct moment {  // in the middle of a commit, when the database has been grown for it
+    sqlite::connection& other;
+    const std::filesystem::path& file;
+    std::uintmax_t before = 0, after = 0;
+    bool emptied = true;
+  } m{empties, file};
+  sqlite3_commit_hook(
+      sqlite3_db_handle(grows.prepared("SELECT 1")),
+      [](void* self) {
+        auto& now = *static_cast<moment*>(self);
+        now.before = std::filesystem::file_size(now.file);
+        now.emptied = now.other.empty_log();
+        now.after = std::filesystem::file_size(now.file);
+        return 0;
+      },
+      &m);
+  write(grows, "more", 600'000);
+  CHECK(m.before > 600'000);
+  CHECK(m.after == m.before);
+  CHECK_FALSE(m.emptied);
+  CHECK(std::filesystem::file_size(file) >= 600'000);
+  CHECK(empties.empty_log());
 }
 
 TEST_CASE("the ids of files in parts are those of all files, in ascending order") {
