@@ -85,7 +85,7 @@ TEST_CASE("a database is whole after its writer or the mount was killed in the m
   }
 }
 
-TEST_CASE("cp and tar on a mount go on when an I/O server is killed and started again") {
+TEST_CASE("cp, tar and fio on a mount go on when an I/O server is killed and started again") {
 #ifdef OOC_WITH_SERVERS
   if (!can_mount()) return;
   mountable_store s(true);
@@ -99,11 +99,22 @@ TEST_CASE("cp and tar on a mount go on when an I/O server is killed and started 
     std::ofstream(source / (i % 2 ? "below" : ".") / std::to_string(i), std::ios::binary) << text;
   }
   const std::string to = m / "copy", archive = m / "a.tar";
-  for (const std::string& command :
-       {"cp -r " + source.string() + " " + to + " && sync " + to + "/below/23",
-        "tar cf " + archive + " -C " + source.string() + " . && tar tf " + archive + " > /dev/null"}) {
+  std::vector<std::string> commands{
+      "cp -r " + source.string() + " " + to + " && sync " + to + "/below/23",
+      "tar cf " + archive + " -C " + source.string() + " . && tar tf " + archive + " > /dev/null"};
+  std::vector<fs::path> begins{to, archive};
+  if (run_command("command -v fio", s.folder / "fio").status == 0) {
+    commands.push_back("fio --name=verify --filename=" + (m / "blocks").string() +
+                       " --rw=randwrite --bs=64k --size=8m --verify=crc32c --do_verify=1 --verify_fatal=1"
+                       " --fsync=64 --end_fsync=1 > " + (s.folder / "fio.log").string());
+    begins.push_back(m / "blocks");
+  } else {
+    std::cout << "fio is not installed: cp and tar alone" << std::endl;
+  }
+  for (std::size_t i = 0; i < commands.size(); ++i) {
+    const std::string& command = commands[i];
     CAPTURE(command);
-    const fs::path begun = command.starts_with("cp") ? to : archive;
+    const fs::path& begun = begins[i];
     const pid_t child = ::fork();
     if (child == 0) {
       ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
