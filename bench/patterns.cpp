@@ -344,7 +344,7 @@ double read_per_touch(const json& run) {
 struct measured {
   std::string worst;
   std::optional<paired_ratio> amplification;
-  std::uint64_t peak = 0;  ///< above the cap less its slack
+  std::uint64_t peak = 0;  ///< above the cap less its slack: budget, and lists of the program's own
 };
 
 void measure(const setting& s, const pattern& p, const std::string& url, const std::string& served,
@@ -361,8 +361,8 @@ void measure(const setting& s, const pattern& p, const std::string& url, const s
       if (advice == MADV_RANDOM) random_reads = read_per_touch(r);
     }
     const json mine = run_ours(s, p, url);
-    const std::uint64_t peak = mine["peak_rss"].get<std::uint64_t>(), budget = s.memory(p);
-    all.peak = std::max(all.peak, peak - std::min(peak, budget));
+    const std::uint64_t peak = mine["peak_rss"].get<std::uint64_t>(), given = s.cap(p) - slack;
+    all.peak = std::max(all.peak, peak - std::min(peak, given));
     ratio.add(number(mine, "rate"), rival);
     rate.add(number(mine, "rate"));
     if (random_reads > 0) read.add(read_per_touch(mine), random_reads);

@@ -129,16 +129,19 @@ class other_process {
  public:
   using sockets = std::vector<file_descriptor>;
 
-  other_process(unsigned connections, const std::function<void(const sockets&)>& work) {
+  other_process(unsigned connections, const std::function<void(const sockets&)>& work,
+                const shaped_link* link = nullptr) {
+    if (link) link->enter(shaped_link::host::server);
     const file_descriptor listening(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in a{};
     a.sin_family = AF_INET;
-    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    a.sin_addr.s_addr = link ? ::inet_addr(link->server_address().c_str()) : htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof a;
     auto* const address = reinterpret_cast<sockaddr*>(&a);
     if (::bind(listening.get(), address, size) != 0) fail("bind");
     if (::listen(listening.get(), static_cast<int>(connections)) != 0) fail("listen");
     if (::getsockname(listening.get(), address, &size) != 0) fail("getsockname");
+    if (link) link->enter(shaped_link::host::client);
     pid_ = ::fork();
     if (pid_ < 0) fail("fork");
     if (pid_ == 0) serve(listening.get(), connections, work);
@@ -207,7 +210,7 @@ std::vector<lane> lanes_of(const other_process::sockets& all, std::size_t messag
 /// As carry_seconds(); `prepare` is called with the lanes of each side, and may add to them.
 double carry(way w, movers who, unsigned connections, std::span<std::byte> memory, unsigned times,
              const std::function<void(std::span<lane>)>& prepare_here,
-             const std::function<void(std::span<lane>)>& prepare_there) {
+             const std::function<void(std::span<lane>)>& prepare_there, const shaped_link* link) {
   const std::size_t messages = memory.size() / message;
   const other_process other(connections, [&](const other_process::sockets& all) {
     std::vector<std::byte> buffers(connections * message);
@@ -220,7 +223,7 @@ double carry(way w, movers who, unsigned connections, std::span<std::byte> memor
     await_all(all);
     move(lanes, w == way::in ? way::out : way::in, who);
     if (w == way::out) signal_all(all);
-  });
+  }, link);
   const std::function<std::byte*(std::size_t)> place = [&](std::size_t m) {
     return memory.data() + m * message;
   };
@@ -256,9 +259,9 @@ void take_sums(const std::byte* p) {
 }  // namespace
 
 double carry_seconds(way w, movers who, unsigned connections, std::span<std::byte> memory,
-                     unsigned times) {
+                     unsigned times, const shaped_link* link) {
   const auto nothing = [](std::span<lane>) {};
-  return carry(w, who, connections, memory, times, nothing, nothing);
+  return carry(w, who, connections, memory, times, nothing, nothing, link);
 }
 
 double carry_to_files_seconds(unsigned connections, std::span<std::byte> memory, unsigned times,
@@ -280,7 +283,7 @@ double carry_to_files_seconds(unsigned connections, std::span<std::byte> memory,
       };
     }
   };
-  return carry(way::out, movers::thread_each, connections, memory, times, look, look_and_write);
+  return carry(way::out, movers::thread_each, connections, memory, times, look, look_and_write, nullptr);
 }
 
 double ping_pong_seconds(std::size_t bytes, unsigned count) {

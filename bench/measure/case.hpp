@@ -44,11 +44,13 @@ json run_jacobi(const options& o);
 json run_tile(const options& o);
 json run_lru(const options& o);
 json run_store(const options& o);
+json run_wire(const options& o);
 json run_coherence(const options& o);
 json run_collective(const options& o);
 json run_algorithms(const options& o);
 json run_patterns(const options& o);
 json run_in_place(const options& o);
+json run_mount(const options& o);
 
 inline constexpr bench_case cases[] = {
     {"resident", "what does an element cost when everything is in memory?", run_resident},
@@ -57,6 +59,7 @@ inline constexpr bench_case cases[] = {
     {"jacobi", "is a stencil on arrays larger than memory faster than on mapped files?", run_jacobi},
     {"tile", "what do tiles of a large matrix cost?", run_tile},
     {"store", "how much of what sockets carry does a served store deliver?", run_store},
+    {"wire", "what do encryption and a link of 1 Gbit/s leave of what sockets carry?", run_wire},
     {"lru", "how close to exact LRU is the replacement?", run_lru},
     {"coherence", "what do ranks read again after others have written?", run_coherence},
     {"collective", "what do ranks gain that read and write interleaved columns together?", run_collective},
@@ -64,6 +67,9 @@ inline constexpr bench_case cases[] = {
      run_algorithms},
     {"patterns", "what do other access patterns cost beside a mapped file?", run_patterns},
     {"in_place", "what does a file cost that is used where it lies, beside an imported one?", run_in_place},
+#ifdef OOC_BENCH_MOUNT
+    {"mount", "what does a mounted store cost beside ooc::file and a mount of files in memory?", run_mount},
+#endif
 };
 
 }  // namespace bench

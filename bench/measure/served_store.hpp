@@ -11,6 +11,9 @@ class served_store {
  public:
   /// Starts `nodes` I/O servers on free ports of this machine, in `dir`.  Throws ooc::error.
   served_store(std::filesystem::path dir, unsigned nodes);
+  /// The same with a key and, as `encrypt` says, encryption, at this address of the machine.
+  served_store(std::filesystem::path dir, unsigned nodes, const std::string& key, bool encrypt,
+               const std::string& address);
   ~served_store();
   served_store(const served_store&) = delete;
   served_store& operator=(const served_store&) = delete;
