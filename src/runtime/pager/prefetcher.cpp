@@ -90,20 +90,23 @@ std::int64_t prefetcher::follow_grains(unique_lock& l, const touch_event& e) {
   if (wanted_.empty()) return step;
   for (block_index& place : wanted_) place /= grain;
   wanted_.erase(std::unique(wanted_.begin(), wanted_.end()), wanted_.end());
+  std::vector<block_index> begun;
   if (static_cast<std::uint64_t>(std::abs(step)) > grain) {
     const unlocked gap(l, state_.mutex());
     block_index before = ~block_index{0};
     for (const block_index at : wanted_)
       if (const block_index b = at / g.grains_in_block; std::exchange(before, b) != b &&
-          g.parent->at(b).state() == block_state::out)
+          g.parent->at(b).state() == block_state::out) {
+        begun.push_back(b);
         grains_.begin(*g.parent, b);
+      }
   } else {
     wanted_.resize(std::min<std::size_t>(wanted_.size(), long_run));
   }
   constexpr std::size_t together = block_loader::most_together;
   for (std::size_t i = 0; i < wanted_.size(); i += together)
     if (!loader_.fetch(l, g, std::span(wanted_).subspan(i, std::min(together, wanted_.size() - i)))) break;
-  for (const block_index at : wanted_) state_.memory.tables().grain_left(g, at);  // where none has come
+  for (const block_index b : begun) state_.memory.tables().end_if_empty(g, b);  // where none has come
   return step;
 }
 
