@@ -233,7 +233,7 @@ void fsyncdir(fuse_req_t req, fuse_ino_t, int, fuse_file_info*) {
 
 void statfs(fuse_req_t req, fuse_ino_t) {
   answer_errors(req, [&](file_system& fs) {
-    fs.core().finish_removals();  // their space counts as free
+    fs.core().removals().finish();  // their space counts as free
     const space s = fs.options().ask_space();
     struct statvfs v {};
     v.f_bsize = v.f_frsize = 4096;
@@ -324,7 +324,7 @@ void file_system::release(file_id id, const std::shared_ptr<live_file>& f, bool 
     discard = f->removed();
     files_.erase(i);
   }
-  if (discard) core_->discard(*std::move(discard));
+  if (discard) core_->removals().add_unnamed(*std::move(discard));
 }
 
 std::shared_ptr<live_file> file_system::find(file_id id) {
@@ -340,7 +340,7 @@ void file_system::removed(const entry& e) {
     const auto i = files_.find(e.id);
     if (i != files_.end()) return i->second.file->set_removed(e);
   }
-  core_->discard(e);
+  core_->removals().add_unnamed(e);
 }
 
 struct ::stat file_system::attributes(entry& e) {

@@ -231,7 +231,7 @@ void live_file::store(std::shared_ptr<sealed> s, answer ended, bool again) {
         [self = shared_from_this(), s, ended, again](const failure& f) {
           if (f.code == std::errc::no_space_on_device && !again)  // that of removed files may be enough
             return self->jobs_.post([self, s, ended] {
-              self->core_->finish_removals();
+              self->core_->removals().finish();
               self->store(s, ended, true);
             });
           if (f) detail::log_error("mount: " + f.what);

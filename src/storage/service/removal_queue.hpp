@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <functional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "storage/base/mutex.hpp"
@@ -36,7 +37,13 @@ class removal_queue {
   removal_queue(const removal_queue&) = delete;
   removal_queue& operator=(const removal_queue&) = delete;
 
+  /// An entry that has the right to remove the file.
   void add(entry e) OOC_EXCLUDES(mutex_);
+  /// A file that has no name any more (metadata_service::unlink) and is not in use.
+  void add_unnamed(entry e) OOC_EXCLUDES(mutex_) {
+    e.capability.reset();
+    add(std::move(e));
+  }
   /// Returns when everything that was added before has had its turn.  False: there was nothing.
   bool finish() OOC_EXCLUDES(mutex_);
 

@@ -74,7 +74,19 @@ store_core::store_core(std::string url, std::string uuid,
       metadata_(std::move(metadata)),
       nodes_(std::move(nodes)),
       client_(client),
-      removals_([this](std::vector<entry> gone) { remove_unnamed(std::move(gone)); }) {}
+      removals_([this](std::vector<entry> gone) {
+        try {
+          for (entry& e : gone) {
+            if (e.capability) continue;
+            metadata_->abandon(e.id);
+            e.capability = metadata_->removal_capability(e.id);
+          }
+          metadata_->sync();
+          for (entry& e : gone) remove_objects(*metadata_, *opened(std::move(e)).file);
+        } catch (const std::exception& e) {
+          detail::log_error(std::string("the bytes of removed files go when the store is opened next: ") + e.what());
+        }
+      }) {}
 
 opened_file store_core::opened(entry e) const {
   const striping& s = e.striping;
@@ -126,24 +138,23 @@ opened_file store_core::give_back(const opened_file& f) {
 }
 
 opened_file store_core::make(std::string_view path, const new_file& f) {
+  const auto try_once = [&] {
+    opened_file made = opened(metadata_->create(path, checked(path, f, false, nodes_.size())));
+    try {
+      throw_if(made.file->create_objects());
+    } catch (...) {
+      abandon(made);
+      throw;
+    }
+    return made;
+  };
   try {
-    return make_once(path, f);
+    return try_once();
   } catch (const error& e) {
     // The space of what was removed may be enough.
-    if (e.code() != std::errc::no_space_on_device || !finish_removals()) throw;
+    if (e.code() != std::errc::no_space_on_device || !removals_.finish()) throw;
   }
-  return make_once(path, f);
-}
-
-opened_file store_core::make_once(std::string_view path, const new_file& f) {
-  opened_file made = opened(metadata_->create(path, checked(path, f, false, nodes_.size())));
-  try {
-    throw_if(made.file->create_objects());
-  } catch (...) {
-    abandon(made);
-    throw;
-  }
-  return made;
+  return try_once();
 }
 
 void store_core::commit(const opened_file& f) {
@@ -177,7 +188,7 @@ void store_core::remove(std::string_view path) {
   if (e.kind != entry_kind::file || e.names != 0) return;
   const bool large = allocated_size(e) >= removal_queue::most_bytes;
   removals_.add(std::move(e));
-  if (large) finish_removals();
+  if (large) removals_.finish();
 }
 
 std::shared_ptr<void> store_core::claim_unused(const entry& e, std::string_view to_be) {
@@ -209,7 +220,7 @@ void store_core::replace(std::string_view from, std::string_view to) {
     if (e.code() != std::errc::no_such_file_or_directory) throw;
   }
   entry gone = metadata_->by_id().move(place_of(from), place_of(to), true);
-  if (gone.id != 0 && gone.kind == entry_kind::file && gone.names == 0) discard(std::move(gone));
+  if (gone.id != 0 && gone.kind == entry_kind::file && gone.names == 0) removals_.add_unnamed(std::move(gone));
 }
 
 opened_file store_core::resize_locked(const entry& now, std::uint64_t size,
@@ -225,7 +236,7 @@ opened_file store_core::resize_locked(const entry& now, std::uint64_t size,
   entry before = now;
   before.capability = next.capability = metadata_->size_capability(now.id, wanted);
   failure f = opened(next).file->resize_objects(had);
-  if (f.code == std::errc::no_space_on_device && finish_removals()) f = opened(next).file->resize_objects(had);
+  if (f.code == std::errc::no_space_on_device && removals_.finish()) f = opened(next).file->resize_objects(had);
   if (f) {
     // Back to what the entry says.  Bytes that a failed shrink cut off are gone; a failed growth
     // (a full disk) leaves no trace.
@@ -271,26 +282,6 @@ opened_file store_core::reserve(const opened_file& f, std::uint64_t end, std::ui
   if (allocated_size(now) >= end) return opened(std::move(now));
   if (end > max_size) refuse(errc::invalid_request, now.path, "a file has at most 2^63 - 1 bytes");
   return resize_locked(now, now.size, now.array.extents, std::max(end, reserved));
-}
-
-void store_core::discard(entry e) {
-  e.capability.reset();
-  removals_.add(std::move(e));
-}
-
-// On the thread of the queue
-void store_core::remove_unnamed(std::vector<entry> gone) noexcept {
-  try {
-    for (entry& e : gone) {
-      if (e.capability) continue;
-      metadata_->abandon(e.id);
-      e.capability = metadata_->removal_capability(e.id);
-    }
-    metadata_->sync();
-    for (entry& e : gone) remove_objects(*metadata_, *opened(std::move(e)).file);
-  } catch (const std::exception& e) {
-    detail::log_error(std::string("the bytes of removed files go when the store is opened next: ") + e.what());
-  }
 }
 
 void store_core::set_mode(std::string_view path, std::uint32_t mode) {

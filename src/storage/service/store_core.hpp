@@ -79,11 +79,8 @@ class store_core {
   opened_file give_back(const opened_file& f);
   /// Changes an entry as metadata_service::change() does, and the permissions of stripe objects as set_mode().
   entry change(file_id id, const entry_change& what);
-  /// Removes a file that has no name any more (metadata_service::unlink) and is not in use, as remove() does, but
-  /// never waits for that.
-  void discard(entry e);
-  /// Removes the stripe objects of all files that were removed here before.  False: none were left.
-  bool finish_removals() { return removals_.finish(); }
+  /// What was removed here and still has stripe objects.
+  removal_queue& removals() noexcept { return removals_; }
   /// The file as it is now; who opened it before another process resized it sees the new size.
   opened_file refresh(const opened_file& f);
   /// Makes acknowledged writes of the file durable, and its entry with them.
@@ -107,8 +104,6 @@ class store_core {
                           const std::function<void()>& commit);
   opened_file resize_locked(const entry& now, std::uint64_t size,
                             const std::vector<std::uint64_t>& extents, std::uint64_t reserved = 0);
-  opened_file make_once(std::string_view path, const new_file& f);
-  void remove_unnamed(std::vector<entry> gone) noexcept;
 
   std::string url_;
   std::string uuid_;

@@ -97,7 +97,7 @@ TEST_CASE("create makes stripe objects on the nodes in use and remove takes them
   CHECK(s.nodes[2]->objects().count(f.meta.id) == 1);
   CHECK(s.core->open("a", open_mode::read).meta.size == 54000);
   s.core->remove("a");
-  s.core->finish_removals();
+  s.core->removals().finish();
   for (const auto& node : s.nodes) CHECK(node->objects().empty());
   CHECK(s.metadata->dead().empty());
   CHECK(code_of([&] { s.core->open("a", open_mode::read); }, "a").value() == ENOENT);
@@ -122,7 +122,7 @@ TEST_CASE("nodes that hold no byte of a file have no stripe object of it until i
   f = s.core->grow(f, 9000);
   CHECK(holders() == "xxx");
   s.core->remove("a");
-  s.core->finish_removals();
+  s.core->removals().finish();
   CHECK(holders() == "---");
   CHECK(s.metadata->dead().empty());
 }
@@ -145,7 +145,7 @@ TEST_CASE("shares that cannot be removed now are swept later") {
   s.core->create("a", plain(100000));
   s.nodes[1]->fail(operation::remove, {EIO, std::generic_category()});
   s.core->remove("a");
-  s.core->finish_removals();
+  s.core->removals().finish();
   CHECK(s.nodes[0]->objects().empty());
   CHECK(s.nodes[1]->objects().size() == 1);
   s.core->sweep();
@@ -188,10 +188,10 @@ TEST_CASE("stripe objects go only after the removal of their names is durable, t
   for (const char* name : {"removed", "unlinked", "replaced", "new", "a", "b", "c"}) core.create(name, plain(10000));
   const std::int64_t before = node->syncs();
   core.remove("removed");
-  core.discard(s.metadata->by_id().unlink({root_id, "unlinked"}, false));
+  core.removals().add_unnamed(s.metadata->by_id().unlink({root_id, "unlinked"}, false));
   core.replace("new", "replaced");
   for (const char* name : {"a", "b", "c"}) core.remove(name);
-  core.finish_removals();
+  core.removals().finish();
   REQUIRE(node->times.size() == 6);
   for (const std::int64_t time : node->times) CHECK(time > before);
   // As far as the machine is so slow that they come in parts, each part has a sync of its own.
@@ -538,7 +538,7 @@ TEST_CASE("a program lists, renames and removes what is in a store") {
   s.remove_all("runs");
   CHECK(s.list().empty());
   CHECK(code_of([&] { s.remove("runs"); }, "'runs'") == std::errc::no_such_file_or_directory);
-  m.core->finish_removals();
+  m.core->removals().finish();
   for (const auto& n : m.nodes) CHECK(n->objects().empty());
 }
 
