@@ -39,7 +39,7 @@ class grain_tables {
   }
   /// The same for a block that the caller owns and whose grains are all `out`.
   void end(segment_state& grains, block_index block) noexcept OOC_REQUIRES(pager_mutex);
-  /// Of a segment that closes, whose table goes as a whole.
+  /// Of a segment that closes and has no frames any more, neither of grains nor of blocks: what is left of its table.
   void forget(segment_state& grains) noexcept OOC_REQUIRES(pager_mutex);
 
   /// The most that one grain can take with its frame.

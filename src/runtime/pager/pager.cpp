@@ -176,7 +176,11 @@ void pager::resize_range(segment_state& s, std::uint64_t blocks, std::uint64_t b
 void pager::remove(segment_state& s) {
   fault_handler::await_services(s);
   if (s.grains) drop(*s.grains);
-  drop(s);
+  drop(s);  // a block that a grain was late for gives the table of its grains back here
+  if (s.grains) {
+    const guarded_lock l(state_.mutex());
+    state_.memory.tables().forget(*s.grains);
+  }
   if (s.grains && grains_.apart()) state_.memory.mapping_of_grains()->close_range(s, 0, s.reach);
   state_.memory.mapping().close_range(s, 0, s.blocks * s.block_bytes());
 }
@@ -192,7 +196,6 @@ void pager::drop(segment_state& s) {
     return s.transfers == 0 && !service_.serves(s);
   });
   dropper_.drop_all(g, s);
-  if (s.parent) state_.memory.tables().forget(s);
   state_.waiters.made_evictable();
   state_.changed.wait(g, [&]() OOC_REQUIRES(pager_mutex) { return s.calls == 0; });
 }
