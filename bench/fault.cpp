@@ -3,14 +3,15 @@
 //     us_per_block            fault, one block out, one block in; 2 MiB blocks in huge pages
 //     us_per_block_contended  the same beside a thread of the process that never sleeps, whose
 //                             processor must be told of every change to the page tables
+//     us_per_block_open_for_reading   as us_per_block, of an array that may not be written
 //     us_soft_fault           a touch of a block whose bytes are still there but protected
 //
 // Processor time of the touching thread, which is all there is to it where nothing is transferred;
 // us_per_block_wall is the time on the clock, which counts other programs' share too.
 //
 // With userfaultfd, where the kernel has it (`userfaultfd` in the result), other threads do the work, so only
-// the time on the clock says something: NAME_wall_userfaultfd_over_signal is its ratio to the way by signals.  The
-// blocks are read, of a segment that may be written: the hard case (docs/decisions/0019-userfaultfd.md).
+// the time on the clock says something: NAME_wall_userfaultfd_over_signal is its ratio to the way by signals.  Blocks
+// are read; where they may be written that is the hard case of userfaultfd (docs/decisions/0019-userfaultfd.md).
 #include <atomic>
 #include <stdexcept>
 #include <string>
@@ -34,8 +35,9 @@ constexpr std::uint64_t block_bytes = 2_MiB;
 
 class touched_segment {
  public:
-  touched_segment(ooc::runtime& rt, std::uint64_t blocks)
-      : segment_(rt.pager(), {.name = "fault", .block_bytes = block_bytes, .blocks = blocks}, source_) {
+  touched_segment(ooc::runtime& rt, std::uint64_t blocks, bool writable = true)
+      : segment_(rt.pager(),
+                 {.name = "fault", .block_bytes = block_bytes, .blocks = blocks, .writable = writable}, source_) {
     segment_.advise(ooc::access_pattern::random);
   }
 
@@ -82,6 +84,7 @@ json run_way(const options& o, ooc::mapping_way way) {
     touched_segment s(rt, frames * 8);
     paired_ratio alone("us_per_block"), beside("us_per_block_contended"), soft("us_soft_fault");
     paired_ratio wall("us_per_block_wall"), wall_beside("us_per_block_contended_wall");
+    paired_ratio read_only("us_per_block_open_for_reading_wall");
     s.fill(frames);
     s.touch(s.blocks());
     for (unsigned k = 0; k < o.rounds_or(15); ++k) {
@@ -110,11 +113,21 @@ json run_way(const options& o, ooc::mapping_way way) {
       soft.add(again / static_cast<double>(rt.stats().soft_faults - soft_before));
       s.touch(s.blocks());
     }
+    // The frames have real memory by now, and go to who needs them.
+    touched_segment reading(rt, frames * 8, false);
+    reading.touch(reading.blocks());
+    for (unsigned k = 0; k < o.rounds_or(15); ++k) {
+      const std::uint64_t before = rt.stats().evictions;
+      const stopwatch clock;
+      reading.touch(reading.blocks());
+      read_only.add(1e6 * clock.seconds() / static_cast<double>(rt.stats().evictions - before));
+    }
     json out;
     alone.put(out);
     wall.put(out);
     beside.put(out);
     wall_beside.put(out);
+    read_only.put(out);
     soft.put(out);
     out["frames"] = frames;
     return out;
@@ -129,7 +142,8 @@ json run_fault(const options& o) {
     out["userfaultfd"] = e.what();
     return out;
   }
-  for (const std::string name : {"us_per_block_wall", "us_per_block_contended_wall"})
+  for (const std::string name :
+       {"us_per_block_wall", "us_per_block_contended_wall", "us_per_block_open_for_reading_wall"})
     out[name + "_userfaultfd_over_signal"] =
         out["userfaultfd"][name].get<double>() / out[name].get<double>();
   return out;

@@ -13,8 +13,6 @@ namespace ooc::detail {
 
 namespace {
 
-constexpr std::size_t huge_page = std::size_t{2} << 20;
-
 std::size_t system_map_limit() {
   std::ifstream in("/proc/sys/vm/max_map_count");
   std::size_t n = 0;
@@ -59,9 +57,9 @@ frame_class& frame_pool::class_for(std::size_t bytes, block_mapping* mapping, bo
   // What was taken off the budget may come back: slots are addresses, they cost nothing.
   c->capacity = whole_budget_ / bytes;
   if (!in_grains) c->capacity = std::min(c->capacity, max_frames_);
-  const bool huge = bytes % huge_page == 0;
+  const bool huge = bytes % sys::huge_page == 0;
   const std::size_t region_bytes = c->capacity * bytes;
-  c->region = map_aligned(region_bytes, huge ? huge_page : page_bytes);
+  c->region = map_aligned(region_bytes, huge ? sys::huge_page : page_bytes);
   c->frames = reinterpret_cast<frame*>(
       sys::map(nullptr, c->capacity * sizeof(frame), PROT_READ | PROT_WRITE, sys::reserve_flags));
   if (!c->region || !c->frames) throw std::bad_alloc();

@@ -25,6 +25,8 @@ namespace ooc::detail::sys {
 /// Reserved addresses: no access, no memory, not counted against the overcommit limit.
 inline constexpr int reserve_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
+inline constexpr std::size_t huge_page = std::size_t{2} << 20;
+
 /// Returns nullptr on failure (errno set).
 inline std::byte* map(void* where, std::size_t bytes, int protection, int flags) noexcept {
   const long r = ::syscall(SYS_mmap, where, bytes, protection, flags, -1, 0L);

@@ -48,6 +48,13 @@ int open_descriptor(bool& serves_system_calls) noexcept {
   throw std::system_error(errno, std::generic_category(), what);
 }
 
+// A touch of a missing page makes a table of page-table entries there, unless the addresses are for huge pages: and to
+// where a table is, the kernel does not move a huge page as one, it splits it for good.
+bool advise_pages(std::byte* p, std::size_t bytes, bool huge) noexcept {
+  if (huge) sys::advise(p, bytes, MADV_HUGEPAGE);  // a kernel without them has nothing to split
+  return sys::advise(p, bytes, MADV_DONTFORK);
+}
+
 }  // namespace
 
 std::unique_ptr<userfault_mapping> userfault_mapping::open(std::string& why_not) {
@@ -84,7 +91,7 @@ void userfault_mapping::open_range(const segment_state& s, std::uint64_t from, s
   std::byte* const p = s.base + from;
   if (!sys::userfault_register(fd_, p, to - from, both_modes))
     fail("userfaultfd: registering the addresses of an array");
-  if (!sys::advise(p, to - from, MADV_DONTFORK) ||
+  if (!advise_pages(p, to - from, s.block_bytes() % sys::huge_page == 0) ||
       !sys::protect(p, to - from, PROT_READ | PROT_WRITE)) {
     sys::userfault_unregister(fd_, p, to - from);
     fail("opening the addresses of an array");
@@ -215,7 +222,7 @@ void userfault_mapping::mend_patch(std::byte* block, std::size_t bytes) noexcept
   }
   std::byte* const p = sys::map(nullptr, bytes, PROT_READ | PROT_WRITE, sys::reserve_flags);
   if (!p) die("mmap of a block", errno);
-  if (!sys::advise(p, bytes, MADV_DONTFORK) || !sys::userfault_register(fd_, p, bytes, both_modes))
+  if (!advise_pages(p, bytes, bytes % sys::huge_page == 0) || !sys::userfault_register(fd_, p, bytes, both_modes))
     die("registering a block", errno);
   about_to_wait();
   if (::syscall(SYS_mremap, p, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, block) == -1)

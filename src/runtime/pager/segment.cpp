@@ -13,8 +13,6 @@ namespace ooc::detail {
 
 namespace {
 
-constexpr std::size_t huge_page = std::size_t{2} << 20;
-
 /// Addresses before and after the blocks in which a touch is named.
 constexpr std::size_t guard_bytes = std::size_t{1} << 30;
 
@@ -96,12 +94,12 @@ segment::segment(detail::pager& p, segment_options o, block_source& source)
   s.source = &source;
   s.set_blocks(s.options.blocks, s.options.bytes);
   s.reserved = s.options.max_blocks * s.options.block_bytes;
-  const bool huge = s.options.block_bytes % huge_page == 0;
+  const bool huge = s.options.block_bytes % sys::huge_page == 0;
   s.guard = guard_bytes;
-  std::byte* reserved = reserve_addresses(s.reserved + 2 * s.guard, huge ? huge_page : page_bytes);
+  std::byte* reserved = reserve_addresses(s.reserved + 2 * s.guard, huge ? sys::huge_page : page_bytes);
   if (!reserved) {  // under a limit of addresses the guards are what can be spared
     s.guard = 0;
-    reserved = reserve_addresses(s.reserved, huge ? huge_page : page_bytes);
+    reserved = reserve_addresses(s.reserved, huge ? sys::huge_page : page_bytes);
   }
   if (!reserved) throw std::bad_alloc();
   s.base = reserved + s.guard;
