@@ -5,6 +5,10 @@
 //     gauss_seidel    block rows of a matrix, and the whole solution vector for each
 //     columns         walks down the columns of a matrix whose rows are blocks
 //     zipf            blocks drawn at random, block k with probability ~ 1 / k
+//     random          blocks drawn at random, all alike
+//
+// grains_... are the same for grains, 4 KiB, which age many at a time, in a memory of as many as the budget holds.  Four
+// of a block are touched, so that none becomes whole.
 //
 // Hits on mapped blocks are invisible to the pager and to the trace; that is what is tested.
 #include <algorithm>
@@ -75,7 +79,15 @@ trace zipf_trace(std::uint32_t blocks, std::uint64_t seed) {
   return t;
 }
 
-std::uint64_t exact_lru_misses(const trace& t) {
+trace random_trace(std::uint32_t blocks, std::uint64_t seed) {
+  std::uniform_int_distribution<std::uint32_t> block(0, blocks - 1);
+  std::mt19937_64 random(seed);
+  trace t(40'000);
+  for (std::uint32_t& b : t) b = block(random);
+  return t;
+}
+
+std::uint64_t exact_lru_misses(const trace& t, std::uint64_t memory) {
   std::list<std::uint32_t> order;  // the latest first
   std::unordered_map<std::uint32_t, std::list<std::uint32_t>::iterator> where;
   std::uint64_t misses = 0;
@@ -85,7 +97,7 @@ std::uint64_t exact_lru_misses(const trace& t) {
       continue;
     }
     ++misses;
-    if (order.size() == frames) {
+    if (order.size() == memory) {
       where.erase(order.back());
       order.pop_back();
     }
@@ -95,43 +107,60 @@ std::uint64_t exact_lru_misses(const trace& t) {
   return misses;
 }
 
-std::uint64_t pager_misses(ooc::runtime& rt, const trace& t, std::uint32_t blocks) {
-  empty_source source;
-  segment s(rt.pager(), {.name = "lru", .block_bytes = block_bytes, .blocks = blocks}, source);
+struct outcome {
+  std::uint64_t misses;
+  std::uint64_t memory;  ///< blocks or grains that were in it at the end
+};
+
+outcome run_trace(ooc::runtime& rt, const trace& t, std::uint32_t pieces, bool in_grains) {
+  const std::uint64_t in_block = in_grains ? 4 : 1;
+  empty_source source(in_grains), grains(in_grains);
+  segment s(rt.pager(),
+            {.name = "lru",
+             .block_bytes = block_bytes,
+             .blocks = (pieces + in_block - 1) / in_block,
+             .grains = in_grains ? &grains : nullptr,
+             .element_bytes = 8},
+            source);
   s.advise(ooc::access_pattern::random);
-  const std::uint64_t before = rt.stats().evictions;
-  for (const std::uint32_t b : t)
-    read_word(s.base() + b * block_bytes);
+  const ooc::runtime_stats begin = rt.stats();
+  for (const std::uint32_t b : t) read_word(s.base() + b * (block_bytes / in_block));
   const ooc::runtime_stats end = rt.stats();
-  // What came in either left again or is there still.
-  return end.evictions - before + end.resident_bytes / block_bytes;
+  const std::uint64_t misses = end.hits - begin.hits + end.faults - begin.faults;  // of blocks nothing is loaded: hits
+  return {misses, misses - (end.evictions - begin.evictions)};
 }
 
 }  // namespace
 
 json run_lru(const options& o) {
   return in_child(0, [&] {
-    ooc::runtime rt{ooc::runtime_options{
-        .memory = frames * block_bytes, .block = block_bytes, .read_ahead = 1}};
     const std::pair<const char*, std::function<trace(std::uint32_t, unsigned)>> traces[] = {
         {"jacobi_ratio", [](std::uint32_t n, unsigned) { return jacobi_trace(n); }},
         {"gauss_seidel_ratio", [](std::uint32_t n, unsigned) { return gauss_seidel_trace(n); }},
         {"columns_ratio", [](std::uint32_t n, unsigned) { return column_trace(n); }},
         {"zipf_ratio", [](std::uint32_t n, unsigned k) { return zipf_trace(n, k + 1); }},
+        {"random_ratio", [](std::uint32_t n, unsigned k) { return random_trace(n, k + 1); }},
     };
     json out;
     double worst = 0;
-    for (const auto& [name, make] : traces) {
-      paired_ratio r(name);
-      for (unsigned k = 0; k < o.rounds_or(3); ++k)
-        for (const double times : {1.25, 2.0, 4.0, 8.0}) {  // segment / memory
-          const auto blocks = static_cast<std::uint32_t>(times * frames);
-          const trace t = make(blocks, k);
-          r.add(static_cast<double>(pager_misses(rt, t, blocks)),
-                static_cast<double>(exact_lru_misses(t)));
-        }
-      r.put(out);
-      worst = std::max(worst, out[std::string(name) + "_max"].get<double>());
+    for (const bool in_grains : {false, true}) {
+      const std::uint64_t budget = in_grains ? 2_MiB : frames * block_bytes;
+      // A grain takes a descriptor and a part of a table beside its bytes.
+      const std::uint64_t memory = in_grains ? budget / (ooc::detail::grain_bytes * 17 / 16) : frames;
+      ooc::runtime rt{ooc::runtime_options{.memory = budget, .block = block_bytes, .read_ahead = 1}};
+      for (const auto& [plain_name, make] : traces) {
+        const std::string name = (in_grains ? "grains_" : "") + std::string(plain_name);
+        paired_ratio r(name);
+        for (unsigned k = 0; k < o.rounds_or(3); ++k)
+          for (const double times : {1.25, 2.0, 4.0, 8.0}) {  // segment / memory
+            const auto pieces = static_cast<std::uint32_t>(times * static_cast<double>(memory));
+            const trace t = make(pieces, k);
+            const outcome ours = run_trace(rt, t, pieces, in_grains);
+            r.add(static_cast<double>(ours.misses), static_cast<double>(exact_lru_misses(t, ours.memory)));
+          }
+        r.put(out);
+        worst = std::max(worst, out[name + "_max"].get<double>());
+      }
     }
     out["worst_ratio"] = worst;
     out["frames"] = frames;

@@ -3,6 +3,7 @@
 //
 //     independent   each rank sends its request for its columns to the nodes
 //     ours          read_all(), write_all()
+//     mpi_io        MPI_File_read_all(), MPI_File_write_all() through the components for MPI-IO, where they are built
 //     contiguous    each rank transfers as many bytes at one place of the file
 //
 // In turns, whose order changes from round to round; the time is that of the last rank.  Writes count
@@ -10,7 +11,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <span>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "measure/paired_ratio.hpp"
@@ -36,7 +40,10 @@ using ooc::access_kind;
 class workload {
  public:
   workload(const options& o, ooc::process_group& all, std::uint64_t bytes)
-      : store_(open_store(o, all)), bytes_(bytes), all_(all) {
+      : store_(open_store(o, all)),
+        mpi_name_((o.url.starts_with("ooc:") ? "" : "ooc:") + o.url + (o.url.ends_with('/') ? "" : "/") + "matrix"),
+        bytes_(bytes),
+        all_(all) {
     if (all.rank() == 0) {
       ooc::file f = ooc::file::create(store_, "matrix", {.size = bytes});
       std::vector<word> part(4_MiB / sizeof(word));
@@ -57,6 +64,8 @@ class workload {
   void renew() noexcept { ++writes_; }
 
   const ooc::store& store() const noexcept { return store_; }
+  /// For MPI_File_open: ooc:local:FOLDER/matrix or ooc://HOST/matrix
+  const std::string& mpi_name() const noexcept { return mpi_name_; }
   std::uint64_t bytes() const noexcept { return bytes_; }
 
   /// The seconds that the slowest rank needs.
@@ -78,10 +87,46 @@ class workload {
   }
 
   ooc::store store_;
+  std::string mpi_name_;
   std::uint64_t bytes_;
   std::uint64_t writes_ = 0;
   ooc::process_group& all_;
 };
+
+#ifdef OOC_BENCH_MPI_IO
+void require(int result, const char* what) {
+  if (result != MPI_SUCCESS) throw std::runtime_error(std::string(what) + " failed");
+}
+
+/// The columns of one rank as a view of the file `name`, which all ranks open.
+class mpi_columns {
+ public:
+  mpi_columns(const std::string& name, std::uint64_t rows, std::uint64_t piece, std::uint64_t row, std::uint64_t first) {
+    require(MPI_File_open(MPI_COMM_WORLD, name.c_str(), MPI_MODE_RDWR, MPI_INFO_NULL, &file_), "MPI_File_open");
+    MPI_Datatype column;
+    MPI_Type_create_hvector(static_cast<int>(rows), static_cast<int>(piece), static_cast<MPI_Aint>(row), MPI_BYTE,
+                            &column);
+    MPI_Type_commit(&column);
+    require(MPI_File_set_view(file_, static_cast<MPI_Offset>(first), MPI_BYTE, column, "native", MPI_INFO_NULL),
+            "MPI_File_set_view");
+    MPI_Type_free(&column);
+  }
+  ~mpi_columns() { MPI_File_close(&file_); }
+  mpi_columns(const mpi_columns&) = delete;
+  mpi_columns& operator=(const mpi_columns&) = delete;
+
+  void transfer(access_kind kind, std::span<std::byte> memory) {
+    const int n = static_cast<int>(memory.size());
+    if (kind == access_kind::read)
+      require(MPI_File_read_at_all(file_, 0, memory.data(), n, MPI_BYTE, MPI_STATUS_IGNORE), "MPI_File_read_at_all");
+    else
+      require(MPI_File_write_at_all(file_, 0, memory.data(), n, MPI_BYTE, MPI_STATUS_IGNORE), "MPI_File_write_at_all");
+  }
+
+ private:
+  MPI_File file_ = MPI_FILE_NULL;
+};
+#endif
 
 /// A matrix over the same bytes in whose rows each rank has one piece.
 class columns {
@@ -95,7 +140,11 @@ class columns {
         rows_(w.bytes() / (row_ * sizeof(word))),
         first_(width_ * static_cast<std::size_t>(all->rank())),
         matrix_(rt, w.store(), "matrix", ooc::open, {rows_, row_}, {.group = all}),
-        memory_(rows_ * width_) {}
+        memory_(rows_ * width_) {
+#ifdef OOC_BENCH_MPI_IO
+    mpi_file_.emplace(w.mpi_name(), rows_, width_ * sizeof(word), row_ * sizeof(word), first_ * sizeof(word));
+#endif
+  }
 
   double independent(access_kind kind) {
     return checked(kind, [&] { transfer_alone(kind); });
@@ -109,6 +158,11 @@ class columns {
         matrix_.write_all(mine, memory_);
     });
   }
+#ifdef OOC_BENCH_MPI_IO
+  double mpi_io(access_kind kind) {
+    return checked(kind, [&] { mpi_file_->transfer(kind, bytes()); });
+  }
+#endif
   double contiguous(access_kind kind) {
     const std::uint64_t begin = first_ * rows_;
     if (kind == access_kind::read)
@@ -160,10 +214,13 @@ class columns {
   std::size_t width_, row_, rows_, first_;  // in elements
   ooc::ooc_array<word, 2> matrix_;
   std::vector<word> memory_;
+#ifdef OOC_BENCH_MPI_IO
+  std::optional<mpi_columns> mpi_file_;
+#endif
 };
 
 struct times {
-  double ours = 0, independent = 0, contiguous = 0;
+  double ours = 0, mpi_io = 0, independent = 0, contiguous = 0;
 };
 
 /// Two runs of each, whose better one counts: a disk's own cache favours what was read a moment
@@ -175,6 +232,9 @@ times in_turns(columns& c, access_kind kind, bool ours_first) {
   };
   for (int run = 0; run < 2; ++run) {
     if (ours_first) note(best.ours, c.ours(kind));
+#ifdef OOC_BENCH_MPI_IO
+    note(best.mpi_io, c.mpi_io(kind));
+#endif
     note(best.independent, c.independent(kind));
     if (!ours_first) note(best.ours, c.ours(kind));
     note(best.contiguous, c.contiguous(kind));
@@ -185,8 +245,9 @@ times in_turns(columns& c, access_kind kind, bool ours_first) {
 struct figures {
   figures(const std::string& kind, const std::string& piece)
       : over_independent(kind + "over_independent_" + piece),
-        over_contiguous(kind + "over_contiguous_" + piece) {}
-  paired_ratio over_independent, over_contiguous;
+        over_contiguous(kind + "over_contiguous_" + piece),
+        mpi_io_of_ours(kind + "mpi_io_of_native_" + piece) {}
+  paired_ratio over_independent, over_contiguous, mpi_io_of_ours;
 };
 
 std::string text_of(std::uint64_t bytes) {
@@ -236,6 +297,7 @@ json collective(const options& o) {
         figures& f = k.by_region.at(piece);
         f.over_independent.add(t.independent, t.ours);
         f.over_contiguous.add(t.contiguous, t.ours);
+        if (t.mpi_io > 0) f.mpi_io_of_ours.add(t.ours, t.mpi_io);
       }
     }
   if (all->rank() != 0) return {};
@@ -250,6 +312,9 @@ json collective(const options& o) {
     for (const auto& [piece, f] : k.by_region) {
       f.over_independent.put(result);
       f.over_contiguous.put(result);
+#ifdef OOC_BENCH_MPI_IO
+      f.mpi_io_of_ours.put(result);
+#endif
     }
   }
   return result;

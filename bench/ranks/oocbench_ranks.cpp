@@ -1,6 +1,7 @@
 // oocbench_ranks CASE STORE MEMORY ROUNDS: started by oocbench on several ranks; prints what rank 0
 // measured as one JSON object.
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <string>
 
@@ -9,6 +10,9 @@
 
 int main(int argc, char** argv) {
   int provided = 0, rank = 0, status = 0;
+#ifdef OOC_BENCH_MPI_IO
+  ::setenv("OMPI_MCA_mca_base_component_path", "SYS_DEFAULT:" OOC_BENCH_MPI_IO, 0);
+#endif
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   try {

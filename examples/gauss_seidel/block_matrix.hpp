@@ -3,7 +3,6 @@
 //     a.block(j, i)         block column j, block row i, to read: the block layer's order, dimension
 //                           1 (along a row) first
 //     a.block_to_write(...) the same to write
-//     a.prefetch(j, i)      will be needed soon
 //
 // What block() returns keeps the block in memory while it lives, and * it is an Eigen map.
 #pragma once
@@ -38,7 +37,6 @@ class ooc_matrix {
   auto block_to_write(std::uint64_t j, std::uint64_t i) {
     return view<block_map>(file_.overwrite({j, i}));
   }
-  void prefetch(std::uint64_t j, std::uint64_t i) { file_.prefetch({j, i}); }
   void writeback() { file_.writeback(); }
 
  private:
@@ -61,7 +59,6 @@ class plain_matrix {
 
   auto block(std::uint64_t j, std::uint64_t i) { return view<const_block_map>(j, i); }
   auto block_to_write(std::uint64_t j, std::uint64_t i) { return view<block_map>(j, i); }
-  void prefetch(std::uint64_t, std::uint64_t) {}
   void writeback() {}
 
  private:

@@ -40,11 +40,6 @@ class share_of_rows {
     return static_cast<int>(i % static_cast<std::uint64_t>(all_.size()));
   }
   bool mine(std::uint64_t i) const noexcept { return owner(i) == all_.rank(); }
-  /// The row of this rank after row i, which may be its first one.
-  std::uint64_t next(std::uint64_t i) const noexcept {
-    const std::uint64_t n = i + static_cast<std::uint64_t>(all_.size());
-    return n < m_ ? n : static_cast<std::uint64_t>(all_.rank());
-  }
   /// Number of rows of this rank.
   std::uint64_t count() const noexcept {
     const auto n = static_cast<std::uint64_t>(all_.size());
@@ -108,7 +103,6 @@ double sweep(Matrix& a, Inverses& inverses, const vector& b, vector& x, const pa
     const std::uint64_t last = std::min(p.m, first + p.group);
     for (std::uint64_t i = first; i < last; ++i) {
       if (!rows.mine(i)) continue;
-      a.prefetch(0, rows.next(i));
       const vector r = row_residual(a, b, x, p, i);
       next.segment(static_cast<Eigen::Index>(i) * n, n).noalias() += *inverses.block(i, 0) * r;
       squares[i] = r.squaredNorm();
@@ -131,7 +125,6 @@ double rms_residual(Matrix& a, const vector& b, const vector& x, const partition
   std::vector<double> squares(p.m);
   for (std::uint64_t i = 0; i < p.m; ++i) {
     if (!rows.mine(i)) continue;
-    a.prefetch(0, rows.next(i));
     squares[i] = row_residual(a, b, x, p, i).squaredNorm();
     bar.step();
   }

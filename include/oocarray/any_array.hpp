@@ -110,7 +110,9 @@ class any_array : public array_base {
   pin_guard<std::byte> pin(const any_box& b, access_mode mode) {
     return {core(), core().pin({b.lower, b.upper}, mode)};
   }
-  void resize(std::size_t first_extent) { core().ranks().resize(first_extent); }
+  /// As in ooc_array.  With memory_layout::right too other extents than the first can change where the file allows
+  /// it, but then elements move in memory: data() and strides() are to be asked for anew.
+  void resize(std::span<const std::size_t> extents) { core().ranks().resize(extents, true); }
 
  private:
   any_array(runtime& rt, const store& s, std::string_view path, detail::array_request r,

@@ -108,15 +108,20 @@ class array_base {
 
   // --- Facts
 
+  /// Its path in the store when it was opened.
   const std::string& path() const { return core().facts().path; }
+  /// Its path now, wherever it has been renamed to: asks the store.  Throws usage_error (ENOENT) where it was removed.
+  std::string current_path() const { return core().current_path(); }
   bool is_open() const noexcept { return core_ && core_->facts().open; }
   bool writable() const { return core().facts().writable; }
   /// Blocks that are modified and not yet acknowledged.
   std::uint64_t dirty_blocks() const { return core().dirty_blocks(); }
   /// Bytes in a block.
   std::uint64_t block_bytes() const { return core().facts().block_bytes; }
-  /// The limit of resize().
-  std::size_t max_extent() const { return core().facts().max_extent; }
+  /// The limits of resize().
+  std::vector<std::size_t> max_extents() const {
+    return {core().facts().max_extents.begin(), core().facts().max_extents.end()};
+  }
   /// What became of options.buffers and elements_per_buffer.
   buffering buffers() const { return core().facts().buffering; }
   /// How the file is dealt out over the I/O nodes.

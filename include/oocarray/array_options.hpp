@@ -39,7 +39,7 @@ inline constexpr unfinished_file open_unfinished = unfinished_file::open;
 /// Every member may be left out: `{.fill = 1.0, .sparse = true}`.
 ///
 /// Chosen at creation and recorded with the file: order, tile (for file_order::tiled), stripes (and
-/// with them the placement), fill, sparse, max_extent, permissions.  The others hold for this object only.
+/// with them the placement), fill, sparse, max_extents, permissions.  The others hold for this object only.
 template <class T>
 struct array_options {
   file_order order = file_order::row_major;
@@ -80,8 +80,11 @@ struct array_options {
   /// Do not reserve the file's space at creation.  A full disk then shows when blocks are written.
   bool sparse = false;
 
-  /// How far resize() may grow the first extent; 0: not at all.
-  std::size_t max_extent = 0;
+  /// How far resize() may grow each extent: as many numbers as there are dimensions, or fewer; 0, or no number: not at
+  /// all.  Other extents than the first have limits with file_order::tiled only.  Tiles are then numbered in the grid
+  /// of these limits, and the file is sparse: a tile takes space when it is written, and what the array may grow to
+  /// takes addresses, of which an array can have 64 TiB.
+  std::vector<std::size_t> max_extents = {};
 
   /// On create: remove what has this path.  Without it an existing path is an error (EEXIST).
   bool replace = false;
@@ -150,7 +153,7 @@ array_options<U> without_fill(const array_options<T>& o) {
           .placement = o.placement,
           .fill = {},
           .sparse = o.sparse,
-          .max_extent = o.max_extent,
+          .max_extents = o.max_extents,
           .replace = o.replace,
           .mode = o.mode,
           .shared = o.shared,

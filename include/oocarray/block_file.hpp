@@ -44,7 +44,8 @@ class block_core;
 
 struct block_file_options {
   /// Superblocks of this file in memory, at most; 0: as many as the budget holds.  The paper's library
-  /// holds one.
+  /// holds one.  With two or more, and room for them, the one that the program comes to next is read while it is at
+  /// work with this one, where it goes through them at equal steps.
   std::uint64_t max_superblocks = 0;
   /// Other processes write other records of the file at the same time: see array_options::shared.
   bool shared = false;
@@ -126,7 +127,7 @@ class block_file {
   /// The same for writing, where the caller promises to write every byte of the block before
   /// letting go of it: nothing is read if the block is its whole superblock.
   block_guard overwrite(const block_coordinates& at);
-  /// Starts fetching the superblock of a block, if there is room, and returns.
+  /// Starts fetching the superblock of a block, if there is room, and returns: for orders that are not equal steps.
   void prefetch(const block_coordinates& at);
 
   /// Returns when every dirty block has been acknowledged by its I/O nodes, or, with ooc::durable,

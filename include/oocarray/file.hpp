@@ -26,7 +26,13 @@
 // but take turns, so the threads share one position in no particular order.  Writes of different
 // threads or processes to the same bytes at once leave one or the other in each 4 KiB chunk.
 //
-// Removing a file that is open takes its data away, within a second or two: later calls then throw.
+// Growth: a write past the end makes the file as long as the write needs.  From the second time on its stripe objects
+// get space for as much again (16 MiB to 4 GiB) where there is that much, so that who appends call by call waits for it
+// seldom.  That space is not part of size(); it is given back when the file is closed, and if the process dies, when
+// somebody opens the file for writing next (of a served store, once the server has given the lost client up).  Until
+// it is closed, such a file is not removed or replaced by others (errc::busy).
+//
+// Removing a file that is open otherwise takes its data away, within a second or two: later calls then throw.
 #pragma once
 
 #include <cstddef>
@@ -79,7 +85,8 @@ class file {
 
   file(file&&) noexcept;
   file& operator=(file&&) noexcept;
-  /// Closes; never throws.  There is nothing to write back: every write was acknowledged.
+  /// Closes; never throws.  There is nothing to write back: every write was acknowledged.  Space that was reserved past
+  /// the end is given back.
   ~file();
 
   /// Closes the file; later calls, close() included, throw errc::closed.

@@ -4,7 +4,9 @@
 //
 //     layout_right   i_k * step_k                          the row-major image; data() is a T*
 //     layout_tiled   (i_k >> shift_k) * tile_step_k        tile t of the array at t * block_bytes,
-//                    + (i_k & mask_k) * step_k             its elements row-major within it
+//                    + (i_k & mask_k) * step_k             its elements row-major within it; tiles are
+//                                                          numbered in the grid of max_extents, so that
+//                                                          a resize moves none
 //
 // All arithmetic is inline and branchless; there is no check whether the element is in memory, as
 // the processor's address translation does that.
@@ -66,6 +68,7 @@ struct layout_right {
 
   template <std::size_t N>
   static std::array<dimension, N> map(const std::array<std::size_t, N>& extents,
+                                      std::span<const std::uint64_t> /*max_extents*/,
                                       std::span<const std::uint64_t> /*tile*/,
                                       std::size_t /*element_size*/,
                                       std::size_t /*block_bytes*/) noexcept {
@@ -97,7 +100,8 @@ struct layout_tiled {
   };
 
   template <std::size_t N>
-  static std::array<dimension, N> map(const std::array<std::size_t, N>& extents,
+  static std::array<dimension, N> map(const std::array<std::size_t, N>& /*extents*/,
+                                      std::span<const std::uint64_t> max_extents,
                                       std::span<const std::uint64_t> tile, std::size_t element_size,
                                       std::size_t block_bytes) noexcept {
     std::array<dimension, N> m{};
@@ -109,7 +113,7 @@ struct layout_tiled {
       m[k].mask_ = tile[k] - 1;
       m[k].shift_ = static_cast<std::size_t>(std::countr_zero(tile[k]));
       in *= tile[k];
-      out *= (extents[k] + tile[k] - 1) / tile[k];
+      out *= (max_extents[k] + tile[k] - 1) / tile[k];
     }
     return m;
   }

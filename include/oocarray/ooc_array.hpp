@@ -268,15 +268,24 @@ class ooc_array : public indexed_array<T, N> {
   /// All elements.
   box_type whole() const noexcept { return {{}, extents_}; }
 
-  /// Changes the first extent, up to max_extent().  Collective over options.group.  Rows that are
-  /// cut off are lost.  New rows have the fill value, even if the array had been longer before.
-  /// References into the rows that stay remain valid.  The call begins with a sync(), and
+  /// Changes the extents, each from 1 up to max_extents(): the first one of any array, others where the file is in
+  /// tiled order, options.max_extents was given at creation, and the layout is layout_tiled (in a row-major image
+  /// other elements would move).  Collective over options.group.  What is cut off is lost.  What is new has the fill
+  /// value, even if the array had been larger before.  References to elements that stay remain valid; views and
+  /// iterators have the extents that they had.  Nothing is moved; what is new costs a write only where it lies in a
+  /// tile that the array had, in part or before it shrank.  The call begins with a sync(), and
   /// afterwards the parts of the ranks are computed anew.  Throws the same on all ranks: what
-  /// sync() throws, usage_error (invalid_request) beyond max_extent and (busy) while a region is
-  /// pinned, io_error (ENOSPC).  The extents are then as they were, but rows that were to be cut
-  /// off may already have the fill value.
+  /// sync() throws, usage_error (invalid_request), with the limit or the remedy, for extents that cannot be, and
+  /// (busy) while a region is pinned, io_error (ENOSPC).  The extents are then as they were, but elements that were
+  /// to be cut off may already have the fill value.  As a write, the change is acknowledged on return, and durable
+  /// after writeback(ooc::durable) or sync(ooc::durable).
+  void resize(const extents_type& extents) {
+    core().ranks().resize(extents, false);
+    take_shape();
+  }
+  /// The same; the other extents stay.
   void resize(std::size_t first_extent) {
-    core().ranks().resize(first_extent);
+    core().ranks().resize_first(first_extent);
     take_shape();
   }
 
@@ -360,6 +369,9 @@ class ooc_array : public indexed_array<T, N> {
   /// that were not written read as zeros, whatever options.fill is, and are stored as zeros with
   /// the block.  In other blocks they are as they were.  For an element that lies across two blocks
   /// this holds for each of its parts.  read_all() shows the same.
+  ///
+  /// Throws io_error if modified parts of one of the blocks cannot be written; then all promises of the
+  /// array are taken back.
   void overwrite(const box_type& b) { core().overwrite({b.lower, b.upper}); }
 
   /// Keeps a box in memory and mapped, for system calls and MPI; see pin.hpp.  Throws usage_error
@@ -415,7 +427,7 @@ class ooc_array : public indexed_array<T, N> {
     const detail::array_facts& f = core().facts();
     base_ = reinterpret_cast<T*>(f.base);
     std::copy_n(f.extents.begin(), N, extents_.begin());
-    map_ = Layout::template map<N>(extents_, f.tile, sizeof(T), f.block_bytes);
+    map_ = Layout::template map<N>(extents_, f.max_extents, f.tile, sizeof(T), f.block_bytes);
   }
 
   template <class U>

@@ -4,6 +4,14 @@
 //     auto b = ooc::open_file<float, 3>(rt, "/data/b.raw", ooc::open,
 //                                       {.extents = {100, 2000, 3000}, .offset = 512});
 //
+// A dataset of HDF5 is a raw file, too, where its elements lie in the file as they are: its layout is contiguous
+// (H5Pget_layout), it has no external files (H5Pget_external_count), its space has been allocated (H5Dget_space_status), and
+// H5Tequal says that its type is that of T.  H5Dget_offset() is then where it begins.  Close the file of HDF5 first:
+//
+//     auto c = ooc::open_file<double, 2>(rt, "/data/c.h5", ooc::open, {.extents = {300, 400}, .offset = offset});
+//
+// tests/runtime/array/hdf5_in_place_test.cpp has the calls.
+//
 // Nothing is copied: the array's blocks are read from the file, and written to it, with the budget,
 // the read-ahead, the pins and the algorithms of any other array.  What differs from a file of a store:
 //
@@ -11,7 +19,7 @@
 //   - No undo log: a write that a crash cuts short leaves old bytes, new ones, or some of each.  No
 //     byte outside the elements is ever written.  writeback() returns when the operating system has
 //     the bytes, writeback(ooc::durable) after fdatasync().
-//   - The size stays: resize() and options.max_extent are refused, and so are attributes.  An
+//   - The size stays: resize() and options.max_extents are refused, and so are attributes.  An
 //     algorithm in the middle (ooc::sort) leaves no mark on the file if its process dies.
 //   - Openers are kept apart by an advisory lock of the whole file (fcntl, F_OFD_SETLK): one writer,
 //     or any number of readers; with options.shared, writers and readers together.  It keeps out those
@@ -98,13 +106,15 @@ ooc_array<T, N, Layout> open_in_place(runtime& rt, std::string_view path, How ho
   return ooc_array<T, N, Layout>(rt, s, path_in_place(path), how, options);
 }
 
+// (In this namespace elementwise.hpp has a concept any_array.)
 template <class How>
-any_array open_any_in_place(runtime& rt, std::string_view path, How how, const element_format& type,
-                            const file_contents& contents, const any_array::options_type& options,
-                            memory_layout layout) {
+ooc::any_array open_any_in_place(runtime& rt, std::string_view path, How how,
+                                 const element_format& type, const file_contents& contents,
+                                 const ooc::any_array::options_type& options,
+                                 memory_layout layout) {
   const store s = store_in_place({path, std::is_same_v<How, open_t>, options.group != nullptr,
                                   type.name, type.size, 0, contents});
-  return any_array(rt, s, path_in_place(path), how, options, layout);
+  return ooc::any_array(rt, s, path_in_place(path), how, options, layout);
 }
 
 }  // namespace detail

@@ -31,8 +31,8 @@ struct runtime_stats {
   std::uint64_t write_faults = 0;     ///< first writes to a clean block
   std::uint64_t evictions = 0;
   std::uint64_t read_ahead_blocks = 0;   ///< blocks fetched before they were touched
-  std::uint64_t read_ahead_hits = 0;     ///< of these: touched later
-  std::uint64_t read_ahead_waste = 0;    ///< of these: dropped untouched
+  std::uint64_t read_ahead_hits = 0;     ///< of these: touched later; of grains every 16th is looked at, for all
+  std::uint64_t read_ahead_waste = 0;    ///< of these: dropped untouched; likewise
   std::uint64_t loads_avoided = 0;       ///< blocks not read because of overwrite()
   std::uint64_t bytes_read = 0;          ///< by the pager and by algorithms that go past it, from stores
   std::uint64_t bytes_reread = 0;        ///< of these: of blocks that had been in memory before

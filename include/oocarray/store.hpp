@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -67,7 +68,7 @@ struct store_entry {
   std::uint32_t element_size = 0;    ///< bytes
   std::vector<std::size_t> extents;  ///< elements, slowest dimension first
   std::vector<std::size_t> tile;     ///< of the file, elements; empty: row-major
-  std::size_t max_extent = 0;        ///< limit of the first extent
+  std::vector<std::size_t> max_extents;  ///< limits of the extents; see array_options
   std::vector<std::byte> fill;       ///< one element; empty: zeros
 
   std::map<std::string, std::string> attributes;  ///< free, set by users
@@ -121,6 +122,14 @@ class store {
   /// arrays and files stay open.
   void rename(std::string_view from, std::string_view to) const;
   void mkdir(std::string_view path, const mkdir_options& options = {}) const;
+
+  /// Changes the mode of a file or folder: permission bits as in POSIX, no umask.  Whoever has it open already may go on.
+  /// Throws EPERM for who is neither its owner nor user 0.
+  void set_mode(std::string_view path, std::uint32_t mode) const;
+  /// Changes owner and group, where they are given.  As in POSIX the owner may give it to a group of his own, and user 0
+  /// to everybody; throws EPERM else.
+  void set_owner(std::string_view path, std::optional<std::uint32_t> owner,
+                 std::optional<std::uint32_t> group = {}) const;
 
   /// Attributes of a file, a folder or the root: names of 1 to 255 bytes, values of up to 1 MiB, 4
   /// MiB in all.

@@ -10,10 +10,29 @@
     print(np.sum(a))
     a.close()
 
-See `Runtime` for the memory budget, and `Array` for what may be done with an array.
+See `Runtime` for the memory budget, and `Array` for what may be done with an array.  `sort`, `transpose`, `sweep` and
+others go over arrays in few passes: see ``oocarray._algorithms``.
 """
 
 from . import _core, _faults
+from ._algorithms import (
+    copy,
+    cumsum,
+    for_each,
+    histogram,
+    is_sorted,
+    matmul,
+    max,
+    min,
+    reduce,
+    searchsorted,
+    sort,
+    sum,
+    sweep,
+    transform,
+    transpose,
+    vdot,
+)
 from ._array import Array, create, create_or_open, open
 from ._dask import store, to_dask
 from ._errors import (
@@ -59,15 +78,31 @@ __all__ = [
     "Store",
     "TypeMismatch",
     "View",
+    "copy",
     "create",
     "create_or_open",
+    "cumsum",
+    "for_each",
     "from_zarr",
+    "histogram",
+    "is_sorted",
+    "matmul",
+    "max",
+    "min",
     "open",
     "open_file",
     "open_store",
+    "reduce",
     "runtime",
+    "searchsorted",
+    "sort",
     "store",
+    "sum",
+    "sweep",
     "to_dask",
     "to_zarr",
+    "transform",
+    "transpose",
+    "vdot",
     "view",
 ]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import operator
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from . import _core
+from . import _core, _elements
 from ._comm import group_of
 from ._dtype import ATTRIBUTE, dtype_of, element_of
 from ._errors import TypeMismatch
@@ -69,14 +69,17 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def shape(self) -> Tuple[int, ...]:
+        """Its extents, the slowest dimension first (in a file in Fortran's order the fastest)."""
         return self._core.shape()[:: self._order]
 
     @property
     def dtype(self) -> np.dtype:
+        """The type of its elements."""
         return self._dtype
 
     @property
     def ndim(self) -> int:
+        """Number of dimensions."""
         return len(self.shape)
 
     @property
@@ -89,10 +92,12 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def itemsize(self) -> int:
+        """Bytes in an element."""
         return self._dtype.itemsize
 
     @property
     def nbytes(self) -> int:
+        """Bytes in all elements, in memory or not."""
         return self.size * self.itemsize
 
     @property
@@ -101,16 +106,23 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
         return self._core.path()
 
     @property
+    def current_path(self) -> str:
+        """Its path in the store now, wherever it has been renamed to: asks the store."""
+        return self._core.current_path()
+
+    @property
     def store(self) -> Optional[Store]:
         """None for a file in place; see `open_file`."""
         return self._store
 
     @property
     def writable(self) -> bool:
+        """Whether it was made, or opened with mode "r+"."""
         return self._core.writable()
 
     @property
     def closed(self) -> bool:
+        """Whether it has been closed, by `close` or with the runtime."""
         return not self._core.is_open()
 
     @property
@@ -124,9 +136,9 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
         return self._core.block_bytes()
 
     @property
-    def max_extent(self) -> int:
-        """How far `resize` may go."""
-        return self._core.max_extent()
+    def max_extents(self) -> Tuple[int, ...]:
+        """How far `resize` may go in each dimension."""
+        return self._core.max_extents()[:: self._order]
 
     @property
     def layout(self) -> str:
@@ -173,10 +185,14 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
         out = arguments.get("out", ())
         if out:
             arguments["out"] = tuple(_plain(o) for o in out)
+        if "where" in arguments:
+            arguments["where"] = _plain(arguments["where"])
         result = getattr(ufunc, method)(*(_plain(i) for i in inputs), **arguments)
         if not out:
             return result
-        return out[0] if len(out) == 1 else out
+        if len(out) == 1:
+            return out[0]
+        return tuple(made if o is None else o for o, made in zip(out, result))
 
     def __array_function__(self, function: Any, types: Any, arguments: Any, named: Any) -> Any:
         result = function(*_plain_within(arguments), **_plain_within(named))
@@ -186,15 +202,61 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
     def __len__(self) -> int:
         return self.shape[0]
 
+    def __bool__(self) -> bool:
+        return bool(self._view())  # of several elements NumPy raises ValueError
+
+    def __contains__(self, value: Any) -> bool:
+        return value in self._view()
+
     def __iter__(self) -> Iterator[Any]:
         return iter(self._view())
 
     def __reduce__(self) -> Any:
-        where = repr(self.path) if self._store is None else f"({self._store.url!r}, {self.path!r})"
+        path = self.path if self.closed else self.current_path
+        where = repr(path) if self._store is None else f"({self._store.url!r}, {path!r})"
         raise TypeError(
             f"array '{self.path}' is a handle of this process and cannot be pickled: pass {where} and open it there "
             "with mode='r', or pickle a[...], which copies the elements"
         )
+
+    # --- many elements by their indices
+
+    def gather(self, indices: Any) -> np.ndarray:
+        """The elements with these indices, as ``a[...][indices]`` for a tuple, and as `numpy.take` for an array.
+
+        ::
+
+            x = a.gather((rows, columns))
+            x = a.gather(numbers)            # in C's order
+
+        Of blocks that are not in memory only these elements are transferred, in long lists, and the blocks stay out: it
+        is for touches that no order could foresee.
+
+        Parameters
+        ----------
+        indices : tuple of array_like, or array_like
+            Integers: an array for each dimension, or the elements' numbers in C's order.
+
+        Raises
+        ------
+        IndexError
+        BudgetTooSmall, OSError
+        """
+        return _elements.gather(self, indices)
+
+    def scatter(self, indices: Any, values: Any) -> None:
+        """Gives the elements with these indices the values; of an element that is named twice the last one.
+
+        Indices are as for `gather`; `values` have their shape, or one that NumPy broadcasts to it.
+        """
+        _elements.scatter(self, indices, values)
+
+    def accumulate(self, indices: Any, values: Any, ufunc: np.ufunc = np.add) -> None:
+        """As ``ufunc.at``: adds each value to its element, as often as the element is named.
+
+        `ufunc` is `numpy.add`, `numpy.minimum` or `numpy.maximum`.  Any number of threads may accumulate at once.
+        """
+        _elements.accumulate(self, indices, values, ufunc)
 
     # --- hints
 
@@ -267,7 +329,7 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
         whole = np.asarray(self._view())
         guard = self._core.pin(lower, upper, write)
         try:
-            part = whole[box]
+            part = whole[box if Ellipsis in box else (*box, ...)]  # with ... one element is an array, too
             if not write:
                 part = part.view()
                 part.flags.writeable = False
@@ -333,12 +395,16 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
         """Drops all blocks from memory; raises Dirty where some are modified, unless `discard`."""
         self._core.invalidate(discard)
 
-    def resize(self, first_extent: int) -> None:
-        """Changes the first extent, up to `max_extent`.  New rows have the fill value.
+    def resize(self, shape: Union[int, Sequence[int]]) -> None:
+        """Changes the shape, or with a number its first extent, up to `max_extents`.  What is new has the fill value.
 
-        Views keep the shape that they had.  Raises BufferError for a smaller one while there are views.
+        Other extents than the first can change where the array was created with ``order="tiled"`` and `max_extents`.
+        Views keep the shape that they had.  Raises BufferError while there are views, for a smaller extent, and with
+        layout "right" for any change of another extent than the first, because elements then come to other places in
+        memory.
         """
-        self._core.resize(first_extent)
+        extents = list(shape) if isinstance(shape, (Sequence, np.ndarray)) else [shape, *self.shape[1:]]
+        self._core.resize([operator.index(n) for n in extents])
 
     def close(self) -> None:
         """Writes back, and lets go of the file and the memory.  With ``comm=`` a collective call.
@@ -414,6 +480,13 @@ def _plain_within(x: Any) -> Any:
     return x
 
 
+
+def _limits(value: Any) -> Tuple[int, ...]:
+    if np.ndim(value) == 0:
+        raise TypeError(f"max_extents={value!r}: give a number for each dimension, or for the first ones: ({value!r},)")
+    return tuple(operator.index(n) for n in value)
+
+
 _options = {
     "order": None,
     "layout": None,
@@ -423,7 +496,7 @@ _options = {
     "stripe": parse_bytes,
     "fill": None,
     "sparse": bool,
-    "max_extent": int,
+    "max_extents": _limits,
     "replace": bool,
     "permissions": int,
     "shared": bool,
@@ -524,8 +597,9 @@ def create(store: Union[Store, str], path: str, shape: Shape, dtype: Any = np.fl
         The shape of a tile, for either.
     block : int or str
         Bytes in a block, as 1048576 or "1MiB": a multiple of 4 KiB.
-    max_extent : int
-        How far `Array.resize` may grow the first extent.
+    max_extents : sequence of int
+        How far `Array.resize` may grow each extent; 0, or no number, stands for the present extent.  Other extents
+        than the first need ``order="tiled"``; the file is then sparse.
     replace : bool
         Whether to remove what has this path.
     sparse : bool

@@ -20,7 +20,7 @@ def group_of(comm: Any, deadline: float = 600.0) -> Any:
     if comm == MPI.COMM_NULL:
         raise ValueError("comm is MPI.COMM_NULL: a rank that is in no communicator opens no array with it")
     try:
-        from . import _mpi
+        from . import _mpi  # type: ignore[attr-defined]
     except ImportError as e:
         raise ImportError(
             f"this installation of oocarray knows no MPI ({e}): where MPI is installed (Debian: libopenmpi-dev), build it "

@@ -27,7 +27,7 @@ class _Source:
     def __reduce__(self) -> Any:
         if self._array.store is None:
             return _opened_in_place, self._array._raw
-        return _opened, (self._array.store.url, self._array.path)
+        return _opened, (self._array.store.url, self._array.current_path)
 
 
 @functools.lru_cache(maxsize=None)
@@ -92,5 +92,6 @@ def store(source: Any, target: Array) -> None:
         raise ValueError(f"array '{target.path}' has the shape {target.shape}, and what is to be stored {source.shape}")
     if not target.writable:
         raise ValueError(f"array '{target.path}' is open for reading only: open it with mode='r+'")
-    dask.array.store(source, _Target(target), lock=False, scheduler="threads")
+    into: Any = _Target(target)
+    dask.array.store(source, into, lock=False, scheduler="threads")
     target.writeback()

@@ -18,8 +18,8 @@ def _read(array: "Array", index: Tuple[Any, ...]) -> np.ndarray:
     in tiles are touched one by one, which brings their blocks into memory.
     """
     shape, size = array.shape, array.itemsize
-    row_major = array._store is not None and not array._store._core.entry(array.path)["tile"]
-    if not row_major:
+    path = array.current_path
+    if array._store is None or array._store._core.entry(path)["tile"]:
         return np.array(array[index], subok=False)
     if array.writable and array.dirty_blocks:
         array.writeback()  # the request is answered by the I/O nodes
@@ -37,7 +37,7 @@ def _read(array: "Array", index: Tuple[Any, ...]) -> np.ndarray:
         step *= extent
     if 0 in counts:
         return np.empty(counts[::-1], array.dtype)
-    data = array._store._core.read_strided(array.path, offset, size, levels[::-1])
+    data = array._store._core.read_strided(path, offset, size, levels[::-1])
     return np.frombuffer(data, dtype=array.dtype).reshape(counts[::-1])
 
 

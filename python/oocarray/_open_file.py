@@ -45,6 +45,17 @@ def _npy(path: str) -> _Contents:
         ) from None
 
 
+def _described(stored: Any) -> str:
+    """A type of HDF5 in words, as far as it tells why NumPy has none."""
+    kind = type(stored).__name__.replace("Type", "").replace("ID", "").lower()
+    text = f"{kind} of {stored.get_size()} bytes"
+    if hasattr(stored, "get_precision"):
+        text += f", {stored.get_precision()} bits from bit {stored.get_offset()} on"
+    if hasattr(stored, "get_fields"):
+        text += f", of which {stored.get_fields()[2]} exponent and {stored.get_fields()[4]} mantissa"
+    return text
+
+
 def _hdf5(path: str, name: str) -> _Contents:
     try:
         import h5py
@@ -75,10 +86,20 @@ def _hdf5(path: str, name: str) -> _Contents:
             refuse(kinds.get(layout, "is made up of other datasets"))
         if dataset.external:
             refuse("has its data in other files")
-        offset = dataset.id.get_offset()
-        if offset is None:
+        offset = dataset.id.get_offset()  # of nothing: None, or a number where the file has a user block
+        if offset is None or dataset.id.get_space_status() == h5py.h5d.SPACE_STATUS_NOT_ALLOCATED:
             refuse("has no space in the file yet, as nothing was written to it")
-        return _Contents(dataset.dtype, dataset.shape, offset, False)
+        # h5py converts what it reads: that it has a type for the elements does not mean that they are stored so.
+        stored = dataset.id.get_type()
+        try:
+            dtype = dataset.dtype
+            same = stored == h5py.h5t.py_create(dtype, logical=True)
+        except TypeError:
+            same = False
+        if not same and not (isinstance(stored, h5py.h5t.TypeOpaqueID) and dtype.kind == "V"):
+            refuse(f"has elements ({_described(stored)}) that NumPy has no type for")
+        plain = dtype if dtype.names else np.dtype(dtype.str)  # without h5py's remarks
+        return _Contents(plain, dataset.shape, offset, False)
 
 
 def _checked(path: str, c: _Contents) -> None:
@@ -154,7 +175,8 @@ def open_file(
     ------
     FileNotFoundError, IsADirectoryError, PermissionError, OSError
     TypeMismatch
-        For elements of the other byte order and Python objects, and datasets that do not lie in one piece.
+        For elements of the other byte order and Python objects, and datasets that do not lie in one piece or have
+        elements that NumPy has no type for.
     InvalidRequest
         For a file that is shorter than its shape needs, with both sizes; an offset beyond the end, or that is not
         aligned; a .npy file without its mark, or with a header that is cut short; what h5py cannot open.
@@ -166,6 +188,11 @@ def open_file(
     if order not in (None, "C", "F"):
         raise ValueError(f"order={order!r}: choose 'C' or 'F'")
     given = os.fspath(path)
+    if isinstance(given, str) and given.startswith(("local:", "ooc:")):
+        raise InvalidRequest(
+            f"'{given}' is the URL of a store, and open_file() opens a file that lies in none: "
+            f"oocarray.open_store('{given}').open(path in the store)"
+        )
     file = _core.path_in_place(given)
     if dataset is not None or (file.endswith(".npy") and dtype is None):
         for name, value in (("dtype", dtype), ("shape", shape), ("offset", offset or None), ("order", order)):

@@ -88,6 +88,7 @@ class Runtime:
 
     @property
     def closed(self) -> bool:
+        """Whether `close` has ended it."""
         return self._core.closed()
 
     @property

@@ -95,6 +95,7 @@ class Store:
 
     @property
     def url(self) -> str:
+        """What `open_store` opens it by, also in another process."""
         return self._core.url()
 
     @property
@@ -119,6 +120,7 @@ class Store:
         return [_entry(e) for e in self._core.list(folder)]
 
     def exists(self, path: str) -> bool:
+        """Whether there is a file or folder at a path."""
         return self._core.exists(path)
 
     def entry(self, path: str) -> Entry:

@@ -189,7 +189,8 @@ def from_zarr(
     dimensions = _named_dimensions(z, attributes)
 
     folder, slash, last = path.rstrip("/").rpartition("/")
-    passing = f"{folder}{slash}.{last[:200]}.part-{secrets.token_hex(6)}"
+    begin = last.encode()[:200].decode(errors="ignore")  # a name has at most 255 bytes
+    passing = f"{folder}{slash}.{begin}.part-{secrets.token_hex(6)}"
     a = create(store, passing, shape, dtype, **options)
     try:
         total, done = a.nbytes, 0
@@ -259,21 +260,26 @@ def to_zarr(
     What is not complete when an error is raised is removed.
     """
     zarr = _zarr()
-    fill = array.store._core.entry(array.path)["fill"]
-    texts = dict(array.attributes)
+    where = array.current_path
+    fill, texts = None, {}
+    if array.store is not None:  # a file in place has neither
+        fill, texts = array.store._core.entry(where)["fill"], dict(array.attributes)
     attributes = _values(texts)
     part = _whole(box, array.shape, f"array '{array.path}'")
     shape = tuple(b.stop - b.start for b in part)
     make: Dict[str, Any] = {"shape": shape, "dtype": array.dtype, "chunks": chunks, "attributes": attributes, **options}
     # Zeros are said, too: of times zarr-python's own choice is "not a time".
     make.setdefault("fill_value", np.frombuffer(fill or bytes(array.itemsize), array.dtype)[0])
-    if _dimensions in texts and options.get("zarr_format", 3) == 3:
-        make.setdefault("dimension_names", json.loads(texts[_dimensions]))
-
     group = target if isinstance(target, zarr.Group) else None
-    path = None if group is not None else os.fspath(target)
-    local = path is not None and "://" not in path
-    name = array.path.rpartition("/")[2] if name is None else name
+    if _dimensions in texts:
+        names = json.loads(texts[_dimensions])
+        if (options.get("zarr_format", 3) if group is None else group.metadata.zarr_format) == 3:
+            make.setdefault("dimension_names", names)
+        else:
+            attributes.setdefault("_ARRAY_DIMENSIONS", names)
+    path = "" if group is not None else os.fspath(target)
+    local = group is None and "://" not in path
+    name = where.rpartition("/")[2] if name is None else name
     there = name in group if group is not None else local and os.path.lexists(path)
     if there and not overwrite:
         raise FileExistsError(f"{path if group is None else name!r} exists already: take another name, or give overwrite=True")

@@ -1,63 +1,14 @@
-#include "bindings.hpp"
-
+#include "array_handle.hpp"
 #include "oocarray/open_file.hpp"
 
 namespace ooc::python {
 
 namespace {
 
-/// An array and who looks into its memory.  Arrays of Python and exports share it.
-struct array_state {
-  array_state(std::weak_ptr<runtime> rt, any_array a)
-      : of(std::move(rt)), array(std::make_unique<any_array>(std::move(a))) {}
-  /// Writes back, for which the interpreter need not wait.
-  ~array_state() {
-    if (Py_IsInitialized() && PyGILState_Check()) {
-      const py::gil_scoped_release r;
-      array.reset();
-    }
-  }
-  any_array& get() const {
-    runtime_handle::check_process();
-    return *array;
-  }
-
-  std::weak_ptr<runtime> of;
-  std::unique_ptr<any_array> array;
-  std::atomic<std::size_t> exports{0};  ///< changed with the GIL
-  bool closing = false;                 ///< the same
-};
-
-/// What a view of NumPy keeps alive: its `base`.
-class memory_export {
- public:
-  explicit memory_export(std::shared_ptr<array_state> s) : state_(std::move(s)) {
-    ++state_->exports;
-  }
-  ~memory_export() { --state_->exports; }
-  memory_export(const memory_export&) = delete;
-  memory_export& operator=(const memory_export&) = delete;
-
- private:
-  std::shared_ptr<array_state> state_;
-};
-
-struct array_handle {
-  std::shared_ptr<array_state> state;
-  any_array& get() const { return state->get(); }
-};
-
 struct pinned {
   std::shared_ptr<array_state> state;
   std::optional<pin_guard<std::byte>> guard;
 };
-
-using sizes = std::vector<std::size_t>;
-
-template <class Value>
-Value option(const py::dict& d, const char* name, Value otherwise) {
-  return d.contains(name) ? d[name].cast<Value>() : otherwise;
-}
 
 any_array::options_type options_from(const py::dict& d) {
   any_array::options_type o;
@@ -72,7 +23,7 @@ any_array::options_type options_from(const py::dict& d) {
     o.fill = std::vector<std::byte>(first, first + bytes.size());
   }
   o.sparse = option(d, "sparse", false);
-  o.max_extent = option<std::size_t>(d, "max_extent", 0);
+  o.max_extents = option(d, "max_extents", sizes{});
   o.replace = option(d, "replace", false);
   o.mode = option<std::uint32_t>(d, "mode", 0644);
   o.shared = option(d, "shared", false);
@@ -98,7 +49,7 @@ array_handle make(const runtime_handle& rt, const store& s, const std::string& p
     if (how == "read") return {of, s, path, open_read_only, o, layout};
     return {of, s, path, open, o, layout};
   };
-  return {std::make_shared<array_state>(rt.weak(), made())};
+  return {std::make_shared<array_state>(rt.weak(), made(), o.group != nullptr)};
 }
 
 /// A raw file in place; what its header says Python has read.
@@ -128,11 +79,9 @@ py::tuple as_tuple(const sizes& n) {
 /// lives.
 py::array exported(const std::shared_ptr<array_state>& state, const py::dtype& type,
                    const std::byte* data, const sizes& shape, const sizes& strides) {
-  if (state->closing)
-    throw usage_error(errc::closed, "array '" + state->array->path() + "' is being closed");
+  const py::object owner = py::cast(std::make_unique<memory_export>(state));
   // The interpreter may have installed a handler meanwhile.
   if (const auto rt = state->of.lock()) rt->reclaim_faults();
-  const py::object owner = py::cast(std::make_unique<memory_export>(state));
   py::array a(type, shape, strides, data, owner);
   if (!state->array->writable()) a.attr("flags").attr("writeable") = false;
   return a;
@@ -197,14 +146,22 @@ void close(const array_handle& a) {
   }
 }
 
-void resize(const array_handle& a, std::size_t first_extent) {
+void resize(const array_handle& a, const sizes& extents) {
   any_array& array = a.get();
-  if (const std::size_t n = a.state->exports; n != 0 && first_extent < array.extents().front())
-    throw py::buffer_error("array '" + array.path() +
-                           "' cannot become shorter while NumPy arrays refer to its memory (" +
-                           std::to_string(n) + " of them): delete them first, with `del`");
+  const sizes now = array.extents();
+  bool shorter = false, moves = false;
+  for (std::size_t k = 0; k < std::min(now.size(), extents.size()); ++k) {
+    shorter = shorter || extents[k] < now[k];
+    moves = moves || (k > 0 && extents[k] != now[k] && array.layout() == any_array::memory_layout::right);
+  }
+  if (const std::size_t n = a.state->exports; n != 0 && (shorter || moves))
+    throw py::buffer_error("array '" + array.path() + "' cannot " +
+                           (moves ? "change another extent than the first" : "become shorter") +
+                           " while NumPy arrays refer to its memory (" + std::to_string(n) +
+                           " of them): delete them first, with `del`" +
+                           (moves ? ", or open it with layout='tiled', where elements stay where they are" : ""));
   const py::gil_scoped_release r;
-  array.resize(first_extent);
+  array.resize(extents);
 }
 
 }  // namespace
@@ -228,8 +185,12 @@ void bind_array(py::module_& m) {
       .def("element_type", [](const array_handle& a) { return a.get().element_type(); })
       .def("element_size", [](const array_handle& a) { return a.get().element_size(); })
       .def("shape", [](const array_handle& a) { return as_tuple(a.state->array->extents()); })
-      .def("max_extent", [](const array_handle& a) { return a.get().max_extent(); })
+      .def("max_extents", [](const array_handle& a) { return as_tuple(a.get().max_extents()); })
       .def("path", [](const array_handle& a) { return a.state->array->path(); })
+      .def("current_path",
+           [](const array_handle& a) {
+             return text(released([&] { return a.get().current_path(); }));
+           })
       .def("is_open", [](const array_handle& a) { return a.state->array->is_open(); })
       .def("writable", [](const array_handle& a) { return a.state->array->writable(); })
       .def("block_bytes", [](const array_handle& a) { return a.get().block_bytes(); })

@@ -76,5 +76,12 @@ py::dict text(const std::map<std::string, std::string>& all);
 void bind_errors(py::module_& m);
 void bind_store(py::module_& m);
 void bind_array(py::module_& m);
+void bind_order(py::module_& m);
+void bind_movement(py::module_& m);
+void bind_passes(py::module_& m);
+void bind_pieces(py::module_& m);
+void bind_sweep(py::module_& m);
+void bind_product(py::module_& m);
+void bind_elements(py::module_& m);
 
 }  // namespace ooc::python

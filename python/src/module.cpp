@@ -100,4 +100,11 @@ PYBIND11_MODULE(_core, m) {
   ooc::python::bind_runtime(m);
   ooc::python::bind_store(m);
   ooc::python::bind_array(m);
+  ooc::python::bind_order(m);
+  ooc::python::bind_movement(m);
+  ooc::python::bind_passes(m);
+  ooc::python::bind_pieces(m);
+  ooc::python::bind_sweep(m);
+  ooc::python::bind_product(m);
+  ooc::python::bind_elements(m);
 }

@@ -19,7 +19,7 @@ py::dict described(const store_entry& e) {
   d["element_size"] = e.element_size;
   d["shape"] = py::tuple(py::cast(e.extents));
   d["tile"] = py::tuple(py::cast(e.tile));
-  d["max_extent"] = e.max_extent;
+  d["max_extents"] = py::tuple(py::cast(e.max_extents));
   d["fill"] = py::bytes(reinterpret_cast<const char*>(e.fill.data()), e.fill.size());
   d["attributes"] = text(e.attributes);
   return d;

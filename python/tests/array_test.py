@@ -3,6 +3,8 @@
 import gc
 import os
 import pickle
+import socket
+import threading
 
 import numpy as np
 import pytest
@@ -146,6 +148,70 @@ def test_ufuncs_take_arrays_and_write_to_arrays(store, budget):
     assert np.concatenate([a[:1], b[:1]]).shape == (2, columns)
 
 
+def test_ufuncs_give_results_that_have_no_out_and_take_an_array_as_where(store, budget):
+    a = store.create("a", (10,))
+    a[...] = np.arange(10)
+    whole = store.create("whole", (10,))
+    assert np.modf(a / 4, out=(None, whole))[0].tolist() == (np.arange(10) / 4 % 1).tolist()
+    quotient, rest = np.divmod(a, 4, out=(whole, None))
+    assert quotient is whole and rest.tolist() == (np.arange(10) % 4).tolist()
+    even = store.create("even", (10,), bool)
+    even[::2] = True
+    assert np.add.reduce(a, where=even) == 20
+    assert np.add(a, 1, where=even, out=np.zeros(10)).tolist() == [1, 0, 3, 0, 5, 0, 7, 0, 9, 0]
+
+
+def test_truth_and_membership_are_those_of_numpy(store, budget):
+    one = store.create("one", (1,))
+    assert not one
+    one[0] = 2
+    assert one
+    a = store.create("a", (3, 4))
+    a[1, 2] = 7
+    assert 7 in a and 8 not in a
+    with pytest.raises(ValueError, match="ambiguous"):
+        bool(a)
+
+
+def test_an_array_is_not_closed_while_another_thread_gathers_from_it(store, budget):
+    a = store.create("a", (1_000_000,))
+    a[...] = 1
+    begun, wrong = threading.Event(), []
+
+    def gather():
+        try:
+            while True:
+                total = a.gather(np.arange(0, a.size, 7)).sum()
+                begun.set()
+                if total != len(range(0, 1_000_000, 7)):
+                    wrong.append(total)
+        except (ValueError, ooc.Closed):
+            pass  # closed between two calls
+
+    thread = threading.Thread(target=gather)
+    thread.start()
+    begun.wait()
+    while True:
+        try:
+            a.close()
+            break
+        except BufferError:
+            pass
+    thread.join()
+    assert not wrong
+
+
+def test_a_single_element_is_pinned(store, budget):
+    a = store.create("a", (3, 4))
+    with a.pin(np.s_[1, 2], write=True) as element:
+        element[...] = 7
+    assert a[1, 2] == 7
+    with a.pin(np.s_[1, 2]) as element:
+        assert element.shape == () and bytes(element) == np.float64(7).tobytes()
+        with pytest.raises(ValueError, match="read-only"):
+            element[...] = 8
+
+
 def test_pinned_memory_goes_through_system_calls(store, budget, tmp_path):
     a = store.create("a", (rows, columns))
     a[...] = np.arange(rows * columns).reshape(rows, columns)
@@ -164,6 +230,30 @@ def test_pinned_memory_goes_through_system_calls(store, budget, tmp_path):
         with pytest.raises(BufferError):
             a.close()
     assert part[0] == 700 * columns
+
+
+def test_sockets_take_pinned_memory_and_refuse_what_is_not_loaded(store, budget):
+    plain = np.arange(rows * columns, dtype=float).reshape(rows, columns)
+    a = store.create("a", (rows, columns))
+    a[...] = plain
+    here, there = socket.socketpair()
+    with here, there:
+        a.writeback()
+        a.invalidate()
+        with pytest.raises(OSError, match="Bad address"):
+            here.send(a[700])  # a plain view: the kernel does not load it
+        with pytest.raises(BufferError, match="a.pin"):
+            here.send(a)
+        with a.pin(np.s_[700:720]) as part:
+            thread = threading.Thread(target=here.sendall, args=(part,))
+            thread.start()
+            with a.pin(np.s_[0:20], write=True) as room:
+                flat = room.reshape(-1).view("u1")
+                received = 0
+                while received < flat.nbytes:
+                    received += there.recv_into(flat[received:])
+            thread.join()
+    assert np.array_equal(a[:20], plain[700:720])
 
 
 def test_files_and_pickles_of_views_are_whole(store, budget, tmp_path):
@@ -229,7 +319,7 @@ def test_tiles_cover_an_array(store, budget, layout):
 
 
 def test_an_array_grows_and_shrinks_but_not_under_a_view(store, budget):
-    a = store.create("a", (10, 1000), max_extent=1000, fill=5)
+    a = store.create("a", (10, 1000), max_extents=(1000,), fill=5)
     view = a[...]
     a.resize(1000)
     assert a.shape == (1000, 1000) and view.shape == (10, 1000)
@@ -241,6 +331,51 @@ def test_an_array_grows_and_shrinks_but_not_under_a_view(store, budget):
     assert a.shape == (3, 1000)
     with pytest.raises(ooc.InvalidRequest):
         a.resize(1001)
+
+
+def test_any_extent_of_a_tiled_array_changes(store, budget):
+    a = store.create("a", (10, 1000), "i4", order="tiled", tile=(64, 64), max_extents=(300, 3000), fill=5)
+    a[...] = np.arange(10000).reshape(10, 1000)
+    assert a.max_extents == (300, 3000)
+    view = a[...]
+    with pytest.raises(BufferError, match="another extent.*layout='tiled'"):
+        a.resize((10, 1001))
+    del view
+    a.resize((200, 2000))
+    expected = np.full((200, 2000), 5)
+    expected[:10, :1000] = np.arange(10000).reshape(10, 1000)
+    assert np.array_equal(a, expected)
+    a.close()
+    a = store.open("a", "r+", layout="tiled")
+    box, tile = next(iter(a.tiles(write=True)))
+    a.resize((300, 2500))
+    tile[0, 0] = 7
+    with pytest.raises(BufferError, match="shorter"):
+        a.resize((300, 500))
+    del box, tile
+    a.resize((5, 500))
+    a.resize((6, 501))
+    a.close()
+    a = store.open("a", "r+")
+    expected = np.full((6, 501), 5)
+    expected[:5, :500] = np.arange(10000).reshape(10, 1000)[:5, :500]
+    expected[0, 0] = 7
+    assert a.max_extents == (300, 3000)
+    assert np.array_equal(a, expected)
+    with pytest.raises(ooc.InvalidRequest, match="dimension 1 can be 1 to 3000, not 3001"):
+        a.resize((6, 3001))
+
+
+def test_limits_of_extents_that_cannot_be_are_refused(store, budget):
+    with pytest.raises(ooc.InvalidRequest, match="dimension 1.*row-major"):
+        store.create("a", (10, 10), max_extents=(10, 20))
+    with pytest.raises(TypeError, match=r"\(1000,\)"):
+        store.create("a", (10, 10), max_extents=1000)
+    a = store.create("a", (10, 10))
+    with pytest.raises(ooc.InvalidRequest, match="dimension 1 stays 10"):
+        a.resize((10, 9))
+    with pytest.raises(ooc.InvalidRequest, match="3 extents"):
+        a.resize((10, 10, 10))
 
 
 def test_writeback_and_invalidate(store, budget):
@@ -279,3 +414,11 @@ def test_sizes(text, size):
     assert ooc._runtime.parse_bytes(text) == size
     with pytest.raises(ooc.InvalidRequest, match="'much'"):
         ooc._runtime.parse_bytes("much")
+
+
+def test_an_array_knows_where_it_has_been_renamed_to(store, budget):
+    with store.create("runs/a", (4,)) as a:
+        store.rename("runs", "old")
+        assert (a.path, a.current_path) == ("runs/a", "old/a")
+        with pytest.raises(TypeError, match="old/a'"):
+            pickle.dumps(a)

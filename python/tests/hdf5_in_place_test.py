@@ -61,3 +61,66 @@ def test_files_that_are_not_hdf5_any_more_are_refused_by_name_with_what_to_do(tm
     with pytest.raises(FileNotFoundError, match="missing.h5"):
         ooc.open_file(tmp_path / "missing.h5", dataset="a")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["cut.h5", "good.h5", "magic.h5", "none.h5"]
+
+
+def test_a_dataset_without_space_behind_a_user_block_is_refused(tmp_path, budget):
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w", userblock_size=512) as file:
+        file.create_dataset("empty", (10,), "u1")
+        assert file["empty"].id.get_offset() == 511  # libhdf5 adds the user block to "undefined"
+    before = path.read_bytes()
+    with pytest.raises(ooc.TypeMismatch, match="'empty': has no space"):
+        ooc.open_file(path, "r+", dataset="empty")
+    assert path.read_bytes() == before
+
+
+def _of_type(file, name, kind, content, count):
+    """A contiguous dataset of a type that NumPy has no name for."""
+    dataset = h5py.h5d.create(file.id, name.encode(), kind, h5py.h5s.create_simple((count,)))
+    dataset.write(h5py.h5s.ALL, h5py.h5s.ALL, np.frombuffer(content, f"V{kind.get_size()}"), kind)
+
+
+def test_types_whose_bytes_are_not_those_of_numpy_are_refused_by_name(tmp_path, budget):
+    bfloat16 = h5py.h5t.IEEE_F32LE.copy()
+    bfloat16.set_fields(15, 7, 8, 0, 7)
+    bfloat16.set_precision(16)
+    bfloat16.set_size(2)
+    bits = h5py.h5t.STD_I32LE.copy()
+    bits.set_precision(12)
+    bits.set_offset(4)
+    three = h5py.h5t.STD_I32LE.copy()
+    three.set_precision(24)
+    three.set_size(3)
+    spaces = h5py.h5t.C_S1.copy()
+    spaces.set_size(4)
+    spaces.set_strpad(h5py.h5t.STR_SPACEPAD)
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        for name, kind in {"bfloat16": bfloat16, "bits": bits, "three": three, "spaces": spaces}.items():
+            _of_type(file, name, kind, bytes(range(1, 1 + 8 * kind.get_size())), 8)
+            assert file[name].id.get_offset() is not None
+    before = path.read_bytes()
+    for name in ("bfloat16", "bits", "three", "spaces"):
+        for mode in ("r", "r+"):
+            with pytest.raises(ooc.TypeMismatch, match=f"a.h5', dataset '{name}'.*import it"):
+                ooc.open_file(path, mode, dataset=name)
+    assert path.read_bytes() == before
+
+
+def test_all_types_that_numpy_and_hdf5_share_are_used_in_place(tmp_path, budget):
+    path = tmp_path / "a.h5"
+    types = ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "g", "c8", "c16", "S5", "V7"]
+    types += [np.dtype([("t", "f8"), ("n", "i2"), ("v", "f4", (3,))]), h5py.enum_dtype({"a": 1, "b": 2}, "i2"),
+              h5py.opaque_dtype(np.dtype("M8[s]")), h5py.string_dtype("utf-8", 6)]
+    with h5py.File(path, "w") as file:
+        for k, dtype in enumerate(map(np.dtype, types)):
+            raw = np.arange(16 * dtype.itemsize, dtype="u1") & (1 if dtype.kind == "b" else 0x3F)
+            file.create_dataset(f"t{k}", data=raw.view(dtype), dtype=dtype)
+        tagged = h5py.h5t.create(h5py.h5t.OPAQUE, 5)
+        tagged.set_tag(b"of another program")
+        _of_type(file, "tagged", tagged, bytes(80), 16)
+    with h5py.File(path, "r") as file:
+        stored = {name: file[name][()].tobytes() for name in file if name != "tagged"}  # which h5py cannot read
+    for name, there in {**stored, "tagged": bytes(80)}.items():
+        with ooc.open_file(path, dataset=name) as a:
+            assert np.asarray(a).tobytes() == there, name

@@ -11,6 +11,68 @@ comm = MPI.COMM_WORLD
 rank, size = comm.rank, comm.size
 
 
+def algorithms(store):
+    """Collective calls over arrays that ranks share: each compares its own rows with NumPy's result."""
+
+    def shared(path, plain):
+        a = store.create(path, plain.shape, plain.dtype, comm=comm, block="16KiB")
+        a[a.local_rows] = plain[a.local_rows]
+        a.sync()
+        return a
+
+    def same(a, plain):
+        a.sync()
+        assert np.array_equal(np.asarray(a[a.local_rows]), plain[a.local_rows]), a.path
+
+    rng = np.random.default_rng(3)
+    plain = rng.random((600, 200))
+    keys = rng.integers(0, 1000, 300_000)
+    k, sorted_keys = shared("keys", keys), shared("sorted", np.zeros_like(keys))
+    ooc.sort(k, sorted_keys)
+    same(sorted_keys, np.sort(keys))
+    assert ooc.is_sorted(sorted_keys) and not ooc.is_sorted(k)
+    ooc.sort(k, descending=True)
+    same(k, np.sort(keys)[::-1])
+
+    a, b, t = shared("x", plain), shared("y", np.zeros_like(plain)), shared("t", np.zeros((200, 600)))
+    ooc.copy(a, b)
+    same(b, plain)
+    ooc.transpose(a, t)
+    same(t, plain.T)
+    ooc.transform(np.add, a, b, out=b)
+    same(b, plain + plain)
+    ooc.for_each(lambda x: np.negative(x, out=x), b)
+    same(b, -2 * plain)
+    assert ooc.max(a) == plain.max() and ooc.reduce(np.minimum, b) == -2 * plain.max()
+    assert np.isclose(ooc.sum(a), plain.sum(), rtol=1e-13) and np.isclose(ooc.vdot(a, b), -2 * (plain**2).sum(), rtol=1e-13)
+    assert ooc.histogram(a, 10, range=(0, 1))[0].tolist() == np.histogram(plain, 10, (0, 1))[0].tolist()
+    line = shared("line", np.arange(100_000))
+    ooc.cumsum(line)
+    same(line, np.cumsum(np.arange(100_000)))
+    c = shared("c", np.zeros((600, 600)))
+    ooc.matmul(a, t, c)
+    c.sync()
+    assert np.allclose(c[c.local_rows], plain[c.local_rows] @ plain.T, rtol=1e-12)
+    y = ooc.matmul(a, np.ones(200))
+    assert np.allclose(y, plain.sum(axis=1), rtol=1e-12)
+    assert np.array_equal(a.gather(np.arange(0, plain.size, 1001)), plain.ravel()[::1001])
+
+    def jacobi(out, x):
+        out[:] = 0.25 * (x[-1][1:-1] + x[1][1:-1] + x[0][:-2] + x[0][2:])
+        return np.abs(out - x[0][1:-1]).max()
+
+    done = ooc.sweep(a, 6, jacobi, reduce=np.maximum, every=3)
+    changes = []
+    for _ in range(6):
+        before = plain.copy()
+        plain[1:-1, 1:-1] = 0.25 * (before[:-2, 1:-1] + before[2:, 1:-1] + before[1:-1, :-2] + before[1:-1, 2:])
+        changes.append(np.abs(plain - before).max())
+    same(a, plain)
+    assert done["steps"] == 6 and done["values"] == [changes[2], changes[5]]
+    for x in (k, sorted_keys, a, b, t, line, c):
+        x.close()
+
+
 def main(url):
     ooc.Runtime(memory="4MiB")
     if rank == 0:
@@ -56,6 +118,7 @@ def main(url):
             raise AssertionError(wrong)
         except kind as e:
             assert "comm" in str(e)
+    algorithms(store)
     # At the end of the process an array may be open, and a communicator gone.
     copy = comm.Dup()
     left = store.open("a", comm=copy)

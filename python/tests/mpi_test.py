@@ -27,6 +27,30 @@ def test_ranks_see_what_each_has_written_after_sync(ranks, tmp_path):
     assert done.stdout.splitlines()[-1] == f"{ranks} ranks passed"
 
 
+@pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="mpi4py (Debian: python3-mpi4py) is not installed")
+def test_mpi_that_is_initialised_after_arrays_were_made_leaves_their_faults_alone(tmp_path):
+    program = f"""
+import numpy as np, oocarray as ooc
+with ooc.Runtime(memory="4MiB"):
+    a = ooc.create("local:{tmp_path}/s", "a", (1024, 1024))
+    view = a[...]
+    view[:512] = 1
+    from mpi4py import MPI  # MPI_Init installs handlers of signals
+    assert MPI.Is_initialized()
+    view[512:] = 2
+    assert np.sum(view) == 3 * 512 * 1024 and np.sum(a) == np.sum(view)
+    assert ooc.runtime().stats["evictions"] > 0
+    del view
+print("passed")
+"""
+    done = subprocess.run(
+        [here.parents[1] / "scripts" / "ooc-mpirun", "1", sys.executable, "-B", "-c", program],
+        capture_output=True, text=True, timeout=120,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+    )
+    assert done.returncode == 0 and done.stdout.splitlines()[-1] == "passed", done.stdout + done.stderr
+
+
 def test_a_communicator_where_there_is_no_mpi_is_refused_with_a_remedy(store, budget, monkeypatch):
     monkeypatch.setitem(sys.modules, "mpi4py", None)
     with pytest.raises(ImportError, match="pip install mpi4py"):

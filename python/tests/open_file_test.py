@@ -125,6 +125,9 @@ def test_bad_files_are_refused_with_file_and_thing(tmp_path, budget):
     refused(ooc.InvalidRequest, "beyond its end", good, "a.raw", dtype="f8", offset=4096)
     refused(ooc.TypeMismatch, "byte order", good, "a.raw", dtype=">i4")
     refused(ooc.TypeMismatch, "objects", good, "a.raw", dtype=object)
+    for url in ("ooc://host:7420", f"local:{tmp_path}"):
+        with pytest.raises(ooc.InvalidRequest, match=f"open_store\\('{url}'\\).open"):
+            ooc.open_file(url, dtype="f8")
     with pytest.raises(FileNotFoundError):
         ooc.open_file(tmp_path / "none", dtype="f8")
     with pytest.raises(IsADirectoryError):

@@ -60,6 +60,15 @@ def test_what_is_modified_is_seen(plane):
     assert ooc.view(plane, pixels=16).data[0, 0] == 5.5
 
 
+def test_an_array_that_was_renamed_is_shown(plane, store):
+    store.rename("plane", "elsewhere")
+    plane[1, 0] = 7.5
+    reads = Reads(store)
+    v = ooc.view(plane, np.s_[1, :], pixels=16)
+    assert v.data[0] == 7.5
+    assert reads.bytes() < 64 * 1024  # 128, and what may have been read ahead of the touch meanwhile
+
+
 def test_other_dimensions_have_a_slider_and_each_move_reads_one_plane(store, budget):
     with store.create("cube", (8, 64, 64), "i4") as a:
         a[...] = np.arange(8 * 64 * 64).reshape(8, 64, 64)

@@ -82,13 +82,15 @@ asio::awaitable<std::string> session::run() {
 asio::awaitable<void> session::shake_hands() {
   const wire::key_ptr key = with_->host().key();
   const wire::server_info me = with_->host().who_am_i();
-  const wire::greeted_peer peer =
-      co_await wire::greet({*socket_, reader_, with_->sender()}, me, key, with_->host().revoked());
-  servers::check_user(*socket_, peer.says.who);
-  const auto number = servers::number_of(*socket_, peer.says, key != nullptr);
-  with_->set_who(peer, number);
-  place_ = servers::welcome_to(*with_->host().places(), number);
-  welcomed_ = true;
+  // Who has the welcome may lose the connection, and fence it, before this thread goes on.
+  const std::function<void(const wire::greeted_peer&)> let_in = [&](const wire::greeted_peer& peer) {
+    servers::check_user(*socket_, peer.says.who);
+    const auto number = servers::number_of(*socket_, peer.says, key != nullptr);
+    with_->set_who(peer, number);
+    place_ = servers::welcome_to(*with_->host().places(), number);
+    welcomed_ = true;
+  };
+  co_await wire::greet({*socket_, reader_, with_->sender()}, me, key, with_->host().revoked(), let_in);
 }
 
 // For the description of a request.  Where parts of a write are to come, which must be read on for its

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -32,6 +33,13 @@ void write_ids(std::vector<file_id> ids, file_id after, pb::Answer& a) {
   a.set_more(first + static_cast<std::ptrdiff_t>(n) != ids.end());
 }
 
+/// Whether what the call has made ends with its client: a lease, or a file that has no name yet, or none any more.
+bool is_kept_for_client(const pb::Call& c, const pb::Answer& a) {
+  if (c.op() == pb::OP_TAKE_LEASE) return a.granted();
+  if (c.op() == pb::OP_CREATE) return !c.file().finished();
+  return a.has_entry() && a.entry().has_names() && a.entry().names() == 0;
+}
+
 /// Of `wanted`, what `who` may do with the file.
 std::uint32_t granted(storage::credentials who, const entry& e, std::uint32_t wanted) {
   std::uint32_t rights = 0;
@@ -58,6 +66,7 @@ void write_as_it_is(served_call& as, const entry& remembered, pb::Answer& a) {
 }  // namespace
 
 call_handler::call_handler(const metadata_folder& folder, std::chrono::seconds capability_life,
+                           std::chrono::seconds grace,
                            std::function<bool(const client_key&)> alive,
                            std::function<storage::claim_holder(const client_key&)> described)
     : described_(std::move(described)),
@@ -65,7 +74,8 @@ call_handler::call_handler(const metadata_folder& folder, std::chrono::seconds c
       leases_(folder),
       signer_(folder.signing_key()),
       store_uuid_(folder.store_uuid()),
-      capability_life_(capability_life) {}
+      capability_life_(capability_life),
+      grace_(grace) {}
 
 std::vector<client_key> call_handler::remembered() const {
   std::vector<client_key> all = metadata_.clients();
@@ -91,6 +101,7 @@ pb::Answer call_handler::answer(const caller& from, const pb::Call& c) {
     look(as, from, c, a);
   else if (!c.again() || !answer_again(as, from, c, a))
     change(as, from, c, a);
+  if (is_kept_for_client(c, a)) a.set_grace_ms(grace_.count());
   return a;
 }
 
@@ -128,7 +139,8 @@ void call_handler::look(served_call& as, const caller& from, const pb::Call& c, 
       return give_capability(from, e, granted(from.who, e, c.rights()), a);
     }
     case pb::OP_FIND: {
-      const entry e = as.find(c.id());
+      const auto made = as.being_made(c.id());  // whose maker has told others of it
+      const entry e = made ? made->meta : as.find(c.id());
       wire::write_entry(e, *a.mutable_entry());
       const std::uint32_t rights = granted(from.who, e, c.rights());
       if (rights != 0) give_capability(from, e, rights, a);
@@ -200,7 +212,9 @@ void call_handler::change(served_call& as, const caller& from, const pb::Call& c
       return a.set_granted(as.set_size(
           c.id(), c.size(), {c.extents().begin(), c.extents().end()}, c.generation(), c.reserved()));
     case pb::OP_SET_GENERATION:
-      return as.set_generation(c.id(), c.generation());
+      // Clients of earlier releases do not say what they know of.
+      return a.set_outgrown(!as.set_generation(
+          c.id(), c.generation(), c.has_allocated() ? c.allocated() : std::numeric_limits<std::int64_t>::max()));
     case pb::OP_SET_IN_PROGRESS:
       return as.set_in_progress(c.id(), c.value());
     case pb::OP_SET_ATTRIBUTE:
@@ -310,13 +324,13 @@ void call_handler::take_lease(served_call& as, const caller& from, const pb::Cal
 /// mode.
 void call_handler::renew_capability(served_call& as, const caller& from, const pb::Call& c,
                                 pb::Answer& a) {
-  if (const auto made = as.being_made(c.id()))
-    return give_capability(from, *made, c.rights() & maker_rights, a);
+  const auto made = as.being_made(c.id());
+  if (made && made->by_caller) return give_capability(from, made->meta, c.rights() & maker_rights, a);
   if (c.rights() == wire::right_remove) {
     as.removal_capability(c.id());
     return give_removal_capability(from, c.id(), a);
   }
-  entry e = as.find(c.id());
+  entry e = made ? made->meta : as.find(c.id());
   const bool resizes = (c.rights() & wire::right_resize) != 0;
   const std::uint32_t wanted =
       resizes ? wire::right_write : c.rights() & (wire::right_read | wire::right_write);

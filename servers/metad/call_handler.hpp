@@ -29,7 +29,8 @@ struct caller {
 
 class call_handler {
  public:
-  call_handler(const metadata_folder& folder, std::chrono::seconds capability_life,
+  /// `grace`: as clients are told, so that they are heard of more often.
+  call_handler(const metadata_folder& folder, std::chrono::seconds capability_life, std::chrono::seconds grace,
                std::function<bool(const client_key&)> alive,
                std::function<storage::claim_holder(const client_key&)> described);
 
@@ -73,6 +74,7 @@ class call_handler {
   wire::capability_signer signer_;
   const std::string store_uuid_;
   const std::chrono::seconds capability_life_;
+  const std::chrono::milliseconds grace_;
   std::uint64_t serial_ = 0;
   std::uint64_t calls_ = 0;
   std::map<int, std::uint64_t> by_operation_;

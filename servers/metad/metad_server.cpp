@@ -29,7 +29,7 @@ metad_server::metad_server(asio::io_context& context, metad_options options)
       folder_(options_.folder, options_.nodes, options_.owner),
       revoked_(options_.revoked, folder_.revoked()),
       clients_(options_.grace),
-      calls_(folder_, options_.capability_life,
+      calls_(folder_, options_.capability_life, options_.grace,
              [this](const client_key& c) { return clients_.alive(c); },
              [this](const client_key& c) { return clients_.described(c); }),
       nodes_(folder_),

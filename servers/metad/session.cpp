@@ -90,15 +90,16 @@ asio::awaitable<std::string> session::run() {
 
 asio::awaitable<void> session::shake_hands() {
   const wire::server_info me = host_.who_am_i();
-  const wire::greeted_peer peer =
-      co_await wire::greet({*socket_, reader_, *sender_}, me, host_.key(), host_.revoked());
-  client_ = peer.says;
-  holder_ = wire::mark_of(peer.identity);
-  identity_ = peer.identity;
-  servers::check_user(*socket_, client_.who);
-  who_ = servers::number_of(*socket_, client_, host_.key() != nullptr);
-  place_ = host_.welcome(*this);
-  welcomed_ = true;
+  const std::function<void(const wire::greeted_peer&)> let_in = [&](const wire::greeted_peer& peer) {
+    client_ = peer.says;
+    holder_ = wire::mark_of(peer.identity);
+    identity_ = peer.identity;
+    servers::check_user(*socket_, client_.who);
+    who_ = servers::number_of(*socket_, client_, host_.key() != nullptr);
+    place_ = host_.welcome(*this);
+    welcomed_ = true;
+  };
+  co_await wire::greet({*socket_, reader_, *sender_}, me, host_.key(), host_.revoked(), let_in);
 }
 
 asio::awaitable<servers::fair_share::claim> session::take_memory(std::uint64_t bytes) {

@@ -133,18 +133,21 @@ int set_own(file_system& fs, file_id id, std::string_view key, std::string_view 
 void setxattr(fuse_req_t req, fuse_ino_t ino, const char* name, const char* value, std::size_t size,
               int flags) {
   answer_errors(req, [&](file_system& fs) {
-    if (const std::string_view own = name; own.starts_with(own_space))
-      return (void)fuse_reply_err(
-          req, (flags & XATTR_CREATE) != 0 ? EEXIST : set_own(fs, ino, own.substr(own_space.size()), {value, size}));
-    if (!may_change(req, name)) return;
+    const bool own = std::string_view(name).starts_with(own_space);
+    if (!own && !may_change(req, name)) return;
     const std::string key(name + space_of_users.size());
     if (flags != 0) {
-      const bool there = fs.entries().stat(ino).attributes.count(key) != 0;
+      const entry e = fs.entries().stat(ino);
+      const bool there = own ? own_attributes(e).count(name) != 0 : e.attributes.count(key) != 0;
       if (there && (flags & XATTR_CREATE) != 0) return (void)fuse_reply_err(req, EEXIST);
       if (!there && (flags & XATTR_REPLACE) != 0) return (void)fuse_reply_err(req, ENODATA);
     }
-    fs.entries().set_attribute(ino, key, {value, size});
-    fuse_reply_err(req, 0);
+    int error = 0;
+    if (own)
+      error = set_own(fs, ino, std::string_view(name).substr(own_space.size()), {value, size});
+    else
+      fs.entries().set_attribute(ino, key, {value, size});
+    fuse_reply_err(req, error);
   });
 }
 

@@ -3,6 +3,7 @@
 #include <linux/falloc.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <utility>
 
@@ -23,7 +24,7 @@ file_system::handle& handle_of(const fuse_file_info* fi) {
 std::unique_ptr<file_system::handle> open_handle(file_system& fs, file_id id, fuse_file_info* fi) {
   auto h = std::make_unique<file_system::handle>();
   h->id = id;
-  h->write = (fi->flags & O_ACCMODE) != O_RDONLY;
+  h->write = (fi->flags & O_ACCMODE) != O_RDONLY || (fi->flags & O_TRUNC) != 0;
   h->synchronous = (fi->flags & (O_SYNC | O_DSYNC)) != 0;
   h->through = h->synchronous || (fi->flags & O_DIRECT) != 0;
   h->file = fs.open(id, h->write);
@@ -52,7 +53,7 @@ void reply_error(fuse_req_t req, file_system::handle& h, int error) {
 void open(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   answer_errors(req, [&](file_system& fs) {
     auto h = open_handle(fs, ino, fi);
-    if ((fi->flags & O_TRUNC) != 0 && h->write)
+    if ((fi->flags & O_TRUNC) != 0)
       if (const int error = h->file->resize(0)) {
         close_handle(fs, std::move(h));
         return (void)fuse_reply_err(req, error);
@@ -79,9 +80,9 @@ void create(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, fu
       e = fs.entries().make({parent, name}, n);
     } catch (const error& there) {
       if (there.code() != std::errc::file_exists || (fi->flags & O_EXCL) != 0) throw;
-      e = fs.entries().look_in({parent, name});  // another mount has made it
+      // Another mount has made it: the kernel looks it up, checks its permissions, and opens what is there.
+      return (void)fuse_reply_err(req, ESTALE);
     }
-    if (e.kind != entry_kind::file) return (void)fuse_reply_err(req, EEXIST);
     auto h = open_handle(fs, e.id, fi);
     fuse_entry_param p{};
     p.ino = e.id;
@@ -155,15 +156,18 @@ void release(fuse_req_t req, fuse_ino_t, fuse_file_info* fi) {
 
 /// Zeros in place of bytes, as far as the file goes.
 int erase(file_system::handle& h, std::uint64_t offset, std::uint64_t length) {
-  static const page_memory zeros(live_file::buffer_bytes, true);
-  int error = 0;
-  while (length != 0 && error == 0) {
+  static const page_memory zeros(write_buffer::most_bytes, true);
+  std::uint64_t seen = h.file->errors_so_far();
+  // An answer may come later than this returns, its error not.
+  const auto refused = std::make_shared<std::atomic<int>>(0);
+  while (length != 0 && *refused == 0) {
     const std::size_t n = std::min<std::uint64_t>(length, zeros.bytes);
-    h.file->write(offset, {zeros.data.get(), n}, false, [&error](int e) { error = e; });
+    h.file->write(offset, {zeros.data.get(), n}, false, [refused](int e) { *refused = e; });
     offset += n;
     length -= n;
   }
-  return error != 0 ? error : h.file->flush_and_wait();
+  const int told = h.file->flush_and_wait(), failed = h.file->take_error(seen);
+  return failed != 0 ? failed : *refused != 0 ? refused->load() : told;
 }
 
 void fallocate(fuse_req_t req, fuse_ino_t, int mode, off_t offset, off_t length, fuse_file_info* fi) {

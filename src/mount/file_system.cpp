@@ -196,7 +196,7 @@ std::size_t fill_directory(fuse_req_t req, file_system& fs, file_system::folder_
     st.st_ino = ino;
     st.st_mode = S_IFDIR;
     if (at >= 2) {
-      if (at - 2 >= h.entries.size() && !h.complete) {
+      while (at - 2 >= h.entries.size() && !h.complete) {
         auto part = fs.entries().list_in(ino, h.entries.empty() ? "" : h.entries.back().path);
         h.complete = !part.more;
         std::move(part.entries.begin(), part.entries.end(), std::back_inserter(h.entries));
@@ -266,10 +266,7 @@ void file_system::finish() {
     for (auto& [id, f] : files_) left.push_back(f.file);
     files_.clear();
   }
-  for (const auto& f : left)
-    if (const int error = f->flush_and_wait())
-      detail::log_error(std::string("mount: a file that was open could not be written: ") +
-                        std::strerror(error));
+  for (const auto& f : left) f->close_all();
 }
 
 fuse_lowlevel_ops file_system::operations() {
@@ -354,7 +351,7 @@ struct ::stat file_system::attributes(entry& e) {
   st.st_rdev = e.device;
   st.st_size = static_cast<off_t>(e.kind == entry_kind::link ? e.target.size() : e.size);
   st.st_blksize = 1 << 20;
-  st.st_blocks = static_cast<blkcnt_t>((e.size + block - 1) / block);
+  st.st_blocks = static_cast<blkcnt_t>((storage::stored_size(e) + block - 1) / block);
   const std::int64_t changed = e.data_changed_ns != 0 ? e.data_changed_ns : e.changed_ns;
   st.st_mtim = time_of(changed);
   st.st_atim = time_of(e.data_read_ns != 0 ? e.data_read_ns : changed);

@@ -10,10 +10,14 @@
 
 #include "mount/error_number.hpp"
 #include "storage/base/log.hpp"
+#include "storage/service/file_growth.hpp"
 
 namespace ooc::mount {
 
 using storage::allocated_size;
+using storage::claim_to_write;
+using storage::claim_taker;
+using storage::entry;
 using storage::entry_change;
 using storage::open_mode;
 using storage::opened_file;
@@ -24,8 +28,20 @@ constexpr std::uint64_t no_end = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t max_size = std::numeric_limits<std::int64_t>::max();
 // Writes are answered before their bytes are in the store while fewer than these are on the way.
 constexpr std::size_t most_sending = std::size_t{16} << 20;
+// So old may be what is known of the size while bytes are sent.
+constexpr std::chrono::seconds asked_anew{1};
 
-bool is_array(const opened_file& f) { return !f.meta.array.extents.empty(); }
+bool is_array(const entry& e) { return !e.array.extents.empty(); }
+bool is_array(const opened_file& f) { return is_array(f.meta); }
+
+/// What of it is before `end`.
+request part_before(const request& r, std::uint64_t end) {
+  request part;
+  r.for_each_run([&](std::uint64_t at, std::uint64_t memory, std::uint64_t n) {
+    if (at < end) part.add(at, memory, std::min(n, end - at));
+  });
+  return part;
+}
 
 }  // namespace
 
@@ -35,19 +51,14 @@ std::int64_t now_ns() {
       .count();
 }
 
-page_memory::page_memory(std::size_t n, bool zeros) : bytes(n) {
-  const std::size_t whole = (std::max<std::size_t>(n, 1) + 4095) / 4096 * 4096;
-  data.reset(static_cast<std::byte*>(std::aligned_alloc(4096, whole)));
-  if (!data) throw std::bad_alloc();
-  if (zeros) std::memset(data.get(), 0, whole);
-}
-
 /// Bytes that are on their way to the store, with their place in the queue.
 struct live_file::sealed {
   page_memory memory;
-  std::uint64_t at = 0;
-  std::size_t bytes = 0;
+  std::shared_ptr<const request> wanted;
+  std::size_t bytes = 0;  // when it was sealed
   bool full = false;
+  bool told_soon = false;  // a publication follows
+  int lost = 0;  // errno: some of it found no room, and the rest is on its way without
   range_queue::ticket ticket;
 };
 
@@ -57,7 +68,10 @@ live_file::opened live_file::current() const {
 }
 
 void live_file::replace(opened_file f) {
+  // What others have reserved is theirs, and goes when they let go.
+  if (!claim_) f.meta.reserved = 0;
   auto next = std::make_shared<const opened_file>(std::move(f));
+  asked_at_ = std::chrono::steady_clock::now();
   const lock_guard lock(mutex_);
   file_ = std::move(next);
 }
@@ -65,15 +79,20 @@ void live_file::replace(opened_file f) {
 void live_file::open(bool write) {
   const lock_guard changing(changing_);
   const opened before = current();
-  opened_file now = write && !writable_ ? core_->open(id_, open_mode::read_write)
+  // What others write as whole blocks, one at a time, must not change behind them.
+  const auto take = [this](const entry& e) OOC_REQUIRES(changing_) {
+    if (!is_array(e)) return claim_taker::result::none;
+    if (!claim_) claim_ = claim_to_write(*core_, id_, true);
+    if (!claim_) throw usage_error(errc::busy, "'" + e.path + "' is open for writing in another program");
+    return claim_taker::result::at_once;
+  };
+  opened_file now = write && !writable_ ? core_->open(id_, open_mode::read_write, {take, false})
                     : before            ? core_->refresh(*before)
                                         : core_->open(id_, open_mode::read);
-  // What others write as whole blocks, one at a time, must not change behind them.
-  if (write && is_array(now) && !claim_) {
-    claim_ = core_->metadata().claim_writer(id_, true);
-    if (!claim_)
-      throw usage_error(errc::busy, "'" + now.meta.path + "' is open for writing in another program");
-  }
+  // Its stripe objects go, if who has removed the file did not find it open.
+  if (now.meta.names == 0 && !removed())
+    throw io_error(std::make_error_code(std::errc::no_such_file_or_directory),
+                   "'" + now.meta.path + "' has been removed");
   writable_ = writable_ || write;
   const std::uint64_t size = now.meta.size;
   replace(std::move(now));
@@ -91,10 +110,19 @@ void live_file::close(bool write) {
   last_writer_left();
 }
 
+void live_file::close_all() {
+  {
+    const lock_guard lock(mutex_);
+    writers_ = 0;
+  }
+  last_writer_left();
+}
+
 // What is past the size goes back, unless another writer has come meanwhile.
 void live_file::last_writer_left() {
   if (const int error = flush_and_wait())
-    detail::log_error("mount: '" + current()->meta.path + "': its size is told when it is opened next: " +
+    detail::log_error("mount: '" + current()->meta.path +
+                      "': its size could not be told, and what was written past the former one is lost: " +
                       std::strerror(error));
   const lock_guard changing(changing_);
   {
@@ -130,13 +158,26 @@ std::optional<storage::entry> live_file::removed() const {
 }
 
 void live_file::overlay(storage::entry& e) {
-  const lock_guard lock(mutex_);
-  if (modified_ns_) {
-    e.size = std::max(e.size, size_);
-    e.data_changed_ns = *modified_ns_;
-  } else if (file_) {
-    size_ = e.size;
+  bool ask = false;
+  {
+    const lock_guard lock(mutex_);
+    if (!file_) return;
+    ask = modified_ns_ ? e.size > size_ : e.size != size_;
   }
+  // Another has changed it, or `e` is older than what was published here.
+  if (ask) try {
+      const lock_guard changing(changing_);
+      replace(core_->refresh(*current()));
+      const lock_guard lock(mutex_);
+      const std::uint64_t now = file_->meta.size;
+      e.size = size_ = modified_ns_ ? std::max(size_, now) : now;
+    } catch (const std::exception&) {
+      // What `e` says is all that is known.
+    }
+  const lock_guard lock(mutex_);
+  if (!modified_ns_) return;
+  e.size = std::max(e.size, size_);
+  e.data_changed_ns = *modified_ns_;
 }
 
 // Errors.
@@ -161,11 +202,16 @@ int live_file::take_error(std::uint64_t& seen) const {
 
 // Growing.
 
-int live_file::grow(std::uint64_t end, bool stream) {
+int live_file::grow(std::uint64_t end, bool stream, bool ask) {
   try {
     const lock_guard changing(changing_);
     opened f = current();
-    if (allocated_size(f->meta) >= end) return 0;
+    if (allocated_size(f->meta) >= end) {
+      if (!ask && std::chrono::steady_clock::now() - asked_at_ < asked_anew) return 0;
+      replace(core_->refresh(*f));
+      f = current();
+      if (allocated_size(f->meta) >= end) return 0;
+    }
     if (is_array(*f)) return EFBIG;
     if (!stream || !reserve(end)) replace(core_->grow(*f, end));
     return 0;
@@ -176,7 +222,7 @@ int live_file::grow(std::uint64_t end, bool stream) {
 
 // False: nothing may be reserved, because somebody has the file for himself, or there is no space for that much.
 bool live_file::reserve(std::uint64_t end) {
-  if (!claim_) claim_ = core_->metadata().claim_writer(id_, true);
+  if (!claim_) claim_ = claim_to_write(*core_, id_, true);
   if (!claim_) return false;
   const opened f = current();
   const std::uint64_t had = allocated_size(f->meta);
@@ -190,53 +236,93 @@ bool live_file::reserve(std::uint64_t end) {
 }
 
 int live_file::publish() {
+  const lock_guard changing(changing_);
+  opened_file now = *current();
   entry_change c;
+  std::uint64_t end = 0;
   {
     const lock_guard lock(mutex_);
     if (!modified_ns_) return 0;
     c.data_changed_ns = *modified_ns_;
-    // Where the last bytes found no room, what came before them is there all the same.
-    if (!is_array(*file_))
-      c.size_at_least = std::min(lost_some_ ? std::min(stored_end_, size_) : size_, allocated_size(file_->meta));
+    end = untold_end_;
   }
+  bool lost = false;
   try {
-    (void)core_->change(id_, c);
+    if (end != 0) now = core_->refresh(now);
+    if (end > allocated_size(now.meta))
+      // Another has cut it off, and what was stored past its end with it; that is as it should be where nothing was
+      // written later.
+      lost = now.meta.changed_ns < *c.data_changed_ns;
+    else if (end > now.meta.size)
+      c.size_at_least = end;
+    std::uint64_t size = 0;
+    try {
+      size = core_->change(id_, c).size;
+    } catch (const error& e) {
+      if (!c.size_at_least || e.code() != std::errc::invalid_argument) throw;
+      c.size_at_least.reset();  // cut off in this moment
+      size = core_->change(id_, c).size;
+    }
+    if (size < now.meta.size || size > now.file->shape().size)
+      now = core_->refresh(now);
+    else
+      now.meta.size = size;
+    replace(std::move(now));
   } catch (...) {
     return error_number();
   }
-  const lock_guard lock(mutex_);
-  if (modified_ns_ == c.data_changed_ns) modified_ns_.reset();
-  return 0;
+  {
+    const lock_guard lock(mutex_);
+    // What is not stored yet, or was stored meanwhile, is told later.
+    const bool all = untold_end_ == end && sending_ == 0 && buffer_.empty();
+    if (untold_end_ == end) untold_end_ = 0;
+    if (all && modified_ns_ == c.data_changed_ns) {
+      modified_ns_.reset();
+      size_ = file_->meta.size;
+    }
+  }
+  if (!lost) return 0;
+  detail::log_error("mount: '" + current()->meta.path + "' was made shorter by another program while it was written: " +
+                    "bytes that were stored past its end may be lost");
+  fail(EIO);
+  return EIO;
 }
 
 // Transfers.
 
 std::shared_ptr<live_file::sealed> live_file::seal() {
-  if (buffered_ == 0) return {};
+  if (buffer_.empty()) return {};
   auto s = std::make_shared<sealed>();
-  s->memory = std::move(buffer_);
-  buffer_ = {};
-  s->at = buffer_at_;
-  s->bytes = std::exchange(buffered_, 0);
-  s->full = s->bytes == buffer_bytes;
-  s->ticket = ranges_.enter(s->at, s->at + s->bytes, true);
+  s->full = buffer_.full();
+  write_buffer::contents c = buffer_.take();
+  s->memory = std::move(c.memory);
+  s->bytes = c.wanted.bytes();
+  std::vector<range_queue::range> ranges;
+  c.wanted.for_each_run([&](std::uint64_t at, std::uint64_t, std::uint64_t n) {
+    if (!ranges.empty() && ranges.back().end == at)
+      ranges.back().end += n;
+    else
+      ranges.push_back({at, at + n});
+  });
+  s->wanted = std::make_shared<const request>(std::move(c.wanted));
+  s->ticket = ranges_.enter(std::move(ranges), true);
   sending_ += s->bytes;
   return s;
 }
 
 void live_file::store(std::shared_ptr<sealed> s, answer ended, bool again) {
   try {
-    current()->file->write(
-        std::make_shared<const request>(request::contiguous(s->at, s->bytes)), s->memory.data.get(),
-        [self = shared_from_this(), s, ended, again](const failure& f) {
-          if (f.code == std::errc::no_space_on_device && !again)  // that of removed files may be enough
-            return self->jobs_.post([self, s, ended] {
-              self->core_->removals().finish();
-              self->store(s, ended, true);
-            });
-          if (f) detail::log_error("mount: " + f.what);
-          ended(error_number(f));
-        });
+    current()->file->write(s->wanted, s->memory.data.get(),
+                           [self = shared_from_this(), s, ended, again](const failure& f) {
+                             // That of removed files may be enough.
+                             if (f.code == std::errc::no_space_on_device && !again)
+                               return self->jobs_.post([self, s, ended] {
+                                 self->core_->removals().finish();
+                                 self->store(s, ended, true);
+                               });
+                             if (f) detail::log_error("mount: " + f.what);
+                             ended(error_number(f));
+                           });
   } catch (...) {
     ended(error_number());
   }
@@ -248,21 +334,26 @@ void live_file::send(std::shared_ptr<sealed> s, answer done) {
     {
       const lock_guard lock(self->mutex_);
       self->sending_ -= s->bytes;
-      if (error != 0)
-        self->lost_some_ = true;
-      else
-        self->stored_end_ = std::max(self->stored_end_, s->at + s->bytes);
+      if (error == 0) {
+        self->untold_end_ = std::max(self->untold_end_, s->wanted->file_end());
+        error = s->lost;
+      }
     }
     if (error != 0) self->fail(error);
     self->ranges_.leave(s->ticket);
     done(error);
   };
-  if (const int error = grow(s->at + s->bytes, s->full)) return ended(error);
+  if (const int error = grow(s->wanted->file_end(), s->full, s->told_soon)) {
+    auto inside = part_before(*s->wanted, allocated_size(current()->meta));
+    if (inside.empty()) return ended(error);
+    s->wanted = std::make_shared<const request>(std::move(inside));
+    s->lost = error;
+  }
   ranges_.start(s->ticket, [self = shared_from_this(), s, ended] {
-    if (s->at + s->bytes <= allocated_size(self->current()->meta)) return self->store(s, ended);
+    if (s->wanted->file_end() <= allocated_size(self->current()->meta)) return self->store(s, ended);
     // It was cut off while this waited for its turn.
     self->jobs_.post([self, s, ended] {
-      if (const int error = self->grow(s->at + s->bytes, false)) return ended(error);
+      if (const int error = self->grow(s->wanted->file_end(), false, false)) return ended(error);
       self->store(s, ended);
     });
   });
@@ -277,17 +368,13 @@ void live_file::write(std::uint64_t offset, std::span<const std::byte> bytes, bo
   bool wait = through, no_memory = false;
   {
     const lock_guard lock(mutex_);
-    if (buffered_ != 0 && (through || offset != buffer_at_ + buffered_)) full.push_back(seal());
     try {
+      if (through && !buffer_.empty()) full.push_back(seal());
       while (!bytes.empty()) {
-        if (!buffer_.data) buffer_ = page_memory(buffer_bytes, false);
-        if (buffered_ == 0) buffer_at_ = offset;
-        const std::size_t n = std::min(bytes.size(), buffer_bytes - buffered_);
-        std::memcpy(buffer_.data.get() + buffered_, bytes.data(), n);
-        buffered_ += n;
+        const std::size_t n = buffer_.put(offset, bytes);
         offset += n;
         bytes = bytes.subspan(n);
-        if (buffered_ == buffer_bytes || (through && bytes.empty())) full.push_back(seal());
+        if (n == 0 || buffer_.full() || (through && bytes.empty())) full.push_back(seal());
       }
     } catch (const std::bad_alloc&) {
       no_memory = true;  // what was sealed is sent all the same: others wait behind it
@@ -314,7 +401,7 @@ void live_file::read(std::uint64_t offset, std::size_t length, read_answer done)
     const lock_guard lock(mutex_);
     end = std::min<std::uint64_t>(size_, offset > max_size - length ? max_size : offset + length);
     if (offset >= end) end = offset;
-    if (buffered_ != 0 && buffer_at_ < end && offset < buffer_at_ + buffered_) here = seal();
+    if (buffer_.overlaps(offset, end)) here = seal();
     longer = end > allocated_size(file_->meta) && !modified_ns_;
   }
   if (here) send(std::move(here), [](int) {});
@@ -323,7 +410,7 @@ void live_file::read(std::uint64_t offset, std::size_t length, read_answer done)
     const lock_guard changing(changing_);
     replace(core_->refresh(*current()));
   }
-  const auto t = ranges_.enter(offset, end, false);
+  const auto t = ranges_.enter({{offset, end}}, false);
   ranges_.start(t, [self = shared_from_this(), t, offset, end, done = std::move(done)] {
     const auto ended = [self, t, done](int error, std::span<const std::byte> bytes) {
       self->ranges_.leave(t);
@@ -353,7 +440,8 @@ void live_file::after_all(std::function<void(range_queue::ticket)> go) {
   {
     const lock_guard lock(mutex_);
     rest = seal();
-    t = ranges_.enter(0, no_end, true);
+    if (rest) rest->told_soon = true;
+    t = ranges_.enter({{0, no_end}}, true);
   }
   send(std::move(rest), [](int) {});
   ranges_.start(t, [t, go = std::move(go)] { go(t); });
@@ -434,9 +522,8 @@ int live_file::resize(std::uint64_t size) {
     replace(std::move(next));
     const lock_guard lock(mutex_);
     // A write that is waiting for its turn has set the size already.
-    size_ = buffered_ != 0 ? std::max(size, buffer_at_ + buffered_) : size;
-    stored_end_ = size;
-    lost_some_ = false;
+    size_ = std::max(size, buffer_.file_end());
+    untold_end_ = 0;
     modified_ns_ = now_ns();
   } catch (...) {
     error = error_number();
@@ -453,16 +540,16 @@ int live_file::allocate(std::uint64_t end, bool keep_size) {
     if (end <= allocated_size(file_->meta) && (keep_size || end <= size_)) return 0;
   }
   if (!keep_size) {
-    if (const int error = grow(end, false)) return error;
+    if (const int error = grow(end, false, true)) return error;
     const lock_guard lock(mutex_);
     size_ = std::max(size_, end);
-    stored_end_ = std::max(stored_end_, end);
+    untold_end_ = std::max(untold_end_, end);
     modified_ns_ = now_ns();
     return 0;
   }
   try {
     const lock_guard changing(changing_);
-    if (!claim_) claim_ = core_->metadata().claim_writer(id_, true);
+    if (!claim_) claim_ = claim_to_write(*core_, id_, true);
     if (!claim_) return EBUSY;
     replace(core_->reserve(*current(), end, end));
     return 0;

@@ -17,8 +17,12 @@ namespace ooc::mount {
 
 class range_queue {
  public:
+  /// The bytes from `begin` to before `end`.
+  struct range {
+    std::uint64_t begin, end;
+  };
   struct item {
-    std::uint64_t begin, end;  // bytes
+    std::vector<range> ranges;  // in their order in the file, none within another
     bool writes;
     bool ready;    // may start, as far as its maker knows
     bool started = false;
@@ -27,9 +31,9 @@ class range_queue {
   using ticket = std::list<item>::iterator;
 
   /// Takes a place.  `go` runs once start() was called for it and nothing earlier is in its way.
-  ticket enter(std::uint64_t begin, std::uint64_t end, bool writes) OOC_EXCLUDES(mutex_) {
+  ticket enter(std::vector<range> ranges, bool writes) OOC_EXCLUDES(mutex_) {
     const lock_guard lock(mutex_);
-    return items_.insert(items_.end(), item{begin, end, writes, false, false, {}});
+    return items_.insert(items_.end(), item{std::move(ranges), writes, false, false, {}});
   }
   void start(ticket t, std::function<void()> go) OOC_EXCLUDES(mutex_) {
     std::vector<std::function<void()>> next;
@@ -53,13 +57,21 @@ class range_queue {
   }
 
  private:
+  static bool overlap(const std::vector<range>& a, const std::vector<range>& b) {
+    auto x = a.begin(), y = b.begin();
+    while (x != a.end() && y != b.end()) {
+      if (x->begin < y->end && y->begin < x->end) return true;
+      x->end <= y->begin ? ++x : ++y;
+    }
+    return false;
+  }
   std::vector<std::function<void()>> startable() OOC_REQUIRES(mutex_) {
     std::vector<std::function<void()>> next;
     for (auto i = items_.begin(); i != items_.end(); ++i) {
       if (i->started || !i->ready) continue;
       bool free = true;
       for (auto earlier = items_.begin(); free && earlier != i; ++earlier)
-        free = !(earlier->writes || i->writes) || earlier->end <= i->begin || i->end <= earlier->begin;
+        free = !(earlier->writes || i->writes) || !overlap(earlier->ranges, i->ranges);
       if (!free) continue;
       i->started = true;
       next.push_back(std::move(i->go));

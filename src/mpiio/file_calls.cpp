@@ -3,7 +3,6 @@
 #include <charconv>
 #include <chrono>
 #include <cstring>
-#include <map>
 #include <memory>
 #include <new>
 #include <string>
@@ -12,6 +11,8 @@
 #include "mpiio/error_class.hpp"
 #include "mpiio/file_handle.h"
 #include "mpiio/file_name.hpp"
+#include "mpiio/kept_stores.hpp"
+#include "mpiio/shared_pointer.hpp"
 #include "mpiio/stored_file.hpp"
 #include "oocarray/mpi.hpp"
 #include "storage/base/log.hpp"
@@ -29,8 +30,10 @@ struct open_file : ooc_mpiio_file {
   bool noting = false;
   std::vector<ooc_mpiio_extent> noted;
   std::shared_ptr<process_group> ranks;  ///< made by the first transfer that all make together
+  std::string path;                      ///< in the store, as the program gave it
+  std::unique_ptr<shared_pointer> pointer;
 
-  open_file(std::string n, store s) : name(std::move(n)), of(std::move(s)) {}
+  open_file(std::string n, store s, std::string p) : name(std::move(n)), of(std::move(s)), path(std::move(p)) {}
 };
 
 struct started_transfer : ooc_mpiio_transfer {
@@ -55,15 +58,30 @@ int guarded(const char* doing, const char* name, Call&& call, bool said = true) 
   }
 }
 
-/// Files that are open at the same time share the store, with its connections and threads.
-store opened_store(const std::string& url) {
-  static mutex m;
-  static std::map<std::string, std::weak_ptr<storage::store_core>> open;
-  const lock_guard lock(m);
-  if (auto core = open[url].lock()) return store(std::move(core));
-  store s = store::open(url, {.create = false});
-  open[url] = s.core();
-  return s;
+int close_stores(MPI_Comm, int, void* stores, void*) {
+  static_cast<kept_stores*>(stores)->close();
+  return MPI_SUCCESS;
+}
+
+/// MPI_Finalize begins with deleting the attributes of MPI_COMM_SELF.
+void keep_until_finalize(kept_stores& stores) {
+  int begun = 0, over = 0, key = MPI_KEYVAL_INVALID;
+  MPI_Initialized(&begun);
+  MPI_Finalized(&over);
+  if (!begun || over) return;
+  if (MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, close_stores, &key, nullptr) != MPI_SUCCESS) return;
+  if (MPI_Comm_set_attr(MPI_COMM_SELF, key, &stores) == MPI_SUCCESS) stores.keep();
+  MPI_Comm_free_keyval(&key);
+}
+
+/// Never destroyed: a program that ends without MPI_Finalize, or a child of it, leaves the stores to the kernel.
+kept_stores& stores() {
+  static kept_stores* const all = [] {
+    auto* const made = new kept_stores;
+    keep_until_finalize(*made);
+    return made;
+  }();
+  return *all;
 }
 
 /// 0: not given, or not to be had, which a line says.
@@ -163,15 +181,43 @@ int together(ooc_mpiio_file* handle, MPI_Comm communicator, int write, int atomi
   return error;
 }
 
-constexpr ooc_mpiio_calls calls{transfer_now, start, ended, release, begin_together, together};
+int share_pointer(ooc_mpiio_file* handle, std::uint64_t token) {
+  open_file& f = opened(handle);
+  return guarded("the shared pointer of", f.name.c_str(),
+                 [&] { f.pointer = std::make_unique<shared_pointer>(f.of.core(), f.path, token); });
+}
+
+int advance_pointer(ooc_mpiio_file* handle, std::uint64_t bytes, std::uint64_t* before) {
+  open_file& f = opened(handle);
+  return guarded("the shared pointer of", f.name.c_str(),
+                 [&] { *before = bytes == 0 ? f.pointer->position() : f.pointer->advance(bytes); });
+}
+
+int move_pointer(ooc_mpiio_file* handle, std::uint64_t position) {
+  open_file& f = opened(handle);
+  return guarded("the shared pointer of", f.name.c_str(), [&] { f.pointer->move_to(position); });
+}
+
+int remove_pointer(ooc_mpiio_file* handle) {
+  open_file& f = opened(handle);
+  return guarded("removing the shared pointer of", f.name.c_str(), [&] {
+    if (f.pointer) f.pointer->remove();
+  });
+}
+
+constexpr ooc_mpiio_calls calls{transfer_now,  start,           ended,        release,       begin_together, together,
+                                share_pointer, advance_pointer, move_pointer, remove_pointer};
 
 template <class Open>
 int open_with(const ooc_mpiio_opening* o, ooc_mpiio_file** out, Open&& open) {
   return guarded("opening", o->name, [&] {
     const file_name n = parse_file_name(o->name);
-    auto f = std::make_unique<open_file>(o->name, opened_store(n.store));
-    f->calls = &calls;
-    f->file = open(f->of, n.path);
+    auto f = stores().in_store(n.store, [&](const store& s) {
+      auto made = std::make_unique<open_file>(o->name, s, n.path);
+      made->calls = &calls;
+      made->file = open(s, n.path);
+      return made;
+    });
     *out = f.release();
   });
 }
@@ -226,7 +272,7 @@ int ooc_mpiio_close(ooc_mpiio_file* f, int last) {
 int ooc_mpiio_remove(const char* name) {
   return guarded("removing", name, [&] {
     const file_name n = parse_file_name(name);
-    opened_store(n.store).remove(n.path);
+    stores().in_store(n.store, [&](const store& s) { s.remove(n.path); });
   });
 }
 

@@ -1,7 +1,7 @@
 /* What the components for Open MPI's OMPIO (C) call of ours (C++).
  *
- * mca_fs_ooc.so holds the implementation, with the store's client in it.  mca_fbtl_ooc.so must not hold a second one:
- * it finds the transfers in the table that every open file begins with.
+ * mca_fs_ooc.so holds the implementation, with the store's client in it.  The other components must not hold a second
+ * one: they find their calls in the table that every open file begins with.
  *
  * Functions that return `int` return MPI_SUCCESS or one of MPI's error classes, for which a line on standard error
  * gives the reason.  None throws.  A file may be used by several threads at once, but for ooc_mpiio_close(). */
@@ -45,6 +45,15 @@ struct ooc_mpiio_calls {
    * of its own or none.  `failed`: the caller has none because of this error.  Ends the same on all ranks. */
   int (*together)(struct ooc_mpiio_file*, struct ompi_communicator_t*, int write, int atomic, int failed,
                   size_t* bytes);
+
+  /* From now on the file has a shared pointer, at 0: the same one for all ranks that give the same number, and a number
+   * that no other opening gives. */
+  int (*share_pointer)(struct ooc_mpiio_file*, uint64_t token);
+  /* Moves it on by so many bytes, and says where it was. */
+  int (*advance_pointer)(struct ooc_mpiio_file*, uint64_t bytes, uint64_t* before);
+  int (*move_pointer)(struct ooc_mpiio_file*, uint64_t position);
+  /* Nobody needs it any more. */
+  int (*remove_pointer)(struct ooc_mpiio_file*);
 };
 
 /* An open file, and a transfer, begin like this. */

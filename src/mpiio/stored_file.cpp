@@ -11,6 +11,7 @@
 #include "storage/collective/collective_transfer.hpp"
 #include "storage/collective/rank_messages.hpp"
 #include "storage/layout/stripe_choice.hpp"
+#include "storage/service/file_growth.hpp"
 
 namespace ooc::mpiio {
 
@@ -21,18 +22,27 @@ using storage::opened_file;
 namespace {
 
 constexpr std::uint64_t no_end = std::numeric_limits<std::uint64_t>::max();
-// By how much a file is made longer that is made longer again.
-constexpr std::uint64_t least_step = std::uint64_t{16} << 20;
-constexpr std::uint64_t greatest_step = std::uint64_t{4} << 30;
 
 bool is_array(const storage::entry& e) { return !e.array.extents.empty(); }
 
-opened_file opened_or_made(storage::store_core& core, const stored_file::opening& o) {
+std::shared_ptr<void> claim_of(storage::store_core& core, const storage::entry& e) {
+  storage::claim_holder other;
+  auto claim = storage::claim_to_write(core, e.id, true, &other);
+  if (!claim)
+    throw usage_error(errc::busy, "'" + e.path + "' is open for writing in another program" +
+                                      (other.name.empty() ? "" : " (" + other.name + ")") +
+                                      ", which writes it alone: close it there first");
+  return claim;
+}
+
+/// `claim`: how a file that is there is claimed.
+opened_file opened_or_made(storage::store_core& core, const stored_file::opening& o,
+                           const storage::claim_taker& claim) {
   const auto mode = o.write ? open_mode::read_write : open_mode::read;
   for (;;) {
     if (!o.exclusive) {
       try {
-        return core.open(o.path, mode);
+        return core.open(o.path, mode, false, claim);
       } catch (const error& e) {
         if (!o.create || e.code() != std::errc::no_such_file_or_directory) throw;
       }
@@ -90,28 +100,34 @@ void transfer::end(const failure& f) {
   changed_.notify_all();
 }
 
-stored_file::stored_file(const store& s, opened_file f, bool write)
+stored_file::stored_file(const store& s, opened_file f, bool write, std::shared_ptr<void> claim)
     : core_(s.core()),
       id_(f.meta.id),
       writable_(write),
+      claim_(std::move(claim)),
       now_(std::make_shared<const opened_file>(std::move(f))),
-      traffic_(std::make_shared<traffic>()) {
-  if (!write) return;
-  storage::claim_holder other;
-  claim_ = core_->metadata().claim_writer(id_, true, &other);
-  if (!claim_)
-    throw usage_error(errc::busy, "'" + now_->meta.path + "' is open for writing in another program" +
-                                      (other.name.empty() ? "" : " (" + other.name + ")") +
-                                      ", which writes it alone: close it there first");
-}
+      traffic_(std::make_shared<traffic>()) {}
 
 std::shared_ptr<stored_file> stored_file::open(const store& s, const opening& o) {
-  return std::shared_ptr<stored_file>(new stored_file(s, opened_or_made(*s.core(), o), o.write));
+  storage::store_core& core = *s.core();
+  std::shared_ptr<void> claim;
+  const auto take = [&](const storage::entry& e) {
+    claim = claim_of(core, e);
+    return storage::claim_taker::result::at_once;
+  };
+  opened_file f = opened_or_made(core, o, o.write ? storage::claim_taker{take, false} : storage::claim_taker{});
+  if (o.write && !claim) {
+    claim = claim_of(core, f.meta);
+    f = core.claimed(f, false);
+  }
+  return std::shared_ptr<stored_file>(new stored_file(s, std::move(f), o.write, std::move(claim)));
 }
 
 std::shared_ptr<stored_file> stored_file::open_known(const store& s, storage::file_id id, bool write) {
   storage::store_core& core = *s.core();
-  return std::shared_ptr<stored_file>(new stored_file(s, core.opened(core.metadata().find(id)), write));
+  opened_file f = core.opened(core.metadata().find(id));
+  auto claim = write ? claim_of(core, f.meta) : nullptr;
+  return std::shared_ptr<stored_file>(new stored_file(s, std::move(f), write, std::move(claim)));
 }
 
 stored_file::opened stored_file::current() const {
@@ -142,37 +158,31 @@ void stored_file::require_writable() const {
                       "'" + current()->meta.path + "' was opened for reading only");
 }
 
+void stored_file::require_bytes(const opened_file& f, std::uint64_t end) const {
+  if (is_array(f.meta))
+    refuse(errc::invalid_request, f.meta.path,
+           "it holds an array, whose size follows from its extents; the write ends at byte " +
+               std::to_string(end) + ", the array at byte " + std::to_string(f.meta.size));
+}
+
 // The file with at least `end` bytes.
 stored_file::opened stored_file::grow(std::uint64_t end) {
   const lock_guard growing(growing_);
-  opened f = reaching(end);
+  const opened f = reaching(end);
   if (f->meta.size >= end) return f;
-  if (is_array(f->meta))
-    refuse(errc::invalid_request, f->meta.path,
-           "it holds an array, whose size follows from its extents; the write ends at byte " +
-               std::to_string(end) + ", the array at byte " + std::to_string(f->meta.size));
-  const bool streams = std::exchange(grew_, true);
-  if (allocated_size(f->meta) < end) {
-    // Whoever makes the file longer a second time will do so again.
-    const auto reserve = [&] {
-      try {
-        f = replace(core_->reserve(*f, end, end + std::clamp(end, least_step, greatest_step)));
-        return true;
-      } catch (const error& e) {
-        if (e.code() != std::errc::no_space_on_device) throw;
-        return false;
-      }
-    };
-    if (!streams || !reserve()) return replace(core_->grow(*f, end));
-  }
-  storage::entry_change longer;
-  longer.size_at_least = end;
-  const storage::entry now = core_->change(id_, longer);
-  // Another rank has made it longer than what is known here of its stripe objects.
-  if (now.size > allocated_size(f->meta)) return replace(core_->refresh(*f));
-  opened_file next = *f;
-  next.meta.size = std::max(next.meta.size, now.size);
-  return replace(std::move(next));
+  require_bytes(*f, end);
+  // Whoever makes the file longer a second time will do so again.
+  return replace(std::exchange(grew_, true) ? storage::grow_ahead(*core_, *f, end) : core_->grow(*f, end));
+}
+
+// The file with room for `end` bytes, whether they are seen or not.
+stored_file::opened stored_file::roomy(std::uint64_t end) {
+  const lock_guard growing(growing_);
+  const opened f = reaching(end);
+  if (allocated_size(f->meta) >= end) return f;
+  require_bytes(*f, end);
+  return replace(std::exchange(grew_, true) ? storage::reserve_ahead(*core_, *f, end)
+                                            : core_->reserve(*f, end, end));
 }
 
 std::shared_ptr<transfer> stored_file::start(const opened& f, placed_request r, access_kind kind) {
@@ -206,16 +216,36 @@ std::shared_ptr<transfer> stored_file::read(std::span<const ooc_mpiio_extent> ex
 std::shared_ptr<transfer> stored_file::write(std::span<const ooc_mpiio_extent> extents, bool atomic) {
   require_writable();
   const std::uint64_t end = end_of(extents);
-  opened f = reaching(end);
-  if (f->meta.size < end) f = grow(end);
   {
     const lock_guard lock(mutex_);
     wrote_ = true;
   }
-  const auto turn = atomic ? core_->metadata().lock_size(id_) : nullptr;
-  auto t = start(f, as_request(extents, end), access_kind::write);
-  if (turn) (void)t->wait();
-  return t;
+  if (atomic) return write_as_a_whole(extents, end);
+  opened f = reaching(end);
+  if (f->meta.size < end) f = grow(end);
+  return start(f, as_request(extents, end), access_kind::write);
+}
+
+// A file that gets longer is seen longer when the bytes are there: they go into reserved space first.
+std::shared_ptr<transfer> stored_file::write_as_a_whole(std::span<const ooc_mpiio_extent> extents, std::uint64_t end) {
+  for (;;) {
+    (void)roomy(end);
+    const auto turn = core_->metadata().lock_size(id_);
+    // Before it was this one's turn others may have made the file longer or shorter.
+    const opened f = replace(core_->refresh(*current()));
+    if (allocated_size(f->meta) < end) continue;
+    auto t = start(f, as_request(extents, end), access_kind::write);
+    (void)t->wait();
+    if (f->meta.size < end) {
+      storage::entry_change longer;
+      longer.size_at_least = end;
+      (void)core_->metadata().by_id().change(id_, longer);
+      opened_file next = *f;
+      next.meta.size = end;
+      replace(std::move(next));
+    }
+    return t;
+  }
 }
 
 std::uint64_t stored_file::transfer_together(process_group& group, access_kind kind,

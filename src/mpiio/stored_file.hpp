@@ -5,7 +5,7 @@
 // others, until leave().
 //
 // A write past the end first makes the file longer, visibly to everybody, and then writes: in between others may read
-// zeros there.  A rank that makes the file longer for the second time reserves more than it needs; what is reserved
+// zeros there, but not in atomic mode.  A rank that makes the file longer for the second time reserves more than it needs; what is reserved
 // past the end is given back at close().  A write that has returned is acknowledged: everybody sees it; it is durable
 // after a later sync().
 //
@@ -83,12 +83,15 @@ class stored_file {
  private:
   using opened = std::shared_ptr<const storage::opened_file>;
 
-  stored_file(const store& s, storage::opened_file f, bool write);
+  stored_file(const store& s, storage::opened_file f, bool write, std::shared_ptr<void> claim);
   opened current() const;
   opened replace(storage::opened_file f);
   opened reaching(std::uint64_t end);
   void require_writable() const;
+  void require_bytes(const storage::opened_file& f, std::uint64_t end) const;
   opened grow(std::uint64_t end);
+  opened roomy(std::uint64_t end);
+  std::shared_ptr<transfer> write_as_a_whole(std::span<const ooc_mpiio_extent> extents, std::uint64_t end);
   std::shared_ptr<transfer> start(const opened& f, placed_request r, access_kind kind);
 
   const std::shared_ptr<storage::store_core> core_;

@@ -95,12 +95,12 @@ coordinates<N> draw_element(std::mt19937_64& g, const coordinates<N>& extents) {
   return c;
 }
 
-/// Sides whose product is at most `most`.
+/// Sides whose product is at most `most`; of several, one is at most ten times `side` and the others `side`.
 template <std::size_t N>
-coordinates<N> draw_extents(std::mt19937_64& g, std::uint64_t most) {
+coordinates<N> draw_extents(std::mt19937_64& g, std::uint64_t most, std::uint64_t side = 40) {
   coordinates<N> e;
   for (std::size_t k = 0; k < N; ++k) {
-    e[k] = draw(g, 1, N == 1 ? most : std::min<std::uint64_t>(most, k + 1 == N ? 400 : 40));
+    e[k] = draw(g, 1, N == 1 ? most : std::min<std::uint64_t>(most, k + 1 == N ? 10 * side : side));
     most = std::max<std::uint64_t>(1, most / e[k]);
   }
   std::shuffle(e.begin(), e.end(), g);

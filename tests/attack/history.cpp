@@ -45,7 +45,7 @@ history::history(std::uint64_t seed, std::size_t elements, std::uint64_t epochs,
 writer_options draw_writer(round& r, std::string url, std::uint64_t nodes) {
   writer_options o;
   o.url = std::move(url);
-  o.block = 4096 << r.between(0, 4);
+  o.block = 4096 << r.between(0, 5);
   o.memory = nodes * 64_KiB + o.block * r.between(10, 40);
   o.shared = r.one_in(3);
   o.sparse = r.one_in(3);

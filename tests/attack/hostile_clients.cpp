@@ -11,6 +11,8 @@
 #include "attack/innocent_client.hpp"
 #include "attack/served_store.hpp"
 #include "oocarray/file.hpp"
+#include "storage/service/store_core.hpp"
+#include "storage/wire/messages.hpp"
 #include "support/pauses.hpp"
 #include "support/raw_connection.hpp"
 
@@ -22,7 +24,8 @@ using clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using testing::file_descriptor;
 
-constexpr std::uint64_t memory_limit = 64_MiB, memory_beside = 64_MiB;
+// Of each server; the metadata server's database has a cache beside that.
+constexpr std::uint64_t memory_limit = 64_MiB, memory_beside = 64_MiB, database_cache = 16_MiB;
 
 struct target {
   std::string metad, iod;  ///< addresses
@@ -136,6 +139,43 @@ void greedy(round& r, const std::string& url, const target& t) {
   }
 }
 
+/// Requests of a client that may read a file, one after another without waiting for the answers: verifications of all
+/// of it, or reads of 4 KiB each.
+void pipeline(round& r, const std::string& url, const target& t) {
+  const store s = store::open(url);
+  const std::string name = "pipelined" + std::to_string(r.dice()());
+  const std::uint64_t size = 32_MiB;
+  {
+    file f = file::create(s, name, {.size = size});
+    f.write_at(0, std::vector<std::byte>(size, std::byte{7}));
+  }
+  const auto opened = s.core()->open(name, storage::open_mode::read);
+  const bool verify = r.one_in(2), takes = r.one_in(2);
+  const file_descriptor fd = testing::welcomed(t.iod, wire::server_role::io);
+  wire::io_request what;
+  what.file = opened.file->shape_handle();
+  wire::frame_header h;
+  h.kind = verify ? wire::frame_kind::verify : wire::frame_kind::read;
+  ::fcntl(fd.get(), F_SETFL, O_NONBLOCK);
+  std::string waiting, answers(1 << 16, '\0');
+  while (clock::now() < t.until) {
+    if (waiting.empty()) {
+      ++h.id;
+      if (!verify)
+        what.wanted = std::make_shared<const request>(
+            request::contiguous(4096 * r.between(0, size / 4096 - 1), 4096));
+      waiting = wire::encode_frame(h, wire::encode(what));
+    }
+    const ssize_t n = ::send(fd.get(), waiting.data(), waiting.size(), MSG_NOSIGNAL);
+    if (n < 0 && errno != EAGAIN) return;
+    if (n > 0) waiting.erase(0, static_cast<std::size_t>(n));
+    if (takes)
+      while (::recv(fd.get(), answers.data(), answers.size(), 0) > 0) {
+      }
+    if (n < 0) testing::let_pass(milliseconds(1));  // the server takes no more now
+  }
+}
+
 void attack_until_then(round& r, int which, const std::string& url, const target& t) {
   while (clock::now() < t.until) {
     try {
@@ -152,8 +192,11 @@ void attack_until_then(round& r, int which, const std::string& url, const target
         case 3:
           flood(r, t);
           break;
-        default:
+        case 4:
           greedy(r, url, t);
+          break;
+        default:
+          pipeline(r, url, t);
       }
     } catch (const std::exception&) {
       // Refused, which it may be; it comes again, not too often.
@@ -195,11 +238,11 @@ void hostile_clients(round& r) {
   std::string names;
   t.until = clock::now() + calm + attack_time;
   for (std::uint64_t n = 0; n < attackers; ++n) {
-    const int which = static_cast<int>(r.between(0, 4));
+    const int which = static_cast<int>(r.between(0, 5));
     const std::uint64_t seed = r.dice()();
     names +=
         std::string(names.empty() ? "" : ", ") +
-        std::array{"malformed", "idle", "slow", "flood", "greedy"}[static_cast<std::size_t>(which)];
+        std::array{"malformed", "idle", "slow", "flood", "greedy", "pipeline"}[static_cast<std::size_t>(which)];
     all.push_back(r.in_child([&, which, seed] {
       round own(seed, r.folder(), r.counts());
       testing::let_pass(calm);  // in which the innocent client measures the machine
@@ -208,9 +251,10 @@ void hostile_clients(round& r) {
     }));
   }
   std::cout << "attackers: " << names << std::endl;
-  std::uint64_t most = 0;
+  std::uint64_t most = 0, most_of_metad = 0;
   while (clock::now() < t.until) {
     most = std::max(most, servers.memory("iod-0"));
+    most_of_metad = std::max(most_of_metad, servers.memory("metad"));
     testing::let_pass(milliseconds(50));  // between two looks
   }
   for (const pid_t a : all) r.wait_for(a, std::chrono::seconds(60), "an attacker");
@@ -223,6 +267,9 @@ void hostile_clients(round& r) {
       throw finding(verdict::failed, std::string(who) + " has ended, attacked by " + names);
   if (most > memory_limit + memory_beside)
     throw finding(verdict::failed, "the I/O server took " + std::to_string(most >> 20) +
+                                       " MiB, attacked by " + names);
+  if (most_of_metad > memory_limit + memory_beside + database_cache)
+    throw finding(verdict::failed, "the metadata server took " + std::to_string(most_of_metad >> 20) +
                                        " MiB, attacked by " + names);
   // Whoever comes next is served at once.
   const pid_t next = r.in_child([&] {

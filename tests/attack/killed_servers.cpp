@@ -1,6 +1,7 @@
 // Servers are killed or stopped while a client writes, and come back, or do not; the client is
 // killed in some rounds.  A client whose server comes back goes on; one whose server stays away
-// ends with an error, within the deadline and five seconds.
+// ends with an error, within the deadline and five seconds.  So do whole programs: copies with the `ooc` command, and
+// an example that keeps all of its data in arrays.
 #include <iostream>
 #include <optional>
 
@@ -88,9 +89,52 @@ void stays_away(round& r, served_store& servers, pid_t writer, const writer_opti
     servers.send(who, SIGCONT);
 }
 
+/// The same under a whole program.  Without any outage it may take as long as it did before.
+void program_loses_server(round& r) {
+  served_store servers(r.folder() / "store", r.between(1, 3));
+  const milliseconds deadline(3000);
+  const std::string store = servers.url() + "?deadline=3s", plain = "file:" + (r.folder() / "plain").string();
+  {
+    std::ofstream out(r.folder() / "plain");
+    const std::string some(1 << 20, 'p');
+    for (int n = 0; n < 48; ++n) out << some;
+  }
+  // An array that is open does without the metadata server, so a long run would go on.
+  const bool copies = r.one_in(2);
+  const std::string who = copies && r.one_in(2) ? "metad" : "iod-0";
+  std::vector<std::string> words{OOC_COMMAND, "cp", "-q", "--store", store, plain, "copy"};
+#ifdef OOC_JACOBI
+  if (!copies)
+    words = {OOC_JACOBI, "--size", "1201", "--memory", "6M", "--iterations", "100000", "--store", store};
+#endif
+  milliseconds calm{0};
+  if (words[1] == "cp") {
+    const auto start = std::chrono::steady_clock::now();
+    if (const command_result c = run_command(words); c.status != 0)
+      throw finding(verdict::failed, "ooc cp ended with status " + std::to_string(c.status) + ": " + c.output);
+    calm = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - start);
+  }
+  const pid_t program = r.in_child([&] {
+    const command_result c = run_command(words);
+    std::cout << words[0] << ": status " << c.status << ": " << c.output << std::endl;
+    return c.status;
+  });
+  testing::random_pause(milliseconds(r.between(0, 1500)));
+  const bool dead = r.one_in(2);
+  servers.send(who, dead ? SIGKILL : SIGSTOP);
+  const std::string what = words[0] + " whose " + who + (dead ? " is dead" : " is stopped");
+  std::cout << what << std::endl;
+  const int status = r.wait_for(program, calm + deadline + std::chrono::seconds(5),
+                                what + " (deadline 3000 ms, " + std::to_string(calm.count()) + " ms without that)");
+  if (status != 0 && status != 1 && status != fatal_exit_status)
+    throw finding(verdict::failed, what + " ended with status " + std::to_string(status));
+  if (!dead) servers.send(who, SIGCONT);
+}
+
 }  // namespace
 
 void killed_servers(round& r) {
+  if (r.one_in(6)) return program_loses_server(r);
   const std::uint64_t nodes = r.between(1, 3);
   served_store servers(r.folder() / "store", nodes);
   enum { stays, killed_client, silent, any, another };

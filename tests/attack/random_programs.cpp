@@ -1,11 +1,14 @@
 // Random programs of one process: one to three arrays under one tight budget, compared with plain
 // vectors element by element.
+#include <array>
+#include <chrono>
 #include <iostream>
 #include <optional>
 #include <thread>
 
 #include "attack/elements.hpp"
 #include "attack/round.hpp"
+#include "support/random_boxes.hpp"
 
 namespace ooc::attack {
 
@@ -25,15 +28,18 @@ class program final : public one_array {
 
   program(round& r, runtime& rt, const store& s, std::string name)
       : r_(r), g_(r.dice()), rt_(rt), store_(s), name_(std::move(name)) {
-    extents_ = draw_extents<N>(g_, 60000 / sizeof(T));
-    options_.block = 4096 * draw(g_, 1, 4);
+    // Blocks of 64 KiB and more may be in memory in grains.
+    const bool large = sizeof(T) >= 4 && Layout::contiguous && r.one_in(3);
+    extents_ = large ? draw_extents<N>(g_, 1'000'000 / sizeof(T), 400) : draw_extents<N>(g_, 60000 / sizeof(T));
+    options_.block = large ? 65536 * draw(g_, 1, 2) : 4096 * draw(g_, 1, 4);
     if (r.one_in(2)) options_.fill = value_of<T>(99);
     if (r.one_in(2)) options_.sparse = true;
     if (r.one_in(2)) options_.stripes.sf = 4096 * draw(g_, 1, 5);
-    if (r.one_in(2)) options_.max_extent = extents_[0] + draw(g_, 0, extents_[0] + 3);
-    if (r.one_in(3)) options_.order = file_order::tiled;
+    // A walk over large tiles row by row would load each of them for every row.
+    if (!large && r.one_in(3)) options_.order = file_order::tiled;
     if (options_.order == file_order::tiled || !Layout::contiguous)
       options_.tile = draw_tile<N>(g_, extents_, sizeof(T));
+    if (r.one_in(2)) options_.max_extents = testing::some_limits<Layout>(g_, extents_, options_);
     if (r.one_in(4)) options_.buffers = draw(g_, 4, 14);
     options_.shared = r.one_in(3);
     options_.replace = true;
@@ -44,7 +50,7 @@ class program final : public one_array {
   void step() override {
     ++step_;
     ++r_.counts().operations;
-    switch (draw(g_, 0, 23)) {
+    switch (draw(g_, 0, 28)) {
       case 0:
       case 1:
       case 2:
@@ -88,6 +94,15 @@ class program final : public one_array {
       case 23:
         return r_.one_in(2) ? (what_ = "threads", two_threads())
                             : (what_ = "discard", discard_changes());
+      case 24:
+      case 25:
+        return what_ = "gather", gather();
+      case 26:
+        return what_ = "scatter", scatter();
+      case 27:
+        return what_ = "accumulate", accumulate();
+      case 28:
+        return what_ = "advise", advise();
     }
   }
 
@@ -179,7 +194,9 @@ class program final : public one_array {
     each_of<N>(b, extents_, [&](const index& c, std::size_t) {
       if (!together.contains(c)) order.push_back(c);
     });
-    if (r_.one_in(3)) std::shuffle(order.begin(), order.end(), g_);
+    // In any order each element may cost a block that goes and one that comes.
+    constexpr std::size_t most_out_of_order = 4000;
+    if (order.size() <= most_out_of_order && r_.one_in(3)) std::shuffle(order.begin(), order.end(), g_);
     const std::size_t pause = order.empty() ? 0 : draw(g_, 0, 3 * order.size());
     for (std::size_t n = 0; n < order.size(); ++n) {
       set(order[n], place(order[n]));
@@ -210,6 +227,61 @@ class program final : public one_array {
     for (std::size_t i = 0; i < sizeof(T); ++i)
       if (bytes(got)[i] != bytes(plain_[at])[i] && bytes(got)[i] != bytes(other)[i]) wrong(at, got);
     plain_[at] = got;
+  }
+
+  /// Some that lie together, some anywhere, some more than once.
+  std::vector<std::size_t> places() {
+    std::vector<std::size_t> all;
+    for (std::uint64_t n = draw(g_, 1, 300); n > 0; --n)
+      all.push_back(!all.empty() && r_.one_in(3) ? std::min(plain_.size() - 1, all.back() + draw(g_, 0, 2))
+                                                 : draw(g_, 0, plain_.size() - 1));
+    return all;
+  }
+  /// A call that may want more memory than there is.
+  template <class F>
+  bool within_budget(F&& f) {
+    try {
+      f();
+      return true;
+    } catch (const usage_error& e) {
+      if (e.code() != errc::budget_too_small) throw;
+      ++r_.counts().refused;
+      return false;
+    }
+  }
+  std::vector<T> values_for(const std::vector<std::size_t>& at) {
+    std::vector<T> values(at.size());
+    for (T& v : values) v = any_value();
+    return values;
+  }
+  void gather() {
+    const auto at = places();
+    std::vector<T> got(at.size());
+    if (!within_budget([&] { std::as_const(*a_).gather(at, got); })) return;
+    for (std::size_t n = 0; n < at.size(); ++n) check(at[n], got[n]);
+  }
+  void scatter() {
+    const auto at = places();
+    const auto values = values_for(at);
+    if (!within_budget([&] { a_->scatter(at, values); })) return;
+    for (std::size_t n = 0; n < at.size(); ++n) plain_[at[n]] = values[n];
+  }
+  void accumulate() {
+    const auto op = [](const T& element, const T& value) {
+      T both = element;
+      const auto to = std::as_writable_bytes(std::span(&both, 1));
+      const auto from = std::as_bytes(std::span(&value, 1));
+      for (std::size_t i = 0; i < sizeof(T); ++i) to[i] ^= from[sizeof(T) - 1 - i];
+      return both;
+    };
+    const auto at = places();
+    const auto values = values_for(at);
+    if (!within_budget([&] { a_->accumulate(at, values, op); })) return;
+    for (std::size_t n = 0; n < at.size(); ++n) plain_[at[n]] = op(plain_[at[n]], values[n]);
+  }
+  void advise() {
+    constexpr std::array all{access_pattern::automatic, access_pattern::sequential, access_pattern::random};
+    a_->advise(all[draw(g_, 0, all.size() - 1)]);
   }
 
   box<N> part_of(const box<N>& b) {
@@ -295,13 +367,12 @@ class program final : public one_array {
   }
 
   void resize() {
-    if (options_.max_extent == 0) return;
-    const std::size_t rows = draw(g_, 1, options_.max_extent);
-    if (!pins_.empty()) return refused_while_pinned([&] { a_->resize(rows); });
-    a_->resize(rows);
-    const std::size_t row = plain_.size() / extents_[0];
-    plain_.resize(row * rows, options_.fill.value_or(T{}));
-    extents_[0] = rows;
+    if (options_.max_extents.empty()) return;
+    const index extents = testing::some_extents(g_, *a_, options_);
+    if (!pins_.empty()) return refused_while_pinned([&] { a_->resize(extents); });
+    a_->resize(extents);
+    plain_ = testing::resized(plain_, extents_, extents, options_.fill.value_or(T{}));
+    extents_ = extents;
     if (a_->extents() != extents_) throw finding(verdict::failed, "resize() left other extents");
   }
 
@@ -402,7 +473,22 @@ std::unique_ptr<one_array> make(A&&... a) {
 
 }  // namespace
 
+namespace {
+
+bool has_userfaultfd() {
+  try {
+    const runtime any{{.memory = 1_MiB, .mapping = mapping_way::userfaultfd}};
+    return true;
+  } catch (const usage_error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
 void random_programs(round& r) {
+  // With few blocks in memory the steps of a large array take long.
+  constexpr std::chrono::seconds long_enough{20};
   std::string url = "local:";
   const std::uint64_t nodes = r.between(1, 3);
   for (std::uint64_t n = 0; n < nodes; ++n)
@@ -418,6 +504,8 @@ void random_programs(round& r) {
   runtime_options ro;
   ro.memory = nodes * so.workers * so.staging + 4096 * r.between(20, 80);
   ro.read_ahead = static_cast<unsigned>(r.between(0, 3));
+  ro.grains = !r.one_in(3);
+  if (r.one_in(4) && has_userfaultfd()) ro.mapping = mapping_way::userfaultfd;
   for (;; ro.memory += ro.memory / 2) {
     runtime rt{ro};
     try {
@@ -425,7 +513,8 @@ void random_programs(round& r) {
       for (std::uint64_t n = 0; n < arrays; ++n)
         all.push_back(make(r, rt, s, "deep/er/array" + std::to_string(n)));
       const int steps = static_cast<int>(r.between(60, 250));
-      for (int n = 0; n < steps; ++n) all[r.between(0, arrays - 1)]->step();
+      const auto until = std::chrono::steady_clock::now() + long_enough;
+      for (int n = 0; n < steps && std::chrono::steady_clock::now() < until; ++n) all[r.between(0, arrays - 1)]->step();
       for (const auto& a : all) a->finish();
       return;
     } catch (const usage_error& e) {

@@ -20,6 +20,7 @@
 #include "attack/round.hpp"
 #include "oocarray/mpi.hpp"
 #include "support/pauses.hpp"
+#include "support/random_boxes.hpp"
 
 namespace ooc::attack {
 
@@ -41,7 +42,7 @@ class program {
       options_.tile = draw_tile<N>(g_, extents_, sizeof(T));
     if (r.one_in(2)) options_.fill = value_of<T>(99);
     if (r.one_in(2)) options_.stripes.sf = 4096 * draw(g_, 1, 4);
-    if (r.one_in(2)) options_.max_extent = extents_[0] + draw(g_, 0, extents_[0] + 3);
+    if (r.one_in(2)) options_.max_extents = testing::some_limits<Layout>(g_, extents_, options_);
     options_.group = group_;
     runtime_options o;
     o.memory = staging + 4096 * draw(g_, 40, 90);
@@ -185,7 +186,7 @@ class program {
         a_->sync(durable);
         break;
       case 2:
-        if (options_.max_extent != 0) {
+        if (!options_.max_extents.empty()) {
           resize();
           break;
         }
@@ -206,10 +207,10 @@ class program {
   }
 
   void resize() {
-    const std::size_t rows = draw(g_, 1, options_.max_extent);
-    a_->resize(rows);
-    plain_.resize(plain_.size() / extents_[0] * rows, options_.fill.value_or(T{}));
-    extents_[0] = rows;
+    const index extents = testing::some_extents(g_, *a_, options_);
+    a_->resize(extents);
+    plain_ = testing::resized(plain_, extents_, extents, options_.fill.value_or(T{}));
+    extents_ = extents;
     writer_.assign(plain_.size(), nobody);
   }
 

@@ -2,8 +2,10 @@
 #include <sqlite3.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <fstream>
 #include <random>
+#include <thread>
 
 #include "mounted.hpp"
 #include "support/pauses.hpp"
@@ -83,6 +85,63 @@ TEST_CASE("a database is whole after its writer or the mount was killed in the m
     CHECK(there <= rows + 1);
     rows = there;
   }
+}
+
+TEST_CASE("a metadata server that is killed under load is waited for, and no call that it had answered is lost") {
+#ifdef OOC_WITH_SERVERS
+  if (!can_mount()) return;
+  mountable_store s(true);
+  mount_process m(s.url, s.folder / "mount");
+  constexpr int workers = 3, kills = 3;
+  std::atomic<bool> enough{false};
+  std::atomic<int> done{0};
+  std::vector<std::string> failed(workers);
+  std::vector<int> made(workers);
+  std::vector<std::thread> load;
+  for (int w = 0; w < workers; ++w)
+    load.emplace_back([&, w] {
+      const auto may_fail = [&](const char* what, long result) {
+        if (result < 0 && failed[w].empty()) failed[w] = what + std::string(": ") + std::strerror(errno);
+        return result;
+      };
+      for (int i = 0; !enough && failed[w].empty(); ++i) {
+        const std::string mine = std::to_string(w) + "-" + std::to_string(i);
+        const std::string name = m / mine, other = m / ("new-" + mine);
+        const int fd = static_cast<int>(may_fail("open", ::open(other.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0644)));
+        if (fd < 0) return;
+        may_fail("write", ::write(fd, mine.data(), mine.size()));
+        may_fail("close", ::close(fd));
+        may_fail("rename", ::rename(other.c_str(), name.c_str()));
+        struct stat st {};
+        may_fail("stat", ::stat(name.c_str(), &st));
+        if (i % 4 == 3) may_fail("unlink", ::unlink((m / (std::to_string(w) + "-" + std::to_string(i - 1))).c_str()));
+        made[w] = i + 1;
+        ++done;
+      }
+    });
+  for (int k = 0; k < kills; ++k) {
+    const int before = done;
+    REQUIRE(soon([&] { return done >= before + 20; }));
+    REQUIRE(s.running->send("metad", SIGKILL));
+    REQUIRE(s.running->up().status == 0);
+  }
+  const int before = done;
+  CHECK(soon([&] { return done >= before + 20; }));
+  enough = true;
+  for (auto& l : load) l.join();
+  std::size_t expected = 0;
+  for (int w = 0; w < workers; ++w) {
+    CAPTURE(w);
+    CHECK(failed[w] == "");
+    for (int i = 0; i < made[w]; ++i) {
+      const std::string name = std::to_string(w) + "-" + std::to_string(i);
+      const bool removed = i % 4 == 2 && i + 1 < made[w];
+      if (contents(m / name) != (removed ? "" : name)) FAIL_CHECK(name << " holds '" << contents(m / name) << "'");
+      expected += !removed;
+    }
+  }
+  CHECK(static_cast<std::size_t>(std::distance(fs::directory_iterator(m.folder()), {})) == expected);
+#endif
 }
 
 TEST_CASE("cp, tar and fio on a mount go on when an I/O server is killed and started again") {

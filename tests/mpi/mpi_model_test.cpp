@@ -47,7 +47,7 @@ class program {
       options_.tile.back() *= std::bit_ceil(std::max<std::size_t>(1, room / 8));
     }
     if (between(g_, 0, 1) == 0) options_.stripes.sf = 4096 * between(g_, 1, 4);
-    if (between(g_, 0, 1) == 0) options_.max_extent = extents_[0] + between(g_, 0, extents_[0] + 3);
+    if (between(g_, 0, 1) == 0) options_.max_extents = testing::some_limits<Layout>(g_, extents_, options_);
     options_.replace = true;
     options_.group = group_;
     runtime_options o;
@@ -186,10 +186,10 @@ class program {
         a_->invalidate();
         break;
       case ending::resize: {
-        const std::size_t rows = between(g_, 1, a_->max_extent());
-        a_->resize(rows);
-        plain_.resize(plain_.size() / extents_[0] * rows);
-        extents_[0] = rows;
+        const coordinates<N> extents = testing::some_extents(g_, *a_, options_);
+        a_->resize(extents);
+        plain_ = testing::resized(plain_, extents_, extents, T{});
+        extents_ = extents;
         REQUIRE(a_->extents() == extents_);
         writer_.assign(plain_.size(), -1);
         compare(a_->whole());

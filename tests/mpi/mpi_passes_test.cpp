@@ -7,8 +7,9 @@
 #include "mpi/ranks.hpp"
 #include "oocarray/algorithm/copy.hpp"
 #include "oocarray/algorithm/elementwise.hpp"
-#include "support/random_boxes.hpp"
-#include "support/test_arrays.hpp"
+#include "support/algorithm/random_copy.hpp"
+#include "support/algorithm/random_passes.hpp"
+#include "support/rounds.hpp"
 
 using namespace ooc;
 using namespace ooc::testing;
@@ -35,13 +36,92 @@ std::size_t wrong(const Array& a, F expected) {
   return count;
 }
 
+template <class T, class U, std::size_t N, class From, class To>
+void move_at_random(std::mt19937_64& g) {
+  const auto group = all_ranks();
+  const store st = common_store();
+  const std::uint64_t budget = 200_KiB + (between(g, 0, 1) ? 1_MiB : 4_KiB * between(g, 0, 8));
+  random_copy<T, U, N, From, To> m(g);
+  m.source.group = m.target.group = group;
+  m.source.replace = m.target.replace = true;
+  m.source.owner_computes = between(g, 0, 1);
+  CAPTURE(m.described(budget));
+  runtime rt(memory(st.core()->staging_bytes() + budget));
+  ooc_array<T, N, From> a{rt, st, "passes/from", create, m.from, m.source};
+  ooc_array<U, N, To> b{rt, st, "passes/to", create, m.to, m.target};
+  fill(a, m.source_salt);
+  fill(b, m.target_salt);
+  m.run(a, b);  // which brings the ranks' writes together
+  a.sync();
+  b.sync();
+  REQUIRE(m.wrong(a, b) == 0);
+  group->barrier("all have compared");
+}
+
 }  // namespace
+
+TEST_CASE("ranks copy and transpose boxes and arrays of any types, orders and layouts as one process does") {
+  std::mt19937_64 g = common_source(52);
+  for (int n = rounds(2, 10); n > 0; --n) {
+    move_at_random<double, float, 1, layout_right, layout_tiled>(g);
+    move_at_random<std::int32_t, double, 2, layout_right, layout_tiled>(g);
+    move_at_random<triple, triple, 2, layout_tiled, layout_right>(g);
+    move_at_random<double, double, 3, layout_right, layout_right>(g);
+    move_at_random<std::uint64_t, std::uint8_t, 3, layout_tiled, layout_right>(g);
+  }
+}
+
+TEST_CASE("ranks pass over lines, planes and bodies of mixed types as one process does") {
+  std::mt19937_64 g = common_source(53);
+  for (int n = rounds(2, 10); n > 0; --n) {
+    pass_at_random<1, layout_right, layout_right, layout_right>(g, common_store(), "passes/", 70000, all_ranks());
+    pass_at_random<2, layout_tiled, layout_right, layout_tiled>(g, common_store(), "passes/", 70000, all_ranks());
+    pass_at_random<3, layout_right, layout_right, layout_right>(g, common_store(), "passes/", 70000, all_ranks());
+  }
+}
+
+TEST_CASE("a reproducible scan of rounded sums is that of one process to the last bit, in place too") {
+  const auto group = all_ranks();
+  std::mt19937_64 g = common_source(54);
+  const store st = common_store();
+  for (int n = rounds(4, 20); n > 0; --n) {
+    // Parts of ranks begin and end within pieces of 2^15 elements, and a piece may have several.
+    const std::size_t size = between(g, 1, between(g, 0, 1) ? 20'000 : 300'000);
+    const pass_options options{
+        .threads = static_cast<unsigned>(between(g, 1, 8)), .mark = between(g, 0, 1) == 1, .reproducible = true};
+    const bool in_place = between(g, 0, 1), checks = between(g, 0, 1);
+    CAPTURE(size, options.threads, options.mark, in_place, checks);
+    runtime rt(memory(st.core()->staging_bytes() + 2_MiB));
+    std::vector<double> alone(size);
+    {
+      const std::string name = "passes/mine" + std::to_string(group->rank());
+      ooc_array<double, 1> mine{rt, st, name, create, {size}, {.replace = true}};
+      for (std::size_t e = 0; e < size; ++e) mine[e] = start_value(e);
+      ooc::inclusive_scan(mine, mine, std::plus<>(), {.mark = false});
+      std::copy(mine.begin(), mine.end(), alone.begin());
+    }
+    array_options<double> o{.block = 4_KiB * between(g, 1, 3), .replace = true, .group = group};
+    if (checks) o.checking = check_conflicts;
+    ooc_array<double, 1> a{rt, st, "passes/a", create, {size}, o};
+    ooc_array<double, 1> b{rt, st, "passes/b", create, {size}, o};
+    const auto [first, last] = a.local_rows();
+    for (std::size_t e = first; e < last; ++e) a[e] = start_value(e);
+    ooc_array<double, 1>& result = in_place ? a : b;
+    ooc::inclusive_scan(a, result, std::plus<>(), options);
+    result.sync();
+    std::size_t wrong = 0;
+    for (std::size_t e = 0; e < size; ++e)
+      wrong += std::memcmp(&std::as_const(result).data()[e], &alone[e], sizeof(double)) != 0;
+    REQUIRE(wrong == 0);
+    group->barrier("all have compared");
+  }
+}
 
 TEST_CASE("ranks copy, transpose, transform and reduce as one process does") {
   const auto group = all_ranks();
   std::mt19937_64 g = common_source(51);
   const store st = common_store();
-  for (int n = 0; n < 6; ++n) {
+  for (int n = rounds(6, 30); n > 0; --n) {
     const std::size_t rows = between(g, 1, 200), cols = between(g, 1, 90);
     const bool tiled = between(g, 0, 1);
     array_options<double> o{.block = 4_KiB * between(g, 1, 2), .replace = true, .group = group};
@@ -52,7 +132,7 @@ TEST_CASE("ranks copy, transpose, transform and reduce as one process does") {
       ot.tile = {8, 16};
     }
     pass_options options;
-    options.threads = static_cast<unsigned>(between(g, 1, 3));
+    options.threads = static_cast<unsigned>(between(g, 1, 8));
     options.mark = between(g, 0, 1);
     options.reproducible = true;
     CAPTURE(rows, cols, tiled, o.owner_computes, options.threads, options.mark);

@@ -26,7 +26,7 @@ array_options<int> with(const group_ptr& g) {
   return {.block = 4096,
           .stripes = {.sf = 4096},  // small arrays, and parts of them, on all nodes
           .fill = -7,
-          .max_extent = 300,
+          .max_extents = {300},
           .replace = true,
           .group = g};
 }
@@ -90,6 +90,40 @@ TEST_CASE("all ranks see the new shape, the rows that stay, and fill in the new 
     }
 }
 
+TEST_CASE("all ranks see both extents change, keep their references, and find fill in what is new") {
+  const group_ptr g = all_ranks();
+  runtime rt(small());
+  for (const bool owner_computes : {false, true}) {
+    auto o = with(g);
+    o.order = file_order::tiled;
+    o.tile = {16, 16};
+    o.max_extents = {300, 200};
+    o.owner_computes = owner_computes;
+    ooc_array<int, 2, layout_tiled> a(rt, common_store(), "both/a", create, {100, columns}, o);
+    const int* const stays = &std::as_const(a)(5, 17);
+    write_part(a, 1);
+    const auto right = [&](std::size_t rows, std::size_t known) {
+      std::size_t n = 0;
+      for (std::size_t i = 0; i < a.extent(0); ++i)
+        for (std::size_t j = 0; j < a.extent(1); ++j)
+          n += std::as_const(a)(i, j) != (i < rows && j < known ? number(i, j, 1) : -7);
+      g->barrier("all have looked");
+      return n == 0 && stays == &std::as_const(a)(5, 17);
+    };
+    a.resize({100, 200});
+    CHECK(right(100, columns));
+    const auto [first, last] = a.local_rows();
+    for (std::size_t i = first; i < last; ++i)
+      for (std::size_t j = columns; j < 200; ++j) a(i, j) = number(i, j, 1);
+    a.resize({300, 150});
+    CHECK(right(100, 150));
+    a.resize({37, 33});
+    a.resize({290, 190});
+    CHECK(right(37, 33));
+    a.close();
+  }
+}
+
 TEST_CASE("what a rank had in memory past the new end is gone when the array grows again") {
   const group_ptr g = all_ranks();
   runtime rt(small());
@@ -109,7 +143,7 @@ TEST_CASE("a block that comes to another rank's part loses nothing of what its o
   auto o = with(g);
   o.owner_computes = true;
   constexpr std::size_t length = 8 * 4096 / sizeof(int);
-  o.max_extent = 2 * length;
+  o.max_extents = {2 * length};
   ooc_array<int, 1> a(rt, common_store(), "moves/a", create, {length}, o);
   const std::size_t theirs = a.part(1).lower[0];
   CHECK(std::as_const(a)[theirs] == -7);  // every rank keeps an old copy
@@ -129,8 +163,8 @@ TEST_CASE("ranks that resize to different extents are told who asked for what") 
   runtime rt(small());
   matrix a(rt, common_store(), "differ/a", create, {20, columns}, with(g));
   CHECK_THAT(message_of<usage_error>([&] { a.resize(g->rank() == 1 ? 40 : 30); }),
-             Contains("rank 1: resize of 'differ/a' to 40") &&
-                 Contains("resize of 'differ/a' to 30"));
+             Contains("rank 1: resize of 'differ/a' to {40, 70}") &&
+                 Contains("resize of 'differ/a' to {30, 70}"));
   CHECK(a.extent(0) == 20);
   a.resize(30);
   CHECK(a.extent(0) == 30);

@@ -1,9 +1,11 @@
 // Fused sweeps on several ranks: bit by bit what one process computes step by step.
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <cstring>
 
 #include "mpi/ranks.hpp"
-#include "support/sweep_model.hpp"
+#include "support/algorithm/sweep_model.hpp"
+#include "support/rounds.hpp"
 
 using namespace ooc;
 using namespace ooc::testing;
@@ -15,7 +17,7 @@ void sweep_at_random(int times, std::uint64_t salt) {
   const auto group = all_ranks();
   std::mt19937_64 g = common_source(salt);
   const store st = common_store();
-  for (int n = 0; n < times; ++n) {
+  for (int n = rounds(times, 5 * times); n > 0; --n) {
     const random_sweep<N> s(g);
     CAPTURE(s.describe());
     runtime rt(memory(st.core()->staging_bytes() + 24 * 4_KiB + (between(g, 0, 1) ? 4_MiB : 1_MiB)));
@@ -64,36 +66,47 @@ void former_at_random(int times, std::uint64_t salt) {
   const auto group = all_ranks();
   std::mt19937_64 g = common_source(salt);
   const store st = common_store();
-  for (int n = 0; n < times; ++n) {
-    random_sweep<N> s(g);
-    s.edges = s.edges_in_parts = s.coefficient = false;
+  for (int n = rounds(times, 5 * times); n > 0; --n) {
+    const random_sweep<N> s(g);
     CAPTURE(s.describe());
     two_levels plain(s);
     for (std::size_t e = 0; e < s.size(); ++e) {
       plain.u.push_back(static_cast<double>(between(g, 0, 1000)) / 7);
       plain.v.push_back(static_cast<double>(between(g, 0, 1000)) / 9);
+      if (s.coefficient) plain.c.push_back(static_cast<double>(between(g, 0, 1000)) / 900);
     }
     runtime rt(memory(st.core()->staging_bytes() + 24 * 4_KiB + 4_MiB));
     const array_options<double> o{.block = 4_KiB * between(g, 1, 2), .replace = true, .group = group};
     ooc_array<double, N> u{rt, st, "sweep/u", create, s.extents, o};
     ooc_array<double, N> v{rt, st, "sweep/v", create, s.extents, o};
+    ooc_array<double, N> p{rt, st, "sweep/p", create, s.extents, o};
+    ooc_array<double, N> q{rt, st, "sweep/q", create, s.extents, o};
+    ooc_array<double, N> c{rt, st, "sweep/factor", create, s.extents, o};
     const auto [first, last] = u.local_rows();
     const std::size_t row = s.size() / s.extents[0];
     for (std::size_t e = first * row; e < last * row; ++e) {
       u.data()[e] = plain.u[e];
       v.data()[e] = plain.v[e];
+      if (s.coefficient) c.data()[e] = plain.c[e];
     }
-    auto wave = leapfrog<N>(s.radius);
-    wave.boundaries = s.boundaries;
-    sweep(std::tie(u, v), s.steps, wave, s.options);
-    u.sync();
-    v.sync();
+    c.sync();
+    const bool in_place = s.steps == 0 || between(g, 0, 1);
+    CAPTURE(in_place);
+    with_rest(leapfrog<N>(s.radius), s, &c, [&](const auto& wave) {
+      if (in_place)
+        sweep(std::tie(u, v), s.steps, wave, s.options);
+      else
+        sweep(std::tie(u, v), std::tie(p, q), s.steps, wave, s.options);
+    });
+    ooc_array<double, N>& now = in_place ? u : p;
+    ooc_array<double, N>& former = in_place ? v : q;
+    now.sync();
+    former.sync();
     for (std::size_t t = 0; t < s.steps; ++t) plain.step();
-    REQUIRE(std::equal(plain.u.begin(), plain.u.end(), std::as_const(u).data()));
-    REQUIRE(std::equal(plain.v.begin(), plain.v.end(), std::as_const(v).data()));
+    REQUIRE(std::equal(plain.u.begin(), plain.u.end(), std::as_const(now).data()));
+    REQUIRE(std::equal(plain.v.begin(), plain.v.end(), std::as_const(former).data()));
     group->barrier("all have compared");
-    u.close();
-    v.close();
+    for (ooc_array<double, N>* x : {&u, &v, &p, &q, &c}) x->close();
   }
 }
 
@@ -110,6 +123,30 @@ TEST_CASE("ranks keep the former values of lines and bodies as one process does"
   former_at_random<3>(15, 35);
 }
 
+TEST_CASE("a residual that is rounded is that of one process to the last bit, for planes and bodies") {
+  const auto group = all_ranks();
+  const store st = common_store();
+  const auto residuals = [&]<std::size_t N>(const std::array<std::size_t, N>& extents, const std::string& name,
+                                            const std::shared_ptr<process_group>& who, unsigned threads) {
+    runtime rt(memory(st.core()->staging_bytes() + 2_MiB));
+    ooc_array<double, N> a{rt, st, name, create, extents, {.block = 4_KiB, .replace = true, .group = who}};
+    const std::size_t row = a.size() / extents[0];
+    const auto [first, last] = a.local_rows();
+    for (std::size_t e = first * row; e < last * row; ++e) a.data()[e] = std::sin(static_cast<double>(e));
+    return sweep(a, 11, relaxation<N>(3), {.fuse = threads, .threads = threads, .mark = false, .piece = 100}).values;
+  };
+  const auto check = [&]<std::size_t N>(const std::array<std::size_t, N>& extents) {
+    const auto alone = residuals(extents, "sweep/alone" + std::to_string(group->rank()), nullptr, 1);
+    REQUIRE(alone.size() == 4);
+    for (const unsigned threads : {1U, 3U, 8U}) {
+      CAPTURE(N, threads);
+      REQUIRE(residuals(extents, "sweep/residual", group, threads) == alone);
+    }
+  };
+  check(std::array<std::size_t, 2>{70, 300});
+  check(std::array<std::size_t, 3>{40, 15, 20});
+}
+
 TEST_CASE("a sweep by ranks has no conflicts where no block holds rows of two parts") {
   const auto group = all_ranks();
   runtime rt(memory(common_store().core()->staging_bytes() + 2_MiB));
@@ -123,6 +160,18 @@ TEST_CASE("a sweep by ranks has no conflicts where no block holds rows of two pa
   });
   CHECK_NOTHROW(sweep(a, 7, st, {.fuse = 3}));
   CHECK_NOTHROW(a.close());
+}
+
+TEST_CASE("a sweep that one rank cancels ends on all") {
+  const auto group = all_ranks();
+  runtime rt(memory(common_store().core()->staging_bytes() + 1_MiB));
+  const array_options<double> o{.block = 4_KiB, .replace = true, .group = group};
+  ooc_array<double, 2> a{rt, common_store(), "sweep/cancelled", create, {300, 64}, o};
+  sweep_options options{.fuse = 2, .mark = false};
+  options.progress = [last = group->rank() + 1 == group->size()](const pass_progress& p) {
+    return !last || p.part() < 0.3;
+  };
+  CHECK_THROWS_WITH(sweep(a, 8, relaxation<2>(8), options), Catch::Contains("cancelled"));
 }
 
 TEST_CASE("what a kernel throws on one rank comes out of the sweep on all") {

@@ -2,10 +2,13 @@
  *
  * Writes the files PREFIX<case> and reads them again, and prints what MPI says of them.  The same lines and the same files
  * must come of it on a plain folder and on a store, whatever the number of ranks that both ran on. */
+#include <dirent.h>
 #include <mpi.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int rank, ranks;
 static char path[512];
@@ -273,6 +276,39 @@ static void nonblocking_at_the_end(void) {
   DO(MPI_File_close(&f));
 }
 
+/* Its threads, as many as there is room for. */
+static int threads_of_process(long* ids, int most) {
+  DIR* const all = opendir("/proc/self/task");
+  const struct dirent* one;
+  int n = 0;
+  CHECK(all != NULL);
+  while (n < most && (one = readdir(all)) != NULL)
+    if (one->d_name[0] != '.') ids[n++] = atol(one->d_name);
+  closedir(all);
+  return n;
+}
+
+/* What serves the file is there from the first time to the last: a store does not begin anew with each file. */
+static void opened_often(void) {
+  enum { most = 200 };
+  long first[most], last[most];
+  int first_threads = 0, last_threads = 0, gone = 0, time, i, j;
+  for (time = 0; time < 10; ++time) {
+    MPI_File f = open_file(new_file, MPI_INFO_NULL);
+    MPI_Status s;
+    if (rank == 0) DO(MPI_File_write_at(f, 4 * time, &time, 1, MPI_INT, &s));
+    if (time == 0) first_threads = threads_of_process(first, most);
+    last_threads = threads_of_process(last, most);
+    DO(MPI_File_close(&f));
+  }
+  for (i = 0; i < first_threads; ++i) {
+    for (j = 0; j < last_threads && last[j] != first[i]; ++j) {
+    }
+    gone += j == last_threads;
+  }
+  CHECK(gone < 2); /* one may have been there for a moment; a store has more */
+}
+
 /* Each rank also writes what its neighbour writes. */
 static void shared_bytes(void) {
   enum { groups = 80, length = 10, more = 13 };
@@ -442,8 +478,118 @@ static void shared_pointers(void) {
   DO(MPI_File_close(&f));
 }
 
+/* Ranks take pieces in no particular order, each piece once. */
+static void shared_turns(void) {
+  enum { turns = 12, length = 25 };
+  const int pieces = turns * ranks;
+  MPI_File f = open_file(new_file, MPI_INFO_NULL);
+  int numbers[length], *times = calloc((size_t)pieces, sizeof(int)), i, t;
+  MPI_Offset at = -1;
+  MPI_Request r;
+  MPI_Status s;
+  for (t = 0; t < turns; ++t) {
+    for (i = 0; i < length; ++i) numbers[i] = (rank * turns + t) * length + i;
+    if (t % 3 != 0) {
+      DO(MPI_File_write_shared(f, numbers, length, MPI_INT, &s));
+    } else {
+      DO(MPI_File_iwrite_shared(f, numbers, length, MPI_INT, &r));
+      DO(MPI_Wait(&r, &s));
+    }
+    CHECK(count_of(&s, MPI_INT) == length);
+  }
+  meet(f);
+  CHECK(size_of(f) == (long long)pieces * length * 4);
+  DO(MPI_File_get_position_shared(f, &at));
+  CHECK(at == (long long)pieces * length * 4);
+  MPI_Barrier(MPI_COMM_WORLD);
+  DO(MPI_File_seek_shared(f, 0, MPI_SEEK_SET));
+  for (t = 0; t < turns; ++t) {
+    if (t % 3 != 0) {
+      DO(MPI_File_read_shared(f, numbers, length, MPI_INT, &s));
+    } else {
+      DO(MPI_File_iread_shared(f, numbers, length, MPI_INT, &r));
+      DO(MPI_Wait(&r, &s));
+    }
+    CHECK(count_of(&s, MPI_INT) == length && numbers[0] % length == 0 && numbers[0] / length < pieces);
+    for (i = 0; i < length; ++i) CHECK(numbers[i] == numbers[0] + i);
+    ++times[numbers[0] / length];
+  }
+  MPI_Allreduce(MPI_IN_PLACE, times, pieces, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  for (i = 0; i < pieces; ++i)
+    if (times[i] != 1) FAIL("piece %d was read %d times", i, times[i]);
+  DO(MPI_File_read_shared(f, numbers, length, MPI_INT, &s));
+  CHECK(count_of(&s, MPI_INT) == 0);
+  free(times);
+  /* The same file comes of it each time. */
+  MPI_Barrier(MPI_COMM_WORLD);
+  for (t = 0; t < turns; ++t) {
+    for (i = 0; i < length; ++i) numbers[i] = (rank * turns + t) * length + i;
+    DO(MPI_File_write_at(f, (MPI_Offset)numbers[0] * 4, numbers, length, MPI_INT, &s));
+  }
+  DO(MPI_File_close(&f));
+}
+
+/* Rank after rank, in the elements of a view. */
+static void shared_order(void) {
+  MPI_File f = open_file(new_file, MPI_INFO_NULL);
+  const int before = rank * (rank + 1) / 2, all = ranks * (ranks + 1) / 2; /* rank r has r + 1 numbers */
+  int* numbers = malloc(sizeof(int) * (size_t)all);
+  int i;
+  MPI_Datatype view;
+  MPI_Offset at = -1;
+  MPI_Status s;
+  for (i = 0; i <= rank; ++i) numbers[i] = value_at(before + i);
+  DO(MPI_File_set_view(f, 8, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
+  DO(MPI_File_write_ordered_begin(f, numbers, rank + 1, MPI_INT));
+  DO(MPI_File_write_ordered_end(f, numbers, &s));
+  CHECK(count_of(&s, MPI_INT) == rank + 1);
+  for (i = 0; i <= rank; ++i) numbers[i] = value_at(all + before + i);
+  DO(MPI_File_write_ordered(f, numbers, rank + 1, MPI_INT, &s));
+  meet(f);
+  CHECK(size_of(f) == 8 + 8LL * all);
+  DO(MPI_File_get_position_shared(f, &at));
+  CHECK(at == 2 * all);
+  MPI_Barrier(MPI_COMM_WORLD);
+  DO(MPI_File_seek_shared(f, -all, MPI_SEEK_CUR));
+  memset(numbers, 0, sizeof(int) * (size_t)all);
+  DO(MPI_File_read_ordered(f, numbers, rank + 1, MPI_INT, &s));
+  for (i = 0; i <= rank; ++i) CHECK(numbers[i] == value_at(all + before + i));
+  /* Every other number; a new view begins at its beginning. */
+  MPI_Type_vector(1, 1, 2, MPI_INT, &view);
+  MPI_Type_create_resized(view, 0, 8, &view);
+  MPI_Type_commit(&view);
+  DO(MPI_File_set_view(f, 12, MPI_INT, view, "native", MPI_INFO_NULL));
+  DO(MPI_File_get_position_shared(f, &at));
+  CHECK(at == 0);
+  MPI_Barrier(MPI_COMM_WORLD);
+  memset(numbers, 0, sizeof(int) * (size_t)all);
+  DO(MPI_File_read_ordered_begin(f, numbers, 1, MPI_INT));
+  DO(MPI_File_read_ordered_end(f, numbers, &s));
+  CHECK(numbers[0] == value_at(2L * rank + 1));
+  MPI_Type_free(&view);
+  DO(MPI_File_close(&f));
+  f = open_file(MPI_MODE_RDONLY, MPI_INFO_NULL);
+  DO(MPI_File_seek_shared(f, 8, MPI_SEEK_SET));
+  DO(MPI_File_read_ordered(f, numbers, rank + 1, MPI_INT, &s));
+  for (i = 0; i <= rank; ++i) CHECK(numbers[i] == value_at(before + i));
+  DO(MPI_File_close(&f));
+  free(numbers);
+}
+
 /* Open MPI 4.1 answers MPI_File_set_atomicity on a plain folder, and reads there see half of another rank's write. */
 static int reads_are_atomic(void) { return strncmp(path, "ooc:", 4) == 0; }
+
+/* By our own component, on several hosts: a position that cannot be is refused on all ranks, and changes nothing. */
+static void shared_refusals(void) {
+  MPI_File f = open_file(new_file, MPI_INFO_NULL);
+  MPI_Offset at = -1;
+  DO(MPI_File_seek_shared(f, 100, MPI_SEEK_SET));
+  CHECK(MPI_File_seek_shared(f, -101, MPI_SEEK_CUR) != MPI_SUCCESS);
+  CHECK(MPI_File_seek_shared(f, -1, MPI_SEEK_END) != MPI_SUCCESS);
+  DO(MPI_File_get_position_shared(f, &at));
+  CHECK(at == 100);
+  DO(MPI_File_close(&f));
+}
 
 static void atomic_writes(void) {
   enum { bytes = 200000 };
@@ -577,8 +723,106 @@ static void full_disk(void) {
   free(memory);
 }
 
+/* What the program had reserved when it was killed is left behind. */
+enum { killed_piece = 400000, killed_pieces = 6 };
+
+static void killed(void) {
+  MPI_File f = open_file(new_file, MPI_INFO_NULL);
+  char* memory = malloc(killed_piece);
+  int p;
+  MPI_Status s;
+  memset(memory, 'k', killed_piece);
+  for (p = 0; p < killed_pieces; ++p)
+    DO(MPI_File_write_at(f, ((MPI_Offset)p * ranks + rank) * killed_piece, memory, killed_piece, MPI_BYTE, &s));
+  meet(f);
+  MPI_Barrier(MPI_COMM_WORLD);
+  kill(getpid(), SIGKILL);
+}
+
+static void opened_after_killed(void) {
+  MPI_File f;
+  char c = 0;
+  MPI_Status s;
+  strcpy(path + strlen(path) - strlen(current), "killed");
+  f = open_file(MPI_MODE_RDWR, MPI_INFO_NULL);
+  say("size", size_of(f));
+  DO(MPI_File_read_at(f, size_of(f) - 1, &c, 1, MPI_BYTE, &s));
+  CHECK(c == 'k');
+  DO(MPI_File_close(&f));
+}
+
+/* Writes and reads in all ways, round after round, until there is a file `stop` in the current folder. */
+static void keeps_going(void) {
+  enum { length = 20000, places = 50 };
+  MPI_File f = open_file(new_file, MPI_INFO_NULL);
+  int *out = malloc(sizeof(int) * length), *in = malloc(sizeof(int) * length), i, round, stop = 0;
+  MPI_Request r;
+  MPI_Status s;
+  for (round = 0; !stop; ++round) {
+    const long mine = ((long)(round % places) * ranks + rank) * length;
+    const long other = ((long)(round % places) * ranks + (rank + 1) % ranks) * length;
+    for (i = 0; i < length; ++i) out[i] = value_at(mine + i + round);
+    if (round % 3 == 0) {
+      DO(MPI_File_write_at(f, mine * 4, out, length, MPI_INT, &s));
+    } else if (round % 3 == 1) {
+      DO(MPI_File_write_at_all(f, mine * 4, out, length, MPI_INT, &s));
+    } else {
+      DO(MPI_File_iwrite_at(f, mine * 4, out, length, MPI_INT, &r));
+      DO(MPI_Wait(&r, &s));
+    }
+    CHECK(count_of(&s, MPI_INT) == length);
+    MPI_Barrier(MPI_COMM_WORLD);
+    memset(in, 0, sizeof(int) * length);
+    if (round % 2 == 0)
+      DO(MPI_File_read_at(f, other * 4, in, length, MPI_INT, &s));
+    else
+      DO(MPI_File_read_at_all(f, other * 4, in, length, MPI_INT, &s));
+    CHECK(count_of(&s, MPI_INT) == length);
+    for (i = 0; i < length; ++i) CHECK(in[i] == value_at(other + i + round));
+    if (round % 10 == 9) DO(MPI_File_sync(f));
+    say("round", round);
+    fflush(stdout);
+    if (rank == 0) stop = access("stop", F_OK) == 0;
+    MPI_Bcast(&stop, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  }
+  free(out);
+  free(in);
+  DO(MPI_File_close(&f));
+}
+
+/* One call for many pieces, of which others count the messages. */
+enum { message_groups = 2000, message_length = 5, message_stride = 13 };
+
+static void strided_call(int writes) {
+  static int numbers[message_groups * message_length];
+  MPI_Info info;
+  MPI_File f;
+  MPI_Datatype view;
+  MPI_Status s;
+  int i;
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "striping_unit", "4096");
+  strcpy(path + strlen(path) - strlen(current), "strided");
+  f = open_file(writes ? new_file : MPI_MODE_RDONLY, info);
+  MPI_Info_free(&info);
+  if (writes) DO(MPI_File_set_size(f, message_groups * message_stride * 4));
+  MPI_Type_vector(message_groups, message_length, message_stride, MPI_INT, &view);
+  MPI_Type_commit(&view);
+  DO(MPI_File_set_view(f, 0, MPI_INT, view, "native", MPI_INFO_NULL));
+  for (i = 0; i < message_groups * message_length; ++i) numbers[i] = writes ? value_at(i) : 0;
+  if (writes)
+    DO(MPI_File_write(f, numbers, message_groups * message_length, MPI_INT, &s));
+  else
+    DO(MPI_File_read(f, numbers, message_groups * message_length, MPI_INT, &s));
+  for (i = 0; i < message_groups * message_length; ++i) CHECK(numbers[i] == value_at(i));
+  MPI_Type_free(&view);
+  DO(MPI_File_close(&f));
+}
+static void strided_write(void) { strided_call(1); }
+static void strided_read(void) { strided_call(0); }
+
 /* The last ones run only where they are named. */
-enum { named_only = 2 };
+enum { named_only = 8 };
 static const struct {
   const char* name;
   void (*run)(void);
@@ -597,13 +841,22 @@ static const struct {
              {"streams", streams},
              {"long_collectives", long_collectives},
              {"shared_pointers", shared_pointers},
+             {"shared_turns", shared_turns},
+             {"shared_order", shared_order},
              {"atomic_writes", atomic_writes},
              {"names", names},
              {"removed_at_close", removed_at_close},
              {"hints", hints},
              {"empty_files", empty_files},
+             {"opened_often", opened_often},
              {"nonblocking_at_the_end", nonblocking_at_the_end},
-             {"full_disk", full_disk}};
+             {"shared_refusals", shared_refusals},
+             {"full_disk", full_disk},
+             {"killed", killed},
+             {"opened_after_killed", opened_after_killed},
+             {"keeps_going", keeps_going},
+             {"strided_write", strided_write},
+             {"strided_read", strided_read}};
 
 int main(int argc, char** argv) {
   size_t i;

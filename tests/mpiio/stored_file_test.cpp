@@ -113,6 +113,51 @@ TEST_CASE("what is reserved past the end of a file is given back when all ranks 
   CHECK(r.entry().size == 4003);
 }
 
+TEST_CASE("in atomic mode a file gets longer together with the bytes that make it so") {
+  two_ranks r;
+  constexpr std::size_t bytes = 300'000;
+  constexpr std::uint64_t writes = 60;
+  std::thread writer([&] {
+    const std::string text(bytes, 'x');
+    for (std::uint64_t i = 0; i < writes; ++i) {
+      const ooc_mpiio_extent e = extent(const_cast<char*>(text.data()), i * bytes, bytes);
+      r.first->write({&e, 1}, true);
+    }
+  });
+  // A reader that takes no lock sees the more of what may be seen.
+  for (std::uint64_t i = 0; i < writes;) {
+    const std::string seen = read(*r.second, i * bytes, bytes);
+    if (seen.empty()) continue;
+    if (seen != std::string(bytes, 'x')) {
+      FAIL_CHECK("write " << i << ": the file has " << seen.size() << " of its " << bytes << " bytes, and byte "
+                          << seen.find_first_not_of('x') << " is not yet written");
+      break;
+    }
+    ++i;
+  }
+  writer.join();
+  r.close();
+}
+
+TEST_CASE("atomic writes that make a file longer while it is made shorter lose nothing that comes later") {
+  two_ranks r;
+  std::thread shorter([&] {
+    for (int i = 0; i < 50; ++i) r.second->resize(0);
+  });
+  const std::string text(10'000, 'x');
+  for (std::uint64_t i = 0; i < 50; ++i) {
+    const ooc_mpiio_extent e = extent(const_cast<char*>(text.data()), i * text.size(), text.size());
+    r.first->write({&e, 1}, true);
+  }
+  shorter.join();
+  const ooc_mpiio_extent e = extent(const_cast<char*>(text.data()), 0, text.size());
+  r.first->forget_size();
+  r.first->write({&e, 1}, true);
+  r.second->forget_size();
+  CHECK(read(*r.second, 0, text.size()) == text);
+  r.close();
+}
+
 TEST_CASE("a rank reads what another has written past the end that it knew") {
   two_ranks r;
   write(*r.first, 0, "one");
@@ -142,7 +187,7 @@ TEST_CASE("an array is written in place, and not made longer") {
   storage::new_file array;
   array.size = 96;
   array.striping = {0, 1, 4096};
-  array.array = {"f8", 8, {3, 4}, 3, {}};
+  array.array = {"f8", 8, {3, 4}, {3}, {}, {}};
   s.core()->create("a", array);
   const auto f = stored_file::open(s, {.path = "a", .write = true});
   write(*f, 88, "12345678");

@@ -11,6 +11,7 @@
 #include "support/modelled_file.hpp"
 #include "support/pauses.hpp"
 #include "support/random_seed.hpp"
+#include "support/raw_connection.hpp"
 #include "support/soon.hpp"
 
 using namespace ooc::testing;
@@ -70,6 +71,28 @@ TEST_CASE("random operations through a server equal a plain array") {
             60, seed + static_cast<std::uint64_t>(n));
         ++n;
       }
+}
+
+TEST_CASE("a connection that has been welcomed is fenced, however soon") {
+  served_node s;
+  const std::string address = s.iod.addresses().front();
+  for (int i = 0; i < 500; ++i) {
+    const auto client = wire::random_client_id();
+    const file_descriptor second = welcomed(address, wire::server_role::io, test_uuid, client, 2);
+    const timeval patience{10, 0};
+    wire::frame_header h;
+    h.kind = wire::frame_kind::fence;
+    h.id = 1;
+    const std::string fence = wire::encode_frame(h, wire::encode_fence({1}));
+    const file_descriptor first = welcomed(address, wire::server_role::io, test_uuid, client, 1);
+    REQUIRE(send_all(second, fence));
+    received_frame answer;
+    REQUIRE(receive(second, answer));
+    REQUIRE_FALSE(answer.header.has(wire::frame_header::failed));
+    char c = 0;
+    ::setsockopt(first.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    REQUIRE(::recv(first.get(), &c, 1, 0) == 0);
+  }
 }
 
 TEST_CASE("a request of many parts arrives whole, through several addresses too") {

@@ -203,6 +203,40 @@ TEST_CASE("locks and files being made outlive a killed server") {
   CHECK(other->lock_size(id));
 }
 
+TEST_CASE("a client with nothing to ask keeps its locks and unfinished files past a restart of the server") {
+  cluster servers({.metad = {"--grace", "2"}});
+  const auto silent = servers.client({0, 0});
+  silent->commit(silent->create("f", plain()).id);
+  const file_id id = silent->lookup("f").id;
+  const entry half = silent->create("half", plain());
+  const auto claim = silent->claim_writer(id, false);
+  const auto size = silent->lock_size(id);
+  servers.metad().restart();
+  let_pass(4s);  // twice the grace period
+  const auto other = servers.client({0, 0});
+  CHECK(other->claim_writer(id, false) == nullptr);
+  CHECK(other->unfinished() == std::vector<file_id>{half.id});
+  CHECK(other->dead().empty());
+  silent->commit(half.id);
+}
+
+TEST_CASE("a client with nothing to ask keeps its locks past the loss of its connection") {
+  cluster servers({.metad = {"--grace", "2"}});
+  const auto other = servers.client({0, 0});
+  other->commit(other->create("f", plain()).id);
+  const file_id id = other->lookup("f").id;
+  faulty_proxy way(servers.metad().address());
+  auto o = servers.client_options({0, 0});
+  o.address = way.address();
+  remote_metadata silent(o);
+  const auto claim = silent.claim_writer(id, false);
+  way.cut_off();
+  let_pass(300ms);
+  way.restore();
+  let_pass(4s);  // twice the grace period
+  CHECK(other->claim_writer(id, false) == nullptr);
+}
+
 TEST_CASE("writers together share a file, a writer alone does not, and a size has one changer") {
   cluster servers;
   const auto a = servers.client({0, 0}), b = servers.client({0, 0});

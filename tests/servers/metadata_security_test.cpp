@@ -170,6 +170,27 @@ TEST_CASE("an opened file carries the rights that its mode grants, and no more")
   CHECK(rights(root->remove("f").capability) == wire::right_remove);
 }
 
+TEST_CASE("a file that is being made is open to other clients of its maker's user, and to nobody else") {
+  cluster servers;
+  const auto maker = servers.client({1000, 1000}), same = servers.client({1000, 1000}),
+             other = servers.client({2000, 2000});
+  const auto root = servers.client({0, 0});
+  root->mkdir("open", 0777, false);
+  root->set_mode("open", 0777);  // whatever the umask
+  const entry made = maker->create("open/f", plain());  // 0644
+  const entry told = same->find(made.id);
+  REQUIRE(told.capability);
+  const wire::capability_signer signer(servers.folder() / "meta/capability.key");
+  const auto v = wire::verify_capability(signer.public_key(), maker->cluster().store_uuid, told.capability->bytes(),
+                                         wire::seconds_now());
+  CHECK(v.granted.rights == (wire::right_read | wire::right_write));
+  CHECK(failure_code([&] { same->commit(made.id); }, "another client") == EACCES);
+  CHECK(failure_code([&] { same->lookup("open/f"); }) == ENOENT);
+  CHECK(failure_code([&] { other->find(made.id); }, "has been removed") == ENOENT);
+  maker->abandon(made.id);
+  CHECK(failure_code([&] { same->find(made.id); }, "has been removed") == ENOENT);
+}
+
 TEST_CASE("the right to change a size goes with the lease, and openers' rights grow with the file") {
   cluster servers;
   const auto writer = servers.client(), opener = servers.client();

@@ -109,11 +109,11 @@ class array_model {
     if (between(g_, 0, 1)) options_.fill = value_of<T>(99);
     if (between(g_, 0, 1)) options_.sparse = true;
     if (between(g_, 0, 1)) options_.stripes.sf = 4096 * between(g_, 1, 4);
-    if (between(g_, 0, 1)) options_.max_extent = extents_[0] + between(g_, 0, extents_[0] + 3);
+    if (between(g_, 0, 1)) options_.max_extents = some_limits<Layout>(g_, extents_, options_);
     if (in_place) {
       options_.order = file_order::row_major;
       options_.fill.reset();
-      options_.max_extent = 0;
+      options_.max_extents.clear();
     }
     plain_.assign(count(), fill());
     // Blocks have at most 3 pages, or those of a tile.
@@ -389,12 +389,14 @@ class array_model {
   }
 
   void resize() {
-    if (a_->max_extent() == 1 || file_) return;
-    const std::size_t rows = between(g_, 1, a_->max_extent());
-    const std::size_t row = plain_.size() / extents_[0];
-    a_->resize(rows);
-    plain_.resize(row * rows, fill());
-    extents_[0] = rows;
+    if (file_) return;
+    const coordinates extents = some_extents(g_, *a_, options_);
+    if (std::equal(extents.begin() + 1, extents.end(), extents_.begin() + 1))
+      a_->resize(extents[0]);
+    else
+      a_->resize(extents);
+    plain_ = resized(plain_, extents_, extents, fill());
+    extents_ = extents;
     REQUIRE(a_->extents() == extents_);
   }
 

@@ -48,7 +48,7 @@ class memory_source : public detail::block_source {
     });
   }
   std::uint64_t load_now(detail::block_index b, std::byte* frame) noexcept override {
-    if (!whole_->at_once || ++whole_->asked_now % 5 == 0) return 0;  // it may always say no
+    if (!whole_->at_once || ++whole_->asked_now % whole_->one_not_at_once_of == 0) return 0;  // it may always say no
     std::lock_guard l(whole_->data_mutex_);
     std::memcpy(frame, data() + b * block_bytes_, block_bytes_);
     ++loads_now;
@@ -63,7 +63,7 @@ class memory_source : public detail::block_source {
   void store(detail::block_index b, const std::byte* frame, completion done) override {
     ++stores;
     run([=, this, done = counted(block_bytes_, std::move(done))] {
-      if (fail_stores > 0 && fail_stores-- > 0) return done(injected());
+      if (fail_stores > 0 && fail_stores-- > 0) return fail_store(b, done);
       copy_out(b, frame);
       done({});
     });
@@ -79,7 +79,7 @@ class memory_source : public detail::block_source {
     for (std::size_t i = 0; i < block_bytes_; ++i)
       if (frame[i] != twin[i]) changed.emplace_back(i, frame[i]);
     run([=, this, done = counted(changed.size(), std::move(done))] {
-      if (fail_stores > 0 && fail_stores-- > 0) return done(injected());
+      if (fail_stores > 0 && fail_stores-- > 0) return fail_store(b, done);
       std::lock_guard l(whole_->data_mutex_);
       for (const auto& [i, byte] : changed) data()[b * block_bytes_ + i] = byte;
       done({});
@@ -96,6 +96,12 @@ class memory_source : public detail::block_source {
     return s;
   }
 
+  /// The blocks whose stores were made to fail and the pager knows of it.
+  std::vector<detail::block_index> refused() {
+    std::lock_guard l(mutex_);
+    return refused_;
+  }
+
   /// What the store holds.
   template <class T>
   T* as() {
@@ -110,7 +116,8 @@ class memory_source : public detail::block_source {
   std::atomic<int> fail_loads{0};
   std::atomic<int> fail_stores{0};
   std::atomic<std::size_t> asked_now{0}, loads_now{0};
-  bool at_once = false;  ///< four of five loads may be had in the thread that touches
+  bool at_once = false;  ///< loads may be had in the thread that touches, but for one of so many:
+  std::size_t one_not_at_once_of = 5;
   unsigned together = 1;
   bool loads_nothing = false;
   bool promise_covers_blocks = false;
@@ -122,6 +129,12 @@ class memory_source : public detail::block_source {
     return [bytes, done = std::move(done)](const failure& f) { done(f, bytes); };
   }
   static failure injected() { return {std::make_error_code(std::errc::io_error), "injected"}; }
+
+  void fail_store(detail::block_index b, const std::function<void(const failure&)>& done) {
+    done(injected());
+    std::lock_guard l(mutex_);
+    refused_.push_back(b);
+  }
 
   // The program may be reading the block that is flushed in place; the sanitizer cannot see that
   // the pager keeps writers out by taking their access away.
@@ -174,6 +187,7 @@ class memory_source : public detail::block_source {
   std::mutex mutex_;
   std::condition_variable ready_;
   std::deque<std::function<void()>> queue_;
+  std::vector<detail::block_index> refused_;
   bool stopping_ = false;
   std::vector<std::thread> workers_;
 };

@@ -15,7 +15,7 @@ TEST_CASE("an entry comes back as it was made") {
   f.striping = {1, 2, 8000};
   f.sparse = true;
   f.fill = {std::byte{1}, std::byte{0}, std::byte{255}};
-  f.array = {"f8", 8, {3, std::uint64_t{1} << 40, 5}, 7, {1, 512, 5}};
+  f.array = {"f8", 8, {3, std::uint64_t{1} << 40, 5}, {7}, {}, {1, 512, 5}};
   f.mode = 0640;
   const entry made = m->create("plate", f);
   m->commit(made.id);
@@ -146,6 +146,38 @@ TEST_CASE("sizes that overflow are refused") {
   m->remove("a");
   CHECK(failure_code([&] { m->set_size(e.id, 5, {5}, 0); }) == ENOENT);
   CHECK(failure_code([&] { m->find(e.id); }) == ENOENT);
+}
+
+TEST_CASE("an array whose every extent may change keeps its limits and the greatest extents that it has had") {
+  const auto space = make_name_space();
+  name_space& m = *space;
+  new_file f = plain();
+  f.array = {.element_type = "f8", .element_size = 8, .extents = {10, 20}, .max_extents = {100, 50}, .reached = {},
+             .tile = {4, 8}};
+  const entry e = m->create("a", f);
+  CHECK(e.array.max_extents == f.array.max_extents);
+  CHECK(e.array.reached == f.array.extents);
+  m->commit(e.id);
+  m->set_size(e.id, 5000, {70, 5}, 0);
+  m->set_size(e.id, 5000, {2, 30}, 0);
+  m.open();
+  for (const entry& now : {m->lookup("a"), m->find(e.id), m->list("").front()}) {
+    CHECK(now.array.extents == std::vector<std::uint64_t>{2, 30});
+    CHECK(now.array.max_extents == std::vector<std::uint64_t>{100, 50});
+    CHECK(now.array.reached == std::vector<std::uint64_t>{70, 30});
+    CHECK(now.array.tile == std::vector<std::uint64_t>{4, 8});
+  }
+  f.array.max_extents = {100};  // of the first one only
+  const entry first = m->create("b", f);
+  CHECK(first.array.max_extents == std::vector<std::uint64_t>{100});
+  CHECK(first.array.reached.empty());
+  m->abandon(first.id);
+  m->remove("a");
+  f.array.max_extents = {100, 19};
+  CHECK(failure_code([&] { m->create("c", f); }) == EINVAL);
+  f.array.max_extents = {100, 50};
+  f.array.tile.clear();
+  CHECK(failure_code([&] { m->create("c", f); }) == EINVAL);
 }
 
 TEST_CASE("rename moves a tree and replaces nothing") {
@@ -414,6 +446,23 @@ TEST_CASE("times, owners and reserved space change by themselves") {
   gift.group = 3001;
   CHECK(root->by_id().make({1, "gift"}, gift).owner == 3000);
   CHECK(m->lookup("gift").group == 3001);
+}
+
+TEST_CASE("a generation is not taken of who does not know all stripe objects") {
+  const auto space = make_name_space();
+  name_space& m = *space;
+  new_file f;
+  f.size = 100;
+  f.striping = {0, 2, 4096};
+  const file_id id = m->create("f", f).id;
+  m->commit(id);
+  REQUIRE(m->set_size(id, 10'000, {}, 1));
+  CHECK_FALSE(m->set_generation(id, 2, 100));
+  CHECK(m->find(id).generation == 1);
+  CHECK(m->set_generation(id, 2, 10'000));
+  CHECK(m->set_generation(id, 2, 100));  // another has said so
+  CHECK(m->set_generation(id, 3, 5'000));
+  CHECK(m->find(id).generation == 3);
 }
 
 TEST_CASE("attributes by id keep any bytes") {

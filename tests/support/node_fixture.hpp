@@ -15,31 +15,13 @@
 #include "storage/node/checksum_file.hpp"
 #include "storage/node/local_node.hpp"
 #include "storage/node/node_folder.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace ooc::testing {
 
 namespace fs = std::filesystem;
 using namespace ooc::storage;
 using bytes = std::vector<std::byte>;
-
-class temporary_folder {
- public:
-  explicit temporary_folder(const fs::path& parent = fs::temp_directory_path()) {
-    std::string name = (parent / "ooc-test-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-    path_ = name;
-  }
-  ~temporary_folder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  temporary_folder(const temporary_folder&) = delete;
-
-  const fs::path& path() const noexcept { return path_; }
-
- private:
-  fs::path path_;
-};
 
 inline shape_ptr make_shape(file_id id, striping s, std::uint64_t size, bool sparse = false,
                             bytes fill = {}) {

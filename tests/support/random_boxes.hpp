@@ -1,10 +1,12 @@
-// Boxes drawn at random, their elements, and how a random program describes its array.
+// Boxes and resizes drawn at random, their elements, and how a random program describes its array.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <random>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "oocarray/ooc_array.hpp"
 #include "support/random_seed.hpp"
@@ -83,6 +85,40 @@ std::string describe(const coordinates<N>& extents, const array_options<T>& o,
   s << "} block " << o.block << (o.order == file_order::tiled ? " tiled" : "")
     << (o.owner_computes ? " owner_computes" : "") << " memory " << memory;
   return s.str();
+}
+
+/// options.max_extents for an array of these extents: of other dimensions than the first only where they can change.
+template <class Layout, std::size_t N, class T>
+std::vector<std::size_t> some_limits(std::mt19937_64& g, const coordinates<N>& extents, const array_options<T>& o) {
+  std::vector<std::size_t> limits{extents[0] + between(g, 0, extents[0] + 3)};
+  if (o.order != file_order::tiled || Layout::contiguous) return limits;
+  for (std::size_t k = 1; k < N; ++k)
+    limits.push_back(between(g, 0, 2) == 0 ? 0 : extents[k] + between(g, 0, extents[k] + 3));
+  return limits;
+}
+
+/// Extents that the array may be given: all of them others, or one.
+template <class T, class Array>
+auto some_extents(std::mt19937_64& g, const Array& a, const array_options<T>& o) {
+  auto extents = a.extents();
+  const auto& limits = o.max_extents;
+  const bool any = std::any_of(limits.begin() + !limits.empty(), limits.end(), [](std::size_t n) { return n != 0; });
+  const std::size_t dimensions = any ? extents.size() : 1;
+  const std::size_t only = between(g, 0, dimensions);  // the last: none
+  for (std::size_t k = 0; k < dimensions; ++k)
+    if (only == dimensions || only == k) extents[k] = between(g, 1, a.max_extents()[k]);
+  return extents;
+}
+
+/// What a row-major array of extents `from` has where it has those of `to`, and `fill` elsewhere.
+template <class T, std::size_t N>
+std::vector<T> resized(const std::vector<T>& plain, const coordinates<N>& from, const coordinates<N>& to,
+                       const T& fill) {
+  box<N> both{{}, from}, all{{}, to};
+  for (std::size_t k = 0; k < N; ++k) both.upper[k] = std::min(from[k], to[k]);
+  std::vector<T> result(all.size(), fill);
+  for_each_element<N>(both, to, [&](const coordinates<N>& c, std::size_t at) { result[at] = plain[linear_index<N>(c, from)]; });
+  return result;
 }
 
 }  // namespace ooc::testing

@@ -198,6 +198,29 @@ TEST_CASE("a tiled array comes out row-major through a small buffer") {
   CHECK(std::string(reinterpret_cast<const char*>(element.data()), 4) ==
         data.substr(((17 * 45 + 3) * 33 + 9) * 4, 4));
   sh.refused("import --tile 16x16 t.npy u", "tile");
+
+  sh.ok("import --tile 16x16x8 --max-extents 140x100x80 --sf 4096 t.npy limits");
+  f = ooc::file::open(sh.store(), "limits");
+  CHECK(f.size() == 2'498'560);
+  CHECK(f.read_at(582244, element) == 4);
+  CHECK(std::string(reinterpret_cast<const char*>(element.data()), 4) ==
+        data.substr(((17 * 45 + 3) * 33 + 9) * 4, 4));
+  CHECK(sh.ok("stat limits").find("tiles of 16x16x8, up to 140x100x80") != std::string::npos);
+  CHECK(sh.ok("stat limits").find("sparse; its tiles have 600") != std::string::npos);
+  CHECK(sh.ok("du --bytes limits").starts_with("614400"));
+  sh.ok("cp limits copy");
+  for (const char* name : {"limits", "copy"}) {
+    sh.ok(std::string("export -f ") + name + " out.npy");
+    CHECK(contents(sh.folder / "out.npy") == contents(sh.folder / "t.npy"));
+  }
+  CHECK(sh.ok("stat --json copy").find("\"max_extents\": [") != std::string::npos);
+  sh.ok("cp limits ./plain");
+  CHECK(std::filesystem::file_size(sh.folder / "plain") == 2'498'560);
+  CHECK(contents(sh.folder / "plain").substr(582244, 4) == data.substr(((17 * 45 + 3) * 33 + 9) * 4, 4));
+  sh.refused("truncate -s 8192 limits", "row-major");
+  sh.refused("import --tile 16x16x8 --max-extents 140x100 t.npy u", "each dimension");
+  sh.refused("import --tile 16x16x8 --max-extents 140x44x80 t.npy u", "below the extent");
+  sh.refused("import --max-extents 140x100x80 t.npy u", "each dimension");
   sh.refused("import --tile 16x0x8 t.npy u", "tile");
 }
 
@@ -424,7 +447,12 @@ TEST_CASE("verify finds damage, missing shares and orphans", "[local]") {
   INFO(o.out << o.err);
   CHECK(o.status == 2);
   CHECK(o.out.find("1 corrupt") != std::string::npos);
-  CHECK(sh.run("verify --json").out.find("\"clean\": false") != std::string::npos);
+  const std::string json = sh.run("verify --json").out;
+  INFO(json);
+  for (const char* part : {"\"clean\": false", "\"corrupt\": 1", "\"lost\": 0", "\"torn\": 0", "\"file\": \"a\"",
+                           "\"node\": 1"})
+    CHECK(json.find(part) != std::string::npos);
+  CHECK(json.find((sh.folder / "n1").string()) != std::string::npos);
   CHECK(sh.run("verify a").status == 2);
   sh.refused("export a out", "'a'");
   CHECK_FALSE(fs::exists(sh.folder / "out"));

@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 
 #include <catch2/catch.hpp>
+#include <fstream>
+#include <future>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -135,6 +137,80 @@ TEST_CASE("plain files go into the store and come out, with holes and modes") {
   sh.refused("cp p ./tree/below/empty/../../x/y", "x/y");
   for (const auto& e : fs::recursive_directory_iterator(sh.folder.path()))
     CHECK(e.path().filename().string().find(".part-") == std::string::npos);
+}
+
+TEST_CASE("a plain file takes the place of no link, socket or folder") {
+  shell sh;
+  import_bytes(sh, "a", "12345678");
+  write(sh.folder / "real", "old");
+  fs::create_symlink("real", sh.folder / "link");
+  sh.ok("cp a ./link");
+  CHECK(fs::read_symlink(sh.folder / "link") == "real");
+  CHECK(contents(sh.folder / "real") == "12345678");
+  sh.refused("export --format raw a link", "--force");
+  sh.ok("export -f --format raw a link");
+  CHECK(fs::is_symlink(sh.folder / "link"));
+  REQUIRE(::mknod((sh.folder / "socket").c_str(), S_IFSOCK | 0600, 0) == 0);
+  sh.refused("cp a ./socket", "'./socket' is a socket or a device");
+  CHECK(fs::is_socket(sh.folder / "socket"));
+}
+
+TEST_CASE("names of 255 bytes are taken in the store and outside") {
+  shell sh;
+  const std::string name(255, 'n');
+  write(sh.folder / name, "12345678");
+  sh.ok("cp ./" + name + " " + name);
+  fs::remove(sh.folder / name);
+  sh.ok("cp " + name + " ./" + name);
+  CHECK(contents(sh.folder / name) == "12345678");
+  sh.ok("export -f --format raw " + name + " " + name);
+}
+
+TEST_CASE("a file of a store that is called - is no stream, and a link is none either") {
+  shell sh;
+  const std::string minus = sh.url() + "/-";
+  write(sh.folder / "a", "first");
+  write(sh.folder / "b", "second");
+  sh.ok("cp ./a " + minus);
+  sh.ok("cp -n ./b " + minus);
+  CHECK(sh.ok("cat " + minus) == "first");
+  sh.ok("mv " + minus + " " + sh.url() + "/c");
+  CHECK(sh.ok("ls") == "c\n");
+  fs::create_directory(sh.folder / "tree");
+  fs::create_symlink("x", sh.folder / "tree" / "link");
+  sh.ok("cp -r ./tree t");
+  write(sh.folder / "-", "mine");
+  sh.refused("cp t/link -", "symbolic link");
+  CHECK(contents(sh.folder / "-") == "mine");
+}
+
+TEST_CASE("mv removes what it has copied, and nothing that has come into a folder since then") {
+  shell sh;
+  fs::create_directory(sh.folder / "tree");
+  write(sh.folder / "tree" / "x", "x");
+  sh.ok("mkdir d");
+  REQUIRE(::mkfifo((sh.folder / "fifo").c_str(), 0600) == 0);
+  std::future<outcome> moving = std::async(std::launch::async, [&] { return sh.run("mv -q ./fifo ./tree d"); });
+  std::ofstream stream(sh.folder / "fifo");  // waits until mv reads, which has looked at all before
+  write(sh.folder / "tree" / "late", "late");
+  stream << "first";
+  stream.close();
+  const outcome o = moving.get();
+  CHECK(o.status == 1);
+  CHECK(o.err.find("tree' cannot be removed: Directory not empty") != std::string::npos);
+  CHECK_FALSE(fs::exists(sh.folder / "tree" / "x"));
+  CHECK(sh.ok("cat d/fifo d/tree/x") == "firstx");
+  CHECK(contents(sh.folder / "tree" / "late") == "late");
+}
+
+TEST_CASE("mv takes no link to a folder for the folder") {
+  shell sh;
+  fs::create_directory(sh.folder / "tree");
+  write(sh.folder / "tree" / "x", "x");
+  fs::create_directory_symlink("tree", sh.folder / "link");
+  sh.refused("mv ./link d", "'./link' is a symbolic link to a folder");
+  sh.refused("mv ./link/ d", "symbolic link");
+  CHECK(contents(sh.folder / "tree" / "x") == "x");
 }
 
 TEST_CASE("a URL names a store and a path in it, and the rest is plain files", "[served]") {

@@ -53,6 +53,7 @@ std::string describe(const storage::entry& e) {
                                     : e.array.element_type) +
       " " + shape_text(e.array.extents);
   if (!e.array.tile.empty()) s += " in tiles of " + shape_text(e.array.tile);
+  if (has_reserved_grid(e.array)) s += ", up to " + shape_text(e.array.max_extents);
   return s;
 }
 
@@ -90,7 +91,7 @@ nlohmann::json to_json(const storage::entry& e) {
     j["element_size"] = e.array.element_size;
     j["extents"] = e.array.extents;
     if (!e.array.tile.empty()) j["tile"] = e.array.tile;
-    if (e.array.max_extent != 0) j["max_extent"] = e.array.max_extent;
+    if (!e.array.max_extents.empty()) j["max_extents"] = e.array.max_extents;
   }
   return j;
 }

@@ -16,7 +16,7 @@ int run_cp(const command& self, const std::vector<std::string>& arguments) {
       throw usage_mistake("'" + t.source.path + "' is a folder; give -r to copy everything in it");
   copy(line,
        "cp " + (all.size() == 1 ? all[0].source.path : std::to_string(all.size()) + " sources"),
-       all, [](const transfer&) {});
+       all, [](const std::vector<transfer>&) {});
   return success;
 }
 

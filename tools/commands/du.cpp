@@ -24,7 +24,7 @@ struct used {
 used count(storage::metadata_service& metadata, const entry& e, std::vector<used>& folders) {
   used mine{e.path, 0, 0, e.kind == entry_kind::folder};
   if (!mine.folder) {
-    mine.bytes = e.size;
+    mine.bytes = storage::stored_size(e);
     mine.files = 1;
     return mine;
   }
@@ -72,6 +72,6 @@ int run_du(const command& self, const std::vector<std::string>& arguments) {
 }  // namespace
 
 const command du{"du", "du [options] [PATH]...",
-                 "Adds up the sizes of files below each folder; sparse files count in full.", run_du};
+                 "Adds up the sizes of files below each folder; sparse files count in full, arrays without what they may still grow to.", run_du};
 
 }  // namespace ooc::tool

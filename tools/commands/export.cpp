@@ -28,7 +28,7 @@ storage::index usual_chunk(const storage::array_description& a) {
   storage::index chunk(a.extents.size(), 1);
   std::uint64_t bytes = a.element_size;
   for (std::size_t d = chunk.size(); d-- > 0 && bytes < 1_MiB;) {
-    chunk[d] = std::clamp<std::uint64_t>(1_MiB / bytes, 1, a.extents[d]);
+    chunk[d] = std::max<std::uint64_t>(1, std::min(1_MiB / bytes, a.extents[d]));
     bytes *= chunk[d];
   }
   return chunk;
@@ -51,6 +51,7 @@ hdf5_dataset dataset_of(const command_line& line, const storage::entry& e, const
   for (const std::uint64_t n : d.chunk) fits = fits && n != 0;
   if (!fits)
     throw usage_mistake("--chunk: '" + line.text("chunk") + "' is no shape of a piece of " + shape_text(part.extents));
+  if (storage::array_bytes(part) == 0) d.chunk.clear();  // there are no pieces of nothing
   std::uint64_t bytes = part.element_size;
   for (std::size_t i = 0; i < d.chunk.size(); ++i) {
     d.chunk[i] = std::min(d.chunk[i], part.extents[i]);
@@ -102,7 +103,7 @@ int run_export(const command& self, const std::vector<std::string>& arguments) {
   storage::array_description part = array;  // what goes into the file
   part.extents = wanted.extents();
   part.tile.clear();
-  part.max_extent = 0;
+  part.max_extents.clear();
 
   if (format != file_format::hdf5)
     for (const char* o : {"dataset", "chunk", "deflate"})

@@ -142,6 +142,8 @@ int run_import(const command& self, const std::vector<std::string>& arguments) {
   line.option()("transpose", "take a Fortran-order .npy with its dimensions reversed");
   line.option()("tile", po::value<std::string>()->value_name("NxM"),
                 "store in tiles of this shape instead of row-major");
+  line.option()("max-extents", po::value<std::string>()->value_name("NxM"),
+                "what resize() may make of the extents: with --tile a number for each dimension, else one for the first");
   add_striping_options(line);
   line.option()("sparse", "reserve no space beforehand");
   line.option()("buffer", po::value<std::string>()->value_name("BYTES"),
@@ -178,8 +180,15 @@ int run_import(const command& self, const std::vector<std::string>& arguments) {
   storage::new_file made;
   made.array = from.array;
   if (line.has("tile")) made.array.tile = parse_shape(line.text("tile"), "--tile");
+  if (line.has("max-extents")) {
+    made.array.max_extents = parse_shape(line.text("max-extents"), "--max-extents");
+    if (made.array.max_extents.size() != (made.array.tile.empty() ? 1 : made.array.extents.size()))
+      throw usage_mistake("--max-extents: '" + line.text("max-extents") +
+                          "' must have a number for each dimension with --tile, and else one, for the first");
+    if (has_reserved_grid(made.array)) made.array.reached = made.array.extents;
+  }
   made.size = storage::array_file_bytes(made.array);
-  made.sparse = line.has("sparse");
+  made.sparse = line.has("sparse") || has_reserved_grid(made.array);
   std::map<std::string, std::string> attributes;
   if (from.hdf5) {
     made.fill = from.hdf5->fill();

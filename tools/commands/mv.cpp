@@ -1,3 +1,5 @@
+#include <filesystem>
+
 #include "base/command.hpp"
 #include "copying/copying.hpp"
 
@@ -8,10 +10,9 @@ namespace {
 using storage::entry;
 using storage::entry_kind;
 
-void remove_all(file_tree& tree, const entry& e) {
-  if (e.kind == entry_kind::folder)
-    for (const entry& below : tree.list(e.path)) remove_all(tree, below);
-  tree.remove(e);
+/// What has come into a folder since then was not copied, and stays.
+void remove_copied(const std::vector<transfer>& items) {
+  for (auto t = items.rbegin(); t != items.rend(); ++t) t->from->remove(t->source);
 }
 
 void check_all_unused(file_tree& tree, const entry& e) {
@@ -28,9 +29,13 @@ int run_mv(const command& self, const std::vector<std::string>& arguments) {
   const auto all = transfers(line, false);
   for (const transfer& t : all) {
     if (t.source.path.empty()) throw usage_mistake("the root folder cannot be moved");
-    if (t.source.path == "-" || t.target == "-")
+    if (is_standard_stream(*t.from, t.source.path) || is_standard_stream(*t.to, t.target))
       throw usage_mistake("standard input and output cannot be moved; `ooc cp` copies them");
     if (t.from->identity() == t.to->identity()) continue;
+    if (t.source.kind == entry_kind::folder && t.from->identity().empty() &&
+        std::filesystem::is_symlink(std::filesystem::path(t.source.path + "/").parent_path()))
+      throw usage_mistake("'" + t.source.path +
+                          "' is a symbolic link to a folder; move the folder that it leads to");
     check_all_unused(*t.from, t.source);
     far.push_back(t);
   }
@@ -39,7 +44,7 @@ int run_mv(const command& self, const std::vector<std::string>& arguments) {
   if (!far.empty())
     copy(line,
          "mv " + (far.size() == 1 ? far[0].source.path : std::to_string(far.size()) + " sources"),
-         far, [](const transfer& t) { remove_all(*t.from, t.source); });
+         far, remove_copied);
   return success;
 }
 

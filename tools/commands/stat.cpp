@@ -54,7 +54,11 @@ int run_stat(const command& self, const std::vector<std::string>& arguments) {
             << "holds     " << describe(e) << "\n";
   if (e.kind == storage::entry_kind::file) {
     std::cout << "size      " << e.size << " bytes (" << human_bytes(static_cast<double>(e.size))
-              << ")" << (e.sparse ? ", sparse" : "") << "\n"
+              << ")" << (e.sparse ? ", sparse" : "")
+              << (storage::stored_size(e) != e.size
+                      ? "; its tiles have " + human_bytes(static_cast<double>(storage::stored_size(e)))
+                      : "")
+              << "\n"
               << "striping  sn " << e.striping.sn << ", nn " << e.striping.nn << ", sf "
               << e.striping.sf << " bytes\n"
               << "id        " << e.id << "\n";

@@ -39,9 +39,9 @@ std::vector<std::uint64_t> wanted_extents(const entry& e, std::uint64_t size) {
     throw usage_mistake(it + ", and must keep whole rows: the size must be a multiple of " +
                         std::to_string(row) + " bytes, and not 0");
   extents[0] = size / row;
-  if (e.array.max_extent != 0 && extents[0] > e.array.max_extent)
+  if (!e.array.max_extents.empty() && extents[0] > e.array.max_extents[0])
     throw usage_mistake(it + " that was made to have at most " +
-                        std::to_string(e.array.max_extent) + " rows; " + std::to_string(size) +
+                        std::to_string(e.array.max_extents[0]) + " rows; " + std::to_string(size) +
                         " bytes are " + std::to_string(extents[0]));
   return extents;
 }

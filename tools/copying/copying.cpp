@@ -95,6 +95,10 @@ bool may_take_place(const command_line& line, const transfer& t, const entry& th
 
 }  // namespace
 
+bool is_standard_stream(const file_tree& tree, const std::string& path) {
+  return path == "-" && tree.identity().empty();
+}
+
 void add_transfer_options(command_line& line) {
   line.option()("from", po::value<std::string>()->value_name("URL"),
                 "the store of SOURCE; otherwise as --store");
@@ -121,6 +125,7 @@ std::vector<transfer> transfers(const command_line& line, bool merge) {
   arguments.pop_back();
   const std::string target = to.plain ? to.paths[0] : trimmed(to.paths[0]);
   const auto receiver = to.tree->look(target);
+  const bool output = is_standard_stream(*to.tree, target);
   const bool into = receiver && receiver->kind == entry_kind::folder;
 
   std::vector<argument_reader::named> sources;
@@ -134,7 +139,7 @@ std::vector<transfer> transfers(const command_line& line, bool merge) {
           "' are both plain files, which cp(1) and mv(1) are for; a path in a store needs --store, "
           "OOC_STORE or a URL");
   }
-  if (count > 1 && !into && target != "-")
+  if (count > 1 && !into && !output)
     throw usage_mistake("'" + target +
                         "' is no folder, and several sources need one; make it with `ooc mkdir`");
 
@@ -147,23 +152,26 @@ std::vector<transfer> transfers(const command_line& line, bool merge) {
         throw usage_error({ENOENT, std::generic_category()}, "'" + path + "' does not exist");
       transfer t{from.tree, to.tree, *source, target, false};
       if (into) {
-        const std::string name = path == "-" ? "" : name_of(source->path, from.plain);
-        if (name.empty() && path == "-")
+        const bool input = is_standard_stream(*from.tree, path);
+        const std::string name = input ? "" : name_of(source->path, from.plain);
+        if (input)
           throw usage_mistake("'" + target +
                               "' is a folder; say which name standard input is to have in it");
         t.target = name.empty() ? target : join(target, name);
       }
-      if (source->kind == entry_kind::folder && to.plain && target == "-")
-        throw usage_mistake("'" + path + "' is a folder, and standard output takes files only");
+      if (output && (source->kind == entry_kind::folder || source->kind == entry_kind::link))
+        throw usage_mistake("'" + path + "' is " +
+                            (source->kind == entry_kind::folder ? "a folder" : "a symbolic link") +
+                            ", and standard output takes files only");
       const bool same_tree = from.tree->identity() == to.tree->identity();
       if (same_tree && source->path == t.target)
         throw usage_mistake("'" + path + "' and '" + t.target + "' are the same");
       if (same_tree && source->kind == entry_kind::folder &&
           (t.target + "/").starts_with(source->path.empty() ? "" : source->path + "/"))
         throw usage_mistake("'" + source->path + "' cannot be put into itself");
-      if (t.target != "-" && !taken.insert(t.target).second)
+      if (!output && !taken.insert(t.target).second)
         throw usage_mistake("two sources would both become '" + t.target + "'");
-      if (const auto there = t.target == "-" ? std::nullopt : t.to->look(t.target)) {
+      if (const auto there = output ? std::nullopt : t.to->look(t.target)) {
         t.exists = true;
         if (!may_take_place(line, t, *there, merge)) continue;
       }
@@ -182,7 +190,7 @@ struct plan {
   void add(const command_line& line, const transfer& t) {
     if (t.source.kind != entry_kind::folder) {
       items.push_back(t);
-      bytes += t.source.size;
+      bytes += storage::stored_size(t.source);
       return;
     }
     items.push_back(t);
@@ -213,17 +221,24 @@ void copy_bytes(byte_source& source, byte_target& target, std::uint64_t buffer, 
       if (bar) bar->advance(n);
     }
   }
-  storage::array_description all;
-  all.element_type = "u1";
-  all.extents = {source.meta.size};
   if (source.meta.size == 0) return;
-  pump_slabs(
-      all, buffer,
+  std::uint64_t read = 0, written = 0;
+  pump(
+      std::min(buffer, source.meta.size),
+      [&](const auto& step) {
+        while ((read += source.skip()) < source.meta.size) {
+          const std::uint64_t n = std::min({buffer, source.together(), source.meta.size - read});
+          step({read}, {read + n}, n);
+          read += n;
+        }
+      },
       [&](const storage::index&, const storage::index&, std::span<std::byte> slab) {
         (void)source.next(slab);
       },
-      [&](const storage::index&, const storage::index&, std::span<std::byte> slab) {
+      [&](const storage::index& lower, const storage::index& upper, std::span<std::byte> slab) {
+        if (lower[0] != written) target.skip(lower[0] - written);
         target.append(slab);
+        written = upper[0];
         if (bar) bar->advance(slab.size());
       });
 }
@@ -231,7 +246,7 @@ void copy_bytes(byte_source& source, byte_target& target, std::uint64_t buffer, 
 }  // namespace
 
 void copy(const command_line& line, const std::string& label, const std::vector<transfer>& all,
-          const std::function<void(const transfer&)>& done) {
+          const std::function<void(const std::vector<transfer>&)>& done) {
   const std::uint64_t buffer = std::max<std::uint64_t>(4096, line.bytes("buffer", 32_MiB));
   std::vector<plan> plans;
   std::uint64_t bytes = 0;
@@ -261,7 +276,7 @@ void copy(const command_line& line, const std::string& label, const std::vector<
       if (t->source.kind == entry_kind::folder && !t->target.empty())
         t->to->finish_folder(t->target, t->source);
     all[i].to->sync();
-    done(all[i]);
+    done(items);
   }
   if (bar) bar->finish();
 }

@@ -30,8 +30,12 @@ void add_transfer_options(command_line& line);
 /// of a folder where `merge`.
 std::vector<transfer> transfers(const command_line& line, bool merge);
 
-/// Copies them one after another, folders with everything in them; calls done() after each.
+/// Standard input or output, which "-" names where it is no path of a store.
+bool is_standard_stream(const file_tree& tree, const std::string& path);
+
+/// Copies them one after another, folders with everything in them; calls done() after each with all that was copied,
+/// folders before what is in them.
 void copy(const command_line& line, const std::string& label, const std::vector<transfer>& all,
-          const std::function<void(const transfer&)>& done);
+          const std::function<void(const std::vector<transfer>&)>& done);
 
 }  // namespace ooc::tool

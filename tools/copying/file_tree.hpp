@@ -24,6 +24,10 @@ class byte_source {
   virtual ~byte_source() = default;
   /// Fills `out` with what comes next; returns less only at the end.
   virtual std::size_t next(std::span<std::byte> out) = 0;
+  /// Not of a stream: leaves out what says nothing and need not be copied, and returns how many bytes that are.
+  virtual std::uint64_t skip() { return 0; }
+  /// After skip(): so many bytes follow before there may be something to skip again.
+  virtual std::uint64_t together() const { return meta.size; }
   /// What the file is; of a stream the size is not known.
   storage::entry meta;
   bool is_stream = false;
@@ -35,6 +39,8 @@ class byte_target {
   /// Removes what was not published.
   virtual ~byte_target() = default;
   virtual void append(std::span<std::byte> bytes) = 0;
+  /// In place of bytes that the source has skipped.
+  virtual void skip(std::uint64_t bytes) = 0;
   /// The bytes are safe, and the file has its name.
   virtual void publish() = 0;
 };
@@ -62,7 +68,7 @@ class file_tree {
   virtual void remove(const storage::entry& e) = 0;
   /// Changes of names are durable.
   virtual void sync() = 0;
-  /// The same for trees with the same names.
+  /// The same for trees with the same names; empty for this machine's.
   virtual std::string identity() const = 0;
 };
 

@@ -1,4 +1,5 @@
 // file_tree: the file system of this machine.
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -6,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <set>
 
 #include "copying/file_tree.hpp"
 #include "formats/plain_file.hpp"
@@ -73,7 +75,9 @@ class host_source : public byte_source {
 class host_target : public byte_target {
  public:
   host_target(const std::string& path, const byte_source& from)
-      : file_(path, true, from.meta.mode), holes_(from.meta.sparse && from.meta.fill.empty()) {}
+      : file_(path, true, from.meta.mode),
+        holes_(from.meta.sparse && from.meta.fill.empty()),
+        fill_(from.meta.fill) {}
   void append(std::span<std::byte> bytes) override {
     // What nobody has written of a sparse file takes no space here either.
     const std::size_t step = holes_ ? 64_KiB : bytes.size();
@@ -86,11 +90,22 @@ class host_target : public byte_target {
         file_.append(part);
     }
   }
+  void skip(std::uint64_t bytes) override {
+    if (fill_.empty()) return file_.skip(bytes);
+    // Whole tiles, and so whole elements.
+    std::vector<std::byte> elements;
+    while (elements.size() < 64_KiB) elements.insert(elements.end(), fill_.begin(), fill_.end());
+    for (std::uint64_t n = 0; bytes != 0; bytes -= n) {
+      n = std::min<std::uint64_t>(bytes, elements.size());
+      file_.append(std::span(elements).first(n));
+    }
+  }
   void publish() override { file_.publish(); }
 
  private:
   output_file file_;
   const bool holes_;
+  const std::vector<std::byte> fill_;
 };
 
 class host_tree : public file_tree {
@@ -116,10 +131,13 @@ class host_tree : public file_tree {
     return std::make_unique<host_source>(e);
   }
   std::unique_ptr<byte_target> make(const std::string& path, const byte_source& from) override {
-    return std::make_unique<host_target>(path, from);
+    auto made = std::make_unique<host_target>(path, from);
+    if (path != "-") note_change(path);
+    return made;
   }
   void make_folder(const std::string& path, const entry& like) override {
     if (::mkdir(path.c_str(), like.mode | 0700) != 0 && errno != EEXIST) fail(errno, path, "made");
+    note_change(path);
   }
   void finish_folder(const std::string& path, const entry& like) override {
     if ((like.mode & 0700) != 0700 && ::chmod(path.c_str(), like.mode & 0777) != 0)
@@ -128,6 +146,7 @@ class host_tree : public file_tree {
   void make_link(const std::string& path, const std::string& target) override {
     if (::unlink(path.c_str()) != 0 && errno != ENOENT) fail(errno, path, "replaced");
     if (::symlink(target.c_str(), path.c_str()) != 0) fail(errno, path, "made");
+    note_change(path);
   }
   void check_unused(const entry&, const char*) override {}
   void move(const entry& from, const std::string& to) override {
@@ -138,8 +157,26 @@ class host_tree : public file_tree {
     if ((e.kind == entry_kind::folder ? ::rmdir : ::unlink)(e.path.c_str()) != 0)
       fail(errno, e.path, "removed");
   }
-  void sync() override {}
+  void sync() override {
+    for (const std::string& folder : changed_) {
+      const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+      const int error = fd < 0 || (::fsync(fd) != 0 && errno != EINVAL) ? errno : 0;
+      if (fd >= 0) ::close(fd);
+      if (error != 0 && error != EACCES) fail(error, folder, "synchronised");
+    }
+    changed_.clear();
+  }
   std::string identity() const override { return ""; }
+
+ private:
+  /// sync() is to make the name durable.
+  void note_change(const std::string& path) {
+    std::error_code ec;
+    const fs::path there = fs::canonical(fs::path(path).parent_path() / ".", ec);
+    if (!ec) changed_.insert(there.string());
+  }
+
+  std::set<std::string> changed_;  ///< folders
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "copying/file_tree.hpp"
 #include "copying/target_striping.hpp"
 #include "oocarray/error.hpp"
+#include "storage/layout/box_requests.hpp"
 #include "storage/service/store_core.hpp"
 
 namespace ooc::tool {
@@ -37,6 +38,15 @@ class store_source : public byte_source {
     if (n != 0) throw_if(file_.file->read(request::contiguous(at_, n), out.data()));
     at_ += n;
     return n;
+  }
+  // Tiles that are not part of the array: never written, or cut off.
+  std::uint64_t skip() override {
+    if (!has_reserved_grid(meta.array)) return 0;
+    const std::uint64_t from = std::exchange(at_, storage::next_tiles(meta.array, at_).begin);
+    return at_ - from;
+  }
+  std::uint64_t together() const override {
+    return has_reserved_grid(meta.array) ? storage::next_tiles(meta.array, at_).end - at_ : meta.size - at_;
   }
 
  private:
@@ -87,6 +97,7 @@ class store_target : public byte_target {
     throw_if(file_.file->write(wanted, bytes.data()));
     at_ += bytes.size();
   }
+  void skip(std::uint64_t bytes) override { at_ += bytes; }
 
   void publish() override {
     if (from_.is_stream) file_ = core_.resize(file_, at_, {});
@@ -143,6 +154,7 @@ class store_tree : public file_tree {
     f.sparse = from.meta.sparse;
     f.fill = from.meta.fill;
     f.array = from.meta.array;
+    if (has_reserved_grid(f.array)) f.array.reached = f.array.extents;  // the rest is not copied
     f.mode = from.meta.mode;
     f.striping = target_striping(line_, f.array, f.size, store_.nodes());
     return std::make_unique<store_target>(core_, path, from, std::move(f));

@@ -99,13 +99,11 @@ void input_file::expect_end() const {
 output_file::output_file(const std::string& name, bool replace, unsigned mode)
     : name_(name), replace_(replace) {
   struct ::stat s {};
-  if (name == "-")
+  if (name == "-") {
     fd_ = ::fcntl(1, F_DUPFD_CLOEXEC, 3);
-  else if (::stat(name.c_str(), &s) == 0 && is_stream_mode(s.st_mode))
+  } else if (::stat(name.c_str(), &s) == 0 && is_stream_mode(s.st_mode)) {
     fd_ = ::open(name.c_str(), O_WRONLY | O_CLOEXEC);
-  else
-    part_ = name + ".part-" + std::to_string(::getpid());
-  if (!part_.empty()) {
+  } else {
     make_part(mode);
     return;
   }
@@ -115,11 +113,22 @@ output_file::output_file(const std::string& name, bool replace, unsigned mode)
 
 void output_file::make_part(unsigned mode) {
   std::error_code ec;
-  const auto status = std::filesystem::symlink_status(name_, ec);
-  if (std::filesystem::is_directory(status)) fail(EISDIR, "made");
-  if (std::filesystem::exists(status) && !replace_)
+  if (std::filesystem::is_directory(name_, ec)) fail(EISDIR, "made");
+  if (std::filesystem::exists(std::filesystem::symlink_status(name_, ec)) && !replace_)
     throw usage_error({EEXIST, std::generic_category()},
                       "'" + name_ + "' is there already; give --force to replace it");
+  place_ = name_;
+  if (std::filesystem::exists(name_, ec)) {
+    if (!std::filesystem::is_regular_file(name_, ec))
+      throw usage_error({EEXIST, std::generic_category()},
+                        "'" + name_ + "' is a socket or a device, which no file replaces; take another name");
+    // A symbolic link stays, as /dev/stdout: the file that it leads to is replaced.
+    place_ = std::filesystem::canonical(name_, ec).string();
+    if (ec) fail(ec.value(), "replaced");
+  }
+  // A name may have 255 bytes, and this one has more than the file's.
+  const auto begin = place_.find_last_of('/') + 1;  // npos + 1 == 0: no folder
+  part_ = place_.substr(0, begin) + place_.substr(begin, 200) + ".part-" + std::to_string(::getpid());
   fd_ = ::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
   if (fd_ < 0) fail(errno, "made");
 }
@@ -156,10 +165,10 @@ void output_file::publish() {
     return;
   }
   if (::fsync(fd_) != 0) fail(errno, "written");
-  int done = ::renameat2(AT_FDCWD, part_.c_str(), AT_FDCWD, name_.c_str(),
+  int done = ::renameat2(AT_FDCWD, part_.c_str(), AT_FDCWD, place_.c_str(),
                          replace_ ? 0 : RENAME_NOREPLACE);
   if (done != 0 && errno == EINVAL)  // a file system without RENAME_NOREPLACE
-    done = ::rename(part_.c_str(), name_.c_str());
+    done = ::rename(part_.c_str(), place_.c_str());
   if (done != 0) fail(errno, "made");
   ::close(fd_);
   fd_ = -1;

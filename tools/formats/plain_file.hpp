@@ -40,7 +40,8 @@ class input_file {
 /// character devices are written to as they are.
 class output_file {
  public:
-  /// Refuses an existing file unless `replace`; `mode` but for the umask.
+  /// Refuses an existing file unless `replace`, and sockets and block devices; `mode` but for the umask.  A symbolic
+  /// link stays, and the file that it leads to is replaced.
   output_file(const std::string& name, bool replace, unsigned mode = 0666);
   /// Removes what was not published.
   ~output_file();
@@ -59,7 +60,9 @@ class output_file {
   void make_part(unsigned mode);
   [[noreturn]] void fail(int error, const char* doing) const;
 
-  std::string name_, part_;
+  std::string name_;
+  std::string place_;  ///< the name, or what it leads to as a symbolic link
+  std::string part_;
   bool replace_;
   bool stream_ = false;
   int fd_ = -1;

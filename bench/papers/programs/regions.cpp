@@ -5,35 +5,19 @@
 //     regions bare ADDRESS:PORT...      client of bare servers
 //     regions serve ADDRESS:PORT...     a bare server; runs until its standard input ends
 //
-// A client prints "ready", then does what the lines of its standard input say, one after the other:
-//
-//     create BYTES SF          the file, all nodes, stripes of SF bytes ("store" only)
-//     prepare OFFSET BYTES     all that comes before a write: opens the file, makes the data
-//     clear OFFSET BYTES       all that comes before a read: room for the data, without them
-//     write OFFSET BYTES AT    read OFFSET BYTES AT, neither before this time
-//     check OFFSET BYTES       what was read is what a writer of these bytes has written ("store" only)
-//
-// and answers each with "BEGIN END", times of CLOCK_MONOTONIC in seconds, which all processes of a
-// machine share.
-#include <chrono>
+// A client does what serve_regions.hpp says ("create" and "check" only of the store).
 #include <cstdio>
-#include <iostream>
-#include <memory>
 #include <optional>
-#include <sstream>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "bare_regions.hpp"
-#include "clock.hpp"
 #include "oocarray/error.hpp"
 #include "oocarray/file.hpp"
-#include "words.hpp"
+#include "serve_regions.hpp"
 
 namespace {
 
-using papers::now;
 using papers::region;
 
 class store_client {
@@ -73,75 +57,6 @@ class store_client {
   std::optional<ooc::file> file_;
 };
 
-region parse_region(std::istringstream& in) {
-  region r;
-  if (!(in >> r.offset >> r.bytes) || r.offset % 8 || r.bytes % 8 || r.bytes == 0)
-    throw std::runtime_error("give OFFSET and BYTES, multiples of 8");
-  return r;
-}
-
-void require_room(const std::vector<std::uint64_t>& memory, const region& r) {
-  if (memory.size() * 8 != r.bytes)
-    throw std::runtime_error("prepare comes before write, clear before read");
-}
-
-/// When the transfer begins: at the time that the order gives, so that all clients begin together.
-double begin_at(std::istringstream& in) {
-  double at = 0;
-  if (!(in >> at)) throw std::runtime_error("give the time when to begin");
-  while (now() < at) std::this_thread::sleep_for(std::chrono::duration<double>(at - now()));
-  return now();
-}
-
-/// Serves the lines of standard input; `checked` where what is read was written before.
-template <class Client>
-void serve(Client& client, bool checked) {
-  std::cout << "ready" << std::endl;
-  std::vector<std::uint64_t> memory;
-  for (std::string line; std::getline(std::cin, line);) {
-    std::istringstream in(line);
-    std::string what;
-    in >> what;
-    double begin = 0;
-    double end = 0;
-    if (what == "create") {
-      std::uint64_t bytes = 0;
-      std::uint64_t sf = 0;
-      in >> bytes >> sf;
-      begin = now();
-      client.create(bytes, sf);
-      end = now();
-    } else if (what == "prepare") {
-      const region r = parse_region(in);
-      memory.resize(r.bytes / 8);
-      papers::fill(r.offset, memory);
-      client.prepare();
-    } else if (what == "clear") {
-      memory.assign(parse_region(in).bytes / 8, 0);
-    } else if (what == "write") {
-      const region r = parse_region(in);
-      require_room(memory, r);
-      begin = begin_at(in);
-      client.write(r, std::as_bytes(std::span(memory)));
-      end = now();
-    } else if (what == "read") {
-      const region r = parse_region(in);
-      require_room(memory, r);
-      begin = begin_at(in);
-      client.read(r, std::as_writable_bytes(std::span(memory)));
-      end = now();
-    } else if (what == "check") {
-      const region r = parse_region(in);
-      require_room(memory, r);
-      if (checked) papers::check(r.offset, memory);
-    } else {
-      throw std::runtime_error("no such order: " + line);
-    }
-    std::printf("%.6f %.6f\n", begin, end);
-    std::fflush(stdout);
-  }
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -149,10 +64,10 @@ int main(int argc, char** argv) {
   try {
     if (words.size() == 3 && words[0] == "store") {
       store_client client(words[1], words[2]);
-      serve(client, true);
+      papers::serve_regions(client, true);
     } else if (words.size() >= 2 && words[0] == "bare") {
       papers::bare_client client({words.begin() + 1, words.end()});
-      serve(client, false);
+      papers::serve_regions(client, false);
     } else if (words.size() >= 2 && words[0] == "serve") {
       papers::bare_serve({words.begin() + 1, words.end()});
     } else {

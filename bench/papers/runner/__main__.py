@@ -21,6 +21,8 @@ def options():
     parser.add_argument("--scale", choices=["small", "paper"], default="small",
                         help="small: some 36 minutes for all on 2 processors (default); paper: the "
                              "papers' own sizes and numbers of runs, some hours")
+    parser.add_argument("--interface", choices=["native", "mpi-io"], default="native",
+                        help="mpi-io: pvfs also by MPI-IO, through the components for Open MPI")
     parser.add_argument("--out", default="papers-results", metavar="DIR",
                         help="where CSV files, plots and report.md go (default: papers-results)")
     parser.add_argument("--dir", default="/var/tmp", metavar="DIR",
@@ -30,6 +32,8 @@ def options():
     unknown = [e for e in chosen.experiment if e not in EXPERIMENTS]
     if unknown:
         parser.error(f"no experiment '{unknown[0]}'; there are: {', '.join(EXPERIMENTS)}")
+    if chosen.interface != "native" and chosen.experiment != ["pvfs"]:
+        parser.error("--interface mpi-io is for pvfs alone")
     if not Path(chosen.dir).is_dir():
         parser.error(f"--dir {chosen.dir}: no such folder")
     return chosen
@@ -44,7 +48,7 @@ def main():
     out = Path(chosen.out).absolute()
     out.mkdir(parents=True, exist_ok=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    context = Context(os.environ["OOC_PAPERS_BUILD"], out, chosen.dir, chosen.scale)
+    context = Context(os.environ["OOC_PAPERS_BUILD"], out, chosen.dir, chosen.scale, chosen.interface)
     outcomes = {}
     broken = False
     try:

@@ -20,10 +20,10 @@ class Made:
 
 
 class Context:
-    """`scale` is "small" or "paper"; `out` holds the results, `work` is the scratch folder (a disk)."""
+    """`scale` is "small" or "paper"; `interface` is "native" or "mpi-io"; `out` holds the results, `work` is the scratch folder (a disk)."""
 
-    def __init__(self, build, out, work, scale):
-        self.build, self.out, self.scale = Path(build), Path(out), scale
+    def __init__(self, build, out, work, scale, interface="native"):
+        self.build, self.out, self.scale, self.interface = Path(build), Path(out), scale, interface
         self.work = Path(tempfile.mkdtemp(prefix="oocarray-papers.", dir=work))
         self._began = time.monotonic()
         self._experiment = ""

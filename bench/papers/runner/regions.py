@@ -3,6 +3,7 @@
 The program behind them is programs/regions.cpp.
 """
 
+import contextlib
 import time
 
 from runner.orders import Workers
@@ -21,8 +22,26 @@ class Striped(Served):
 
     _files = 0
 
-    def arguments(self):
-        return ["store", self.url, f"/regions-{self._files}"]
+    def command(self):
+        return [self._ctx.program("bench/papers/regions"), "store", self.url, f"/regions-{self._files}"]
+
+    def next_file(self):
+        self._files += 1
+
+
+class ByMpiIo:
+    """The same store for clients that use MPI-IO (programs/mpi_regions.cpp): jobs of one rank each."""
+
+    def __init__(self, context, store):
+        self._context, self._store = context, store
+        self._files = 0
+
+    def command(self):
+        # A job that mpirun has not started would start a daemon, which wants a network of its own.
+        return ["env", "OMPI_MCA_ess_singleton_isolated=1", "OMPI_MCA_btl=self",
+                f"OMPI_MCA_mca_base_component_path=SYS_DEFAULT:{self._context.program('openmpi')}",
+                self._context.program("bench/papers/mpi_regions"),
+                f"{self._store.url}/mpi-io-{self._files}", self._store.nodes]
 
     def next_file(self):
         self._files += 1
@@ -34,23 +53,22 @@ class Bare(Workers):
     def __init__(self, context, hosts, names):
         at = {name: [f"{a}:{BARE_PORT + i}" for a in hosts[name].addresses] for i, name in enumerate(names)}
         self._addresses = sum(at.values(), [])
-        super().__init__([(hosts[name], [context.program("bench/papers/regions"), "serve", *addresses])
-                          for name, addresses in at.items()])
+        self._program = context.program("bench/papers/regions")
+        super().__init__([(hosts[name], [self._program, "serve", *addresses]) for name, addresses in at.items()])
 
-    def arguments(self):
-        return ["bare", *self._addresses]
+    def command(self):
+        return [self._program, "bare", *self._addresses]
 
     def next_file(self):
         pass
 
 
 class Clients(Workers):
-    """A client on each of the hosts `names`; `target` is a Striped or a Bare."""
+    """A client on each of the hosts `names`; `target` is a Striped, a ByMpiIo or a Bare."""
 
-    def __init__(self, context, hosts, target, names):
+    def __init__(self, hosts, target, names):
         target.next_file()
-        argv = [context.program("bench/papers/regions"), *target.arguments()]
-        super().__init__([(hosts[name], argv) for name in names])
+        super().__init__([(hosts[name], target.command()) for name in names])
 
     def create(self, bytes_each):
         """The file, by the first client, with a region for each."""
@@ -80,23 +98,31 @@ class Clients(Workers):
                            for i in range(len(self))])
 
 
-def measure(context, hosts, store, bare, names, bytes_each, rounds):
-    """Rows for reading and writing `bytes_each` by clients on the hosts `names`, ours and bare in turns.
+def measure(context, hosts, store, bare, names, bytes_each, rounds, mpi_io=None):
+    """Rows for reading and writing `bytes_each` by clients on the hosts `names`: ours, bare and, where mpi_io is
+    given, by MPI-IO, in turns.
 
     Before the rounds the store writes and reads once, which makes the pages of its files and of its servers'
     buffers.
     """
-    rates = {(way, side): [] for way in ("read", "write") for side in ("store", "bare")}
-    with Clients(context, hosts, store, names) as ours, Clients(context, hosts, bare, names) as theirs:
-        ours.create(bytes_each)
-        for side in (ours, theirs):
-            side.prepare(bytes_each)
-        for way in ("write", "read"):
-            ours.transfer(way, bytes_each)
+    targets = {"store": store, "bare": bare}
+    if mpi_io:
+        targets["mpi_io"] = mpi_io
+    rates = {(way, side): [] for way in ("read", "write") for side in targets}
+    with contextlib.ExitStack() as running:
+        clients = {side: running.enter_context(Clients(hosts, target, names)) for side, target in targets.items()}
+        for side, several in clients.items():
+            if side != "bare":
+                several.create(bytes_each)
+            several.prepare(bytes_each)
+        for side, several in clients.items():
+            for way in ("write", "read"):
+                if side != "bare":
+                    several.transfer(way, bytes_each)
         for _ in range(rounds):
             for way in ("write", "read"):
-                for name, side in (("store", ours), ("bare", theirs)):
-                    rates[way, name].append(side.transfer(way, bytes_each))
+                for side, several in clients.items():
+                    rates[way, side].append(several.transfer(way, bytes_each))
     shaped = not hosts.why_unshaped
     nominal = min(len(names), store.nodes) * hosts.channels * hosts.link.bytes_per_second
     rows = []
@@ -110,6 +136,13 @@ def measure(context, hosts, store, bare, names, bytes_each, rounds):
             "bare_mb_per_s": limit.median / 1e6, "of_nominal": rate.median / nominal,
             "bare_of_nominal": limit.median / nominal,
             "of_bare": share.median, "of_bare_min": share.low, "of_bare_max": share.high})
+        by_mpi = ""
+        if mpi_io:
+            rate, share = Spread.of(rates[way, "mpi_io"]), paired(rates[way, "mpi_io"], rates[way, "store"])
+            rows[-1].update({
+                "mpi_io_mb_per_s": rate.median / 1e6, "mpi_io_of_native": share.median,
+                "mpi_io_of_native_min": share.low, "mpi_io_of_native_max": share.high})
+            by_mpi = f", by MPI-IO {rate.median / 1e6:.1f}"
         context.say(f"{store.nodes} nodes, {len(names)} clients, {bytes_each / MIB:g} MiB each, {way}: "
-                    f"{rate.median / 1e6:.1f} MB/s, bare sockets {limit.median / 1e6:.1f}")
+                    f"{rows[-1]['mb_per_s']:.1f} MB/s{by_mpi}, bare sockets {limit.median / 1e6:.1f}")
     return rows

@@ -4,6 +4,7 @@
 //     ooc::copy(a, {{0, 0}, {9, 9}}, b, {5, 5});   // a box of a, to where b's begins
 //     ooc::transpose(a, b, {2, 0, 1});        // b(k, i, j) = a(i, j, k)
 //     ooc::transpose(a, b);                   // the dimensions in reverse order
+//     ooc::transpose(a, {{0, 0}, {9, 4}}, b, {5, 5});   // a box of a, to where b's begins
 //     ooc::transpose(a);                      // a square matrix in place
 //
 // Each element is read once and written once.  Boxes whose edges are chosen from the budget, and
@@ -62,6 +63,27 @@ copy_request copy_of(const char* verb, const ooc_array<T, N, From>& a, ooc_array
   return r;
 }
 
+template <class T, std::size_t N, class From, class U, class To>
+copy_request boxed_copy_of(const char* verb, const ooc_array<T, N, From>& a, const box<N>& which,
+                           ooc_array<U, N, To>& b, const ooc::coordinates<N>& where,
+                           const std::array<std::size_t, N>& permutation,
+                           const pass_options& options) {
+  copy_request r = copy_of(verb, a, b, options);
+  r.from_lower.assign(which.lower.begin(), which.lower.end());
+  r.to_lower.assign(where.begin(), where.end());
+  r.permutation.assign(permutation.begin(), permutation.end());
+  for (const std::size_t j : permutation)  // run_copy() refuses a dimension that there is not
+    r.extents.push_back(j >= N || which.upper[j] < which.lower[j] ? 0 : which.extent(j));
+  return r;
+}
+
+template <std::size_t N>
+constexpr std::array<std::size_t, N> reversed_dimensions() noexcept {
+  std::array<std::size_t, N> reverse{};
+  for (std::size_t k = 0; k < N; ++k) reverse[k] = N - 1 - k;
+  return reverse;
+}
+
 }  // namespace detail
 
 /// The elements of `which` of a, into b from `where` on.
@@ -70,14 +92,9 @@ template <class T, std::size_t N, class From, class U, class To>
 pass_statistics copy(const ooc_array<T, N, From>& a, const std::type_identity_t<box<N>>& which,
                      ooc_array<U, N, To>& b, const std::type_identity_t<coordinates<N>>& where,
                      const pass_options& options = {}) {
-  detail::copy_request r = detail::copy_of("copy", a, b, options);
-  r.from_lower.assign(which.lower.begin(), which.lower.end());
-  r.to_lower.assign(where.begin(), where.end());
-  for (std::size_t k = 0; k < N; ++k) {
-    r.extents.push_back(which.upper[k] < which.lower[k] ? 0 : which.extent(k));
-    r.permutation.push_back(k);
-  }
-  return detail::run_copy(r);
+  std::array<std::size_t, N> same{};
+  for (std::size_t k = 0; k < N; ++k) same[k] = k;
+  return detail::run_copy(detail::boxed_copy_of("copy", a, which, b, where, same, options));
 }
 
 /// All of a, into b, which has the same extents.
@@ -119,9 +136,33 @@ template <class T, std::size_t N, class From, class U, class To>
   requires detail::converts_to<T, U>
 pass_statistics transpose(const ooc_array<T, N, From>& a, ooc_array<U, N, To>& b,
                           const pass_options& options = {}) {
-  std::array<std::size_t, N> reverse{};
-  for (std::size_t k = 0; k < N; ++k) reverse[k] = N - 1 - k;
-  return transpose(a, b, reverse, options);
+  return transpose(a, b, detail::reversed_dimensions<N>(), options);
+}
+
+/// The elements of `which` of a, into b from `where` on; dimension k of b is dimension permutation[k] of a.
+template <class T, std::size_t N, class From, class U, class To>
+  requires detail::converts_to<T, U>
+pass_statistics transpose(const ooc_array<T, N, From>& a, const std::type_identity_t<box<N>>& which,
+                          ooc_array<U, N, To>& b, const std::type_identity_t<coordinates<N>>& where,
+                          const std::array<std::size_t, N>& permutation,
+                          const pass_options& options = {}) {
+  return detail::run_copy(
+      detail::boxed_copy_of("transposition", a, which, b, where, permutation, options));
+}
+template <class T, std::size_t N, class From, class U, class To>
+pass_statistics transpose(const ooc_array<T, N, From>& a, const std::type_identity_t<box<N>>& which,
+                          ooc_array<U, N, To>& b, const std::type_identity_t<coordinates<N>>& where,
+                          const std::size_t (&permutation)[N], const pass_options& options = {}) {
+  return transpose(a, which, b, where, std::to_array(permutation), options);
+}
+
+/// The same with the dimensions in reverse order.
+template <class T, std::size_t N, class From, class U, class To>
+  requires detail::converts_to<T, U>
+pass_statistics transpose(const ooc_array<T, N, From>& a, const std::type_identity_t<box<N>>& which,
+                          ooc_array<U, N, To>& b, const std::type_identity_t<coordinates<N>>& where,
+                          const pass_options& options = {}) {
+  return transpose(a, which, b, where, detail::reversed_dimensions<N>(), options);
 }
 
 /// A square matrix in place.

@@ -38,10 +38,12 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <thread>
 #include <tuple>
@@ -106,21 +108,21 @@ pass_statistics transform_all(Out& out, F& f, const pass_options& options, const
   return run_spans(r, program);
 }
 
-template <class Value, class Op, class F, class... A>
-pass_result<Value> reduce_all(Value init, Op& op, F& f, const pass_options& options,
-                              const A&... in) {
+/// Over the arrays of the request, whose elements are of types T...; each has `elements` of them.
+template <class... T, class Value, class Op, class F>
+pass_result<Value> reduce_spans(span_request r, std::size_t elements, Value init, Op& op, F& f) {
   static_assert(std::is_trivially_copyable_v<Value>);
-  span_request r{.verb = "reduction", .options = options};
-  r.rule = options.reproducible ? piece_rule::whole : piece_rule::fixed;
-  (r.arrays.push_back(in_pass(in, true, false)), ...);
-  r.memory = std::get<0>(std::tie(in...)).size() / elements_of_piece * sizeof(std::optional<Value>);
-  reduce_program<Value, Op, F, element_of<A>...> program(op, f);
+  const bool reproducible = r.options.reproducible;
+  r.rule = reproducible ? piece_rule::whole : piece_rule::fixed;
+  r.reads_others = reproducible;  // pieces go beyond the rank's own rows
+  r.memory = elements / elements_of_piece * sizeof(std::optional<Value>);
+  reduce_program<Value, Op, F, T...> program(op, f);
   span_run run(r);
   run.begin();
   run.pass(program);
   std::vector<Value> mine = program.values();
   if (run.ranks() > 1) {
-    if (!options.reproducible && mine.size() > 1)
+    if (!reproducible && mine.size() > 1)
       mine = {fold_pieces(mine.data(), mine.size(), op)};
     const auto told = run.gathered(bytes_of_values(mine));
     mine.clear();
@@ -131,6 +133,14 @@ pass_result<Value> reduce_all(Value init, Op& op, F& f, const pass_options& opti
   return result;
 }
 
+template <class Value, class Op, class F, class... A>
+pass_result<Value> reduce_all(Value init, Op& op, F& f, const pass_options& options,
+                              const A&... in) {
+  span_request r{.verb = "reduction", .options = options};
+  (r.arrays.push_back(in_pass(in, true, false)), ...);
+  return reduce_spans<element_of<A>...>(std::move(r), std::get<0>(std::tie(in...)).size(), init, op, f);
+}
+
 /// The element as it is.
 struct same_value {
   template <class T>
@@ -138,6 +148,91 @@ struct same_value {
     return x;
   }
 };
+
+/// What the parts of the ranks before this one come to.
+template <class T, class U, class Op>
+scanned_before<U> parts_before(span_run& run, Op& op) {
+  same_value f;
+  reduce_program<U, Op, same_value, T> sums(op, f);
+  run.pass(sums);
+  std::vector<U> mine = sums.values();
+  if (mine.size() > 1) mine = {fold_pieces(mine.data(), mine.size(), op)};
+  const auto told = run.gathered(bytes_of_values(mine));
+  scanned_before<U> before;
+  for (int rank = 0; rank < run.rank(); ++rank) {
+    std::vector<U> sum;
+    add_values(sum, told[static_cast<std::size_t>(rank)], U{});
+    for (const U& s : sum) before.pieces = before.pieces ? op(*before.pieces, s) : s;
+  }
+  return before;
+}
+
+/// The same from pieces that end where they would on one rank.  A piece that the ranks' parts cut is summed up
+/// from its beginning by each of them.
+template <class T, class U, std::size_t N, class Op>
+scanned_before<U> pieces_before(span_run& run, const ooc_array<T, N>& a, ooc_array<U, N>& b, Op& op) {
+  const std::size_t row = b.size() / b.extent(0);
+  const std::size_t first = b.local_box().lower[0] * row, last = b.local_box().upper[0] * row;
+  const std::size_t cut = first % elements_of_piece;
+  piece_sums_program<Op, T, U> sums(op, a.span().subspan(first - cut, cut));
+  run.pass(sums);
+  // To whom looks for conflicts, this ends the reads of what other ranks will write.
+  if (&a.core() == &b.core()) b.core().ranks().sync_halo(0);
+  std::vector<U> mine = sums.values();
+  const bool ends_in_piece = last % elements_of_piece != 0 && last != b.size();
+  if (ends_in_piece && !mine.empty()) mine.pop_back();
+  std::vector<U> all;
+  for (const auto& of_rank : run.gathered(bytes_of_values(mine))) add_values(all, of_rank, U{});
+  scanned_before<U> before{{}, sums.head()};
+  for (std::size_t p = 0; p < first / elements_of_piece; ++p)
+    before.pieces = before.pieces ? op(*before.pieces, all[p]) : all[p];
+  return before;
+}
+
+/// From the first array of the request, of T, into the second, of U, which may be the first.  `before` says, on
+/// several ranks, what comes before the part of this one.
+template <class T, class U, class Op, class Before>
+pass_statistics scan_spans(span_request r, Op& op, Before before) {
+  r.rule = piece_rule::fixed;
+  if (r.arrays[0].core == r.arrays[1].core) r.arrays[0].read = false, r.arrays[1].read = true;
+  span_run run(r);
+  run.begin(run.ranks() > 1 ? 2 : 1);
+  scan_program<Op, T, U> scan(op, run.ranks() > 1 ? before(run) : scanned_before<U>{});
+  run.pass(scan);
+  return run.finish();
+}
+template <class T, class U, class Op>
+pass_statistics scan_spans(span_request r, Op& op) {
+  return scan_spans<T, U>(std::move(r), op, [&](span_run& run) { return parts_before<T, U>(run, op); });
+}
+
+/// How many elements of the array of the request, which are of type T, f puts into which bin.
+template <class T, class F>
+pass_result<histogram_counts> count_spans(span_request r, std::size_t bins, F& f) {
+  const unsigned threads = r.options.threads != 0 ? r.options.threads
+                                                  : std::max(1U, std::thread::hardware_concurrency());
+  r.options.threads = threads;
+  r.memory = std::uint64_t{threads} * (bins + 1) * sizeof(std::uint64_t);
+  span_run run(r);
+  histogram_program<F, T> program(f, bins, threads);
+  run.begin();
+  run.pass(program);
+  std::vector<std::uint64_t> all = program.counts();
+  if (run.ranks() > 1) {
+    const auto told = run.gathered(bytes_of_values(all));
+    all.assign(bins + 1, 0);
+    for (const auto& of_rank : told) {
+      std::vector<std::uint64_t> counts;
+      add_values(counts, of_rank, std::uint64_t{0});
+      for (std::size_t b = 0; b <= bins; ++b) all[b] += counts[b];
+    }
+  }
+  pass_result<histogram_counts> result{run.finish(), {}};
+  result.value.outside = all.back();
+  all.pop_back();
+  result.value.counts = std::move(all);
+  return result;
+}
 
 }  // namespace detail
 
@@ -205,32 +300,18 @@ pass_result<Value> transform_reduce(std::tuple<A&...> in, Value init, Op op, F f
 
 /// b[i] = a[0] op ... op a[i] over the elements in row-major order, in the type of b.  b may be a.
 /// With floating-point numbers each sum is rounded as a sum of pieces of 2^15 elements, and on
-/// ranks of their parts.  On several ranks in two passes, of which the first reads only.
+/// ranks of their parts; with pass_options::reproducible the result is that of one rank.  On several
+/// ranks in two passes, of which the first reads only.
 template <class T, class U, std::size_t N, class Op = std::plus<>>
 pass_statistics inclusive_scan(const ooc_array<T, N>& a, ooc_array<U, N>& b, Op op = {},
                                const pass_options& options = {}) {
-  detail::span_request r{.verb = "scan", .rule = detail::piece_rule::fixed, .options = options};
+  detail::span_request r{.verb = "scan", .options = options};
   r.arrays = {detail::in_pass(a, true, false), detail::in_pass(b, false, true)};
-  if (r.arrays[0].core == r.arrays[1].core) r.arrays[0].read = false, r.arrays[1].read = true;
-  detail::span_run run(r);
-  run.begin(run.ranks() > 1 ? 2 : 1);
-  std::optional<U> before;
-  if (run.ranks() > 1) {
-    detail::same_value f;
-    detail::reduce_program<U, Op, detail::same_value, T> sums(op, f);
-    run.pass(sums);
-    std::vector<U> mine = sums.values();
-    if (mine.size() > 1) mine = {detail::fold_pieces(mine.data(), mine.size(), op)};
-    const auto told = run.gathered(detail::bytes_of_values(mine));
-    for (int rank = 0; rank < run.rank(); ++rank) {
-      std::vector<U> sum;
-      detail::add_values(sum, told[static_cast<std::size_t>(rank)], U{});
-      for (const U& s : sum) before = before ? op(*before, s) : s;
-    }
-  }
-  detail::scan_program<Op, T, U> scan(op, before);
-  run.pass(scan);
-  return run.finish();
+  if (!options.reproducible) return detail::scan_spans<T, U>(std::move(r), op);
+  r.reads_others = true;
+  r.memory = a.size() / detail::elements_of_piece * sizeof(std::optional<U>);
+  return detail::scan_spans<T, U>(std::move(r), op,
+                                  [&](detail::span_run& run) { return detail::pieces_before(run, a, b, op); });
 }
 
 /// counts[k]: how many elements x have f(x) == k, for k < bins; the others are `outside`.
@@ -240,29 +321,7 @@ pass_result<histogram_counts> histogram(const A& a, std::size_t bins, F f,
                                         const pass_options& options = {}) {
   detail::span_request r{.verb = "histogram", .options = options};
   r.arrays = {detail::in_pass(a, true, false)};
-  const unsigned threads = options.threads != 0 ? options.threads
-                                                : std::max(1U, std::thread::hardware_concurrency());
-  r.options.threads = threads;
-  r.memory = std::uint64_t{threads} * (bins + 1) * sizeof(std::uint64_t);
-  detail::span_run run(r);
-  detail::histogram_program<F, detail::element_of<A>> program(f, bins, threads);
-  run.begin();
-  run.pass(program);
-  std::vector<std::uint64_t> all = program.counts();
-  if (run.ranks() > 1) {
-    const auto told = run.gathered(detail::bytes_of_values(all));
-    all.assign(bins + 1, 0);
-    for (const auto& of_rank : told) {
-      std::vector<std::uint64_t> counts;
-      detail::add_values(counts, of_rank, std::uint64_t{0});
-      for (std::size_t b = 0; b <= bins; ++b) all[b] += counts[b];
-    }
-  }
-  pass_result<histogram_counts> result{run.finish(), {}};
-  result.value.outside = all.back();
-  all.pop_back();
-  result.value.counts = std::move(all);
-  return result;
+  return detail::count_spans<detail::element_of<A>>(std::move(r), bins, f);
 }
 
 /// Bins of one width from lower up to upper, which is in none; neither is what is no number.
@@ -270,12 +329,15 @@ template <detail::any_array A, class Bound>
   requires std::is_arithmetic_v<Bound> && std::is_arithmetic_v<detail::element_of<A>>
 pass_result<histogram_counts> histogram(const A& a, Bound lower, Bound upper, std::size_t bins,
                                         const pass_options& options = {}) {
-  const double low = static_cast<double>(lower), high = static_cast<double>(upper);
-  const double scale = static_cast<double>(bins) / (high - low);
+  // Halved where their difference is too large for a double.
+  const double unit = std::isfinite(static_cast<double>(upper) - static_cast<double>(lower)) ? 1 : 0.5;
+  const double low = static_cast<double>(lower) * unit, high = static_cast<double>(upper) * unit;
+  const double scale =
+      std::min(static_cast<double>(bins) / (high - low), std::numeric_limits<double>::max());
   return histogram(
       a, bins,
       [=](detail::element_of<A> x) {
-        const double v = static_cast<double>(x);
+        const double v = static_cast<double>(x) * unit;
         if (!(v >= low && v < high)) return bins;
         return std::min(static_cast<std::size_t>((v - low) * scale), bins - 1);
       },

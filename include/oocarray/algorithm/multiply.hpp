@@ -9,15 +9,24 @@
 // from the memory that the budget has to spare so that as few bytes as possible are read, in parts of the file that are
 // long enough for a disk (docs/algorithms.md has the formulas).  Bytes move past the blocks.
 //
-// A product is that of Eigen within rounding: sums are taken panel by panel, and so depend on the memory, on
-// threads only as Eigen's do.  Eigen's own buffers, up to 4 MiB for each thread, are taken off the budget too.
-// Where Eigen uses OpenMP, its threads are used, and not those of options.threads.
+// A product is that of Eigen within rounding: sums are taken panel by panel, and so depend on the memory and on
+// the number of ranks, on threads only as Eigen's do.  Eigen's own buffers, up to 4 MiB for each thread, are
+// taken off the budget too.  Where Eigen uses OpenMP, its threads are used, and not those of options.threads.
+// Eigen does not say how many threads a BLAS uses: give it one (OPENBLAS_NUM_THREADS=1), or options.threads
+// = 1.
+//
+// *Ranks.*  Over a c of a group the call is collective, and a and b are arrays of the same group or opened by
+// each rank for itself.  Each rank computes its own rows of c and reads those of a.  Of each panel of b it
+// reads a share and passes that on to the others, as read_all() does, so that all of them read it once.  All
+// ranks take as much memory as the one with the least has.  Afterwards every rank sees the result.  The form
+// with vectors is collective where a is an array of a group: x is the same on all ranks, and so is y
+// afterwards.
 //
 // *Errors.*  Throws usage_error (errc::invalid_request) for matrices that do not fit together, for a c that is
-// also a or b, and for a c that other processes write to (options.shared, a group of several ranks); (errc::busy)
-// while a region of c is pinned; (errc::budget_too_small); io_error.  From the first write of c on, an error, a
-// cancellation or a death leaves c neither old nor new, and marked (pass.hpp); y, if it is in memory, is then
-// undefined.  a and b stay as they are.
+// also a or b, and for a c that other processes write to (options.shared); (errc::busy) while a region of c is
+// pinned; (errc::budget_too_small); io_error.  On ranks all throw what one of them throws.  From the first
+// write of c on, an error, a cancellation or a death leaves c neither old nor new, and marked (pass.hpp); y, if
+// it is in memory, is then undefined.  a and b stay as they are.
 //
 // Threads: no other thread may use the arrays meanwhile.  On return c is acknowledged, and with options.mark
 // durable; its blocks have left memory.
@@ -91,7 +100,7 @@ multiply_statistics multiply(const ooc_array<T, 2, A>& a, std::type_identity_t<s
                              std::type_identity_t<std::span<T>> y,
                              const multiply_options& options = {}) {
   const std::size_t columns = x.size() / a.extent(1);
-  if (x.size() != columns * a.extent(1) || y.size() != columns * a.extent(0))
+  if (columns == 0 || x.size() != columns * a.extent(1) || y.size() != columns * a.extent(0))
     throw usage_error(errc::invalid_request,
                       "product of '" + a.path() + "', " + std::to_string(a.extent(0)) + " by " +
                           std::to_string(a.extent(1)) + ", with vectors in memory: x has " +

@@ -45,8 +45,8 @@ struct pass_options {
   bool mark = true;
   /// Bytes of the budget that it may take for buffers of its own, if it needs any.  0: it chooses.
   std::uint64_t memory = 0;
-  /// Reductions over arrays of a group: the result does not depend on how many ranks there are.
-  /// Begins with a sync() of the arrays.  On the number of threads it does not depend anyway.
+  /// Reductions and scans over arrays of a group: the result does not depend on how many ranks there
+  /// are.  Begins with a sync() of the arrays.  On the number of threads it does not depend anyway.
   bool reproducible = false;
   /// Called now and then, at most about a thousand times; false: stop.  It must not touch the
   /// arrays.

@@ -27,8 +27,14 @@
 //
 // *Which arrays.*  Of any layout and any file order with one dimension.  One of several dimensions is refused
 // unless options.flat says that the sequence of its elements in row-major order is meant; its file must
-// then be in row-major order.  Arrays that other processes write to (options.shared, a group of several
-// ranks) are refused (errc::invalid_request): let one rank open the file by itself and sort it.
+// then be in row-major order.  Arrays that other processes write to (options.shared) are refused
+// (errc::invalid_request).
+//
+// *Ranks.*  Over arrays of a group sort() and is_sorted() are collective.  Each rank makes runs of the part of the
+// source that lies where its rows of the target do, and merges what of all runs belongs to its rows: the result is that
+// of one process, bit by bit where that is determined (by radix, or stable).  The temporary file is
+// one for all ranks.  Afterwards every rank sees the result.  What one rank throws, all throw.  lower_bound() is not
+// collective: each rank looks for its own keys, and sees what others have written after sync().
 //
 // *Errors.*  Throws usage_error (errc::budget_too_small), naming how much would do; (errc::busy) while a
 // region of the target is pinned; (errc::invalid_request) for arrays of different sizes; io_error; and what
@@ -122,7 +128,7 @@ sort_statistics sort(const ooc_array<T, N, Layout>& a, ooc_array<T, M, Other>& b
 }
 
 /// True where no element comes before the one before it, in the order in which sort() would sort.
-/// Reads the array once at most; modified blocks are written back before.
+/// Reads the array once at most, on ranks each its rows; modified blocks are written back before.
 template <class T, std::size_t N, class Layout, class Compare = std::less<>,
           class Key = detail::as_it_is>
   requires detail::sort_comparison_of<Compare, T, Key>
@@ -136,7 +142,8 @@ bool is_sorted(const ooc_array<T, N, Layout>& a, Compare compare = {}, Key key =
 /// For each key, the index of the first element that does not come before it, or size() where all do, in
 /// the order of the keys.  The array is sorted in the same order.  Keys that lie near each other share what
 /// is read: at most the array once (and an element for each 64 KiB of it), at least 64 KiB for each key.
-/// Takes 16 bytes for each key beside the budget.
+/// Takes 16 bytes for each key beside the budget.  options.progress counts bytes read, beside the most that so many
+/// keys could need; keys that share what is read bring it to the end at once.
 template <class T, std::size_t N, class Layout, std::ranges::contiguous_range Keys,
           class Compare = std::less<>, class Key = detail::as_it_is>
   requires detail::sort_comparison_of<Compare, T, Key>

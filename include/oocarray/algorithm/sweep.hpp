@@ -26,9 +26,15 @@
 // `out.value() = 0.5 * (in[-1] + in[1])`.  The kernel is called from several threads at once, for
 // different parts.  It must not touch the arrays that are being swept.
 //
+// *Spans.*  For code that takes them, elements of a row are a std::span, from index to index: for N = 2 `out.span()`
+// is what is to be computed, and `in[-1].span(out.lower(1), out.upper(1))` what lies before it; for N = 3 rows are
+// in[0][j].span(...).  Where the compiler has std::mdspan, a box of a slab is one: out.mdspan(),
+// in[0].mdspan({l1, l2}, {u1, u2}), whose indices begin at 0.  data() points to index 0 of the slab.
+//
 // *Several fields* are swept together: `ooc::sweep(std::tie(u, v), steps, stencil)`.  Then
 // `auto [u1, v1] = out;` are the slabs to be computed, and `const auto& [u0, v0] = in;` the former
-// ones: u0[-1][j].  Arrays that are only read are given to stencil::with() and come as third argument,
+// ones: u0[-1][j].  With `ooc::sweep(std::tie(u, v), std::tie(p, q), steps, stencil)` u and v are only read.
+// Arrays that no step changes are given to stencil::with() and come as third argument,
 // `c[0][j]`, or as a tuple where there are several; they may be captured too, but then k steps come back
 // to each of their blocks k times, and the budget must have room for what lies between.
 //
@@ -43,8 +49,9 @@
 // naming what would do; (errc::invalid_request) for arrays of different shapes or ranks' parts, a
 // radius that does not fit the rank, arrays that are read-only; io_error (ENOSPC) where the temporary file
 // finds no room, and (errc::busy) where slabs are to be cut of an array that is pinned, both before anything is
-// written; what sync() throws; and what kernel and callbacks throw.  After an exception of these two, or of the
-// store, the arrays that are written hold neither old nor new elements, and keep their mark.
+// written; what sync() throws; what kernel and callbacks throw; and ooc::error (operation_canceled) where
+// sweep_options::progress says so.  After an exception of these, or of the store, the arrays that are written
+// hold neither old nor new elements, and keep their mark.
 //
 // Threads: no other thread may use the arrays meanwhile.  Data are acknowledged and durable on return
 // with sweep_options::mark, else modified as after any loop.
@@ -159,11 +166,12 @@ stencil_of<N, Kernel> stencil(const std::size_t (&radius)[N], Kernel kernel) {
   return s;
 }
 
-/// `steps` steps over several arrays of one shape together; `to` may be the same arrays as `from`.
-template <std::size_t N, class... T, class... U, class... S>
-auto sweep(std::tuple<const ooc_array<T, N>&...> from, std::tuple<ooc_array<U, N>&...> to,
-           std::size_t steps, const stencil_of<N, S...>& s, const sweep_options& options = {}) {
-  static_assert(std::is_same_v<std::tuple<T...>, std::tuple<U...>>,
+/// Several fields, from arrays that are only read to others: `ooc::sweep(std::tie(u, v), std::tie(p, q), steps,
+/// stencil)`.  A field whose array is the same in both is swept in place.
+template <std::size_t N, class... From, class... T, class... S>
+auto sweep(std::tuple<From&...> from, std::tuple<ooc_array<T, N>&...> to, std::size_t steps,
+           const stencil_of<N, S...>& s, const sweep_options& options = {}) {
+  static_assert(std::is_same_v<std::tuple<std::remove_const_t<From>...>, std::tuple<ooc_array<T, N>...>>,
                 "sweep(): the arrays that are read and those that are written hold the same types");
   using stencil_type = stencil_of<N, S...>;
   using program_type = detail::stencil_program<N, stencil_type, T...>;
@@ -201,23 +209,21 @@ auto sweep(std::tuple<const ooc_array<T, N>&...> from, std::tuple<ooc_array<U, N
 template <class T, std::size_t N, class... S>
 auto sweep(ooc_array<T, N>& a, std::size_t steps, const stencil_of<N, S...>& s,
            const sweep_options& options = {}) {
-  return sweep(std::tuple<const ooc_array<T, N>&>(a), std::tuple<ooc_array<T, N>&>(a), steps, s,
-               options);
+  return sweep(std::tie(a), std::tie(a), steps, s, options);
 }
 
 /// From a to b; `a` is only read.  The first pass goes from a to b, later ones within b.
 template <class T, std::size_t N, class... S>
 auto sweep(const ooc_array<T, N>& a, ooc_array<T, N>& b, std::size_t steps,
            const stencil_of<N, S...>& s, const sweep_options& options = {}) {
-  return sweep(std::tuple<const ooc_array<T, N>&>(a), std::tuple<ooc_array<T, N>&>(b), steps, s,
-               options);
+  return sweep(std::tie(a), std::tie(b), steps, s, options);
 }
 
 /// Several fields in place: `ooc::sweep(std::tie(u, v), steps, stencil)`.
 template <std::size_t N, class... T, class... S>
 auto sweep(std::tuple<ooc_array<T, N>&...> all, std::size_t steps, const stencil_of<N, S...>& s,
            const sweep_options& options = {}) {
-  return sweep(std::tuple<const ooc_array<T, N>&...>(all), all, steps, s, options);
+  return sweep(all, all, steps, s, options);
 }
 
 }  // namespace ooc

@@ -64,7 +64,7 @@ struct array_facts {
   std::byte* base = nullptr;  ///< first byte of the first element; nullptr once closed
   std::vector<std::uint64_t> extents;
   std::vector<std::uint64_t> tile;  ///< shape of a tile in memory; empty with layout_right
-  std::size_t max_extent = 0;
+  std::vector<std::uint64_t> max_extents;  ///< in whose grid tiles are numbered
   std::uint64_t block_bytes = 0;
   ooc::buffering buffering;
   striping stripes;
@@ -108,6 +108,7 @@ class array_core {
 
   /// Shape of a tile in memory; with memory_layout::right whole rows, as many as fit into a block.
   std::vector<std::size_t> tile_shape() const;
+  std::string current_path() const;
   void writeback(durability d);
   std::uint64_t dirty_blocks() const;
   void invalidate(bool discard);

@@ -37,7 +37,9 @@ class array_ranks {
   /// The elements of the box, row-major and packed; `elements` is the room in memory.
   void read_all(box_view b, std::byte* to, std::size_t elements) const;
   void write_all(box_view b, const std::byte* from, std::size_t elements) const;
-  void resize(std::size_t first_extent) const;
+  /// `may_move`: elements may come to other addresses, which other extents than the first take in a row-major image.
+  void resize(std::span<const std::size_t> extents, bool may_move) const;
+  void resize_first(std::size_t extent) const;
   /// The file says so from then on, durably; empty: its elements are whole again.
   void set_in_progress(std::string_view what) const;
   void close() const;

@@ -16,7 +16,7 @@
 
 namespace ooc::detail {
 
-/// Converts elements from one place in memory to another.
+/// Converts elements from one place in memory to another.  Without functions the bytes stay as they are.
 struct element_kernel {
   /// to[i] = from[i], 0 <= i < count.
   void (*run)(const std::byte* from, std::byte* to, std::size_t count) = nullptr;

@@ -33,9 +33,9 @@ struct sort_options {
 };
 
 struct sort_statistics : pass_statistics {
-  std::uint64_t runs = 0;             ///< sorted in memory; 1: all of it at once
+  std::uint64_t runs = 0;             ///< sorted in memory, of all ranks; 1: all of it at once
   std::uint64_t merged = 0;           ///< most runs that were merged at once
-  std::uint64_t temporary_bytes = 0;  ///< taken in the store meanwhile
+  std::uint64_t temporary_bytes = 0;  ///< taken in the store meanwhile, by all ranks
 };
 
 namespace detail {
@@ -57,6 +57,8 @@ class sort_program {
   /// Sorting a run allocates half as much memory again by itself.
   virtual bool allocates() const noexcept = 0;
 
+  /// Element x comes before element y, whatever their places.
+  virtual bool less(const std::byte* x, const std::byte* y) const = 0;
   /// Sorts; true: the result is in `scratch`.
   virtual bool sort_run(std::byte* elements, std::size_t count, std::byte* scratch) const = 0;
   /// Of the windows that go on, one whose last element no other one's comes before: the first such.

@@ -336,6 +336,8 @@ class ordered_program final : public sort_program {
     }
   }
 
+  bool less(const std::byte* x, const std::byte* y) const override { return order_(*typed(x), *typed(y)); }
+
   std::size_t least_last(std::span<const sorted_window> w) const override {
     std::size_t least = w.size();
     for (std::size_t k = 0; k < w.size(); ++k)

@@ -55,6 +55,8 @@ struct span_request {
   const char* verb = "";  ///< for messages and marks
   std::vector<span_array> arrays = {};
   piece_rule rule = piece_rule::by_threads;
+  /// Elements of other ranks are read too: begin() brings together what all have written.
+  bool reads_others = false;
   std::uint64_t memory = 0;  ///< that the program takes for itself
   pass_options options = {};
 };

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <span>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -131,6 +132,50 @@ class reduce_program final : public span_program {
   std::vector<std::optional<Value>> values_;
 };
 
+/// The elements, one after the other, after `before`.
+template <class U, class Op, class T>
+U sum_in_order(std::optional<U> before, const T* x, std::size_t count, Op& op) {
+  U sum = before ? op(*before, static_cast<U>(x[0])) : static_cast<U>(x[0]);
+  for (std::size_t i = 1; i < count; ++i) sum = op(sum, static_cast<U>(x[i]));
+  return sum;
+}
+
+/// What scan_program makes of each piece, before it adds the pieces before.
+template <class Op, class T, class U>
+class piece_sums_program final : public span_program {
+ public:
+  /// `before`: elements of other ranks with which the first piece begins.
+  piece_sums_program(Op& op, std::span<const T> before) noexcept : op_(op), before_(before) {}
+  void begin(std::size_t pieces) override {
+    sums_.assign(pieces, std::nullopt);
+    if (pieces != 0 && !before_.empty())
+      head_ = sum_in_order<U>(std::nullopt, before_.data(), before_.size(), op_);
+  }
+  void run(std::size_t piece, unsigned, std::byte* const* p, std::size_t count) override {
+    sums_[piece] =
+        sum_in_order(piece == 0 ? head_ : std::nullopt, reinterpret_cast<const T*>(p[0]), count, op_);
+  }
+  /// Of the elements before.
+  const std::optional<U>& head() const noexcept { return head_; }
+  std::vector<U> values() const {
+    std::vector<U> all;
+    for (const std::optional<U>& s : sums_) all.push_back(*s);
+    return all;
+  }
+
+ private:
+  Op& op_;
+  const std::span<const T> before_;
+  std::optional<U> head_;
+  std::vector<std::optional<U>> sums_;
+};
+
+/// What elements of other ranks come to: of whole pieces, and of the piece with which this rank's part begins.
+template <class U>
+struct scanned_before {
+  std::optional<U> pieces, head;
+};
+
 /// Sums from the first element up to each: a piece is summed up by itself, and then what all before
 /// it come to is added, while it is in the processor's cache still.
 template <class Op, class T, class Out>
@@ -138,12 +183,12 @@ class scan_program final : public span_program {
   static constexpr std::size_t stopped = std::numeric_limits<std::size_t>::max();
 
  public:
-  /// `before`: what elements of other ranks come to.
-  scan_program(Op& op, std::optional<Out> before) : op_(op), carry_(std::move(before)) {}
+  scan_program(Op& op, scanned_before<Out> before)
+      : op_(op), head_(std::move(before.head)), carry_(std::move(before.pieces)) {}
   void run(std::size_t piece, unsigned, std::byte* const* p, std::size_t count) override {
     const T* const x = reinterpret_cast<const T*>(p[0]);
     Out* const y = reinterpret_cast<Out*>(p[1]);
-    Out sum = static_cast<Out>(x[0]);
+    Out sum = sum_in_order(piece == 0 ? head_ : std::nullopt, x, 1, op_);
     y[0] = sum;
     for (std::size_t i = 1; i < count; ++i) y[i] = sum = op_(sum, static_cast<Out>(x[i]));
     // Pieces are begun in order, so whoever has the one before is at work.
@@ -167,6 +212,7 @@ class scan_program final : public span_program {
 
  private:
   Op& op_;
+  const std::optional<Out> head_;
   std::optional<Out> carry_;           ///< of whoever has piece number done_
   std::atomic<std::size_t> done_{0};   ///< pieces whose sum is in carry_
 };

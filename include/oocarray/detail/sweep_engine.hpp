@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "oocarray/algorithm/pass.hpp"
 #include "oocarray/detail/array_core.hpp"
 
 namespace ooc {
@@ -26,8 +27,8 @@ enum class boundary : std::uint8_t {
 };
 
 struct sweep_options {
-  /// How many steps one pass over the array computes.  0: as many as memory has room for, at most
-  /// 32, and on ranks as long as the rows computed twice are below an eighth.
+  /// How many steps one pass over the array computes.  0: as many as memory has room for, at most 32 (with many
+  /// threads 128, see docs/algorithms.md), and on ranks as long as the rows computed twice are below an eighth.
   std::size_t fuse = 0;
   /// Threads that compute.  0: one for each processor.
   unsigned threads = 0;
@@ -43,6 +44,12 @@ struct sweep_options {
   std::size_t width = 0;
   /// About how many elements a thread computes at once; a reduction depends on it.  0: 16384.
   std::size_t piece = 0;
+  /// Called now and then within the passes, at most about a thousand times, with the bytes of the arrays that
+  /// have been read and written on this rank (each counted once a pass, without ghosts and borders).  False: stop
+  /// as soon as what is on its way has arrived, and throw ooc::error (std::errc::operation_canceled), on ranks on
+  /// all of them.  What is written then holds neither old nor new elements, and keeps its mark: to stop with
+  /// whole ones, let stencil_of::after() return false.  It must not touch the arrays.
+  std::function<bool(const pass_progress&)> progress = {};
 };
 
 struct sweep_statistics {

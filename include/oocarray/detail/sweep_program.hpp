@@ -4,13 +4,19 @@
 // Everything here is a view of the engine's memory and valid during one call of the kernel.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstring>
+#include <span>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+#if __has_include(<mdspan>)
+#include <mdspan>
+#endif
 
 #include "oocarray/detail/sweep_engine.hpp"
 
@@ -44,6 +50,30 @@ class slab_view {
       return slab_view<T, M - 1>(origin_ + i * strides_[0], strides_.data() + 1);
   }
   T* data() const noexcept { return origin_; }
+  /// Of a row, the elements lower <= index < upper.  Only what the kernel may touch is in memory: of `out` its own
+  /// elements, of `in` these and the radius on either side.
+  std::span<T> span(std::ptrdiff_t lower, std::ptrdiff_t upper) const noexcept
+    requires(M == 1)
+  {
+    return {origin_ + lower, static_cast<std::size_t>(upper - lower)};
+  }
+#ifdef __cpp_lib_mdspan
+  /// The same of a slab of any dimensions: its index 0 is `lower`.
+  auto mdspan(const std::array<std::ptrdiff_t, M>& lower,
+              const std::array<std::ptrdiff_t, M>& upper) const noexcept {
+    using extents_type = std::dextents<std::ptrdiff_t, M>;
+    std::array<std::ptrdiff_t, M> extents{}, strides{};
+    std::copy(strides_.begin(), strides_.end(), strides.begin());
+    strides[M - 1] = 1;
+    T* first = origin_;
+    for (std::size_t k = 0; k < M; ++k) {
+      extents[k] = upper[k] - lower[k];
+      first += lower[k] * strides[k];
+    }
+    return std::mdspan<T, extents_type, std::layout_stride>(
+        first, typename std::layout_stride::template mapping<extents_type>(extents_type(extents), strides));
+  }
+#endif
 
  private:
   T* origin_;
@@ -109,6 +139,21 @@ class slab_to_compute {
   {
     return get<0>()[i];
   }
+  /// What is to be computed.
+  auto span() const noexcept
+    requires(sizeof...(T) == 1 && N == 2)
+  {
+    return get<0>().span(lower(1), upper(1));
+  }
+#ifdef __cpp_lib_mdspan
+  auto mdspan() const noexcept
+    requires(sizeof...(T) == 1 && N > 1)
+  {
+    std::array<std::ptrdiff_t, N - 1> first{}, last{};
+    for (std::size_t k = 1; k < N; ++k) first[k - 1] = lower(k), last[k - 1] = upper(k);
+    return get<0>().mdspan(first, last);
+  }
+#endif
   auto& value() const noexcept
     requires(sizeof...(T) == 1 && N == 1)
   {

@@ -5,6 +5,8 @@ import numpy as np
 import scipy.ndimage
 import scipy.sparse.linalg
 
+import oocarray as ooc
+
 
 @numba.njit
 def jacobi(a, b):
@@ -35,6 +37,41 @@ def test_ndimage_filters_an_array_into_another(store, budget):
     # Goes through the rows in order; a separable filter would go down the columns, block by block for each.
     scipy.ndimage.convolve(np.asarray(a), np.ones((3, 3)), output=np.asarray(b))
     assert np.array_equal(b, scipy.ndimage.convolve(plain, np.ones((3, 3))))
+
+
+def test_a_sparse_matrix_whose_parts_lie_in_arrays_is_solved_as_one_in_memory(store, small_budget):
+    n = 200  # unknowns in a row of the square: 5-point Laplacian, 2.4 MiB in 320 KiB
+    line = scipy.sparse.diags_array([-np.ones(n - 1), 2 * np.ones(n), -np.ones(n - 1)], offsets=[-1, 0, 1])
+    plain = scipy.sparse.csr_array(scipy.sparse.kronsum(line, line))
+    parts = {}
+    for name in ("data", "indices", "indptr"):
+        values = getattr(plain, name)
+        parts[name] = store.create(name, values.shape, values.dtype, block="16KiB")
+        parts[name][...] = values
+    matrix = scipy.sparse.csr_array(plain.shape, dtype=plain.dtype)
+    matrix.data, matrix.indices, matrix.indptr = (np.asarray(parts[name]) for name in ("data", "indices", "indptr"))
+    assert np.shares_memory(matrix.data, np.asarray(parts["data"])) and parts["data"].nbytes > small_budget.memory
+    right = np.random.default_rng(5).random(n * n)
+    assert np.array_equal(matrix @ right, plain @ right)
+    x, info = scipy.sparse.linalg.cg(matrix, right, rtol=1e-8)
+    y, of_plain = scipy.sparse.linalg.cg(plain, right, rtol=1e-8)
+    assert info == of_plain == 0 and np.array_equal(x, y)
+    assert small_budget.stats["evictions"] > 0
+
+
+def test_a_sweep_takes_a_kernel_compiled_by_numba(store, budget):
+    @numba.njit(nogil=True)
+    def step(out, a):
+        for i in range(out.shape[0]):
+            out[i] = 0.25 * (a[-1][i + 1] + a[1][i + 1] + a[0][i] + a[0][i + 2])
+
+    plain = np.random.default_rng(6).random((1200, 1000))
+    a = store.create("a", plain.shape)
+    a[...] = plain
+    done = ooc.sweep(a, 5, step)
+    for _ in range(5):
+        plain[1:-1, 1:-1] = 0.25 * (plain[:-2, 1:-1] + plain[2:, 1:-1] + plain[1:-1, :-2] + plain[1:-1, 2:])
+    assert np.array_equal(a, plain) and done["passes"] < 5
 
 
 def test_a_sparse_solver_takes_an_array_as_its_matrix(store, budget):

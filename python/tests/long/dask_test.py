@@ -32,6 +32,15 @@ def test_other_processes_read_the_array_by_its_url(store, budget):
         assert d.sum().compute(scheduler="processes", num_workers=1) == 200_000
 
 
+def test_other_processes_find_an_array_that_was_renamed(store, budget):
+    a = store.create("a", (1000, 100))
+    a[...] = 3
+    d = ooc.to_dask(a, chunks=(250, 100))
+    store.rename("a", "elsewhere")
+    with dask.config.set({"multiprocessing.context": "spawn"}):
+        assert d.sum().compute(scheduler="processes", num_workers=1) == 300_000
+
+
 def test_storing_says_what_does_not_fit(store, budget):
     a = store.create("a", (10, 10))
     with pytest.raises(ValueError, match=r"shape \(10, 10\)"):

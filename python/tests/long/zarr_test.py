@@ -70,7 +70,7 @@ def _make(rng, folder, plain):
         made["zarr_format"] = 2
         made["order"] = "CF"[rng.integers(2)]
     else:
-        if rng.random() < 0.3 and plain.dtype.names is None:  # zarr-python 3.1 cannot shard records
+        if rng.random() < 0.3 and plain.dtype.kind != "V":  # zarr-python 3.1 shards no records and raw bytes
             made["shards"] = tuple(c * int(rng.integers(1, 4)) for c in made["chunks"])
         if rng.random() < 0.3:
             made["filters"] = [zarr.codecs.TransposeCodec(order=[int(d) for d in rng.permutation(plain.ndim)])]
@@ -131,12 +131,42 @@ def test_dimension_names_attributes_and_fill_value_are_kept(store, budget, tmp_p
         assert ds["a"].dims == ("time", "x") and ds["a"].attrs["units"] == "K"
 
 
+def test_a_file_in_place_and_an_array_that_was_renamed_are_written(store, budget, tmp_path):
+    there = np.arange(600.0).reshape(20, 30)
+    np.save(tmp_path / "a.npy", np.asfortranarray(there))
+    with ooc.open_file(tmp_path / "a.npy") as a:
+        z = ooc.to_zarr(a, tmp_path / "out", chunks=(7, 9))
+        assert np.array_equal(z[...], there) and z.fill_value == 0 and dict(z.attrs) == {}
+        group = zarr.open_group(tmp_path / "group")
+        ooc.to_zarr(a, group)
+        assert list(group) == ["a.npy"]
+    with store.create("old", (20, 30), fill=2.5) as a:
+        a.attributes["units"] = "K"
+        store.rename("old", "new")
+        z = ooc.to_zarr(a, group)
+        assert z.fill_value == 2.5 and z.attrs["units"] == "K" and sorted(group) == ["a.npy", "new"]
+
+
 def test_version_2_of_the_format_is_read(store, budget, tmp_path):
     z = zarr.create_array(tmp_path / "in", shape=(10,), dtype=">i2", chunks=(3,), zarr_format=2, attributes={"_ARRAY_DIMENSIONS": ["x"]})
     z[...] = np.arange(10)
     a = ooc.from_zarr(tmp_path / "in", store, "a")
     assert a.dtype == np.int16 and a[...].tolist() == list(range(10))
     assert dict(a.attributes) == {"dimensions": '["x"]'}
+
+
+def test_version_2_of_the_format_has_the_names_of_dimensions_too(store, budget, tmp_path):
+    a = store.create("a", (3, 4))
+    a.attributes["dimensions"] = '["y", "x"]'
+    ooc.to_zarr(a, tmp_path / "out", zarr_format=2)
+    ooc.to_zarr(a, zarr.open_group(tmp_path / "g", zarr_format=2))
+    for made in (tmp_path / "out", tmp_path / "g" / "a"):
+        assert dict(ooc.from_zarr(made, store, "b", replace=True).attributes) == {"dimensions": '["y", "x"]'}
+
+
+def test_a_long_name_of_many_bytes_is_taken(store, budget, tmp_path):
+    zarr.create_array(tmp_path / "in", shape=(3,), dtype="f8")[...] = 1
+    assert ooc.from_zarr(tmp_path / "in", store, "\u6587" * 80)[...].tolist() == [1, 1, 1]
 
 
 def test_an_array_in_a_group_is_named(store, budget, tmp_path):

@@ -1,6 +1,7 @@
 #include "runtime/algorithm/box_permutation.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 namespace ooc::detail {
 namespace {
@@ -62,8 +63,8 @@ void box_permutation::run(std::size_t task, const std::byte* from, std::byte* to
   const std::size_t piece = task % pieces_;
   if (!panels_) {
     const std::size_t first = piece * run_of_task;
-    kernel_.run(from + first * from_size_, to + first * to_size_,
-                std::min(run_of_task, last_.extent - first));
+    move_run(from + first * from_size_, to + first * to_size_,
+             std::min(run_of_task, last_.extent - first));
     return;
   }
   const std::size_t first = piece % columns_ * panel_side;
@@ -73,8 +74,24 @@ void box_permutation::run(std::size_t task, const std::byte* from, std::byte* to
   const std::size_t begin = piece / columns_ * rows_of_task;
   const std::size_t end = std::min(begin + rows_of_task, last_.extent);
   for (std::size_t r = begin; r < end; r += panel_side)
-    kernel_.panel(from + r * last_.from_stride * from_size_, last_.from_stride, to + r * to_size_,
-                  across_.to_stride, std::min(panel_side, end - r), columns);
+    move_panel(from + r * last_.from_stride * from_size_, last_.from_stride, to + r * to_size_,
+               across_.to_stride, std::min(panel_side, end - r), columns);
+}
+
+void box_permutation::move_run(const std::byte* from, std::byte* to, std::size_t count) const {
+  if (kernel_.run)
+    kernel_.run(from, to, count);
+  else
+    std::memcpy(to, from, count * to_size_);
+}
+
+void box_permutation::move_panel(const std::byte* from, std::size_t from_stride, std::byte* to,
+                                 std::size_t to_stride, std::size_t rows,
+                                 std::size_t columns) const {
+  if (kernel_.panel) return kernel_.panel(from, from_stride, to, to_stride, rows, columns);
+  for (std::size_t c = 0; c < columns; ++c)
+    for (std::size_t r = 0; r < rows; ++r)
+      std::memcpy(to + (c * to_stride + r) * to_size_, from + (r * from_stride + c) * to_size_, to_size_);
 }
 
 }  // namespace ooc::detail

@@ -32,6 +32,10 @@ class box_permutation {
     std::size_t extent, from_stride, to_stride;
   };
 
+  void move_run(const std::byte* from, std::byte* to, std::size_t count) const;
+  void move_panel(const std::byte* from, std::size_t from_stride, std::byte* to,
+                  std::size_t to_stride, std::size_t rows, std::size_t columns) const;
+
   const element_kernel kernel_;
   const std::size_t from_size_, to_size_;
   std::vector<dimension> others_;

@@ -119,7 +119,7 @@ class copy_run {
       for (std::size_t k = 0; k < n; ++k) wanted[k] = from[r.permutation[k]];
       call_.refuse("the target has the extents " + text(to) + " and needs " + text(wanted));
     }
-    if (in_place_ && r.permutation != extent_list{1, 0})
+    if (in_place_ && (r.permutation != extent_list{1, 0} || r.extents != to))
       call_.refuse("an array cannot be copied or transposed to itself; give another one (a square "
                    "matrix may be transposed in place: ooc::transpose(a))");
     for (std::size_t k = 0; k < n; ++k) {

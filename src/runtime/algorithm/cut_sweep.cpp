@@ -167,7 +167,7 @@ void cut_sweep::begin(const cut_choice& c) {
 }
 
 cut_sweep::traffic cut_sweep::pass(const wave_plan& plan, bool first, std::byte* memory,
-                                   sweep_program& program) const {
+                                   sweep_program& program, const told_of_rounds& told) const {
   std::vector<cut_field> fields;
   for (std::size_t f = 0; f < fields_.size(); ++f) {
     const arrays_of_field& a = fields_[f];
@@ -181,7 +181,7 @@ cut_sweep::traffic cut_sweep::pass(const wave_plan& plan, bool first, std::byte*
   cut_wavefront front(geometry_, plan, cut_for(plan.levels, choice_.width, choice_.unit),
                       std::move(fields), std::move(coefficients), program);
   front.use(memory, scratch_ ? &scratch_->file() : nullptr);
-  front.run();
+  front.run(told);
   return {front.bytes_read(), front.bytes_written()};
 }
 

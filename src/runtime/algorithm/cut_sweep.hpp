@@ -16,10 +16,10 @@
 
 #include "oocarray/detail/sweep_engine.hpp"
 #include "runtime/algorithm/cut_wavefront.hpp"
-#include "runtime/algorithm/direct_transfer.hpp"
 #include "runtime/algorithm/slab_geometry.hpp"
 #include "runtime/algorithm/wave_schedule.hpp"
 #include "runtime/array/direct_array.hpp"
+#include "runtime/ranks/temporary_file.hpp"
 
 namespace ooc::detail {
 
@@ -56,7 +56,8 @@ class cut_sweep {
     std::uint64_t read, written;
   };
   /// `plan` has at most as many levels as the choice; `memory` as many bytes.
-  traffic pass(const wave_plan& plan, bool first, std::byte* memory, sweep_program& program) const;
+  traffic pass(const wave_plan& plan, bool first, std::byte* memory, sweep_program& program,
+               const told_of_rounds& told) const;
 
  private:
   wave_plan plan_with(std::size_t levels, std::size_t group) const noexcept;

@@ -92,11 +92,11 @@ std::vector<cut_wavefront::piece> cut_wavefront::pieces_of(slab_range rows) cons
 
 // --- the front
 
-void cut_wavefront::run() {
+void cut_wavefront::run(const told_of_rounds& told) {
   turns_.reserve(plan_.levels + 1);
   transfers_.begin_pass();
   begin_part();
-  work_in_rounds(plan_.threads, [this] { return next_round(); }, [this] {
+  work_in_rounds(plan_.threads, [&] { return next_round(told); }, [this] {
     scratch s;
     s.out.resize(fields_.size());
     s.in.resize((fields_.size() + coefficients_.size()) * (2 * geometry_.radius() + 1));
@@ -121,9 +121,11 @@ void cut_wavefront::begin_part() {
 }
 
 /// Ends the round before, and returns the tasks of the next one; 0 at the end of the pass.
-std::size_t cut_wavefront::next_round() {
+std::size_t cut_wavefront::next_round(const told_of_rounds& told) {
+  const auto times = static_cast<std::uint64_t>(schedule_.times());
   for (;;) {
     if (time_ >= 0) transfers_.end_time();
+    told(part_ * times + static_cast<std::uint64_t>(time_ + 1), cut_.parts() * times);
     if (++time_ == schedule_.times()) {
       transfers_.end_part();
       if (++part_ == cut_.parts()) return 0;

@@ -40,7 +40,7 @@ class cut_wavefront {
   std::uint64_t scratch_bytes() const noexcept { return transfers_.scratch_bytes(); }
   /// `memory` is aligned to 64; `file` may be null where no scratch bytes are needed.
   void use(std::byte* memory, const storage::striped_file* file) noexcept;
-  void run();
+  void run(const told_of_rounds& told);
   std::uint64_t bytes_read() const noexcept { return transfers_.bytes_read(); }
   std::uint64_t bytes_written() const noexcept { return transfers_.bytes_written(); }
 
@@ -83,7 +83,7 @@ class cut_wavefront {
   void set_box(const piece& p, scratch& s) const noexcept;
 
   void begin_part();
-  std::size_t next_round();
+  std::size_t next_round(const told_of_rounds& told);
   std::size_t begin_turns();
   void do_task(const turn& t, std::size_t task, scratch& s);
   void do_piece(std::size_t level, std::ptrdiff_t i, const piece& p, scratch& s);

@@ -20,7 +20,7 @@ class lent_memory {
  public:
   lent_memory(pager& p, std::uint64_t bytes, const std::string& what)
       : reservation_(p.reserve(bytes, what)), bytes_(bytes) {
-    memory_.reset(static_cast<std::byte*>(std::aligned_alloc(page_bytes, in_whole_pages(bytes))));
+    memory_.reset(static_cast<std::byte*>(std::aligned_alloc(page_bytes, in_whole_pages(bytes))), freed());
     if (!memory_) throw std::bad_alloc();
   }
   /// For who goes over it at many places at once, and so misses fewer translations.  Where there are no
@@ -31,13 +31,15 @@ class lent_memory {
   }
   std::byte* data() const noexcept { return memory_.get(); }
   std::uint64_t bytes() const noexcept { return bytes_; }
+  /// Keeps the memory, though not its place in the budget: for who may use it after an error, as messages do.
+  std::shared_ptr<const void> owner() const noexcept { return memory_; }
 
  private:
   struct freed {
     void operator()(std::byte* p) const noexcept { std::free(p); }
   };
   pager::reservation reservation_;
-  std::unique_ptr<std::byte[], freed> memory_;
+  std::shared_ptr<std::byte[]> memory_;
   std::uint64_t bytes_;
 };
 

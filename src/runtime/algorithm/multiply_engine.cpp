@@ -1,10 +1,14 @@
 // A product as a sequence of tiles: panels that are read ahead, parts of a tile for the threads, parts of
 // the result that are written behind.
+//
+// A *step* is one panel of b, multiplied into one tile.  On ranks each has its rows of c, cut into tiles of the same
+// shape and number, so that all are at the same step: they need the same panel of b, and meet before each.
 #include "oocarray/detail/multiply_engine.hpp"
 
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,11 +16,12 @@
 
 #include "oocarray/error.hpp"
 #include "runtime/algorithm/algorithm_call.hpp"
-#include "runtime/algorithm/direct_transfer.hpp"
 #include "runtime/algorithm/lent_memory.hpp"
 #include "runtime/algorithm/multiply_plan.hpp"
+#include "runtime/algorithm/panel_stream.hpp"
 #include "runtime/algorithm/thread_team.hpp"
 #include "runtime/array/direct_array.hpp"
+#include "runtime/array/direct_transfer.hpp"
 #include "runtime/ranks/shared_array.hpp"
 #include "storage/base/page.hpp"
 
@@ -24,57 +29,6 @@ namespace ooc::detail {
 namespace {
 
 constexpr std::uint64_t most_kernel_bytes = 4 << 20;  ///< that it allocates for each thread
-
-struct rectangle {
-  std::array<std::size_t, 2> lower{}, upper{};
-  std::size_t rows() const noexcept { return upper[0] - lower[0]; }
-  std::size_t columns() const noexcept { return upper[1] - lower[1]; }
-  std::size_t elements() const noexcept { return rows() * columns(); }
-  box_view view() const noexcept { return {lower, upper}; }
-};
-
-/// Panels of a matrix in the order in which they are needed: while one is used, the next is read.
-class panel_stream {
- public:
-  using place_of = std::function<rectangle(std::uint64_t)>;
-
-  panel_stream(const direct_array& a, std::size_t element_size, place_of place, std::uint64_t panels,
-               std::byte* memory, std::size_t buffers, std::size_t buffer_bytes)
-      : array_(a), size_(element_size), place_(std::move(place)), panels_(panels), buffers_(buffers) {
-    for (std::size_t b = 0; b < buffers; ++b) memory_[b] = memory + b * buffer_bytes;
-  }
-
-  /// Panel n, which is the one of the last call or the next.  Panels that are read are counted by `read`.
-  template <class F>
-  matrix_part panel(std::uint64_t n, F read) {
-    const std::size_t b = n % buffers_;
-    if (n == begun_) begin(b);
-    if (!ready_ || *ready_ != n) {
-      reads_[b].wait();
-      ready_ = n;
-      read(place_(n).elements() * size_);
-      if (buffers_ > 1 && begun_ < panels_) begin((n + 1) % buffers_);
-    }
-    const rectangle r = place_(n);
-    return {memory_[b], r.rows(), r.columns(), r.columns()};
-  }
-
- private:
-  void begin(std::size_t b) {
-    reads_[b].begin_read(array_.file(), array_.box(place_(begun_).view()), memory_[b]);
-    ++begun_;
-  }
-
-  const direct_array& array_;
-  const std::size_t size_;
-  const place_of place_;
-  const std::uint64_t panels_;
-  const std::size_t buffers_;
-  std::uint64_t begun_ = 0;             ///< panels whose read has begun
-  std::optional<std::uint64_t> ready_;  ///< panel in use
-  std::array<std::byte*, 2> memory_{};
-  std::array<direct_transfer, 2> reads_;
-};
 
 class multiply_call {
  public:
@@ -97,42 +51,62 @@ class multiply_call {
                    " is no product of matrices; of m by k and k by n it is m by n");
     if (c.array && (c.array == a.array || c.array == b.array))
       call_.refuse("'" + c.array->facts().path + "' is a factor, and cannot be the product as well");
-    if (c.array && c.array->shared().written_by_others())
+    if (c.array && c.array->shared().written_by_strangers())
       call_.refuse("'" + c.array->facts().path +
-                   "' is open together with other processes (options.shared, or a group of ranks): let "
-                   "one process open it without, while no other has it open");
-    choose(o.memory);
+                   "' is open together with other processes (options.shared): let one process, or a group of "
+                   "ranks, open it without, while no other has it open");
+    for (const matrix_operand* m : {&a, &b})
+      if (m->array && call_.ranks() > 1 && m->array->shared().ranks() != 1 &&
+          m->array->shared().ranks() != call_.ranks())
+        call_.refuse("'" + m->array->facts().path + "' is shared by " +
+                     std::to_string(m->array->shared().ranks()) + " ranks, and the product by " +
+                     std::to_string(call_.ranks()) + "; give both the same group");
+    for (int r = 0; r < call_.ranks(); ++r) {
+      const auto [first, last] = call_.leader().ranks().rows_of(r);
+      most_rows_ = std::max(most_rows_, last - first);
+      if (r == call_.rank()) rows_ = {first, last};
+    }
+    wanted_ = o.memory;
   }
 
   multiply_statistics run() {
-    const direct_array a(a_.array->shared().local(), access_mode::read, "multiply()");
-    std::optional<direct_array> b, c;
-    if (b_.array) b.emplace(b_.array->shared().local(), access_mode::read, "multiply()");
-    if (c_.array) c.emplace(c_.array->shared().local(), access_mode::write, "multiply()");
-    reserve();
-    std::byte* const tile = memory_->data();
-    std::byte* const panels_a = tile + (c_.array ? in_whole_pages(plan_.tile_rows * plan_.tile_columns * size_) : 0);
+    choose();
+    std::optional<direct_array> a, b, c;
+    call_.together([&] {  // what any rank has modified is in the store before one of them reads
+      a.emplace(a_.array->shared().local(), access_mode::read, "multiply()");
+      if (b_.array) b.emplace(b_.array->shared().local(), access_mode::read, "multiply()");
+      if (c_.array) c.emplace(c_.array->shared().local(), access_mode::write, "multiply()");
+      reserve();
+      team_.emplace(threads_);
+    });
+    std::byte* const panels_a =
+        memory_->data() + (c_.array ? in_whole_pages(plan_.tile_rows * plan_.tile_columns * size_) : 0);
     const std::size_t bytes_a = in_whole_pages(plan_.tile_rows * plan_.depth_a * size_);
     std::byte* const panels_b = panels_a + plan_.buffers_a * bytes_a;
     const std::size_t bytes_b = in_whole_pages(plan_.depth_b * plan_.tile_columns * size_);
-    const std::uint64_t tiles = down_ * across_;
+    const std::uint64_t steps = down_ * across_ * deep_b_;
     panel_stream stream_a(
-        a, size_, [this](std::uint64_t n) { return place_a(n); },
-        plan_.depth_a == facts_.depth ? down_ : tiles * deep_a_, panels_a, plan_.buffers_a, bytes_a);
+        *a, size_, [this](std::uint64_t n) { return place_a(n); },
+        (rows_.size() + plan_.tile_rows - 1) / plan_.tile_rows *
+            (plan_.depth_a == facts_.depth ? 1 : across_ * deep_a_),
+        {panels_a, plan_.buffers_a, bytes_a});
     std::optional<panel_stream> stream_b;
     if (b)
       stream_b.emplace(
           *b, size_, [this](std::uint64_t n) { return place_b(n); },
-          plan_.buffers_b == 1 ? 1 : tiles * deep_b_, panels_b, plan_.buffers_b, bytes_b);
+          plan_.buffers_b == 1 ? 1 : steps, panel_stream::buffers{panels_b, plan_.buffers_b, bytes_b}, reader());
     // Nothing is on its way to c when its blocks may be touched again, also after an exception.
     const std::unique_ptr<multiply_call, void (*)(multiply_call*)> written(
         this, [](multiply_call* m) { m->writes_.clear(); });
     call_.expect(done_.bytes_read + done_.bytes_written);
-    team_.emplace(threads_);
-    for (std::uint64_t t = 0; t < tiles; ++t)
-      multiply_tile(t, stream_a, stream_b ? &*stream_b : nullptr, c ? &*c : nullptr, tile);
-    for (auto& w : writes_) w->wait();
+    if (stream_b)
+      multiply_together(steps, stream_a, *stream_b, c ? &*c : nullptr);
+    else
+      call_.together([&] {
+        for (std::uint64_t s = 0; s < steps; ++s) multiply_step(s, stream_a, nullptr, nullptr);
+      });
     a_.array->shared().pager().count_direct(done_.bytes_read, done_.bytes_written);
+    if (!c && call_.ranks() > 1) pass_on_result();
     call_.finish();
     return done_;
   }
@@ -140,6 +114,10 @@ class multiply_call {
  private:
   struct grid {
     std::size_t down, across;
+  };
+  struct interval {
+    std::size_t first = 0, last = 0;
+    std::size_t size() const noexcept { return last - first; }
   };
 
   static std::vector<array_core*> written(const matrix_operand& c) {
@@ -156,22 +134,36 @@ class multiply_call {
     return threads_ * std::min({most_kernel_bytes, factors, memory / (8 * threads_)});
   }
 
-  void choose(std::uint64_t wanted) {
-    facts_ = {a_.rows, a_.columns, b_.columns, size_, !b_.array, !c_.array};
-    pager& p = a_.array->shared().pager();
-    const std::uint64_t spare = p.spare();
-    const std::uint64_t memory = wanted != 0 ? std::min(wanted, spare) : spare;
+  /// The least that leaves `panels` bytes beside those of the kernel.
+  std::uint64_t least_memory(std::uint64_t panels) const {
+    return std::min(panels + kernel_bytes(std::numeric_limits<std::uint64_t>::max()), (panels * 8 + 6) / 7);
+  }
+
+  panel_reader reader() const noexcept { return {call_.rank(), call_.ranks()}; }
+
+  /// The same plan on all ranks, for what the one with the least memory has.
+  void choose() {
+    facts_ = {most_rows_, a_.columns, b_.columns, size_, !b_.array, !c_.array};
+    const std::uint64_t spare = a_.array->shared().pager().spare();
+    const std::uint64_t memory = wanted_ != 0 ? std::min(wanted_, spare) : spare;
     const std::uint64_t edges = 6 * page_bytes;  // buffers begin with a page
     kernel_bytes_ = kernel_bytes(memory);
-    const std::uint64_t least = 2 * edges + kernel_bytes_;
-    if (memory > least) plan_ = plan_multiply(facts_, memory - edges - kernel_bytes_);
-    if (plan_.tile_rows == 0)
-      call_.refuse("it needs at least " + std::to_string(4 * least) + " bytes of memory, and " +
-                       (memory < spare ? "options.memory allows " + std::to_string(memory)
-                                       : "the budget has " + std::to_string(spare) +
-                                             " bytes to spare; give the runtime " +
-                                             std::to_string(4 * least) + " bytes more memory"),
-                   errc::budget_too_small);
+    const std::uint64_t least = least_memory(edges + std::max(edges, least_multiply_memory(facts_)));
+    call_.together([&] {
+      if (memory < least)
+        call_.refuse("it needs at least " + std::to_string(least) + " bytes of memory, and " +
+                         (memory < spare ? "options.memory allows " + std::to_string(memory)
+                                         : "the budget has " + std::to_string(spare) +
+                                               " bytes to spare: give the runtime " +
+                                               std::to_string(least - spare) + " bytes more memory"),
+                     errc::budget_too_small);
+      plan_ = plan_multiply(facts_, memory - edges - kernel_bytes_);
+    });
+    if (call_.ranks() > 1) {
+      std::uint64_t least_of_all = memory - edges - kernel_bytes_;
+      call_.leader().shared().group().all_reduce(call_.name(), {&least_of_all, 1}, reduction::min);
+      plan_ = plan_multiply(facts_, least_of_all);
+    }
     down_ = (facts_.rows + plan_.tile_rows - 1) / plan_.tile_rows;
     across_ = (facts_.columns + plan_.tile_columns - 1) / plan_.tile_columns;
     deep_a_ = (facts_.depth + plan_.depth_a - 1) / plan_.depth_a;
@@ -180,9 +172,15 @@ class multiply_call {
     done_.passes_of_b = plan_.passes_b;
     done_.tile_rows = plan_.tile_rows;
     done_.tile_columns = plan_.tile_columns;
-    done_.bytes_read = (plan_.passes_a * facts_.rows * facts_.depth +
-                        plan_.passes_b * facts_.depth * facts_.columns) * size_;
-    done_.bytes_written = c_.array ? std::uint64_t{facts_.rows} * facts_.columns * size_ : 0;
+    done_.bytes_read = (plan_.passes_a * rows_.size() * facts_.depth + elements_read_of_b()) * size_;
+    done_.bytes_written = c_.array ? std::uint64_t{rows_.size()} * facts_.columns * size_ : 0;
+  }
+
+  std::uint64_t elements_read_of_b() const {
+    if (!b_.array) return 0;
+    std::uint64_t rows = 0;  // of all panels of one tile
+    for (std::uint64_t k = 0; k < deep_b_; ++k) rows += place_b(k).share(call_.rank(), call_.ranks()).rows();
+    return plan_.passes_b * rows * facts_.columns;
   }
 
   void reserve() {
@@ -194,8 +192,8 @@ class multiply_call {
 
   rectangle tile_at(std::uint64_t t) const {
     const auto i = static_cast<std::size_t>(t / across_), j = static_cast<std::size_t>(t % across_);
-    return {{i * plan_.tile_rows, j * plan_.tile_columns},
-            {std::min((i + 1) * plan_.tile_rows, facts_.rows),
+    return {{std::min(rows_.first + i * plan_.tile_rows, rows_.last), j * plan_.tile_columns},
+            {std::min(rows_.first + (i + 1) * plan_.tile_rows, rows_.last),
              std::min((j + 1) * plan_.tile_columns, facts_.columns)}};
   }
   rectangle place_a(std::uint64_t n) const {
@@ -210,55 +208,97 @@ class multiply_call {
     return {{k, t.lower[1]}, {std::min(k + plan_.depth_b, facts_.depth), t.upper[1]}};
   }
 
-  void multiply_tile(std::uint64_t t, panel_stream& stream_a, panel_stream* stream_b,
-                     const direct_array* c, std::byte* tile) {
+  /// Where all ranks need each panel of b.  What one throws, also in the step before, all throw.
+  void multiply_together(std::uint64_t steps, panel_stream& stream_a, panel_stream& stream_b,
+                         const direct_array* c) {
+    process_group& group = call_.leader().shared().group();
+    for (std::uint64_t s = 0; s <= steps; ++s) {
+      const std::uint64_t panel = plan_.buffers_b == 1 ? 0 : s;
+      call_.together([&] {
+        if (s > 0) multiply_step(s - 1, stream_a, &stream_b, c);
+        if (s < steps)
+          stream_b.fetch(panel, counting());
+        else
+          for (auto& w : writes_) w->wait();
+      });
+      if (s == steps) break;
+      stream_b.pass_on(panel, group, call_.name(), memory_->owner());
+      if (s + 1 == deep_b_) call_.mark();  // the first tile is about to be written
+    }
+  }
+
+  std::function<void(std::uint64_t)> counting() {
+    return [this](std::uint64_t bytes) { call_.advance(bytes); };
+  }
+
+  void multiply_step(std::uint64_t step, panel_stream& stream_a, const panel_stream* stream_b,
+                     const direct_array* c) {
+    const std::uint64_t t = step / deep_b_;
+    const auto k = static_cast<std::size_t>(step % deep_b_);
     const rectangle to = tile_at(t);
+    if (to.elements() == 0) return;  // other ranks have more
     const std::size_t stride = c ? to.columns() : facts_.columns;
     std::byte* const result =
-        c ? tile : c_.memory + (to.lower[0] * stride + to.lower[1]) * size_;
+        c ? memory_->data() : c_.memory + (to.lower[0] * stride + to.lower[1]) * size_;
     // The first and last panels are cut by rows, so that a part of the last tile may still be written, and one of
     // this tile already, while others are computed.  In between, parts are about square: the kernel
     // packs both factors of each.
     const bool overlaps = c && deep_b_ >= 4 && to.rows() >= 4 * team_->size();
     const grid rows{std::min(to.rows(), 4 * team_->size()), 1};
-    const grid square = square_parts(to);
     const bool alike = overlaps && to.rows() == written_rows_ && to.columns() == written_columns_;
-    if (!alike)
+    if (k == 0 && !alike)
       for (auto& w : writes_) w->wait();
     while (writes_.size() < rows.down) writes_.push_back(std::make_unique<direct_transfer>());
-    const auto count = [this](std::uint64_t bytes) { call_.advance(bytes); };
-    for (std::size_t k = 0; k < deep_b_; ++k) {
-      const std::size_t first = k * plan_.depth_b;
-      const std::size_t depth = std::min(plan_.depth_b, facts_.depth - first);
-      const std::size_t panel = first / plan_.depth_a;
-      matrix_part a = stream_a.panel(plan_.depth_a == facts_.depth ? t / across_ : t * deep_a_ + panel, count);
-      a.data += (first - panel * plan_.depth_a) * size_;
-      a.columns = depth;
-      const matrix_part b =
-          stream_b ? stream_b->panel(plan_.buffers_b == 1 ? 0 : t * deep_b_ + k, count)
-                   : matrix_part{b_.memory + (first * facts_.columns + to.lower[1]) * size_, depth,
-                                 to.columns(), facts_.columns};
-      const bool last = k + 1 == deep_b_;
-      if (last && c && !marked_) call_.mark();
-      marked_ |= last;
-      const grid parts = overlaps && (k == 0 || last) ? rows : square;
-      team_->run(parts.down * parts.across, [&](std::size_t p) {
-        const auto edge = [](std::size_t n, std::size_t at, std::size_t of) { return n * at / of; };
-        const std::size_t i = p / parts.across, j = p % parts.across;
-        const std::size_t top = edge(to.rows(), i, parts.down), end = edge(to.rows(), i + 1, parts.down);
-        const std::size_t left = edge(to.columns(), j, parts.across);
-        if (k == 0 && alike) writes_[p]->wait();
-        const matrix_part of_a{a.data + top * a.stride * size_, end - top, depth, a.stride};
-        const matrix_part of_b{b.data + left * size_, depth,
-                               edge(to.columns(), j + 1, parts.across) - left, b.stride};
-        kernel_.multiply(of_a, of_b, result + (top * stride + left) * size_, stride, k != 0);
-        if (last && overlaps) write(*c, *writes_[p], to, top, end, result);
-      });
-    }
-    if (c && !overlaps) write(*c, *writes_[0], to, 0, to.rows(), result);
+    const std::size_t first = k * plan_.depth_b;
+    const std::size_t depth = std::min(plan_.depth_b, facts_.depth - first);
+    const std::size_t panel = first / plan_.depth_a;
+    const std::uint64_t number = plan_.depth_a == facts_.depth ? t / across_ : t * deep_a_ + panel;
+    stream_a.fetch(number, counting());
+    matrix_part a = stream_a.panel(number);
+    a.data += (first - panel * plan_.depth_a) * size_;
+    a.columns = depth;
+    const matrix_part b =
+        stream_b ? stream_b->panel(plan_.buffers_b == 1 ? 0 : step)
+                 : matrix_part{b_.memory + (first * facts_.columns + to.lower[1]) * size_, depth,
+                               to.columns(), facts_.columns};
+    const bool last = k + 1 == deep_b_;
+    const grid parts = overlaps && (k == 0 || last) ? rows : square_parts(to);
+    team_->run(parts.down * parts.across, [&](std::size_t p) {
+      const auto edge = [](std::size_t n, std::size_t at, std::size_t of) { return n * at / of; };
+      const std::size_t i = p / parts.across, j = p % parts.across;
+      const std::size_t top = edge(to.rows(), i, parts.down), end = edge(to.rows(), i + 1, parts.down);
+      const std::size_t left = edge(to.columns(), j, parts.across);
+      if (k == 0 && alike) writes_[p]->wait();
+      const matrix_part of_a{a.data + top * a.stride * size_, end - top, depth, a.stride};
+      const matrix_part of_b{b.data + left * size_, depth,
+                             edge(to.columns(), j + 1, parts.across) - left, b.stride};
+      kernel_.multiply(of_a, of_b, result + (top * stride + left) * size_, stride, k != 0);
+      if (last && overlaps) write(*c, *writes_[p], to, top, end, result);
+    });
+    if (!last || !c) return;
+    if (!overlaps) write(*c, *writes_[0], to, 0, to.rows(), result);
     written_rows_ = overlaps ? to.rows() : 0;
     written_columns_ = to.columns();
-    if (c) call_.advance(to.elements() * size_);
+    call_.advance(to.elements() * size_);
+  }
+
+  /// The rows of a product in memory that this rank has computed to all others.
+  void pass_on_result() const {
+    constexpr std::size_t most = 4 << 20;  // bytes of each rank at a time
+    const std::size_t row = facts_.columns * size_;
+    for (std::size_t at = 0; at < most_rows_ * row; at += most) {
+      const auto part = [&](int rank) {
+        const auto [first, last] = call_.leader().ranks().rows_of(rank);
+        return std::pair{std::min(first * row + at, last * row), std::min(first * row + at + most, last * row)};
+      };
+      const auto told = call_.together([&] {
+        const auto [first, last] = part(call_.rank());
+        return algorithm_call::bytes(c_.memory + first, c_.memory + last);
+      });
+      for (int r = 0; r < call_.ranks(); ++r)
+        std::copy(told[static_cast<std::size_t>(r)].begin(), told[static_cast<std::size_t>(r)].end(),
+                  c_.memory + part(r).first);
+    }
   }
 
   grid square_parts(const rectangle& to) const {
@@ -290,7 +330,10 @@ class multiply_call {
   const std::size_t size_;
   algorithm_call call_;
   const unsigned threads_;
-  multiply_facts facts_;
+  interval rows_;               ///< of c that are this rank's
+  std::size_t most_rows_ = 0;   ///< that a rank has
+  std::uint64_t wanted_ = 0;    ///< bytes of memory; 0: what there is
+  multiply_facts facts_;        ///< of the product of the rank with the most rows
   multiply_plan plan_;
   std::uint64_t kernel_bytes_ = 0;
   std::uint64_t down_ = 0, across_ = 0;           ///< tiles
@@ -299,7 +342,6 @@ class multiply_call {
   std::optional<lent_memory> memory_;
   std::vector<std::unique_ptr<direct_transfer>> writes_;  ///< of each part of the last tile
   std::size_t written_rows_ = 0, written_columns_ = 0;    ///< of that tile, if it was cut by rows
-  bool marked_ = false;
   std::optional<thread_team> team_;
   multiply_statistics done_;
 };

@@ -55,6 +55,16 @@ std::size_t most_rows(const multiply_facts& f, multiply_plan p, std::uint64_t el
              : static_cast<std::size_t>(std::min<std::uint64_t>((elements - fixed) / each, f.rows));
 }
 
+/// Calls use(tile_columns) for the widths of tiles that are looked at, the widest first.
+template <class F>
+void for_each_width(const multiply_facts& f, F use) {
+  for (std::uint64_t across = 1; across <= std::min<std::uint64_t>(f.columns, most_tiles_in_a_row);
+       across += std::max<std::uint64_t>(1, across / 8)) {
+    use(static_cast<std::size_t>(parts(f.columns, across)));
+    if (f.b_in_memory && f.c_in_memory) return;
+  }
+}
+
 }  // namespace
 
 std::uint64_t multiply_plan::elements(const multiply_facts& f) const {
@@ -83,20 +93,29 @@ multiply_plan plan_multiply(const multiply_facts& f, std::uint64_t memory) {
     least = c;
     best = p;
   };
-  for (std::uint64_t across = 1; across <= std::min<std::uint64_t>(f.columns, most_tiles_in_a_row);
-       across += std::max<std::uint64_t>(1, across / 8)) {
-    const auto tile_columns = static_cast<std::size_t>(parts(f.columns, across));
+  for_each_width(f, [&](std::size_t tile_columns) {
     for (std::size_t depth_b = f.b_in_memory ? f.depth : std::min(f.depth, most_depth);;
          depth_b /= 2) {
       for (std::size_t depth_a = depth_b; depth_a < f.depth; depth_a *= 2)
         consider(tile_columns, depth_a, depth_b);
       consider(tile_columns, f.depth, depth_b);
-      if (across == 1 && depth_b != f.depth) consider(tile_columns, f.depth, f.depth);
+      if (tile_columns == f.columns && depth_b != f.depth) consider(tile_columns, f.depth, f.depth);
       if (depth_b == 1) break;
     }
-    if (f.b_in_memory && f.c_in_memory) break;
-  }
+  });
   return best;
+}
+
+std::uint64_t least_multiply_memory(const multiply_facts& f) {
+  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+  for_each_width(f, [&](std::size_t tile_columns) {
+    multiply_plan p;
+    p.tile_rows = p.depth_a = p.depth_b = 1;
+    p.tile_columns = tile_columns;
+    complete(f, p);
+    least = std::min(least, p.elements(f));
+  });
+  return least * f.element_size;
 }
 
 }  // namespace ooc::detail

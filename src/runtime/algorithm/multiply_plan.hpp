@@ -34,5 +34,7 @@ struct multiply_plan {
 
 /// The plan that takes a disk least time, within so many bytes.
 multiply_plan plan_multiply(const multiply_facts& f, std::uint64_t memory_bytes);
+/// The least memory in which any plan fits.
+std::uint64_t least_multiply_memory(const multiply_facts& f);
 
 }  // namespace ooc::detail

@@ -17,11 +17,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/algorithm/direct_transfer.hpp"
 #include "runtime/algorithm/row_cut.hpp"
 #include "runtime/algorithm/slab_geometry.hpp"
 #include "runtime/algorithm/wave_schedule.hpp"
 #include "runtime/array/direct_array.hpp"
+#include "runtime/array/direct_transfer.hpp"
 #include "storage/service/striped_file.hpp"
 
 namespace ooc::detail {

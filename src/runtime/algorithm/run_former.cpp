@@ -7,9 +7,13 @@
 
 namespace ooc::detail {
 
-run_former::run_former(const sort_program& program, const sort_plan& plan, std::uint64_t elements,
+run_former::run_former(const sort_program& program, const sort_plan& plan, run_part elements,
                        std::byte* memory, algorithm_call& call)
-    : program_(program), plan_(plan), elements_(elements), call_(call) {
+    : program_(program),
+      plan_(plan),
+      elements_(elements),
+      runs_((elements.size() + plan.run - 1) / plan.run),
+      call_(call) {
   const std::size_t bytes = plan_.run * program_.element_size();
   for (std::size_t s = 0; s < plan_.slots; ++s, memory += bytes) {
     slots_.push_back(std::make_unique<slot>());
@@ -22,7 +26,7 @@ run_former::run_former(const sort_program& program, const sort_plan& plan, std::
 }
 
 std::uint64_t run_former::count_of(std::uint64_t run) const noexcept {
-  return std::min<std::uint64_t>(plan_.run, elements_ - first_of(run));
+  return std::min<std::uint64_t>(plan_.run, elements_.end - first_of(run));
 }
 
 void run_former::form(const element_file& from, const element_file& to) {
@@ -45,9 +49,9 @@ void run_former::form(const element_file& from, const element_file& to) {
 }
 
 void run_former::read_in_order(const element_file& from) {
-  for (std::uint64_t r = 0; r < plan_.runs + plan_.slots; ++r) {
+  for (std::uint64_t r = 0; r < runs_ + plan_.slots; ++r) {
     slot& s = *slots_[r % plan_.slots];
-    if (r >= plan_.slots && r - plan_.slots < plan_.runs) {
+    if (r >= plan_.slots && r - plan_.slots < runs_) {
       const std::uint64_t before = r / plan_.slots;
       {
         unique_lock lock(mutex_);
@@ -57,7 +61,7 @@ void run_former::read_in_order(const element_file& from) {
       s.out.wait();
       call_.advance(2 * count_of(r - plan_.slots) * program_.element_size());
     }
-    if (r >= plan_.runs) continue;
+    if (r >= runs_) continue;
     s.in.begin_read(from, first_of(r), count_of(r), s.memory);
     const lock_guard lock(mutex_);
     ++begun_;
@@ -71,7 +75,7 @@ void run_former::sort_in_turn(const element_file& to, std::byte* scratch) noexce
       std::uint64_t r = 0;
       {
         unique_lock lock(mutex_);
-        if (error_ || taken_ == plan_.runs) return;
+        if (error_ || taken_ == runs_) return;
         r = taken_++;
         while (begun_ <= r && !error_) changed_.wait(lock);
         if (error_) return;

@@ -16,8 +16,8 @@
 
 #include "oocarray/detail/sort_engine.hpp"
 #include "runtime/algorithm/algorithm_call.hpp"
-#include "runtime/algorithm/direct_transfer.hpp"
 #include "runtime/algorithm/sort_plan.hpp"
+#include "runtime/array/direct_transfer.hpp"
 #include "storage/base/mutex.hpp"
 
 namespace ooc::detail {
@@ -25,7 +25,7 @@ namespace ooc::detail {
 class run_former {
  public:
   /// `memory` has room for the slots and, where the program needs it, scratch for each thread.
-  run_former(const sort_program& program, const sort_plan& plan, std::uint64_t elements,
+  run_former(const sort_program& program, const sort_plan& plan, run_part elements,
              std::byte* memory, algorithm_call& call);
 
   /// Run r is read from and written to the same place of the two files, which may be one.
@@ -38,7 +38,7 @@ class run_former {
     direct_transfer in, out;
   };
 
-  std::uint64_t first_of(std::uint64_t run) const noexcept { return run * plan_.run; }
+  std::uint64_t first_of(std::uint64_t run) const noexcept { return elements_.first + run * plan_.run; }
   std::uint64_t count_of(std::uint64_t run) const noexcept;
   void read_in_order(const element_file& from);
   void sort_in_turn(const element_file& to, std::byte* scratch) noexcept;
@@ -46,7 +46,8 @@ class run_former {
 
   const sort_program& program_;
   const sort_plan& plan_;
-  const std::uint64_t elements_;
+  const run_part elements_;
+  const std::uint64_t runs_;
   algorithm_call& call_;
   std::vector<std::byte*> scratch_;  ///< of each thread
   mutex mutex_;

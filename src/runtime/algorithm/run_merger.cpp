@@ -54,16 +54,17 @@ run_merger::run_merger(const sort_program& program, const sort_plan& plan, std::
 
 run_merger::~run_merger() = default;
 
-void run_merger::merge(const element_file& from, std::span<const std::uint64_t> bounds,
-                       const element_file& to) {
+void run_merger::merge(const element_file& from, std::span<const run_part> runs, const element_file& to,
+                       std::uint64_t place) {
   from_ = &from;
   to_ = &to;
   sources_.clear();
   std::byte* memory = buffers_;
-  for (std::size_t k = 0; k + 1 < bounds.size(); ++k) {
+  for (const run_part& r : runs) {
+    if (r.size() == 0) continue;
     auto s = std::make_unique<source>();
-    s->next = bounds[k];
-    s->end = bounds[k + 1];
+    s->next = r.first;
+    s->end = r.end;
     for (std::byte*& b : s->buffer) {
       b = memory;
       memory += plan_.piece * size_;
@@ -73,7 +74,7 @@ void run_merger::merge(const element_file& from, std::span<const std::uint64_t> 
   for (const std::size_t which : {0, 1})
     for (const auto& s : sources_) s->begin_read(from, which, plan_.piece);
   for (const auto& s : sources_) s->show();
-  merge_all(bounds.front());
+  merge_all(place);
 }
 
 void run_merger::merge(std::span<const sorted_window> runs, const element_file& to) {
@@ -165,9 +166,9 @@ void run_merger::merge_batch(std::size_t total) {
 
 /// Writes what is filled, up to where a chunk of the file ends; the rest begins the next output.
 void run_merger::flush(bool last) {
-  const std::size_t count =
-      last ? filled_ : static_cast<std::size_t>((place_ + filled_) / plan_.granule * plan_.granule - place_);
-  if (count == 0) return;
+  const std::uint64_t whole = (place_ + filled_) / plan_.granule * plan_.granule;
+  if (filled_ == 0 || (!last && whole <= place_)) return;  // not yet to the end of the first granule
+  const std::size_t count = last ? filled_ : static_cast<std::size_t>(whole - place_);
   std::byte* const from = outputs_[output_];
   writes_[output_].begin_write(*to_, place_, count, from);
   call_.advance(2 * count * size_);

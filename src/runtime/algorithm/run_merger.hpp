@@ -18,9 +18,9 @@
 
 #include "oocarray/detail/sort_engine.hpp"
 #include "runtime/algorithm/algorithm_call.hpp"
-#include "runtime/algorithm/direct_transfer.hpp"
 #include "runtime/algorithm/sort_plan.hpp"
 #include "runtime/algorithm/thread_team.hpp"
+#include "runtime/array/direct_transfer.hpp"
 
 namespace ooc::detail {
 
@@ -31,9 +31,9 @@ class run_merger {
              algorithm_call& call);
   ~run_merger();
 
-  /// Run k is [bounds[k], bounds[k + 1]) of `from`; the result goes to the same place of `to`, another
-  /// file.
-  void merge(const element_file& from, std::span<const std::uint64_t> bounds, const element_file& to);
+  /// Parts of runs in `from`; the result goes to another file, from element `place` on.
+  void merge(const element_file& from, std::span<const run_part> runs, const element_file& to,
+             std::uint64_t place);
   /// From memory to the beginning of `to`.
   void merge(std::span<const sorted_window> runs, const element_file& to);
 

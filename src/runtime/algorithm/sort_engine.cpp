@@ -1,5 +1,9 @@
 // A sort as a sequence of passes: the memory for it, the temporary file, which file each pass reads and
 // writes, and when the target is marked.
+//
+// On ranks each has a *share*: the elements where its rows of the target lie.  It makes runs of its share of
+// the source, and merges them as long as there are too many for one merge of all ranks' runs.  Then each finds
+// out which parts of all runs make up its share of the result (run_splitter), and merges them into it.
 #include "oocarray/detail/sort_engine.hpp"
 
 #include <algorithm>
@@ -11,14 +15,17 @@
 
 #include "oocarray/error.hpp"
 #include "runtime/algorithm/algorithm_call.hpp"
-#include "runtime/algorithm/direct_transfer.hpp"
 #include "runtime/algorithm/lent_memory.hpp"
 #include "runtime/algorithm/run_former.hpp"
 #include "runtime/algorithm/run_merger.hpp"
+#include "runtime/algorithm/run_splitter.hpp"
 #include "runtime/algorithm/sort_plan.hpp"
 #include "runtime/algorithm/thread_team.hpp"
 #include "runtime/array/direct_array.hpp"
+#include "runtime/array/direct_transfer.hpp"
 #include "runtime/ranks/shared_array.hpp"
+#include "runtime/ranks/temporary_file.hpp"
+#include "storage/base/packed.hpp"
 
 namespace ooc::detail {
 namespace {
@@ -41,14 +48,17 @@ class sort_call {
               to, {&to}, {.threads = o.threads, .mark = o.mark, .progress = o.progress}) {
     from.check_open();
     for (const array_core* a : {&from, &to})
-      if (a->shared().written_by_others())
+      if (a->shared().written_by_strangers())
         call_.refuse("'" + a->facts().path +
-                     "' is open together with other processes (options.shared, or a group of ranks): let "
-                     "one process open it without, while no other has it open, and sort it");
-    facts_ = {elements_of(from), program.element_size(), program.needs_scratch(),
-              program.allocates(), call_.threads()};
-    if (elements_of(to) != facts_.elements)
-      call_.refuse("the one has " + std::to_string(facts_.elements) + " elements, the other " +
+                     "' is open together with other processes (options.shared): let one process, or a group of "
+                     "ranks, open it without, while no other has it open, and sort it");
+    if (from.shared().ranks() != 1 && from.shared().ranks() != call_.ranks())
+      call_.refuse("'" + from.facts().path + "' is shared by " + std::to_string(from.shared().ranks()) +
+                   " ranks, and '" + to.facts().path + "' by " + std::to_string(call_.ranks()) +
+                   "; give both the same group");
+    elements_ = elements_of(from);
+    if (elements_of(to) != elements_)
+      call_.refuse("the one has " + std::to_string(elements_) + " elements, the other " +
                    std::to_string(elements_of(to)) + "; give both as many");
     for (const array_core* a : {&from, &to})
       if (const std::size_t n = a->facts().extents.size(); n > 1 && !o.flat)
@@ -57,15 +67,16 @@ class sort_call {
   }
 
   sort_statistics run() {
-    // First what reads: should the other be refused, nothing has been dropped.
-    std::optional<direct_array> read;
-    if (&from_ != &to_)
-      check(read.emplace(from_.shared().local(), access_mode::read, "sort()"), from_);
-    const direct_array written(to_.shared().local(), access_mode::write, "sort()");
-    check(written, to_);
+    std::optional<direct_array> read, written;
+    call_.together([&] {
+      // First what reads: should the other be refused, nothing has been dropped.
+      if (&from_ != &to_)
+        check(read.emplace(from_.shared().local(), access_mode::read, "sort()"), from_);
+      check(written.emplace(to_.shared().local(), access_mode::write, "sort()"), to_);
+    });
     choose();
-    const element_file from(read ? *read : written, facts_.element_size);
-    const element_file to(written, facts_.element_size);
+    const element_file from(read ? *read : *written, program_.element_size());
+    const element_file to(*written, program_.element_size());
     call_.expect(2 * bytes() * (plan_.in_memory ? 1 : 1 + plan_.merges));
     if (plan_.in_memory)
       in_memory(from, to);
@@ -76,7 +87,16 @@ class sort_call {
   }
 
  private:
-  std::uint64_t bytes() const noexcept { return facts_.elements * facts_.element_size; }
+  using part_list = std::vector<run_part>;
+
+  /// The elements where rows of the target lie.
+  run_part share_of(int rank) const {
+    const auto [first, last] = to_.ranks().rows_of(rank);
+    const std::uint64_t row = elements_ / to_.facts().extents[0];
+    return {first * row, last * row};
+  }
+  run_part share() const { return share_of(call_.rank()); }
+  std::uint64_t bytes() const { return share().size() * program_.element_size(); }
 
   void check(const direct_array& a, const array_core& core) const {
     if (core.facts().extents.size() > 1 && !a.row_major())
@@ -85,20 +105,40 @@ class sort_call {
                    "file_order::row_major");
   }
 
+  /// The same plan on all ranks, for what the one with the least memory has.
   void choose() {
+    facts_ = {0,
+              program_.element_size(),
+              program_.needs_scratch(),
+              program_.allocates(),
+              call_.threads(),
+              static_cast<std::uint64_t>(call_.ranks())};
+    for (int r = 0; r < call_.ranks(); ++r) facts_.elements = std::max(facts_.elements, share_of(r).size());
     const std::uint64_t spare = to_.shared().pager().spare();
-    const std::uint64_t memory = options_.memory != 0 ? std::min(options_.memory, spare) : spare;
-    if (const std::uint64_t least = least_sort_memory(facts_); memory < least)
-      call_.refuse("it needs at least " + std::to_string(least) + " bytes of memory, and " +
-                       (memory < spare ? "options.memory allows " + std::to_string(memory)
-                                       : "the budget has " + std::to_string(spare) +
-                                             " bytes to spare: give the runtime " +
-                                             std::to_string(least - spare) + " bytes more memory"),
-                   errc::budget_too_small);
+    std::uint64_t memory = options_.memory != 0 ? std::min(options_.memory, spare) : spare;
+    call_.together([&] {
+      if (const std::uint64_t least = least_sort_memory(facts_); memory < least)
+        call_.refuse("it needs at least " + std::to_string(least) + " bytes of memory, and " +
+                         (memory < spare ? "options.memory allows " + std::to_string(memory)
+                                         : "the budget has " + std::to_string(spare) +
+                                               " bytes to spare: give the runtime " +
+                                               std::to_string(least - spare) + " bytes more memory"),
+                     errc::budget_too_small);
+    });
+    if (call_.ranks() > 1) {
+      std::uint64_t of_all[] = {memory, facts_.threads};
+      // Sorting in different ways, ranks would take different lengths of runs for granted.
+      const std::string how = facts_.scratch ? ", by radix" : facts_.allocates ? ", stable" : "";
+      to_.shared().group().all_reduce(call_.name() + how, of_all, reduction::min);
+      memory = of_all[0];
+      facts_.threads = static_cast<unsigned>(of_all[1]);
+    }
     plan_ = plan_sort(facts_, memory);
-    extra_ = to_.shared().pager().reserve(plan_.taken_bytes - plan_.lent_bytes, call_.name());
-    memory_.emplace(to_.shared().pager(), plan_.lent_bytes, call_.name());
-    memory_->advise_huge_pages();
+    call_.together([&] {
+      extra_ = to_.shared().pager().reserve(plan_.taken_bytes - plan_.lent_bytes, call_.name());
+      memory_.emplace(to_.shared().pager(), plan_.lent_bytes, call_.name());
+      memory_->advise_huge_pages();
+    });
     done_.memory = plan_.taken_bytes;
     done_.runs = plan_.runs;
     done_.merged = plan_.fan_in;
@@ -119,7 +159,7 @@ class sort_call {
   /// The array is read as a whole, each part is sorted, and all are merged on their way to the file.
   void in_memory(const element_file& from, const element_file& to) {
     std::byte* const elements =
-        memory_->data() + sort_plan::outputs * plan_.output * facts_.element_size;
+        memory_->data() + sort_plan::outputs * plan_.output * program_.element_size();
     std::byte* const scratch = elements + (facts_.scratch ? bytes() : 0);
     const auto parts = static_cast<std::size_t>(plan_.runs);
     std::vector<sorted_window> sorted(parts);
@@ -129,12 +169,12 @@ class sort_call {
       for (std::size_t p = 0; p < parts; ++p) {
         const std::uint64_t first = p * std::uint64_t{plan_.run};
         sorted[p].count =
-            static_cast<std::size_t>(std::min<std::uint64_t>(plan_.run, facts_.elements - first));
+            static_cast<std::size_t>(std::min<std::uint64_t>(plan_.run, elements_ - first));
         reads.push_back(std::make_unique<direct_transfer>());
-        reads[p]->begin_read(from, first, sorted[p].count, elements + first * facts_.element_size);
+        reads[p]->begin_read(from, first, sorted[p].count, elements + first * program_.element_size());
       }
       team.run(parts, [&](std::size_t p) {
-        const std::size_t at = p * plan_.run * facts_.element_size;
+        const std::size_t at = p * plan_.run * program_.element_size();
         reads[p]->wait();
         const bool moved = program_.sort_run(elements + at, sorted[p].count, scratch + at);
         sorted[p].first = (moved ? scratch : elements) + at;
@@ -147,35 +187,72 @@ class sort_call {
 
   /// The first pass ends, and each merge begins, where the last merge ends in the target.
   void with_runs(const element_file& from, const element_file& to) {
-    const temporary_file space(to_, bytes(), "sort");
-    done_.temporary_bytes = bytes();
-    const element_file temporary(space.file(), facts_.element_size);
+    const temporary_file space(to_, elements_ * program_.element_size(), "sort");
+    done_.temporary_bytes = elements_ * program_.element_size();
+    const element_file temporary(space.file(), program_.element_size());
+    std::optional<thread_team> team;
     bool in_target = plan_.merges % 2 == 0;
     if (in_target) mark_once();
-    run_former(program_, plan_, facts_.elements, memory_->data(), call_)
-        .form(from, in_target ? to : temporary);
-    count_pass();
-    std::vector<std::uint64_t> bounds;
-    for (std::uint64_t r = 0; r < plan_.runs; ++r) bounds.push_back(r * plan_.run);
-    bounds.push_back(facts_.elements);
-    thread_team team(call_.threads());
-    for (unsigned m = 0; m < plan_.merges; ++m, in_target = !in_target) {
-      if (!in_target) mark_once();
-      bounds = merged(bounds, in_target ? to : temporary, in_target ? temporary : to, team);
+    call_.together([&] {
+      run_former(program_, plan_, share(), memory_->data(), call_).form(from, in_target ? to : temporary);
       count_pass();
+      team.emplace(call_.threads());
+    });
+    std::vector<part_list> runs;  // of each rank
+    for (int r = 0; r < call_.ranks(); ++r) runs.push_back(runs_of(share_of(r)));
+    done_.runs = 0;
+    for (const part_list& of_rank : runs) done_.runs += of_rank.size();
+    for (unsigned m = 1; m < plan_.merges; ++m, in_target = !in_target) {
+      if (!in_target) mark_once();
+      call_.together([&] {
+        run_merger merger(program_, plan_, memory_->data(), *team, call_);
+        const part_list& mine = runs[static_cast<std::size_t>(call_.rank())];
+        for (std::size_t k = 0; k < mine.size(); k += plan_.fan_in)
+          merger.merge(in_target ? to : temporary,
+                       std::span(mine).subspan(k, std::min(plan_.fan_in, mine.size() - k)),
+                       in_target ? temporary : to, mine[k].first);
+        count_pass();
+      });
+      for (part_list& of_rank : runs) of_rank = merged(of_rank);
     }
+    part_list all;
+    for (const part_list& of_rank : runs) all.insert(all.end(), of_rank.begin(), of_rank.end());
+    if (call_.ranks() > 1) all = parts_of_share(temporary, all);
+    mark_once();
+    call_.together([&] {
+      run_merger(program_, plan_, memory_->data(), *team, call_).merge(temporary, all, to, share().first);
+      count_pass();
+    });
   }
 
-  std::vector<std::uint64_t> merged(const std::vector<std::uint64_t>& bounds, const element_file& from,
-                                    const element_file& to, thread_team& team) {
-    run_merger merger(program_, plan_, memory_->data(), team, call_);
-    std::vector<std::uint64_t> now{0};
-    for (std::size_t k = 0; k + 1 < bounds.size(); k += plan_.fan_in) {
-      const std::size_t runs = std::min(plan_.fan_in, bounds.size() - 1 - k);
-      merger.merge(from, std::span(bounds).subspan(k, runs + 1), to);
-      now.push_back(bounds[k + runs]);
-    }
-    return now;
+  part_list runs_of(const run_part& elements) const {
+    part_list runs;
+    for (std::uint64_t at = elements.first; at < elements.end; at += plan_.run)
+      runs.push_back({at, std::min<std::uint64_t>(at + plan_.run, elements.end)});
+    return runs;
+  }
+  part_list merged(const part_list& runs) const {
+    part_list longer;
+    for (std::size_t k = 0; k < runs.size(); k += plan_.fan_in)
+      longer.push_back({runs[k].first, runs[std::min(k + plan_.fan_in, runs.size()) - 1].end});
+    return longer;
+  }
+
+  /// Of each run what belongs to this rank's share of the result.
+  part_list parts_of_share(const element_file& from, const part_list& runs) const {
+    const auto told = call_.together([&] {
+      storage::packer p;
+      p.numbers(run_splitter(program_, from, runs, memory_->data()).split(share().first));
+      return p.take();
+    });
+    const auto rank = static_cast<std::size_t>(call_.rank());
+    part_list parts = runs;
+    const std::vector<std::uint64_t> begins = storage::unpacker(told[rank]).numbers();
+    for (std::size_t k = 0; k < runs.size(); ++k) parts[k].first += begins[k];
+    if (rank + 1 == told.size()) return parts;
+    const std::vector<std::uint64_t> ends = storage::unpacker(told[rank + 1]).numbers();
+    for (std::size_t k = 0; k < runs.size(); ++k) parts[k].end = runs[k].first + ends[k];
+    return parts;
   }
 
   array_core& from_;
@@ -183,6 +260,7 @@ class sort_call {
   const sort_program& program_;
   const sort_options& options_;
   algorithm_call call_;
+  std::uint64_t elements_ = 0;
   sort_facts facts_;
   sort_plan plan_;
   pager::reservation extra_;

@@ -84,19 +84,28 @@ void plan_runs(const sort_facts& f, std::uint64_t memory, sort_plan& p) {
   p.run = rounded(p.run, p.granule);
   while (p.run > 1 && bytes_of_slots(f, p.run, p.slots, p.threads) + allocated(f, p.run, p.threads) > memory)
     p.run = rounded(p.run - 1, p.granule);
+  if (p.run > f.elements)
+    p.run = std::min(p.run, static_cast<std::size_t>((f.elements + p.granule - 1) / p.granule * p.granule));
   p.runs = (f.elements + p.run - 1) / p.run;
 }
 
 void plan_merges(const sort_facts& f, std::uint64_t memory, sort_plan& p) {
-  const std::uint64_t out_bytes = between(unit(f), memory / 16, most_output_bytes);
+  const std::uint64_t least = std::max<std::uint64_t>(2, f.ranks);  // runs at once
+  const std::uint64_t out_bytes = between(
+      unit(f), std::min(memory / 16, (memory - 2 * least * unit(f)) / sort_plan::outputs), most_output_bytes);
   p.output = static_cast<std::size_t>(out_bytes / f.element_size);
   p.granule = std::min(p.granule, chunk_granule(f.element_size, p.output / 2));
   p.output = rounded(p.output, p.granule);
   const std::uint64_t inputs = memory - sort_plan::outputs * p.output * f.element_size;
   const std::uint64_t piece_bytes = between(unit(f), memory / 512, good_piece_bytes);
-  const auto most = std::max<std::uint64_t>(2, inputs / (2 * piece_bytes));
-  for (p.merges = 1; power(most, p.merges) < p.runs;) ++p.merges;
-  for (p.fan_in = 2; power(p.fan_in, p.merges) < p.runs;) ++p.fan_in;
+  const auto most = std::max(least, inputs / (2 * piece_bytes));
+  // Each rank merges its own runs until the last merge has room for what is left of all.
+  const auto fits_all = [&](std::uint64_t fan_in) {
+    const std::uint64_t together = power(fan_in, p.merges - 1);
+    return f.ranks * ((p.runs + together - 1) / together) <= fan_in;
+  };
+  for (p.merges = 1; !fits_all(most);) ++p.merges;
+  for (p.fan_in = static_cast<std::size_t>(least); !fits_all(p.fan_in);) ++p.fan_in;
   p.piece = static_cast<std::size_t>(
       std::max<std::uint64_t>(1, std::min(most_piece_bytes, inputs / (2 * p.fan_in)) / f.element_size));
   p.piece = rounded(p.piece, chunk_granule(f.element_size, p.piece));
@@ -110,16 +119,17 @@ std::size_t chunk_granule(std::size_t element_size, std::size_t most) {
 }
 
 std::uint64_t least_sort_memory(const sort_facts& f) {
-  // To merge two runs: two buffers each, and those of the result.
-  const std::uint64_t merging = (4 + sort_plan::outputs) * unit(f);
+  // To merge two runs, or one of each rank: two buffers each, and those of the result.
+  const std::uint64_t merging =
+      (2 * std::max<std::uint64_t>(2, f.ranks) + sort_plan::outputs) * unit(f);
   sort_plan p;
-  if (plan_in_memory(f, merging, p)) return p.taken_bytes;
+  if (f.ranks == 1 && plan_in_memory(f, merging, p)) return p.taken_bytes;
   return merging;
 }
 
 sort_plan plan_sort(const sort_facts& f, std::uint64_t memory) {
   sort_plan p;
-  if (plan_in_memory(f, memory, p)) return p;
+  if (f.ranks == 1 && plan_in_memory(f, memory, p)) return p;
   p = {};
   plan_runs(f, memory, p);
   plan_merges(f, memory, p);

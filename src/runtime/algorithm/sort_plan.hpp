@@ -8,17 +8,26 @@
 
 namespace ooc::detail {
 
+/// Elements of a file that follow each other.
+struct run_part {
+  std::uint64_t first = 0;
+  std::uint64_t end = 0;
+  std::uint64_t size() const noexcept { return end - first; }
+};
+
 struct sort_facts {
-  std::uint64_t elements = 0;
+  std::uint64_t elements = 0;  ///< of the rank that has most
   std::size_t element_size = 1;
   bool scratch = false;    ///< sorting takes as much memory again, which is lent to it
   bool allocates = false;  ///< sorting allocates half as much memory by itself
   unsigned threads = 1;
+  std::uint64_t ranks = 1;  ///< whose runs are merged together by the last merge
 };
 
-/// An array that fits in memory is one part for each thread, which are sorted and then merged on their
-/// way to the file.  A larger one is read into slots, each a run: one is read, one written, and one sorted by
-/// each thread.  Then each run has two buffers of `piece` elements, and the result `outputs` of `output`.
+/// An array that fits in memory is one part for each thread, which are sorted and then merged on their way to
+/// the file, if there is one rank only.  A larger one is read into slots, each a run: one is read, one written,
+/// and one sorted by each thread.  Then each run has two buffers of `piece` elements, and the result `outputs`
+/// of `output`.
 struct sort_plan {
   static constexpr std::size_t outputs = 3;
 
@@ -26,7 +35,7 @@ struct sort_plan {
   unsigned threads = 1;     ///< that sort
   std::size_t run = 0;      ///< at most, in one slot or part
   std::size_t slots = 0;
-  std::uint64_t runs = 0;
+  std::uint64_t runs = 0;   ///< of the elements
   std::size_t granule = 1;  ///< so many elements end where a chunk of the file ends
   std::size_t fan_in = 0;   ///< runs that are merged at once
   unsigned merges = 0;      ///< passes that merge

@@ -2,17 +2,19 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "oocarray/detail/sort_engine.hpp"
 #include "oocarray/error.hpp"
 #include "runtime/algorithm/algorithm_call.hpp"
-#include "runtime/algorithm/direct_transfer.hpp"
 #include "runtime/algorithm/lent_memory.hpp"
 #include "runtime/algorithm/thread_team.hpp"
 #include "runtime/array/direct_array.hpp"
+#include "runtime/array/direct_transfer.hpp"
 #include "runtime/ranks/shared_array.hpp"
+#include "storage/base/packed.hpp"
 
 namespace ooc::detail {
 namespace {
@@ -21,31 +23,39 @@ constexpr std::uint64_t good_scan_bytes = 4 << 20;
 constexpr std::uint64_t leaf_bytes = 64 << 10;
 constexpr std::size_t reads_in_flight = 16;
 
+/// Whether the ranks of a group make the call together, or each for itself.
+enum class ranks_call : std::uint8_t { together, alone };
+
 /// What both do before they read.
 class sorted_array {
  public:
-  sorted_array(const array_core& a, std::size_t element_size, const char* what,
+  sorted_array(const array_core& a, std::size_t element_size, const char* what, ranks_call how,
                const sort_options& o)
       // The call counts and refuses; it changes nothing.
       : call_(std::string(what) + " of '" + a.facts().path + "'", const_cast<array_core&>(a), {},
               {.threads = o.threads, .mark = false, .progress = o.progress}),
-        direct_(a.shared().local(), access_mode::read, what),
-        file_(direct_, element_size),
         size_(element_size) {
+    const auto look = [&] {
+      file_.emplace(direct_.emplace(a.shared().local(), access_mode::read, what), element_size);
+    };
+    if (how == ranks_call::together)
+      call_.together(look);  // what any rank has modified is in the store before one of them reads
+    else
+      look();
     elements_ = 1;
     for (const std::uint64_t e : a.facts().extents) elements_ *= e;
     const std::size_t n = a.facts().extents.size();
     if (n > 1 && !o.flat)
       call_.refuse("the array has " + std::to_string(n) +
                    " dimensions: options.flat takes its elements as one sequence in row-major order");
-    if (n > 1 && !direct_.row_major())
+    if (n > 1 && !direct_->row_major())
       call_.refuse("its file has tiles, so its elements do not lie in row-major order");
     spare_ = a.shared().pager().spare();
     if (o.memory != 0) spare_ = std::min(spare_, o.memory);
   }
 
   algorithm_call& call() noexcept { return call_; }
-  const element_file& file() const noexcept { return file_; }
+  const element_file& file() const noexcept { return *file_; }
   std::uint64_t elements() const noexcept { return elements_; }
 
   /// Elements in each of so many buffers, at least `least` and as near to `wanted` bytes as memory allows.
@@ -63,8 +73,8 @@ class sorted_array {
 
  private:
   algorithm_call call_;
-  const direct_array direct_;
-  const element_file file_;
+  std::optional<direct_array> direct_;
+  std::optional<element_file> file_;
   const std::size_t size_;
   std::uint64_t elements_ = 0;
   std::uint64_t spare_ = 0;
@@ -95,37 +105,33 @@ void read_each(const std::vector<interval>& all, const element_file& file, std::
   }
 }
 
-}  // namespace
-
-bool run_is_sorted(const array_core& a, const sort_program& program, const sort_options& options) {
-  a.check_open();
+/// Elements [first, last), and the one after them.
+bool part_is_sorted(sorted_array& s, pager& p, const sort_program& program, std::uint64_t first, std::uint64_t last) {
+  if (first == last) return true;
   const std::size_t size = program.element_size();
-  sorted_array s(a, size, "is_sorted()", options);
+  const std::uint64_t end = std::min(last + 1, s.elements());
   // Each thread looks at one buffer while the other is read.  A piece ends with the first element of the next.
-  const unsigned threads = s.call().threads();
-  unsigned readers = threads;
-  while (readers > 1 &&
-         s.elements_each(1, good_scan_bytes, 1) * size * 2 * readers > a.shared().pager().spare())
-    --readers;
-  const std::size_t room = s.elements_each(2 * readers, good_scan_bytes, 2);
+  unsigned watchers = s.call().threads();
+  while (watchers > 1 && s.elements_each(1, good_scan_bytes, 1) * size * 2 * watchers > p.spare()) --watchers;
+  const std::size_t room = s.elements_each(2 * watchers, good_scan_bytes, 2);
   const std::size_t piece = room - 1;
-  const std::uint64_t pieces = (s.elements() + piece - 1) / piece;
-  const lent_memory memory(a.shared().pager(), 2 * readers * room * size, s.call().name());
-  s.call().expect(s.elements() * size);
+  const std::uint64_t pieces = (last - first + piece - 1) / piece;
+  const lent_memory memory(p, 2 * watchers * room * size, s.call().name());
+  s.call().expect((last - first) * size);
   std::atomic<std::uint64_t> next{0};
   std::atomic<bool> sorted{true};
-  thread_team team(readers);
-  team.run(readers, [&](std::size_t r) {
+  thread_team team(watchers);
+  team.run(watchers, [&](std::size_t r) {
     std::byte* const buffers = memory.data() + 2 * r * room * size;
     direct_transfer reads[2];
-    const auto count_of = [&](std::uint64_t p) {
-      return static_cast<std::size_t>(std::min<std::uint64_t>(room, s.elements() - p * piece));
+    const auto count_of = [&](std::uint64_t n) {
+      return static_cast<std::size_t>(std::min<std::uint64_t>(room, end - first - n * piece));
     };
     const auto begin = [&](std::size_t b) {
-      const std::uint64_t p = next++;
-      if (p < pieces)
-        reads[b].begin_read(s.file(), p * piece, count_of(p), buffers + b * room * size);
-      return p;
+      const std::uint64_t n = next++;
+      if (n < pieces)
+        reads[b].begin_read(s.file(), first + n * piece, count_of(n), buffers + b * room * size);
+      return n;
     };
     std::uint64_t mine[2] = {begin(0), begin(1)};
     for (std::size_t b = 0; mine[b] < pieces && sorted; b = 1 - b) {
@@ -139,13 +145,39 @@ bool run_is_sorted(const array_core& a, const sort_program& program, const sort_
   return sorted;
 }
 
+}  // namespace
+
+bool run_is_sorted(const array_core& a, const sort_program& program, const sort_options& options) {
+  a.check_open();
+  sorted_array s(a, program.element_size(), "is_sorted()", ranks_call::together, options);
+  const auto rows = a.ranks().rows_of(s.call().rank());
+  const std::uint64_t row = s.elements() / a.facts().extents[0];
+  const auto told = s.call().together([&] {
+    const bool sorted = part_is_sorted(s, a.shared().pager(), program, rows.first * row, rows.second * row);
+    return storage::packer().number(sorted ? 1 : 0).take();
+  });
+  return std::all_of(told.begin(), told.end(),
+                     [](const auto& t) { return storage::unpacker(t).number() != 0; });
+}
+
 void run_search(const array_core& a, search_program& program, const sort_options& options) {
   a.check_open();
   if (program.keys() == 0) return;
   const std::size_t size = program.element_size();
-  sorted_array s(a, size, "lower_bound()", options);
+  sorted_array s(a, size, "lower_bound()", ranks_call::alone, options);
   const std::size_t room = s.elements_each(reads_in_flight, leaf_bytes, 1);
   const lent_memory memory(a.shared().pager(), reads_in_flight * room * size, s.call().name());
+  // At most: each level of halving an element for each key, then a read for each.
+  std::uint64_t most = 0, intervals = 1;
+  for (std::uint64_t n = s.elements(); n > room; n /= 2, intervals *= 2)
+    most += std::min<std::uint64_t>(intervals, program.keys());
+  most = (most + std::min<std::uint64_t>(program.keys() * room, s.elements())) * size;
+  s.call().expect(most);
+  std::uint64_t read = 0;
+  const auto count = [&](std::uint64_t elements) {
+    read += elements * size;
+    s.call().advance(elements * size);
+  };
   // Halves all intervals at once, level by level, until each is one read.
   std::vector<interval> wide{{0, s.elements(), 0, program.keys()}}, leaves;
   while (!wide.empty()) {
@@ -163,6 +195,7 @@ void run_search(const array_core& a, search_program& program, const sort_options
         wide, s.file(), memory.data(), room,
         [&](const interval& i) { return std::pair{middle(i), std::uint64_t{1}}; },
         [&](const interval& i, const std::byte* element) {
+          count(1);
           const std::size_t cut = program.keys_after(i.first, i.last, element);
           keep({i.lower, middle(i), i.first, cut});
           keep({middle(i) + 1, i.upper, cut, i.last});
@@ -175,9 +208,11 @@ void run_search(const array_core& a, search_program& program, const sort_options
       leaves, s.file(), memory.data(), room,
       [](const interval& i) { return std::pair{i.lower, i.upper - i.lower}; },
       [&](const interval& i, const std::byte* elements) {
+        count(i.upper - i.lower);
         for (std::size_t k = i.first; k < i.last; ++k)
           program.place(k, elements, static_cast<std::size_t>(i.upper - i.lower), i.lower);
       });
+  s.call().advance(most - read);  // keys that lie near each other shared what was read
 }
 
 }  // namespace ooc::detail

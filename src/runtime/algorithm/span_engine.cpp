@@ -11,6 +11,7 @@
 #include "runtime/algorithm/algorithm_call.hpp"
 #include "runtime/algorithm/span_order.hpp"
 #include "runtime/array/local_array.hpp"
+#include "runtime/pager/exact_access.hpp"
 #include "runtime/pager/pager.hpp"
 #include "runtime/ranks/shared_array.hpp"
 
@@ -143,7 +144,13 @@ void span_run::state::go_over(span_program& program) {
   std::size_t of_element = 0;
   for (const span_array& a : request.arrays)
     of_element += (a.read ? a.element_size : 0) + (a.written && writes ? a.element_size : 0);
+  // The pass that writes goes over this rank's own rows.  Where the one before has read others', a block that both
+  // ranks have rows of may be touched anew: not a read of the other's.
+  const bool own_rows = writes && request.reads_others &&
+                        std::any_of(request.arrays.begin(), request.arrays.end(),
+                                    [](const span_array& a) { return a.written; });
   const auto work = [&](unsigned thread) noexcept {
+    exact_access() = own_rows;
     try {
       for (std::size_t piece; !failed && (piece = next++) < order.pieces();) {
         order.for_each_run(piece, [&](std::byte* const* p, std::size_t count) {
@@ -160,6 +167,7 @@ void span_run::state::go_over(span_program& program) {
       failed = true;
       program.stop();
     }
+    exact_access() = false;
   };
   std::vector<std::thread> others;
   try {
@@ -190,8 +198,7 @@ int span_run::ranks() const noexcept {
 void span_run::begin(unsigned passes) {
   state& s = *state_;
   s.passes_left = passes;
-  // Pieces go beyond the rank's own rows.
-  if (s.request.rule == piece_rule::whole && s.call.ranks() > 1)
+  if (s.request.reads_others && s.call.ranks() > 1)
     for (const span_array& a : s.request.arrays)
       if (a.core->shared().group().size() > 1) a.core->ranks().sync(durability::acknowledged);
   std::uint64_t elements = 0, read = 0, written = 0;

@@ -32,7 +32,7 @@ span_order::span_order(const std::vector<span_array>& arrays, std::size_t first,
       p.stride[k] = in;
       p.grid_stride[k] = out;
       in *= p.tile.empty() ? extents_[k] : p.tile[k];
-      out *= p.tile.empty() ? 1 : (extents_[k] + p.tile[k] - 1) / p.tile[k];
+      out *= p.tile.empty() ? 1 : (f.max_extents[k] + p.tile[k] - 1) / p.tile[k];
     }
     if (!p.tile.empty()) {
       tiled_ = true;

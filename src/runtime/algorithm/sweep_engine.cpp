@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "oocarray/error.hpp"
 #include "runtime/algorithm/algorithm_call.hpp"
@@ -19,11 +20,16 @@
 namespace ooc::detail {
 namespace {
 
-constexpr std::size_t most_fused = 32;
+// How many steps a pass computes at most, if it may choose: "Choice of k" in docs/algorithms.md.
+constexpr std::size_t fused_by_few_threads = 32;
+constexpr std::size_t fused_by_thread = 16;
+constexpr std::size_t most_fused = 128;
+constexpr std::uint64_t cache_of_thread = 2 << 20;
 constexpr std::size_t default_piece = 16384;          // elements
-// Of slabs that a level, and that all levels together compute at a time.
+// Of slabs that a level computes at a time, and what all levels together compute at least and at most.
 constexpr std::size_t group_bytes = 64 << 10;
-constexpr std::size_t round_bytes = 1 << 20;
+constexpr std::size_t least_round_bytes = 1 << 20;
+constexpr std::size_t most_round_bytes = 2 << 20;
 constexpr std::size_t group_elements_of_lines = 8192; // N = 1
 constexpr std::size_t run_of_lines = 2048;            // N = 1
 
@@ -34,7 +40,8 @@ class sweep_run {
         program_(program),
         leader_(*r.fields.front().to),
         call_("sweep of '" + leader_.facts().path + "' by " + std::to_string(r.steps) + " steps", leader_,
-              written_by(r), pass_options{.threads = r.options.threads, .mark = r.options.mark}),
+              written_by(r),
+              pass_options{.threads = r.options.threads, .mark = r.options.mark, .progress = r.options.progress}),
         ranks_(call_.ranks()),
         geometry_(checked().extents, r.radius, r.boundaries,
                   r.options.piece == 0 ? default_piece : r.options.piece) {
@@ -60,7 +67,7 @@ class sweep_run {
     });
     memory_->advise_huge_pages();
     done_.memory = memory_->bytes();
-    call_.mark();
+    call_.begin(passes_in_all() * bytes_of_pass());
     bool go_on = true;
     while (go_on && done_.steps < request_.steps) {
       const std::size_t stop = next_stop();
@@ -137,7 +144,8 @@ class sweep_run {
     const std::size_t wanted =
         request_.options.group != 0 ? request_.options.group
         : geometry_.rank() == 1     ? group_elements_of_lines
-                                    : std::max(group_bytes, round_bytes / levels) / slab_bytes();
+                                    : std::clamp(group_bytes, least_round_bytes / levels, most_round_bytes / levels) /
+                                          slab_bytes();
     return std::clamp<std::size_t>(wanted, 1, geometry_.slabs());
   }
 
@@ -164,6 +172,18 @@ class sweep_run {
     return std::min(request_.steps, (done_.steps / request_.every + 1) * request_.every);
   }
 
+  /// So many that the threads compute about as long as a disk needs for a pass.
+  std::size_t levels_for_threads() {
+    std::size_t levels = std::clamp<std::size_t>(fused_by_thread * call_.threads(), fused_by_few_threads, most_fused);
+    // More levels than usual only where their rings stay in the caches of the processors.
+    const auto too_large = [&] {
+      plan_.group = slabs_at_a_time(levels);
+      return memory_for(levels) > call_.threads() * cache_of_thread;
+    };
+    while (levels > fused_by_few_threads && too_large()) --levels;
+    return levels;
+  }
+
   /// As many as memory and ranks allow, and evenly over the passes.  The same on all ranks.
   std::size_t choose_levels() {
     const std::size_t steps = next_stop();
@@ -171,12 +191,13 @@ class sweep_run {
     // What is left of the budget must hold what is on its way from and to the disk.
     const std::uint64_t room = spare / 2;
     std::size_t levels = request_.options.fuse;
-    const std::size_t wanted = std::min(steps, levels == 0 ? most_fused : levels);
+    const std::size_t most = levels == 0 ? levels_for_threads() : levels;
+    const std::size_t wanted = std::min(steps, most);
     plan_.group = slabs_at_a_time(wanted);
     while (request_.options.group == 0 && plan_.group > 1 && memory_for(wanted) > room)
       plan_.group /= 2;
     if (levels == 0) {
-      levels = most_fused;
+      levels = most;
       if (ranks_ > 1 && geometry_.radius() > 0) {
         const std::size_t part = geometry_.slabs() / static_cast<std::size_t>(ranks_);
         levels = std::clamp<std::size_t>(part / (16 * geometry_.radius()), 1, levels);
@@ -190,7 +211,9 @@ class sweep_run {
     }
     std::uint64_t agreed[] = {levels};
     if (ranks_ > 1)
-      leader_.shared().group().all_reduce(call_.name() + ", fuse " + std::to_string(request_.options.fuse),
+      leader_.shared().group().all_reduce(call_.name() + ", fuse " + std::to_string(request_.options.fuse) + ", told every " +
+                                              std::to_string(request_.every) + ", piece " +
+                                              std::to_string(request_.options.piece),
                                           agreed, reduction::min);
     levels = agreed[0];
     call_.together([&] {
@@ -235,6 +258,26 @@ class sweep_run {
     return c;
   }
 
+  std::size_t passes_in_all() const {
+    const auto passes = [&](std::size_t steps) { return (steps + done_.fuse - 1) / done_.fuse; };
+    const std::size_t every = request_.every == 0 ? request_.steps : request_.every;
+    return request_.steps / every * passes(every) + passes(request_.steps % every);
+  }
+  /// Of the arrays, read and written, without ghosts and borders: what progress counts.
+  std::uint64_t bytes_of_pass() const {
+    std::uint64_t element = 0;
+    for (const sweep_field& f : request_.fields) element += 2 * f.element_size;
+    for (const sweep_coefficient& c : request_.coefficients) element += c.element_size;
+    return plan_.rows.size() * geometry_.slab_elements() * element;
+  }
+  told_of_rounds progress_of_pass() {
+    return [this, bytes = bytes_of_pass(), told = std::uint64_t{0}](std::uint64_t done, std::uint64_t all) mutable {
+      const auto now = static_cast<std::uint64_t>(static_cast<double>(bytes) * static_cast<double>(done) /
+                                                  static_cast<double>(all));
+      call_.advance((done == all ? bytes : now) - std::exchange(told, done == all ? bytes : now));
+    };
+  }
+
   /// Every rank sees what the others have written to the rows that it reads.
   void see_halos(bool first) {
     if (ranks_ == 1) return;
@@ -257,7 +300,7 @@ class sweep_run {
 
   void one_cut_pass() {
     if (plan_.reported) program_.begin_values(cut_wavefront::slots_of(geometry_), false);
-    const auto [read, written] = cuts_->pass(plan_, done_.passes == 0, memory_->data(), program_);
+    const auto [read, written] = cuts_->pass(plan_, done_.passes == 0, memory_->data(), program_, progress_of_pass());
     if (plan_.reported) program_.combine({program_.folded()});
     done_.bytes_read += read;
     done_.bytes_written += written;
@@ -282,7 +325,7 @@ class sweep_run {
                             ranks_ > 1 && geometry_.rank() > 1);
     const auto values = call_.together([&] {
       try {
-        if (works) front.run();
+        if (works) front.run(progress_of_pass());
       } catch (...) {  // what was to be written whole is not
         for (const sweep_field& f : request_.fields) f.to->clear_overwrite();
         throw;

@@ -16,6 +16,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 
 #include "runtime/algorithm/slab_geometry.hpp"
 
@@ -51,6 +53,9 @@ struct wave_plan {
   /// The last field is the first as it was a step before: of level L > 0, the first field's level L - 1.
   bool keeps_former = false;
 };
+
+/// Called between two rounds of a pass, with how many of them are done.  What it throws ends the pass.
+using told_of_rounds = std::function<void(std::uint64_t done, std::uint64_t all)>;
 
 class wave_schedule {
  public:

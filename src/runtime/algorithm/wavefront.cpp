@@ -120,11 +120,12 @@ void wavefront::save_ghosts() {
 
 // --- the front
 
-void wavefront::run() {
+void wavefront::run(const told_of_rounds& told) {
   if (plan_.rows.empty()) return;
   turns_.reserve(plan_.levels + 1);
-  const auto next = [this] {
+  const auto next = [&] {
     if (time_ >= 0) end_time();
+    told(static_cast<std::uint64_t>(time_ + 1), static_cast<std::uint64_t>(times_));
     return begin_time();
   };
   work_in_rounds(plan_.threads, next, [this] {

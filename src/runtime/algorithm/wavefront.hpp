@@ -50,7 +50,7 @@ class wavefront {
   slab_range reads() const noexcept { return range(0); }
   /// Copies the ghosts of the fields that are swept in place; before any rank writes.
   void save_ghosts();
-  void run();
+  void run(const told_of_rounds& told);
 
   static std::size_t slots_of(const slab_geometry& g, const wave_plan& p) noexcept {
     return p.group * g.pieces();

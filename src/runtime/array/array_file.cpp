@@ -1,5 +1,8 @@
 #include "runtime/array/array_file.hpp"
 
+#include <algorithm>
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "oocarray/error.hpp"
@@ -7,8 +10,6 @@
 
 namespace ooc::detail {
 namespace {
-
-constexpr const char* holder = "an ooc_array";
 
 std::string parent_of(const std::string& path) {
   const std::size_t last = path.find_last_not_of('/');
@@ -29,7 +30,7 @@ void array_file::create(const array_request& r, const array_plan& plan) {
   storage::new_file f;
   f.size = plan.geometry.file_bytes();
   f.striping = plan.stripes;
-  f.sparse = r.options.sparse;
+  f.sparse = r.options.sparse || has_reserved_grid(plan.description);  // else tiles that are not there had space
   f.fill = r.fill;
   f.array = plan.description;
   f.mode = r.options.mode;
@@ -73,16 +74,21 @@ void array_file::create(const array_request& r, const array_plan& plan) {
                                     "options.replace = true, or take what is there with "
                                     "ooc::create_or_open");
   }
-  claim(writing_as(r), r.options.wait_for_writer);
+  const writing w = writing_as(r);
+  claim(entry(), w, r.options.wait_for_writer);
+  opened_ = core.claimed(opened_, w == writing::exclusive);
 }
 
-void array_file::open() {
-  opened_ = store_->open(
-      path_, writable_ ? storage::open_mode::read_write : storage::open_mode::read, unfinished_);
-}
-
-void array_file::claim(writing w, std::chrono::milliseconds patience) {
-  claim_ = file_claim(*store_, opened_.meta.id, path_, holder, w, patience);
+void array_file::open(writing w, std::chrono::milliseconds patience,
+                      const std::function<void(const storage::entry&)>& check) {
+  const auto take = [&](const storage::entry& e) {
+    check(e);
+    claim(e, w, patience);
+    if (claim_.taken() == storage::claim_taker::result::waited) check(store_->metadata().find(e.id));
+    return claim_.taken();
+  };
+  opened_ = store_->open(path_, writable_ ? storage::open_mode::read_write : storage::open_mode::read, unfinished_,
+                         {take, w == writing::exclusive});
 }
 
 void array_file::make_durable() const {
@@ -100,28 +106,44 @@ std::map<std::string, std::string> array_file::attributes() const {
 }
 
 void array_file::set_attribute(std::string_view key, std::string_view value) const {
-  store_->metadata().set_attribute(store_->metadata().find(entry().id).path, key, value);
+  store_->metadata().set_attribute(current_path(), key, value);
 }
 
 void array_file::remove_attribute(std::string_view key) const {
-  store_->metadata().remove_attribute(store_->metadata().find(entry().id).path, key);
+  store_->metadata().remove_attribute(current_path(), key);
 }
 
 storage::opened_file array_file::resized(const array_geometry& now) const {
   return store_->resize(opened_, now.file_bytes(), {now.extents().begin(), now.extents().end()});
 }
 
-// A tiled file keeps whole tiles: rows that were cut off, or never existed, lie in the padding of
-// its last row of tiles and become visible as it grows.
-void array_file::fill_padding(const array_geometry& now) const {
-  const std::vector<byte_run> padding = now.file_padding();
-  if (padding.empty()) return;
-  std::vector<std::byte> bytes(padding.front().length);  // all are of one length
+// A tiled file keeps whole tiles: what was cut off, or never existed, lies in the padding of its tiles, or in tiles
+// that are there no longer, and becomes visible as the array grows.
+void array_file::fill_uncovered(const array_geometry& was, const array_geometry& now) const {
+  constexpr std::uint64_t most_bytes = 4 << 20;
   const std::vector<std::byte>& fill = opened_.meta.fill;
-  if (!fill.empty())
-    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = fill[i % fill.size()];
-  for (const byte_run& run : padding)
-    throw_if(opened_.file->write(request::contiguous(run.offset, run.length), bytes.data()));
+  const std::uint64_t most = std::max<std::uint64_t>(1, most_bytes / was.element_size());
+  std::vector<std::byte> elements;
+  const std::function<void(const index_box&)> write = [&](const index_box& box) {
+    std::uint64_t count = 1;
+    std::size_t longest = 0;
+    for (std::size_t k = 0; k < was.rank(); ++k) {
+      count *= box.upper[k] - box.lower[k];
+      if (box.upper[k] - box.lower[k] > box.upper[longest] - box.lower[longest]) longest = k;
+    }
+    if (count > most) {
+      index_box half = box;
+      half.upper[longest] = box.lower[longest] + (box.upper[longest] - box.lower[longest]) / 2;
+      write(half);
+      half.lower[longest] = std::exchange(half.upper[longest], box.upper[longest]);
+      return write(half);
+    }
+    const std::size_t bytes = count * was.element_size();
+    for (std::size_t i = elements.size(); i < bytes; ++i)
+      elements.push_back(fill.empty() ? std::byte{} : fill[i % fill.size()]);
+    throw_if(opened_.file->write(was.packed_request(box), elements.data()));
+  };
+  was.for_each_uncovered(now, opened_.meta.array.reached, write);
 }
 
 }  // namespace ooc::detail

@@ -1,7 +1,7 @@
 // The file behind an array: its entry, the claim to write it, and what is done to it as a whole.
 //
-// Owner: a local_array.  Invariants: the striped file is that of the entry; from create() or
-// claim() on, the claim is held until release().  Where ranks share an array each has its own
+// Owner: a local_array.  Invariants: the striped file is that of the entry; from create(),
+// open() or join() on, the claim is held until release().  Where ranks share an array each has its own
 // array_file, and rank 0's alone makes, resizes and fills the file; the others use() what they are
 // told.
 //
@@ -10,6 +10,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -42,13 +43,14 @@ class array_file {
 
   /// Makes the file, and the folders above it, and claims it.
   void create(const array_request& r, const array_plan& plan);
-  void open();
+  /// Opens the file and claims it as `w` says; `check` looks at the entry first, and throws where it does not suit.
+  void open(writing w, std::chrono::milliseconds patience, const std::function<void(const storage::entry&)>& check);
   /// Another rank's way to a capability of its own for the file that has been opened.
   storage::entry look_up_again() const { return store_->metadata().open(path_, writable_, unfinished_); }
   /// The file of an entry that another rank has opened or resized.
   void use(storage::opened_file f) { opened_ = std::move(f); }
-  /// Waits as long as `patience` for whoever has it open for writing.
-  void claim(writing w, std::chrono::milliseconds patience);
+  /// A file that another rank has opened, and claimed for all: this one says in its process that it is open.
+  void join() { claim(entry(), writing::no, {}); }
   void release() noexcept { claim_.release(); }
 
   /// What nodes have acknowledged, whoever wrote it.
@@ -59,6 +61,8 @@ class array_file {
   void set_in_progress(std::string_view what) const {
     store_->metadata().set_in_progress(entry().id, what);
   }
+  /// Wherever it has been renamed to.
+  std::string current_path() const { return store_->metadata().find(entry().id).path; }
   // The attributes of the file, whatever its path is now.
   std::map<std::string, std::string> attributes() const;
   void set_attribute(std::string_view key, std::string_view value) const;
@@ -66,10 +70,17 @@ class array_file {
   /// The file as it is once it has been given the size and extents of `now`; use() makes it this
   /// one.
   storage::opened_file resized(const array_geometry& now) const;
-  /// Writes the fill value to what lies past the edge of `now` in the last row of a file's tiles.
-  void fill_padding(const array_geometry& now) const;
+  /// Before the file of `was` becomes that of `now`: writes the fill value to what becomes elements and may have been
+  /// written before.
+  void fill_uncovered(const array_geometry& was, const array_geometry& now) const;
 
  private:
+  /// Waits as long as `patience` for whoever has it open for writing.
+  void claim(const storage::entry& e, writing w, std::chrono::milliseconds patience) {
+    claim_ = file_claim(*store_, e.id, path_, holder, w, patience);
+  }
+  static constexpr const char* holder = "an ooc_array";
+
   std::shared_ptr<storage::store_core> store_;
   std::string path_;
   bool writable_;

@@ -79,20 +79,59 @@ shape memory_tile(const std::string& path, const array_request& r, const shape& 
 
 /// Bytes beyond which a block is of no use: the whole array, and where ranks share it, an eighth of
 /// a part, as blocks that two parts lie in are read and written by both.
-std::uint64_t largest_useful_block(const array_request& r, const shape& extents,
-                                   std::uint64_t max_extent) {
+std::uint64_t largest_useful_block(const array_request& r, const shape& limits) {
   constexpr std::uint64_t blocks_in_part = 8, least_shared = 64 << 10;
   constexpr std::uint64_t any = std::uint64_t{1} << 62;
   std::uint64_t bytes = r.element_size;
-  for (std::size_t k = 0; k < extents.size(); ++k)
-    if (__builtin_mul_overflow(bytes, k ? extents[k] : max_extent, &bytes) || bytes > any)
-      return any;
-  if (bytes == 0 || extents.empty()) return any;
+  for (const std::uint64_t n : limits)
+    if (__builtin_mul_overflow(bytes, n, &bytes) || bytes > any) return any;
+  if (bytes == 0 || limits.empty()) return any;
   if (const auto& group = r.options.group; group && group->size() > 1) {
     const std::uint64_t parts = blocks_in_part * static_cast<std::uint64_t>(group->size());
     bytes = std::min(bytes, std::max(bytes / parts, least_shared));
   }
   return in_whole_pages(bytes);
+}
+
+/// What each extent may become.
+shape limits_of(const storage::array_description& d) {
+  shape limits = d.extents;
+  for (std::size_t k = 0; k < std::min(limits.size(), d.max_extents.size()); ++k)
+    limits[k] = std::max(limits[k], d.max_extents[k]);
+  return limits;
+}
+
+/// options.max_extents as they are recorded: numbers that say nothing are left out.
+shape recorded_limits(const std::string& path, const array_request& r, const storage::array_description& d) {
+  const bool tiled = r.options.order == file_order::tiled;
+  shape limits(r.options.max_extents.begin(), r.options.max_extents.end());
+  if (limits.size() > d.extents.size())
+    refuse(errc::invalid_request, "array", path,
+           "options.max_extents " + to_string(limits) + " has more numbers than the array dimensions: " +
+               std::to_string(d.extents.size()));
+  bool inner = false;  // says something of another dimension than the first
+  for (std::size_t k = 0; k < limits.size(); ++k) {
+    if (limits[k] != 0 && limits[k] < d.extents[k])
+      refuse(errc::invalid_request, "array", path,
+             "options.max_extents " + to_string(limits) + " is below the extents " + to_string(d.extents) +
+                 " in dimension " + std::to_string(k));
+    if (k == 0 || limits[k] == 0) continue;
+    if (!tiled && limits[k] != d.extents[k])
+      refuse(errc::invalid_request, "array", path,
+             "options.max_extents " + to_string(limits) + " lets dimension " + std::to_string(k) +
+                 " grow, and a file in row-major order grows in dimension 0 only; choose "
+                 "options.order = ooc::file_order::tiled");
+    inner = inner || tiled;
+  }
+  if (!inner) {
+    limits.resize(std::min<std::size_t>(limits.size(), 1));
+    if (!limits.empty() && limits[0] == 0) limits.clear();
+    return limits;
+  }
+  limits.resize(d.extents.size());
+  for (std::size_t k = 0; k < limits.size(); ++k)
+    if (limits[k] == 0) limits[k] = d.extents[k];
+  return limits;
 }
 
 array_plan plan(const std::string& path, const array_request& r, storage::array_description d,
@@ -102,17 +141,15 @@ array_plan plan(const std::string& path, const array_request& r, storage::array_
   g.name = path;
   g.extents = d.extents;
   g.element_size = d.element_size;
-  g.max_extent = std::max(d.max_extent, d.extents.empty() ? 0 : d.extents[0]);
+  g.max_extents = limits_of(d);
   g.file_tile = d.tile;
   g.lead = lead;
   if (r.layout == memory_layout::tiled) {
-    shape reach = d.extents;  // what the array may grow to
-    if (!reach.empty()) reach[0] = g.max_extent;
-    g.tile = memory_tile(path, r, reach, d.tile, block);
+    g.tile = memory_tile(path, r, g.max_extents, d.tile, block);
   } else {
     g.block_bytes = block;
     if (r.options.block == 0 && r.options.elements_per_buffer == 0)
-      g.block_bytes = std::min(block, largest_useful_block(r, d.extents, g.max_extent));
+      g.block_bytes = std::min(block, largest_useful_block(r, g.max_extents));
   }
   const std::uint64_t asked = r.options.buffers;
   return {array_geometry(std::move(g)), std::move(d), asked ? std::max(asked, least_buffers) : 0};
@@ -122,12 +159,13 @@ array_plan plan(const std::string& path, const array_request& r, storage::array_
 /// what is moved at the same time: a block of each rank, or a tile where memory is in tiles.
 striping stripes_of(const array_plan& p, const array_request& r, std::uint32_t nodes) {
   const array_geometry& g = p.geometry;
-  const bool tiles = r.layout == memory_layout::tiled;
+  // Tiles of a column of the array may have numbers that are far apart, so each is on all nodes.
+  const bool tiles = r.layout == memory_layout::tiled || has_reserved_grid(p.description);
   const bool rows = p.description.tile.empty() && g.rank() > 1;
   const int ranks = r.options.group ? r.options.group->size() : 1;
   return storage::with_stripe_size(
       r.options.stripes,
-      {.file_bytes = g.resized(g.max_extent()).file_bytes(),
+      {.file_bytes = g.resized(g.max_extents()).file_bytes(),
        .block_bytes = g.block_bytes(),
        .row_bytes = rows ? g.extents().back() * g.element_size() : 0,
        .readers = static_cast<std::uint64_t>(tiles ? 1 : ranks),
@@ -143,16 +181,13 @@ array_plan plan_new(const std::string& path, const array_request& r, std::uint64
   d.element_type = r.element_type;
   d.element_size = r.element_size;
   d.extents = r.extents;
-  d.max_extent = r.options.max_extent;
-  if (!d.extents.empty() && d.max_extent != 0 && d.max_extent < d.extents[0])
-    refuse(errc::invalid_request, "array", path,
-           "options.max_extent " + std::to_string(d.max_extent) + " is below the first extent " +
-               std::to_string(d.extents[0]));
+  d.max_extents = recorded_limits(path, r, d);
   if (r.options.order == file_order::tiled) {
     d.tile.assign(r.options.tile.begin(), r.options.tile.end());
     if (d.tile.empty())
-      d.tile = default_tile(d.extents, d.element_size, wanted_block(path, r, default_block));
+      d.tile = default_tile(limits_of(d), d.element_size, wanted_block(path, r, default_block));
   }
+  if (has_reserved_grid(d)) d.reached = d.extents;
   array_plan p = plan(path, r, std::move(d), default_block);
   p.stripes = stripes_of(p, r, nodes);
   return p;
@@ -178,7 +213,7 @@ array_plan plan_existing(const std::string& path, const array_request& asked,
     d.element_type = r.element_type;
     d.element_size = r.element_size;
     d.extents = r.extents;
-    d.max_extent = 0;
+    d.max_extents.clear();
     array_plan p = plan(path, r, std::move(d), default_block);
     if (p.geometry.file_bytes() > file.size)
       refuse(errc::type_mismatch, "array", path,

@@ -92,6 +92,7 @@ void array_source::set(const array_geometry& g, file_ptr file) {
   const lock_guard lock(mutex_);
   state_ = std::make_shared<const state>(state{g, std::move(file)});
   publish_file();
+  publish_outer();
   together_.store(worth_fetching_together(g), std::memory_order_relaxed);
   publish(nullptr);
 }
@@ -106,6 +107,14 @@ void array_source::publish_file() {
   current_file_.store(next.get());
   if (readers_.load() == 0) files_.clear();
   if (next) files_.push_back(std::move(next));
+}
+
+void array_source::publish_outer() {
+  const state_ptr next = has_outer_tiles(state_->geometry) ? state_ : nullptr;
+  if (next) outer_states_.reserve(outer_states_.size() + 1);  // nothing may throw once it is current
+  current_outer_.store(next.get());
+  if (readers_.load() == 0) outer_states_.clear();
+  if (next) outer_states_.push_back(next);
 }
 
 std::uint64_t array_source::load_now(block_index b, std::byte* frame) noexcept {
@@ -154,7 +163,11 @@ bool array_source::promised(block_index b) const noexcept {
 }
 
 bool array_source::nothing_to_load(block_index b, load_part part) const noexcept {
-  return part == load_part::outside_promise && reader(*this).covered(b);
+  if (part == load_part::outside_promise && reader(*this).covered(b)) return true;
+  if (!current_outer_.load(std::memory_order_relaxed)) return false;
+  const reader keeps_it(*this);
+  const state* const s = current_outer_.load();
+  return s && ooc::detail::is_outer(s->geometry, b);
 }
 
 std::size_t array_source::element_at(block_index b, std::uint64_t offset,

@@ -89,6 +89,7 @@ class array_source : public block_source {
   failure outside_part(const array_geometry& g, block_index b, const request& stray) const;
   void publish(std::unique_ptr<const snapshot> next) OOC_REQUIRES(mutex_);
   void publish_file() OOC_REQUIRES(mutex_);
+  void publish_outer() OOC_REQUIRES(mutex_);
 
   std::optional<index_box> part_;
   access_log* log_ = nullptr;
@@ -101,6 +102,9 @@ class array_source : public block_source {
   /// As the snapshots.
   std::vector<std::unique_ptr<const plain_file>> files_ OOC_GUARDED_BY(mutex_);
   std::atomic<const plain_file*> current_file_{nullptr};
+  /// As the snapshots; null where there are no outer tiles.
+  std::vector<state_ptr> outer_states_ OOC_GUARDED_BY(mutex_);
+  std::atomic<const state*> current_outer_{nullptr};
   std::atomic<unsigned> together_{1};
 };
 

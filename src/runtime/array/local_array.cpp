@@ -5,6 +5,7 @@
 #include "runtime/array/local_array.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,11 +41,12 @@ void local_array::open(runtime& rt, const array_request& r) {
     file_.create(r, plan);
     attach(plan.geometry);
   } else {
-    file_.open();
-    const array_plan plan = plan_existing(facts_.path, r, file_.entry(), default_block);
-    file_.claim(writing_as(r), r.options.wait_for_writer);
-    set_up(rt, r, plan, {});
-    attach(plan.geometry);
+    std::optional<array_plan> plan;
+    file_.open(writing_as(r), r.options.wait_for_writer, [&](const storage::entry& e) {
+      plan = plan_existing(facts_.path, r, e, default_block);
+    });
+    set_up(rt, r, *plan, {});
+    attach(plan->geometry);
   }
 }
 
@@ -90,7 +92,7 @@ void local_array::set_up(runtime& rt, const array_request& r, const array_plan& 
   facts_.element_type = plan.description.element_type;
   facts_.element_size = plan.description.element_size;
   facts_.tile.assign(g.tile().begin(), g.tile().end());
-  facts_.max_extent = g.max_extent();
+  facts_.max_extents.assign(g.max_extents().begin(), g.max_extents().end());
   facts_.base = segment_->base() + g.lead();
   facts_.open = true;
 }
@@ -199,7 +201,12 @@ void local_array::overwrite(box_view b) {
   const std::vector<block_range> blocks = source_->current()->geometry.blocks_of(box);
   if (blocks.empty()) return;
   source_->promise(box);
-  segment_->promise(blocks);
+  try {
+    segment_->promise(blocks);
+  } catch (...) {
+    clear_overwrite();  // else an earlier promise of these blocks would be taken for one of this box
+    throw;
+  }
 }
 
 void local_array::clear_overwrite() {

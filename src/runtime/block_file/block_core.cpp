@@ -88,15 +88,24 @@ block_core::block_core(runtime& rt, const store& s, std::string_view path, const
                           "open arrays need; give the runtime more memory or choose smaller buffer "
                           "factors");
   }
-  opened_ = h == how::create ? core.create(path_, file_for(b, options, s.nodes()))
-                             : core.open(path_, writable_ ? storage::open_mode::read_write
-                                                          : storage::open_mode::read);
-  if (h != how::create) check_fits(opened_.meta, path_, b);
-  claim_ = file_claim(core, opened_.meta.id, path_, "a block_file",
-                      !writable_       ? writing::no
-                      : options.shared ? writing::shared
-                                       : writing::exclusive,
-                      options.wait_for_writer);
+  const writing w = !writable_ ? writing::no : options.shared ? writing::shared : writing::exclusive;
+  const auto claim = [&](const storage::entry& e) {
+    claim_ = file_claim(core, e.id, path_, "a block_file", w, options.wait_for_writer);
+    return claim_.taken();
+  };
+  if (h == how::create) {
+    opened_ = core.create(path_, file_for(b, options, s.nodes()));
+    claim(opened_.meta);
+    opened_ = core.claimed(opened_, w == writing::exclusive);
+  } else {
+    const auto take = [&](const storage::entry& e) {
+      check_fits(e, path_, b);
+      return claim(e);
+    };
+    opened_ = core.open(path_, writable_ ? storage::open_mode::read_write : storage::open_mode::read, false,
+                        {take, w == writing::exclusive});
+    check_fits(opened_.meta, path_, b);
+  }
   source_.set_file(opened_.file);
 }
 

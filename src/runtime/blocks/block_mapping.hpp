@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 namespace ooc::detail {
 
@@ -53,6 +54,11 @@ class block_mapping {
   /// block.  False where the kernel holds some of them for a transfer of the program's: the block is
   /// then as it was.
   [[nodiscard]] virtual bool map_out(frame* f, block_access has) noexcept = 0;
+  /// The same for blocks that can be moved at any time, at most page_dropper::most_together of them, faster than one
+  /// by one.
+  virtual void map_out_together(std::span<frame* const>, std::span<const block_access>) noexcept {}
+  /// How many blocks that is worth doing for; 1: there is no such way.
+  virtual std::size_t worth_together() const noexcept { return 1; }
   /// Changes the access to a mapped block.
   virtual void set_access(frame* f, block_access to) noexcept = 0;
   /// Gives up the bytes of a mapped block, which the kernel may hold.
@@ -67,6 +73,9 @@ class block_mapping {
   virtual bool moves_out_to_age() const noexcept { return false; }
   /// Called by a thread that serves a touch before it may sleep.
   virtual void about_to_wait() noexcept {}
+  /// Whether who touched `where` may have gone on since `asked`, a number that came with the touch: he touches it again
+  /// if need be.
+  virtual bool has_gone_on(const std::byte* /*where*/, std::uint64_t /*asked*/) const noexcept { return false; }
 };
 
 /// `grains`, which outlives it, opens the addresses of segments with grains; nullptr: there are none.

@@ -56,6 +56,8 @@ struct frame {
   bool unbacked;    ///< the system may not have given some of its pages yet
   bool partial;     ///< loaded without the promised box
   bool read_ahead;  ///< fetched before it was asked for, not touched yet
+  bool maps_itself;  ///< a grain that is mapped when it has arrived, before it is touched
+  std::uint8_t stands_for;  ///< of those read ahead: how many, with those that mapped themselves beside it
   bool swept;       ///< written behind a sweep and not changed since
   bool aged;        ///< moved to its frame to see whether it is still used
   bool merging;     ///< being loaded for a block that was in grains

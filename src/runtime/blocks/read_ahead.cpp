@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 namespace ooc::detail {
 
@@ -28,19 +29,32 @@ std::int64_t read_ahead::step(const stream& s, std::int64_t from, std::int64_t b
 read_ahead::stream* read_ahead::match(std::int64_t b, std::int64_t blocks) noexcept {
   for (stream& s : streams_) {
     if (s.last < 0) continue;
-    std::int64_t at = s.last;
+    const std::int64_t reach = reach_of(s);
+    const std::int64_t distance = b - s.last, steps = distance / s.stride;
+    if (distance % s.stride == 0 && steps >= 1 && steps <= reach) {
+      advance(s, b, steps);
+      return &s;
+    }
+    // Beyond the end of the line that it is on.
+    const std::int64_t in_line = s.stride > 0 ? (blocks - 1 - s.last) / s.stride : s.last / -s.stride;
+    std::int64_t at = s.last + in_line * s.stride;
     std::int64_t line = s.line_start;
-    for (std::int64_t i = 1; i <= reach_of(s); ++i) {
+    for (std::int64_t i = in_line + 1; i <= reach; ++i) {
       at = step(s, at, blocks, line);
       if (at < 0) break;
       if (at != b) continue;
       if (line != s.line_start) s.outer = line - s.line_start;
-      s.last = b;
       s.line_start = line;
+      advance(s, b, i);
       return &s;
     }
   }
   return nullptr;
+}
+
+void read_ahead::advance(stream& s, std::int64_t b, std::int64_t steps) noexcept {
+  s.last = b;
+  s.asked -= static_cast<unsigned>(std::min<std::int64_t>(s.asked, steps));
 }
 
 // Not where the next line of a strided sweep would begin: that is a guess.
@@ -94,7 +108,8 @@ unsigned read_ahead::lines_together(const stream& s, block_index blocks, unsigne
 }
 
 std::int64_t read_ahead::touched(block_index block, block_index count, unsigned limit,
-                                 const ahead_group& g, std::vector<block_index>& wanted) {
+                                 const ahead_group& g, std::vector<block_index>& wanted, refill when,
+                                 bool was_out) {
   if (pattern_ == access_pattern::random) return 0;
   ++clock_;
   const auto b = static_cast<std::int64_t>(block);
@@ -114,12 +129,16 @@ std::int64_t read_ahead::touched(block_index block, block_index count, unsigned 
   latest_ = s;
 
   const unsigned lines = lines_together(*s, count, limit, g);
-  const std::int64_t steps = std::max(1u, s->window / lines);
+  const unsigned steps = std::max(1u, s->window / lines);
+  if (when == refill::at_each_touch || was_out) s->asked = 0;
+  if (s->asked > steps / 2) return s->stride;
   std::int64_t at = s->last;
   std::int64_t line = s->line_start;
-  for (std::int64_t i = 1; i <= steps; ++i) {
+  const unsigned before = std::exchange(s->asked, steps);
+  for (unsigned i = 1; i <= steps; ++i) {
     at = step(*s, at, blocks, line);
     if (at < 0) break;
+    if (i <= before) continue;
     wanted.push_back(static_cast<block_index>(at));
     // Its neighbours up to the end of the group, or of the row of blocks.
     for (std::int64_t n = at + 1; n % lines != 0 && n % s->stride != 0 && n < blocks; ++n)

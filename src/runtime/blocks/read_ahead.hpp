@@ -11,6 +11,8 @@
 // been seen to step to the next block with each line takes the blocks that its next lines will
 // touch, as many as there is room for until then.
 //
+// Small blocks are asked for in batches: when half of what was asked for has been touched, the next half.
+//
 // Not thread-safe: the pager's lock guards every call.
 #pragma once
 
@@ -31,6 +33,12 @@ struct ahead_group {
   std::uint64_t room = 0;
 };
 
+/// When a sweep asks for more.
+enum class refill : std::uint8_t {
+  at_each_touch,  ///< for all that lies ahead, also what has been asked for
+  by_halves,      ///< when half of what was asked for has been touched, or a block was not there
+};
+
 class read_ahead {
  public:
   void advise(access_pattern p) noexcept { pattern_ = p; }
@@ -49,10 +57,12 @@ class read_ahead {
 
   /// Block `b` of `blocks` was touched for the first time since it came in.  Appends to `wanted`
   /// the blocks to fetch, nearest first; those already in memory may be among them.  The sweep is
-  /// followed for at most `limit` blocks, and groups are completed.
+  /// followed for at most `limit` blocks, and groups are completed.  `was_out`: it had to be waited for, so that
+  /// what was asked for is not there.
   /// Returns the step of the sweep, 0 where the touch belongs to none.
   std::int64_t touched(block_index b, block_index blocks, unsigned limit, const ahead_group& g,
-                       std::vector<block_index>& wanted);
+                       std::vector<block_index>& wanted, refill when = refill::at_each_touch,
+                       bool was_out = true);
 
  private:
   struct stream {
@@ -62,6 +72,7 @@ class read_ahead {
     std::int64_t outer = 0;       ///< from one line's start to the next; 0: not known yet
     unsigned window = 0;
     unsigned run = 0;         ///< touches
+    unsigned asked = 0;       ///< steps beyond `last` that have been asked for
     std::uint64_t used = 0;  ///< time of the last touch
   };
 
@@ -74,6 +85,7 @@ class read_ahead {
   static unsigned lines_together(const stream& s, block_index blocks, unsigned limit,
                                  const ahead_group& g) noexcept;
   stream* match(std::int64_t b, std::int64_t blocks) noexcept;
+  static void advance(stream& s, std::int64_t b, std::int64_t steps) noexcept;
   stream* begin(std::int64_t b) noexcept;
 
   static constexpr std::size_t max_streams = 8;
@@ -96,14 +108,15 @@ class read_ahead {
 /// What has become of blocks that were read ahead.
 class read_ahead_yield {
  public:
-  void used() noexcept { count(used_); }
-  void wasted() noexcept { count(wasted_); }
+  void used(unsigned blocks = 1) noexcept { count(used_, blocks); }
+  void wasted(unsigned blocks = 1) noexcept { count(wasted_, blocks); }
   /// More than a third of them was for nothing, lately.
   bool is_poor() const noexcept { return wasted_ > 32 + used_ / 2; }
 
  private:
-  void count(unsigned& n) noexcept {
-    if (++n + used_ + wasted_ < 4096) return;
+  void count(unsigned& n, unsigned blocks) noexcept {
+    n += blocks;
+    if (used_ + wasted_ < 4096) return;
     used_ /= 2;
     wasted_ /= 2;
   }

@@ -13,6 +13,7 @@
 // every call; nothing allocates.
 #pragma once
 
+#include <algorithm>
 #include <cassert>
 #include <cstddef>
 
@@ -67,9 +68,16 @@ class replacement {
     if (f->list == frame_list::inactive) inactive_.remove(f);
   }
 
-  /// True while a block that comes in should let others age.
-  bool wants_ageing() const noexcept { return inactive_.size() < (inactive_.size() + active_.size()) / 2; }
-  static constexpr int aged_per_miss = 4;
+  /// True while a block that comes in should let others age, so many at a time.
+  bool wants_ageing(std::size_t together = 1) const noexcept {
+    return inactive_.size() + together <= (inactive_.size() + active_.size()) / 2;
+  }
+  /// How many of `most` that can age at a time should: the order of the others stays that of one by one but for
+  /// a 32nd of them.
+  std::size_t worth_ageing(std::size_t most) const noexcept {
+    return std::max<std::size_t>(1, std::min(most, (inactive_.size() + active_.size()) / 32));
+  }
+  static constexpr std::size_t aged_per_miss = 4;
 
   frame* oldest_active() const noexcept { return active_.head(); }
   frame* oldest() const noexcept { return inactive_.head(); }

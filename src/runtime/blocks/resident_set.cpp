@@ -54,7 +54,8 @@ void resident_set::link(frame* f, segment_state& s) noexcept {
   f->twin = nullptr;
   f->doubt = nullptr;
   f->parts = nullptr;
-  f->merging = f->copying = f->partial = f->read_ahead = f->swept = f->aged = false;
+  f->merging = f->copying = f->partial = f->read_ahead = f->swept = f->aged = f->maps_itself = false;
+  f->stands_for = 1;
   f->dirty.store(false, std::memory_order_relaxed);
   f->stale.store(false, std::memory_order_relaxed);
   f->failed.store(false, std::memory_order_relaxed);
@@ -80,8 +81,8 @@ void resident_set::release(frame* f) noexcept {
   block& b = s.at(index);
   assert(s.frame_of(b) == f && is_transient(b.state()));
   if (f->read_ahead) {
-    counters::add(counters_.read_ahead_waste);
-    s.yield.wasted();
+    counters::add(counters_.read_ahead_waste, f->stands_for);
+    s.yield.wasted(f->stands_for);
   }
   mark_clean(f);
   order_.forget(f);
@@ -120,14 +121,14 @@ void resident_set::give_back_held(frame* f, block_state was) noexcept {
 // --- replacement
 // -----------------------------------------------------------------------------------
 
-frame* resident_set::obtain_linked(lock_type& l, segment_state& s, std::size_t keep) noexcept {
-  frame* f = obtain(l, s, true, {keep, nullptr});
+frame* resident_set::obtain_linked(lock_type& l, segment_state& s, kept keep) noexcept {
+  frame* f = obtain(l, s, true, keep);
   if (f) link(f, s);
   return f;
 }
 
 frame* resident_set::obtain(lock_type& l, segment_state& s, bool limited, kept keep) noexcept {
-  age(l);
+  ageing_.one_came_in(l);
   for (;;) {
     const bool own = limited && s.options.max_resident && s.resident_count >= s.options.max_resident;
     if (!own) {
@@ -173,9 +174,13 @@ resident_set::victim resident_set::take_clean_victim(const segment_state* only, 
   std::size_t n = 0;
   const auto keep_from = [&](const frame* f) OOC_REQUIRES(pager_mutex) {
     // What nobody has asked for yet does not push out what somebody has.
+    const auto is_last_pinned = [&](const segment_state* s) OOC_REQUIRES(pager_mutex) {
+      return keep.pinned_last && s->pinned_blocks == 0 &&
+             std::none_of(stay.begin(), stay.begin() + n, [s](const frame* other) { return other->segment == s; });
+    };
     for (; f && n < keep.latest; f = f->prev)
-      if (f != keep.written && !f->read_ahead && !f->segment->options.pinned_only &&
-          (!only || f->segment == only))
+      if (f != keep.written && !f->read_ahead && (!only || f->segment == only) &&
+          (!f->segment->options.pinned_only || is_last_pinned(f->segment)))
         stay[n++] = f;
   };
   keep_from(order_.newest_active());
@@ -207,50 +212,6 @@ resident_set::victim resident_set::take_clean_victim(const segment_state* only, 
   for (frame* f = order_.oldest_active(); f; f = f->next)
     if (victim v = take(f, {block_state::ready, block_state::ro}); v.taken) return v;
   return {};
-}
-
-void resident_set::age(lock_type& l) noexcept {
-  for (int i = 0; i < replacement::aged_per_miss && order_.wants_ageing(); ++i)
-    if (!age_one(l)) return;
-}
-
-bool resident_set::age_one(lock_type& l) noexcept {
-  constexpr int attempts = 8;
-  for (int i = 0; i < attempts; ++i) {
-    frame* f = order_.oldest_active();
-    if (!f) return false;
-    block& b = f->segment->at(f->block);
-    const block_state was = b.try_take(block_state::ro)   ? block_state::ro
-                            : b.try_take(block_state::rw) ? block_state::rw
-                                                          : block_state::busy;
-    if (was != block_state::busy) {
-      const bool moves = f->cls->mapping->moves_out_to_age();
-      order_.forget(f);
-      bool out = true;
-      {
-        const unlocked gap(l, mutex());
-        if (moves)
-          out = map_out(f, access_in(was));
-        else
-          set_access(f, block_access::none);
-      }
-      if (!out) {
-        give_back_held(f, was);
-        continue;
-      }
-      f->aged = moves;
-      aged_bytes_ += f->cls->bytes;
-      order_.make_inactive(f);
-      b.publish(moves ? block_state::ready : block_state::inactive);
-      return true;
-    }
-    if (b.state() == block_state::ready) {  // not mapped: nothing to take away
-      order_.make_inactive(f);
-      return true;
-    }
-    order_.make_active(f);  // somebody is busy with it
-  }
-  return false;
 }
 
 }  // namespace ooc::detail

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "oocarray/stats.hpp"
+#include "runtime/blocks/block_ageing.hpp"
 #include "runtime/blocks/block_mapping.hpp"
 #include "runtime/blocks/frame_needs.hpp"
 #include "runtime/blocks/frame_pool.hpp"
@@ -63,11 +64,11 @@ class resident_set {
   /// those that came last: the instruction that faulted may need them too, and would otherwise
   /// fault for ever, each of its blocks evicting another.
   frame* obtain(lock_type& l, segment_state& s) noexcept OOC_REQUIRES(pager_mutex) {
-    return obtain_linked(l, s, frame_needs::blocks - 1);
+    return obtain_linked(l, s, {frame_needs::blocks - 1});
   }
   /// The same for a block that nobody waits for.
   frame* obtain_ahead(lock_type& l, segment_state& s) noexcept OOC_REQUIRES(pager_mutex) {
-    return obtain_linked(l, s, frame_needs::blocks);
+    return obtain_linked(l, s, {frame_needs::blocks, nullptr, true});
   }
 
   /// A frame that belongs to no block, for the twin of `f`, whose block the caller owns; nullptr as for
@@ -80,11 +81,7 @@ class resident_set {
   /// Takes bytes off the budget, evicting clean blocks; false where that is not enough.
   bool reserve(lock_type& l, std::uint64_t bytes) noexcept OOC_REQUIRES(pager_mutex);
 
-  /// Bytes of blocks that have aged, all in all.
-  std::uint64_t aged_bytes() const noexcept OOC_REQUIRES(pager_mutex) { return aged_bytes_; }
-
-  /// Lets one block age even where enough are inactive; false where none can.
-  bool age_one(lock_type& l) noexcept OOC_REQUIRES(pager_mutex);
+  block_ageing& ageing() noexcept OOC_REQUIRES(pager_mutex) { return ageing_; }
 
   /// Ties `f` to block `b`, which the caller owns.
   void assign(frame* f, segment_state& s, block_index b) noexcept OOC_REQUIRES(pager_mutex);
@@ -115,18 +112,19 @@ class resident_set {
     frame* taken = nullptr;
     block_state was = block_state::out;
   };
-  /// What must stay: so many of the blocks that came last, beside the one that is about to be written.
+  /// What must stay: so many of the blocks that came last, beside the one that is about to be written; for a block
+  /// that nobody waits for, also the last that was pinned of each segment with pins only, unless one is pinned now.
   struct kept {
     std::size_t latest = 0;
     const frame* written = nullptr;
+    bool pinned_last = false;
   };
   victim take_clean_victim(const segment_state* only, kept keep) noexcept OOC_REQUIRES(pager_mutex);
   bool evict(lock_type& l, const segment_state* only, kept keep) noexcept OOC_REQUIRES(pager_mutex);
-  frame* obtain_linked(lock_type& l, segment_state& s, std::size_t keep) noexcept
+  frame* obtain_linked(lock_type& l, segment_state& s, kept keep) noexcept
       OOC_REQUIRES(pager_mutex);
   frame* obtain(lock_type& l, segment_state& s, bool limited, kept keep) noexcept
       OOC_REQUIRES(pager_mutex);
-  void age(lock_type& l) noexcept OOC_REQUIRES(pager_mutex);
   void link(frame* f, segment_state& s) noexcept OOC_REQUIRES(pager_mutex);
   void unlink(frame* f) noexcept OOC_REQUIRES(pager_mutex);
 
@@ -135,7 +133,7 @@ class resident_set {
   frame_pool pool_ OOC_GUARDED_BY(pager_mutex);
   grain_tables tables_ OOC_GUARDED_BY(pager_mutex){pool_};
   replacement order_ OOC_GUARDED_BY(pager_mutex);
-  std::uint64_t aged_bytes_ OOC_GUARDED_BY(pager_mutex) = 0;
+  block_ageing ageing_ OOC_GUARDED_BY(pager_mutex){*this};
   counters counters_;
 };
 

@@ -21,6 +21,9 @@ struct segment_part {
 /// A grain: what a touch by itself brings in.  One page, which is also what nodes check as one.
 inline constexpr std::uint64_t grain_bytes = 4096;
 
+/// Addresses that a segment can have.
+inline constexpr std::uint64_t max_segment_bytes = std::uint64_t{1} << 46;
+
 struct segment_options {
   std::string name;                ///< for messages: the path of the file
   std::uint64_t block_bytes = 0;   ///< multiple of 4 KiB

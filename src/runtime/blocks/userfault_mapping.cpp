@@ -239,7 +239,7 @@ void userfault_mapping::fence(std::byte* page, bool writes_only) noexcept {
     if (!sys::protect(page, page_bytes, writes_only ? PROT_READ : PROT_NONE))
       die("mprotect of a page", errno);
   }
-  wake(page, page_bytes);
+  wake(page);
 }
 
 bool userfault_mapping::lift_fences(std::byte* where, std::size_t bytes) noexcept {
@@ -255,8 +255,10 @@ bool userfault_mapping::lift_fences(std::byte* where, std::size_t bytes) noexcep
   return any;
 }
 
-void userfault_mapping::wake(std::byte* where, std::size_t bytes) noexcept {
-  sys::userfault_wake(fd_, where, bytes);
+void userfault_mapping::wake(std::byte* page) noexcept {
+  const wake_log::number n = wakes_.begin(page);
+  sys::userfault_wake(fd_, page, page_bytes);
+  wakes_.end(n);
 }
 
 }  // namespace ooc::detail

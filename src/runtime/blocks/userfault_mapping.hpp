@@ -33,6 +33,7 @@
 #include <vector>
 
 #include "runtime/blocks/block_mapping.hpp"
+#include "runtime/blocks/wake_log.hpp"
 #include "storage/base/mutex.hpp"
 
 namespace ooc::detail {
@@ -53,8 +54,9 @@ class userfault_mapping final : public block_mapping {
   void fence(std::byte* page, bool writes_only) noexcept;
   /// Lifts what fences there are in [where, where + bytes); false where there is none.
   bool lift_fences(std::byte* where, std::size_t bytes) noexcept;
-  /// Who waits there tries again.
-  void wake(std::byte* where, std::size_t bytes) noexcept;
+  /// Who waits in the page tries again.
+  void wake(std::byte* page) noexcept;
+  const wake_log& wakes() const noexcept { return wakes_; }
 
   void add_frames(std::byte* region, std::size_t bytes) override;
   void open_range(const segment_state& s, std::uint64_t from, std::uint64_t to) override;
@@ -66,6 +68,10 @@ class userfault_mapping final : public block_mapping {
   bool moves_out_to_age() const noexcept override { return true; }
   void about_to_wait() noexcept override {
     if (before_waits_) before_waits_();
+  }
+  /// `asked`: wakes().now() before the touch was read.
+  bool has_gone_on(const std::byte* where, std::uint64_t asked) const noexcept override {
+    return wakes_.woken_since(where, asked);
   }
 
  private:
@@ -82,6 +88,7 @@ class userfault_mapping final : public block_mapping {
   const bool serves_system_calls_;
   const std::size_t most_patches_;
   std::function<void()> before_waits_;
+  wake_log wakes_;
   ooc::mutex mutex_;
   std::vector<std::byte*> fences_ OOC_GUARDED_BY(mutex_);
   std::atomic<std::size_t> fence_count_{0};

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "oocarray/error.hpp"
+#include "runtime/geometry/write_notices.hpp"
 #include "storage/base/page.hpp"
 
 namespace ooc::detail {
@@ -30,7 +31,7 @@ T within_limit(const std::optional<T>& found, const geometry_options& o) {
   if (!found)
     refuse(o,
            "an array of extents " + to_string(o.extents) +
-               (o.max_extent ? " (first extent up to " + std::to_string(o.max_extent) + ")" : "") +
+               (o.max_extents == o.extents ? "" : " (up to " + to_string(o.max_extents) + ")") +
                " with elements of " + std::to_string(o.element_size) +
                " bytes passes the limit of 2^63 - 1 bytes; use smaller extents");
   return *found;
@@ -78,42 +79,49 @@ array_geometry::array_geometry(geometry_options options) : options_(std::move(op
   if (rank_ < 1 || rank_ > max_rank)
     refuse(o, "an array has 1 to 8 dimensions, not " + std::to_string(rank_));
   if (o.element_size == 0) refuse(o, "an element has at least 1 byte");
-  for (const auto* list : {&o.extents, &o.tile, &o.file_tile}) {
+  if (options_.max_extents.empty()) options_.max_extents = o.extents;
+  for (const auto* list : {&o.extents, &o.max_extents, &o.tile, &o.file_tile}) {
     if (list->empty()) continue;
+    const std::string name = list == &o.extents       ? "the extents "
+                             : list == &o.max_extents ? "max_extents "
+                                                      : "the tile ";
     if (list->size() != rank_)
-      refuse(o, "the tile " + to_string(*list) + " has " + std::to_string(list->size()) +
-                    " dimensions, the array " + std::to_string(rank_));
+      refuse(o, name + to_string(*list) + (name.ends_with("s ") ? " have " : " has ") +
+                    std::to_string(list->size()) + " dimensions, the array " + std::to_string(rank_));
     if (std::ranges::count(*list, 0u) != 0)
-      refuse(o, std::string(list == &o.extents ? "the extents " : "the tile ") + to_string(*list) +
-                    " contain a 0; every one must be at least 1");
+      refuse(o, name + to_string(*list) + " contain a 0; every one must be at least 1");
   }
   element_size_ = o.element_size;
   std::ranges::copy(o.extents, extents_.begin());
-  max_extent_ = o.max_extent ? o.max_extent : extents_[0];
-  if (max_extent_ < extents_[0])
-    refuse(o, "max_extent " + std::to_string(max_extent_) + " is below the first extent " +
-                  std::to_string(extents_[0]));
+  for (std::size_t k = 0; k < rank_; ++k)
+    if (o.max_extents[k] < extents_[k])
+      refuse(o, "max_extents " + to_string(o.max_extents) + " are below the extents " + to_string(o.extents) +
+                    " in dimension " + std::to_string(k));
   tiled_ = !o.tile.empty();
 
-  std::vector<std::uint64_t> image = o.extents;  // with the first extent at its limit
-  image[0] = max_extent_;
-  const std::uint64_t max_image = within_limit(storage::bytes_of(image, element_size_), o);
+  const std::uint64_t max_image = within_limit(storage::bytes_of(o.max_extents, element_size_), o);
   elements_ = *storage::bytes_of(o.extents, 1);
+  std::vector<std::uint64_t> image = o.extents;  // with the first extent at its limit
+  image[0] = o.max_extents[0];
   const element_order rows = element_order::row_major(image, element_size_);
 
   if (o.file_tile.empty()) {
+    if (!std::equal(image.begin(), image.end(), o.max_extents.begin()))
+      refuse(o, "a file in row-major order grows in the first dimension only, and max_extents " +
+                    to_string(o.max_extents) + " are more than the extents " + to_string(o.extents) +
+                    " in another; choose ooc::file_order::tiled");
     file_ = rows;
     file_bytes_ = elements_ * element_size_;
   } else {
-    within_limit(storage::tiles_covering(image, o.file_tile, element_size_), o);
-    const storage::tile_grid g = *storage::tiles_covering(o.extents, o.file_tile, element_size_);
+    const storage::tile_grid g =
+        within_limit(storage::tiles_covering(o.extents, o.file_tile, element_size_, o.max_extents), o);
     file_ = element_order::tiled(o.file_tile, g, element_size_, g.tile_bytes);
     file_bytes_ = g.tiles * g.tile_bytes;
   }
 
   if (tiled_) {
-    max_blocks_ = within_limit(storage::tiles_covering(image, o.tile, element_size_), o).tiles;
-    const storage::tile_grid g = *storage::tiles_covering(o.extents, o.tile, element_size_);
+    max_blocks_ = within_limit(storage::tiles_covering(o.max_extents, o.tile, element_size_), o).tiles;
+    const storage::tile_grid g = *storage::tiles_covering(o.extents, o.tile, element_size_, o.max_extents);
     std::ranges::copy(o.tile, tile_.begin());
     std::copy_n(g.count.begin(), rank_, grid_.begin());
     block_bytes_ = in_whole_pages(g.tile_bytes);
@@ -128,7 +136,10 @@ array_geometry::array_geometry(geometry_options options) : options_(std::move(op
       refuse(o, "elements begin " + std::to_string(o.lead) + " bytes after a page of 4096 does");
     block_bytes_ = o.block_bytes;
     blocks_ = ceil_div(o.lead + elements_ * element_size_, block_bytes_);
+    // Where what it may become has too many addresses, it grows in the first dimension only.
     max_blocks_ = ceil_div(o.lead + max_image, block_bytes_);
+    if (max_blocks_ > max_segment_bytes / block_bytes_)
+      max_blocks_ = ceil_div(o.lead + *storage::bytes_of(image, element_size_), block_bytes_);
     memory_ = rows;
     memory_.origin = o.lead;
   }
@@ -169,8 +180,9 @@ index_box array_geometry::bounds(block_index b) const noexcept {
   index_box box;
   if (tiled_) {
     for (std::size_t k = rank_; k-- > 0;) {
-      box.lower[k] = b % grid_[k] * tile_[k];
-      box.upper[k] = std::min(box.lower[k] + tile_[k], extents_[k]);
+      const std::uint64_t lower = b % grid_[k] * tile_[k];
+      box.lower[k] = std::min(lower, extents_[k]);
+      box.upper[k] = std::min(lower + tile_[k], extents_[k]);
       b /= grid_[k];
     }
     return box;
@@ -213,7 +225,11 @@ request array_geometry::packed_request(const index_box& box) const {
 /// incomplete rows, then the bulk, then tails.
 template <class F>
 void array_geometry::for_each_box(block_index b, F&& f) const {
-  if (tiled_) return f(bounds(b));
+  if (tiled_) {
+    const index_box box = bounds(b);
+    if (!empty(box, rank_)) f(box);
+    return;
+  }
   const byte_run image = image_of(*this, b);
   const std::uint64_t first = ceil_div(image.offset, element_size_);
   const std::uint64_t last = (image.offset + image.length) / element_size_;
@@ -244,9 +260,10 @@ request array_geometry::block_request(block_index b) const {
     return r;
   }
   if (tiled_ && options_.file_tile == options_.tile) {
-    // Padding beside the array travels along; padding below it does not, because the rows that it
-    // will hold after a resize() must be fill.
+    // Padding beside the array travels along; padding below it does not, as it may be all of a tile.  What becomes
+    // of padding in a resize() is made fill then.
     const index_box box = bounds(b);
+    if (empty(box, rank_)) return {};
     return request::contiguous(b * file_.tile_step,
                                (box.upper[0] - box.lower[0]) * file_.stride[0]);
   }
@@ -356,27 +373,37 @@ std::vector<byte_run> array_geometry::runs_of(const index_box& box) const {
   }
 }
 
-std::vector<byte_run> array_geometry::file_padding() const {
-  std::vector<byte_run> runs;
-  if (options_.file_tile.empty() || extents_[0] % file_.tile[0] == 0) return runs;
-  const std::uint64_t used = extents_[0] % file_.tile[0] * file_.stride[0];
-  const std::uint64_t tiles = file_bytes_ / file_.tile_step;
-  const std::uint64_t last_row = file_.grid_stride[0] / file_.tile_step;
-  for (std::uint64_t t = tiles - last_row; t < tiles; ++t)
-    runs.push_back({t * file_.tile_step + used, file_.tile_step - used});
-  return runs;
+void array_geometry::for_each_uncovered(const array_geometry& now, storage::index_view reached,
+                                        const std::function<void(const index_box&)>& f) const {
+  if (options_.file_tile.empty()) return;
+  index_box known;  // whole tiles
+  for (std::size_t k = 0; k < rank_; ++k) {
+    const std::uint64_t tile = file_.tile[k];
+    const std::uint64_t end = std::max(extents_[k], reached.empty() ? 0 : reached[k]);
+    known.upper[k] = std::min(now.extents_[k], ceil_div(end, tile) * tile);
+  }
+  subtract(known, whole(), rank_, [&](const index_box& part) {
+    if (empty(part, rank_)) return;
+    storage::cut_at_tiles(file_, {part.lower.data(), rank_}, {part.upper.data(), rank_},
+                          [&](storage::index_view lower, storage::index_view upper) {
+                            // Past the end of the file as it was, nothing is left.
+                            if (file_.offset(lower) >= file_bytes_) return;
+                            index_box box;
+                            std::ranges::copy(lower, box.lower.begin());
+                            std::ranges::copy(upper, box.upper.begin());
+                            f(box);
+                          });
+  });
 }
 
-array_geometry array_geometry::resized(std::uint64_t first_extent) const {
+array_geometry array_geometry::resized(storage::index_view extents) const {
   geometry_options o = options_;
-  o.max_extent = max_extent_;
-  o.extents[0] = first_extent;
+  o.extents.assign(extents.begin(), extents.end());
   return array_geometry(std::move(o));
 }
 
 array_geometry array_geometry::with_blocks_of(std::uint64_t bytes) const {
   geometry_options o = options_;
-  o.max_extent = max_extent_;
   o.block_bytes = bytes;
   return array_geometry(std::move(o));
 }
@@ -414,6 +441,26 @@ std::string to_string(std::span<const std::uint64_t> list) {
   std::string s = "{";
   for (std::size_t k = 0; k < list.size(); ++k) s += (k ? ", " : "") + std::to_string(list[k]);
   return s + "}";
+}
+
+std::vector<block_range> blocks_changed(const array_geometry& was, const array_geometry& now) {
+  coordinates least{}, most{};
+  bool inner = false;  // another extent than the first
+  for (std::size_t k = 0; k < was.rank(); ++k) {
+    least[k] = std::min(was.extents()[k], now.extents()[k]);
+    most[k] = std::max(was.extents()[k], now.extents()[k]);
+    inner = inner || (k > 0 && least[k] != most[k]);
+  }
+  if (was.tile().empty() && inner) return {{0, std::max(was.blocks(), now.blocks())}};
+  std::vector<block_range> found;
+  for (std::size_t k = 0; k < was.rank(); ++k) {
+    if (least[k] == most[k]) continue;
+    index_box slab{{}, most};
+    slab.lower[k] = least[k] - 1;
+    const std::vector<block_range> blocks = was.blocks_of(slab);
+    found.insert(found.end(), blocks.begin(), blocks.end());
+  }
+  return merged(std::move(found));
 }
 
 }  // namespace ooc::detail

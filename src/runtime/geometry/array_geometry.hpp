@@ -10,6 +10,11 @@
 //     file, row_major        one tile
 //     file, tiled            tile t at t * (tile bytes), edge tiles padded to the whole shape
 //
+// Tiles, of memory and of the file, are numbered in the grid of max_extents, so that a resize moves none.
+// Between the tiles of the array there may then be *outer* ones, which hold none of its elements: their
+// blocks have empty bounds and empty requests.  A row-major image has rows of the present extents, so another
+// extent than the first moves its elements in memory.
+//
 // The lead is 0 in a store.  Where the elements of a file that is used in place do not begin with one
 // of its pages, the lead makes the borders of blocks those of pages all the same.  Offsets in the file
 // are counted from the first element.
@@ -18,8 +23,10 @@
 // async-signal-safe.  Coordinates, extents and tiles count elements; offsets and steps are bytes.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -62,7 +69,7 @@ using storage::element_order;
 struct geometry_options {
   std::vector<std::uint64_t> extents = {};  ///< slowest first; each at least 1
   std::uint64_t element_size = 1;
-  std::uint64_t max_extent = 0;               ///< limit of the first extent; 0: the present one
+  std::vector<std::uint64_t> max_extents = {};  ///< limits of the extents; empty: the present ones
   std::uint64_t block_bytes = 0;              ///< layout_right: multiple of 4 KiB; ignored if tiled
   std::uint64_t lead = 0;                     ///< below 4 KiB; ignored if tiled
   std::vector<std::uint64_t> tile = {};       ///< memory tile: layout_tiled; empty: layout_right
@@ -95,7 +102,7 @@ class array_geometry {
   std::span<const std::uint64_t> file_tile() const noexcept { return options_.file_tile; }
   std::uint64_t element_size() const noexcept { return element_size_; }
   std::uint64_t elements() const noexcept { return elements_; }
-  std::uint64_t max_extent() const noexcept { return max_extent_; }
+  std::span<const std::uint64_t> max_extents() const noexcept { return options_.max_extents; }
   std::uint64_t file_bytes() const noexcept { return file_bytes_; }
   std::uint64_t block_bytes() const noexcept { return block_bytes_; }
   std::uint64_t blocks() const noexcept { return blocks_; }
@@ -105,7 +112,7 @@ class array_geometry {
   std::uint64_t memory_bytes() const noexcept {
     return tiled_ ? blocks_ * block_bytes_ : lead() + elements_ * element_size_;
   }
-  /// Blocks with the first extent at max_extent.
+  /// Blocks with all extents at their limits.
   std::uint64_t max_blocks() const noexcept { return max_blocks_; }
   const element_order& memory_order() const noexcept { return memory_; }
   const element_order& file_order() const noexcept { return file_; }
@@ -129,7 +136,8 @@ class array_geometry {
   std::vector<block_range> blocks_of(const index_box& box) const;
   /// The elements of `box` in row-major order as contiguous runs of memory, as long as can be.
   std::vector<byte_run> runs_of(const index_box& box) const;
-  /// The smallest box that holds every element of block b, clipped at the array's edge.
+  /// The smallest box that holds every element of block b, clipped at the array's edge; of an outer tile an empty
+  /// one at the edge.
   index_box bounds(block_index b) const noexcept;
 
   /// The element with this number in row-major order.
@@ -137,12 +145,14 @@ class array_geometry {
   /// The element at a byte of block b's memory; one in the padding is moved to the array's edge.
   coordinates element_at(block_index b, std::uint64_t offset) const noexcept;
 
-  /// Tiled files: the runs of the *file* that lie past the array's edge in dimension 0, in its last
-  /// row of tiles.
-  std::vector<byte_run> file_padding() const;
-
-  /// The same array with another first extent (at most max_extent).
-  array_geometry resized(std::uint64_t first_extent) const;
+  /// Tiled files: calls f(box) for elements of the array, once it has become `now`, that lie in the file where
+  /// elements or padding of tiles may have been written before: all that is new within `reached` (the extents that
+  /// the array has had; empty: the present ones), or within tiles that this array has in part.  Each box lies in one
+  /// tile of the file.
+  void for_each_uncovered(const array_geometry& now, storage::index_view reached,
+                          const std::function<void(const index_box&)>& f) const;
+  /// The same array with other extents (at most max_extents()).
+  array_geometry resized(storage::index_view extents) const;
   /// The same array in blocks of another size; not where a block is a tile.
   array_geometry with_blocks_of(std::uint64_t bytes) const;
 
@@ -157,7 +167,6 @@ class array_geometry {
   coordinates grid_{};  ///< memory tiles in each dimension
   std::uint64_t element_size_ = 0;
   std::uint64_t elements_ = 0;
-  std::uint64_t max_extent_ = 0;
   std::uint64_t file_bytes_ = 0;
   std::uint64_t block_bytes_ = 0;
   std::uint64_t blocks_ = 0;
@@ -187,5 +196,19 @@ std::vector<std::uint64_t> default_tile(std::span<const std::uint64_t> extents,
 
 /// "{512, 512}", for messages.
 std::string to_string(std::span<const std::uint64_t> list);
+
+/// True if there may be outer tiles in memory.
+inline bool has_outer_tiles(const array_geometry& g) noexcept {
+  return !g.tile().empty() && !std::ranges::equal(g.extents().subspan(1), g.max_extents().subspan(1));
+}
+/// True if block b is an outer tile.
+inline bool is_outer(const array_geometry& g, block_index b) noexcept {
+  const index_box box = g.bounds(b);
+  return !std::equal(box.lower.begin(), box.lower.begin() + static_cast<std::ptrdiff_t>(g.rank()), box.upper.begin(),
+                     std::less<>());
+}
+/// The blocks, ascending and merged, of which the array has not the same elements at the same place before and after
+/// a change of its extents.
+std::vector<block_range> blocks_changed(const array_geometry& was, const array_geometry& now);
 
 }  // namespace ooc::detail

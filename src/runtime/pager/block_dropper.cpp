@@ -6,6 +6,17 @@
 
 namespace ooc::detail {
 
+namespace {
+
+/// Of the grains that a block which becomes whole takes over; nobody writes to them meanwhile.
+bool has_modified_parts(const frame& f) noexcept OOC_REQUIRES(pager_mutex) {
+  for (const frame* part = f.parts; part; part = part->next)
+    if (part->dirty.load(std::memory_order_relaxed)) return true;
+  return false;
+}
+
+}  // namespace
+
 segment::invalidated block_dropper::invalidate(segment_state& s,
                                                std::span<const block_range> which, bool discard) {
   std::vector<block_index> resident;
@@ -35,6 +46,8 @@ segment::invalidated block_dropper::drop(segment_state& s, block_index index, bo
       if (state == block_state::out || state == block_state::queued || state == block_state::in_grains)
         return segment::invalidated::done;
       if (state == block_state::loading) {
+        // Grains that were written since invalidate() looked at them are on their way into the block.
+        if (!discard && has_modified_parts(*s.frame_of(b))) return segment::invalidated::dirty;
         if (!s.frame_of(b)->stale.exchange(true)) count_invalidated(s);
         return segment::invalidated::done;
       }

@@ -65,11 +65,13 @@ bool block_loader::load_here(segment_state& s, block_index index) noexcept {
   return good;
 }
 
-bool block_loader::fetch(unique_lock& l, segment_state& s, std::span<const block_index> which) {
+bool block_loader::fetch(unique_lock& l, segment_state& s, std::span<const block_index> which, arrival then) {
   std::array<frame*, most_together> frames;
   std::size_t n = 0;
+  frame* to_be_touched = nullptr;
   bool room = true;
   for (const block_index index : which) {
+    if (index >= s.blocks.load(std::memory_order_relaxed)) continue;  // cut off since it was wanted
     block& b = s.at(index);
     const load_part part =
         b.promised.load(std::memory_order_relaxed) ? load_part::outside_promise : load_part::whole;
@@ -87,15 +89,23 @@ bool block_loader::fetch(unique_lock& l, segment_state& s, std::span<const block
       continue;
     }
     state_.memory.assign(f, s, index);
-    f->read_ahead = true;
-    counters::add(state_.memory.count().read_ahead_blocks);
+    f->read_ahead = then != arrival::due;
+    counters& n_of = state_.memory.count();
+    counters::add(f->read_ahead ? n_of.read_ahead_blocks : n_of.faults);
     state_.transfer_begins(s);
     b.advance(block_state::loading);
     // obtain() released the lock: the promise may have been taken back meanwhile.
-    if (part == load_part::outside_promise && b.promised.load(std::memory_order_relaxed))
+    if (part == load_part::outside_promise && b.promised.load(std::memory_order_relaxed)) {
       start_load(l, f, part);
+      continue;
+    }
+    frames[n++] = f;
+    if (then != arrival::maps_itself) continue;
+    f->maps_itself = to_be_touched && to_be_touched->stands_for < most_for_a_touch;
+    if (f->maps_itself)
+      ++to_be_touched->stands_for;
     else
-      frames[n++] = f;
+      to_be_touched = f;
   }
   if (n == 1) start_load(l, frames[0], load_part::whole);
   if (n > 1) start_joint_load(l, s, {frames.data(), n});
@@ -177,10 +187,28 @@ void block_loader::on_loaded(frame* f, const failure& result, std::uint64_t byte
     state_.memory.release(f);
   } else {
     if (!s.load_errors.empty()) s.load_errors.erase(f->block);
-    state_.memory.order().make_active(f);
-    b.publish(block_state::ready);
+    if (f->maps_itself) {
+      map_ahead(l, f);
+    } else {
+      state_.memory.order().make_active(f);
+      b.publish(block_state::ready);
+    }
   }
   state_.transfer_ends(s);
+}
+
+// Without a touch there is no signal, which costs more than the mapping.
+void block_loader::map_ahead(unique_lock& l, frame* f) {
+  block& b = f->segment->at(f->block);
+  b.advance(block_state::busy);
+  {
+    const unlocked gap(l, state_.mutex());
+    state_.memory.map_in(f, false);
+  }
+  f->maps_itself = f->read_ahead = false;
+  state_.memory.order().make_active(f);
+  b.publish(block_state::ro);
+  state_.waiters.made_evictable();
 }
 
 // As start_load(), for whole blocks of one segment.

@@ -1,6 +1,7 @@
 #include "runtime/pager/block_pins.hpp"
 
 #include <cassert>
+#include <utility>
 #include <vector>
 
 #include "runtime/pager/exact_access.hpp"
@@ -15,7 +16,7 @@ failure block_pins::pin(segment_state& s, std::span<const block_range> which, ac
     budget_.uncount_pins(s, which);
     return f;
   }
-  ahead_.fetch(s, which);
+  ahead_.fetch(s, which, arrival::due);
   std::vector<block_range> done;  // all or nothing: what to let go of
   for (const block_range& r : which) {
     done.push_back({r.first, r.first});
@@ -84,7 +85,9 @@ failure block_pins::pin_block(segment_state& s, block_index index, bool write) {
     }
     if (is_transient(state)) {
       if (state == block_state::queued || state == block_state::loading) waited = true;
+      const std::uint64_t start = sys::now_ns();
       b.wait(word, false);
+      counters::add(state_.memory.count().read_wait_ns, sys::now_ns() - start);
       continue;
     }
     guarded_lock g(state_.mutex());
@@ -112,12 +115,18 @@ failure block_pins::pin_block(segment_state& s, block_index index, bool write) {
     else if (writable && state != block_state::rw)
       state_.memory.set_access(f, block_access::write);
     g.lock();
-    f->read_ahead = false;
+    const bool ahead = std::exchange(f->read_ahead, false);
+    if (ahead) counters::add(state_.memory.count().read_ahead_hits);
+    if (ahead && !waited) counters::add(state_.memory.count().hits);
+    // A sweep from pin to pin; of an array, a pin is what the program wants, and not where it goes on.
+    const bool tell = s.options.pinned_only && state == block_state::ready && !f->aged;
+    if (tell) state_.events.post_if_quiet({&s, index, write ? touch::write : touch::read, false});
     state_.memory.order().forget(f);
     ++f->pins;
     if (write) ++f->write_pins;
     b.publish(writable ? block_state::rw : block_state::ro);
     state_.waiters.made_evictable();
+    if (tell) state_.bell.ring();
     return {};
   }
 }

@@ -250,9 +250,9 @@ void block_writer::write_behind(unique_lock& l) {
   if (std::none_of(state_.segments.begin(), state_.segments.end(),
                    [](const segment_state* s) { return s->dirty.load(std::memory_order_relaxed) > 0; }))
     return;
-  // Grains are not written by ones and twos.
-  const std::uint64_t worth_it = std::min(store_batch::most * grain_bytes, lookahead / 4);
-  const std::uint64_t aged = state_.memory.aged_bytes();
+  // Grains are not written by ones and twos, nor is the way to them gone over for a few.
+  const std::uint64_t worth_it = std::min(4 * store_batch::most * grain_bytes, lookahead / 8);
+  const std::uint64_t aged = state_.memory.ageing().bytes();
   if (!state_.starving() && !behind_ && aged - aged_seen_ < worth_it) return;
   aged_seen_ = aged;
   constexpr std::size_t most_stores = 64;
@@ -263,10 +263,10 @@ void block_writer::write_behind(unique_lock& l) {
     for (frame* f = state_.memory.order().oldest(); f && passed < lookahead; f = f->next) {
       passed += f->cls->bytes;
       if (!f->dirty.load(std::memory_order_relaxed) || f->failed) continue;
-      if (clean(l, f, nullptr, &batch)) {  // may have released the lock meanwhile: begin anew
-        started = true;
-        break;
-      }
+      const bool unmapped = f->segment->at(f->block).state() == block_state::ready;
+      if (!clean(l, f, nullptr, &batch)) continue;
+      started = true;
+      if (!unmapped || batch.count == 0) break;  // it has released the lock meanwhile: begin anew
     }
   }
   behind_ = state_.stores_in_flight() >= most_stores;

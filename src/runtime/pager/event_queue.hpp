@@ -26,6 +26,7 @@ struct touch_event {
   bool miss;  ///< a thread waits; otherwise: the block was touched for the first time
   std::uint64_t stalled_since = 0;
   std::uint32_t offset = 0;  ///< of the touch within the block
+  bool was_out = false;      ///< no miss: the thread that touched it has read it itself
 };
 
 class event_queue {
@@ -44,8 +45,11 @@ class event_queue {
     if (count_ < ring_size / 2) post(e);
   }
   bool empty() const noexcept { return count_ == 0; }
-  /// Touches that nobody waits for are worth waking the service thread for when there are some.
-  bool worth_a_ring() const noexcept { return count_ >= 8; }
+  /// Touches that nobody waits for are worth waking the service thread for when there are some; fewer while some of
+  /// them have been of a sweep.
+  bool worth_a_ring() const noexcept { return count_ >= (since_sweep_ < 256 ? 8 : 32); }
+  /// What a touch that was taken out has turned out to be.
+  void note(bool of_sweep) noexcept { since_sweep_ = of_sweep ? 0 : since_sweep_ + 1; }
   touch_event take() noexcept {
     assert(count_ > 0);
     const touch_event e = ring_[first_];
@@ -81,6 +85,7 @@ class event_queue {
   std::vector<touch_event> ring_;
   std::size_t first_ = 0;
   std::size_t count_ = 0;
+  std::size_t since_sweep_ = 0;
   std::deque<touch_event> stalled_;
 };
 

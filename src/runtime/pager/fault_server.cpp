@@ -21,7 +21,7 @@ bool fault_server::on_fault(segment_state& s, std::uint64_t place, touch t,
                             fault_history& h) noexcept {
   const auto touched_of = [&](segment_state& any) {
     const std::size_t n = any.block_bytes();
-    return touched{any, place / n, static_cast<std::uint32_t>(place % n), t};
+    return touched{any, place / n, static_cast<std::uint32_t>(place % n), t, h.asked};
   };
   const touched block = touched_of(s);
   if (block.block >= s.blocks.load(std::memory_order_relaxed)) return false;
@@ -43,6 +43,11 @@ bool fault_server::on_fault(segment_state& s, std::uint64_t place, touch t,
 void fault_server::wait_for_frame(std::uint32_t seen) noexcept {
   state_.memory.mapping().about_to_wait();
   state_.waiters.wait(seen);
+}
+
+bool fault_server::is_over(const touched& at) const noexcept {
+  return at.kind == touch::write && at.asked != 0 &&
+         state_.memory.mapping().has_gone_on(at.segment.address(at.block) + at.offset, at.asked);
 }
 
 fault_server::outcome fault_server::serve(const touched& at) noexcept {
@@ -77,6 +82,11 @@ fault_server::outcome fault_server::serve(const touched& at) noexcept {
 
       case block_state::ready:
         if (!b.try_take(block_state::ready)) break;
+        if (is_over(at)) {
+          b.publish(block_state::ready);
+          state_.waiters.made_evictable();
+          return outcome::served;
+        }
         if (!map_ready(at, waited)) break;
         return outcome::served;
 
@@ -109,6 +119,11 @@ fault_server::outcome fault_server::serve(const touched& at) noexcept {
         if (t == touch::read) return outcome::served;
         if (!s.may_write(index)) return outcome::refused;
         if (!b.try_take(block_state::ro)) break;
+        if (is_over(at)) {
+          b.publish(block_state::ro);
+          state_.waiters.made_evictable();
+          return outcome::served;
+        }
         frame* f = s.frame_of(b);
         if (!begin_write(f, s.address(index), seen)) {
           b.publish(block_state::ro);
@@ -124,6 +139,12 @@ fault_server::outcome fault_server::serve(const touched& at) noexcept {
       }
 
       case block_state::rw:
+        // A grain may have been protected with others (grain_mapping).
+        if (s.parent && t == touch::write) {
+          if (!b.try_take(block_state::rw)) break;
+          state_.memory.set_access(s.frame_of(b), block_access::write);
+          b.publish(block_state::rw);
+        }
         return outcome::served;
 
       case block_state::flush:
@@ -177,7 +198,7 @@ bool fault_server::read_here(const touched& at) noexcept {
   bool ring;
   {
     const unique_lock l(state_.mutex());
-    note_touch(at);
+    note_touch(at, true);
     ring = state_.events.worth_a_ring();
   }
   if (ring) state_.bell.ring();
@@ -195,6 +216,10 @@ bool fault_server::load_inline(const touched& at) noexcept {
   if (s.twinned(index) || !s.source->nothing_to_load(index, part)) return false;
   grain_hold hold(s, index);
   if (!hold || !b.try_take(block_state::out)) return false;
+  if (is_over(at)) {
+    b.publish(block_state::out);
+    return true;
+  }
   // Since the look above the block may have been in memory, and the promise been used up; another
   // one may have been made.
   if (promised &&
@@ -257,13 +282,14 @@ bool fault_server::map_ready(const touched& at, bool waited) noexcept {
   const bool writable = f->dirty.load(std::memory_order_relaxed);
   state_.memory.map_in(f, writable);
   const bool ahead = f->read_ahead;
+  const unsigned stands_for = f->stands_for;
   const bool aged = std::exchange(f->aged, false);
   bool ring = ahead;
   {
     unique_lock l(state_.mutex());
     state_.memory.order().make_active(f);
     if (ahead) {
-      s.yield.used();
+      s.yield.used(f->stands_for);
       note_touch(at);
       ring = !s.parent || state_.events.worth_a_ring();
     }
@@ -273,7 +299,7 @@ bool fault_server::map_ready(const touched& at, bool waited) noexcept {
   b.publish(writable ? block_state::rw : block_state::ro);
   state_.waiters.made_evictable();
   if (!waited) counters::add(aged ? state_.memory.count().soft_faults : state_.memory.count().hits);
-  if (ahead) counters::add(state_.memory.count().read_ahead_hits);
+  if (ahead) counters::add(state_.memory.count().read_ahead_hits, stands_for);
   if (ring) state_.bell.ring();
   return true;
 }
@@ -309,8 +335,8 @@ void fault_server::note_mapped(segment_state& s) noexcept {
 }
 
 // Tells the service thread, which may forget it under load: only read-ahead suffers.
-void fault_server::note_touch(const touched& at) noexcept {
-  state_.events.post_if_quiet({&at.segment, at.block, at.kind, false, 0, at.offset});
+void fault_server::note_touch(const touched& at, bool was_out) noexcept {
+  state_.events.post_if_quiet({&at.segment, at.block, at.kind, false, 0, at.offset, was_out});
 }
 
 }  // namespace ooc::detail

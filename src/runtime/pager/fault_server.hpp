@@ -44,6 +44,7 @@ class fault_server {
     block_index block;
     std::uint32_t offset;
     touch kind;
+    std::uint64_t asked;  ///< block_mapping::has_gone_on(); 0: the thread itself asks, and waits
   };
   enum class outcome : std::uint8_t {
     served,
@@ -53,13 +54,15 @@ class fault_server {
   };
 
   outcome serve(const touched& at) noexcept;
+  /// A write that was served already, together with another one; the caller owns the block.
+  bool is_over(const touched& at) const noexcept;
   bool queue(const touched& at) noexcept;
   bool load_inline(const touched& at) noexcept;
   bool read_here(const touched& at) noexcept;
   bool map_ready(const touched& at, bool waited) noexcept;
   void wait_for_frame(std::uint32_t seen) noexcept;
   void note_mapped(segment_state& s) noexcept OOC_REQUIRES(pager_mutex);
-  void note_touch(const touched& at) noexcept OOC_REQUIRES(pager_mutex);
+  void note_touch(const touched& at, bool was_out = false) noexcept OOC_REQUIRES(pager_mutex);
 
   pager_state& state_;
   grains& grains_;

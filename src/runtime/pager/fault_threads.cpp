@@ -86,11 +86,12 @@ void fault_threads::run(bool counted) {
 
 fault_threads::news fault_threads::read(touch_seen& t) const {
   uffd_msg m;
+  const wake_log::number asked = mapping_.wakes().now();
   while (::syscall(SYS_read, mapping_.descriptor(), &m, sizeof m) != sizeof m)
     if (errno != EINTR && errno != EAGAIN) die("reading of faults", errno);
   if (m.event != UFFD_EVENT_PAGEFAULT) return news::moved;
   t = {static_cast<std::uintptr_t>(m.arg.pagefault.address), m.arg.pagefault.feat.ptid,
-       (m.arg.pagefault.flags & (UFFD_PAGEFAULT_FLAG_WRITE | UFFD_PAGEFAULT_FLAG_WP)) != 0};
+       (m.arg.pagefault.flags & (UFFD_PAGEFAULT_FLAG_WRITE | UFFD_PAGEFAULT_FLAG_WP)) != 0, asked};
   return t.address - reinterpret_cast<std::uintptr_t>(bell_page_) < page_bytes ? news::end
                                                                                 : news::touched;
 }
@@ -98,12 +99,13 @@ fault_threads::news fault_threads::read(touch_seen& t) const {
 void fault_threads::serve(const touch_seen& t) {
   auto* const page = reinterpret_cast<std::byte*>(t.address / page_bytes * page_bytes);
   fault_history history = take_history(t.thread);
+  history.asked = t.asked;
   const auto answer =
       fault_handler::serve_for(t.address, t.write ? touch::write : touch::read, history);
   keep_history(history);
   switch (answer) {
     case fault_handler::answer::served:
-      mapping_.wake(page, page_bytes);
+      mapping_.wake(page);
       break;
     case fault_handler::answer::refused_write:
       mapping_.fence(page, true);

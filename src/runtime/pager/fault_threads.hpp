@@ -39,6 +39,7 @@ class fault_threads {
     std::uintptr_t address = 0;
     std::uint32_t thread = 0;
     bool write = false;
+    wake_log::number asked = 0;
   };
   enum class news : std::uint8_t { touched, moved, end };
 

@@ -26,6 +26,7 @@ struct fault_history {
   unsigned again = 0;  ///< faults since one was about a block that is not among `blocks`
   std::uint32_t thread = 0;
   std::uint64_t left = 0;  ///< when the last fault had been served; 0: there was none
+  std::uint64_t asked = 0;  ///< came with the fault that is served now: block_mapping::has_gone_on(); 0: nothing
 
   /// True if the block is among the latest.
   bool note(const void* block) noexcept {

@@ -38,7 +38,7 @@ bool grains_asked_for(const runtime_options& o) {
 block_mappings make_mappings(const runtime_options& o) {
   std::string why_not;
   if (way_asked_for(o) != mapping_way::userfaultfd) {
-    auto grains = grains_asked_for(o) ? grain_mapping::open(why_not) : nullptr;
+    auto grains = grains_asked_for(o) ? grain_mapping::open(o.memory, why_not) : nullptr;
     grain_mapping* const for_grains = grains.get();
     return {make_signal_mapping(for_grains), std::move(grains), for_grains};
   }
@@ -70,7 +70,7 @@ std::string describe_ways() {
 std::string describe_grains() {
   if (!grains_asked_for({})) return "blocks come whole (OOC_GRAINS=off)";
   std::string why_not;
-  if (way_asked_for({}) == mapping_way::userfaultfd || grain_mapping::open(why_not))
+  if (way_asked_for({}) == mapping_way::userfaultfd || grain_mapping::open(0, why_not))
     return "touches that belong to no sweep bring in 4 KiB";
   return "blocks come whole, as " + why_not;
 }

@@ -61,6 +61,13 @@ std::uint64_t memory_budget::default_block_bytes() const noexcept {
 
 bool memory_budget::account_store(const std::shared_ptr<const void>& store,
                                   std::uint64_t staging_bytes) {
+  const auto [added, refusal] = try_to_account(store, staging_bytes);
+  throw_if(refusal);
+  return added;
+}
+
+std::pair<bool, failure> memory_budget::try_to_account(const std::shared_ptr<const void>& store,
+                                                       std::uint64_t staging_bytes) {
   guarded_lock g(state_.mutex());
   std::erase_if(stores_, [&](const accounted_store& a) OOC_REQUIRES(pager_mutex) {
     const bool gone = a.store.expired();
@@ -68,45 +75,60 @@ bool memory_budget::account_store(const std::shared_ptr<const void>& store,
     return gone;
   });
   for (const accounted_store& a : stores_)
-    if (!a.store.owner_before(store) && !store.owner_before(a.store)) return false;
+    if (!a.store.owner_before(store) && !store.owner_before(a.store)) return {false, {}};
   if (!take(g, staging_bytes))
-    throw usage_error(errc::budget_too_small,
-                      "the transfer buffers of the store take " + std::to_string(staging_bytes) +
-                          " bytes, and the budget has only " +
-                          std::to_string(state_.memory.pool().budget()) +
-                          " left: give the runtime more memory, or open the store with fewer "
-                          "workers or less staging");
+    return {false,
+            {make_error_code(errc::budget_too_small),
+             "the transfer buffers of the store take " + std::to_string(staging_bytes) +
+                 " bytes, and the budget has only " + std::to_string(state_.memory.pool().budget()) +
+                 " left: give the runtime more memory, or open the store with fewer workers or less "
+                 "staging"}};
   stores_.push_back({store, staging_bytes});
-  return true;
+  return {true, {}};
 }
 
 memory_budget::reservation memory_budget::reserve(std::uint64_t bytes,
                                                   const std::string& what) {
-  guarded_lock g(state_.mutex());
-  if (!take(g, bytes)) refuse_loan(bytes, what);
+  failure refusal;
+  {
+    guarded_lock g(state_.mutex());
+    if (!take(g, bytes)) refusal = refused_loan(bytes, what);
+  }
+  throw_if(refusal);
   return {*this, bytes};
 }
 
 memory_budget::reservation memory_budget::lend(std::uint64_t least, std::uint64_t most,
                                                bool may_wait, const std::string& what) {
+  failure refusal;
+  const std::uint64_t bytes = try_to_lend(least, most, may_wait, what, refusal);
+  throw_if(refusal);
+  return {*this, bytes, true};
+}
+
+std::uint64_t memory_budget::try_to_lend(std::uint64_t least, std::uint64_t most, bool may_wait,
+                                         const std::string& what, failure& refusal) {
   guarded_lock g(state_.mutex());
   for (;;) {
     const std::uint64_t half = unspoken_for() / 2 / page_bytes * page_bytes;
     for (const std::uint64_t bytes : {std::clamp(half, least, std::max(least, most)), least})
       if (take(g, bytes)) {
         ++loans_;
-        return {*this, bytes, true};
+        return bytes;
       }
-    if (!may_wait || loans_ == 0) refuse_loan(least, what);
+    if (!may_wait || loans_ == 0) {
+      refusal = refused_loan(least, what);
+      return 0;
+    }
     state_.changed.wait(g);
   }
 }
 
-void memory_budget::refuse_loan(std::uint64_t bytes, const std::string& what) const {
-  throw usage_error(errc::budget_too_small,
-                    what + " needs " + std::to_string(bytes) + " bytes, and the budget has only " +
-                        std::to_string(state_.memory.pool().budget()) +
-                        " left, pinned blocks included: give the runtime more memory");
+failure memory_budget::refused_loan(std::uint64_t bytes, const std::string& what) const {
+  return {make_error_code(errc::budget_too_small),
+          what + " needs " + std::to_string(bytes) + " bytes, and the budget can spare only " +
+              std::to_string(unspoken_for()) +
+              " beside what is pinned and what element accesses need: give the runtime more memory"};
 }
 
 std::uint64_t memory_budget::spare() const noexcept {
@@ -179,7 +201,7 @@ std::string memory_budget::taken_text() const {
 }
 
 // An access that finds no frame ends the process: what could come to that is refused here.
-void memory_budget::check_needs_of(const segment_state& s) const {
+failure memory_budget::check_needs_of(const segment_state& s) const {
   const auto needed = [&](std::uint64_t block_bytes) OOC_REQUIRES(pager_mutex) {
     frame_needs n = needs();
     if (s.options.pinned_only)
@@ -190,11 +212,11 @@ void memory_budget::check_needs_of(const segment_state& s) const {
   };
   const frame_pool& pool = state_.memory.pool();
   const std::uint64_t budget = pool.budget();
-  if (needed(s.block_bytes()) <= budget) return;
+  if (needed(s.block_bytes()) <= budget) return {};
   std::uint64_t smaller = s.block_bytes() / 2 / page_bytes * page_bytes;
   while (smaller && needed(smaller) > budget) smaller = smaller / 2 / page_bytes * page_bytes;
-  throw usage_error(
-      errc::budget_too_small,
+  return {
+      make_error_code(errc::budget_too_small),
       "array '" + s.options.name + "': blocks of " + std::to_string(s.block_bytes()) +
           " bytes do not fit the budget of " + std::to_string(pool.whole_budget()) +
           " bytes: " + (s.options.pinned_only ? "it" : "one copy between blocks") + " needs " +
@@ -202,7 +224,7 @@ void memory_budget::check_needs_of(const segment_state& s) const {
           "; give the runtime at least " +
           std::to_string(pool.whole_budget() - budget + needed(s.block_bytes())) + " bytes of memory" +
           (smaller ? " or choose a block of at most " + std::to_string(smaller) + " bytes"
-                   : std::string()));
+                   : std::string())};
 }
 
 void memory_budget::add_pins(segment_state& s, std::span<const block_range> which,

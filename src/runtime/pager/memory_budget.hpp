@@ -48,8 +48,8 @@ class memory_budget {
   std::uint64_t spare() const noexcept;
   std::uint64_t default_block_bytes() const noexcept;
 
-  /// Throws usage_error (errc::budget_too_small) where a segment cannot be opened beside the others.
-  void check_needs_of(const segment_state& s) const OOC_REQUIRES(pager_mutex);
+  /// errc::budget_too_small where a segment cannot be opened beside the others.
+  [[nodiscard]] failure check_needs_of(const segment_state& s) const OOC_REQUIRES(pager_mutex);
   /// Counts pins of a segment that closes no longer.
   void forget(const segment_state& s) noexcept OOC_REQUIRES(pager_mutex);
 
@@ -71,8 +71,11 @@ class memory_budget {
   void take_back(std::uint64_t bytes, bool lent) noexcept;
   std::uint64_t unspoken_for() const noexcept OOC_REQUIRES(pager_mutex);
   frame_needs needs() const noexcept OOC_REQUIRES(pager_mutex);
-  [[noreturn]] void refuse_loan(std::uint64_t bytes, const std::string& what) const
-      OOC_REQUIRES(pager_mutex);
+  // Nothing is thrown under the lock: who takes it for the write-back at std::terminate() would not get it.
+  std::pair<bool, failure> try_to_account(const std::shared_ptr<const void>& store, std::uint64_t staging_bytes);
+  std::uint64_t try_to_lend(std::uint64_t least, std::uint64_t most, bool may_wait, const std::string& what,
+                            failure& refusal);
+  failure refused_loan(std::uint64_t bytes, const std::string& what) const OOC_REQUIRES(pager_mutex);
   std::string taken_text() const OOC_REQUIRES(pager_mutex);
   void add_pins(segment_state& s, std::span<const block_range> which, int sign) noexcept
       OOC_REQUIRES(pager_mutex);

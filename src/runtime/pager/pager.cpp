@@ -86,19 +86,19 @@ void pager::count_direct(std::uint64_t read, std::uint64_t written) noexcept {
 // Grains come before their segment: what is written of them may be handed over to a block, which is then
 // written after them.
 void pager::add(segment_state& s) {
-  {
+  throw_if([&]() -> failure {
     guarded_lock g(state_.mutex());
-    budget_.check_needs_of(s);
+    if (failure f = budget_.check_needs_of(s)) return f;
     frame_pool& pool = state_.memory.pool();
     s.cls = &pool.class_for(s.block_bytes());
     if (s.grains) {
-      s.grains->cls =
-          &pool.class_for_grains(s.grains->block_bytes(), *state_.memory.mapping_of_grains());
+      s.grains->cls = &pool.class_for_grains(s.grains->block_bytes(), *state_.memory.mapping_of_grains());
       s.grains->streams.guess_outer_step(static_cast<std::int64_t>(s.options.element_bytes));
       state_.segments.push_back(s.grains);
     }
     state_.segments.push_back(&s);
-  }
+    return {};
+  }());
   try {
     fault_handler::add_range(s);
     try {
@@ -161,6 +161,12 @@ void pager::bring_in(segment_state& s, std::uint64_t place, touch t) noexcept {
 void pager::resize_range(segment_state& s, std::uint64_t blocks, std::uint64_t bytes) {
   const std::uint64_t before = s.blocks * s.block_bytes(), after = blocks * s.block_bytes();
   const std::uint64_t reached = s.reach;
+  // A block that ends elsewhere from now on is not mapped: what the mapping keeps of the part that it had goes.
+  const std::uint64_t edge = std::min(reached, bytes ? bytes : after) / s.block_bytes() * s.block_bytes();
+  if (edge < std::min(before, after)) {
+    state_.memory.mapping().close_range(s, edge, edge + s.block_bytes());
+    state_.memory.mapping().open_range(s, edge, edge + s.block_bytes());
+  }
   if (after > before) state_.memory.mapping().open_range(s, before, after);
   s.set_blocks(blocks, bytes);
   const std::uint64_t reach = s.reach;

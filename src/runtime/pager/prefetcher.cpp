@@ -22,7 +22,9 @@ unsigned prefetcher::limit_of(const segment_state& s) noexcept {
   if (option_)
     blocks = std::min<std::uint64_t>(option_ - 1,
                                      state_.memory.pool().budget() / 4 / s.block_bytes());
-  if (s.options.max_resident) blocks = std::min(blocks, s.options.max_resident / 4);
+  // Of a segment with pins only one block is in use at a time.
+  const std::uint64_t most = s.options.max_resident, in_use = s.options.pinned_only ? 2 : 4;
+  if (most) blocks = std::min(blocks, most < 4 && most >= in_use ? 1 : most / 4);
   return static_cast<unsigned>(blocks);
 }
 
@@ -64,6 +66,7 @@ void prefetcher::grain_touched(unique_lock& l, const touch_event& e) {
   segment_state& g = *e.segment;
   const block_index whole = e.block / g.grains_in_block;
   const std::int64_t step = follow_grains(l, e);
+  state_.events.note(step != 0);
   const bool runs = step != 0 && g.streams.run() >= long_run &&
                     static_cast<std::uint64_t>(std::abs(step)) <= g.block_bytes();
   if (!runs && !grains::filled_up(g, e.block)) return;
@@ -86,7 +89,8 @@ std::int64_t prefetcher::follow_grains(unique_lock& l, const touch_event& e) {
   if (limit == 0) return 0;
   if (g.yield.is_poor()) limit = std::min(limit, 2u);
   wanted_.clear();
-  const std::int64_t step = g.streams.touched(e.block * grain + e.offset, g.reach, limit, {}, wanted_);
+  const std::int64_t step = g.streams.touched(e.block * grain + e.offset, g.reach, limit, {}, wanted_,
+                                              refill::by_halves, e.miss || e.was_out);
   if (wanted_.empty()) return step;
   for (block_index& place : wanted_) place /= grain;
   wanted_.erase(std::unique(wanted_.begin(), wanted_.end()), wanted_.end());
@@ -104,13 +108,16 @@ std::int64_t prefetcher::follow_grains(unique_lock& l, const touch_event& e) {
     wanted_.resize(std::min<std::size_t>(wanted_.size(), long_run));
   }
   constexpr std::size_t together = block_loader::most_together;
+  // What will be written has a fault for that anyway.
+  const arrival then =
+      e.kind == touch::read && wanted_.size() >= together ? arrival::maps_itself : arrival::waits;
   for (std::size_t i = 0; i < wanted_.size(); i += together)
-    if (!loader_.fetch(l, g, std::span(wanted_).subspan(i, std::min(together, wanted_.size() - i)))) break;
+    if (!loader_.fetch(l, g, std::span(wanted_).subspan(i, std::min(together, wanted_.size() - i)), then)) break;
   for (const block_index b : begun) state_.memory.tables().end_if_empty(g, b);  // where none has come
   return step;
 }
 
-void prefetcher::fetch(segment_state& s, std::span<const block_range> which) {
+void prefetcher::fetch(segment_state& s, std::span<const block_range> which, arrival then) {
   const unsigned together = std::min(s.source->fetched_together(), block_loader::most_together);
   for (const block_range& r : which)
     for (block_index b = r.first; b < r.last;) {
@@ -121,7 +128,7 @@ void prefetcher::fetch(segment_state& s, std::span<const block_range> which) {
       } while (++b < r.last && b % together != 0);
       if (n == 0) continue;
       guarded_lock g(state_.mutex());
-      if (!loader_.fetch(g, s, {group.data(), n})) return;
+      if (!loader_.fetch(g, s, {group.data(), n}, then)) return;
     }
 }
 

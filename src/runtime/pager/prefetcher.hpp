@@ -29,7 +29,7 @@ class prefetcher {
   /// loaded whole.
   void grain_touched(unique_lock& l, const touch_event& e) OOC_REQUIRES(pager_mutex);
 
-  void fetch(segment_state& s, std::span<const block_range> which);
+  void fetch(segment_state& s, std::span<const block_range> which, arrival then = arrival::waits);
   void fetch_before_sweep(segment_state& s, std::span<const block_range> which);
 
  private:

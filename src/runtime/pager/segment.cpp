@@ -86,7 +86,7 @@ segment::segment(detail::pager& p, segment_options o, block_source& source)
   o.max_blocks = std::max({o.max_blocks, o.blocks, std::uint64_t{1}});
   if (o.max_resident && !o.pinned_only)
     o.max_resident = std::max(o.max_resident, frame_needs::blocks);
-  if (o.max_blocks > (std::uint64_t{1} << 46) / o.block_bytes)
+  if (o.max_blocks > max_segment_bytes / o.block_bytes)
     throw usage_error(errc::invalid_request,
                       "array '" + o.name + "': " + std::to_string(o.max_blocks) + " blocks of " +
                           std::to_string(o.block_bytes) + " bytes exceed the 64 TiB of addresses");

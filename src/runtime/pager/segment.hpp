@@ -146,10 +146,10 @@ class segment {
   void clear_promises(std::span<const block_range> which);
 
   /// Adds blocks at the end, up to max_blocks.  `bytes` as in segment_options; the caller
-  /// invalidates the block that was the last.
+  /// has invalidated the block that was the last.
   void grow(std::uint64_t blocks, std::uint64_t bytes = 0);
-  /// Drops blocks at the end, dirty or not; the caller excludes other threads, and invalidates the
-  /// block that is then the last.
+  /// Drops blocks at the end, dirty or not; the caller excludes other threads, and has
+  /// invalidated the block that is then the last.
   void shrink(std::uint64_t blocks, std::uint64_t bytes = 0);
   /// No block may be dirty; the caller excludes other threads.
   void set_part(const segment_part& part);

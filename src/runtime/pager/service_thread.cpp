@@ -32,6 +32,7 @@ void service_thread::run() {
       for (std::size_t n = events.stalled().size(); n && !events.stalled().empty(); --n)
         handle(l, events.take_stalled());  // one that stalls again goes to the end
       while (!events.empty() && !state_.failed()) handle(l, events.take());
+      state_.memory.ageing().ahead(l);
       writer_.write_behind(l);
       if (state_.starving()) relief_.relieve(l);
       if (std::exchange(state_.hint_due, false)) give_hints(l);

@@ -130,12 +130,13 @@ any_array::tile any_array::tile_at(std::size_t k) const {
   t.box = whole();
   t.strides = strides_of(tiled ? shape : e, element_size());
   t.data = facts().base;
-  if (tiled) t.data += k * block_bytes();
+  std::size_t step = block_bytes();  // from tile to tile
   for (std::size_t d = e.size(), number = k; d-- > 0;) {
     const std::size_t grid = (e[d] + shape[d] - 1) / shape[d];
     t.box.lower[d] = number % grid * shape[d];
     t.box.upper[d] = std::min(t.box.lower[d] + shape[d], e[d]);
-    if (!tiled) t.data += t.box.lower[d] * t.strides[d];
+    t.data += tiled ? number % grid * step : t.box.lower[d] * t.strides[d];
+    step *= (facts().max_extents[d] + shape[d] - 1) / shape[d];
     number /= grid;
   }
   return t;

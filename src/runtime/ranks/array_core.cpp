@@ -50,6 +50,11 @@ std::vector<std::size_t> array_core::tile_shape() const {
 
 // --- the array of this process
 
+std::string array_core::current_path() const {
+  check_open();
+  return array_->local().file().current_path();
+}
+
 void array_core::writeback(durability d) {
   array_->local().writeback(d);
 }

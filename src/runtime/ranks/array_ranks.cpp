@@ -36,8 +36,15 @@ void array_ranks::write_all(box_view b, const std::byte* from, std::size_t eleme
   transfer_all(array_, access_kind::write, b, const_cast<std::byte*>(from), elements);
 }
 
-void array_ranks::resize(std::size_t first_extent) const {
-  resize_array(array_, first_extent);
+void array_ranks::resize(std::span<const std::size_t> extents, bool may_move) const {
+  resize_array(array_, std::vector<std::uint64_t>(extents.begin(), extents.end()), may_move);
+}
+
+void array_ranks::resize_first(std::size_t extent) const {
+  const auto now = array_.geometry().extents();
+  std::vector<std::uint64_t> extents(now.begin(), now.end());
+  extents.front() = extent;
+  resize_array(array_, extents, false);
 }
 
 void array_ranks::set_in_progress(std::string_view what) const {

@@ -1,4 +1,4 @@
-// Changing the first extent.
+// Changing the extents.
 //
 // An array without a group is resized by a group of one.  Rank 0 alone changes the file; it does so
 // when every rank has written back and has forgotten the blocks that are to be cut off, and tells
@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "oocarray/error.hpp"
 #include "runtime/ranks/write_exchange.hpp"
@@ -15,36 +16,59 @@
 namespace ooc::detail {
 namespace {
 
-void check_resizable(const shared_array& a, std::size_t first_extent) {
+using shape = std::span<const std::uint64_t>;
+
+[[noreturn]] void refuse(const shared_array& a, const std::string& what) {
+  throw usage_error(errc::invalid_request, "array '" + a.path() + "': " + what);
+}
+
+void check_resizable(const shared_array& a, shape extents, bool may_move) {
   a.local().check_writable("be resized");
-  if (a.local().file().entry().in_place)
+  const storage::entry& file = a.local().file().entry();
+  if (file.in_place)
     throw usage_error(
         errc::invalid_request,
         "array '" + a.path() +
             "' is a file in place, whose size stays as it is; copy it to an array of a "
             "store to resize it");
   const array_geometry& now = a.geometry();
-  if (first_extent == 0 || first_extent > now.max_extent())
-    throw usage_error(errc::invalid_request, "array '" + a.path() +
-                                                 "': the first extent can be 1 to " +
-                                                 std::to_string(now.max_extent()) + ", not " +
-                                                 std::to_string(first_extent) +
-                                                 "; the limit is options.max_extent at creation");
-  if (a.local().file().entry().array.element_type.empty())
-    throw usage_error(errc::invalid_request,
-                      "array '" + a.path() +
-                          "': the file is not recorded as an array and cannot be resized as one");
+  if (extents.size() != now.rank())
+    refuse(a, std::to_string(extents.size()) + " extents, and the array has " + std::to_string(now.rank()) +
+                  " dimensions");
+  for (std::size_t k = 0; k < extents.size(); ++k) {
+    const std::string extent = "the extent of dimension " + std::to_string(k);
+    if (k > 0 && extents[k] != now.extents()[k]) {
+      const std::string stays = extent + " stays " + std::to_string(now.extents()[k]) + ", ";
+      if (file.array.tile.empty())
+        refuse(a, stays + "as the file is in row-major order and grows in dimension 0 only; copy the array to one with "
+                          "options.order = ooc::file_order::tiled and options.max_extents (ooc::copy)");
+      if (!has_reserved_grid(file.array))
+        refuse(a, stays + "as options.max_extents at creation had no number for it; copy the array to one that has "
+                          "(ooc::copy)");
+      if (now.tile().empty() && !may_move)
+        refuse(a, stays + "as with layout_right another one would move elements in memory; open the array with "
+                          "layout_tiled to resize it");
+    }
+    if (extents[k] == 0 || extents[k] > now.max_extents()[k])
+      refuse(a, extent + " can be 1 to " + std::to_string(now.max_extents()[k]) + ", not " +
+                    std::to_string(extents[k]) + "; the limit is options.max_extents at creation");
+  }
+  if (now.resized(extents).blocks() > now.max_blocks())
+    refuse(a, "the row-major image of the extents " + to_string(extents) + " has more addresses than an array can have; "
+                  "open it with layout_tiled to resize it");
+  if (file.array.element_type.empty())
+    refuse(a, "the file is not recorded as an array and cannot be resized as one");
   a.local().check_unpinned("resize()");
 }
 
-void resize_file(shared_array& a, const std::string& call, const array_geometry& now, bool grows) {
+void resize_file(shared_array& a, const std::string& call, const array_geometry& now) {
   array_file& file = a.local().file();
   const bool leads = a.rank() == 0;
   storage::opened_file resized;
   a.group().barrier("blocks for " + call);  // those that are cut off are on their way nowhere
   const auto told = a.group().together("file for " + call, [&] {
     if (!leads) return process_group::bytes{};
-    if (grows) file.fill_padding(a.geometry());
+    file.fill_uncovered(a.geometry(), now);
     resized = file.resized(now);
     return storage::encode_entry(resized.meta);
   });
@@ -53,7 +77,7 @@ void resize_file(shared_array& a, const std::string& call, const array_geometry&
     storage::entry e = storage::decode_entry(told.front());
     e.capability = file.entry().capability;
     // It ends at the size that it was signed for, and each process must have its own.
-    if (e.capability && grows) e.capability = file.store()->metadata().find(e.id).capability;
+    if (e.capability) e.capability = file.store()->metadata().find(e.id).capability;
     resized = file.store()->opened(std::move(e));
     return process_group::bytes{};
   });
@@ -64,36 +88,35 @@ void resize_file(shared_array& a, const std::string& call, const array_geometry&
 
 // A block at the array's edge holds less than it could, so what is in memory of the blocks at the
 // old and at the new edge must be read again once the edge has moved: the part that appears is
-// fill. Everything is written first, so a failure changes nothing of what is to stay; rows that
-// were to be cut off may be gone on those nodes that did it.
+// fill.  So must blocks that are cut off and come again.  Everything is written first, so a failure changes nothing
+// of what is to stay; elements that were to be cut off may be gone on those nodes that did it.
 //
 // The ranks' parts move with the edge: what was a neighbour's block may be written whole from then
 // on, so it must not be an old copy.  Hence the sync().
-void resize_array(shared_array& a, std::size_t first_extent) {
-  const std::string call = "resize of '" + a.path() + "' to " + std::to_string(first_extent);
-  a.group().together(call,
-                     [&] { return check_resizable(a, first_extent), process_group::bytes{}; });
+void resize_array(shared_array& a, shape extents, bool may_move) {
+  const std::string call = "resize of '" + a.path() + "' to " + to_string(extents);
+  a.group().together(
+      call, [&] { return check_resizable(a, extents, may_move), process_group::bytes{}; });
   write_exchange(a).sync(durability::acknowledged);
   const array_source::state_ptr old = a.local().source().current();
   const array_geometry& was = old->geometry;
-  if (first_extent == was.extents()[0]) return;
+  if (std::ranges::equal(extents, was.extents())) return;
 
   a.local().clear_overwrite();
-  const array_geometry now = was.resized(first_extent);
-  const bool grows = now.extents()[0] > was.extents()[0];
-  if (!grows) a.segment().shrink(now.blocks(), now.memory_bytes());
+  const array_geometry now = was.resized(extents);
+  const std::vector<block_range> changed = blocks_changed(was, now);
+  a.segment().invalidate(changed, true);
+  const bool fewer = now.memory_bytes() < was.memory_bytes();
+  if (fewer) a.segment().shrink(now.blocks(), now.memory_bytes());
   try {
-    resize_file(a, call, now, grows);
+    resize_file(a, call, now);
   } catch (...) {
-    if (!grows) a.segment().grow(was.blocks(), was.memory_bytes());
+    if (fewer) a.segment().grow(was.blocks(), was.memory_bytes());
     throw;
   }
   a.local().attach(now);
-  if (grows) a.segment().grow(now.blocks(), now.memory_bytes());
-
-  index_box edge = now.whole();
-  edge.lower[0] = std::min(was.extents()[0], now.extents()[0]) - 1;
-  a.segment().invalidate(now.blocks_of(edge), true);
+  if (!fewer) a.segment().grow(now.blocks(), now.memory_bytes());
+  a.segment().invalidate(changed, true);  // what was on its way
   if (a.ranks() > 1) {
     const array_sharing with = a.sharing(now, a.local().facts().stripes);
     if (with.part) a.local().source().set_part(*with.part);

@@ -50,8 +50,8 @@ class shared_array {
   int rank() const noexcept { return group_->rank(); }
   int ranks() const noexcept { return group_->size(); }
   bool owner_computes() const noexcept { return owner_computes_; }
-  /// Other processes may write to it too: options.shared, or a group of several ranks.
-  bool written_by_others() const noexcept { return shared_ || ranks() > 1; }
+  /// Processes outside of the group may write to it too: options.shared.
+  bool written_by_strangers() const noexcept { return shared_; }
   /// Where the checking mode is on; else nullptr.
   access_log* log() const noexcept { return log_.get(); }
 

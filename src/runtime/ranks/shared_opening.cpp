@@ -62,7 +62,7 @@ std::string call_text(const std::string& path, const array_request& r) {
     add("stripe size", o.stripes.sf);
     t += fill_text(r.fill);
   }
-  add("max_extent", o.max_extent);
+  if (!o.max_extents.empty()) t += ", max_extents " + list_of(o.max_extents);
   add("shared", o.shared);
   if (creates) add("placement by_rank", o.placement == placement::by_rank);
   add("owner_computes", o.owner_computes);
@@ -189,7 +189,8 @@ void shared_opening::open_together(const array_request& r) {
     if (creates)
       file.create(r, plan);
     else
-      file.open();
+      file.open(writing_as(r), r.options.wait_for_writer,
+                [&](const storage::entry& e) { (void)plan_existing(path, r, e, block); });
     const storage::entry& meta = file.entry();
     return storage::packer()
         .number(meta.capability ? 1 : 0)
@@ -201,12 +202,16 @@ void shared_opening::open_together(const array_request& r) {
       storage::unpacker told(entries.front());
       const bool has_capability = told.number() != 0;  // which everybody must renew for himself
       // Not another opening: the leader's counts for all.
-      file.use(
-          core.opened(has_capability ? file.look_up_again() : storage::decode_entry(told.bytes())));
+      storage::entry e = storage::decode_entry(told.bytes());
+      if (has_capability) {
+        const storage::write_claim claim = e.claim;
+        e = file.look_up_again();
+        e.claim = claim;
+      }
+      file.use(core.opened(std::move(e)));
     }
     if (!creates) plan = plan_existing(path, r, file.entry(), block);
-    if (!leads || !creates)
-      file.claim(leads ? writing_as(r) : writing::no, r.options.wait_for_writer);
+    if (!leads) file.join();
     if (!creates) set_up(plan);
     array_.local().attach(plan.geometry);
     return bytes{};

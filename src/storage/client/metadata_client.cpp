@@ -66,7 +66,9 @@ pb::Answer metadata_client::call(pb::Call& c) {
 
 pb::Answer metadata_client::call(pb::Call& c, std::chrono::milliseconds within) {
   question q{wire::frame_kind::metadata, operation_name(c.op()), within, &c};
-  return wire::parse_body<pb::Answer>(exchange(q));
+  auto answer = wire::parse_body<pb::Answer>(exchange(q));
+  if (answer.grace_ms() > 0) contact_.every(std::chrono::milliseconds(answer.grace_ms()) / 3);
+  return answer;
 }
 
 std::string metadata_client::ask(wire::frame_kind kind, const std::string& doing,
@@ -164,6 +166,27 @@ void metadata_client::connect_once(deadline_point deadline) {
   restore_leases(deadline);
 }
 
+// Nobody waits for this, so a server that does not answer is not missed yet (outage.hpp).
+void metadata_client::keep_in_touch() noexcept {
+  try {
+    const auto end = clock::now() + quick;
+    if (!mutex_.try_lock_until(clock::now())) return;  // somebody is asking
+    const lock_guard lock(mutex_, std::adopt_lock);
+    try {
+      if (connection_.open()) {
+        connection_.ask(wire::frame_kind::ping, {}, end);
+        return heard();
+      }
+    } catch (const wire::connection_error&) {
+      // It has been started again, or the connection was cut.
+    }
+    connect_once(end);
+    heard();
+  } catch (const std::exception& e) {
+    spdlog::debug("{}: keeping in touch: {}", name(), e.what());
+  }
+}
+
 pb::Answer metadata_client::ask_now(const pb::Call& c, deadline_point deadline) {
   const auto answer = connection_.ask(wire::frame_kind::metadata, c.SerializeAsString(), deadline);
   if (answer.header.has(wire::frame_header::failed)) wire::throw_failure(answer.body);
@@ -190,9 +213,12 @@ void metadata_client::restore_leases(deadline_point deadline) {
     } catch (const usage_error& gone) {
       // The file has been removed: there is nothing left to guard.
     }
-    if (!granted)
-      notice(name() + ": the lock of file number " + std::to_string(l.file) +
-             " was lost while the server could not be reached");
+    if (granted) continue;
+    notice(name() + ": the lock of file number " + std::to_string(l.file) +
+           " was lost while the server could not be reached: whoever has opened the file for writing since then "
+           "keeps this process from storing anything there");
+    const lock_guard lock(leases_mutex_);
+    leases_.erase(number);
   }
 }
 
@@ -256,6 +282,7 @@ void metadata_client::tell_dropped(deadline_point deadline) {
 }
 
 void metadata_client::goodbye() noexcept {
+  contact_.stop();
   try {
     if (!mutex_.try_lock_until(clock::now() + quick)) return;
     const lock_guard lock(mutex_, std::adopt_lock);

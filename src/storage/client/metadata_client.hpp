@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "storage/base/mutex.hpp"
+#include "storage/client/contact_keeper.hpp"
 #include "storage/client/metadata_connection.hpp"
 #include "storage/client/outage.hpp"
 #include "storage/client/remote_metadata.hpp"
@@ -56,6 +57,7 @@ class metadata_client : public std::enable_shared_from_this<metadata_client> {
   void restore_leases(deadline_point deadline) OOC_REQUIRES(mutex_);
   void tell_dropped(deadline_point deadline) OOC_REQUIRES(mutex_);
   void drop(std::uint64_t lease) noexcept;
+  void keep_in_touch() noexcept;
   std::string name() const { return "metadata server " + options_.address; }
 
   const remote_metadata_options options_;
@@ -73,6 +75,9 @@ class metadata_client : public std::enable_shared_from_this<metadata_client> {
   std::map<std::uint64_t, lease> leases_ OOC_GUARDED_BY(leases_mutex_);
   std::vector<std::uint64_t> dropped_ OOC_GUARDED_BY(leases_mutex_);  // the server has not been told yet
   std::uint64_t last_lease_ OOC_GUARDED_BY(leases_mutex_) = 0;
+
+  // From the first thing on that the server keeps for this client; last: it uses the others.
+  contact_keeper contact_{[this] { keep_in_touch(); }};
 };
 
 }  // namespace ooc::storage

@@ -51,7 +51,8 @@ std::vector<file_id> ids(metadata_client& link, pb::Operation operation) {
 }  // namespace
 
 remote_metadata::remote_metadata(remote_metadata_options options)
-    : deadline_(options.deadline),
+    : metadata_service(true),
+      deadline_(options.deadline),
       link_(std::make_shared<metadata_client>(std::move(options))),
       by_id_(link_),
       capabilities_([link = link_](file_id id, std::uint32_t rights) {
@@ -225,10 +226,11 @@ bool remote_metadata::set_size(file_id id, std::uint64_t size,
   return link_->call(c).granted();
 }
 
-void remote_metadata::set_generation(file_id id, std::uint64_t generation) {
+bool remote_metadata::set_generation(file_id id, std::uint64_t generation, std::uint64_t allocated) {
   pb::Call c = call_about(pb::OP_SET_GENERATION, id);
   c.set_generation(generation);
-  link_->call(c);
+  c.set_allocated(allocated);
+  return !link_->call(c).outgrown();
 }
 
 void remote_metadata::set_in_progress(file_id id, std::string_view what) {

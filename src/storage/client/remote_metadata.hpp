@@ -97,7 +97,7 @@ class remote_metadata final : public metadata_service {
   capability_ptr size_capability(file_id id, std::uint64_t size) override;
   bool set_size(file_id id, std::uint64_t size, const std::vector<std::uint64_t>& extents,
                 std::uint64_t generation, std::uint64_t reserved = 0) override;
-  void set_generation(file_id id, std::uint64_t generation) override;
+  bool set_generation(file_id id, std::uint64_t generation, std::uint64_t allocated) override;
   void set_in_progress(file_id id, std::string_view what) override;
   void set_attribute(std::string_view path, std::string_view key, std::string_view value) override;
   void remove_attribute(std::string_view path, std::string_view key) override;

@@ -1,6 +1,7 @@
 #include "storage/layout/box_requests.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 
 #include "oocarray/error.hpp"
@@ -21,7 +22,8 @@ tile_grid tiles_of(const array_description& a) {
       std::find(a.tile.begin(), a.tile.end(), 0u) != a.tile.end())
     throw usage_error(errc::invalid_request,
                       "a tile needs one number above 0 for each dimension of the array");
-  const std::optional<tile_grid> g = tiles_covering(a.extents, a.tile, a.element_size);
+  const std::optional<tile_grid> g =
+      tiles_covering(a.extents, a.tile, a.element_size, has_reserved_grid(a) ? index_view(a.max_extents) : index_view());
   checked(g ? g->tiles : std::optional<std::uint64_t>());
   return *g;
 }
@@ -51,6 +53,40 @@ std::uint64_t array_file_bytes(const array_description& a) {
   if (a.tile.empty()) return array_bytes(a);
   const tile_grid g = tiles_of(a);
   return array_bytes(a) == 0 ? 0 : g.tiles * g.tile_bytes;
+}
+
+std::uint64_t array_stored_bytes(const array_description& a) {
+  if (!has_reserved_grid(a)) return array_file_bytes(a);
+  array_description packed = a;
+  packed.max_extents.clear();
+  return array_file_bytes(packed);
+}
+
+byte_interval next_tiles(const array_description& a, std::uint64_t from) {
+  const tile_grid g = tiles_of(a);
+  const std::size_t rank = a.extents.size();
+  const std::uint64_t end = array_file_bytes(a);
+  if (from >= end) return {end, end};
+  index at(rank), count(rank);  // the tile's place in the grid, tiles of the array
+  std::uint64_t number = from / g.tile_bytes;
+  for (std::size_t k = rank; k-- > 0;) {
+    count[k] = (a.extents[k] + a.tile[k] - 1) / a.tile[k];
+    at[k] = number % g.count[k];
+    number /= g.count[k];
+  }
+  const auto outer = std::ranges::mismatch(at, count, std::less<>()).in1;
+  if (outer != at.end()) {  // on to the next one: a dimension before has its next number
+    std::fill(outer, at.end(), 0);
+    for (auto k = static_cast<std::size_t>(outer - at.begin()); k-- > 0;) {
+      if (++at[k] < count[k]) break;
+      at[k] = 0;
+      if (k == 0) return {end, end};
+    }
+    number = 0;
+    for (std::size_t k = 0; k < rank; ++k) number = number * g.count[k] + at[k];
+    from = number * g.tile_bytes;
+  }
+  return {from, (from / g.tile_bytes + count.back() - at.back()) * g.tile_bytes};
 }
 
 request box_request(const array_description& a, const index& lower, const index& upper) {

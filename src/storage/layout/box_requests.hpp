@@ -3,7 +3,7 @@
 //
 // File orders (array_description::tile; element_order.hpp has the formula): row-major, or tiled:
 // the tiles follow one another, and every tile has its full size (those at the upper edges are
-// padded).
+// padded).  Tiles are numbered in the grid of the array, or of what it may grow to.
 //
 // Pure functions; any thread.
 #pragma once
@@ -19,9 +19,19 @@ namespace ooc::storage {
 
 using index = std::vector<std::uint64_t>;  ///< elements, slowest dimension first
 
-/// Bytes of the file of an array, padding of edge tiles included.  Throws usage_error past 2^63 - 1
-/// and for a tile of the wrong rank or with a 0.
+/// Bytes of the file of an array, padding of edge tiles included, and tiles that have a place but are not part
+/// of the array (see array_description::max_extents).  Throws usage_error past 2^63 - 1 and for a tile of the wrong
+/// rank or with a 0.
 std::uint64_t array_file_bytes(const array_description& a);
+
+/// Bytes [begin, end) of a file.
+struct byte_interval {
+  std::uint64_t begin = 0, end = 0;
+};
+
+/// Of the file of an array that has tiles between those that are part of it: the next bytes at or after `from`
+/// that are of tiles of the array, as many as lie together; past the last of them an empty interval.
+byte_interval next_tiles(const array_description& a, std::uint64_t from);
 
 /// Bytes of the elements alone.
 std::uint64_t array_bytes(const array_description& a);

@@ -8,7 +8,6 @@
 namespace ooc::storage {
 namespace {
 
-
 using index_array = std::array<std::uint64_t, max_dimensions>;
 
 void check_dimensions(std::size_t rank) {
@@ -16,27 +15,6 @@ void check_dimensions(std::size_t rank) {
     throw usage_error(errc::invalid_request, "an array of " + std::to_string(rank) +
                                                  " dimensions: at most " +
                                                  std::to_string(max_dimensions) + " are possible");
-}
-
-/// Calls f(lower, upper) for the parts of a box that lie in one tile each, in row-major order of
-/// tiles.
-template <class F>
-void cut_at_tiles(const element_order& o, index_view lower, index_view upper, F&& f) {
-  index_array t, from, to;  // left as they are beyond `rank`
-  for (std::size_t k = 0; k < o.rank; ++k) t[k] = lower[k] / o.tile[k];
-  for (;;) {
-    for (std::size_t k = 0; k < o.rank; ++k) {
-      from[k] = std::max(lower[k], t[k] * o.tile[k]);
-      to[k] = std::min(upper[k], (t[k] + 1) * o.tile[k]);
-    }
-    f(index_view(from.data(), o.rank), index_view(to.data(), o.rank));
-    std::size_t k = o.rank;
-    for (;; --k) {
-      if (k == 0) return;
-      if (++t[k - 1] * o.tile[k - 1] < upper[k - 1]) break;
-      t[k - 1] = lower[k - 1] / o.tile[k - 1];
-    }
-  }
 }
 
 }  // namespace
@@ -50,15 +28,21 @@ std::optional<std::uint64_t> bytes_of(index_view shape, std::uint64_t element_si
 }
 
 std::optional<tile_grid> tiles_covering(index_view extents, index_view tile,
-                                        std::uint64_t element_size) {
+                                        std::uint64_t element_size, index_view reserved) {
   check_dimensions(extents.size());
+  const auto tiles_of = [&](std::uint64_t extent, std::size_t k) {
+    return extent / tile[k] + (extent % tile[k] != 0);
+  };
   tile_grid g;
   for (std::size_t k = 0; k < extents.size(); ++k)
-    g.count[k] = extents[k] / tile[k] + (extents[k] % tile[k] != 0);
+    g.count[k] = tiles_of(reserved.empty() ? extents[k] : reserved[k], k);
   const std::optional<std::uint64_t> tile_bytes = bytes_of(tile, element_size);
   if (!tile_bytes || !bytes_of({g.count.data(), extents.size()}, *tile_bytes)) return {};
   g.tile_bytes = *tile_bytes;
-  g.tiles = *bytes_of({g.count.data(), extents.size()}, 1);
+  if (std::ranges::find(extents, 0u) != extents.end()) return g;
+  std::uint64_t last = 0;
+  for (std::size_t k = 0; k < extents.size(); ++k) last = last * g.count[k] + tiles_of(extents[k], k) - 1;
+  g.tiles = last + 1;
   return g;
 }
 

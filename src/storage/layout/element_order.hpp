@@ -11,6 +11,7 @@
 // Pure functions and immutable values; offset() is async-signal-safe.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -33,17 +34,18 @@ inline constexpr std::uint64_t max_array_bytes = std::numeric_limits<std::int64_
 /// Bytes of an array of this shape; nothing beyond max_array_bytes.
 std::optional<std::uint64_t> bytes_of(index_view shape, std::uint64_t element_size);
 
-/// The tiles of one shape that cover an array.
+/// The grid in which the tiles of one shape that cover an array are numbered.
 struct tile_grid {
   std::array<std::uint64_t, max_dimensions> count{};  ///< in each dimension
-  std::uint64_t tiles = 0;
+  std::uint64_t tiles = 0;  ///< one more than the number of the array's last tile
   std::uint64_t tile_bytes = 0;
 };
 
-/// Nothing where all tiles together pass 2^63 - 1 bytes.  `tile` has as many numbers as `extents`,
+/// The grid is that of an array of `reserved`, no extent of which is less than that of `extents`; empty: of
+/// `extents`.  Nothing where all its tiles together pass 2^63 - 1 bytes.  `tile` has as many numbers as `extents`,
 /// each at least 1.
 std::optional<tile_grid> tiles_covering(index_view extents, index_view tile,
-                                        std::uint64_t element_size);
+                                        std::uint64_t element_size, index_view reserved = {});
 
 struct element_order {
   std::size_t rank = 0;
@@ -70,6 +72,26 @@ struct element_order {
 /// usage_error (errc::invalid_request) where strides need more than nested_request::max_levels.
 void add_box(request& r, const element_order& file, const element_order& memory,
              std::uint64_t memory_origin, index_view lower, index_view upper);
+
+/// Calls f(lower, upper) for the parts of a box that lie in one tile each, in row-major order of tiles.
+template <class F>
+void cut_at_tiles(const element_order& o, index_view lower, index_view upper, F&& f) {
+  std::array<std::uint64_t, max_dimensions> t, from, to;  // left as they are beyond `rank`
+  for (std::size_t k = 0; k < o.rank; ++k) t[k] = lower[k] / o.tile[k];
+  for (;;) {
+    for (std::size_t k = 0; k < o.rank; ++k) {
+      from[k] = std::max(lower[k], t[k] * o.tile[k]);
+      to[k] = std::min(upper[k], (t[k] + 1) * o.tile[k]);
+    }
+    f(index_view(from.data(), o.rank), index_view(to.data(), o.rank));
+    std::size_t k = o.rank;
+    for (;; --k) {
+      if (k == 0) return;
+      if (++t[k - 1] * o.tile[k - 1] < upper[k - 1]) break;
+      t[k - 1] = lower[k - 1] / o.tile[k - 1];
+    }
+  }
+}
 
 /// The elements lower <= i < upper; in memory they lie row-major and packed.
 request packed_request(const element_order& file, index_view lower, index_view upper);

@@ -37,6 +37,15 @@ struct file_permissions {
   std::uint32_t mode = 0600;  ///< permission bits
 };
 
+/// In whose name a file is written: of a claim that a lost client may lose without knowing (metadata_service::
+/// claim_writer).  Nodes refuse the writes of those whose claims ended before another's began.
+struct write_claim {
+  std::uint64_t since = 0;  ///< the generation that the file got with the claim; 0: there is none that can be lost
+  bool alone = false;       ///< whole blocks, and nobody else writes
+
+  bool operator==(const write_claim&) const = default;
+};
+
 /// What a node must know of a file to find its part of a request.  Filled from the metadata.
 /// Kept alive by shared_ptr until the last operation on it is done.
 struct file_shape {
@@ -50,6 +59,7 @@ struct file_shape {
   /// What the metadata knew of openings for writing when the file was looked up: no stripe object is
   /// older.
   std::uint64_t generation = 0;
+  write_claim claim;  ///< of who asks
   /// What the stripe objects of an embedded node have in the file system; those of a server belong to
   /// the server alone.
   file_permissions permissions;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "oocarray/error.hpp"
+#include "storage/namespace/metadata_schema.hpp"
 #include "storage/namespace/path_resolution.hpp"
 #include "storage/namespace/store_path.hpp"
 
@@ -48,7 +49,16 @@ std::vector<std::uint64_t> numbers_from_text(const std::string& s) {
   "SELECT " OOC_ENTRY_COLUMNS_AND("l.name AS shown")                                         \
   " FROM link l JOIN entry e ON e.id = l.entry WHERE l.parent = ?1 AND l.name > ?2 ORDER BY shown"
 
-entry entry_from(const query& q) {
+constexpr std::int64_t in_growth = -1;  // of the column max_extent
+
+void read_growth(sqlite::connection& c, entry& e) {
+  query q(c, "SELECT max_extents, reached FROM growth WHERE entry = ?", e.id);
+  if (!q.next()) refuse(EIO, "the metadata database has no limits of the array with number " + std::to_string(e.id));
+  e.array.max_extents = numbers_from_text(q.text(0));
+  e.array.reached = numbers_from_text(q.text(1));
+}
+
+entry entry_from(sqlite::connection& c, const query& q) {
   entry e;
   e.id = q.unsigned_integer(0);
   e.kind = static_cast<entry_kind>(q.integer(1));
@@ -66,7 +76,10 @@ entry entry_from(const query& q) {
   e.array.element_type = q.text(13);
   e.array.element_size = static_cast<std::uint32_t>(q.integer(14));
   e.array.extents = numbers_from_text(q.text(15));
-  e.array.max_extent = q.unsigned_integer(16);
+  if (const std::int64_t first = q.integer(16); first == in_growth)
+    read_growth(c, e);
+  else if (first != 0)
+    e.array.max_extents = {static_cast<std::uint64_t>(first)};
   e.array.tile = numbers_from_text(q.text(17));
   if (e.kind == entry_kind::file) e.generation = q.unsigned_integer(18);
   e.target = q.text(19);
@@ -91,13 +104,39 @@ std::string numbers_to_text(const std::vector<std::uint64_t>& v) {
   return s;
 }
 
+std::int64_t max_extent_column(const array_description& a) {
+  if (has_reserved_grid(a)) return in_growth;
+  return a.max_extents.empty() ? 0 : static_cast<std::int64_t>(a.max_extents.front());
+}
+
+void put_growth(sqlite::connection& c, file_id id, const array_description& a) {
+  if (!has_reserved_grid(a)) return;
+  use_feature(c, feature_max_extents);
+  // What a copy has been is what its bytes have: as its source.
+  const std::vector<std::uint64_t>& reached = a.reached.empty() ? a.extents : a.reached;
+  run(c, "INSERT INTO growth (entry, max_extents, reached) VALUES (?, ?, ?)", id, numbers_to_text(a.max_extents),
+      numbers_to_text(reached));
+}
+
+void note_reached(sqlite::connection& c, file_id id, const std::vector<std::uint64_t>& extents) {
+  entry e;
+  e.id = id;
+  {
+    query q(c, "SELECT max_extent FROM entry WHERE id = ?", id);
+    if (!q.next() || q.integer(0) != in_growth) return;
+  }
+  read_growth(c, e);
+  set_extents(e.array, extents);
+  run(c, "UPDATE growth SET reached = ? WHERE entry = ?", numbers_to_text(e.array.reached), id);
+}
+
 entry read_entry(sqlite::connection& c, file_id id, std::string path) {
   entry e;
   {
     query q(c, "SELECT " OOC_ENTRY_COLUMNS " FROM entry e WHERE e.id = ?", id);
     if (!q.next())
       throw usage_error({ENOENT, std::generic_category()}, "'" + path + "' has been removed");
-    e = entry_from(q);
+    e = entry_from(c, q);
   }
   e.path = std::move(path);
   read_attributes(c, e);
@@ -109,7 +148,7 @@ std::vector<entry> read_folder(sqlite::connection& c, file_id folder, const std:
   {
     query q(c, OOC_NAMED_IN_FOLDER, folder, std::string_view());
     while (q.next()) {
-      entries.push_back(entry_from(q));
+      entries.push_back(entry_from(c, q));
       entries.back().path = q.text(25);
     }
   }
@@ -143,7 +182,7 @@ folder_part read_folder_part(sqlite::connection& c, file_id folder, const std::s
       part.more = true;
       break;
     }
-    entry& e = part.entries.emplace_back(entry_from(q));
+    entry& e = part.entries.emplace_back(entry_from(c, q));
     e.path = q.text(25);
     read_attributes(c, e);
     bytes += e.path.size() + e.fill.size() + 200;

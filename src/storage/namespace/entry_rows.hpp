@@ -16,6 +16,14 @@ namespace ooc::storage {
 /// Extents and tiles as they are stored: decimal, comma-separated.
 std::string numbers_to_text(const std::vector<std::uint64_t>& v);
 
+/// Of a new file whose array may grow in any dimension: what the table `growth` has of it.
+void put_growth(sqlite::connection& c, file_id id, const array_description& a);
+/// The array has these extents from now on, if it is such a one.
+void note_reached(sqlite::connection& c, file_id id, const std::vector<std::uint64_t>& extents);
+
+/// What the column `max_extent` has.
+std::int64_t max_extent_column(const array_description& a);
+
 /// The entry with this id and its attributes; `path` is where it is.  Throws ENOENT.
 entry read_entry(sqlite::connection& c, file_id id, std::string path);
 

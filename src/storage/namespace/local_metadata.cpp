@@ -45,7 +45,19 @@ void check_new_file(std::string_view path, const new_file& f) {
     refuse(EINVAL, name + ": an array has at most " + std::to_string(max_dimensions) + " dimensions");
   for (const std::uint64_t e : f.array.extents)
     if (e > max_size) refuse(EINVAL, name + ": an extent passes 2^63 - 1");
-  if (f.array.max_extent > max_size) refuse(EINVAL, name + ": max_extent passes 2^63 - 1");
+  const auto& limits = f.array.max_extents;
+  for (const std::uint64_t e : limits)
+    if (e > max_size) refuse(EINVAL, name + ": a number of max_extents passes 2^63 - 1");
+  if (limits.size() > 1 && !has_reserved_grid(f.array))
+    refuse(EINVAL, name + ": only a file in tiles has max_extents in other dimensions than the first");
+  if (has_reserved_grid(f.array) &&
+      (f.array.tile.size() != limits.size() || std::ranges::find(f.array.tile, 0u) != f.array.tile.end()))
+    refuse(EINVAL, name + ": a tile needs one number above 0 for each dimension of the array");
+  if (has_reserved_grid(f.array) && !f.array.reached.empty() && f.array.reached.size() != limits.size())
+    refuse(EINVAL, name + ": reached has another number of dimensions than the array");
+  for (std::size_t k = 0; has_reserved_grid(f.array) && k < limits.size(); ++k)
+    if (limits[k] < f.array.extents[k] || (!f.array.reached.empty() && limits[k] < f.array.reached[k]))
+      refuse(EINVAL, name + ": a number of max_extents is below the extent");
 }
 
 }  // namespace
@@ -156,9 +168,10 @@ entry local_metadata::create(std::string_view path, const new_file& f) {
       " VALUES (?, ?, 2, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
       p.parent.id, p.name, f.finished, who_.uid, who_.gid, masked(f.mode), now, now, f.size,
       f.striping.sn, f.striping.nn, f.striping.sf, f.sparse, f.fill, f.array.element_type,
-      f.array.element_size, numbers_to_text(f.array.extents), f.array.max_extent,
+      f.array.element_size, numbers_to_text(f.array.extents), max_extent_column(f.array),
       numbers_to_text(f.array.tile));
   const auto id = static_cast<file_id>(c.last_insert_id());
+  put_growth(c, id, f.array);
   const process_identity me = maker();
   if (!f.finished)
     run(c, "INSERT INTO making VALUES (?, ?, ?, ?, ?)", id, me.pid, me.start, me.boot,
@@ -367,12 +380,13 @@ bool local_metadata::set_size(file_id id, std::uint64_t size,
       "UPDATE entry SET size = ?, extents = ?, changed_ns = ?, generation = ?, reserved = ?"
       " WHERE id = ?",
       size, numbers_to_text(extents), now_ns(), std::max(now, generation), reserved, id);
+  note_reached(c, id, extents);
   record();
   t.commit();
   return true;
 }
 
-void local_metadata::set_generation(file_id id, std::uint64_t generation) {
+bool local_metadata::set_generation(file_id id, std::uint64_t generation, std::uint64_t allocated) {
   db_->require_writable(numbered_file(id));
   const database::use lock(db_->mutex, *db_);
   auto& c = db_->now();
@@ -383,10 +397,13 @@ void local_metadata::set_generation(file_id id, std::uint64_t generation) {
     refuse(EINVAL, "file number " + std::to_string(id) + ": generation " +
                        std::to_string(generation) + " cannot follow " + std::to_string(now));
   require_writer(c, id, "open it for writing");
-  if (now >= generation) return;  // another opened it at the same time, and said so durably
+  if (now >= generation) return true;  // another opened it at the same time, and said so durably
+  const entry e = read_entry(c, id, {});
+  if (has_new_objects(e.striping, allocated, allocated_size(e))) return false;
   run(c, "UPDATE entry SET generation = ? WHERE id = ?", generation, id);
   record();
   t.commit();
+  return true;
 }
 
 void local_metadata::set_in_progress(file_id id, std::string_view what) {

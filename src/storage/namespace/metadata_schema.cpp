@@ -53,7 +53,7 @@ CREATE TABLE entry (
   element_type TEXT NOT NULL DEFAULT '',
   element_size INTEGER NOT NULL DEFAULT 1,
   extents TEXT NOT NULL DEFAULT '',   -- decimal, comma-separated, slowest first
-  max_extent INTEGER NOT NULL DEFAULT 0,
+  max_extent INTEGER NOT NULL DEFAULT 0,  -- -1: see table growth
   tile TEXT NOT NULL DEFAULT '',      -- as extents; empty: row-major
 )" OOC_COLUMNS_OF_VERSION_2(OOC_COLUMN) R"(
   UNIQUE (parent, name)
@@ -91,6 +91,17 @@ CREATE TABLE link (
 INSERT INTO store VALUES ('required_features', '');
 )";
 
+// Of arrays that may grow in any dimension; made with the first of them.
+constexpr const char* table_of_growth = R"(
+CREATE TABLE growth (
+  entry INTEGER PRIMARY KEY REFERENCES entry (id),
+  max_extents TEXT NOT NULL,          -- as extents
+  reached TEXT NOT NULL               -- as extents: the greatest that each has been
+);
+CREATE TRIGGER growth_ends AFTER DELETE ON entry WHEN OLD.max_extent = -1
+  BEGIN DELETE FROM growth WHERE entry = OLD.id; END;
+)";
+
 std::int64_t pragma(sqlite::connection& c, std::string_view sql) {
   sqlite::query q(c, sql);
   return q.next() ? q.integer(0) : 0;
@@ -106,7 +117,7 @@ std::vector<std::string> parts_of(const std::string& features) {
 std::string unknown_features(const std::string& features) {
   std::string unknown;
   for (const std::string& one : parts_of(features))
-    if (one != feature_links && one != feature_kinds && one != feature_reserved)
+    if (one != feature_links && one != feature_kinds && one != feature_reserved && one != feature_max_extents)
       unknown += (unknown.empty() ? "" : ",") + one;
   return unknown;
 }
@@ -125,6 +136,7 @@ void use_feature(sqlite::connection& c, const char* feature) {
               features + (features.empty() ? "" : ",") + feature);
   if (feature == std::string_view(feature_links))
     c.execute("CREATE INDEX IF NOT EXISTS link_entry ON link (entry)");
+  if (feature == std::string_view(feature_max_extents)) c.execute(table_of_growth);
 }
 
 void make_metadata_database(const std::filesystem::path& file, std::string_view store_uuid,

@@ -7,11 +7,17 @@
 // It is a flock on the file `oocarray-node`, which every store has and which needs to be readable only.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
+#include <string>
 
 #include "storage/base/file_descriptor.hpp"
 
 namespace ooc::storage {
+
+/// Takes a lock of the whole file (flock): LOCK_SH or LOCK_EX.  Says after 2 s on standard error that it waits for
+/// `whom`.  Returns an errno: ETIMEDOUT where others hold it for longer than `patience`.
+int lock_within(int fd, int kind, std::chrono::milliseconds patience, const std::string& whom);
 
 enum class opening { alone, with_others };
 

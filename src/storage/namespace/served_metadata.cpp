@@ -24,14 +24,17 @@ std::optional<entry> served_call::outcome() const {
   return logged_call(db_->now(), *call_);
 }
 
-std::optional<entry> served_call::being_made(file_id id) const {
+std::optional<served_call::unfinished_file> served_call::being_made(file_id id) const {
   const database::use lock(db_->mutex, *db_);
   query q(db_->now(),
           "SELECT boot, pid_space FROM making m JOIN entry e ON e.id = m.id"
           " WHERE m.id = ? AND substr(e.name, 1, 1) != '/'",
           id);
-  if (!q.next() || client_of({0, 0, q.text(0), q.text(1)}) != call_->client) return {};
-  return read_entry(db_->now(), id, {});
+  if (!q.next()) return {};
+  const bool by_caller = client_of({0, 0, q.text(0), q.text(1)}) == call_->client;
+  entry e = read_entry(db_->now(), id, {});
+  if (!by_caller && e.owner != who_.uid) return {};
+  return unfinished_file{std::move(e), by_caller};
 }
 
 std::uint32_t served_call::names_of(file_id id) const {

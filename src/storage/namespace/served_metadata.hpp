@@ -26,8 +26,12 @@ class served_call final : public local_metadata {
 
   /// What this call did, if it was done before; for create() and remove() the entry it was about.
   std::optional<entry> outcome() const;
-  /// The entry of this file where the client is making it; without its path.
-  std::optional<entry> being_made(file_id id) const;
+  struct unfinished_file {
+    entry meta;  ///< without its path
+    bool by_caller = false;
+  };
+  /// This file where the client, or another one of the same user, is making it.
+  std::optional<unfinished_file> being_made(file_id id) const;
   /// How many names it has; 0: it is gone.
   std::uint32_t names_of(file_id id) const;
   /// list() in parts: the entries of a folder whose names are greater than `after`, until they are

@@ -10,6 +10,8 @@
 #include <thread>
 
 #include "oocarray/error.hpp"
+#include "storage/base/notice.hpp"
+#include "storage/namespace/opening_lock.hpp"
 
 namespace ooc::storage::sqlite {
 
@@ -95,12 +97,26 @@ std::string uri_of_sealed(const std::filesystem::path& file) {
 
 }  // namespace
 
-log_lock::log_lock(const std::string& log, int how) noexcept
-    : log_(::open(log.c_str(), O_RDONLY | O_CLOEXEC)) {
-  while (log_ && ::flock(log_.get(), how) != 0) {
-    refused_ = errno == EWOULDBLOCK;
+log_lock::log_lock(const std::string& log) noexcept : log_(::open(log.c_str(), O_RDONLY | O_CLOEXEC)) {}
+
+log_lock log_lock::alone(const std::string& log) noexcept {
+  log_lock l(log);
+  while (l.log_ && ::flock(l.log_.get(), LOCK_EX | LOCK_NB) != 0) {
+    l.refused_ = errno == EWOULDBLOCK;
     if (errno != EINTR) break;
   }
+  return l;
+}
+
+log_lock log_lock::shared(const std::string& log, std::chrono::milliseconds patience) {
+  log_lock l(log);
+  if (!l.log_) return l;
+  const std::string whom = "another process that empties the log '" + log + "'";
+  if (lock_within(l.log_.get(), LOCK_SH, patience, whom) == ETIMEDOUT)
+    throw io_error({ETIMEDOUT, std::generic_category()},
+                   "metadata database: nothing was changed: " + whom + " has kept it locked for " +
+                       seconds_text(patience) + ": look for one that is stopped");
+  return l;  // a file system without locks keeps nobody apart
 }
 
 log_lock::~log_lock() {
@@ -156,7 +172,7 @@ bool connection::reserve_log(std::uint64_t begin, std::uint64_t more) const noex
 }
 
 bool connection::empty_log() noexcept {
-  const log_lock alone(log_file(), LOCK_EX | LOCK_NB);
+  const log_lock alone = log_lock::alone(log_file());
   if (alone.refused()) return false;
   int in_log = 0, moved = 0;
   return sqlite3_wal_checkpoint_v2(db_, "main", SQLITE_CHECKPOINT_PASSIVE, &in_log, &moved) ==
@@ -179,7 +195,7 @@ connection::room connection::make_room_for_pages() {
   query q(*this, "PRAGMA page_count");
   const std::int64_t pages = q.next() ? q.integer(0) : 0;
   if (pages <= pages_with_room_) return {pages_with_room_};
-  room r{pages, log_lock(log_file(), LOCK_SH)};  // who empties the log lets go soon
+  room r{pages, log_lock::shared(log_file(), busy_timeout)};  // who empties the log lets go soon
   std::int64_t bytes = pages * static_cast<std::int64_t>(page_bytes);
   const int rc = sqlite3_file_control(db_, "main", SQLITE_FCNTL_SIZE_HINT, &bytes);
   if (rc == SQLITE_IOERR_WRITE || rc == SQLITE_FULL)

@@ -45,14 +45,19 @@ enum class open_as {
 class log_lock {
  public:
   log_lock() = default;
-  /// `how` as flock() has it.  Nothing is held where there is no log.
-  log_lock(const std::string& log, int how) noexcept;
+  // Nothing is held where there is no log.
+  /// The whole of it, if nobody is in the way.
+  static log_lock alone(const std::string& log) noexcept;
+  /// Together with others.  Waits for who has the whole of it; io_error, ETIMEDOUT where that takes longer.
+  static log_lock shared(const std::string& log, std::chrono::milliseconds patience);
   log_lock(log_lock&&) = default;
   ~log_lock();
 
-  bool refused() const noexcept { return refused_; }  ///< others hold it, and `how` was not to wait
+  bool refused() const noexcept { return refused_; }  ///< others hold it
 
  private:
+  explicit log_lock(const std::string& log) noexcept;
+
   file_descriptor log_;
   bool refused_ = false;
 };

@@ -19,6 +19,7 @@
 // of `stripe_object`.  Functions return an errno, 0 for success.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -75,10 +76,23 @@ struct checksum_header {
   /// With size_unsynced: the stripe object was made, or its size changed, since the last sync, and at every moment
   /// since then it had at least so many chunks.  A loss of power may have taken the others.
   std::uint64_t synced_chunks = 0;
-  std::array<std::uint8_t, 360> reserved{};  ///< zeros
+  /// Who claims to write the file since an earlier generation is refused: those who write alone, and those who
+  /// write together with others.  See write_claim.
+  std::uint64_t alone_since = 0;
+  std::uint64_t together_since = 0;
+  std::array<std::uint8_t, 344> reserved{};  ///< zeros
 
   object_identity identity() const noexcept {
     return {store, id, stripe_index, sn, nn, sf, fill_bytes, fill_sum};
+  }
+  /// Ends the claims that one that begins now does not go together with.  True where that changes something.
+  bool end_claims_before(const write_claim& c) noexcept {
+    const std::uint64_t alone = std::max(alone_since, c.since);
+    const std::uint64_t together = c.alone ? std::max(together_since, c.since) : together_since;
+    const bool changed = alone != alone_since || together != together_since;
+    alone_since = alone;
+    together_since = together;
+    return changed;
   }
   void set_identity(const object_identity& s) noexcept {
     store = s.store;
@@ -97,7 +111,8 @@ static_assert(sizeof(checksum_header) == 512 && offsetof(checksum_header, unsync
               offsetof(checksum_header, store) == 56 && offsetof(checksum_header, stripe_index) == 72 &&
               offsetof(checksum_header, required) == 84 && offsetof(checksum_header, sf) == 88 &&
               offsetof(checksum_header, generation) == 104 && offsetof(checksum_header, codec) == 120 &&
-              offsetof(checksum_header, synced_chunks) == 144 && offsetof(checksum_header, reserved) == 152);
+              offsetof(checksum_header, synced_chunks) == 144 && offsetof(checksum_header, alone_since) == 152 &&
+              offsetof(checksum_header, reserved) == 168);
 
 /// The boot that this machine is in; all ones where the kernel does not say.
 const boot_id& this_boot();

@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cerrno>
+#include <chrono>
 #include <deque>
 #include <new>
 #include <thread>
@@ -139,8 +140,13 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
         // Parked operations come back through the queue: stay until all have ended.
         if (stopping_ && open_ == 0) return;
         ++idle_;
-        work_.wait(lock);
+        const bool woken = work_.wait_until(lock, looked_ + look_for_removed) == std::cv_status::no_timeout;
         --idle_;
+        const auto now = clock::now();
+        if (woken || now < looked_ + look_for_removed) continue;
+        looked_ = now;
+        const unlocked others(lock, mutex_);
+        operations_.close_removed();
         continue;
       }
       assert(waiting() < open_ && threads_.size() <= options_.workers);
@@ -201,6 +207,9 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
     }
   }
 
+  using clock = std::chrono::steady_clock;
+
+  static constexpr std::chrono::seconds look_for_removed{5};  // where there is nothing else to do
   static constexpr std::uint64_t quantum = 1 << 20;  // bytes
   static constexpr std::uint64_t least_cost = 4096;  // what a request costs beside its bytes
 
@@ -213,6 +222,7 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
   request_scheduler<operation_ptr> upkeep_ OOC_GUARDED_BY(mutex_){quantum, least_cost};
   std::vector<std::thread> threads_ OOC_GUARDED_BY(mutex_);
   unsigned idle_ OOC_GUARDED_BY(mutex_) = 0;
+  clock::time_point looked_ OOC_GUARDED_BY(mutex_) = clock::now();  // what others have removed
   unsigned running_ OOC_GUARDED_BY(mutex_) = 0;
   unsigned upkeep_running_ OOC_GUARDED_BY(mutex_) = 0;
   bool upkeep_next_ OOC_GUARDED_BY(mutex_) = false;

@@ -62,6 +62,16 @@ failure node_messages::damaged(const operation& op, const char* what, const std:
   return with_cause(errc::corrupt, subject(folder_, op, what) + ", " + why);
 }
 
+// A claim that began later was given to somebody else: what the one who lost his has in memory may be older than what is
+// here.
+failure node_messages::lost_claim(const operation& op, const char* what) {
+  if (op.target->holds(op.file->claim)) return {};
+  return failed(op, what, ESTALE,
+                "another process has opened the file for writing since this one did: this one was out of touch with "
+                "the metadata server for longer than the grace period (`ooc-metad --grace`), which ended its claim to "
+                "write the file; what it has not stored yet is lost; open the file again");
+}
+
 // "bytes [0, 512) and [2048, 2560) of the file (stripe object offset 0) ...", in file offsets.
 std::string node_messages::chunk_text(const operation& op, const bad_chunk& c) {
   const striping& s = op.file->striping;

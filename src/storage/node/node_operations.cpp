@@ -66,10 +66,6 @@ node_operations::node_operations(std::filesystem::path folder, bool direct_io,
                                    std::function<void(operation*)> resume)
     : node_messages(std::move(folder)), cache_(folder_, direct_io), late_(folder_), resume_(std::move(resume)) {}
 
-std::uint64_t node_operations::chunks_of_file(const operation& op) {
-  return (op.file->striping.object_size(op.stripe_index, op.file->size) + chunk_size - 1) / chunk_size;
-}
-
 step_result node_operations::step(operation& op, io_worker& w) {
   const auto whole = [](bool ended) { return ended ? step_result::ended : step_result::parked; };
   switch (op.kind) {
@@ -195,10 +191,11 @@ bool node_operations::read(operation& op, io_worker& w) {
       return true;
     }
     // Perhaps a writer was in between: look again at those chunks with writers kept out.
-    std::vector<chunk_range> suspects = chunks_of(op.bad);
+    // Checksums are made anew for all of the part at the end, so nothing in it may be left for the caller to check.
+    const bool all = op.sums != nullptr && op.who == checking::by_caller;
+    std::vector<chunk_range> suspects = all ? chunks_of(op.regions) : chunks_of(op.bad);
     op.regions = clipped(op.regions, suspects);
     op.bad.clear();
-    // The suspects' own checksums would not be in order: all of them are made anew at the end.
     if (!claim(op, std::move(suspects), false)) return false;
   }
   op.result = read_claimed(op, w);
@@ -247,7 +244,9 @@ failure node_operations::read_claimed(operation& op, io_worker& w) {
   range_locks::hold hold;
   if (const int e = op.target->ranges().lock_chunks(op.claim.ranges, hold))
     return failed(op, "read", e, "locking the stripe object");
-  stripe_object_reader reader(w, *op.target, *op.file, op.stripe_index);
+  checksum_header h;
+  if (const int e = op.target->read_header(h)) return failed(op, "read", e, "reading the header of its checksums");
+  stripe_object_reader reader(w, *op.target, *op.file, op.stripe_index, h.chunks);
   if (const object_error e = reader.read(op.regions, op.memory, true, op.bad))
     return failed(op, "read", e);
   if (op.bad.empty()) {
@@ -279,6 +278,7 @@ bool node_operations::write(operation& op, io_worker& w) {
 
 failure node_operations::write_claimed(operation& op, io_worker& w) {
   assert(op.claimed && op.claim.exclusive);
+  if (failure lost = lost_claim(op, "write")) return lost;
   range_locks::hold hold;
   if (const int e = op.target->ranges().lock_chunks(op.claim.ranges, hold))
     return failed(op, "write", e, "locking the stripe object");

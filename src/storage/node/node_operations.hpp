@@ -29,6 +29,11 @@ enum class step_result {
   to_be_continued,  ///< others first: it is to be queued again
 };
 
+/// Chunks that the file has on this node.
+inline std::uint64_t chunks_of_file(const operation& op) {
+  return (op.file->striping.object_size(op.stripe_index, op.file->size) + chunk_size - 1) / chunk_size;
+}
+
 class node_operations : private node_messages {
  public:
   /// `resume` takes a parked operation back into the queue; it may be called from any thread.
@@ -51,6 +56,9 @@ class node_operations : private node_messages {
   /// See immediate_reader.
   bool read_now(const file_shape& f, std::uint32_t stripe_index, std::uint64_t node_offset, std::byte* memory,
                 std::size_t bytes) noexcept;
+
+  /// Closes what another process has removed, whose space is free only then.
+  void close_removed() { cache_.close_removed(); }
 
   const node_folder& folder() const noexcept { return folder_; }
   node_counters counters;
@@ -79,8 +87,6 @@ class node_operations : private node_messages {
   /// Whether a loss of power may have taken the stripe object of a file of that generation.
   bool may_have_lost(const operation& op, std::uint64_t generation);
   failure make_again(operation& op, std::uint64_t generation);
-  /// Chunks that the file has on this node.
-  static std::uint64_t chunks_of_file(const operation& op);
   object_identity identity(const operation& op) const {
     return identity_of(store_, *op.file, op.stripe_index);
   }

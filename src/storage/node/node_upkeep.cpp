@@ -90,16 +90,17 @@ failure node_operations::create(operation& op, bool durably) {
   h.set_identity(identity(op));
   h.chunks = chunks;
   h.generation = f.generation;
+  h.end_claims_before(f.claim);
   if (late) {
     h.unsynced = this_boot();
     h.required = checksum_header::size_unsynced;
   }
   const std::uint64_t sum_bytes = checksum_file::bytes_for(chunks);
   std::string space;
-  if (error == 0) error = extend_file(sums.get(), 0, sum_bytes, true);
+  if (error == 0) error = extend_file(sums.get(), 0, sum_bytes, !f.sparse);
   if (error == 0) error = extend_file(data.get(), 0, chunks * chunk_size, !f.sparse);
   if (error == ENOSPC)
-    space = space_text(folder_.path(), sum_bytes + (f.sparse ? 0 : chunks * chunk_size));
+    space = space_text(folder_.path(), f.sparse ? 0 : sum_bytes + chunks * chunk_size);
   const checksum_file file(std::move(sums), object_seeds(identity(op)));
   // Entries come with the first write to their region: see checksum_file.hpp.
   if (error == 0) error = file.mark_untouched(0, checksum_file::regions_for(chunks));
@@ -146,6 +147,7 @@ failure node_operations::resize_claimed(operation& op, io_worker& w) {
   const std::uint64_t after = f.striping.object_size(op.stripe_index, f.size);
   const std::uint64_t chunks = chunks_for(after);
 
+  if (failure lost = lost_claim(op, "resizing")) return lost;
   range_locks::hold hold;
   if (const int e = s.ranges().lock_object(hold)) return failed(op, "resizing", e, "locking");
   checksum_header h;
@@ -153,7 +155,7 @@ failure node_operations::resize_claimed(operation& op, io_worker& w) {
   // What is there counts, not what should be: an earlier attempt may have been cut short.
   const std::uint64_t have = h.chunks;
   if (after >= before && chunks <= have) {
-    const int e = h.generation < f.generation ? s.set_generation(f.generation) : 0;
+    const int e = h.generation < f.generation ? s.advance(f.generation, f.claim) : 0;
     return e == 0 ? failure{} : failed(op, "resizing", e);
   }
   if (const int e = s.mark_resized(h, std::min(have, chunks)))
@@ -180,11 +182,11 @@ failure node_operations::resize_claimed(operation& op, io_worker& w) {
     if (error == 0) error = s.set_chunks(chunks);
     if (error == ENOSPC)
       more =
-          space_text(folder_.path(), (chunks - have) * sizeof(checksum_entry) + (f.sparse ? 0 : growth));
+          space_text(folder_.path(), f.sparse ? 0 : (chunks - have) * sizeof(checksum_entry) + growth);
     if (error != 0 && s.cut_off(have) != 0)
       more += "; the space that was reserved in part could not be given back";
   }
-  if (error == 0 && h.generation < f.generation) error = s.set_generation(f.generation);
+  if (error == 0 && h.generation < f.generation) error = s.advance(f.generation, f.claim);
   return error == 0 ? failure{} : failed(op, "resizing", error, more);
 }
 
@@ -242,11 +244,11 @@ bool node_operations::advance(operation& op) {
 failure node_operations::advance_claimed(operation& op) {
   constexpr const char* what = "opening for writing";
   const std::uint64_t wanted = op.file->generation;
+  if (failure lost = lost_claim(op, what)) return lost;
   range_locks::hold hold;
   if (const int e = op.target->ranges().lock_object(hold)) return failed(op, what, e, "locking");
   checksum_header h;
   if (const int e = op.target->read_header(h)) return failed(op, what, e);
-  if (h.generation == wanted) return {};
   if (h.generation > wanted) {
     failure f = damaged(op, what,
                         "it is of generation " + std::to_string(h.generation) +
@@ -257,7 +259,7 @@ failure node_operations::advance_claimed(operation& op) {
     f.code = errc::conflict;
     return f;
   }
-  const int e = op.target->set_generation(wanted);
+  const int e = op.target->advance(wanted, op.file->claim);
   return e == 0 ? failure{} : failed(op, what, e);
 }
 

@@ -90,6 +90,8 @@ int stripe_object::open(const node_folder& folder, const object_identity& who, b
   if (read_only == 0 && (h.flags & checksum_header::power_lost) != 0 && h.chunks < chunks)
     if (const int e = s->restore_size(chunks)) return e;
   s->generation_ = h.generation;
+  s->alone_since_ = h.alone_since;
+  s->together_since_ = h.together_since;
   out = std::move(s);
   return 0;
 }
@@ -191,16 +193,25 @@ int stripe_object::check_generation(std::uint64_t expected, std::uint64_t& found
   return found >= expected ? 0 : EUCLEAN;
 }
 
-int stripe_object::set_generation(std::uint64_t generation) {
+int stripe_object::advance(std::uint64_t generation, const write_claim& begins) {
   checksum_header h;
   if (const int e = read_header(h)) return e;
   if (h.generation == 1 && generation > 1)
     if (const int e = settle_as_durable()) return e;
-  const int error = generation_ == generation
-                        ? 0
-                        : change_header([&](checksum_header& now) { now.generation = generation; });
-  if (error == 0) generation_ = generation;
-  return error;
+  const bool ends_claims = h.end_claims_before(begins);
+  if ((h.generation == generation || generation_ == generation) && !ends_claims) {
+    generation_ = generation;
+    return 0;
+  }
+  const int error = change_header([&](checksum_header& now) {
+    now.generation = generation;
+    now.end_claims_before(begins);
+  });
+  if (error != 0) return error;
+  generation_ = generation;
+  alone_since_ = h.alone_since;
+  together_since_ = h.together_since;
+  return 0;
 }
 
 // What the end of the other boot may have left is found chunk by chunk, by their checksums, except for what

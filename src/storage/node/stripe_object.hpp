@@ -51,7 +51,12 @@ class stripe_object {
   int check_generation(std::uint64_t expected, std::uint64_t& found);
   /// Sets the generation, durably; the whole stripe object is locked.  A stripe object that leaves the first
   /// generation becomes durable as a whole: only those of the first one may be lost with the power.
-  int set_generation(std::uint64_t generation);
+  /// Ends the claims that `begins` does not go together with.
+  int advance(std::uint64_t generation, const write_claim& begins);
+  /// False where a claim that does not go together with it has begun since.
+  bool holds(const write_claim& c) const noexcept {
+    return c.since == 0 || c.since >= (c.alone ? alone_since_ : together_since_);
+  }
 
   int data() const noexcept { return data_.load(std::memory_order_acquire); }
   /// True while data() bypasses the page cache: memory must then be aligned to 4096 bytes.
@@ -112,6 +117,8 @@ class stripe_object {
   mutex header_;    // writers of the header in this process
   mutex touching_;  // who prepares regions
   std::atomic<std::uint64_t> generation_{0};  // at least this
+  // As in the header.  Claims can be lost on served stores only, where no other process writes it.
+  std::atomic<std::uint64_t> alone_since_{0}, together_since_{0};
   std::atomic<bool> sync_failed_{false};
 };
 

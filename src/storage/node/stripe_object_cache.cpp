@@ -66,6 +66,12 @@ int stripe_object_cache::get(const object_identity& who, std::shared_ptr<stripe_
   return 0;
 }
 
+void stripe_object_cache::close_removed() {
+  closed closing;
+  lock_guard lock(mutex_);
+  take_removed(closing);
+}
+
 void stripe_object_cache::close_some() {
   closed closing;
   lock_guard lock(mutex_);

@@ -1,7 +1,7 @@
 // The stripe objects that a node has open, so that a request need not open files.
 //
 // Holds up to `limit` stripe objects, dropping the one that was used longest ago and is not in use, and
-// closes those whose files another process removed when others are opened.  Two `stripe object` objects for
+// closes those whose files another process removed when others are opened, and when asked to.  Two `stripe object` objects for
 // one file never exist at the same time: its locks depend on that.  (One that is open for reading only may be
 // left beside a new one until its last reader ends: it counts as another process then, whose locks are shared.)
 // Any thread.
@@ -39,6 +39,8 @@ class stripe_object_cache {
   std::shared_ptr<stripe_object> find_now(file_id id) noexcept;
   /// Forgets a stripe object whose files are gone.
   void drop(file_id id);
+  /// Closes those whose files another process removed.
+  void close_removed() OOC_EXCLUDES(mutex_);
   /// Closes half of the stripe objects that are not in use: the process has run out of descriptors.
   void close_some() OOC_EXCLUDES(mutex_);
   /// What the descriptors of the process allow: a stripe object has up to three, and there are other nodes

@@ -109,7 +109,9 @@ void stripe_object_reader::judge_slots(std::vector<bad_chunk>& bad) {
       }
       const std::uint32_t found = never_written ? 0 : chunk_sum(bytes);
       if (sum != nullptr) *sum = found;
-      switch (const verdict v = never_written ? verdict::fill : judge(*entry, found, seed)) {
+      verdict v = never_written ? verdict::fill : judge(*entry, found, seed);
+      if (v == verdict::lost && chunk >= chunks_) v = verdict::fill;
+      switch (v) {
         case verdict::good:
           break;
         case verdict::fill:

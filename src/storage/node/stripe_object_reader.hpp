@@ -26,8 +26,11 @@ struct bad_chunk {
 
 class stripe_object_reader {
  public:
-  stripe_object_reader(io_worker& w, stripe_object& s, const file_shape& f, std::uint32_t stripe_index)
-      : w_(w), s_(s), f_(f), stripe_index_(stripe_index) {}
+  /// `chunks`, if known: how many the stripe object has, as its header says to the holder of the locks.  Those that
+  /// were cut off since the request was made are then no losses but read as the fill pattern.
+  stripe_object_reader(io_worker& w, stripe_object& s, const file_shape& f, std::uint32_t stripe_index,
+                       std::uint64_t chunks = all_chunks.end)
+      : w_(w), s_(s), f_(f), stripe_index_(stripe_index), chunks_(chunks) {}
 
   /// Reads `regions` (by node offset) to memory + memory_offset.  Chunks that fail their check are
   /// appended to `bad`; the bytes of regions in them are undefined.  `bounce_all`: deliver nothing
@@ -57,6 +60,7 @@ class stripe_object_reader {
   stripe_object& s_;
   const file_shape& f_;
   const std::uint32_t stripe_index_;
+  const std::uint64_t chunks_;
   std::size_t bounced_ = 0;    // chunks of the bounce buffer in use
   std::uint64_t planned_ = 0;  // chunks in the batch
   std::vector<copy> copies_;

@@ -65,7 +65,7 @@ int stripe_object::cut_off(std::uint64_t chunks) const {
 
 int stripe_object::lengthen(std::uint64_t have, std::uint64_t chunks, bool reserved) const {
   const std::uint64_t region_end = checksum_file::regions_for(have) * checksum_file::region_chunks;
-  int error = extend_file(sums_.fd(), checksum_file::bytes_for(have), checksum_file::bytes_for(chunks), true);
+  int error = extend_file(sums_.fd(), checksum_file::bytes_for(have), checksum_file::bytes_for(chunks), reserved);
   if (error == 0)
     error = sums_.mark_untouched(checksum_file::regions_for(have), checksum_file::regions_for(chunks));
   if (error == 0 && have < region_end) error = sums_.clear(have, std::min(region_end, chunks));
@@ -86,7 +86,7 @@ int stripe_object::recover_size(int data_file, const checksum_header& h) const {
   if (there >= h.synced_chunks)
     error = extend_file(data_file, there * chunk_size, h.chunks * chunk_size, false);
   if (error == 0 && sum_bytes >= checksum_file::bytes_for(h.synced_chunks))
-    error = extend_file(sums_.fd(), sum_bytes, checksum_file::bytes_for(h.chunks), true);
+    error = extend_file(sums_.fd(), sum_bytes, checksum_file::bytes_for(h.chunks), false);
   return error == 0 ? sums_.mend_new(h.synced_chunks, h.chunks, h.syncs) : error;
 }
 

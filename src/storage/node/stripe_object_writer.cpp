@@ -100,6 +100,7 @@ object_error stripe_object_writer::flush() {
   bool untouched = false;
   if (const int e = w_.load_sums(s_, untouched)) error = failed(e, "reading checksums");
   assert(error || w_.sums.size() == planned_);
+  if (!error) forget_cut_off();
   if (!error) error = resolve();
   if (!error) error = load_bases();
   if (!error) error = log_bases();
@@ -140,6 +141,14 @@ int stripe_object_writer::touch_regions() {
   for (const chunk_slot& slot : w_.slots)
     if (const int e = s_.touch(slot.chunk, slot.count, header_)) return e;
   return 0;
+}
+
+// Chunks that somebody has cut off since the request was made have no entries any more, and were never written.
+void stripe_object_writer::forget_cut_off() {
+  each_chunk([&](const chunk_slot&, checksum_entry& e, std::uint64_t chunk, const std::byte*) {
+    const std::uint32_t seed = s_.sums().seeds().of_chunk(chunk);
+    if (chunk >= header_.chunks && e == checksum_entry{seed, seed}) e = {};
+  });
 }
 
 // Overwrites that a crash cut short: `current` becomes what is on disk, so that the coming

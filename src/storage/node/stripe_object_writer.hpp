@@ -2,8 +2,8 @@
 //
 // Whole chunks whose memory is aligned go straight from the caller; everything else is put together
 // in the bounce buffer.  A chunk that the request covers only in part is first read and checked, or
-// filled with the pattern if it was never written, so its other bytes are written again as they
-// were.
+// filled with the pattern if it was never written or has been cut off meanwhile, so its other bytes are written again
+// as they were.
 //
 // The caller holds the exclusive claim and the region locks of all chunks, and has marked the stripe object
 // unsynced.  After a failure every chunk outside the failed extents reads as before or after;
@@ -41,6 +41,7 @@ class stripe_object_writer {
   void plan_slot(const chunk_slot& slot);
   object_error flush();
   int touch_regions();
+  void forget_cut_off();
   object_error resolve();
   object_error load_bases();
   object_error log_bases();

@@ -53,12 +53,25 @@ struct entry {
   std::map<std::string, std::string> attributes;  ///< free, set by users
   bool in_place = false;           ///< of no store: a file that lies where somebody else has made it; never told to anybody else
   std::uint64_t lead = 0;          ///< in place: bytes from a page of the file to the first element
+  write_claim claim;               ///< of who has opened it
   capability_ptr capability;               ///< for the nodes: what the asker may do with a file; see io_service
 };
 
 /// Bytes of a file that its stripe objects have: it may be visible up to there without asking them.
 inline std::uint64_t allocated_size(const entry& e) {
   return e.reserved > e.size ? e.reserved : e.size;
+}
+
+/// Whether a file that grows from `before` to `after` bytes gets stripe objects on nodes where it had none.
+inline bool has_new_objects(const striping& s, std::uint64_t before, std::uint64_t after) {
+  for (std::uint32_t t = 0; t < s.nn; ++t)
+    if (s.object_size(t, before) == 0 && s.object_size(t, after) != 0) return true;
+  return false;
+}
+
+/// Bytes of a file without tiles that are not part of its array (array_description::max_extents).
+inline std::uint64_t stored_size(const entry& e) {
+  return has_reserved_grid(e.array) ? array_stored_bytes(e.array) : e.size;
 }
 
 }  // namespace ooc::storage

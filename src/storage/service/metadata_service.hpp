@@ -50,6 +50,9 @@ class metadata_service {
  public:
   virtual ~metadata_service() = default;
 
+  /// True where a claim can end before its guard goes: with a client that its server has not heard of for long.
+  const bool claims_may_end = false;
+
   /// What is at `path`, to look at.  On served stores it carries no capability.
   virtual entry lookup(std::string_view path) = 0;
   /// A file for use: its entry carries a capability for reading, and for writing if that is asked for.
@@ -83,9 +86,10 @@ class metadata_service {
   /// the stripe objects have, where that is more than the size.
   virtual bool set_size(file_id id, std::uint64_t size, const std::vector<std::uint64_t>& extents,
                         std::uint64_t generation, std::uint64_t reserved = 0) = 0;
-  /// The stripe objects of the file have this generation: it was opened for writing.  Less than it has is no
-  /// change.  Durable on return.
-  virtual void set_generation(file_id id, std::uint64_t generation) = 0;
+  /// The stripe objects that the file had with `allocated` bytes have this generation: it was opened for writing.  Less
+  /// than it has is no change.  False, and nothing is changed, where it has got further stripe objects since.  Durable on
+  /// return.
+  virtual bool set_generation(file_id id, std::uint64_t generation, std::uint64_t allocated) = 0;
   /// Marks a file whose contents are neither old nor new: `what` says who is doing what with it.  Empty:
   /// they are whole again.  Durable on return.
   virtual void set_in_progress(file_id id, std::string_view what) = 0;
@@ -128,6 +132,10 @@ class metadata_service {
   /// Changes acknowledged so far survive the death of the process; after sync() also the loss of
   /// power.
   virtual void sync() = 0;
+
+ protected:
+  metadata_service() = default;
+  explicit metadata_service(bool may_end) : claims_may_end(may_end) {}
 };
 
 }  // namespace ooc::storage

@@ -7,7 +7,7 @@
 
 namespace ooc::storage {
 
-removal_queue::removal_queue(std::function<void(std::vector<entry>)> remove)
+removal_queue::removal_queue(remover remove)
     : remove_(std::move(remove)), owner_(::getpid()) {}
 
 removal_queue::~removal_queue() {
@@ -38,12 +38,18 @@ void removal_queue::add(entry e) {
 
 bool removal_queue::finish() {
   unique_lock lock(mutex_);
-  const std::uint64_t until = added_;
-  if (removed_ == until) return false;
+  try_again();
+  const std::uint64_t until = added_, before = removed_;
+  if (tried_ == until) return false;
   hurry_ = true;
   changed_.notify_all();
-  changed_.wait(lock, [&]() OOC_REQUIRES(mutex_) { return removed_ >= until; });
-  return true;
+  changed_.wait(lock, [&]() OOC_REQUIRES(mutex_) { return tried_ >= until; });
+  return removed_ != before;
+}
+
+void removal_queue::try_again() {
+  added_ += kept_.size();
+  for (entry& e : std::exchange(kept_, {})) waiting_.push_back(std::move(e));
 }
 
 void removal_queue::run() {
@@ -52,15 +58,19 @@ void removal_queue::run() {
     changed_.wait(lock, [&]() OOC_REQUIRES(mutex_) { return ending_ || !waiting_.empty(); });
     if (waiting_.empty()) return;
     changed_.wait_for(lock, gathering, [&]() OOC_REQUIRES(mutex_) { return ending_ || hurry_; });
+    try_again();
     std::vector<entry> now = std::exchange(waiting_, {});
     const std::uint64_t files = now.size();
     bytes_ = 0;
     hurry_ = false;
+    std::vector<entry> kept;
     {
       const unlocked others(lock, mutex_);
-      remove_(std::move(now));
+      kept = remove_(std::move(now));
     }
-    removed_ += files;
+    tried_ += files;
+    removed_ += files - kept.size();
+    kept_ = std::move(kept);
     changed_.notify_all();
   }
 }

@@ -30,8 +30,11 @@ class removal_queue {
   static constexpr std::chrono::milliseconds gathering{1000};
   static constexpr std::uint64_t most_bytes = std::uint64_t{64} << 20;
 
-  /// `remove` gets what has come together, on the thread of the queue; must not throw.
-  explicit removal_queue(std::function<void(std::vector<entry>)> remove);
+  /// Gets what has come together, on the thread of the queue, and returns what could not be removed; that has its turn
+  /// again with what comes next, or when somebody needs the space.  Must not throw.
+  using remover = std::function<std::vector<entry>(std::vector<entry>)>;
+
+  explicit removal_queue(remover remove);
   /// Removes what is left.
   ~removal_queue();
   removal_queue(const removal_queue&) = delete;
@@ -44,19 +47,22 @@ class removal_queue {
     e.capability.reset();
     add(std::move(e));
   }
-  /// Returns when everything that was added before has had its turn.  False: there was nothing.
+  /// Returns when everything that was added before has had its turn.  False: nothing was removed.
   bool finish() OOC_EXCLUDES(mutex_);
 
  private:
   void run() OOC_EXCLUDES(mutex_);
+  void try_again() OOC_REQUIRES(mutex_);
 
-  const std::function<void(std::vector<entry>)> remove_;
+  const remover remove_;
   const pid_t owner_;
   mutex mutex_;
   condition_variable changed_;
   std::vector<entry> waiting_ OOC_GUARDED_BY(mutex_);
+  std::vector<entry> kept_ OOC_GUARDED_BY(mutex_);  // could not be removed
   std::uint64_t bytes_ OOC_GUARDED_BY(mutex_) = 0;  // of what waits
-  std::uint64_t added_ OOC_GUARDED_BY(mutex_) = 0, removed_ OOC_GUARDED_BY(mutex_) = 0;  // files, in all
+  std::uint64_t added_ OOC_GUARDED_BY(mutex_) = 0, tried_ OOC_GUARDED_BY(mutex_) = 0;  // files, in all
+  std::uint64_t removed_ OOC_GUARDED_BY(mutex_) = 0;  // of those
   bool hurry_ OOC_GUARDED_BY(mutex_) = false, ending_ OOC_GUARDED_BY(mutex_) = false;
   std::thread thread_ OOC_GUARDED_BY(mutex_);
 };

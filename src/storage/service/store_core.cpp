@@ -7,6 +7,7 @@
 
 #include "storage/base/log.hpp"
 #include "storage/base/refuse.hpp"
+#include "storage/service/file_growth.hpp"
 #include "storage/service/node_locality.hpp"
 
 namespace ooc::storage {
@@ -14,12 +15,6 @@ namespace ooc::storage {
 namespace {
 
 constexpr std::uint64_t max_size = std::numeric_limits<std::int64_t>::max();
-
-bool has_new_objects(const striping& s, std::uint64_t before, std::uint64_t after) {
-  for (std::uint32_t t = 0; t < s.nn; ++t)
-    if (s.object_size(t, before) == 0 && s.object_size(t, after) != 0) return true;
-  return false;
-}
 
 /// What is to be made on so many nodes, with all that `f` leaves open.
 new_file checked(std::string_view path, const new_file& f, bool finished, std::size_t node_count) {
@@ -49,11 +44,55 @@ void remove_objects(metadata_service& metadata, const striped_file& file) {
   if (!file.remove_objects()) metadata.forget(file.shape().id);
 }
 
+// Removes the stripe objects of files that have lost their last name, and returns those that could not be removed.
+std::vector<entry> remove_files(store_core& store, std::vector<entry> files) {
+  metadata_service& metadata = store.metadata();
+  std::vector<entry> failed;
+  std::string why;
+  const auto for_each = [&](const std::function<void(entry&)>& f) {
+    std::erase_if(files, [&](entry& e) {
+      try {
+        f(e);
+        return false;
+      } catch (const std::exception& x) {
+        if (why.empty()) why = x.what();
+        failed.push_back(std::move(e));
+        return true;
+      }
+    });
+  };
+  for_each([&](entry& e) {
+    if (e.capability) return;
+    metadata.abandon(e.id);
+    e.capability = metadata.removal_capability(e.id);
+  });
+  bool durable = false;
+  for_each([&](entry& e) {
+    if (!durable) metadata.sync();
+    durable = true;
+    throw_if(store.opened(e).file->remove_objects());
+    metadata.forget(e.id);
+  });
+  if (!failed.empty())
+    detail::log_error("the bytes of " + std::to_string(failed.size()) +
+                      " removed files stay until the next removal, or until the store is opened next: " + why);
+  return failed;
+}
+
+// Somebody else may have made it one since it was opened.
+void require_no_array(const entry& e, std::uint64_t end) {
+  if (!e.array.extents.empty())
+    refuse(errc::invalid_request, e.path,
+           "it holds an array of " + std::to_string(e.size) + " bytes, and cannot be made longer for a write that ends at " +
+               "byte " + std::to_string(end) + ": resize the array");
+}
+
 // Gives all stripe objects of `e` the next generation, before the metadata have it: so no stripe object is ever older
-// than the metadata say, and after a crash at most one newer.
-entry advanced(store_core& store, entry e) {
+// than the metadata say, and after a crash at most one newer.  `claims`: with that begins the claim to write it.
+entry advanced(store_core& store, entry e, bool claims = false) {
   for (;;) {
     const std::uint64_t before = e.generation++;
+    if (claims) e.claim.since = e.generation;
     const failure f = store.opened(e).file->advance_objects();
     if (!f) return e;
     if (f.code != errc::conflict) throw_if(f);
@@ -62,6 +101,39 @@ entry advanced(store_core& store, entry e) {
     if (now.generation <= before) throw_if({errc::corrupt, f.what});
     e.generation = now.generation;
   }
+}
+
+// The claim comes first: who is refused must not end the claims of others, and who is granted his must have seen the
+// last write of those whose claims have ended.
+opened_file opened_as(store_core& store, entry e, open_mode mode, const claim_taker& claim) {
+  metadata_service& metadata = store.metadata();
+  // What somebody who has died had reserved.
+  if (mode == open_mode::read_write && e.reserved > e.size) e = store.give_back(store.opened(std::move(e))).meta;
+  const auto taken = claim.take ? claim.take(e) : claim_taker::result::none;
+  // Before the claim others may have changed it, or given back what they had reserved.
+  if (taken == claim_taker::result::waited || (taken != claim_taker::result::none && e.reserved > e.size))
+    e = metadata.find(e.id);
+  if (mode == open_mode::read) return store.opened(std::move(e));
+  const bool claims = taken != claim_taker::result::none && metadata.claims_may_end;
+  for (;; e = metadata.find(e.id)) {
+    e.claim.alone = claims && claim.alone;
+    if (allocated_size(e) != 0) {
+      e = advanced(store, std::move(e), claims);
+    } else if (claims) {
+      e.claim.since = ++e.generation;  // its stripe objects will be made with it
+    } else {
+      return store.opened(std::move(e));
+    }
+    // Stripe objects that somebody has made meanwhile do not have the generation.
+    if (metadata.set_generation(e.id, e.generation, allocated_size(e))) return store.opened(std::move(e));
+  }
+}
+
+// The file as the metadata have it now, in the name of the same claim.
+opened_file found_again(store_core& store, const entry& e) {
+  entry now = store.metadata().find(e.id);
+  now.claim = e.claim;
+  return store.opened(std::move(now));
 }
 
 }  // namespace
@@ -74,19 +146,7 @@ store_core::store_core(std::string url, std::string uuid,
       metadata_(std::move(metadata)),
       nodes_(std::move(nodes)),
       client_(client),
-      removals_([this](std::vector<entry> gone) {
-        try {
-          for (entry& e : gone) {
-            if (e.capability) continue;
-            metadata_->abandon(e.id);
-            e.capability = metadata_->removal_capability(e.id);
-          }
-          metadata_->sync();
-          for (entry& e : gone) remove_objects(*metadata_, *opened(std::move(e)).file);
-        } catch (const std::exception& e) {
-          detail::log_error(std::string("the bytes of removed files go when the store is opened next: ") + e.what());
-        }
-      }) {}
+      removals_([this](std::vector<entry> gone) { return remove_files(*this, std::move(gone)); }) {}
 
 opened_file store_core::opened(entry e) const {
   const striping& s = e.striping;
@@ -103,35 +163,33 @@ opened_file store_core::opened(entry e) const {
   shape->name = e.path;
   shape->capability = e.capability;
   shape->generation = e.generation;
+  shape->claim = e.claim;
   shape->permissions = {e.owner, e.group, e.mode};
   auto file = std::make_shared<const striped_file>(std::move(shape), nodes_, client_);
   return {std::move(e), std::move(file)};
 }
 
-opened_file store_core::open(std::string_view path, open_mode mode, bool unfinished) {
-  return opened_as(metadata_->open(path, mode == open_mode::read_write, unfinished), mode);
+opened_file store_core::open(std::string_view path, open_mode mode, bool unfinished, const claim_taker& claim) {
+  return opened_as(*this, metadata_->open(path, mode == open_mode::read_write, unfinished), mode, claim);
 }
 
-opened_file store_core::open(file_id id, open_mode mode) {
-  return opened_as(metadata_->find(id), mode);
+opened_file store_core::open(file_id id, open_mode mode, const claim_taker& claim) {
+  return opened_as(*this, metadata_->find(id), mode, claim);
 }
 
-opened_file store_core::opened_as(entry e, open_mode mode) {
-  if (mode == open_mode::read) return opened(std::move(e));
-  // What somebody who has died had reserved.
-  if (e.reserved > e.size) e = give_back(opened(std::move(e))).meta;
-  if (allocated_size(e) == 0) return opened(std::move(e));
-  entry next = advanced(*this, std::move(e));
-  metadata_->set_generation(next.id, next.generation);
-  return opened(std::move(next));
+opened_file store_core::claimed(const opened_file& f, bool alone) {
+  if (!metadata_->claims_may_end) return f;
+  entry now = metadata_->find(f.meta.id);  // somebody else may have had it meanwhile
+  now.claim = {now.generation, alone};
+  return opened(std::move(now));
 }
 
 opened_file store_core::give_back(const opened_file& f) {
   const file_id id = f.meta.id;
+  const auto lock = metadata_->lock_size(id);
   // Who has reserved it holds a claim together with others.
   const auto alone = metadata_->claim_writer(id, false);
   if (!alone) return refresh(f);
-  const auto lock = metadata_->lock_size(id);
   entry now = metadata_->find(id);
   if (now.reserved <= now.size) return opened(std::move(now));
   return resize_locked(now, now.size, now.array.extents);
@@ -141,6 +199,10 @@ opened_file store_core::make(std::string_view path, const new_file& f) {
   const auto try_once = [&] {
     opened_file made = opened(metadata_->create(path, checked(path, f, false, nodes_.size())));
     try {
+      // Elements would be somewhere else for all who open the file later.
+      if (made.meta.array.max_extents != f.array.max_extents)
+        refuse(errc::invalid_request, path,
+               "the metadata server is of a release that knows max_extents of the first dimension only; use a later one");
       throw_if(made.file->create_objects());
     } catch (...) {
       abandon(made);
@@ -195,7 +257,7 @@ std::shared_ptr<void> store_core::claim_unused(const entry& e, std::string_view 
   if (e.kind != entry_kind::file) return nullptr;
   claim_holder other;
   try {
-    if (auto claim = metadata_->claim_writer(e.id, false, &other)) return claim;
+    if (auto claim = claim_to_write(*this, e.id, false, &other)) return claim;
   } catch (const error& refused) {
     // Who may remove a file need not be one who may write it.
     if (refused.code() != std::errc::permission_denied) throw;
@@ -232,7 +294,7 @@ opened_file store_core::resize_locked(const entry& now, std::uint64_t size,
   entry next = now;
   next.size = size;
   next.reserved = reserved;
-  next.array.extents = extents;
+  set_extents(next.array, extents);
   entry before = now;
   before.capability = next.capability = metadata_->size_capability(now.id, wanted);
   failure f = opened(next).file->resize_objects(had);
@@ -250,7 +312,7 @@ opened_file store_core::resize_locked(const entry& now, std::uint64_t size,
     // than the metadata say when the new size is seen.
     // (Where there were none at all, nobody had opened them; they were made with the file's generation.)
     if (had == 0 && metadata_->set_size(now.id, size, extents, next.generation, reserved))
-      return next.capability ? opened(metadata_->find(now.id)) : opened(std::move(next));
+      return next.capability ? found_again(*this, now) : opened(std::move(next));
     do {
       const std::uint64_t generation = metadata_->find(next.id).generation;
       if (std::exchange(next.generation, generation) != generation)  // the new ones are behind it
@@ -260,26 +322,35 @@ opened_file store_core::resize_locked(const entry& now, std::uint64_t size,
   }
   if (!next.capability) return opened(std::move(next));
   // The right to use the file as it was ends at the old size.
-  return opened(metadata_->find(now.id));
+  return found_again(*this, now);
 }
 
 opened_file store_core::resize(const opened_file& f, std::uint64_t size,
                                const std::vector<std::uint64_t>& extents) {
   const auto lock = metadata_->lock_size(f.meta.id);
-  return resize_locked(metadata_->find(f.meta.id), size, extents);
+  const entry now = found_again(*this, f.meta).meta;
+  // A growth leaves others what they have reserved.
+  return resize_locked(now, size, extents, size > now.size ? now.reserved : 0);
 }
 
-opened_file store_core::grow(const opened_file& f, std::uint64_t size) {
+opened_file store_core::grow(const opened_file& f, std::uint64_t size, std::uint64_t reserved) {
   const auto lock = metadata_->lock_size(f.meta.id);
-  entry now = metadata_->find(f.meta.id);
+  entry now = found_again(*this, f.meta).meta;
   if (now.size >= size) return opened(std::move(now));
-  return resize_locked(now, size, now.array.extents, now.reserved);
+  require_no_array(now, size);
+  if (allocated_size(now) < size) return resize_locked(now, size, now.array.extents, std::max(now.reserved, reserved));
+  entry_change longer;
+  longer.size_at_least = size;
+  (void)metadata_->by_id().change(now.id, longer);
+  now.size = size;
+  return opened(std::move(now));
 }
 
 opened_file store_core::reserve(const opened_file& f, std::uint64_t end, std::uint64_t reserved) {
   const auto lock = metadata_->lock_size(f.meta.id);
-  entry now = metadata_->find(f.meta.id);
+  entry now = found_again(*this, f.meta).meta;
   if (allocated_size(now) >= end) return opened(std::move(now));
+  require_no_array(now, end);
   if (end > max_size) refuse(errc::invalid_request, now.path, "a file has at most 2^63 - 1 bytes");
   return resize_locked(now, now.size, now.array.extents, std::max(end, reserved));
 }
@@ -352,7 +423,7 @@ void store_core::change_permissions(entry e, const std::function<void(file_permi
 }
 
 opened_file store_core::refresh(const opened_file& f) {
-  return opened(metadata_->find(f.meta.id));
+  return found_again(*this, f.meta);
 }
 
 void store_core::sync(const opened_file& f) {
@@ -366,10 +437,11 @@ void store_core::sync_entry(const opened_file& f) {
   try {
     // Nobody makes further stripe objects meanwhile.
     const auto lock = metadata_->lock_size(f.meta.id);
-    entry now = metadata_->find(f.meta.id);
+    entry now = found_again(*this, f.meta).meta;
     if (now.generation == 1 && allocated_size(now) != 0) {
       now = advanced(*this, std::move(now));
-      metadata_->set_generation(now.id, now.generation);  // durably, with all that was changed before
+      // Durably, with all that was changed before.
+      (void)metadata_->set_generation(now.id, now.generation, allocated_size(now));
       return f.file->set_settled();
     }
     if (now.generation != 1) f.file->set_settled();

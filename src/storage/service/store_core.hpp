@@ -26,6 +26,13 @@ struct opened_file {
 
 enum class open_mode { read, read_write };
 
+/// Takes a claim to write the file that is being opened (metadata_service::claim_writer), or throws.
+struct claim_taker {
+  enum class result { none, at_once, waited };  ///< waited: the file may have changed meanwhile
+  std::function<result(const entry&)> take;
+  bool alone = false;
+};
+
 class store_core {
  public:
   /// `client`: a number that others who open the store do not have, see first_of_client().
@@ -34,10 +41,12 @@ class store_core {
 
   /// Checks the caller's permission; throws EACCES, ENOENT, EISDIR, and EBUSY for a file in the middle
   /// of an algorithm unless `unfinished`.
-  opened_file open(std::string_view path, open_mode mode, bool unfinished = false);
+  opened_file open(std::string_view path, open_mode mode, bool unfinished = false, const claim_taker& claim = {});
   /// The same by id, with the permissions that the metadata service finds.  A file that is opened for writing, and of
   /// which more is reserved than anybody who lives has asked for, is cut off at its size.
-  opened_file open(file_id id, open_mode mode);
+  opened_file open(file_id id, open_mode mode, const claim_taker& claim = {});
+  /// A file that the caller has made, and then claimed.
+  opened_file claimed(const opened_file& f, bool alone);
   /// The file of an entry that another process of the same program has opened: asks nobody.
   opened_file opened(entry e) const;
   /// Makes the entry, then the stripe objects, then commits: a failure leaves nothing behind.
@@ -65,15 +74,16 @@ class store_core {
   void set_mode(std::string_view path, std::uint32_t mode);
   void set_owner(std::string_view path, std::uint32_t uid, std::uint32_t gid);
   /// Changes the size (and extents) of a file; returns it as it then is.  Resizes of one file by
-  /// several processes happen one after another.
+  /// several processes happen one after another.  A growth leaves what is reserved.
   opened_file resize(const opened_file& f, std::uint64_t size,
                      const std::vector<std::uint64_t>& extents);
   /// Makes the file at least `size` bytes long: where another process has made it longer, that
-  /// stays.  Returns it as it then is.
-  opened_file grow(const opened_file& f, std::uint64_t size);
+  /// stays.  Refuses the file of an array.  Where its stripe objects are too short for that, they are given `reserved` bytes
+  /// if that is more, under the conditions of reserve().  Returns it as it then is.
+  opened_file grow(const opened_file& f, std::uint64_t size, std::uint64_t reserved = 0);
   /// Sees to it that the stripe objects have `end` bytes: where they do not, they are given `reserved`.  The size
-  /// stays.  The caller holds a claim to write the file together with others (metadata_service::claim_writer),
-  /// and gives back what is past the size before it lets go.
+  /// stays.  Refuses the file of an array.  The caller holds a claim to write the file together with others (claim_to_write), and gives back what is
+  /// past the size when it lets go.  Only while it holds the claim may it write there.
   opened_file reserve(const opened_file& f, std::uint64_t end, std::uint64_t reserved);
   /// Gives back what is reserved past the size, if nobody has a claim to write the file.
   opened_file give_back(const opened_file& f);
@@ -99,7 +109,6 @@ class store_core {
   std::uint64_t staging_bytes() const;
 
  private:
-  opened_file opened_as(entry e, open_mode mode);
   void change_permissions(entry e, const std::function<void(file_permissions&)>& change,
                           const std::function<void()>& commit);
   opened_file resize_locked(const entry& now, std::uint64_t size,

@@ -15,9 +15,11 @@
 
 #include "oocarray/error.hpp"
 #include "oocarray/file.hpp"
+#include "storage/base/log.hpp"
 #include "storage/base/mutex.hpp"
 #include "storage/base/refuse.hpp"
 #include "storage/layout/partition_view.hpp"
+#include "storage/service/file_growth.hpp"
 #include "storage/service/store_core.hpp"
 
 namespace ooc {
@@ -26,7 +28,7 @@ namespace ooc {
 inline constexpr std::uint64_t max_file_size = std::numeric_limits<std::int64_t>::max();
 
 /// `state_mutex` guards `now`; `position_mutex` guards position and view and is held during the
-/// calls that use them.  Order: position_mutex before state_mutex.
+/// calls that use them.  Order: position_mutex, growth_mutex, state_mutex.
 struct file::impl {
   std::shared_ptr<storage::store_core> core;
   file_access access;
@@ -35,6 +37,12 @@ struct file::impl {
   mutable mutex state_mutex;
   // As last seen; replaced when the size changes.
   std::shared_ptr<const storage::opened_file> now OOC_GUARDED_BY(state_mutex);
+
+  /// Held while the file is made longer; before state_mutex.
+  mutex growth_mutex;
+  bool grew OOC_GUARDED_BY(growth_mutex) = false;
+  /// Held from the first time on that space was reserved past the end.
+  std::shared_ptr<void> claim OOC_GUARDED_BY(growth_mutex);
 
   mutable mutex position_mutex;
   std::uint64_t position OOC_GUARDED_BY(position_mutex) = 0;
@@ -45,6 +53,21 @@ struct file::impl {
         access(a),
         path(f.meta.path),
         now(std::make_shared<const storage::opened_file>(std::move(f))) {}
+  impl(const impl&) = delete;
+  impl& operator=(const impl&) = delete;
+
+  /// Gives back what is reserved past the end.
+  ~impl() {
+    const lock_guard growing(growth_mutex);
+    if (!claim) return;
+    claim.reset();
+    try {
+      (void)core->give_back(*current());
+    } catch (const std::exception& e) {
+      detail::log_error("space past the end of '" + path + "' is given back when it is opened for writing next: " +
+                        e.what());
+    }
+  }
 
   std::shared_ptr<const storage::opened_file> current() const OOC_EXCLUDES(state_mutex) {
     const lock_guard lock(state_mutex);
@@ -66,10 +89,14 @@ struct file::impl {
   }
 
   std::shared_ptr<const storage::opened_file> grown_to(std::uint64_t end) {
-    auto f = reaching(end);
+    if (const auto f = current(); f->meta.size >= end) return f;
+    const lock_guard growing(growth_mutex);
+    const auto f = reaching(end);
     if (f->meta.size >= end) return f;
     require_bytes(*f);
-    return replace(core->grow(*f, end));
+    // Whoever makes the file longer a second time will do so again.
+    if (std::exchange(grew, true) && !claim) claim = storage::claim_to_write(*core, f->meta.id, true);
+    return replace(claim ? storage::grow_ahead(*core, *f, end) : core->grow(*f, end));
   }
 
   [[noreturn]] void refuse(const std::string& why) const {

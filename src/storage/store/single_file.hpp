@@ -60,7 +60,7 @@ class single_file final : public metadata_service {
   std::shared_ptr<void> claim_reader(file_id, claim_holder* in_the_way) override;
 
   // There is no place to note these.
-  void set_generation(file_id, std::uint64_t) override {}
+  bool set_generation(file_id, std::uint64_t, std::uint64_t) override { return true; }
   void set_in_progress(file_id, std::string_view) override {}
   void sync() override {}
   void forget(file_id) override {}

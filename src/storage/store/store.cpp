@@ -30,7 +30,9 @@ store_entry described(storage::entry e) {
   s.element_size = e.array.element_size;
   s.extents.assign(e.array.extents.begin(), e.array.extents.end());
   s.tile.assign(e.array.tile.begin(), e.array.tile.end());
-  s.max_extent = std::max(e.array.max_extent, e.array.extents.front());
+  s.max_extents = s.extents;
+  for (std::size_t k = 0; k < std::min(s.extents.size(), e.array.max_extents.size()); ++k)
+    s.max_extents[k] = std::max<std::size_t>(s.extents[k], e.array.max_extents[k]);
   s.fill = std::move(e.fill);
   return s;
 }
@@ -100,6 +102,15 @@ void store::rename(std::string_view from, std::string_view to) const {
 
 void store::mkdir(std::string_view path, const mkdir_options& options) const {
   core_->metadata().mkdir(path, options.mode, options.parents);
+}
+
+void store::set_mode(std::string_view path, std::uint32_t mode) const {
+  core_->set_mode(path, mode);
+}
+
+void store::set_owner(std::string_view path, std::optional<std::uint32_t> owner,
+                      std::optional<std::uint32_t> group) const {
+  core_->set_owner(path, owner.value_or(storage::keep_id), group.value_or(storage::keep_id));
 }
 
 std::map<std::string, std::string> store::attributes(std::string_view path) const {

@@ -91,8 +91,8 @@ asio::awaitable<server_info> greet(greeted_connection c, const hello_info& me, c
   co_return hands.server();
 }
 
-asio::awaitable<greeted_peer> greet(greeted_connection c, const server_info& me,
-                                    const key_ptr& key, revocations_ptr revoked) {
+asio::awaitable<void> greet(greeted_connection c, const server_info& me, const key_ptr& key,
+                            revocations_ptr revoked, std::function<void(const greeted_peer&)> let_in) {
   peer_proof proof{key != nullptr, {}, same_machine(c.socket)};
   tls_ptr session;
   if (co_await begins_with_tls(c.socket)) {
@@ -108,9 +108,10 @@ asio::awaitable<greeted_peer> greet(greeted_connection c, const server_info& me,
   }
   server_handshake hands(me, std::move(proof));
   const frame_header h = co_await c.reader.next();
-  take(hands.welcome(h, c.reader.body()), c.sender);
+  const handshake_step welcome = hands.welcome(h, c.reader.body());
+  if (!welcome.refused) let_in({hands.peer(), hands.identity()});
+  take(welcome, c.sender);
   leave(c, session, me.frames);
-  co_return greeted_peer{hands.peer(), hands.identity()};
 }
 
 }  // namespace ooc::wire

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <functional>
 
 #include "storage/wire/frame_stream.hpp"
 #include "storage/wire/handshake.hpp"
@@ -29,8 +30,9 @@ struct greeted_peer {
 };
 /// Keys that a server refuses; empty: none.
 using revocations_ptr = std::shared_ptr<const revocations>;
-/// Runs the accepting side.
-boost::asio::awaitable<greeted_peer> greet(greeted_connection c, const server_info& me,
-                                           const key_ptr& key, revocations_ptr revoked);
+/// Runs the accepting side.  `let_in` is called before the peer learns that it is let in: who sees the welcome can
+/// count on what that has noted.
+boost::asio::awaitable<void> greet(greeted_connection c, const server_info& me, const key_ptr& key,
+                                   revocations_ptr revoked, std::function<void(const greeted_peer&)> let_in);
 
 }  // namespace ooc::wire

@@ -72,6 +72,8 @@ std::string encode(const io_request& r) {
   file.set_fill(f.fill.data(), f.fill.size());
   file.set_name(f.name);
   file.set_generation(f.generation);
+  file.set_claimed_since(f.claim.since);
+  file.set_alone(f.claim.alone);
   m.set_stripe_index(r.stripe_index);
   if (r.wanted) write_request(*r.wanted, *m.mutable_entries());
   m.set_first_byte(r.range.first);
@@ -110,6 +112,8 @@ io_request decode_io_request(std::string_view body) {
   f->fill.assign(fill, fill + file.fill().size());
   f->name = file.name();
   f->generation = file.generation();
+  f->claim = {file.claimed_since(), file.alone()};
+  if (f->claim.since > f->generation) malformed_message("a claim to write that is newer than the file");
   if (f->size >= max_size) malformed_message("a file of 2^63 bytes or more");
   if (f->striping.nn != 0 && f->striping.sf > max_size / f->striping.nn)
     malformed_message("a striping whose stripes pass 2^63 bytes");

@@ -24,7 +24,15 @@ void write_array(const array_description& a, pb::ArrayDescription& m) {
   m.set_element_type(a.element_type);
   m.set_element_size(a.element_size);
   m.mutable_extents()->Add(a.extents.begin(), a.extents.end());
-  m.set_max_extent(a.max_extent);
+  if (a.max_extents.size() > 1) {  // whether that can be is the server's to say
+    m.add_tile(0);
+    pb::Growth& g = *m.mutable_growth();
+    g.mutable_tile()->Add(a.tile.begin(), a.tile.end());
+    g.mutable_max_extents()->Add(a.max_extents.begin(), a.max_extents.end());
+    g.mutable_reached()->Add(a.reached.begin(), a.reached.end());
+    return;
+  }
+  if (!a.max_extents.empty()) m.set_max_extent(a.max_extents.front());
   m.mutable_tile()->Add(a.tile.begin(), a.tile.end());
 }
 
@@ -33,7 +41,14 @@ array_description read_array(const pb::ArrayDescription& m) {
   a.element_type = m.element_type();
   a.element_size = m.element_size();
   a.extents.assign(m.extents().begin(), m.extents().end());
-  a.max_extent = m.max_extent();
+  if (m.has_growth()) {
+    const pb::Growth& g = m.growth();
+    a.tile.assign(g.tile().begin(), g.tile().end());
+    a.max_extents.assign(g.max_extents().begin(), g.max_extents().end());
+    a.reached.assign(g.reached().begin(), g.reached().end());
+    return a;
+  }
+  if (m.max_extent() != 0) a.max_extents = {m.max_extent()};
   a.tile.assign(m.tile().begin(), m.tile().end());
   return a;
 }
@@ -75,6 +90,8 @@ void write_entry(const entry& e, pb::Entry& m) {
   m.set_sf(e.striping.sf);
   m.set_sparse(e.sparse);
   m.set_generation(e.generation);
+  m.set_claimed_since(e.claim.since);
+  m.set_alone(e.claim.alone);
   m.set_fill(e.fill.data(), e.fill.size());
   write_array(e.array, *m.mutable_array());
 }
@@ -100,6 +117,7 @@ entry read_entry(const pb::Entry& m) {
   e.striping = {m.sn(), m.nn(), m.sf()};
   e.sparse = m.sparse();
   e.generation = m.generation();
+  e.claim = {m.claimed_since(), m.alone()};
   e.fill = bytes_of(m.fill());
   if (m.has_array()) e.array = read_array(m.array());
   for (const pb::Attribute& a : m.attributes()) e.attributes.emplace(a.key(), a.value());

@@ -6,11 +6,9 @@
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <cstdlib>
-#include <cstring>
-#include <numeric>
 
+#include "support/algorithm/random_copy.hpp"
 #include "support/dying_case.hpp"
-#include "support/random_boxes.hpp"
 #include "support/rounds.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test_arrays.hpp"
@@ -20,83 +18,28 @@ using namespace ooc::testing;
 
 namespace {
 
-template <class T, std::size_t N, class Layout>
-void fill(ooc_array<T, N, Layout>& a, std::uint64_t salt) {
-  for_each_element<N>(a.whole(), a.extents(), [&](const coordinates<N>& c, std::size_t n) {
-    a.element(c) = value_of<T>(n + salt);
-  });
-}
-
-/// One copy or transposition, with everything drawn at random.
 template <class T, class U, std::size_t N, class From, class To>
 void move_at_random(std::mt19937_64& g, store_kind kind) {
   const test_store nodes(kind);
   const std::uint64_t budget = 128_KiB + (between(g, 0, 1) ? 1_MiB : 4_KiB * between(g, 0, 8));
   runtime rt(memory(nodes.staging() + budget));
-  const coordinates<N> from = random_extents<N>(g, 4000);
-  std::array<std::size_t, N> p{};
-  std::iota(p.begin(), p.end(), 0);
-  const bool boxed = between(g, 0, 2) == 0;
-  if (!boxed) std::shuffle(p.begin(), p.end(), g);
-  coordinates<N> to{};
-  for (std::size_t k = 0; k < N; ++k) to[k] = from[p[k]];
-  if (boxed) to = random_extents<N>(g, 4000);
-  const auto oa = random_order<T, N, From>(g);
-  const auto ob = random_order<U, N, To>(g);
-  pass_options options;
-  options.threads = static_cast<unsigned>(between(g, 1, 8));
-  options.mark = between(g, 0, 3) == 0;
-  if (between(g, 0, 1)) options.memory = 48_KiB + between(g, 0, 20000);
-  CAPTURE(describe<T>(from, oa, budget), describe<U>(to, ob, budget), p, boxed, options.threads,
-          options.memory);
-  ooc_array<T, N, From> a{rt, nodes.handle(), "a", create, from, oa};
-  ooc_array<U, N, To> b{rt, nodes.handle(), "b", create, to, ob};
-  fill(a, 1);
-  fill(b, 7000);
-  box<N> which{};
-  coordinates<N> where{};
-  if (boxed) {
-    coordinates<N> both{};
-    for (std::size_t k = 0; k < N; ++k) both[k] = std::min(from[k], to[k]);
-    which = random_box<N>(g, both);
-    for (std::size_t k = 0; k < N; ++k) {
-      if (which.lower[k] >= which.upper[k]) which.upper[k] = which.lower[k];
-      where[k] = between(g, 0, to[k] - which.extent(k));
-    }
-    const auto done = copy(a, which, b, where, options);
-    CHECK(done.bytes_read == which.size() * sizeof(T));
-    CHECK(done.bytes_written == which.size() * sizeof(U));
-  } else if (std::is_sorted(p.begin(), p.end())) {
-    copy(a, b, options);
-  } else {
-    transpose(a, b, p, options);
-  }
-  std::size_t wrong = 0;
-  for_each_element<N>(b.whole(), to, [&](const coordinates<N>& c, std::size_t n) {
-    coordinates<N> s{};
-    bool copied = true;
-    for (std::size_t k = 0; k < N; ++k) {
-      s[p[k]] = boxed ? c[k] - where[k] + which.lower[k] : c[k];
-      copied = copied && (!boxed || (c[k] >= where[k] && c[k] - where[k] < which.extent(k)));
-    }
-    const U expected = copied ? static_cast<U>(value_of<T>(linear_index<N>(s, from) + 1))
-                              : value_of<U>(n + 7000);
-    wrong += std::memcmp(&std::as_const(b).element(c), &expected, sizeof(U)) != 0;
-  });
-  CHECK(wrong == 0);
-  std::size_t changed = 0;
-  for_each_element<N>(a.whole(), from, [&](const coordinates<N>& c, std::size_t n) {
-    const T expected = value_of<T>(n + 1);
-    changed += std::memcmp(&std::as_const(a).element(c), &expected, sizeof(T)) != 0;
-  });
-  REQUIRE(wrong + changed == 0);
+  const random_copy<T, U, N, From, To> m(g);
+  CAPTURE(m.described(budget));
+  ooc_array<T, N, From> a{rt, nodes.handle(), "a", create, m.from, m.source};
+  ooc_array<U, N, To> b{rt, nodes.handle(), "b", create, m.to, m.target};
+  fill(a, m.source_salt);
+  fill(b, m.target_salt);
+  const auto done = m.run(a, b);
+  CHECK(done.bytes_read == m.which.size() * sizeof(T));
+  CHECK(done.bytes_written == m.which.size() * sizeof(U));
+  REQUIRE(m.wrong(a, b) == 0);
 }
 
 }  // namespace
 
 TEST_CASE("a copy or transposition is that of the plain loop, whatever shapes, orders and layouts") {
   std::mt19937_64 g(random_seed("copy and transpose"));
-  for (int n = 0; n < rounds(8); ++n) {
+  for (int n = 0; n < rounds(8, 40); ++n) {
     move_at_random<double, double, 1, layout_right, layout_tiled>(g, store_kind::in_memory);
     move_at_random<double, double, 2, layout_right, layout_right>(g, store_kind::in_memory);
     move_at_random<std::int32_t, double, 2, layout_right, layout_tiled>(g, store_kind::in_memory);
@@ -108,7 +51,7 @@ TEST_CASE("a copy or transposition is that of the plain loop, whatever shapes, o
 
 TEST_CASE("a copy or transposition in an embedded store is that of the plain loop") {
   std::mt19937_64 g(random_seed("copy and transpose, embedded"));
-  for (int n = 0; n < 2; ++n) {
+  for (int n = 0; n < rounds(2, 10); ++n) {
     move_at_random<double, double, 2, layout_right, layout_right>(g, store_kind::local);
     move_at_random<float, float, 3, layout_tiled, layout_tiled>(g, store_kind::local);
   }
@@ -116,7 +59,7 @@ TEST_CASE("a copy or transposition in an embedded store is that of the plain loo
 
 TEST_CASE("a square matrix is transposed in place") {
   std::mt19937_64 g(random_seed("transposition in place"));
-  for (int n = 0; n < rounds(20); ++n) {
+  for (int n = 0; n < rounds(20, 100); ++n) {
     const test_store nodes(store_kind::in_memory);
     runtime rt(memory(nodes.staging() + 160_KiB + 4_KiB * between(g, 0, 100)));
     const std::size_t side = between(g, 1, 120);
@@ -143,6 +86,22 @@ TEST_CASE("a square matrix is transposed in place") {
       check(a);
     }
   }
+}
+
+TEST_CASE("a box is transposed to where the program says, and nothing else of the target changes") {
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(memory(nodes.staging() + 1_MiB));
+  ooc_array<double, 2> a{rt, nodes.handle(), "a", create, {30, 50}, {.block = 4_KiB}};
+  ooc_array<float, 2> b{rt, nodes.handle(), "b", create, {40, 20}, {.block = 4_KiB}};
+  for (std::size_t i = 0; i < 30; ++i)
+    for (std::size_t j = 0; j < 50; ++j) a[i][j] = static_cast<double>(100 * i + j);
+  for (float& x : b) x = -1;
+  transpose(a, {{3, 10}, {13, 40}}, b, {5, 7});  // 10 by 30 become 30 by 10
+  for (std::size_t i = 0; i < 40; ++i)
+    for (std::size_t j = 0; j < 20; ++j) {
+      const bool inside = i >= 5 && i < 35 && j >= 7 && j < 17;
+      REQUIRE(b[i][j] == (inside ? static_cast<float>(100 * (j - 7 + 3) + i - 5 + 10) : -1));
+    }
 }
 
 TEST_CASE("a transposition reads and writes each element once, in runs that memory allows") {
@@ -185,6 +144,11 @@ TEST_CASE("what does not fit together is refused by name, and nothing is changed
   CHECK_THROWS_WITH(copy(a, a), Contains("cannot be copied or transposed to itself"));
   CHECK_THROWS_WITH(copy(a, {{0, 0}, {10, 41}}, b, {0, 0}), Contains("does not lie within"));
   CHECK_THROWS_WITH(copy(a, {{0, 0}, {10, 10}}, b, {41, 0}), Contains("does not lie within"));
+  CHECK_THROWS_WITH(transpose(a, {{0, 0}, {10, 20}}, b, {31, 0}),
+                    Contains("a box of {20, 10} elements does not lie within"));
+  CHECK_THROWS_WITH(transpose(a, {{0, 0}, {10, 20}}, b, {0, 0}, {0, 2}), Contains("{0, 2} is no permutation"));
+  CHECK_THROWS_WITH(transpose(a, {{0, 0}, {10, 10}}, a, {20, 20}),
+                    Contains("cannot be copied or transposed to itself"));
   CHECK_THROWS_WITH(copy(a, b, {.memory = 4_KiB}), Contains("pass_options::memory is 4096"));
   {
     const auto pinned = b.pin(b.whole());
@@ -265,7 +229,8 @@ TEST_CASE("a transposition in place that dies", "[.dies]") {
             }});
 }
 
-TEST_CASE("a process that dies in a transposition in place leaves a mark, which opening names") {
+TEST_CASE("a process that dies in a transposition in place leaves a mark, which opening names",
+          "[own-store]") {
   const temporary_folder folder;
   const std::string path = (folder.path() / "store").string();
   run_dying_case("[.dies]", path);

@@ -3,14 +3,11 @@
 
 #include "oocarray/algorithm/elementwise.hpp"
 
-#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <limits>
 #include <map>
-#include <numeric>
 
-#include "support/random_boxes.hpp"
+#include "support/algorithm/random_passes.hpp"
 #include "support/rounds.hpp"
 #include "support/test_arrays.hpp"
 
@@ -19,112 +16,37 @@ using namespace ooc::testing;
 
 namespace {
 
-/// Elements for which every sum is exact.
-double exact(std::size_t n) { return static_cast<double>((n * 2654435761u) % 100000) - 50000; }
-
-/// All algorithms over arrays of these layouts, everything drawn at random.
 template <std::size_t N, class A, class B, class C>
-void pass_at_random(std::mt19937_64& g, store_kind kind) {
+void pass_over(std::mt19937_64& g, store_kind kind) {
   const test_store nodes(kind);
-  const bool same_layouts = std::is_same_v<A, B> && std::is_same_v<B, C> && A::contiguous;
-  const std::uint64_t budget =
-      (same_layouts ? 150_KiB : 900_KiB) + (between(g, 0, 1) ? 1_MiB : 4_KiB * between(g, 0, 8));
-  runtime rt(memory(nodes.staging() + budget));
-  const coordinates<N> extents = random_extents<N>(g, 70000);
-  const auto oa = random_order<double, N, A>(g);
-  const auto ob = random_order<float, N, B>(g);
-  const auto oc = random_order<double, N, C>(g);
-  pass_options options;
-  options.threads = static_cast<unsigned>(between(g, 1, 8));
-  options.mark = between(g, 0, 3) == 0;
-  CAPTURE(describe<double>(extents, oa, budget), describe<float>(extents, ob, budget),
-          describe<double>(extents, oc, budget), options.threads, options.mark);
-  ooc_array<double, N, A> a{rt, nodes.handle(), "a", create, extents, oa};
-  ooc_array<float, N, B> b{rt, nodes.handle(), "b", create, extents, ob};
-  ooc_array<double, N, C> c{rt, nodes.handle(), "c", create, extents, oc};
-  for_each_element<N>(a.whole(), extents, [&](const coordinates<N>& at, std::size_t n) {
-    a.element(at) = exact(n);
-    b.element(at) = static_cast<float>(n % 17);
-    c.element(at) = -1;
-  });
-  const auto wrong = [&](auto& x, auto expected) {
-    std::size_t count = 0;
-    for_each_element<N>(a.whole(), extents, [&](const coordinates<N>& at, std::size_t n) {
-      count += std::as_const(x).element(at) != expected(n);
-    });
-    return count;
-  };
-  const auto product = [](std::size_t n) { return exact(n) * static_cast<double>(n % 17); };
-
-  const auto done = transform(
-      a, b, c, [](double x, float y) { return x * y; }, options);
-  CHECK(done.bytes_read == a.size() * (sizeof(double) + sizeof(float)));
-  CHECK(done.bytes_written == a.size() * sizeof(double));
-  REQUIRE(wrong(c, product) == 0);
-
-  double sum = 0, inner = 0;
-  for (std::size_t n = 0; n < a.size(); ++n) sum += exact(n), inner += product(n);
-  CHECK(reduce(a, 3.0, std::plus<>(), options).value == sum + 3);
-  CHECK(transform_reduce(a, b, 0.0, std::plus<>(), std::multiplies<>(), options).value == inner);
-  const auto most = [](double x, double y) { return std::max(x, y); };
-  double largest = std::numeric_limits<double>::lowest();
-  for (std::size_t n = 0; n < a.size(); ++n) largest = std::max(largest, std::abs(exact(n)));
-  CHECK(transform_reduce(c, 0.0, most, [](double) { return 0.0; }, options).value == 0.0);
-  CHECK(transform_reduce(
-            a, 0.0, most, [](double x) { return std::abs(x); }, options)
-            .value == largest);
-
-  for_each(
-      std::tie(std::as_const(b), c), [](float y, double& z) { z += y; }, options);
-  REQUIRE(wrong(c, [&](std::size_t n) { return product(n) + static_cast<double>(n % 17); }) == 0);
-  transform(
-      c, c, [](double x) { return -x; }, options);
-  REQUIRE(wrong(c, [&](std::size_t n) { return -(product(n) + static_cast<double>(n % 17)); }) == 0);
-
-  const auto h = histogram(b, 0, 16, 8, options);
-  std::vector<std::uint64_t> bins(8);
-  std::uint64_t outside = 0;
-  for (std::size_t n = 0; n < a.size(); ++n) n % 17 < 16 ? ++bins[n % 17 / 2] : ++outside;
-  CHECK(h.value.counts == bins);
-  CHECK(h.value.outside == outside);
-
-  if constexpr (A::contiguous && C::contiguous) {
-    ooc::inclusive_scan(a, c, std::plus<>(), options);
-    std::vector<double> sums(a.size());
-    double s = 0;
-    for (std::size_t n = 0; n < a.size(); ++n) sums[n] = s += exact(n);
-    REQUIRE(wrong(c, [&](std::size_t n) { return sums[n]; }) == 0);
-    ooc::inclusive_scan(a, a, std::plus<>(), options);
-    REQUIRE(wrong(a, [&](std::size_t n) { return sums[n]; }) == 0);
-  } else {
-    REQUIRE(wrong(a, exact) == 0);
-  }
+  pass_at_random<N, A, B, C>(g, nodes.handle(), "", 70000);
 }
 
 }  // namespace
 
 TEST_CASE("elementwise passes are those of the plain loop, whatever shapes, orders and layouts") {
   std::mt19937_64 g(random_seed("elementwise passes"));
-  for (int n = 0; n < rounds(5); ++n) {
-    pass_at_random<1, layout_right, layout_right, layout_right>(g, store_kind::in_memory);
-    pass_at_random<2, layout_right, layout_right, layout_right>(g, store_kind::in_memory);
-    pass_at_random<2, layout_tiled, layout_right, layout_tiled>(g, store_kind::in_memory);
-    pass_at_random<3, layout_tiled, layout_tiled, layout_tiled>(g, store_kind::in_memory);
+  for (int n = 0; n < rounds(5, 25); ++n) {
+    pass_over<1, layout_right, layout_right, layout_right>(g, store_kind::in_memory);
+    pass_over<2, layout_right, layout_right, layout_right>(g, store_kind::in_memory);
+    pass_over<2, layout_tiled, layout_right, layout_tiled>(g, store_kind::in_memory);
+    pass_over<3, layout_tiled, layout_tiled, layout_tiled>(g, store_kind::in_memory);
   }
 }
 
 TEST_CASE("elementwise passes in an embedded store are those of the plain loop") {
   std::mt19937_64 g(random_seed("elementwise passes, embedded"));
-  for (int n = 0; n < 3; ++n) {
-    pass_at_random<2, layout_right, layout_right, layout_right>(g, store_kind::local);
-    pass_at_random<3, layout_tiled, layout_tiled, layout_tiled>(g, store_kind::local);
+  for (int n = 0; n < rounds(3, 15); ++n) {
+    pass_over<2, layout_right, layout_right, layout_right>(g, store_kind::local);
+    pass_over<3, layout_tiled, layout_tiled, layout_tiled>(g, store_kind::local);
   }
 }
 
 TEST_CASE("a transformation reads its inputs once and its output never") {
   const test_store nodes(store_kind::in_memory);
-  constexpr std::size_t n = 1 << 20;  // 3 times 8 MiB in 6 MiB
-  runtime rt(memory(nodes.staging() + 6_MiB));
+  constexpr std::size_t n = 1 << 20;  // 3 times 8 MiB
+  const bool fits = GENERATE(true, false);
+  runtime rt(memory(nodes.staging() + (fits ? 32_MiB : 6_MiB)));
   const array_options<double> o{.block = 32_KiB};
   ooc_array<double, 1> a{rt, nodes.handle(), "a", create, {n}, o};
   ooc_array<double, 1> b{rt, nodes.handle(), "b", create, {n}, o};
@@ -139,14 +61,14 @@ TEST_CASE("a transformation reads its inputs once and its output never") {
       a, b, c, [](double x, double y) { return x + y; }, {.threads = 2, .mark = false});
   c.writeback();
   const runtime_stats after = rt.stats();
-  CAPTURE(after.bytes_reread - before.bytes_reread, after.read_ahead_waste - before.read_ahead_waste,
+  CAPTURE(fits, after.bytes_reread - before.bytes_reread, after.read_ahead_waste - before.read_ahead_waste,
           after.read_ahead_blocks - before.read_ahead_blocks,
           after.loads_avoided - before.loads_avoided, after.faults - before.faults);
   CHECK(done.bytes_read == 2 * n * sizeof(double));
   CHECK(done.bytes_written == n * sizeof(double));
-  // Where writes are slow, or a thread has lost its processor, blocks that it comes back to have left
-  // memory and are read again.
-  CHECK(after.bytes_read - before.bytes_read <= done.bytes_read * 3 / 2);
+  // Where memory is short, and writes are slow or a thread has lost its processor, blocks that were read ahead
+  // have left memory before it comes to them, and are read again: how many is a matter of the machine's load.
+  CHECK(after.bytes_read - before.bytes_read <= done.bytes_read * (fits ? 2 : 5) / 2);
   CHECK(after.loads_avoided - before.loads_avoided == n * sizeof(double) / 32_KiB);
   CHECK(after.bytes_written - before.bytes_written <= done.bytes_written * 105 / 100);
 }
@@ -245,4 +167,15 @@ TEST_CASE("passes over arrays that do not fit together are refused by name") {
   CHECK_THROWS_WITH(transform(wide, tiled, same),
                     Contains("the arrays lie in memory in different orders, of which it must hold") &&
                         Contains("give the runtime") && Contains("ooc::copy()"));
+}
+
+TEST_CASE("a histogram of bins wider than the largest number counts each element in its bin") {
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(memory(nodes.staging() + 256_KiB));
+  ooc_array<double, 1> a{rt, nodes.handle(), "a", create, {4}, {.block = 4_KiB}};
+  a[0] = -1.5e308;
+  a[1] = -0.5e308;
+  a[2] = 0.5e308;
+  a[3] = 1.5e308;
+  CHECK(histogram(a, -1.6e308, 1.6e308, 4).value.counts == std::vector<std::uint64_t>{1, 1, 1, 1});
 }

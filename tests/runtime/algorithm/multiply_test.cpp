@@ -11,6 +11,7 @@
 #include "support/dying_case.hpp"
 #include "support/faulty_io_service.hpp"
 #include "support/random_seed.hpp"
+#include "support/rounds.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test_arrays.hpp"
 
@@ -59,7 +60,7 @@ template <class T, class Layout = layout_right>
 void multiply_at_random(int times, std::mt19937_64& g, store_kind kind = store_kind::in_memory,
                         file_order order = file_order::row_major) {
   const test_store nodes(kind);
-  for (int n = 0; n < times; ++n) {
+  for (int n = rounds(times, 5 * times); n > 0; --n) {
     const auto extent = [&] { return between(g, 1, between(g, 0, 1) ? 20 : 300); };
     const std::size_t rows = extent(), depth = extent(), columns = extent();
     const std::uint64_t wish = between(g, 150_KiB, between(g, 0, 1) ? 200_KiB : 4_MiB);
@@ -138,7 +139,7 @@ TEST_CASE("a product reads and writes as often as its plan says") {
   CHECK(holds<double>(c, m * m));
 }
 
-TEST_CASE("a plan of a product fits its memory, and much memory reads each matrix once") {
+TEST_CASE("a plan of a product fits its memory, and much memory reads each matrix once", "[own-store]") {
   std::mt19937_64 g(random_seed("plan of a product"));
   for (int n = 0; n < 300; ++n) {
     detail::multiply_facts f;
@@ -153,10 +154,10 @@ TEST_CASE("a plan of a product fits its memory, and much memory reads each matri
     const std::uint64_t memory = std::uint64_t{1} << between(g, 20, 33);
     CAPTURE(f.rows, f.depth, f.columns, f.element_size, f.b_in_memory, memory);
     const detail::multiply_plan p = detail::plan_multiply(f, memory);
-    if (p.tile_rows == 0) {  // one row of a, twice, is too long
-      REQUIRE(f.b_in_memory);
-      continue;
-    }
+    REQUIRE(p.tile_rows != 0);
+    const std::uint64_t least = detail::least_multiply_memory(f);
+    REQUIRE(detail::plan_multiply(f, least).tile_rows != 0);
+    REQUIRE(detail::plan_multiply(f, least - 1).tile_rows == 0);
     REQUIRE(p.elements(f) * f.element_size <= memory);
     REQUIRE((p.depth_a == f.depth || p.depth_a % p.depth_b == 0));
     if (all <= memory) REQUIRE(p.passes_a + p.passes_b <= 2);
@@ -183,11 +184,57 @@ TEST_CASE("matrices that cannot be multiplied are refused by name, with the reme
                     Catch::Contains("needs at least") && Catch::Contains("options.memory allows 4096"));
   std::vector<double> x(31), y(20);
   CHECK_THROWS_WITH(multiply(a, x, y), Catch::Contains("x has 31 elements"));
+  CHECK_THROWS_WITH(multiply(a, std::span<const double>(), std::span<double>()), Catch::Contains("x has 0 elements"));
   ooc_array<double, 2> s{rt, nodes.handle(), "s", create, {20, 30}, {.block = 4_KiB, .shared = true}};
   CHECK_THROWS_WITH(multiply(a, b, s), Catch::Contains("'s' is open together with other processes"));
 }
 
-TEST_CASE("an error, or the callback, in the middle of a product leaves a mark on it and no more") {
+TEST_CASE("a budget that is too small for a product says how much would do, and that does") {
+  std::mt19937_64 g(random_seed("product in the least memory"));
+  for (int n = rounds(6, 30); n > 0; --n) {
+    const test_store nodes(store_kind::in_memory);
+    const std::size_t rows = between(g, 1, 60), depth = between(g, 1, 3000), columns = between(g, 1, 60);
+    const multiply_options o{.threads = static_cast<unsigned>(between(g, 1, 8))};
+    const bool vectors = between(g, 0, 1);
+    CAPTURE(rows, depth, columns, o.threads, vectors);
+    const dense<double> left = random_matrix<double>(g, rows, depth), right = random_matrix<double>(g, depth, columns);
+    std::uint64_t bytes = nodes.staging() + 12 * 4_KiB;
+    for (int attempt = 0;; ++attempt) {
+      REQUIRE(attempt < 2);
+      runtime rt(memory(bytes));
+      const array_options<double> ao{.block = 4_KiB, .replace = true};
+      ooc_array<double, 2> a{rt, nodes.handle(), "a", create, {rows, depth}, ao};
+      ooc_array<double, 2> b{rt, nodes.handle(), "b", create, {depth, columns}, ao};
+      ooc_array<double, 2> c{rt, nodes.handle(), "c", create, {rows, columns}, ao};
+      store_matrix<double>(left, a);
+      store_matrix<double>(right, b);
+      std::vector<double> y(rows * columns);
+      try {
+        if (vectors)
+          multiply(a, std::span<const double>(right.data(), depth * columns), y, o);
+        else
+          multiply(a, b, c, o);
+      } catch (const usage_error& e) {
+        REQUIRE(e.code() == make_error_code(errc::budget_too_small));
+        const std::string what = e.what(), give = "give the runtime ";
+        CAPTURE(what);
+        REQUIRE(what.find(give) != std::string::npos);
+        bytes += std::stoull(what.substr(what.find(give) + give.size()));
+        continue;
+      }
+      CHECK(attempt == 1);
+      const dense<double> product = left * right;
+      if (vectors)
+        REQUIRE(std::equal(y.begin(), y.end(), product.data()));
+      else
+        REQUIRE(holds<double>(c, product));
+      break;
+    }
+  }
+}
+
+TEST_CASE("an error, or the callback, in the middle of a product leaves a mark on it and no more",
+          "[own-store]") {
   const bool cancels = GENERATE(true, false);
   const faulty_store nodes;
   const store s(nodes.core);
@@ -235,7 +282,7 @@ TEST_CASE("a product that dies", "[.multiply-dies]") {
                      }});
 }
 
-TEST_CASE("a process that dies in a product leaves a mark on it") {
+TEST_CASE("a process that dies in a product leaves a mark on it", "[own-store]") {
   const temporary_folder folder;
   const std::string path = (folder.path() / "store").string();
   run_dying_case("[.multiply-dies]", path);

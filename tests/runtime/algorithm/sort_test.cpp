@@ -14,6 +14,7 @@
 #include "support/dying_case.hpp"
 #include "support/faulty_io_service.hpp"
 #include "support/random_seed.hpp"
+#include "support/rounds.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test_arrays.hpp"
 
@@ -69,7 +70,7 @@ bool same_bytes(const std::vector<T>& expected, const ooc_array<T, 1>& found) {
 /// `wish` bytes of memory beside what the arrays and the store need.
 template <class T, class Sort, class Reference>
 void sort_at_random(int times, store_kind kind, std::mt19937_64& g, Sort sort_it, Reference reference) {
-  for (int n = 0; n < times; ++n) {
+  for (int n = rounds(times, 5 * times); n > 0; --n) {
     const test_store nodes(kind);
     const std::uint64_t most = std::uint64_t{1} << between(g, 0, 20);
     const std::size_t size = between(g, 1, 1 + most / sizeof(T));
@@ -262,7 +263,7 @@ TEST_CASE("a sort reads and writes as often as the model says") {
   CHECK(is_sorted(c));
 }
 
-TEST_CASE("a plan takes no more memory than it is given, and its passes come to an end") {
+TEST_CASE("a plan takes no more memory than it is given, and its passes come to an end", "[own-store]") {
   std::mt19937_64 g(random_seed("plan of a sort"));
   for (int n = 0; n < 20'000; ++n) {
     detail::sort_facts f;
@@ -271,27 +272,29 @@ TEST_CASE("a plan takes no more memory than it is given, and its passes come to 
     f.scratch = between(g, 0, 1);
     f.allocates = !f.scratch && between(g, 0, 1);
     f.threads = static_cast<unsigned>(between(g, 1, 16));
+    f.ranks = between(g, 0, 1) ? 1 : between(g, 2, 300);
     const std::uint64_t least = detail::least_sort_memory(f);
     const std::uint64_t memory = least + between(g, 0, std::uint64_t{1} << between(g, 0, 32));
-    CAPTURE(f.element_size, f.elements, f.scratch, f.allocates, f.threads, memory, least);
+    CAPTURE(f.element_size, f.elements, f.scratch, f.allocates, f.threads, f.ranks, memory, least);
     const detail::sort_plan p = detail::plan_sort(f, memory);
     REQUIRE(p.taken_bytes <= memory);
     REQUIRE(p.lent_bytes <= p.taken_bytes);
     REQUIRE(p.run >= 1);
     REQUIRE(p.output >= 1);
     REQUIRE(p.runs == (f.elements + p.run - 1) / p.run);
+    REQUIRE((!p.in_memory || f.ranks == 1));
     if (p.in_memory) continue;
     REQUIRE(p.piece >= 1);
     REQUIRE(p.fan_in >= 2);
     REQUIRE((p.granule == 1 || (p.granule * f.element_size % 4096 == 0 && p.run % p.granule == 0 &&
                                 p.output >= 2 * p.granule)));
-    std::uint64_t runs = p.runs;
-    for (unsigned m = 0; m < p.merges; ++m) runs = (runs + p.fan_in - 1) / p.fan_in;
-    REQUIRE(runs == 1);
+    std::uint64_t runs = p.runs;  // of each rank
+    for (unsigned m = 1; m < p.merges; ++m) runs = (runs + p.fan_in - 1) / p.fan_in;
+    REQUIRE(f.ranks * runs <= p.fan_in);
   }
 }
 
-TEST_CASE("half a terabyte is merged at once with 1 GiB of memory") {
+TEST_CASE("half a terabyte is merged at once with 1 GiB of memory", "[own-store]") {
   const detail::sort_plan p =
       detail::plan_sort({.elements = std::uint64_t{1} << 39, .element_size = 8, .scratch = true, .threads = 2},
                         1_GiB);
@@ -369,7 +372,7 @@ TEST_CASE("a budget that is too small says how much would do, and that does") {
 
 TEST_CASE("lower_bound finds many keys at once where std::lower_bound does") {
   std::mt19937_64 g(random_seed("lower_bound"));
-  for (int n = 0; n < 8; ++n) {
+  for (int n = rounds(8, 40); n > 0; --n) {
     const test_store nodes(store_kind::in_memory);
     runtime rt(room_for(nodes, between(g, 80_KiB, 3_MiB)));
     const std::size_t size = between(g, 1, 200'000);
@@ -392,6 +395,35 @@ TEST_CASE("lower_bound finds many keys at once where std::lower_bound does") {
       const auto at = descending ? std::lower_bound(plain.begin(), plain.end(), keys[k], std::greater<>{})
                                  : std::lower_bound(plain.begin(), plain.end(), keys[k]);
       REQUIRE(found[k] == static_cast<std::size_t>(at - plain.begin()));
+    }
+  }
+}
+
+TEST_CASE("lower_bound tells how far it has come, from the first halving on, and can be cancelled") {
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(room_for(nodes, 1_MiB));
+  ooc_array<std::uint64_t, 1> a{rt, nodes.handle(), "a", create, {200'000}, {.block = 4_KiB}};
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] = 3 * i;
+  std::vector<std::uint64_t> keys(500);
+  for (std::size_t k = 0; k < keys.size(); ++k) keys[k] = 1201 * k;
+  std::vector<pass_progress> told;
+  const auto found = lower_bound(a, keys, {}, {}, {.progress = [&](const pass_progress& p) {
+                                   told.push_back(p);
+                                   return true;
+                                 }});
+  CHECK(found[1] == 401);
+  REQUIRE(told.size() > 10);
+  CHECK(told.front().part() < 0.1);
+  CHECK(told.back().part() == 1);
+  CHECK(std::is_sorted(told.begin(), told.end(), [](const auto& x, const auto& y) { return x.done < y.done; }));
+  for (const double until : {0.0, 0.5}) {
+    CAPTURE(until);
+    try {
+      lower_bound(a, keys, {}, {}, {.progress = [until](const pass_progress& p) { return p.part() < until; }});
+      FAIL("it was cancelled");
+    } catch (const error& e) {
+      CHECK(e.code() == std::errc::operation_canceled);
+      CHECK_THAT(e.what(), Catch::Contains("lower_bound() of 'a'"));
     }
   }
 }
@@ -451,7 +483,7 @@ struct faulty_store {
 
 }  // namespace
 
-TEST_CASE("an error before the merge leaves the array as it was, and no temporary file") {
+TEST_CASE("an error before the merge leaves the array as it was, and no temporary file", "[own-store]") {
   const faulty_store nodes;
   const bool reads = GENERATE(true, false);
   runtime rt(memory(nodes.core->staging_bytes() + 16 * 4_KiB + 200_KiB, 1));  // no read-ahead: calls are counted
@@ -469,7 +501,8 @@ TEST_CASE("an error before the merge leaves the array as it was, and no temporar
   CHECK(is_sorted(again));
 }
 
-TEST_CASE("a disk without room for the temporary file is an error before anything is touched") {
+TEST_CASE("a disk without room for the temporary file is an error before anything is touched",
+          "[own-store]") {
   const faulty_store nodes;
   runtime rt(memory(nodes.core->staging_bytes() + 16 * 4_KiB + 200_KiB, 1));  // no read-ahead: calls are counted
   ooc_array<std::uint64_t, 1> a{rt, nodes.handle(), "a", create, {in_the_middle}, {.block = 4_KiB}};
@@ -482,7 +515,7 @@ TEST_CASE("a disk without room for the temporary file is an error before anythin
   CHECK(is_as_filled(std::as_const(a)));
 }
 
-TEST_CASE("an error in the merge leaves the mark on the array that is written") {
+TEST_CASE("an error in the merge leaves the mark on the array that is written", "[own-store]") {
   const faulty_store nodes;
   const bool in_place = GENERATE(true, false);
   runtime rt(memory(nodes.core->staging_bytes() + 16 * 4_KiB + 200_KiB, 1));  // no read-ahead: calls are counted
@@ -557,7 +590,7 @@ TEST_CASE("a sort that dies", "[.sort-dies]") {
        }});
 }
 
-TEST_CASE("a process that dies in a sort leaves the array as it was, or marked") {
+TEST_CASE("a process that dies in a sort leaves the array as it was, or marked", "[own-store]") {
   const bool merging = GENERATE(false, true);
   CAPTURE(merging);
   const temporary_folder folder;

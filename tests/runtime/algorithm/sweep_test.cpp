@@ -3,13 +3,14 @@
 #include "oocarray/algorithm/sweep.hpp"
 
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 
+#include "support/algorithm/sweep_model.hpp"
 #include "support/dying_case.hpp"
 #include "support/rounds.hpp"
-#include "support/sweep_model.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace ooc;
@@ -21,11 +22,12 @@ template <std::size_t N>
 void sweep_at_random(int times, store_kind kind, std::uint64_t seed) {
   std::mt19937_64 g(seed);
   int cut = 0;
-  for (int n = rounds(times); n > 0; --n) {
+  const int all = rounds(times, 5 * times);
+  for (int n = all; n > 0; --n) {
     const random_sweep<N> s(g);
     CAPTURE(s.describe());
     const test_store nodes(kind);
-    runtime rt(memory(nodes.staging() + 16 * 4_KiB + (between(g, 0, 1) ? 4_MiB : 400_KiB)));
+    runtime rt(memory(nodes.staging() + 16 * 4_KiB + (between(g, 0, 1) ? 4_MiB : 1_MiB)));
     const array_options<double> o{.block = 4_KiB * between(g, 1, 3)};
     ooc_array<double, N> a{rt, nodes.handle(), "a", create, s.extents, o};
     ooc_array<double, N> b{rt, nodes.handle(), "b", create, s.extents, o};
@@ -58,7 +60,7 @@ void sweep_at_random(int times, store_kind kind, std::uint64_t seed) {
     REQUIRE(wrong == 0);
     if (!in_place) REQUIRE(std::equal(plain.begin(), plain.end(), std::as_const(a).data()));
   }
-  CHECK((N == 1 || times < 50 || cut > times / 20));
+  CHECK((N == 1 || times < 50 || cut > all / 20));
 }
 
 /// Jacobi's iteration.
@@ -73,9 +75,9 @@ template <std::size_t N>
 void former_at_random(int times, std::uint64_t seed) {
   std::mt19937_64 g(seed);
   int cut = 0;
-  for (int n = rounds(times); n > 0; --n) {
-    random_sweep<N> s(g);
-    s.edges = s.edges_in_parts = s.coefficient = false;
+  const int all = rounds(times, 5 * times);
+  for (int n = all; n > 0; --n) {
+    const random_sweep<N> s(g);
     CAPTURE(s.describe());
     two_levels plain(s);
     const test_store nodes(store_kind::in_memory);
@@ -83,18 +85,32 @@ void former_at_random(int times, std::uint64_t seed) {
     const array_options<double> o{.block = 4_KiB * between(g, 1, 3)};
     ooc_array<double, N> u{rt, nodes.handle(), "u", create, s.extents, o};
     ooc_array<double, N> v{rt, nodes.handle(), "v", create, s.extents, o};
+    ooc_array<double, N> p{rt, nodes.handle(), "p", create, s.extents, o};
+    ooc_array<double, N> q{rt, nodes.handle(), "q", create, s.extents, o};
+    ooc_array<double, N> c{rt, nodes.handle(), "c", create, s.extents, o};
     for (std::size_t e = 0; e < s.size(); ++e) {
       plain.u.push_back(u.data()[e] = static_cast<double>(between(g, 0, 1000)) / 7);
       plain.v.push_back(v.data()[e] = static_cast<double>(between(g, 0, 1000)) / 9);
+      c.data()[e] = static_cast<double>(between(g, 0, 1000)) / 900;
     }
-    auto wave = leapfrog<N>(s.radius);
-    wave.boundaries = s.boundaries;
-    cut += sweep(std::tie(u, v), s.steps, wave, s.options).parts > 1;
+    if (s.coefficient) plain.c.assign(c.data(), c.data() + s.size());
+    const two_levels before = plain;
+    const bool in_place = s.steps == 0 || between(g, 0, 1);
+    CAPTURE(in_place);
+    with_rest(leapfrog<N>(s.radius), s, &c, [&](const auto& wave) {
+      cut += (in_place ? sweep(std::tie(u, v), s.steps, wave, s.options)
+                       : sweep(std::tie(u, v), std::tie(p, q), s.steps, wave, s.options))
+                 .parts > 1;
+    });
     for (std::size_t t = 0; t < s.steps; ++t) plain.step();
-    REQUIRE(std::equal(plain.u.begin(), plain.u.end(), std::as_const(u).data()));
-    REQUIRE(std::equal(plain.v.begin(), plain.v.end(), std::as_const(v).data()));
+    const auto holds = [](const std::vector<double>& expected, const ooc_array<double, N>& found) {
+      return std::equal(expected.begin(), expected.end(), found.data());
+    };
+    REQUIRE(holds(plain.u, in_place ? u : p));
+    REQUIRE(holds(plain.v, in_place ? v : q));
+    if (!in_place) REQUIRE((holds(before.u, u) && holds(before.v, v)));
   }
-  CHECK((N == 1 || cut > times / 20));
+  CHECK((N == 1 || cut > all / 20));
 }
 
 }  // namespace
@@ -186,6 +202,12 @@ TEST_CASE("the wave equation sweeps two fields and a coefficient together") {
                         y1[j] = static_cast<float>(x[0][j]);
                       }
                     }).with(speed);
+  // To other arrays first, so that the two are left as they were.
+  ooc_array<double, 2> later{rt, nodes.handle(), "later", create, {rows, cols}, o};
+  ooc_array<float, 2> before{rt, nodes.handle(), "before", create, {rows, cols}, {.block = 4_KiB}};
+  sweep(std::tie(std::as_const(now), former), std::tie(later, before), steps, wave, {.fuse = 4, .threads = 2});
+  CHECK(std::equal(u.begin(), u.end(), std::as_const(later).data()));
+  CHECK(std::equal(v.begin(), v.end(), std::as_const(before).data()));
   const auto r = sweep(std::tie(now, former), steps, wave, {.fuse = 4, .threads = 2, .group = 1});
   CHECK(r.passes == 7);
   CHECK(std::equal(u.begin(), u.end(), std::as_const(now).data()));
@@ -212,6 +234,105 @@ TEST_CASE("a field that is the first one a step before takes little memory, so t
   CAPTURE(with.memory, without.memory, with.bytes_read, without.bytes_read);
   CHECK(with.memory < without.memory * 4 / 5);
   CHECK(with.bytes_read < without.bytes_read);
+}
+
+TEST_CASE("a kernel has rows as spans, of slabs that are whole or cut, at ends that meet too") {
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(memory(nodes.staging() + 2_MiB));
+  const std::size_t width = GENERATE(0, 64);
+  const sweep_options options{.fuse = 3, .threads = 2, .mark = false, .width = width};
+  const auto same = [&](auto by_index, auto by_span, auto extents) {
+    using array = ooc_array<double, std::tuple_size_v<decltype(extents)>>;
+    array a{rt, nodes.handle(), "a", create, extents, {.block = 4_KiB, .replace = true}};
+    array b{rt, nodes.handle(), "b", create, extents, {.block = 4_KiB, .replace = true}};
+    for (std::size_t e = 0; e < a.size(); ++e) a.data()[e] = b.data()[e] = std::sin(static_cast<double>(e));
+    CHECK((sweep(a, 7, by_index, options).parts > 1) == (width != 0));
+    sweep(b, 7, by_span, options);
+    return std::equal(a.data(), a.data() + a.size(), b.data());
+  };
+  const auto row_by_span = stencil({1, 1}, [](auto& out, const auto& in) {
+                             const auto l = out.lower(1), u = out.upper(1);
+                             const std::span<double> to = out.span();
+                             const std::span<const double> up = in[-1].span(l, u), down = in[1].span(l, u),
+                                                           beside = in[0].span(l - 1, u + 1);
+                             for (std::size_t j = 0; j < to.size(); ++j)
+                               to[j] = 0.25 * (up[j] + down[j] + beside[j] + beside[j + 2]);
+                           }).periodic(1);
+  CHECK(same(average().periodic(1), row_by_span, std::array<std::size_t, 2>{40, 700}));
+  const auto plane = stencil({1, 1, 1}, [](auto& out, const auto& in) {
+    for (auto j = out.lower(1); j < out.upper(1); ++j)
+      for (auto l = out.lower(2); l < out.upper(2); ++l) out[j][l] = in[-1][j][l] + in[0][j - 1][l] + in[0][j][l + 1];
+  });
+  const auto plane_by_span = stencil({1, 1, 1}, [](auto& out, const auto& in) {
+    const auto l = out.lower(2), u = out.upper(2);
+    for (auto j = out.lower(1); j < out.upper(1); ++j) {
+      const auto to = out[j].span(l, u);
+      const auto x = in[-1][j].span(l, u), y = in[0][j - 1].span(l, u), z = in[0][j].span(l + 1, u + 1);
+      for (std::size_t n = 0; n < to.size(); ++n) to[n] = x[n] + y[n] + z[n];
+    }
+  });
+  CHECK(same(plane, plane_by_span, std::array<std::size_t, 3>{9, 130, 40}));
+}
+
+TEST_CASE("more threads fuse more steps, as long as memory and their caches hold the rows between") {
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(memory(nodes.staging() + 64_MiB));
+  const auto fused = [&](unsigned threads, std::size_t cols) {
+    ooc_array<double, 2> a{rt, nodes.handle(), "a", create, {20, cols}, {.block = 32_KiB, .replace = true}};
+    return sweep(a, 256, average(), {.threads = threads, .mark = false}).fuse;
+  };
+  CHECK(fused(1, 64) == 32);
+  CHECK(fused(2, 64) == 32);
+  CHECK(fused(4, 64) == 64);
+  CHECK(fused(8, 64) == 128);
+  CHECK(fused(8, 16384) == 32);
+}
+
+TEST_CASE("progress is told within the passes of a sweep, which it can cancel, and the file says so") {
+  const std::size_t width = GENERATE(0, 128);
+  const bool in_place = GENERATE(true, false);
+  const test_store nodes(store_kind::local);
+  runtime rt(memory(nodes.staging() + 4_MiB));
+  using array = ooc_array<double, 2>;
+  const array_options<double> o{.block = 4_KiB};
+  constexpr std::size_t rows = 300, cols = 1024;
+  array a{rt, nodes.handle(), "a", create, {rows, cols}, o};
+  std::vector<double> told;
+  {
+    array b{rt, nodes.handle(), "b", create, {rows, cols}, o};
+    const auto run = [&](auto progress) {
+      // 3 + 3 + 1 + 3 steps
+      const sweep_options options{.fuse = 3, .threads = 2, .width = width, .progress = progress};
+      const auto st = average().after(7, [](std::size_t) {});
+      return in_place ? sweep(b, 10, st, options) : sweep(a, b, 10, st, options);
+    };
+    const auto whole = run([&](const pass_progress& p) {
+      CHECK(p.all == 4 * 2 * rows * cols * sizeof(double));
+      told.push_back(p.part());
+      return true;
+    });
+    CHECK(whole.passes == 4);
+    CHECK((whole.parts > 1) == (width != 0));
+    REQUIRE(told.size() > 20);
+    CHECK(std::is_sorted(told.begin(), told.end()));
+    CHECK(told.front() < 0.1);
+    CHECK(told.back() == 1);
+    try {
+      run([](const pass_progress& p) { return p.part() < 0.4; });
+      FAIL("it was cancelled");
+    } catch (const error& e) {
+      CHECK(e.code() == std::errc::operation_canceled);
+      CHECK_THAT(e.what(), Catch::Contains("' by 10 steps: the progress callback has cancelled it"));
+    }
+    b[1][1] = 5;  // and it can be used
+    CHECK(b[1][1] == 5);
+  }
+  CHECK_THROWS_WITH((array{rt, nodes.handle(), "b", open}), Catch::Contains("in the middle of an algorithm"));
+  CHECK(std::count(std::as_const(a).begin(), std::as_const(a).end(), 0.0) == rows * cols);
+  array b{rt, nodes.handle(), "b", open, {.unfinished = open_unfinished}};
+  sweep(b, 1, average());
+  b.close();
+  CHECK_NOTHROW(array{rt, nodes.handle(), "b", open});
 }
 
 TEST_CASE("the callback sees the residual and ends the sweep") {
@@ -242,6 +363,39 @@ TEST_CASE("the callback sees the residual and ends the sweep") {
   CHECK(told.back().second <= 0.01);
   CHECK(r.values.size() == told.size());
   CHECK(r.values.back() == told.back().second);
+}
+
+TEST_CASE("a residual that is rounded is the same to the last bit, whatever threads, steps fused and parts") {
+  const test_store nodes(store_kind::in_memory);
+  const auto check = [&]<std::size_t N>(const std::array<std::size_t, N>& extents) {
+    const auto residuals = [&](const sweep_options& options, std::size_t& parts) {
+      runtime rt(memory(nodes.staging() + 2_MiB));
+      ooc_array<double, N> a{rt, nodes.handle(), "a", create, extents, {.block = 4_KiB, .replace = true}};
+      for (std::size_t e = 0; e < a.size(); ++e) a.data()[e] = std::sin(static_cast<double>(e));
+      const auto r = sweep(a, 11, relaxation<N>(3), options);
+      parts = r.parts;
+      return r.values;
+    };
+    std::size_t parts = 0, most_parts = 0;
+    constexpr std::size_t piece = 100;
+    const auto first = residuals({.fuse = 1, .threads = 1, .mark = false, .piece = piece}, parts);
+    REQUIRE(first.size() == 4);
+    CHECK(parts == 1);
+    for (const std::size_t fuse : {1U, 2U, 0U})
+      for (const unsigned threads : {1U, 3U, 8U})
+        for (const std::size_t width : {0U, 10U}) {
+          CAPTURE(N, fuse, threads, width);
+          REQUIRE(residuals({.fuse = fuse, .threads = threads, .mark = false, .group = threads % 3, .width = width,
+                             .piece = piece}, parts) == first);
+          most_parts = std::max(most_parts, parts);
+        }
+    CHECK((N == 1) == (most_parts == 1));
+    // Other pieces round otherwise, so the residual does tell in which order it was taken.
+    if (N > 1) CHECK(residuals({.mark = false, .piece = piece / 4}, parts) != first);
+  };
+  check(std::array<std::size_t, 1>{3000});
+  check(std::array<std::size_t, 2>{40, 500});
+  check(std::array<std::size_t, 3>{12, 40, 20});
 }
 
 namespace {
@@ -282,7 +436,7 @@ TEST_CASE("a budget that cannot hold one step is refused, naming what would do")
 TEST_CASE("planes are cut as narrow as the least memory makes them, and the result is that of step by step") {
   std::mt19937_64 g(random_seed("sweep in the least memory"));
   std::size_t refused = 0, cut = 0;
-  for (int n = rounds(12); n > 0; --n) {
+  for (int n = rounds(12, 60); n > 0; --n) {
     random_sweep<3> s(g);
     s.extents = {between(g, 1, 9), between(g, 30, 60), between(g, 30, 60)};
     s.steps = between(g, 1, 4);
@@ -388,7 +542,7 @@ TEST_CASE("a sweep that dies", "[.dies]") {
   sweep(a, 12, deadly(), {.fuse = 4});
 }
 
-TEST_CASE("a process that dies in a sweep leaves a mark, which opening names") {
+TEST_CASE("a process that dies in a sweep leaves a mark, which opening names", "[own-store]") {
   const temporary_folder folder;
   const std::string path = (folder.path() / "store").string();
   run_dying_case("[.dies]", path);

@@ -127,6 +127,8 @@ TEST_CASE("attributes of an array follow it to its new name, and the one removed
   a.set_attribute("units", "m");
   a.set_attribute("origin", "north");
   s.rename("old", "new");
+  CHECK(a.path() == "old");
+  CHECK(a.current_path() == "new");
   a.remove_attribute("origin");
   CHECK(a.attributes() == std::map<std::string, std::string>{{"units", "m"}});
   CHECK(s.attributes("new") == a.attributes());

@@ -147,7 +147,7 @@ TEST_CASE("a pin that cannot be read throws and leaves nothing pinned") {
 TEST_CASE("a read-only array reads, and refuses everything else") {
   memory_store nodes(2);
   runtime rt(roomy(nodes.handle()));
-  ooc_array<int, 2>{rt, nodes.handle(), "a", create, {10, 10}, {.fill = 4, .max_extent = 20}};
+  ooc_array<int, 2>{rt, nodes.handle(), "a", create, {10, 10}, {.fill = 4, .max_extents = {20}}};
   ooc_array<int, 2> a{rt, nodes.handle(), "a", open_read_only};
   CHECK(!a.writable());
   CHECK(std::as_const(a)[9][9] == 4);

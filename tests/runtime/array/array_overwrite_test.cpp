@@ -4,6 +4,8 @@
 #include <numeric>
 
 #include "runtime/array/array_source.hpp"
+#include "runtime/pager/pager.hpp"
+#include "support/faulty_io_service.hpp"
 #include "support/test_arrays.hpp"
 
 using namespace ooc;
@@ -207,6 +209,35 @@ TEST_CASE("an element of a promised box that was not written is zero, or old, in
   a.writeback();
   a.invalidate();
   CHECK(std::as_const(a)[11] == triple{});  // and is stored as such
+}
+
+TEST_CASE("a promise that was refused is none, beside one that was made before") {
+  const memory_store memory_nodes(1);
+  const auto node = std::make_shared<storage::faulty_io_service>(memory_nodes.nodes[0]);
+  const store s(std::make_shared<storage::store_core>("memory:", "test", memory_nodes.metadata,
+                                                      storage::striped_file::nodes{node}));
+  runtime rt(memory(1_MiB, 1));
+  constexpr std::size_t in_block = 64_KiB / 8, count = 64 * in_block;
+  ooc_array<double, 1> a{rt, s, "a", create, {count}, {.block = 64_KiB, .pattern = access_pattern::random}};
+  for (std::size_t k = 0; k < count; ++k) a[k] = static_cast<double>(k + 1);
+  a.writeback();
+  a.invalidate();
+  a[in_block + 5] = -5;  // in a grain, which the next promise but one wants written
+  a.overwrite({{0}, {10}});
+  node->add({.call = storage::io_call::write, .error = std::make_error_code(std::errc::io_error)});
+  bool refused = false;
+  try {
+    a.overwrite({{10}, {2 * in_block}});
+  } catch (const io_error&) {
+    refused = true;
+  }
+  node->clear();
+  for (std::size_t k = 0; k < 10; ++k) a[k] = -1;
+  std::size_t wrong = 0;
+  for (std::size_t k = 10; k < 2 * in_block; ++k)
+    wrong += std::as_const(a)[k] != (k == in_block + 5 ? -5 : static_cast<double>(k + 1));
+  CHECK(wrong == 0);
+  CHECK((refused || !rt.pager().grains().possible()));
 }
 
 TEST_CASE("a source knows when nothing is to be loaded, without locks") {

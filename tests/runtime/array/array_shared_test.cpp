@@ -1,5 +1,5 @@
 // Two openers of one shared array against a vector: what was written back is what the store holds, in
-// whatever order pins, writebacks, failed ones included, and values that return to what they were.
+// whatever order pins, elements by index, writebacks, failed ones included, and values that return to what they were.
 
 #include <catch2/catch.hpp>
 #include <memory>
@@ -78,7 +78,7 @@ class shared_model {
   using array = ooc_array<std::int64_t, 1>;
 
   void one(int v) {
-    switch (between(g_, 0, 9)) {
+    switch (between(g_, 0, 13)) {
       case 0:
       case 1:
       case 2:
@@ -97,6 +97,14 @@ class shared_model {
         return look(v);
       case 9:
         return pins_[v].empty() ? forget(v) : read(v);
+      case 10:
+        return scatter(v);
+      case 11:
+        return accumulate(v);
+      case 12:
+        return gather(v, some_of(v));
+      case 13:
+        return fail_to_scatter(v);
     }
   }
 
@@ -128,6 +136,56 @@ class shared_model {
     } catch (const io_error&) {
     }
     t_.heal();
+  }
+  // Of blocks that are out elements go past the twins.
+  std::vector<std::size_t> some_of(int v) {
+    std::vector<std::size_t> at;
+    const std::size_t first = between(g_, 0, elements - 1);  // often of one block alone
+    const std::size_t within = between(g_, 0, 1) ? elements : 1000;
+    for (std::uint64_t n = between(g_, 1, 60); n > 0; --n) {
+      const std::size_t i = (first + between(g_, 0, within - 1)) % elements;
+      if (owner_[i] == v) at.push_back(i);
+    }
+    return at;
+  }
+  std::vector<std::int64_t> values_for(const std::vector<std::size_t>& at) {
+    std::vector<std::int64_t> values;
+    for (std::size_t n = 0; n < at.size(); ++n) values.push_back(static_cast<std::int64_t>(between(g_, 0, 2)));
+    return values;
+  }
+  void scatter(int v) {
+    const auto at = some_of(v);
+    const auto values = values_for(at);
+    t_.views[v]->scatter(at, values);
+    for (std::size_t n = 0; n < at.size(); ++n) now_[at[n]] = values[n];
+  }
+  void accumulate(int v) {
+    const auto at = some_of(v);
+    const auto values = values_for(at);
+    const auto op = [](std::int64_t was, std::int64_t value) { return (was + value) % 3; };
+    t_.views[v]->accumulate(at, values, op);
+    for (std::size_t n = 0; n < at.size(); ++n) now_[at[n]] = op(now_[at[n]], values[n]);
+  }
+  void gather(int v, const std::vector<std::size_t>& at) {
+    std::vector<std::int64_t> got(at.size());
+    std::as_const(*t_.views[v]).gather(at, got);
+    std::size_t wrong = 0;
+    for (std::size_t n = 0; n < at.size(); ++n) wrong += got[n] != now_[at[n]];
+    REQUIRE(wrong == 0);
+  }
+  // Each element is then the old one, or one of those that were to be written.
+  void fail_to_scatter(int v) {
+    const auto at = some_of(v);
+    const auto values = values_for(at);
+    t_.fail_writes(between(g_, 0, 1));
+    try {
+      t_.views[v]->scatter(at, values);
+    } catch (const io_error&) {
+    }
+    t_.heal();
+    std::vector<std::int64_t> got(at.size());
+    std::as_const(*t_.views[v]).gather(at, got);
+    for (std::size_t n = 0; n < at.size(); ++n) now_[at[n]] = got[n];
   }
   void read(int v) {
     const array& a = *t_.views[v];
@@ -210,7 +268,7 @@ TEST_CASE("a value that returns after a store of which one node took its part is
   CHECK(t.stored()[600] == 8);
 }
 
-TEST_CASE("random pins, writebacks that fail or not, and returning values: the store has the last") {
+TEST_CASE("random pins, elements by index, writebacks that fail or not, returning values: the store has the last") {
   OOC_INFO_SEED();
   for (int round = 0; round < 40; ++round) {
     INFO("round " << round);

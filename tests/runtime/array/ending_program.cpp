@@ -299,6 +299,12 @@ void uncaught_exception() {
   throw std::runtime_error("the program's own");
 }
 
+/// What the runtime refuses, and nobody catches.
+void uncaught_refusal() {
+  filled f;
+  const doubles another(f.rt, f.s, "b", create, {std::size_t{1} << 27}, {.block = 1_GiB});
+}
+
 void exception_in_noexcept() {
   leaked();
   const auto fails = [] { throw std::runtime_error("the program's own"); };
@@ -574,7 +580,7 @@ const std::map<std::string, void (*)()> endings{
     NAMED(runtime_cannot_write), NAMED(exit_in_a_function), NAMED(exit_on_another_thread),
     NAMED(exit_while_others_write), NAMED(return_with_everything_leaked), NAMED(exit_of_one_rank),
     NAMED(static_array_before_the_runtime), NAMED(static_array_after_the_runtime),
-    NAMED(local_statics), NAMED(static_array_of_a_leaked_runtime), NAMED(uncaught_exception),
+    NAMED(local_statics), NAMED(static_array_of_a_leaked_runtime), NAMED(uncaught_exception), NAMED(uncaught_refusal),
     NAMED(exception_in_noexcept), NAMED(terminate_handler_of_the_program), NAMED(abort_at_once),
     NAMED(exit_under_a_promise), NAMED(exit_cannot_write), NAMED(exit_waits_in_vain),
     NAMED(child_exits), NAMED(child_terminates), NAMED(await_signal),

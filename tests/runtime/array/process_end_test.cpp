@@ -150,6 +150,13 @@ TEST_CASE("an uncaught exception writes back before the process ends as it would
   CHECK(e.lost() == 0);
 }
 
+TEST_CASE("an uncaught refusal of the runtime writes back, and waits for nothing") {
+  const ended e("uncaught_refusal");
+  CHECK(e.killed_by(SIGABRT));
+  CHECK_THAT(e.said(), Contains("do not fit the budget") && !Contains("could be written back"));
+  CHECK(e.lost() == 0);
+}
+
 TEST_CASE("the terminate handler that a program had installed runs after the write-back") {
   const ended e("terminate_handler_of_the_program");
   CHECK(e.exited(5));

@@ -17,6 +17,7 @@
 #include "support/faulty_io_service.hpp"
 #include "support/memory_store.hpp"
 #include "support/random_seed.hpp"
+#include "support/soon.hpp"
 #include "support/store_from_environment.hpp"
 
 namespace {
@@ -168,6 +169,45 @@ TEST_CASE("one superblock in memory is enough, as in the paper") {
         f.write_block({bx, by}, block);
         model[{bx, by}] = value;
       }
+}
+
+TEST_CASE("the superblock that the program comes to next is read while it is at work with this one") {
+  scratch_store s(1);
+  constexpr std::uint64_t blocks = 40, bytes_of_one = 64 << 10;
+  make_file(*s, "matrix", blocks * bytes_of_one);
+  ooc::runtime rt(ooc::runtime_options{.memory = 1_MiB});
+  ooc::block_file_options options;
+  options.max_superblocks = GENERATE(2, 3, 8, 0);
+  const std::uint64_t step = GENERATE(1, 3);  // as of one of three ranks
+  auto f = ooc::block_file::open(rt, *s, "matrix", {1, {bytes_of_one}, {blocks}, {1}}, options);
+  bytes block(f.block_bytes());
+  const std::uint64_t seen = step == 1 ? 2 : 3;  // by then the way is known
+  std::uint64_t read = 0;
+  for (std::uint64_t b = 0; b < blocks; b += step) {
+    f.read_block({b}, block);
+    REQUIRE(block[5] == pattern(b * bytes_of_one + 5));
+    if (++read >= seen && b + step < blocks)
+      REQUIRE(ooc::testing::soon([&] { return rt.stats().read_ahead_blocks > read - seen; }));
+  }
+  const ooc::runtime_stats n = rt.stats();
+  CHECK(n.read_ahead_hits + seen >= read);
+  CHECK(n.faults == seen);
+  CHECK(n.bytes_read <= (read + 8) * bytes_of_one);
+}
+
+TEST_CASE("loads of superblocks are faults where nobody has read them ahead, and the program's waiting is counted") {
+  scratch_store s(1);
+  make_file(*s, "matrix", 54000);
+  ooc::runtime rt(plain(8_MiB));
+  ooc::block_file_options one;
+  one.max_superblocks = 1;
+  auto f = ooc::block_file::open(rt, *s, "matrix", paper, one);
+  bytes block(f.block_bytes());
+  for (const std::uint64_t by : {0, 2, 1, 0, 2}) f.read_block({0, by}, block);
+  const ooc::runtime_stats n = rt.stats();
+  CHECK(n.faults == 5);
+  CHECK(n.read_ahead_blocks == 0);
+  CHECK(n.read_wait_ns > 0);
 }
 
 TEST_CASE("a superblock that had to leave is read again", "[nodes]") {

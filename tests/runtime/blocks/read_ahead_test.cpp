@@ -1,6 +1,7 @@
 // Which blocks sweeps ask for.  No memory, no pager.
 #include "runtime/blocks/read_ahead.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <vector>
 
@@ -77,4 +78,55 @@ TEST_CASE("columns come along as far as there is room for them until their turn"
   CHECK(after(tighter, columns(4, 1), 32, 4, {4, 19}) == blocks_t{12, 13, 20, 21});
   read_ahead none;
   CHECK(after(none, columns(4, 1), 32, 4, {4, 11}) == blocks_t{12, 20, 28, 5});
+}
+
+TEST_CASE("small blocks are asked for when half of those asked for has been touched") {
+  read_ahead r;
+  blocks_t wanted;
+  const auto touch = [&](block_index b, bool was_out = false) {
+    wanted.clear();
+    r.touched(b, 10'000, 8, {}, wanted, refill::by_halves, was_out);
+    return wanted;
+  };
+  for (const block_index b : {0, 10, 20, 30, 40}) touch(b);  // the window grows to 8
+  blocks_t asked;
+  for (block_index b = 50; b <= 1000; b += 10) {
+    const blocks_t now = touch(b);
+    CHECK((now.empty() || now.size() >= 4));
+    asked.insert(asked.end(), now.begin(), now.end());
+  }
+  for (std::size_t i = 1; i < asked.size(); ++i) REQUIRE(asked[i] == asked[i - 1] + 10);  // each once
+  CHECK(asked.back() > 1000 + 4 * 10);
+}
+
+TEST_CASE("a block that was asked for and is not there has all that lies ahead asked for again") {
+  read_ahead r;
+  blocks_t wanted;
+  for (block_index b = 0; b <= 200; b += 10) {
+    wanted.clear();
+    r.touched(b, 10'000, 8, {}, wanted, refill::by_halves, false);
+  }
+  wanted.clear();
+  r.touched(210, 10'000, 8, {}, wanted, refill::by_halves, true);
+  CHECK(wanted == blocks_t{220, 230, 240, 250, 260, 270, 280, 290});
+}
+
+TEST_CASE("a sweep whose touches are few and far between is still one") {
+  read_ahead r;
+  blocks_t wanted;
+  for (const block_index b : {0, 7, 14, 21, 28, 35}) r.touched(b, 1000, 32, {}, wanted, refill::by_halves, false);
+  CHECK(r.touched(35 + 7 * 16, 1000, 32, {}, wanted, refill::by_halves, false) == 7);
+  CHECK(r.touched(35 + 7 * 60, 1000, 32, {}, wanted, refill::by_halves, false) == 0);
+}
+
+TEST_CASE("a column that ends within what is asked for goes on with the next") {
+  read_ahead r;
+  blocks_t wanted;
+  // Rows of 100 words of 8 bytes, by bytes: the second column begins at byte 8.
+  r.guess_outer_step(8);
+  for (block_index row = 0; row < 90; ++row)
+    r.touched(row * 800, 80'000, 32, {}, wanted, refill::by_halves, false);
+  const auto in_second = std::count_if(wanted.begin(), wanted.end(), [](block_index b) { return b % 800 == 8; });
+  CHECK(in_second > 0);
+  CHECK(r.touched(8 + 3 * 800, 80'000, 32, {}, wanted, refill::by_halves, false) == 800);
 }

@@ -289,10 +289,10 @@ TEST_CASE("default tiles are powers of two near the block, within the extents") 
 TEST_CASE("a resized array keeps the place of its elements") {
   const array_geometry g({.extents = {10, 7},
                           .element_size = 8,
-                          .max_extent = 40,
+                          .max_extents = {40, 7},
                           .tile = {4, 4},
                           .file_tile = {8, 2}});
-  const array_geometry h = g.resized(33);
+  const array_geometry h = g.resized(std::vector<std::uint64_t>{33, 7});
   CHECK(h.blocks() == 9 * 2);
   CHECK(h.max_blocks() == g.max_blocks());
   CHECK(h.max_blocks() == 10 * 2);
@@ -300,9 +300,48 @@ TEST_CASE("a resized array keeps the place of its elements") {
   CHECK(g.file_order() == h.file_order());
   CHECK(g.file_bytes() == 2 * 4 * 16 * 8);
   // rows 10 to 15 of the second row of tiles
-  const std::vector<byte_run> padding = g.file_padding();
+  std::vector<index_box> padding;
+  g.for_each_uncovered(h, {}, [&](const index_box& b) { padding.push_back(b); });
   REQUIRE(padding.size() == 4);
-  CHECK(padding[0] == byte_run{4 * 128 + 2 * 16, 6 * 16});
+  CHECK(padding[1].lower[0] == 10);
+  CHECK(padding[1].upper[0] == 16);
+  CHECK(padding[1].lower[1] == 2);
+  CHECK(padding[1].upper[1] == 4);
+}
+
+TEST_CASE("tiles keep their numbers and places whatever extents change, and there is nothing between them") {
+  const geometry_options o{.extents = {10, 7},
+                           .element_size = 8,
+                           .max_extents = {40, 30},
+                           .tile = {4, 4},
+                           .file_tile = {8, 2}};
+  const array_geometry g(o);
+  CHECK(g.blocks() == 2 * 8 + 1 + 1);  // to tile (2, 1) in rows of 8
+  CHECK(g.max_blocks() == 10 * 8);
+  CHECK(g.file_bytes() == (1 * 15 + 3 + 1) * 128);
+  CHECK(g.block_request(2).empty());
+  CHECK(g.bounds(2).lower[1] == 7);
+  CHECK(g.bounds(2).upper[1] == 7);
+  CHECK(g.covers(2, {{0, 0}, {4, 7}}));
+  CHECK(g.element_at(2, 0)[1] == 6);
+  CHECK(g.blocks_of(g.whole()) == std::vector<block_range>{{0, 2}, {8, 10}, {16, 18}});
+  const array_geometry h = g.resized(std::vector<std::uint64_t>{5, 9});
+  CHECK(h.blocks() == 8 + 2 + 1);
+  CHECK(g.memory_order() == h.memory_order());
+  CHECK(g.file_order() == h.file_order());
+  // Columns 4 to 8 and rows 4 on.
+  CHECK(blocks_changed(g, h) == std::vector<block_range>{{1, 3}, {8, 11}, {16, 19}});
+
+  // Columns 7 and 8: the first is in a tile that g has, the second was there once.
+  std::vector<index_box> boxes;
+  const auto collect = [&](const index_box& b) { boxes.push_back(b); };
+  g.for_each_uncovered(h, std::vector<std::uint64_t>{10, 9}, collect);
+  REQUIRE(boxes.size() == 2);
+  CHECK((boxes[0].lower[1] == 7 && boxes[0].upper[1] == 8 && boxes[0].upper[0] == 5));
+  CHECK((boxes[1].lower[1] == 8 && boxes[1].upper[1] == 9));
+  boxes.clear();
+  g.for_each_uncovered(h, std::vector<std::uint64_t>{10, 7}, collect);
+  CHECK(boxes.size() == 1);
 }
 
 TEST_CASE("sizes that cannot be are refused with the sizes, the limit and the remedy") {
@@ -313,9 +352,9 @@ TEST_CASE("sizes that cannot be are refused with the sizes, the limit and the re
                     Contains("1099511627776, 1099511627776") && Contains("2^63 - 1"));
   CHECK_THROWS_WITH(make({.extents = {16},
                           .element_size = 8,
-                          .max_extent = std::uint64_t{1} << 62,
+                          .max_extents = {std::uint64_t{1} << 62},
                           .block_bytes = 4096}),
-                    Contains("first extent up to 4611686018427387904"));
+                    Contains("up to {4611686018427387904}"));
   CHECK_THROWS_WITH(make({.extents = {8, 8}, .element_size = 8, .block_bytes = 5000}),
                     Contains("5000 bytes is not a multiple of 4096") && Contains("8192"));
   CHECK_THROWS_WITH(make({.extents = {8, 0}, .element_size = 8, .block_bytes = 4096}),
@@ -323,8 +362,8 @@ TEST_CASE("sizes that cannot be are refused with the sizes, the limit and the re
   CHECK_THROWS_WITH(make({.extents = {8, 8}, .element_size = 8, .tile = {4}}), Contains("{4}"));
   CHECK_THROWS_WITH(make({.extents = std::vector<std::uint64_t>(9, 1), .block_bytes = 4096}),
                     Contains("1 to 8 dimensions, not 9"));
-  CHECK_THROWS_WITH(make({.extents = {8}, .max_extent = 4, .block_bytes = 4096}),
-                    Contains("max_extent 4"));
+  CHECK_THROWS_WITH(make({.extents = {8}, .max_extents = {4}, .block_bytes = 4096}),
+                    Contains("max_extents {4}"));
 }
 
 TEST_CASE(

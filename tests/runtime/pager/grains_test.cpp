@@ -122,6 +122,47 @@ TEST_CASE("a column is read ahead though its first grains are read at once") {
   CHECK(testing::soon([&] { return f.rt.stats().read_ahead_hits > f.count / row / 2; }));
 }
 
+TEST_CASE("most grains of a column that is read are mapped before they are touched") {
+  if (!there_are_grains()) return;
+  fixture f;
+  constexpr std::size_t row = 3 * words_in_grain;
+  for (std::size_t i = 0; i < f.count; i += row) REQUIRE(f.words[i] == i);
+  const std::size_t rows = f.count / row;
+  CHECK(testing::soon([&] { return f.rt.stats().read_ahead_hits > rows / 2; }));
+  const runtime_stats s = f.rt.stats();
+  CHECK(s.hits + s.faults < rows / 2);  // touches that were faults
+  CHECK(s.read_ahead_hits + s.read_ahead_waste <= s.read_ahead_blocks);
+  CHECK(f.s.dirty_blocks() == 0);
+}
+
+TEST_CASE("columns that are read and written lose nothing, with more of them in memory than stay") {
+  if (!there_are_grains()) return;
+  fixture f;
+  constexpr std::size_t row = 3 * words_in_grain;
+  for (std::size_t column = 0; column < 3; ++column)
+    for (std::size_t i = column; i < f.count; i += row) f.words[i] = f.words[i] + 1000;
+  CHECK_FALSE(f.s.writeback());
+  for (std::size_t i = 0; i < f.count; ++i)
+    REQUIRE(f.source.as<std::uint64_t>()[i] == i + (i % row < 3 ? 1000 : 0));
+}
+
+TEST_CASE("what is being mapped ahead of a column is dropped by an invalidation, modified or not") {
+  if (!there_are_grains()) return;
+  fixture f(64, 4_MiB, 3, 20);
+  constexpr std::size_t row = 3 * words_in_grain;
+  std::minstd_rand random(static_cast<unsigned>(testing::random_seed("grains: mapped ahead")));
+  for (int round = 0; round < 20; ++round) {
+    const std::size_t first = random() % (f.count / 2), end = first + random() % (f.count / 2);
+    for (std::size_t i = first; i < end; i += row) {
+      REQUIRE(f.words[i] == i);
+      if (random() % 4 == 0) f.words[i] = i;  // which may be stored before it is dropped
+    }
+    REQUIRE(f.s.invalidate(true) == segment::invalidated::done);
+    if (f.s.writeback()) FAIL("writeback");
+  }
+  for (std::size_t i = 0; i < f.count; ++i) REQUIRE(f.source.as<std::uint64_t>()[i] == i);
+}
+
 TEST_CASE("modified grains are written together, and each by itself where that fails") {
   if (!there_are_grains()) return;
   fixture f;
@@ -228,6 +269,37 @@ TEST_CASE("invalidate forgets grains, and refuses modified ones") {
   CHECK(f.words[2] == 5);
   CHECK(f.s.invalidate(true) == segment::invalidated::done);
   CHECK(f.words[2] == 2);
+}
+
+TEST_CASE("what is written to grains while others are forgotten is kept, though the block becomes whole meanwhile") {
+  if (!there_are_grains()) return;
+  constexpr std::size_t in_the_way = 48;  // blocks whose grains are forgotten first
+  fixture f(64, 8_MiB, 1, 3000);
+  f.source.at_once = true;
+  f.source.one_not_at_once_of = ~std::size_t{0};
+  std::mt19937_64 random(ooc::testing::random_seed("forgotten and merged grains"));
+  for (std::uint64_t round = 0; round < 100; ++round) {
+    CAPTURE(round);
+    for (std::size_t block = 0; block < in_the_way; ++block)
+      for (int i = 0; i < 8; ++i) (void)f.words[block * words_in_block + random() % words_in_block];
+    const std::size_t block = in_the_way + random() % (64 - in_the_way);
+    std::vector<std::size_t> order(block_bytes / grain_bytes);
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::shuffle(order.begin(), order.end(), random);
+    const std::size_t at = block * words_in_block + order[random() % 8] * words_in_grain;
+    std::atomic<bool> begins{false};
+    std::thread forgets([&] {
+      begins = true;
+      f.s.invalidate(false);
+    });
+    while (!begins) std::this_thread::yield();
+    ooc::testing::random_pause(std::chrono::microseconds(random() % 300));
+    f.words[at] = ~round;
+    for (std::size_t i = 0; i < 48; ++i) (void)f.words[block * words_in_block + order[i] * words_in_grain];
+    forgets.join();
+    REQUIRE(f.words[at] == ~round);
+    REQUIRE_FALSE(f.s.writeback());
+  }
 }
 
 TEST_CASE("a pin and a promise make a block whole that was in grains") {

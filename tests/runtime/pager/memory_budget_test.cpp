@@ -19,9 +19,14 @@ struct fixture {
   void open(segment_state& s, std::uint64_t block_bytes) {
     s.options.name = "a";
     s.options.block_bytes = block_bytes;
+    throw_if(admit(s));
+  }
+
+  failure admit(segment_state& s) {
     const lock_guard l(state.mutex());
-    budget.check_needs_of(s);
+    if (failure f = budget.check_needs_of(s)) return f;
     state.segments.push_back(&s);
+    return {};
   }
 
   pager_state state;

@@ -141,6 +141,32 @@ TEST_CASE("a sweep is read ahead as far as an algorithm says") {
   s.set_read_ahead(0);
 }
 
+// What is read ahead of a sweep is chosen at once and asked for one block after the other.
+TEST_CASE("no block is read ahead that has been cut off since a sweep wanted it") {
+  struct halting : memory_source {
+    halting() : memory_source(64, kib64) {}
+    void load(block_index b, load_part part, std::byte* frame, completion done) override {
+      if (b >= 4) {
+        farthest = std::max<block_index>(farthest, b);
+        soon([this] { return goes_on.load(); });
+      }
+      memory_source::load(b, part, frame, std::move(done));
+    }
+    std::atomic<block_index> farthest{0};
+    std::atomic<bool> goes_on{false};
+  };
+  runtime rt({.memory = 4_MiB});
+  halting source;
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 64}, source);
+  volatile const std::uint64_t* const w = words(s);
+  for (std::size_t b = 0; b < 4; ++b) static_cast<void>(w[b * words_per_block]);
+  REQUIRE(soon([&] { return source.farthest.load() == 4; }));
+  s.shrink(4);
+  source.goes_on = true;
+  s.close();  // returns when nobody is at work for it
+  CHECK(source.farthest == 4);
+}
+
 TEST_CASE("read-ahead that arrives after an invalidation is dropped") {
   runtime rt({.memory = 1_MiB});
   memory_source source(8, kib64, 1, 20000);

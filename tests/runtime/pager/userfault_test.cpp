@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <barrier>
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <cstdlib>
@@ -16,6 +17,7 @@
 #include "runtime/blocks/userfault_mapping.hpp"
 #include "support/other_user.hpp"
 #include "support/pager_words.hpp"
+#include "support/rounds.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace ooc;
@@ -209,6 +211,34 @@ TEMPLATE_TEST_CASE_SIG("a write beside the read that brings the block in is neve
   CHECK(lost == 0);
 }
 
+// The kernel moves pages within one mapping only, and a block that was read keeps the one that it came in.
+TEST_CASE("a block at the array's end is written to after it was read and the end has moved") {
+  constexpr std::size_t block_bytes = 512_KiB, words_of_block = block_bytes / 8;
+  runtime rt({.memory = 8 * block_bytes, .block = block_bytes});
+  words_in_store all(2, block_bytes);
+  segment s(rt.pager(), {.name = "a", .block_bytes = block_bytes, .blocks = 1, .max_blocks = 2, .bytes = 300_KiB},
+            all.source);
+  volatile std::uint64_t* const w = words(s);
+  const auto read_then_forget = [&] {
+    REQUIRE(w[3] == 3);
+    REQUIRE(s.invalidate(false) == segment::invalidated::done);
+  };
+  read_then_forget();
+  s.grow(2, block_bytes + 300_KiB);
+  w[words_of_block - 1] = 7;
+  REQUIRE_FALSE(s.writeback());
+  CHECK(all.source.as<std::uint64_t>()[words_of_block - 1] == 7);
+
+  REQUIRE(s.invalidate(false) == segment::invalidated::done);
+  read_then_forget();
+  s.shrink(1, 200_KiB);
+  read_then_forget();
+  s.grow(1, block_bytes);
+  w[words_of_block - 1] = 8;
+  REQUIRE_FALSE(s.writeback());
+  CHECK(all.source.as<std::uint64_t>()[words_of_block - 1] == 8);
+}
+
 TEST_CASE("what a device writes into blocks that are not pinned arrives, whatever is flushed meanwhile") {
   if (!kernel_faults_here()) return;
   const testing::temporary_folder folder;
@@ -250,6 +280,44 @@ TEST_CASE("what a device writes into blocks that are not pinned arrives, whateve
   CHECK(failed == 0);
   CHECK_FALSE(s.writeback());
   CHECK(std::memcmp(source.as<std::byte>(), data.get(), bytes) == 0);
+}
+
+TEST_CASE("of two threads that write one page at once none leaves a block modified that has been written back") {
+  std::string why;
+  if (!userfault_mapping::open(why)) {
+    WARN("not run: " << why);
+    return;
+  }
+  constexpr std::size_t blocks = 4;
+  const int count = testing::rounds(1500, 20'000);
+  runtime rt(by_userfaultfd(16, 8192));
+  memory_source source(blocks, 8192);
+  segment s(rt.pager(), {.name = "a", .block_bytes = 8192, .blocks = blocks}, source);
+  std::barrier together(3);
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < 2; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < count; ++i) {
+        together.arrive_and_wait();
+        for (std::size_t b = 0; b < blocks; ++b) words(s)[b * 1024 + t] = static_cast<std::uint64_t>(i);
+        together.arrive_and_wait();
+      }
+    });
+  std::uint64_t modified = 0, refused = 0;
+  for (int i = 0; i < count; ++i) {
+    together.arrive_and_wait();
+    together.arrive_and_wait();
+    refused += bool(s.writeback());
+    modified += s.dirty_blocks();
+    // Some blocks are in memory in the next round, others are not.
+    if (i % 2 == 0) refused += s.invalidate(false) != segment::invalidated::done;
+  }
+  for (std::thread& t : threads) t.join();
+  CHECK(modified == 0);
+  CHECK(refused == 0);
+  for (std::size_t b = 0; b < blocks; ++b)
+    for (std::size_t t = 0; t < 2; ++t)
+      CHECK(source.as<std::uint64_t>()[b * 1024 + t] == static_cast<std::uint64_t>(count - 1));
 }
 
 TEST_CASE("more threads touch absent blocks than serve them") {

@@ -16,7 +16,8 @@ std::uint64_t offset_of(const array_description& a, const index& i) {
   std::uint64_t tile = 0, inside = 0, tile_elements = 1;
   for (std::size_t d = 0; d < i.size(); ++d) {
     const std::uint64_t t = a.tile.empty() ? a.extents[d] : a.tile[d];
-    tile = tile * ((a.extents[d] + t - 1) / t) + i[d] / t;
+    const std::uint64_t most = has_reserved_grid(a) ? a.max_extents[d] : a.extents[d];
+    tile = tile * ((most + t - 1) / t) + i[d] / t;
     inside = inside * t + i[d] % t;
     tile_elements *= t;
   }
@@ -40,6 +41,8 @@ array_description random_array(std::mt19937_64& random) {
     a.extents.push_back(1 + random() % 9);
     if (tiled) a.tile.push_back(1 + random() % 5);
   }
+  if (tiled && random() % 2 == 0)
+    for (const std::uint64_t e : a.extents) a.max_extents.push_back(e + random() % 9);
   return a;
 }
 
@@ -140,4 +143,45 @@ TEST_CASE("arrays that cannot be are refused") {
   CHECK_THROWS_AS(box_request(a, {0, 0}, {10, 11}), usage_error);
   CHECK_THROWS_AS(box_request(a, {5, 0}, {4, 1}), usage_error);
   CHECK_THROWS_AS(box_request(a, {0}, {1}), usage_error);
+}
+
+TEST_CASE("tiles are where docs/disk-format.md says, with limits of extents and without") {
+  array_description a;
+  a.element_size = 4;
+  a.extents = {70, 45, 33};
+  a.tile = {16, 16, 8};
+  const auto offset = [&] { return box_request(a, {17, 3, 9}, {18, 4, 10}).entries()[0].file_offset; };
+  CHECK(offset() == 131'684);
+  CHECK(array_file_bytes(a) == 75 * 8192);
+  a.max_extents = {140, 100, 80};
+  CHECK(offset() == 582'244);
+  CHECK(array_file_bytes(a) == 2'498'560);
+  CHECK(array_stored_bytes(a) == 75 * 8192);
+}
+
+TEST_CASE("the tiles that are part of an array are found among those that are not") {
+  const std::uint64_t seed = ooc::testing::random_seed("array_boxes");
+  std::mt19937_64 random(seed);
+  INFO("replay with OOC_TEST_SEED=" << seed);
+  for (int round = 0; round < 300; ++round) {
+    const array_description a = random_array(random);
+    if (!has_reserved_grid(a)) continue;
+    std::uint64_t tile_bytes = a.element_size;
+    for (const std::uint64_t t : a.tile) tile_bytes *= t;
+    std::vector<bool> expected(array_file_bytes(a) / tile_bytes), found(expected.size());
+    const index zero(a.extents.size(), 0);
+    index i = zero;
+    do {
+      expected[offset_of(a, i) / tile_bytes] = true;
+    } while (advance(i, zero, a.extents));
+    for (std::uint64_t at = random() % 2 * tile_bytes;;) {
+      const byte_interval next = next_tiles(a, at);
+      if (at != 0 && at < next.begin) CHECK_FALSE(expected[at / tile_bytes]);
+      if (next.begin == next.end) break;
+      for (std::uint64_t t = next.begin / tile_bytes; t < next.end / tile_bytes; ++t) found[t] = true;
+      at = next.end;
+    }
+    found[0] = true;
+    CHECK(found == expected);
+  }
 }

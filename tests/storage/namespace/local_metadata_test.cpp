@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sqlite3.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include <chrono>
 #include <fstream>
 #include <functional>
+#include <future>
 #include <thread>
 
 #include "storage/base/file_descriptor.hpp"
@@ -28,6 +30,7 @@
 using namespace ooc;
 using namespace ooc::storage;
 using namespace ooc::testing;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -336,6 +339,26 @@ TEST_CASE("foreign, damaged and missing databases are told apart") {
     CHECK(std::string(e.what()).find("version 99") != std::string::npos);
     CHECK(e.code() == errc::not_a_store);
   }
+}
+
+TEST_CASE("who grows the database waits for the one who empties its log, and not for ever") {
+  temporary_folder folder;
+  const std::string log = folder / "log";
+  std::ofstream(log) << "x";
+  const file_descriptor stopped(::open(log.c_str(), O_RDONLY | O_CLOEXEC));
+  REQUIRE(::flock(stopped.get(), LOCK_EX) == 0);
+  try {
+    (void)sqlite::log_lock::shared(log, 100ms);
+    FAIL("locked");
+  } catch (const io_error& e) {
+    CHECK(e.code() == std::errc::timed_out);
+    CHECK(std::string(e.what()).find(log) != std::string::npos);
+    CHECK(std::string(e.what()).find("look for one that is stopped") != std::string::npos);
+  }
+  auto waits = std::async(std::launch::async, [&] { return sqlite::log_lock::shared(log, 30s).refused(); });
+  CHECK(waits.wait_for(100ms) == std::future_status::timeout);
+  REQUIRE(::flock(stopped.get(), LOCK_UN) == 0);
+  CHECK_FALSE(waits.get());
 }
 
 TEST_CASE("creates run at thousands a second", "[.][speed]") {

@@ -326,3 +326,52 @@ TEST_CASE("more stripe objects than descriptors can be used in turn") {
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &old) == 0);
   CHECK(failed == 0);
 }
+
+TEST_CASE("who does not know yet that chunks were cut off finds the fill in them, not a loss") {
+  constexpr std::uint64_t size = 40'000;
+  node_with_file f(size);
+  const std::vector<std::byte> data(size, std::byte{7}), nothing(size);
+  std::vector<std::byte> found(size);
+  for (const std::uint64_t left : {std::uint64_t{0}, std::uint64_t{8192}}) {
+    INFO("cut off at " << left);
+    REQUIRE_FALSE(f.write(request::contiguous(0, size), data.data()));
+    const auto shorter = make_shape(1, f.shape->striping, left);
+    REQUIRE_FALSE(resize(*f.node, shorter, 0, size));
+    const failure read = f.read(request::contiguous(left, size - left), found.data());
+    INFO(read.what);
+    REQUIRE_FALSE(read);
+    CHECK(std::equal(found.begin(), found.begin() + (size - left), nothing.begin()));
+    const failure written = f.write(request::contiguous(20'000, 10'000), data.data());
+    INFO(written.what);
+    REQUIRE_FALSE(written);
+    // When it is longer again, nothing of that is there.
+    REQUIRE_FALSE(resize(*f.node, f.shape, 0, left));
+    REQUIRE_FALSE(f.read(request::contiguous(left, size - left), found.data()));
+    CHECK(std::equal(found.begin(), found.begin() + (size - left), nothing.begin()));
+    CHECK(verify(*f.node, f.shape).second.problems.empty());
+  }
+}
+
+TEST_CASE("a chunk that its reader must check keeps its stored checksum, though others of the part were read again") {
+  constexpr std::uint64_t size = 40'000, left = 8192;
+  node_with_file f(size, {0, 1, 4096}, {.direct_io = false});
+  const bytes data(size, std::byte{7});
+  REQUIRE_FALSE(f.write(request::contiguous(0, size), data.data()));
+  // The reader does not know of the cut: its last chunk looks lost at first, and is looked at under the locks.
+  REQUIRE_FALSE(resize(*f.node, make_shape(1, f.shape->striping, left), 0, size));
+  {
+    std::fstream disk(f.folder.path() / (node_folder::relative(1) + ".data"), std::ios::in | std::ios::out);
+    disk.seekp(100);
+    REQUIRE(disk.put('x').flush());
+  }
+  io_part part{.regions = {{0, 0, left + chunk_size}}, .bytes = left + chunk_size, .whole = 3};
+  for (const checking who : {checking::by_caller, checking::here}) {
+    bytes memory(part.bytes);
+    std::vector<std::uint32_t> sums(part.sums());
+    const failure read = wait_for([&](completion done) {
+      f.node->read_part(f.shape, 0, part, memory.data(), sums.data(), who, std::move(done));
+    });
+    INFO(read.what);
+    CHECK((read || !sums_match(part, memory.data(), sums.data())));
+  }
+}

@@ -77,6 +77,17 @@ TEST_CASE("a node closes stripe objects whose files another process removed") {
   CHECK(descriptors("(deleted)") == 0);
 }
 
+TEST_CASE("a node that has nothing to do gives back the space of what another process removed") {
+  temporary_folder folder;
+  const auto mine = open_local_node(folder.path(), simple);
+  make(*mine, id_of(1));
+  {
+    const auto other = open_local_node(folder.path(), simple);
+    REQUIRE_FALSE(remove(*other, id_of(1)));
+  }
+  CHECK(soon([] { return descriptors("(deleted)") == 0; }));
+}
+
 TEST_CASE("a stripe object whose opening takes long holds up nobody who wants another") {
   temporary_folder folder;
   {

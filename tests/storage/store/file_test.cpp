@@ -262,7 +262,7 @@ TEST_CASE("the file of an array does not grow by bytes") {
   storage::new_file n;
   n.size = 80;
   n.striping = {0, 1, 4096};
-  n.array = {"f8", 8, {10}, 0, {}};
+  n.array = {"f8", 8, {10}, {}, {}, {}};
   s.core->create("a", n);
   file f = file::open(s.handle(), "a", file_access::read_write);
   std::vector<std::byte> b(10);

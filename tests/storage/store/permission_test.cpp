@@ -113,17 +113,17 @@ TEST_CASE("chmod and a group let its members read through the library, and nobod
                    {[&] { return std::to_string(make_file(t.url, "f", 0600)); },
                     [&] {
                       const auto s = store::open(t.url);
-                      s.core()->set_owner("f", storage::keep_id, team);
-                      s.core()->set_mode("f", 0640);
+                      s.set_owner("f", {}, team);
+                      s.set_mode("f", 0640);
                       return std::string();
                     },
                     [&] {
-                      store::open(t.url).core()->set_mode("f", 0700);
+                      store::open(t.url).set_mode("f", 0700);
                       return std::string();
                     }});
   const std::vector<other_user::step> reads{[&] { return read_it(t.url, "f"); },
                                             [&] {
-                                              store::open(t.url).core()->set_mode("f", 0777);
+                                              store::open(t.url).set_mode("f", 0777);
                                               return std::string();
                                             }};
   other_user member(bob, bob, {team}, reads), outsider(eve, eve, {}, reads);
@@ -147,7 +147,7 @@ TEST_CASE("root gives a file away, with stripe objects that a truncation has emp
   const auto s = store::open(t.url);
   auto f = file::open(s, "f", file_access::read_write);
   f.truncate(1000);
-  s.core()->set_owner("f", bob, team);
+  s.set_owner("f", bob, team);
   CHECK(access_of_all(t, id) == "640 64002:64100");
   f.truncate(20'000);
   CHECK(access_of_all(t, id) == "640 64002:64100");
@@ -160,7 +160,7 @@ TEST_CASE("a change of mode that the file system refuses changes nothing") {
   storage::file_id id = 2;
   other_user owner(alice, team, {}, {[&] { return std::to_string(make_file(t.url, "f", 0600)); },
                                      [&] {
-                                       store::open(t.url).core()->set_mode("f", 0644);
+                                       store::open(t.url).set_mode("f", 0644);
                                        return std::string();
                                      }});
   CHECK(owner.run(0) == std::to_string(id));
@@ -183,7 +183,7 @@ TEST_CASE("users of one group share a store, whatever their umask, and keep thei
                                           [&] { return make("c", 002, 0666); },
                                           [&] {
                                             const auto s = store::open(t.url);
-                                            s.core()->set_owner("c", storage::keep_id, team);
+                                            s.set_owner("c", {}, team);
                                             return std::string();
                                           }});
   other_user second(bob, bob, {team}, {[&] { return make("b", 022, 0666); },

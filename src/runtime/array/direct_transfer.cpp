@@ -1,10 +1,7 @@
-#include "runtime/algorithm/direct_transfer.hpp"
+#include "runtime/array/direct_transfer.hpp"
 
 #include <algorithm>
 #include <utility>
-
-#include "runtime/array/local_array.hpp"
-#include "runtime/ranks/shared_array.hpp"
 
 namespace ooc::detail {
 namespace {
@@ -13,29 +10,6 @@ namespace {
 constexpr std::uint64_t request_bytes = 4 << 20;
 
 }  // namespace
-
-// --- temporary files
-
-temporary_file::temporary_file(array_core& beside, std::uint64_t bytes, const std::string& purpose)
-    : store_(beside.shared().local().file().store()) {
-  storage::new_file f;
-  f.size = bytes;
-  f.striping = beside.facts().stripes;
-  f.mode = 0600;
-  const std::string path = beside.facts().path + "." + purpose;
-  try {
-    file_ = store_->make(path, f);
-  } catch (const error& e) {
-    throw_if({e.code(), "a temporary file of " + std::to_string(bytes) + " bytes, '" + path +
-                            "', cannot be made: " + e.what()});
-  }
-}
-
-temporary_file::~temporary_file() {
-  store_->abandon(file_);
-}
-
-// --- transfers
 
 direct_transfer::~direct_transfer() {
   unique_lock lock(mutex_);

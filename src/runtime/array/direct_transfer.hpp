@@ -17,7 +17,7 @@
 #include "oocarray/error.hpp"
 #include "runtime/array/direct_array.hpp"
 #include "storage/base/mutex.hpp"
-#include "storage/service/store_core.hpp"
+#include "storage/service/striped_file.hpp"
 
 namespace ooc::detail {
 
@@ -40,23 +40,6 @@ class element_file {
   const storage::striped_file* file_;
   const direct_array* array_ = nullptr;
   std::size_t element_size_;
-};
-
-/// Room in the store of an array, reserved when it is made.  The file has no name that others see, and
-/// goes with this object, or after the death of the process when the store is opened again.
-class temporary_file {
- public:
-  /// Throws io_error: ENOSPC.
-  temporary_file(array_core& beside, std::uint64_t bytes, const std::string& purpose);
-  ~temporary_file();
-  temporary_file(const temporary_file&) = delete;
-  temporary_file& operator=(const temporary_file&) = delete;
-
-  const storage::striped_file& file() const noexcept { return *file_.file; }
-
- private:
-  std::shared_ptr<storage::store_core> store_;
-  storage::opened_file file_;
 };
 
 class direct_transfer {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <catch2/catch.hpp>
+#include <functional>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -40,7 +41,7 @@ struct random_sweep {
     edges = between(g, 0, 2) == 0;
     coefficient = between(g, 0, 2) == 0;
     options.fuse = between(g, 0, 7);
-    options.threads = static_cast<unsigned>(between(g, 1, 4));
+    options.threads = static_cast<unsigned>(between(g, 1, 8));
     options.group = between(g, 0, 5);
     options.piece = between(g, 0, 1) * between(g, 1, 60);
     options.mark = between(g, 0, 3) == 0;
@@ -81,9 +82,48 @@ double next_value(const std::array<std::size_t, N>& radius, At at) {
   return v;
 }
 
-/// What a boundary function writes into a slab.
-inline double edge_value(std::size_t slab, std::size_t step) {
-  return static_cast<double>(slab) * 0.01 + static_cast<double>(step);
+/// What a boundary function writes into a slab, and where: any elements, at the ends and between them.  n: which
+/// of the slab's elements, in row-major order.
+inline bool writes_edge(std::size_t slab, std::size_t step, std::size_t n) {
+  return ((slab * 131 + step * 31 + n) * 0x9e3779b97f4a7c15u >> 40) % 4 == 0;
+}
+inline double edge_value(std::size_t slab, std::size_t step, std::size_t n) {
+  return static_cast<double>(slab + 3 * n) * 0.01 + static_cast<double>(step);
+}
+
+/// The boundary function of these, for the first field.
+template <std::size_t N>
+auto edge_function() {
+  return [](auto& out, const auto&) {
+    const auto write = [&](double& to, std::size_t n) {
+      if (writes_edge(out.index(), out.step(), n)) to = edge_value(out.index(), out.step(), n);
+    };
+    const auto slab = [&]() -> decltype(auto) { return out.template get<0>(); };
+    if constexpr (N == 1)
+      write(slab(), 0);
+    else if constexpr (N == 2)
+      for (auto j = out.lower(1); j < out.upper(1); ++j) write(slab()[j], static_cast<std::size_t>(j));
+    else
+      for (auto j = out.lower(1); j < out.upper(1); ++j)
+        for (auto l = out.lower(2); l < out.upper(2); ++l)
+          write(slab()[j][l], static_cast<std::size_t>(j) * out.extent(2) + static_cast<std::size_t>(l));
+  };
+}
+
+/// The stencil with the boundaries, edges and coefficient that the sweep has, handed to `use`.
+template <std::size_t N, class Stencil, class Coefficient, class Use>
+void with_rest(Stencil base, const random_sweep<N>& s, const Coefficient* c, Use use) {
+  base.boundaries = s.boundaries;
+  auto edged = base.edges(edge_function<N>());
+  edged.completes_parts = s.edges_in_parts;
+  if (s.edges && s.coefficient)
+    use(edged.with(*c));
+  else if (s.edges)
+    use(edged);
+  else if (s.coefficient)
+    use(base.with(*c));
+  else
+    use(base);
 }
 
 struct swept_in_memory {
@@ -123,7 +163,8 @@ swept_in_memory step_by_step(const random_sweep<N>& s, std::vector<double> a,
         });
         sum += static_cast<double>(static_cast<std::int64_t>(b[e] * 1024));
       }
-      if (s.edges && e == i[0] * stride[0]) b[e] = edge_value(i[0], step);
+      const std::size_t in_slab = e % stride[0];
+      if (s.edges && writes_edge(i[0], step, in_slab)) b[e] = edge_value(i[0], step, in_slab);
     }
     a.swap(b);
     const bool reported = step == s.steps || (s.every != 0 && step % s.every == 0);
@@ -162,33 +203,12 @@ void with_stencil(const random_sweep<N>& s, const Coefficient* c, Use use) {
           });
     return sum;
   };
-  const auto edge = [](auto& out, const auto&) {
-    const double v = edge_value(out.index(), out.step());
-    if constexpr (N == 1)
-      out.value() = v;
-    else if (out.lower(1) > 0 || out.upper(1) <= 0)
-      return;
-    else if constexpr (N == 2)
-      out[0] = v;
-    else
-      out[0][0] = v;
-  };
   std::size_t radius[N];
   std::copy(s.radius.begin(), s.radius.end(), radius);
-  auto base = ooc::stencil(radius, kernel);
-  base.boundaries = s.boundaries;
-  const auto sums = base.reduce(0.0, [](double x, double y) { return x + y; });
-  const auto told = sums.after(s.every, [](std::size_t, double) {});
-  auto finished = told.edges(edge);
-  finished.completes_parts = s.edges_in_parts;
-  if (s.edges && s.coefficient)
-    use(finished.with(*c));
-  else if (s.edges)
-    use(finished);
-  else if (s.coefficient)
-    use(told.with(*c));
-  else
-    use(told);
+  with_rest(ooc::stencil(radius, kernel)
+                .reduce(0.0, [](double x, double y) { return x + y; })
+                .after(s.every, [](std::size_t, double) {}),
+            s, c, use);
 }
 
 /// Two fields on plain vectors: u, and u as it was a step before.
@@ -196,10 +216,12 @@ struct two_levels {
   std::array<std::size_t, 3> extents{1, 1, 1}, radius{};
   std::array<bool, 3> periodic{};
   std::size_t dimensions;
-  std::vector<double> u, v;
+  bool edges;
+  std::size_t steps = 0;        ///< done
+  std::vector<double> u, v, c;  ///< c: the coefficient; empty: none
 
   template <std::size_t N>
-  explicit two_levels(const random_sweep<N>& s) : dimensions(N) {
+  explicit two_levels(const random_sweep<N>& s) : dimensions(N), edges(s.edges) {
     for (std::size_t k = 0; k < N; ++k) {
       extents[k] = s.extents[k];
       radius[k] = s.radius[k];
@@ -208,6 +230,7 @@ struct two_levels {
   }
 
   void step() {
+    ++steps;
     std::vector<double> next = u;
     std::array<std::size_t, 3> at{};
     for (std::size_t e = 0; e < u.size(); ++e) {
@@ -216,15 +239,17 @@ struct two_levels {
       double sum = 0;
       for (std::size_t k = 0; k < dimensions; ++k)
         inside = inside && (periodic[k] || (at[k] >= radius[k] && at[k] + radius[k] < extents[k]));
-      if (!inside) continue;
-      for (std::size_t k = 0; k < dimensions; ++k)
+      for (std::size_t k = 0; inside && k < dimensions; ++k)
         for (const std::size_t there :
              {(at[k] + (radius[k] + 1) * extents[k] - radius[k]) % extents[k], (at[k] + radius[k]) % extents[k]}) {
           auto other = at;
           other[k] = there;
-          sum += u[(other[0] * extents[1] + other[1]) * extents[2] + other[2]];
+          const std::size_t n = (other[0] * extents[1] + other[1]) * extents[2] + other[2];
+          sum += c.empty() ? u[n] : u[n] * c[n];
         }
-      next[e] = 2 * u[e] - v[e] + 0.01 * sum;
+      if (inside) next[e] = 2 * u[e] - v[e] + 0.01 * sum;
+      const std::size_t in_slab = e % (extents[1] * extents[2]);
+      if (edges && writes_edge(at[0], steps, in_slab)) next[e] = edge_value(at[0], steps, in_slab);
     }
     v = std::exchange(u, next);
   }
@@ -235,27 +260,58 @@ template <std::size_t N>
 auto leapfrog(const std::array<std::size_t, N>& radius) {
   std::array<std::ptrdiff_t, N> r{};
   std::copy(radius.begin(), radius.end(), r.begin());
-  auto s = [&] {
-    if constexpr (N == 1)
-      return stencil({0}, [r](auto& out, const auto& in) {
-        const auto& [x, y] = in;
-        const double sum = 0 + x[-r[0]] + x[r[0]];
-        out.template get<0>() = 2 * x[0] - y[0] + 0.01 * sum;
-      });
-    else
-      return stencil({0, 0, 0}, [r](auto& out, const auto& in) {
-        const auto& [x, y] = in;
-        const auto next = out.template get<0>();
-        for (auto j = out.lower(1); j < out.upper(1); ++j)
-          for (auto l = out.lower(2); l < out.upper(2); ++l) {
-            const double sum = 0 + x[-r[0]][j][l] + x[r[0]][j][l] + x[0][j - r[1]][l] + x[0][j + r[1]][l] +
-                               x[0][j][l - r[2]] + x[0][j][l + r[2]];
-            next[j][l] = 2 * x[0][j][l] - y[0][j][l] + 0.01 * sum;
-          }
-      });
-  }();
+  const std::size_t none[N]{};
+  auto s = stencil(none, [r](auto& out, const auto& in, const auto&... c) {
+    const auto& x = std::get<0>(in);
+    const auto& y = std::get<1>(in);
+    if constexpr (N == 1) {
+      const auto at = [&](std::ptrdiff_t d) { return (x[d] * ... * c[d]); };
+      const double sum = 0 + at(-r[0]) + at(r[0]);
+      out.template get<0>() = 2 * x[0] - y[0] + 0.01 * sum;
+    } else {
+      const auto at = [&](std::ptrdiff_t d, std::ptrdiff_t j, std::ptrdiff_t l) {
+        return (x[d][j][l] * ... * c[d][j][l]);
+      };
+      const auto next = out.template get<0>();
+      for (auto j = out.lower(1); j < out.upper(1); ++j)
+        for (auto l = out.lower(2); l < out.upper(2); ++l) {
+          const double sum = 0 + at(-r[0], j, l) + at(r[0], j, l) + at(0, j - r[1], l) + at(0, j + r[1], l) +
+                             at(0, j, l - r[2]) + at(0, j, l + r[2]);
+          next[j][l] = 2 * x[0][j][l] - y[0][j][l] + 0.01 * sum;
+        }
+    }
+  });
   s.radius = radius;
   return s.keeps_former();
+}
+
+/// The mean of the neighbours, and the sum of squares of the changes, which is rounded, after every m steps.
+template <std::size_t N>
+auto relaxation(std::size_t m) {
+  std::array<std::size_t, N> ones{};
+  ones.fill(1);
+  const std::size_t none[N]{};
+  auto s = stencil(none, [](auto& out, const auto& in) {
+    double sum = 0;
+    const auto set = [&](double& to, double v, double before) {
+      to = v;
+      sum += (v - before) * (v - before);
+    };
+    if constexpr (N == 1)
+      set(out.value(), 0.5 * (in[-1] + in[1]), in[0]);
+    else if constexpr (N == 2)
+      for (auto j = out.lower(1); j < out.upper(1); ++j)
+        set(out[j], 0.25 * (in[-1][j] + in[1][j] + in[0][j - 1] + in[0][j + 1]), in[0][j]);
+    else
+      for (auto j = out.lower(1); j < out.upper(1); ++j)
+        for (auto l = out.lower(2); l < out.upper(2); ++l)
+          set(out[j][l],
+              (in[-1][j][l] + in[1][j][l] + in[0][j - 1][l] + in[0][j + 1][l] + in[0][j][l - 1] + in[0][j][l + 1]) / 6,
+              in[0][j][l]);
+    return sum;
+  });
+  s.radius = ones;
+  return s.reduce(0.0, std::plus<>()).after(m, [](std::size_t, double) {});
 }
 
 }  // namespace ooc::testing

@@ -1,0 +1,65 @@
+// Arrays as Python holds them: who keeps them open, and who looks into their memory.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "bindings.hpp"
+
+namespace ooc::python {
+
+/// An array and who looks into its memory.  Arrays of Python and exports share it.
+struct array_state {
+  array_state(std::weak_ptr<runtime> rt, any_array a, bool by_ranks = false)
+      : of(std::move(rt)), array(std::make_unique<any_array>(std::move(a))), of_ranks(by_ranks) {}
+  /// Writes back, for which the interpreter need not wait.
+  ~array_state() {
+    if (Py_IsInitialized() && PyGILState_Check()) {
+      const py::gil_scoped_release r;
+      array.reset();
+    }
+  }
+  any_array& get() const {
+    runtime_handle::check_process();
+    return *array;
+  }
+
+  std::weak_ptr<runtime> of;
+  std::unique_ptr<any_array> array;
+  const bool of_ranks;                  ///< it was opened with a group
+  std::atomic<std::size_t> exports{0};  ///< changed with the GIL
+  bool closing = false;                 ///< the same
+};
+
+/// What a view of NumPy keeps alive, its `base`, and a call that lets go of the GIL holds: close() refuses meanwhile.
+class memory_export {
+ public:
+  explicit memory_export(std::shared_ptr<array_state> s) : state_(std::move(s)) {
+    if (state_->closing)
+      throw usage_error(errc::closed, "array '" + state_->array->path() + "' is being closed");
+    ++state_->exports;
+  }
+  ~memory_export() { --state_->exports; }
+  memory_export(const memory_export&) = delete;
+  memory_export& operator=(const memory_export&) = delete;
+
+ private:
+  std::shared_ptr<array_state> state_;
+};
+
+struct array_handle {
+  std::shared_ptr<array_state> state;
+  any_array& get() const { return state->get(); }
+};
+
+using sizes = std::vector<std::size_t>;
+
+template <class Value>
+Value option(const py::dict& d, const char* name, Value otherwise) {
+  return d.contains(name) ? d[name].cast<Value>() : otherwise;
+}
+
+}  // namespace ooc::python

@@ -1,0 +1,283 @@
+// What a mount sends of the writes of an open file, and when; no mount is needed.
+#include <sys/stat.h>
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <future>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "mount/live_file.hpp"
+#include "support/memory_store.hpp"
+#include "support/random_seed.hpp"
+
+using namespace ooc;
+using namespace ooc::mount;
+using namespace ooc::testing;
+
+namespace {
+
+/// A file that is open for writing on nodes in memory, which answer at once.
+struct written_file {
+  written_file() {
+    storage::new_file made;
+    made.striping = {.sn = 0, .nn = 2, .sf = 4096};
+    const auto f = store.core->create("f", made);
+    id = f.meta.id;
+    file = std::make_shared<live_file>(store.core, jobs, id);
+    file->open(true);
+  }
+
+  int write(std::uint64_t at, std::string_view bytes) {
+    int result = -1;
+    file->write(at, std::as_bytes(std::span(bytes)), false, [&](int error) { result = error; });
+    return result;
+  }
+  std::string read(std::uint64_t at, std::size_t n) {
+    const auto result = std::make_shared<std::promise<std::string>>();
+    file->read(at, n, [result](int error, std::span<const std::byte> bytes) {
+      result->set_value(error != 0 ? "error " + std::to_string(error)
+                                   : std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+    });
+    return result->get_future().get();
+  }
+  std::uint64_t write_requests() const {
+    std::uint64_t n = 0;
+    for (const auto& node : store.nodes) n += node->stats().write_requests;
+    return n;
+  }
+
+  memory_store store{2};
+  background jobs{1};
+  file_id id = 0;
+  std::shared_ptr<live_file> file;
+};
+
+std::string letters(std::mt19937_64& g, std::size_t n) {
+  std::string s(n, '\0');
+  for (char& c : s) c = static_cast<char>('a' + between(g, 0, 25));
+  return s;
+}
+
+}  // namespace
+
+TEST_CASE("small writes that alternate between two places are sent together") {
+  written_file f;
+  std::string first, second;
+  for (int i = 0; i < 1000; ++i) {
+    const std::string piece = {char('a' + i % 26), char('a' + i / 26 % 26)};
+    REQUIRE(f.write(2 * i, piece) == 0);
+    REQUIRE(f.write(100'000 + 2 * i, piece) == 0);
+    first += piece;
+  }
+  REQUIRE(f.file->flush_and_wait() == 0);
+  CHECK(f.write_requests() <= 8);
+  CHECK(f.read(0, first.size()) == first);
+  CHECK(f.read(100'000, first.size()) == first);
+}
+
+TEST_CASE("pieces that interleave are sent together, and a piece that is written again once") {
+  written_file f;
+  for (int i = 0; i < 1000; ++i) REQUIRE(f.write(12 * i, "old.") == 0);
+  for (int i = 0; i < 1000; ++i) REQUIRE(f.write(12 * i, "abcd") == 0);
+  REQUIRE(f.file->flush_and_wait() == 0);
+  CHECK(f.write_requests() <= 4);
+  CHECK(f.read(11 * 12, 16) == std::string("abcd\0\0\0\0\0\0\0\0abcd", 16));
+}
+
+TEST_CASE("a read of bytes that nobody has written leaves those of others in the buffer") {
+  written_file f;
+  REQUIRE(f.write(0, "first") == 0);
+  REQUIRE(f.write(1000, "second") == 0);
+  CHECK(f.read(100, 5) == std::string(5, '\0'));
+  CHECK(f.write_requests() == 0);
+  CHECK(f.read(1003, 10) == "ond");
+  CHECK(f.write_requests() == 1);  // both lie in one stripe
+}
+
+TEST_CASE("a write that finds no room takes none with it that needs no growth") {
+  written_file f;
+  REQUIRE(f.write(0, std::string(10'000, 'a')) == 0);
+  REQUIRE(f.file->flush_and_wait() == 0);
+  std::uint64_t seen = 0;
+  for (const auto& node : f.store.nodes) node->set_capacity(20'000);
+  REQUIRE(f.write(0, "inside") == 0);
+  REQUIRE(f.write(1'000'000, "far") == 0);
+  REQUIRE(f.write(5000, "also inside") == 0);
+  (void)f.file->flush_and_wait();
+  CHECK(f.file->take_error(seen) == ENOSPC);
+  CHECK(f.file->take_error(seen) == 0);
+  CHECK(f.read(0, 7) == "insidea");
+  CHECK(f.read(5000, 12) == "also insidea");
+}
+
+TEST_CASE("writes of any order and overlap leave what the last of them wrote") {
+  const std::uint64_t seed = random_seed("live file");
+  INFO("seed " << seed);
+  std::mt19937_64 g(seed);
+  written_file f;
+  std::string model;
+  for (int i = 0; i < 20'000; ++i) {
+    const std::size_t longest = between(g, 0, 200) == 0 ? 300'000 : 60;
+    const std::uint64_t at = between(g, 0, 7) * 5000 + between(g, 0, 100);
+    const std::size_t n = between(g, 1, longest);
+    switch (between(g, 0, 99)) {
+      case 0:
+        REQUIRE(f.file->flush_and_wait() == 0);
+        break;
+      case 1:
+        REQUIRE(f.file->resize(at) == 0);
+        model.resize(at);
+        break;
+      case 2:
+      case 3:
+        REQUIRE(f.read(at, n) == (at < model.size() ? model.substr(at, n) : ""));
+        break;
+      default: {
+        const std::string bytes = letters(g, n);
+        if (model.size() < at + n) model.resize(at + n);
+        model.replace(at, n, bytes);
+        REQUIRE(f.write(at, bytes) == 0);
+        REQUIRE(f.file->size() == model.size());
+      }
+    }
+  }
+  REQUIRE(f.file->flush_and_wait() == 0);
+  CHECK(f.read(0, model.size() + 1) == model);
+}
+
+TEST_CASE("what was asked of the store before a flush does not make the file shorter") {
+  written_file f;
+  REQUIRE(f.write(0, "first") == 0);
+  REQUIRE(f.file->flush_and_wait() == 0);
+  storage::entry before = f.store.metadata->find(f.id);
+  REQUIRE(f.write(5, "second") == 0);
+  REQUIRE(f.file->flush_and_wait() == 0);
+  f.file->overlay(before);
+  CHECK(before.size == 11);
+  CHECK(f.file->size() == 11);
+  CHECK(f.read(5, 6) == "second");
+}
+
+TEST_CASE("what is written after another has cut the file off is in the file") {
+  written_file f;
+  REQUIRE(f.write(0, std::string(20'000, 'a')) == 0);
+  REQUIRE(f.file->flush_and_wait() == 0);
+  const auto other = f.store.core->open(f.id, storage::open_mode::read);
+  f.store.core->resize(other, 0, {});
+  REQUIRE(f.write(10'000, "later") == 0);
+  CHECK(f.file->flush_and_wait() == 0);
+  CHECK(f.store.metadata->find(f.id).size == 10'005);
+  CHECK(f.read(10'000, 5) == "later");
+}
+
+TEST_CASE("what is written after another has cut off what was reserved is in the file") {
+  written_file f;
+  REQUIRE(f.write(0, std::string(2 << 20, 'a')) == 0);
+  REQUIRE(f.file->flush_and_wait() == 0);
+  const auto other = f.store.core->open(f.id, storage::open_mode::read);
+  f.store.core->resize(other, 0, {});
+  REQUIRE(f.write(4 << 20, "later") == 0);
+  CHECK(f.file->flush_and_wait() == 0);
+  CHECK(f.store.metadata->find(f.id).size == (4 << 20) + 5);
+  CHECK(f.read(4 << 20, 5) == "later");
+}
+
+TEST_CASE("a write over the old end that finds no room past it is there up to the end") {
+  written_file f;
+  REQUIRE(f.write(0, std::string(10'000, 'a')) == 0);
+  REQUIRE(f.file->flush_and_wait() == 0);
+  for (const auto& node : f.store.nodes) node->set_capacity(20'000);
+  REQUIRE(f.write(9'000, std::string(500'000, 'b')) == 0);
+  CHECK(f.file->flush_and_wait() == 0);
+  std::uint64_t seen = 0;
+  CHECK(f.file->take_error(seen) == ENOSPC);
+  CHECK(f.read(8'999, 10) == "abbbbbbbbb");
+  CHECK(f.read(9'990, 10) == "bbbbbbbbbb");
+}
+
+TEST_CASE("what another has made longer is read after a flush") {
+  written_file f;
+  REQUIRE(f.write(0, "first") == 0);
+  const auto other = f.store.core->open(f.id, storage::open_mode::read);
+  f.store.core->resize(other, 100'000, {});
+  REQUIRE(f.file->flush_and_wait() == 0);
+  CHECK(f.read(50'000, 3) == std::string(3, '\0'));
+  CHECK(f.write(60'000, "second") == 0);
+  CHECK(f.file->flush_and_wait() == 0);
+  CHECK(f.read(60'000, 6) == "second");
+}
+
+TEST_CASE("a file that was removed before it is opened is not there") {
+  written_file f;
+  auto late = std::make_shared<live_file>(f.store.core, f.jobs, f.id);
+  f.store.metadata->by_id().unlink({1, "f"}, false);
+  CHECK_THROWS_AS(late->open(false), ooc::error);
+}
+
+TEST_CASE("a file that is written, flushed and asked for at the same time never gets shorter") {
+  written_file f;
+  std::atomic<bool> over{false};
+  std::thread flushing([&] {
+    while (!over) (void)f.file->flush_and_wait();
+  });
+  std::thread asking([&] {
+    while (!over) {
+      storage::entry e = f.store.metadata->find(f.id);
+      f.file->overlay(e);
+    }
+  });
+  const std::string piece(100'000, 'a');
+  std::uint64_t end = 0;
+  unsigned wrong = 0;
+  for (int i = 0; i < 300; ++i) {
+    wrong += f.write(end, piece) != 0;
+    end += piece.size();
+    wrong += f.file->size() != end;
+    wrong += f.read(end - 10, 100) != "aaaaaaaaaa";
+    wrong += f.file->size() != end;
+  }
+  over = true;
+  flushing.join();
+  asking.join();
+  CHECK(wrong == 0);
+  CHECK(f.file->flush_and_wait() == 0);
+  CHECK(f.store.metadata->find(f.id).size == end);
+}
+
+TEST_CASE("a file that another has made an array is not made longer") {
+  written_file f;
+  f.store.metadata->by_id().set_attribute(f.id, "ooc.type", "f8");
+  const auto other = f.store.core->open(f.id, storage::open_mode::read);
+  f.store.core->resize(other, 80, {10});
+  for (const std::size_t bytes : {100, 2 << 20}) {
+    (void)f.write(0, std::string(bytes, 'a'));
+    (void)f.file->flush_and_wait();
+    const storage::entry now = f.store.metadata->find(f.id);
+    CHECK(now.size == 80);
+    CHECK(now.reserved == 0);
+  }
+  std::uint64_t seen = 0;
+  CHECK(f.file->take_error(seen) != 0);
+}
+
+TEST_CASE("what is reserved goes back when all handles are closed at once") {
+  written_file f;
+  f.file->open(true);
+  REQUIRE(f.write(0, std::string(2 << 20, 'a')) == 0);
+  CHECK(f.store.metadata->find(f.id).reserved > 2 << 20);
+  f.file->close_all();
+  CHECK(f.store.metadata->find(f.id).size == 2 << 20);
+  CHECK(f.store.metadata->find(f.id).reserved == 0);
+}
+
+TEST_CASE("what is allocated within what is reserved is in the size") {
+  written_file f;
+  REQUIRE(f.write(0, std::string(2 << 20, 'a')) == 0);
+  REQUIRE(f.file->allocate(10 << 20, false) == 0);
+  CHECK(f.file->flush_and_wait() == 0);
+  CHECK(f.file->size() == 10 << 20);
+  CHECK(f.store.metadata->find(f.id).size == 10 << 20);
+}

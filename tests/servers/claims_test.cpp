@@ -1,0 +1,200 @@
+// Claims to write an array on a served store, and clients that are out of touch with the metadata server.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <functional>
+#include <string>
+
+#include "oocarray/ooc_array.hpp"
+#include "support/cluster_fixture.hpp"
+#include "support/pauses.hpp"
+#include "support/soon.hpp"
+
+using namespace ooc;
+using namespace ooc::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::size_t length = 4096;
+constexpr std::uint64_t memory = 1_MiB;
+
+using array = ooc_array<double, 1>;
+
+void fill(array& a, double value) {
+  for (std::size_t i = 0; i < length; ++i) a[i] = value;
+}
+
+/// Opens the array in a process of its own, changes it, and goes on only when told so.
+class other_writer {
+ public:
+  /// `last`: what it does then; its text is what an exception said.
+  other_writer(const std::string& url, const array_options<double>& how, const std::function<void(array&)>& last) {
+    if (::pipe(to_) != 0 || ::pipe(from_) != 0) throw std::runtime_error("no pipes");
+    child_ = ::fork();
+    if (child_ != 0) return;
+    std::string said = "nothing";
+    try {
+      runtime rt({.memory = memory});
+      array a(rt, store::open(url, {.create = false}), "plate", ooc::open, how);
+      fill(a, 2);
+      char c = 'o';
+      if (::write(from_[1], &c, 1) != 1 || ::read(to_[0], &c, 1) != 1) ::_exit(1);
+      try {
+        last(a);
+      } catch (const error& e) {
+        said = e.what();
+      }
+      a.invalidate(ooc::discard);
+    } catch (const std::exception& e) {
+      said = std::string("not as planned: ") + e.what();
+    }
+    (void)!::write(from_[1], said.data(), said.size());
+    ::_exit(0);
+  }
+  ~other_writer() {
+    if (child_ > 0) {
+      ::kill(child_, SIGKILL);
+      ::waitpid(child_, nullptr, 0);
+    }
+    for (const int fd : {to_[0], to_[1], from_[0], from_[1]}) ::close(fd);
+  }
+  void wait_until_open() {
+    char c = 0;
+    REQUIRE(::read(from_[0], &c, 1) == 1);
+    REQUIRE(c == 'o');
+  }
+  /// From now on the metadata server does not hear of it.
+  void lose(server_process& metad) {
+    ::kill(child_, SIGSTOP);
+    metad.restart();
+  }
+  void kill() { ::kill(child_, SIGKILL); }
+  /// Lets it go on; returns what it said at its end.
+  std::string end() {
+    ::kill(child_, SIGCONT);
+    REQUIRE(::write(to_[1], "g", 1) == 1);
+    std::string said(4096, '\0');
+    const ssize_t n = ::read(from_[0], said.data(), said.size());
+    said.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
+    return said;
+  }
+
+ private:
+  int to_[2], from_[2];
+  pid_t child_ = -1;
+};
+
+struct served_plate {
+  served_plate() {
+    runtime rt({.memory = memory});
+    array a(rt, store::open(servers.url()), "plate", create, {length}, {.fill = 1.0});
+    a.writeback(ooc::durable);
+  }
+  double first_of_all_equal() {
+    runtime rt({.memory = memory});
+    const array a(rt, store::open(servers.url()), "plate", open_read_only);
+    for (std::size_t i = 0; i < length; ++i) CHECK(a[i] == a[0]);
+    return a[0];
+  }
+
+  cluster servers{{.nodes = 2, .io_servers = 2, .metad = {"--grace", "2"}}};
+};
+
+}  // namespace
+
+TEST_CASE("who has lost his claim to an array stores nothing over the bytes of the one who has it now") {
+  served_plate plate;
+  for (const bool closed_again : {true, false})
+    for (const bool shared : {true, false}) {
+      CAPTURE(closed_again, shared);
+      other_writer lost(plate.servers.url(), {}, [](array& a) { a.writeback(); });
+      lost.wait_until_open();
+      lost.lose(plate.servers.metad());
+      std::string said;
+      {
+        runtime rt({.memory = memory});
+        array a(rt, store::open(plate.servers.url()), "plate", ooc::open, {.shared = shared, .wait_for_writer = 30s});
+        fill(a, 3);
+        a.writeback();
+        if (closed_again) a.close();
+        said = lost.end();
+        INFO(said);
+        CHECK(said.find("'plate'") != std::string::npos);
+        CHECK(said.find("ended its claim") != std::string::npos);
+        CHECK(said.find("--grace") != std::string::npos);
+      }
+      CHECK(plate.first_of_all_equal() == 3);
+    }
+}
+
+TEST_CASE("who shares an array and has lost his claim stores nothing where another writes it alone") {
+  served_plate plate;
+  other_writer lost(plate.servers.url(), {.shared = true}, [](array& a) { a.writeback(); });
+  lost.wait_until_open();
+  lost.lose(plate.servers.metad());
+  {
+    runtime rt({.memory = memory});
+    array a(rt, store::open(plate.servers.url()), "plate", ooc::open, {.wait_for_writer = 30s});
+    fill(a, 3);
+    a.writeback();
+    CHECK(lost.end().find("ended its claim") != std::string::npos);
+  }
+  CHECK(plate.first_of_all_equal() == 3);
+}
+
+TEST_CASE("who comes back within the grace period, or before anybody else has come, goes on") {
+  served_plate plate;
+  other_writer stopped(plate.servers.url(), {}, [](array& a) { a.writeback(); });
+  stopped.wait_until_open();
+  stopped.lose(plate.servers.metad());
+  let_pass(3s);  // past the grace period
+  CHECK(stopped.end() == "nothing");
+  CHECK(plate.first_of_all_equal() == 2);
+}
+
+TEST_CASE("who finds an array of a dead client is told when it will be free, and gets it then if he waits") {
+  served_plate plate;
+  {
+    other_writer dies(plate.servers.url(), {}, [](array&) {});
+    dies.wait_until_open();
+    dies.kill();
+  }
+  const store s = store::open(plate.servers.url());
+  runtime rt({.memory = memory});
+  std::string said;
+  CHECK(soon([&] {
+    try {
+      array(rt, s, "plate", ooc::open);
+      said = "opened";
+    } catch (const usage_error& e) {
+      CHECK(e.code() == errc::busy);
+      said = e.what();
+    }
+    return said.find("is open for writing in another process") == said.npos;  // its connection has not ended yet
+  }));
+  INFO(said);
+  CHECK(said.find("'plate' was open for writing in a process") != std::string::npos);
+  CHECK(said.find("has lost its connection") != std::string::npos);
+  CHECK((said.find("is free in 1 s") != said.npos || said.find("is free in 2 s") != said.npos));
+  CHECK(said.find("options.wait_for_writer") != std::string::npos);
+  array a(rt, s, "plate", ooc::open, {.wait_for_writer = 30s});
+  for (std::size_t i = 0; i < length; ++i) REQUIRE(a[i] == 1);  // what it had not written back
+}
+
+TEST_CASE("a program that only computes keeps its claim when the metadata server is started again") {
+  served_plate plate;
+  other_writer silent(plate.servers.url(), {}, [](array& a) { a.writeback(); });
+  silent.wait_until_open();
+  plate.servers.metad().restart();
+  let_pass(4s);  // twice the grace period
+  {
+    runtime rt({.memory = memory});
+    CHECK_THROWS_WITH(array(rt, store::open(plate.servers.url()), "plate", ooc::open),
+                      Catch::Contains("is open for writing in another process"));
+  }
+  CHECK(silent.end() == "nothing");
+  CHECK(plate.first_of_all_equal() == 2);
+}

@@ -1,0 +1,82 @@
+// Openings for writing beside those who make the file longer or shorter at the same time.
+#include <catch2/catch.hpp>
+#include <thread>
+
+#include "oocarray/file.hpp"
+#include "oocarray/store.hpp"
+#include "storage/service/file_growth.hpp"
+#include "storage/service/store_core.hpp"
+#include "support/node_fixture.hpp"
+#include "support/rounds.hpp"
+
+using namespace ooc::testing;
+using namespace ooc;
+
+namespace {
+
+struct two_nodes {
+  store open() const {
+    return store::open("local:" + (folder.path() / "0").string() + "," + (folder.path() / "1").string());
+  }
+  std::shared_ptr<storage::store_core> core() const { return open().core(); }
+
+  temporary_folder folder;
+};
+
+}  // namespace
+
+TEST_CASE("an opening beside a file that is cut off and made longer leaves no stripe object behind its generation") {
+  const two_nodes s;
+  const std::vector<std::byte> small(100, std::byte{1}), large(10000, std::byte{2});
+  file::create(s.open(), "f", {.striping = {0, 2, 4096}}).write_at(0, small);
+  const auto other = s.core();
+  // The opening has found the file with one stripe object.
+  const storage::claim_taker meanwhile{[&](const storage::entry& e) {
+    auto f = other->resize(other->opened(e), 0, {});
+    f = other->grow(f, large.size());
+    REQUIRE_FALSE(f.file->write(request::contiguous(0, large.size()), large.data()));
+    return storage::claim_taker::result::at_once;
+  }};
+  const auto core = s.core();
+  auto f = core->open("f", storage::open_mode::read_write, false, meanwhile);
+  f = core->refresh(f);
+  std::vector<std::byte> found(large.size());
+  CHECK_FALSE(f.file->read(request::contiguous(0, large.size()), found.data()));
+  CHECK(found == large);
+  CHECK_NOTHROW(core->sync(f));
+  CHECK_NOTHROW(file::open(s.open(), "f", file_access::read_write).write_at(0, large));
+}
+
+TEST_CASE("who gives back what was reserved keeps nobody from opening the file for writing") {
+  const two_nodes s;
+  file::create(s.open(), "f", {.striping = {0, 2, 4096}});
+  const int count = rounds(200, 2000);
+  std::thread others([&] {
+    const auto core = s.core();
+    for (int i = 0; i < count; ++i) {
+      auto claim = claim_to_write(*core, core->metadata().lookup("f").id, true);
+      auto f = core->open("f", storage::open_mode::read);
+      f = core->reserve(f, 10'000, 100'000);
+      claim.reset();
+      (void)core->give_back(f);
+    }
+  });
+  const auto core = s.core();
+  const auto id = core->metadata().lookup("f").id;
+  int refused = 0;
+  for (int i = 0; i < count; ++i)
+    if (!claim_to_write(*core, id, true)) ++refused;
+  others.join();
+  CHECK(refused == 0);
+}
+
+TEST_CASE("a growth leaves others what they have reserved") {
+  const two_nodes s;
+  file::create(s.open(), "f", {.striping = {0, 2, 4096}});
+  const auto core = s.core();
+  auto f = core->open("f", storage::open_mode::read_write);
+  const auto claim = claim_to_write(*core, f.meta.id, true);
+  f = core->reserve(f, 50'000, 50'000);
+  CHECK(core->resize(f, 10'000, {}).meta.reserved == 50'000);
+  CHECK(core->resize(f, 5'000, {}).meta.reserved == 0);
+}
