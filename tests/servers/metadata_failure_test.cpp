@@ -237,6 +237,29 @@ TEST_CASE("a client with nothing to ask keeps its locks past the loss of its con
   CHECK(other->claim_writer(id, false) == nullptr);
 }
 
+TEST_CASE("a lock that ends while the server is away is free once the server is back, though its client asks nothing more") {
+  cluster servers;
+  const auto silent = servers.client({0, 0}), other = servers.client({0, 0});
+  silent->commit(silent->create("f", plain()).id);
+  const file_id id = silent->lookup("f").id;
+  const auto claim = silent->claim_writer(id, true);  // held on
+  for (const bool stopped : {false, true}) {
+    CAPTURE(stopped);
+    auto size = silent->lock_size(id);
+    if (stopped)
+      servers.metad().pause();
+    else
+      servers.metad().kill();
+    size.reset();
+    if (stopped)
+      servers.metad().resume();
+    else
+      servers.metad().start();
+    CHECK(other->lock_size(id));
+    CHECK(other->claim_writer(id, false) == nullptr);
+  }
+}
+
 TEST_CASE("writers together share a file, a writer alone does not, and a size has one changer") {
   cluster servers;
   const auto a = servers.client({0, 0}), b = servers.client({0, 0});

@@ -15,24 +15,28 @@ namespace ooc::storage {
 
 class contact_keeper {
  public:
-  /// `ask` must not throw.
-  explicit contact_keeper(std::function<void()> ask) : ask_(std::move(ask)) {}
+  /// `ask` must not throw; false where something is still to be said to the server: then it is called again within
+  /// a second.
+  explicit contact_keeper(std::function<bool()> ask) : ask_(std::move(ask)) {}
   ~contact_keeper() { stop(); }
   contact_keeper(const contact_keeper&) = delete;
   contact_keeper& operator=(const contact_keeper&) = delete;
 
   /// From now on that often, at least.
   void every(std::chrono::milliseconds period);
+  /// There is something to be said to the server: as where `ask` returned false.
+  void soon();
   /// No more, and none under way.
   void stop();
 
  private:
   void run();
 
-  const std::function<void()> ask_;
+  const std::function<bool()> ask_;
   mutex mutex_;
   condition_variable wake_;
   std::chrono::milliseconds period_ OOC_GUARDED_BY(mutex_){0};  // 0: never
+  bool soon_ OOC_GUARDED_BY(mutex_) = false;
   bool stopping_ OOC_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

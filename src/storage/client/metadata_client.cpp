@@ -167,24 +167,33 @@ void metadata_client::connect_once(deadline_point deadline) {
 }
 
 // Nobody waits for this, so a server that does not answer is not missed yet (outage.hpp).
-void metadata_client::keep_in_touch() noexcept {
+bool metadata_client::keep_in_touch() noexcept {
   try {
     const auto end = clock::now() + quick;
-    if (!mutex_.try_lock_until(clock::now())) return;  // somebody is asking
+    if (!mutex_.try_lock_until(clock::now())) return all_told();  // somebody is asking
     const lock_guard lock(mutex_, std::adopt_lock);
     try {
       if (connection_.open()) {
+        tell_dropped(end);
         connection_.ask(wire::frame_kind::ping, {}, end);
-        return heard();
+        heard();
+        return true;
       }
     } catch (const wire::connection_error&) {
       // It has been started again, or the connection was cut.
     }
     connect_once(end);
+    tell_dropped(end);
     heard();
   } catch (const std::exception& e) {
     spdlog::debug("{}: keeping in touch: {}", name(), e.what());
   }
+  return all_told();
+}
+
+bool metadata_client::all_told() {
+  const lock_guard lock(leases_mutex_);
+  return dropped_.empty();
 }
 
 pb::Answer metadata_client::ask_now(const pb::Call& c, deadline_point deadline) {
@@ -241,8 +250,11 @@ std::shared_ptr<void> metadata_client::take(file_id file, pb::LeaseKind kind,
     }
   } catch (...) {
     // The server may have granted what it could not tell of.
-    const lock_guard lock(leases_mutex_);
-    dropped_.push_back(number);
+    {
+      const lock_guard lock(leases_mutex_);
+      dropped_.push_back(number);
+    }
+    contact_.soon();
     throw;
   }
   const lock_guard lock(leases_mutex_);
@@ -257,13 +269,15 @@ void metadata_client::drop(std::uint64_t number) noexcept {
       leases_.erase(number);
       dropped_.push_back(number);
     }
-    if (!mutex_.try_lock_until(clock::now() + quick)) return;
-    const lock_guard lock(mutex_, std::adopt_lock);
-    if (connection_.open()) tell_dropped(clock::now() + quick);
+    if (mutex_.try_lock_until(clock::now() + quick)) {
+      const lock_guard lock(mutex_, std::adopt_lock);
+      if (connection_.open()) tell_dropped(clock::now() + quick);
+    }
   } catch (const std::exception& e) {
-    // Told with the next call; if there is none the server's grace period ends the lease.
     spdlog::debug("{}: dropping a lock: {}", name(), e.what());
   }
+  // There may be no other call for long, and others wait for the lock.
+  if (!all_told()) contact_.soon();
 }
 
 void metadata_client::tell_dropped(deadline_point deadline) {

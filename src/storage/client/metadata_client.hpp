@@ -57,7 +57,8 @@ class metadata_client : public std::enable_shared_from_this<metadata_client> {
   void restore_leases(deadline_point deadline) OOC_REQUIRES(mutex_);
   void tell_dropped(deadline_point deadline) OOC_REQUIRES(mutex_);
   void drop(std::uint64_t lease) noexcept;
-  void keep_in_touch() noexcept;
+  bool all_told();
+  bool keep_in_touch() noexcept;  // false where leases are given back that the server has not been told of
   std::string name() const { return "metadata server " + options_.address; }
 
   const remote_metadata_options options_;
@@ -77,7 +78,7 @@ class metadata_client : public std::enable_shared_from_this<metadata_client> {
   std::uint64_t last_lease_ OOC_GUARDED_BY(leases_mutex_) = 0;
 
   // From the first thing on that the server keeps for this client; last: it uses the others.
-  contact_keeper contact_{[this] { keep_in_touch(); }};
+  contact_keeper contact_{[this] { return keep_in_touch(); }};
 };
 
 }  // namespace ooc::storage
