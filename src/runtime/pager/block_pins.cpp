@@ -76,9 +76,7 @@ failure block_pins::pin_block(segment_state& s, block_index index, bool write) {
       }
       counters::add(state_.memory.count().faults);
       waited = true;
-      const std::uint64_t start = sys::now_ns();
-      state_.bell.ring();  // the block may be there before this thread goes on
-      counters::add(state_.memory.count().read_wait_ns, sys::now_ns() - start);
+      state_.bell.ring();
       continue;
     }
     if (state == block_state::in_grains) {
