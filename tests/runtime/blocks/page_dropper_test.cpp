@@ -9,6 +9,7 @@
 #include "storage/base/page.hpp"
 
 using namespace ooc::detail;
+using ooc::page_bytes;
 
 TEST_CASE("pages that are dropped read as zeros, and those between them stay") {
   constexpr std::size_t pages = 2 * page_dropper::most_together;
