@@ -71,8 +71,15 @@ void run_merger::merge(const element_file& from, std::span<const run_part> runs,
     }
     sources_.push_back(std::move(s));
   }
-  for (const std::size_t which : {0, 1})
-    for (const auto& s : sources_) s->begin_read(from, which, plan_.piece);
+  // The first pieces differ in length, so that runs come to the end of a piece one after the other: reads and writes
+  // alternate then, instead of reads of all runs at once that the writes have to wait for.
+  for (std::size_t k = 0; k < sources_.size(); ++k) {
+    source& s = *sources_[k];
+    const std::uint64_t share = (k + 1) * std::uint64_t{plan_.piece} / sources_.size();
+    const std::uint64_t whole = (s.next + share + plan_.granule - 1) / plan_.granule * plan_.granule;
+    s.begin_read(from, 0, static_cast<std::size_t>(std::min<std::uint64_t>(plan_.piece, whole - s.next)));
+  }
+  for (const auto& s : sources_) s->begin_read(from, 1, plan_.piece);
   for (const auto& s : sources_) s->show();
   merge_all(place);
 }
@@ -153,8 +160,9 @@ void run_merger::merge_batch(std::size_t total) {
       static_cast<std::size_t>(std::max_element(counts_.begin(), counts_.end()) - counts_.begin());
   std::vector<std::vector<std::size_t>> begins(parts + 1, std::vector<std::size_t>(counts_.size()));
   begins[parts] = counts_;
-  for (std::size_t p = 1; p < parts; ++p)
-    program_.before(windows_, longest, counts_[longest] * p / parts, begins[p].data());
+  team_.run(parts - 1, [&](std::size_t p) {
+    program_.before(windows_, longest, counts_[longest] * (p + 1) / parts, begins[p + 1].data());
+  });
   team_.run(parts, [&](std::size_t p) {
     std::vector<sorted_window> w(windows_.size());
     for (std::size_t k = 0; k < w.size(); ++k)
