@@ -12,9 +12,9 @@ constexpr std::size_t rows_of_task = 4096;      // of panels
 
 }  // namespace
 
-box_permutation::box_permutation(const extent_list& extents, const extent_list& permutation,
-                                 const element_kernel& kernel, std::size_t from_size,
-                                 std::size_t to_size)
+box_permutation::box_permutation(const extent_list& extents, const part& p,
+                                 const extent_list& permutation, const element_kernel& kernel,
+                                 std::size_t from_size, std::size_t to_size)
     : kernel_(kernel), from_size_(from_size), to_size_(to_size) {
   const std::size_t n = extents.size();
   extent_list from_extents(n), from_strides(n);
@@ -25,8 +25,13 @@ box_permutation::box_permutation(const extent_list& extents, const extent_list& 
   }
   std::vector<dimension> all;  // the last one first
   for (std::size_t k = n, stride = 1; k-- > 0;) {
-    const dimension d{extents[k], from_strides[permutation[k]], stride};
+    dimension d{extents[k], from_strides[permutation[k]], stride};
     stride *= d.extent;
+    if (k == p.dimension) {
+      from_offset_ = p.first * d.from_stride * from_size_;
+      to_offset_ = p.first * d.to_stride * to_size_;
+      d.extent = p.last - p.first;
+    }
     if (d.extent == 1) continue;
     if (!all.empty() && d.from_stride == all.back().from_stride * all.back().extent)
       all.back().extent *= d.extent;
@@ -54,6 +59,8 @@ box_permutation::box_permutation(const extent_list& extents, const extent_list& 
 
 void box_permutation::run(std::size_t task, const std::byte* from, std::byte* to) const {
   std::size_t index = task / pieces_;
+  from += from_offset_;
+  to += to_offset_;
   for (const dimension& d : others_) {
     const std::size_t i = index % d.extent;
     index /= d.extent;

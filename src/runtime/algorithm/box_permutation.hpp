@@ -20,11 +20,17 @@ namespace ooc::detail {
 
 class box_permutation {
  public:
-  /// `extents` of the target's box.
-  box_permutation(const extent_list& extents, const extent_list& permutation,
+  /// The indices of one dimension of the target from `first` on, up to `last`.
+  struct part {
+    std::size_t dimension, first, last;
+  };
+
+  /// For a part of the target's box, which has these extents.
+  box_permutation(const extent_list& extents, const part& p, const extent_list& permutation,
                   const element_kernel& kernel, std::size_t from_size, std::size_t to_size);
 
   std::size_t tasks() const noexcept { return outer_ * pieces_; }
+  /// `from` and `to` are the memory of the whole boxes.
   void run(std::size_t task, const std::byte* from, std::byte* to) const;
 
  private:
@@ -38,6 +44,7 @@ class box_permutation {
 
   const element_kernel kernel_;
   const std::size_t from_size_, to_size_;
+  std::size_t from_offset_ = 0, to_offset_ = 0;  ///< bytes before the part
   std::vector<dimension> others_;
   dimension last_{1, 1, 1};     ///< contiguous in the target
   dimension across_{1, 1, 1};   ///< contiguous in the source; of panels only

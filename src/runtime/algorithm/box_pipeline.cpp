@@ -55,14 +55,15 @@ box_pipeline::box_pipeline(pipeline_plan plan, algorithm_call& call)
     : plan_(std::move(plan)),
       call_(call),
       moves_(readers + writers),
-      transfers_(2 * (readers + writers)) {}
+      transfers_(readers + writers + std::max(readers + writers, parts_of_box * plan_.boxes)) {}
 
 std::size_t box_pipeline::slot_of_read(std::size_t unit) const noexcept {
   return unit % (plan_.as_it_is ? readers + writers : readers);
 }
 
-std::size_t box_pipeline::slot_of_write(std::size_t unit) const noexcept {
-  return readers + writers + unit % (plan_.as_it_is ? readers + writers : writers);
+/// Of a part of the unit; as it is, of all of them.
+std::size_t box_pipeline::slot_of_write(std::size_t unit, std::size_t part) const noexcept {
+  return readers + writers + (plan_.as_it_is ? unit % (readers + writers) : part);
 }
 
 std::byte* box_pipeline::read_to(std::size_t unit, std::size_t box) const noexcept {
@@ -88,101 +89,109 @@ void box_pipeline::run(const direct_array& from, const direct_array& to, std::by
       [this] { return [this](std::size_t task) { turn(task); }; });
 }
 
-/// A task of the unit that begin_turning() was given last.
+/// A task of the part that begin_turning() was given last.
 void box_pipeline::turn(std::size_t task) {
-  const std::size_t end = std::min((task + 1) * batch_, tasks_);
-  for (std::size_t t = task * batch_; t < end; ++t) {
-    const work_of_box& w = t < now_.front().tasks ? now_.front() : now_.back();
-    w.permutation.run(t - w.first_task, w.from, w.to);
-  }
+  const std::size_t end = std::min((task + 1) * batch_, now_->tasks());
+  const std::size_t box = parts_[part_].box;
+  for (std::size_t t = task * batch_; t < end; ++t)
+    now_->run(t, read_to(turned_, box), write_from(turned_, box));
 }
 
-/// Goes on to the next unit that is to be turned, and returns its tasks; 0 where all is done.
+/// Goes on to the next part that is to be turned, and returns its tasks; 0 where all is done.
 std::size_t box_pipeline::next() {
-  if (std::exchange(turning_, false)) {
-    begin_write(turned_);
-    ++turned_;
-  }
-  while (turned_ < plan_.units) {
-    begin_reads();
-    throw_if(transfers_.wait_for(slot_of_read(turned_)));
-    if (!plan_.as_it_is) {
-      throw_if(transfers_.wait_for(slot_of_write(turned_)));  // whose slot this was
-      const std::size_t tasks = begin_turning(turned_);
+  if (std::exchange(turning_, false)) begin_write(part_++);
+  for (; turned_ < plan_.units; ++turned_, part_ = 0) {
+    if (part_ == 0) {
+      begin_reads();
+      throw_if(transfers_.wait_for(slot_of_read(turned_)));
+      list_parts();
+    }
+    for (; part_ < parts_.size(); begin_write(part_++)) {
+      if (plan_.as_it_is) continue;
+      wait_for_memory();
+      const std::size_t tasks = begin_turning(parts_[part_]);
       if (tasks > 1) {
         turning_ = true;
         return tasks;
       }
       turn(0);  // sooner than anybody would be awake
     }
-    begin_write(turned_);
-    ++turned_;
   }
-  for (std::size_t slot = readers + writers; slot < 2 * (readers + writers); ++slot)
-    throw_if(transfers_.wait_for(slot));
+  wait_for_writes();
   return 0;
+}
+
+void box_pipeline::wait_for_writes() {
+  for (std::size_t slot = readers + writers; slot < transfers_.slots(); ++slot)
+    throw_if(transfers_.wait_for(slot));
+}
+
+/// For the unit before, which is written from the memory that the next part is turned into.
+void box_pipeline::wait_for_memory() {
+  if (alike_)
+    throw_if(transfers_.wait_for(slot_of_write(turned_, part_)));
+  else if (part_ == 0)
+    wait_for_writes();
 }
 
 void box_pipeline::begin_reads() {
   for (; read_ < std::min(turned_ + readers, plan_.units); ++read_) {
+    const std::size_t slot = slot_of_read(read_);
     if (plan_.as_it_is)  // what is written from the same memory
-      throw_if(transfers_.wait_for(slot_of_write(read_)));
+      throw_if(transfers_.wait_for(slot_of_write(read_, 0)));
     std::vector<box_move>& boxes = moves_[read_ % moves_.size()];
     boxes = plan_.unit(read_);
     for (std::size_t b = 0; b < boxes.size(); ++b) {
       std::byte* const memory = read_to(read_, b);
-      in_parts(boxes[b].from_lower, boxes[b].from_upper, plan_.from_unit, plan_.from_size,
-               slot_of_read(read_), [&](box_view part, std::size_t offset, auto done) {
-                 from_->file().read(std::make_shared<const request>(from_->box(part)), memory + offset, std::move(done));
-               });
+      for (const part_of_box& p : cut(b, boxes[b].from_lower, boxes[b].from_upper, plan_.from_unit, plan_.from_size))
+        transfer(slot, [&](auto done) {
+          from_->file().read(std::make_shared<const request>(from_->box({p.lower, p.upper})), memory + p.offset,
+                             std::move(done));
+        });
       bytes_read_ += boxes[b].elements() * plan_.from_size;
     }
   }
 }
 
-void box_pipeline::begin_write(std::size_t unit) {
-  const std::vector<box_move>& boxes = moves_[unit % moves_.size()];
-  std::uint64_t moved = 0;
-  for (std::size_t b = 0; b < boxes.size(); ++b) {
-    const std::byte* const memory = write_from(unit, b);
-    in_parts(boxes[b].to_lower, boxes[b].to_upper, plan_.to_unit, plan_.to_size,
-             slot_of_write(unit), [&](box_view part, std::size_t offset, auto done) {
-               to_->file().write(std::make_shared<const request>(to_->box(part)), memory + offset, std::move(done));
-             });
-    bytes_written_ += boxes[b].elements() * plan_.to_size;
-    moved += boxes[b].elements() * (plan_.from_size + plan_.to_size);
-  }
-  call_.advance(moved);
+/// The parts of the unit that is turned next.
+void box_pipeline::list_parts() {
+  const std::vector<part_of_box> before = std::exchange(parts_, {});
+  const std::vector<box_move>& boxes = moves_[turned_ % moves_.size()];
+  for (std::size_t b = 0; b < boxes.size(); ++b)
+    for (part_of_box& p : cut(b, boxes[b].to_lower, boxes[b].to_upper, plan_.to_unit, plan_.to_size))
+      parts_.push_back(std::move(p));
+  alike_ = std::equal(parts_.begin(), parts_.end(), before.begin(), before.end(),
+                      [](const part_of_box& p, const part_of_box& q) {
+                        return p.box == q.box && p.offset == q.offset && p.bytes == q.bytes;
+                      });
 }
 
-std::size_t box_pipeline::begin_turning(std::size_t unit) {
-  const std::vector<box_move>& boxes = moves_[unit % moves_.size()];
-  now_.clear();
-  tasks_ = 0;
-  std::size_t elements = 0;
-  for (std::size_t b = 0; b < boxes.size(); ++b) {
-    extent_list extents;
-    for (std::size_t k = 0; k < boxes[b].to_lower.size(); ++k)
-      extents.push_back(boxes[b].to_upper[k] - boxes[b].to_lower[k]);
-    box_permutation permutation(extents, plan_.permutation, plan_.kernel, plan_.from_size,
-                                plan_.to_size);
-    const std::size_t tasks = permutation.tasks();
-    now_.push_back({std::move(permutation), read_to(unit, b), write_from(unit, b), tasks_, tasks});
-    tasks_ += tasks;
-    elements += boxes[b].elements();
-  }
+void box_pipeline::begin_write(std::size_t part) {
+  const part_of_box& p = parts_[part];
+  transfer(slot_of_write(turned_, part), [&](auto done) {
+    to_->file().write(std::make_shared<const request>(to_->box({p.lower, p.upper})),
+                      write_from(turned_, p.box) + p.offset, std::move(done));
+  });
+  bytes_written_ += p.bytes;
+  call_.advance(p.bytes / plan_.to_size * (plan_.from_size + plan_.to_size));
+}
+
+std::size_t box_pipeline::begin_turning(const part_of_box& p) {
+  const box_move& whole = moves_[turned_ % moves_.size()][p.box];
+  extent_list extents;
+  for (std::size_t k = 0; k < p.lower.size(); ++k) extents.push_back(whole.to_upper[k] - whole.to_lower[k]);
+  now_.emplace(extents, box_permutation::part{p.dimension, p.first, p.last}, plan_.permutation, plan_.kernel,
+               plan_.from_size, plan_.to_size);
   const std::size_t rounds =
-      std::clamp<std::size_t>(elements / elements_of_task, 1, tasks_of_round);
-  batch_ = (tasks_ + rounds - 1) / rounds;
-  return (tasks_ + batch_ - 1) / batch_;
+      std::clamp<std::size_t>(p.bytes / plan_.to_size / elements_of_task, 1, tasks_of_round);
+  batch_ = (now_->tasks() + rounds - 1) / rounds;
+  return (now_->tasks() + batch_ - 1) / batch_;
 }
 
-/// Calls begin(part, its offset in memory, completion) for parts of a box, cut along its first
-/// dimension that is not 1, so that each of them is packed too.
-template <class Begin>
-void box_pipeline::in_parts(const extent_list& lower, const extent_list& upper,
-                            const extent_list& multiple, std::size_t element_size,
-                            std::size_t slot, Begin begin) {
+/// A box in parts, cut along its first dimension that is not 1, so that each of them is packed too.
+std::vector<box_pipeline::part_of_box> box_pipeline::cut(std::size_t box, const extent_list& lower,
+                                                         const extent_list& upper, const extent_list& multiple,
+                                                         std::size_t element_size) {
   std::size_t k = 0;
   while (k + 1 < lower.size() && upper[k] - lower[k] == 1) ++k;
   const std::uint64_t bytes = product(lower, upper) * element_size;
@@ -191,18 +200,26 @@ void box_pipeline::in_parts(const extent_list& lower, const extent_list& upper,
   const std::uint64_t parts = std::clamp<std::uint64_t>(bytes / least_part, 1, parts_of_box);
   const std::size_t step =
       ((extent + parts - 1) / parts + multiple[k] - 1) / multiple[k] * multiple[k];
-  extent_list first = lower, last = upper;
-  for (std::size_t at = lower[k]; at < upper[k]; at = last[k]) {
-    first[k] = at;
-    last[k] = std::min((at / multiple[k]) * multiple[k] + step, upper[k]);
-    transfers_.begin(slot);
-    try {
-      begin(box_view{first, last}, (at - lower[k]) * row,
-            [this, slot](const failure& f) { transfers_.end(slot, f); });
-    } catch (...) {
-      transfers_.end(slot, {});
-      throw;
-    }
+  std::vector<part_of_box> all;
+  for (std::size_t at = lower[k], end = 0; at < upper[k]; at = end) {
+    end = std::min(at / multiple[k] * multiple[k] + step, upper[k]);
+    part_of_box& p = all.emplace_back(part_of_box{box, lower, upper, k, at - lower[k], end - lower[k],
+                                                  (at - lower[k]) * row, (end - at) * row});
+    p.lower[k] = at;
+    p.upper[k] = end;
+  }
+  return all;
+}
+
+/// Calls begin(completion).
+template <class Begin>
+void box_pipeline::transfer(std::size_t slot, Begin begin) {
+  transfers_.begin(slot);
+  try {
+    begin([this, slot](const failure& f) { transfers_.end(slot, f); });
+  } catch (...) {
+    transfers_.end(slot, {});
+    throw;
   }
 }
 

@@ -1,5 +1,5 @@
-// The boxes of a copy on their way: some are being read, one is turned in memory by all threads,
-// some are being written.
+// The boxes of a copy on their way: some are being read, one is turned in memory by all threads, and each part of
+// it that has been turned is being written.
 //
 // A *unit* is what is read whole before any of it is written: a box, or two boxes of a square
 // matrix that change places.  Units touch different elements, so that their order does not matter;
@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "runtime/algorithm/algorithm_call.hpp"
@@ -59,27 +60,31 @@ class box_pipeline {
   std::uint64_t bytes_written() const noexcept { return bytes_written_; }
 
  private:
-  struct work_of_box {
-    box_permutation permutation;
-    const std::byte* from;
-    std::byte* to;
-    std::size_t first_task;
-    std::size_t tasks;
+  /// What is read, or turned and written, by one request.
+  struct part_of_box {
+    std::size_t box;           ///< of the unit
+    extent_list lower, upper;  ///< in the array
+    std::size_t dimension, first, last;  ///< where the box is cut, and from where to where
+    std::size_t offset, bytes;           ///< in the box's memory
   };
 
   static std::size_t slot_bytes(const pipeline_plan& p, std::size_t element_size);
   std::byte* read_to(std::size_t unit, std::size_t box) const noexcept;
   std::byte* write_from(std::size_t unit, std::size_t box) const noexcept;
   std::size_t slot_of_read(std::size_t unit) const noexcept;
-  std::size_t slot_of_write(std::size_t unit) const noexcept;
+  std::size_t slot_of_write(std::size_t unit, std::size_t part) const noexcept;
   std::size_t next();
   void begin_reads();
-  void begin_write(std::size_t unit);
-  std::size_t begin_turning(std::size_t unit);
+  void list_parts();
+  void wait_for_memory();
+  void wait_for_writes();
+  std::size_t begin_turning(const part_of_box& p);
   void turn(std::size_t task);
+  void begin_write(std::size_t part);
+  static std::vector<part_of_box> cut(std::size_t box, const extent_list& lower, const extent_list& upper,
+                                      const extent_list& multiple, std::size_t element_size);
   template <class Begin>
-  void in_parts(const extent_list& lower, const extent_list& upper, const extent_list& multiple,
-                std::size_t element_size, std::size_t slot, Begin begin);
+  void transfer(std::size_t slot, Begin begin);
 
   const pipeline_plan plan_;
   algorithm_call& call_;
@@ -89,10 +94,12 @@ class box_pipeline {
   std::vector<std::vector<box_move>> moves_;  ///< of the units on their way, one after the other
   std::size_t read_ = 0;       ///< units whose read has begun
   std::size_t turned_ = 0;     ///< units that have been turned
-  bool turning_ = false;       ///< this one is the work of the round
-  std::vector<work_of_box> now_;
-  std::size_t tasks_ = 0;      ///< of now_
-  std::size_t batch_ = 1;      ///< how many of them are one task of the round
+  std::vector<part_of_box> parts_;  ///< of the next one, as it is written
+  std::size_t part_ = 0;       ///< of these, that have been turned
+  bool alike_ = false;         ///< they lie in memory as those of the unit before
+  bool turning_ = false;       ///< the next part is the work of the round
+  std::optional<box_permutation> now_;
+  std::size_t batch_ = 1;      ///< how many of its tasks are one task of the round
   std::uint64_t bytes_read_ = 0, bytes_written_ = 0;
   open_transfers transfers_;  ///< last: ends first
 };

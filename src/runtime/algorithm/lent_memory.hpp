@@ -15,19 +15,17 @@
 
 namespace ooc::detail {
 
-/// Aligned to pages, not initialised.  Throws usage_error (errc::budget_too_small) naming `what`.
+/// Aligned to pages, not initialised, in huge pages where it is worth it: algorithms go over it at many places at once,
+/// and disks transfer to and from it.  Throws usage_error (errc::budget_too_small) naming `what`.
 class lent_memory {
  public:
   lent_memory(pager& p, std::uint64_t bytes, const std::string& what)
       : reservation_(p.reserve(bytes, what)), bytes_(bytes) {
     memory_.reset(static_cast<std::byte*>(std::aligned_alloc(page_bytes, in_whole_pages(bytes))), freed());
     if (!memory_) throw std::bad_alloc();
-  }
-  /// For who goes over it at many places at once, and so misses fewer translations.  Where there are no
-  /// huge pages, it is only slower.
-  void advise_huge_pages() const noexcept {
+    // Where there are none, it is only slower.
     constexpr std::uint64_t worth_it = 8 << 20;
-    if (bytes_ >= worth_it) ::madvise(memory_.get(), bytes_, MADV_HUGEPAGE);
+    if (bytes >= worth_it) ::madvise(memory_.get(), bytes, MADV_HUGEPAGE);
   }
   std::byte* data() const noexcept { return memory_.get(); }
   std::uint64_t bytes() const noexcept { return bytes_; }

@@ -14,12 +14,13 @@ namespace ooc::detail {
 
 class open_transfers {
  public:
-  explicit open_transfers(std::size_t slots) : slots_(slots) {}
+  explicit open_transfers(std::size_t slots) : count_(slots), slots_(slots) {}
   open_transfers(const open_transfers&) = delete;
   open_transfers& operator=(const open_transfers&) = delete;
   /// What is on its way goes to memory that somebody is about to free.
   ~open_transfers() { wait_for_all(); }
 
+  std::size_t slots() const noexcept { return count_; }
   void begin(std::size_t slot) {
     const lock_guard lock(mutex_);
     ++slots_[slot].open;
@@ -50,6 +51,7 @@ class open_transfers {
     failure first;
   };
 
+  const std::size_t count_;
   mutex mutex_;
   condition_variable arrived_;
   std::vector<slot_state> slots_ OOC_GUARDED_BY(mutex_);

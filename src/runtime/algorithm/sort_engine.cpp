@@ -137,8 +137,7 @@ class sort_call {
     call_.together([&] {
       extra_ = to_.shared().pager().reserve(plan_.taken_bytes - plan_.lent_bytes, call_.name());
       memory_.emplace(to_.shared().pager(), plan_.lent_bytes, call_.name());
-      memory_->advise_huge_pages();
-    });
+      });
     done_.memory = plan_.taken_bytes;
     done_.runs = plan_.runs;
     done_.merged = plan_.fan_in;

@@ -65,7 +65,6 @@ class sweep_run {
       memory_.emplace(leader_.shared().pager(), cut_ ? cut_->memory : pass(false).memory_bytes(),
                       "the " + call_.name() + ", " + std::to_string(done_.fuse) + " at a time");
     });
-    memory_->advise_huge_pages();
     done_.memory = memory_->bytes();
     call_.begin(passes_in_all() * bytes_of_pass());
     bool go_on = true;
