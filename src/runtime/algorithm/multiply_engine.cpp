@@ -29,6 +29,7 @@ namespace ooc::detail {
 namespace {
 
 constexpr std::uint64_t most_kernel_bytes = 4 << 20;  ///< that it allocates for each thread
+constexpr std::size_t parts_of_thread = 2;             ///< of a tile and a panel: who is late has less to do
 
 class multiply_call {
  public:
@@ -241,10 +242,9 @@ class multiply_call {
     std::byte* const result =
         c ? memory_->data() : c_.memory + (to.lower[0] * stride + to.lower[1]) * size_;
     // The first and last panels are cut by rows, so that a part of the last tile may still be written, and one of
-    // this tile already, while others are computed.  In between, parts are about square: the kernel
-    // packs both factors of each.
-    const bool overlaps = c && deep_b_ >= 4 && to.rows() >= 4 * team_->size();
-    const grid rows{std::min(to.rows(), 4 * team_->size()), 1};
+    // this tile already, while others are computed.
+    const bool overlaps = c && deep_b_ >= 4 && to.rows() >= 2 * parts_of_thread * team_->size();
+    const grid rows{std::min(to.rows(), parts_of_thread * team_->size()), 1};
     const bool alike = overlaps && to.rows() == written_rows_ && to.columns() == written_columns_;
     if (k == 0 && !alike)
       for (auto& w : writes_) w->wait();
@@ -262,7 +262,7 @@ class multiply_call {
                  : matrix_part{b_.memory + (first * facts_.columns + to.lower[1]) * size_, depth,
                                to.columns(), facts_.columns};
     const bool last = k + 1 == deep_b_;
-    const grid parts = overlaps && (k == 0 || last) ? rows : square_parts(to);
+    const grid parts = overlaps && (k == 0 || last) ? rows : parts_of(to);
     team_->run(parts.down * parts.across, [&](std::size_t p) {
       const auto edge = [](std::size_t n, std::size_t at, std::size_t of) { return n * at / of; };
       const std::size_t i = p / parts.across, j = p % parts.across;
@@ -301,16 +301,19 @@ class multiply_call {
     }
   }
 
-  grid square_parts(const rectangle& to) const {
-    const std::size_t parts = team_->size() == 1 ? 1 : 4 * team_->size();
+  /// Few parts, that cost little to pack: the kernel packs the rows of a for each part across, and the columns of b for each
+  /// part down, which takes Eigen between two and three times as long.
+  grid parts_of(const rectangle& to) const {
+    constexpr double columns_over_rows = 2.5;
+    const std::size_t parts = team_->size() == 1 ? 1 : parts_of_thread * team_->size();
     grid best{1, 1};
     double least = 0;
     for (std::size_t down = 1; down <= parts; ++down) {
       const grid g{std::min(down, to.rows()), std::min(parts / down, to.columns())};
-      const double edges = static_cast<double>(to.rows()) / static_cast<double>(g.down) +
-                           static_cast<double>(to.columns()) / static_cast<double>(g.across);
-      if (down * (parts / down) != parts || (least != 0 && edges >= least)) continue;
-      least = edges;
+      const double packed = static_cast<double>(to.rows() * g.across) +
+                            columns_over_rows * static_cast<double>(to.columns() * g.down);
+      if (down * (parts / down) != parts || (least != 0 && packed >= least)) continue;
+      least = packed;
       best = g;
     }
     return best;
