@@ -98,12 +98,20 @@ struct compared_order {
   }
 };
 
-/// Sorting by eight bits at a time (Knuth 5.2.5), stable: from the highest on as long as what is to be sorted is
-/// larger than a cache, and then from the lowest on.  Only as many of the highest bits that differ at all are
+template <class T>
+struct cursor {
+  const T* at;
+  const T* end;
+};
+
+/// Sorting by up to eight bits at a time (Knuth 5.2.5), stable: from the highest on as long as what is to be sorted is
+/// larger than a cache, into as few parts as fit in it, and then from the lowest on.  Only as many of the highest bits that differ at all are
 /// looked at as numbers in random order need to be nearly sorted; insertion does the rest, and where that would
 /// take long, all bits are looked at.
 template <class T, class Order>
 class radix_sorter {
+  using bits_type = typename Order::bits_type;
+
  public:
   explicit radix_sorter(const Order& order) noexcept : order_(order) {}
 
@@ -126,7 +134,7 @@ class radix_sorter {
       different = static_cast<bits_type>(different | (order_.bits(at[i]) ^ any));
     const auto width = static_cast<unsigned>(std::bit_width(different));
     if (count <= cached) return from_lowest(at, other, count, width, to_other);
-    const unsigned shift = width > 8 ? width - 8 : 0;
+    const unsigned shift = width - std::min({width, 8U, static_cast<unsigned>(std::bit_width(count / cached))});
     table counts{}, place{};
     for (std::size_t i = 0; i < count; ++i) ++counts[digit(at[i], shift)];
     std::size_t sum = 0;
@@ -144,10 +152,33 @@ class radix_sorter {
     }
   }
 
-  static constexpr std::size_t cached = (256 << 10) / sizeof(T);
+  static constexpr std::size_t cached = (384 << 10) / sizeof(T);
+
+  /// Merges sorted windows that fit in a cache: by so many of the bits in which they differ that few elements share
+  /// them, and insertion.  False: too many do, and `to` is not sorted.
+  bool merge(const std::vector<cursor<T>>& from, std::size_t count, T* to) const {
+    bits_type least = order_.bits(*from.front().at), most = least;
+    for (const cursor<T>& c : from) {
+      least = std::min(least, order_.bits(*c.at));
+      most = std::max(most, order_.bits(c.end[-1]));
+    }
+    const auto range = static_cast<bits_type>(most - least);
+    const auto width = static_cast<unsigned>(std::bit_width(range));
+    const unsigned shift = width - std::min(width, static_cast<unsigned>(std::bit_width(count)) + 1);
+    const auto place_of = [&](const T& x) {
+      return static_cast<std::size_t>(static_cast<bits_type>(order_.bits(x) - least) >> shift);
+    };
+    std::vector<std::uint32_t> place(static_cast<std::size_t>(range >> shift) + 1);
+    for (const cursor<T>& c : from)
+      for (const T* x = c.at; x != c.end; ++x) ++place[place_of(*x)];
+    std::uint32_t sum = 0;
+    for (std::uint32_t& p : place) sum += std::exchange(p, sum);
+    for (const cursor<T>& c : from)
+      for (const T* x = c.at; x != c.end; ++x) to[place[place_of(*x)]++] = *x;
+    return shift == 0 || insert(to, count, 8 * count);
+  }
 
  private:
-  using bits_type = typename Order::bits_type;
   using table = std::array<std::size_t, 256>;
   static constexpr std::size_t few = 48;
 
@@ -252,12 +283,6 @@ class loser_tree {
   std::size_t leaves_;
   std::vector<Player> losers_;
   Player winner_;
-};
-
-template <class T>
-struct cursor {
-  const T* at;
-  const T* end;
 };
 
 template <class T, class Order>
@@ -372,8 +397,9 @@ class ordered_program final : public sort_program {
     else if (from.size() == 2)
       merge_two(from[0], from[1], typed(to), order_);
     else if constexpr (by_radix)
-      from.size() > 4 && count <= radix_sorter<T, Order>::cached ? sort_windows(from, count, typed(to))
-                                                    : merge_by_bits(std::move(from), count, typed(to), order_);
+      from.size() > 4 && count <= radix_sorter<T, Order>::cached
+          ? merge_in_cache(std::move(from), count, typed(to))
+          : merge_by_bits(std::move(from), count, typed(to), order_);
     else if constexpr (Order::by_bits)
       merge_by_bits(std::move(from), count, typed(to), order_);
     else
@@ -388,11 +414,8 @@ class ordered_program final : public sort_program {
 
  private:
   /// In a cache, radix sorting is faster than a tree of many windows.
-  void sort_windows(const std::vector<cursor<T>>& from, std::size_t count, T* to) const {
-    std::vector<T> together;
-    together.reserve(count);
-    for (const cursor<T>& c : from) together.insert(together.end(), c.at, c.end);
-    radix_sorter<T, Order>(order_).sort_into(together.data(), to, count, true);
+  void merge_in_cache(std::vector<cursor<T>> from, std::size_t count, T* to) const {
+    if (!radix_sorter<T, Order>(order_).merge(from, count, to)) merge_by_bits(std::move(from), count, to, order_);
   }
   static T* typed(std::byte* p) noexcept { return reinterpret_cast<T*>(p); }
   static const T* typed(const std::byte* p) noexcept { return reinterpret_cast<const T*>(p); }
