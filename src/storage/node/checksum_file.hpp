@@ -50,6 +50,8 @@ using boot_id = std::array<std::uint8_t, 16>;
 struct checksum_header {
   static constexpr std::uint32_t power_lost = 1;   ///< flag: a boot with unsynced writes has ended
   static constexpr std::uint32_t synced_once = 2;  ///< flag: there are durable data to protect
+  /// flag: that there are unsynced writes is said durably, or the whole header is no more durable than they are
+  static constexpr std::uint32_t unsynced_known = 4;
   static constexpr std::uint32_t size_unsynced = 1;  ///< required: see synced_chunks
 
   std::array<char, 8> magic = {'O', 'O', 'C', 'S', 'U', 'M', '2', '\0'};
@@ -82,6 +84,8 @@ struct checksum_header {
   std::uint64_t together_since = 0;
   std::array<std::uint8_t, 344> reserved{};  ///< zeros
 
+  /// Whether data may go out: a loss of power finds out that they were unsynced.
+  bool says_unsynced(const boot_id& boot) const noexcept { return unsynced == boot && (flags & unsynced_known) != 0; }
   object_identity identity() const noexcept {
     return {store, id, stripe_index, sn, nn, sf, fill_bytes, fill_sum};
   }

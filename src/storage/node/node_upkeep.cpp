@@ -93,6 +93,7 @@ failure node_operations::create(operation& op, bool durably) {
   h.end_claims_before(f.claim);
   if (late) {
     h.unsynced = this_boot();
+    h.flags = checksum_header::unsynced_known;
     h.required = checksum_header::size_unsynced;
   }
   const std::uint64_t sum_bytes = checksum_file::bytes_for(chunks);

@@ -28,6 +28,12 @@ int flush_file(int fd) {
   return ::fdatasync(fd) == 0 ? 0 : errno;
 }
 
+int make_name_durable(const std::filesystem::path& file) {
+  const std::filesystem::path folder = file.parent_path();
+  const int error = flush_folder(folder);
+  return error != 0 ? error : flush_folder(folder.parent_path());
+}
+
 bool is_version_1(int fd) {
   char magic[8] = {};
   return read_whole(fd, magic, sizeof magic, 0) == 0 && std::memcmp(magic, "OOCSUM1", 8) == 0;
@@ -117,14 +123,21 @@ int stripe_object::read_header(checksum_header& h) const {
 
 int stripe_object::mark_unsynced(checksum_header& h) {
   if (const int e = read_header(h)) return e;
-  if (h.unsynced == this_boot()) return 0;
+  if (h.says_unsynced(this_boot())) return 0;
   lock_guard lock(header_);
   if (const int e = read_header(h)) return e;
-  if (h.unsynced == this_boot()) return 0;
+  return h.says_unsynced(this_boot()) ? 0 : write_mark(h);
+}
+
+// Others see the mark before it is durable, and must not take it for that.  Processes that mark at the same time write
+// the same bytes, but for the flag, without which the next one only makes it durable once more; a sync excludes them all.
+int stripe_object::write_mark(checksum_header& h) const {
   h.unsynced = this_boot();
-  // Processes that mark at the same time write the same bytes; a sync excludes them all.
+  h.flags &= ~checksum_header::unsynced_known;
   if (const int e = sums_.write_header(h)) return e;
-  return sums_.make_durable();
+  if (const int e = sums_.make_durable()) return e;
+  h.flags |= checksum_header::unsynced_known;
+  return sums_.write_header(h);
 }
 
 bool stripe_object::clean() const {
@@ -144,12 +157,12 @@ int stripe_object::settle_as_durable() {
   checksum_header now;
   int error = read_header(now);
   // From the second generation on it must not be missing.
-  if (error == 0 && now.generation == 1) error = make_names_durable();
+  if (error == 0 && now.generation == 1) error = make_name_durable(data_path_);
   if (error == 0)
     error = change_header([&](checksum_header& h) {
       h.unsynced = {};
       h.syncs += 1;
-      h.flags |= checksum_header::synced_once;
+      h.flags = (h.flags | checksum_header::synced_once) & ~checksum_header::unsynced_known;
       h.required &= ~checksum_header::size_unsynced;
       h.synced_chunks = 0;
       if (h.generation == 1) h.generation = 2;
@@ -161,12 +174,6 @@ int stripe_object::settle_as_durable() {
   if (now.generation == 1) generation_ = 2;
   undo_.forget();
   return 0;
-}
-
-int stripe_object::make_names_durable() const {
-  const std::filesystem::path folder = data_path_.parent_path();
-  const int error = flush_folder(folder);
-  return error != 0 ? error : flush_folder(folder.parent_path());
 }
 
 // With the whole stripe object locked, so that no other process writes the header.
@@ -258,7 +265,7 @@ int stripe_object::recover_from_power_loss() {
   h.unsynced = {};
   h.required &= ~checksum_header::size_unsynced;
   h.synced_chunks = 0;
-  h.flags |= checksum_header::power_lost;
+  h.flags = (h.flags | checksum_header::power_lost) & ~checksum_header::unsynced_known;
   error = sums_.write_header(h);
   if (error == 0) error = sums_.make_durable();
   if (error == 0) undo_.forget();

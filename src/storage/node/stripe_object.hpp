@@ -101,7 +101,7 @@ class stripe_object {
   int recover_from_power_loss();
   int recover_size(int data_file, const checksum_header& h) const;
   int restore_size(std::uint64_t chunks);
-  int make_names_durable() const;
+  int write_mark(checksum_header& h) const OOC_REQUIRES(header_);
   int change_header(const std::function<void(checksum_header&)>& change, bool durably = true);
 
   const object_identity identity_;

@@ -46,12 +46,10 @@ int stripe_object::mark_resized(checksum_header& h, std::uint64_t chunks) {
   if (const int e = read_header(h)) return e;
   const bool before = (h.required & checksum_header::size_unsynced) != 0;
   const std::uint64_t kept = std::min(before ? h.synced_chunks : h.chunks, chunks);
-  if (before && kept == h.synced_chunks && h.unsynced == this_boot()) return 0;
+  if (before && kept == h.synced_chunks && h.says_unsynced(this_boot())) return 0;
   h.required |= checksum_header::size_unsynced;
   h.synced_chunks = kept;
-  h.unsynced = this_boot();
-  if (const int e = sums_.write_header(h)) return e;
-  return sums_.make_durable();
+  return write_mark(h);
 }
 
 int stripe_object::set_chunks(std::uint64_t chunks) {

@@ -1,0 +1,84 @@
+#include "failing_disk.hpp"
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <vector>
+
+namespace ooc::testing {
+namespace {
+
+std::atomic<const failing_disk::rule*> in_force{nullptr};
+
+disk_answer answer_to(disk_call c, int fd, std::size_t bytes) {
+  const failing_disk::rule* const r = in_force.load();
+  return r == nullptr ? disk_answer{} : (*r)(c, fd, bytes);
+}
+
+ssize_t failed(int error) {
+  errno = error;
+  return -1;
+}
+
+ssize_t moved(disk_call c, long number, int fd, void* memory, std::size_t bytes, off_t at) {
+  const disk_answer a = answer_to(c, fd, bytes);
+  if (a.error != 0) return failed(a.error);
+  return ::syscall(number, fd, memory, std::min(bytes, a.most.value_or(bytes)), at);
+}
+
+ssize_t moved_all(disk_call c, long number, int fd, const iovec* v, int count, off_t at) {
+  std::size_t bytes = 0;
+  for (int i = 0; i < count; ++i) bytes += v[i].iov_len;
+  const disk_answer a = answer_to(c, fd, bytes);
+  if (a.error != 0) return failed(a.error);
+  std::vector<iovec> parts;
+  std::size_t left = std::min(bytes, a.most.value_or(bytes));
+  for (int i = 0; i < count && left > 0; ++i) {
+    parts.push_back({v[i].iov_base, std::min(left, v[i].iov_len)});
+    left -= parts.back().iov_len;
+  }
+  return ::syscall(number, fd, parts.data(), parts.size(), at, 0L);
+}
+
+int ended(disk_call c, int fd, long number, long first = 0, long second = 0, long third = 0) {
+  const disk_answer a = answer_to(c, fd, 0);
+  if (a.error != 0) return static_cast<int>(failed(a.error));
+  return static_cast<int>(::syscall(number, fd, first, second, third));
+}
+
+}  // namespace
+
+failing_disk::failing_disk(rule r) : rule_(std::move(r)) { in_force = &rule_; }
+failing_disk::~failing_disk() { in_force = nullptr; }
+
+}  // namespace ooc::testing
+
+using namespace ooc::testing;
+
+extern "C" {
+
+ssize_t pread(int fd, void* to, size_t bytes, off_t at) {
+  return moved(disk_call::read, SYS_pread64, fd, to, bytes, at);
+}
+ssize_t pwrite(int fd, const void* from, size_t bytes, off_t at) {
+  return moved(disk_call::write, SYS_pwrite64, fd, const_cast<void*>(from), bytes, at);
+}
+ssize_t preadv(int fd, const iovec* v, int count, off_t at) {
+  return moved_all(disk_call::read, SYS_preadv, fd, v, count, at);
+}
+ssize_t pwritev(int fd, const iovec* v, int count, off_t at) {
+  return moved_all(disk_call::write, SYS_pwritev, fd, v, count, at);
+}
+int fdatasync(int fd) { return ended(disk_call::flush, fd, SYS_fdatasync); }
+int fsync(int fd) { return ended(disk_call::flush, fd, SYS_fsync); }
+int ftruncate(int fd, off_t bytes) noexcept { return ended(disk_call::cut, fd, SYS_ftruncate, bytes); }
+int fallocate(int fd, int mode, off_t from, off_t bytes) {
+  return ended(disk_call::lengthen, fd, SYS_fallocate, mode, from, bytes);
+}
+
+}  // extern "C"

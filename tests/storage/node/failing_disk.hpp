@@ -1,0 +1,34 @@
+// The system calls of a node's transfers, so that a test can let them fail, end early, or wait.
+//
+// They take the place of the C library's in the test program, and do what those do until a test says otherwise.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+
+namespace ooc::testing {
+
+enum class disk_call { read, write, flush, lengthen, cut };
+
+/// What becomes of a call.
+struct disk_answer {
+  int error = 0;                    ///< an errno; 0: none
+  std::optional<std::size_t> most;  ///< of a transfer: so many bytes at most
+};
+
+/// While it lives, every call is asked about, on the thread that makes it; it may be kept waiting there.
+class failing_disk {
+ public:
+  using rule = std::function<disk_answer(disk_call, int fd, std::size_t bytes)>;
+  explicit failing_disk(rule r);
+  ~failing_disk();
+  failing_disk(const failing_disk&) = delete;
+
+ private:
+  rule rule_;
+};
+
+}  // namespace ooc::testing
