@@ -81,6 +81,7 @@ class node_operations : private node_messages {
   failure resize_claimed(operation& op, io_worker& w);
   failure remove_claimed(operation& op);
   failure verify_claimed(operation& op, io_worker& w);
+  failure sync_claimed(operation& op);
 
   bool begin(operation& op, const char* what);
   failure advance_claimed(operation& op);
@@ -92,7 +93,6 @@ class node_operations : private node_messages {
   }
   bool find_regions(operation& op, const char* what);
   bool claim(operation& op, std::vector<chunk_range> ranges, bool exclusive);
-  failure reserve(const file_shape& f, const char* what, std::uint64_t bytes);
 
   store_id store_{};
   stripe_object_cache cache_;

@@ -264,37 +264,48 @@ failure node_operations::advance_claimed(operation& op) {
   return e == 0 ? failure{} : failed(op, what, e);
 }
 
+namespace {
+constexpr const char* failed_before =
+    "an earlier sync failed and what it was for may be lost; write it anew to another file";
+}  // namespace
+
 bool node_operations::sync(operation& op) {
   if (!op.claimed) {
     counters.add(&io_stats::syncs, 1);
     if (!begin(op, "sync")) return true;
     if (op.target->sync_failed()) {
-      op.result = failed(op, "sync", EIO,
-                         "an earlier sync failed and what it was for may be lost; write it anew "
-                         "to another file");
+      op.result = failed(op, "sync", EIO, failed_before);
       return true;
     }
-    if (op.target->clean()) return true;
-    if (op.target->read_only() != 0) {
+    const bool clean = op.target->clean();
+    if (!clean && op.target->read_only() != 0) {
       op.result = failed(op, "sync", op.target->read_only(),
                          "there are writes that are not durable yet, and its files may only be read");
       return true;
     }
     // The long part, with writers going on; then the rest with writers kept out.
-    if (const int e = op.target->flush()) {
-      op.result = failed(op, "sync", e);
-      return true;
-    }
-    if (!claim(op, {all_chunks}, true)) return false;
+    if (!clean)
+      if (const int e = op.target->flush()) {
+        op.result = failed(op, "sync", e);
+        return true;
+      }
+    if (!claim(op, {all_chunks}, !clean)) return false;
   }
-  {
-    range_locks::hold hold;
-    int error = op.target->ranges().lock_object(hold);
-    if (error == 0) error = op.target->settle_as_durable();
-    if (error != 0) op.result = failed(op, "sync", error);
-  }
+  op.result = sync_claimed(op);
   op.target->chunks().unlock(op.claim);
   return true;
+}
+
+failure node_operations::sync_claimed(operation& op) {
+  range_locks::hold hold;
+  if (op.claim.exclusive) {
+    int error = op.target->ranges().lock_object(hold);
+    if (error == 0) error = op.target->settle_as_durable();
+    return error == 0 ? failure{} : failed(op, "sync", error);
+  }
+  // Another sync has said that all is durable, and may have been about to make that durable: it has ended now.
+  if (const int e = op.target->ranges().lock_chunks({}, hold)) return failed(op, "sync", e, "locking");
+  return op.target->sync_failed() ? failed(op, "sync", EIO, failed_before) : failure{};
 }
 
 // A slice of the stripe object in each step, so that others have their turns in between, a client that goes

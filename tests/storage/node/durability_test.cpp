@@ -75,3 +75,38 @@ TEST_CASE("no write goes out before the mark that there are unsynced ones is dur
     CHECK_FALSE(two.get());
   }
 }
+
+TEST_CASE("a sync does not end before another one has made durable what it finds to be synced") {
+  for (const bool other_process : {false, true}) {
+    CAPTURE(other_process);
+    node_with_file f(8 * chunk_size, {0, 1, 65536}, plain);
+    const auto second = other_process ? open_local_node(f.folder.path(), plain) : f.node;
+    const bytes old(8 * chunk_size, std::byte{'o'});
+    REQUIRE_FALSE(f.write(request::contiguous(0, old.size()), old.data()));
+    REQUIRE_FALSE(sync(*f.node, f.shape));
+    REQUIRE_FALSE(testing::write(*second, f.shape, 0, request::contiguous(10, 100), old.data()));
+
+    std::promise<void> go_on;
+    std::shared_future<void> may_end(go_on.get_future());
+    std::atomic<bool> waiting{false};
+    const failing_disk disk([&](disk_call c, int fd, std::size_t) {
+      if (c != disk_call::flush || !is(fd, ".sum")) return disk_answer{};
+      checksum_header h;
+      if (open_sums(f.folder.path(), f.shape->id).read_header(h) == 0 && h.unsynced == boot_id{}) {
+        waiting = true;
+        may_end.wait();
+      }
+      return disk_answer{};
+    });
+    const auto begin_sync = [&](io_service& n) {
+      return started([&](completion done) { n.sync(f.shape, 0, std::move(done)); });
+    };
+    auto one = begin_sync(*f.node);
+    REQUIRE(soon([&] { return waiting.load(); }));
+    auto two = begin_sync(*second);
+    CHECK(never_within(std::chrono::milliseconds(300), [&] { return has_ended(two); }));
+    go_on.set_value();
+    CHECK_FALSE(one.get());
+    CHECK_FALSE(two.get());
+  }
+}
