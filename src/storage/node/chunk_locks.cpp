@@ -46,8 +46,10 @@ bool chunk_locks::lock(claim& c) {
   return true;
 }
 
-void chunk_locks::unlock(claim& c) {
-  std::vector<std::function<void()>> ready;
+// Needs no memory.
+void chunk_locks::unlock(claim& c) noexcept {
+  claim* ready = nullptr;
+  claim** last = &ready;
   {
     lock_guard lock(mutex_);
     assert(std::find(granted_.begin(), granted_.end(), &c) != granted_.end());
@@ -59,12 +61,20 @@ void chunk_locks::unlock(claim& c) {
         waiting.splice(waiting.end(), parked_, parked_.begin());
       } else {
         granted_.splice(granted_.end(), parked_, parked_.begin());
-        ready.push_back(std::move(p->resume));
+        p->next_ready = nullptr;
+        *last = p;
+        last = &p->next_ready;
       }
     }
     parked_.swap(waiting);
   }
-  for (auto& resume : ready) resume();
+  while (ready != nullptr) {
+    claim* const p = ready;
+    ready = p->next_ready;
+    // It may be gone before this returns, and its function with it.
+    const auto resume = std::move(p->resume);
+    resume();
+  }
 }
 
 }  // namespace ooc::storage

@@ -32,15 +32,16 @@ class chunk_locks {
   struct claim {
     std::vector<chunk_range> ranges;  ///< sorted, disjoint
     bool exclusive = true;            ///< claims that are not exclusive may overlap each other
-    std::function<void()> resume;     ///< called once, if parked, when the claim has been granted
+    std::function<void()> resume;     ///< called once, if parked, when the claim has been granted; throws nothing
+    claim* next_ready = nullptr;      ///< among those that are being resumed
   };
 
   /// True if granted at once.  Otherwise the claim is parked; it belongs to this object until
-  /// `resume` is called, perhaps before lock() returns.
+  /// `resume` is called, perhaps before lock() returns.  Throws std::bad_alloc, and is neither then.
   bool lock(claim& c) OOC_EXCLUDES(mutex_);
 
   /// Gives a granted claim back and resumes those that can now be granted.
-  void unlock(claim& c) OOC_EXCLUDES(mutex_);
+  void unlock(claim& c) noexcept OOC_EXCLUDES(mutex_);
 
  private:
   mutex mutex_;

@@ -75,6 +75,11 @@ class io_worker {
   std::vector<chunk_slot> slots;
   std::vector<checksum_entry> sums;
 
+  void forget_batch() noexcept {
+    plan.clear();
+    slots.clear();
+  }
+
   node_counters& counters;
 
  private:

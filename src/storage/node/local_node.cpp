@@ -8,6 +8,9 @@
 //
 // One mutex, for all of the queue; no other lock is taken while it is held.
 //
+// An operation for which memory is wanting fails (ENOMEM) and gives back what it has claimed.  Nothing else needs memory:
+// neither what ends an operation, nor what lets those go on that waited for it.
+//
 // Destruction waits for every operation that was submitted.  A completion may drop the last
 // reference to the node: then the thread it runs on is left to end by itself.
 #include "storage/node/local_node.hpp"
@@ -18,8 +21,9 @@
 #include <cassert>
 #include <cerrno>
 #include <chrono>
-#include <deque>
+#include <exception>
 #include <new>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -85,7 +89,7 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
   }
 
   std::uint64_t waiting() const noexcept OOC_REQUIRES(mutex_) {
-    return resumed_.size() + transfers_.waiting() + upkeep_.waiting();
+    return resumed_count_ + transfers_.waiting() + upkeep_.waiting();
   }
 
   void add(operation_ptr&& op) OOC_REQUIRES(mutex_) {
@@ -99,9 +103,10 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
 
   // Nothing where nothing waits, or only upkeep that has its threads already.
   operation_ptr take() OOC_REQUIRES(mutex_) {
-    if (!resumed_.empty()) {
-      operation_ptr op(resumed_.front());
-      resumed_.pop_front();
+    if (resumed_ != nullptr) {
+      operation_ptr op(resumed_);
+      resumed_ = op->next_resumed;
+      --resumed_count_;
       return op;
     }
     const bool may_upkeep = upkeep_running_ < std::max(1u, options_.workers / 2);
@@ -120,19 +125,22 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
     if (queued <= idle_ || threads_.size() >= options_.workers || stopping_) return;
     try {
       threads_.emplace_back([self = shared_from_this()] { self->work(); });
-    } catch (const std::system_error&) {
+    } catch (const std::exception&) {
       if (threads_.empty()) throw;  // otherwise those that there are do the work
     }
   }
 
-  void enqueue_first(operation* op) {
+  // Needs no memory: one thread is there, which calls it.
+  void enqueue_first(operation* op) noexcept {
     lock_guard lock(mutex_);
-    resumed_.push_front(op);
+    op->next_resumed = resumed_;
+    resumed_ = op;
+    ++resumed_count_;
     wake(waiting());
   }
 
   void work() {
-    io_worker worker(options_.staging, options_.io_uring, operations_.counters);
+    std::optional<io_worker> worker;  // made by the first operation: where memory is wanting, that one fails
     unique_lock lock(mutex_);
     for (;;) {
       operation_ptr op = take();
@@ -146,7 +154,7 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
         if (woken || now < looked_ + look_for_removed) continue;
         looked_ = now;
         const unlocked others(lock, mutex_);
-        operations_.close_removed();
+        close_removed();
         continue;
       }
       assert(waiting() < open_ && threads_.size() <= options_.workers);
@@ -162,11 +170,31 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
       upkeep_running_ -= upkeep;
       // What was left to others because upkeep had its threads can go on now.
       if (upkeep && !upkeep_.empty()) work_.notify_one();
-      if (how == step_result::to_be_continued) add(operation_ptr(one));
-      if (how != step_result::ended) continue;
+      if (how == step_result::parked) continue;
+      op.reset(one);
+      if (how == step_result::to_be_continued && queued_again(op)) continue;
       lock.unlock();
-      finish(operation_ptr(one));
+      finish(std::move(op));
       lock.lock();
+    }
+  }
+
+  // False: it has failed.
+  bool queued_again(operation_ptr& op) OOC_REQUIRES(mutex_) {
+    try {
+      add(std::move(op));
+      return true;
+    } catch (const std::bad_alloc&) {
+      op->result = out_of_memory();
+      return false;
+    }
+  }
+
+  void close_removed() noexcept {
+    try {
+      operations_.close_removed();
+    } catch (const std::bad_alloc&) {
+      // The next time.
     }
   }
 
@@ -188,20 +216,29 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
       op.done(op.result);
   }
 
-  failure out_of_memory() const {
+  // Without the text where there is not even memory for that.
+  failure out_of_memory() const noexcept {
     const auto code = std::make_error_code(std::errc::not_enough_memory);
-    return {code, "node " + operations_.folder().path().string() + ": " + code.message()};
+    try {
+      return {code, "node " + operations_.folder().path().string() + ": " + code.message()};
+    } catch (const std::bad_alloc&) {
+      return {code, {}};
+    }
   }
 
-  step_result run(operation& op, io_worker& worker) {
-    if (!op.claimed && op.origin.gone.stop_requested()) {
-      op.result = {std::make_error_code(std::errc::operation_canceled),
-                   "node " + operations_.folder().path().string() + ": its client has gone"};
-      return step_result::ended;
-    }
+  step_result run(operation& op, std::optional<io_worker>& worker) {
     try {
-      return operations_.step(op, worker);
+      if (!op.claimed && op.origin.gone.stop_requested()) {
+        op.result = {std::make_error_code(std::errc::operation_canceled),
+                     "node " + operations_.folder().path().string() + ": its client has gone"};
+        return step_result::ended;
+      }
+      if (!worker) worker.emplace(options_.staging, options_.io_uring, operations_.counters);
+      return operations_.step(op, *worker);
     } catch (const std::bad_alloc&) {
+      // Others wait for its chunks; and the batch that it had begun is of its memory.
+      if (op.claimed) op.target->chunks().unlock(op.claim);
+      if (worker) worker->forget_batch();
       op.result = out_of_memory();
       return step_result::ended;
     }
@@ -217,7 +254,8 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
   node_operations operations_;
   mutable mutex mutex_;
   condition_variable work_;
-  std::deque<operation*> resumed_ OOC_GUARDED_BY(mutex_);  // owned
+  operation* resumed_ OOC_GUARDED_BY(mutex_) = nullptr;  // owned; the others follow as next_resumed
+  std::uint64_t resumed_count_ OOC_GUARDED_BY(mutex_) = 0;
   request_scheduler<operation_ptr> transfers_ OOC_GUARDED_BY(mutex_){quantum, least_cost};
   request_scheduler<operation_ptr> upkeep_ OOC_GUARDED_BY(mutex_){quantum, least_cost};
   std::vector<std::thread> threads_ OOC_GUARDED_BY(mutex_);

@@ -166,11 +166,16 @@ bool node_operations::find_regions(operation& op, const char* what) {
 // False: parked, and `op` is no longer ours.
 bool node_operations::claim(operation& op, std::vector<chunk_range> ranges, bool exclusive) {
   assert(!op.claimed && op.target);  // all chunks are asked for at once, while nothing is held
-  op.claimed = true;  // when it is next looked at
   op.claim.ranges = std::move(ranges);
   op.claim.exclusive = exclusive;
   op.claim.resume = [this, &op] { resume_(&op); };
-  return op.target->chunks().lock(op.claim);
+  op.claimed = true;  // when it is next looked at
+  try {
+    return op.target->chunks().lock(op.claim);
+  } catch (...) {
+    op.claimed = false;
+    throw;
+  }
 }
 
 bool node_operations::read(operation& op, io_worker& w) {

@@ -45,6 +45,7 @@ struct operation {
   std::uint64_t bytes = 0;  ///< in all regions on the node
   std::vector<bad_chunk> bad;
   chunk_locks::claim claim;
+  operation* next_resumed = nullptr;  ///< in the queue of those that were parked
 };
 
 using operation_ptr = std::unique_ptr<operation>;

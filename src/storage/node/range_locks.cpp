@@ -54,6 +54,7 @@ range_locks::hold::~hold() {
 
 int range_locks::lock_chunks(const std::vector<chunk_range>& chunks, hold& h) {
   h.owner_ = this;
+  h.held_.reserve(16);  // what was taken and cannot be noted would never be given back
   if (const int e = acquire(whole_object, F_RDLCK)) return e;
   h.held_.push_back(whole_object);
   for (const chunk_range& c : chunks) {
@@ -62,6 +63,7 @@ int range_locks::lock_chunks(const std::vector<chunk_range>& chunks, hold& h) {
     for (std::uint64_t b = std::max(lock_byte(c.first / chunks_per_region), h.held_.back() + 1);
          b < end; ++b) {
       assert(b > h.held_.back());  // the order in which everybody waits
+      if (h.held_.size() == h.held_.capacity()) h.held_.reserve(2 * h.held_.size());
       if (const int e = acquire(b, shared_ ? F_RDLCK : F_WRLCK)) return e;
       h.held_.push_back(b);
     }
@@ -72,6 +74,7 @@ int range_locks::lock_chunks(const std::vector<chunk_range>& chunks, hold& h) {
 int range_locks::lock_object(hold& h) {
   assert(h.held_.empty());
   h.owner_ = this;
+  h.held_.reserve(1);
   if (const int e = acquire(whole_object, F_WRLCK)) return e;
   h.held_.push_back(whole_object);
   return 0;

@@ -58,8 +58,14 @@ int stripe_object_cache::get(const object_identity& who, std::shared_ptr<stripe_
   }
   opening_.erase(opening);
   if (error != 0) return error;
-  order_.emplace_front(id, opened);
-  by_id_[id] = order_.begin();
+  const auto place = by_id_.try_emplace(id).first;
+  try {
+    order_.emplace_front(id, opened);
+  } catch (...) {
+    by_id_.erase(place);
+    throw;
+  }
+  place->second = order_.begin();
   out = std::move(opened);
   trim(limit_, closing);
   if (++opened_since_look_ > order_.size() / 16) take_removed(closing);

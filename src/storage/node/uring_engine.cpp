@@ -23,6 +23,7 @@ class uring_engine final : public transfer_engine {
         io_uring_queue_init(depth, &ring_, 0) != 0)
       return false;
     open_ = true;
+    again_.reserve(depth);  // nothing may be wanting while transfers are in flight
     return answers();
   }
 

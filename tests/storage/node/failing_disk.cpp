@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
+#include <new>
 #include <vector>
 
 namespace ooc::testing {
@@ -51,12 +53,47 @@ int ended(disk_call c, int fd, long number, long first = 0, long second = 0, lon
   return static_cast<int>(::syscall(number, fd, first, second, third));
 }
 
+std::atomic<unsigned> refused_one_in{0};
+std::atomic<unsigned> drawn{0};
+thread_local bool memory_for_all = false;
+
+bool is_refused() noexcept {
+  const unsigned n = refused_one_in.load(std::memory_order_relaxed);
+  if (n == 0 || memory_for_all) return false;
+  unsigned x = drawn.fetch_add(2654435761U, std::memory_order_relaxed);
+  x ^= x >> 16;
+  x *= 0x7feb352dU;
+  x ^= x >> 15;
+  return x % n == 0;
+}
+
 }  // namespace
 
 failing_disk::failing_disk(rule r) : rule_(std::move(r)) { in_force = &rule_; }
 failing_disk::~failing_disk() { in_force = nullptr; }
 
+scarce_memory::scarce_memory(unsigned one_in, unsigned seed) {
+  memory_for_all = true;
+  drawn = seed;
+  refused_one_in = one_in;
+}
+scarce_memory::~scarce_memory() {
+  refused_one_in = 0;
+  memory_for_all = false;
+}
+
+has_memory::has_memory() : had_(memory_for_all) { memory_for_all = true; }
+has_memory::~has_memory() { memory_for_all = had_; }
+
 }  // namespace ooc::testing
+
+void* operator new(std::size_t bytes) {
+  void* const p = ooc::testing::is_refused() ? nullptr : std::malloc(bytes == 0 ? 1 : bytes);
+  if (p == nullptr) throw std::bad_alloc();
+  return p;
+}
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 
 using namespace ooc::testing;
 

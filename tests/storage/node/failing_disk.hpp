@@ -1,4 +1,5 @@
-// The system calls of a node's transfers, so that a test can let them fail, end early, or wait.
+// The system calls of a node's transfers, so that a test can let them fail, end early, or wait; and memory that is
+// wanting on the threads of a node.
 //
 // They take the place of the C library's in the test program, and do what those do until a test says otherwise.
 #pragma once
@@ -29,6 +30,25 @@ class failing_disk {
 
  private:
   rule rule_;
+};
+
+/// While it lives, memory is refused (std::bad_alloc) to one request in `one_in`, by chance, on all threads but the one
+/// that made it and where has_memory() is.
+class scarce_memory {
+ public:
+  scarce_memory(unsigned one_in, unsigned seed);
+  ~scarce_memory();
+  scarce_memory(const scarce_memory&) = delete;
+};
+
+/// Where the calling thread gets its memory all the same: in the test's own completions.
+class has_memory {
+ public:
+  has_memory();
+  ~has_memory();
+
+ private:
+  const bool had_;
 };
 
 }  // namespace ooc::testing
