@@ -127,6 +127,7 @@ std::shared_ptr<stored_file> stored_file::open_known(const store& s, storage::fi
   storage::store_core& core = *s.core();
   opened_file f = core.opened(core.metadata().find(id));
   auto claim = write ? claim_of(core, f.meta) : nullptr;
+  if (claim) f = core.claimed(f, false);
   return std::shared_ptr<stored_file>(new stored_file(s, std::move(f), write, std::move(claim)));
 }
 
