@@ -89,10 +89,13 @@ static int move_pointer(ompio_file_t* fh, OMPI_MPI_OFFSET_TYPE offset, int whenc
   return handle_of(fh)->calls->move_pointer(handle_of(fh), (uint64_t)(from + by));
 }
 
-/* All ranks call it; none goes on before it is done. */
+/* All ranks call it; none goes on before it is done and all have called it.  OMPIO counts on that: each rank that opens a
+ * file to append to it asks for the size first, and the first one to go on may make the file longer. */
 static int seek(ompio_file_t* fh, OMPI_MPI_OFFSET_TYPE offset, int whence) {
-  int done = OMPIO_ROOT == fh->f_rank ? move_pointer(fh, offset, whence) : MPI_SUCCESS;
-  const int ret = told_by(fh, OMPIO_ROOT, &done, sizeof done);
+  const int mine = OMPIO_ROOT == fh->f_rank ? move_pointer(fh, offset, whence) : MPI_SUCCESS;
+  int done = mine;
+  const int ret = fh->f_comm->c_coll->coll_allreduce(&mine, &done, 1, MPI_INT, MPI_MAX, fh->f_comm,
+                                                     fh->f_comm->c_coll->coll_allreduce_module);
   return OMPI_SUCCESS != ret ? ret : done;
 }
 
