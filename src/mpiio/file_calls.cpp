@@ -29,6 +29,7 @@ struct open_file : ooc_mpiio_file {
   std::atomic<int> failed{MPI_SUCCESS};
   bool noting = false;
   std::vector<ooc_mpiio_extent> noted;
+  int not_noted = MPI_SUCCESS;  ///< why not all was, where OMPIO drops the error
   std::shared_ptr<process_group> ranks;  ///< made by the first transfer that all make together
   std::string path;                      ///< in the store, as the program gave it
   std::unique_ptr<shared_pointer> pointer;
@@ -122,7 +123,9 @@ ssize_t transfer_now(ooc_mpiio_file* handle, int write, const ooc_mpiio_extent* 
       f.noted.insert(f.noted.end(), extents, extents + count);
     });
     for (int i = 0; i < count; ++i) bytes += static_cast<ssize_t>(extents[i].length);
-    return error == MPI_SUCCESS ? bytes : -1;
+    if (error == MPI_SUCCESS) return bytes;
+    f.not_noted = error;
+    return -1;
   }
   const int error = guarded(doing(write), f.name.c_str(), [&] {
     bytes = static_cast<ssize_t>(begin(f, write, as_span(extents, count), atomic)->wait());
@@ -158,6 +161,7 @@ void release(ooc_mpiio_transfer* t) { delete static_cast<started_transfer*>(t); 
 void begin_together(ooc_mpiio_file* handle) {
   opened(handle).noting = true;
   opened(handle).noted.clear();
+  opened(handle).not_noted = MPI_SUCCESS;
 }
 
 int together(ooc_mpiio_file* handle, MPI_Comm communicator, int write, int atomic, int failed, std::size_t* bytes) {
@@ -168,15 +172,26 @@ int together(ooc_mpiio_file* handle, MPI_Comm communicator, int write, int atomi
     if (!f.ranks) f.ranks = mpi_group(communicator, {.deadline = std::chrono::hours(24 * 365)});
   });
   if (error != MPI_SUCCESS) return error;
+  const bool says = f.ranks->rank() == 0;
   const auto transfer = [&] {
-    f.ranks->together("the extents of '" + f.name + "'", [&] {
-      if (failed != MPI_SUCCESS) throw io_error(std::make_error_code(std::errc::not_enough_memory), "Open MPI");
-      return process_group::bytes{};
-    });
-    *bytes = f.file->transfer_together(*f.ranks, write ? access_kind::write : access_kind::read, f.noted, atomic != 0);
+    // A rank for which memory is wanting may end alone.  Its group ends with it, which tells the others not to wait; they
+    // give theirs up, and the next time all make another one.
+    std::shared_ptr<process_group> ranks = std::move(f.ranks);
+    try {
+      ranks->together("the extents of '" + f.name + "'", [&] {
+        if (failed != MPI_SUCCESS || f.not_noted != MPI_SUCCESS)
+          throw io_error(std::make_error_code(std::errc::not_enough_memory), "Open MPI");
+        return process_group::bytes{};
+      });
+      *bytes = f.file->transfer_together(*ranks, write ? access_kind::write : access_kind::read, f.noted, atomic != 0);
+    } catch (const ooc::error& e) {
+      if (e.code() != std::errc::connection_aborted) f.ranks = std::move(ranks);
+      throw;
+    }
+    f.ranks = std::move(ranks);
   };
-  // What is thrown is the same on all ranks: one of them says it.
-  error = guarded(doing(write), f.name.c_str(), transfer, f.ranks->rank() == 0);
+  // What is thrown is mostly the same on all ranks: one of them says it.
+  error = guarded(doing(write), f.name.c_str(), transfer, says);
   f.noted.clear();
   return error;
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static int rank, ranks;
@@ -723,6 +724,49 @@ static void full_disk(void) {
   free(memory);
 }
 
+static size_t bytes_of_addresses(void) {
+  size_t pages = 0;
+  FILE* f = fopen("/proc/self/statm", "r");
+  CHECK(f != NULL && fscanf(f, "%zu", &pages) == 1);
+  fclose(f);
+  return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* One rank has no memory for the buffers of a collective transfer: no rank waits for it for ever, and when there is some
+ * again they go on. */
+static void short_memory(void) {
+  enum { run = 500, runs = 12000, all = run * runs };
+  MPI_File f = open_file(new_file, MPI_INFO_NULL);
+  struct rlimit limit, less;
+  int* out = malloc(sizeof(int) * all);
+  MPI_Datatype view;
+  MPI_Status s;
+  long i;
+  int failed, sum = 0, round;
+  for (i = 0; i < all; ++i) out[i] = value_at((i / run * ranks + rank) * run + i % run);
+  MPI_Type_vector(runs, run, run * ranks, MPI_INT, &view);
+  MPI_Type_commit(&view);
+  DO(MPI_File_set_view(f, (MPI_Offset)rank * run * 4, MPI_INT, view, "native", MPI_INFO_NULL));
+  DO(MPI_File_write_at_all(f, 0, out, 1000, MPI_INT, &s));
+  for (round = 0; round < 8; ++round) {
+    getrlimit(RLIMIT_AS, &limit);
+    less = limit;
+    less.rlim_cur = bytes_of_addresses() + ((size_t)(3 + round) << 20);
+    if (rank == 1) CHECK(setrlimit(RLIMIT_AS, &less) == 0);
+    failed = MPI_File_write_at_all(f, 0, out, all, MPI_INT, &s) != MPI_SUCCESS;
+    if (rank == 1) CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+    MPI_Allreduce(&failed, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    CHECK(sum == ranks || sum == 0);
+    DO(MPI_File_write_at_all(f, 0, out, all, MPI_INT, &s));
+  }
+  meet(f);
+  DO(MPI_File_set_view(f, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
+  check_whole(f, (long)all * ranks);
+  MPI_Type_free(&view);
+  free(out);
+  DO(MPI_File_close(&f));
+}
+
 /* What the program had reserved when it was killed is left behind. */
 enum { killed_piece = 400000, killed_pieces = 6 };
 
@@ -822,7 +866,7 @@ static void strided_write(void) { strided_call(1); }
 static void strided_read(void) { strided_call(0); }
 
 /* The last ones run only where they are named. */
-enum { named_only = 8 };
+enum { named_only = 9 };
 static const struct {
   const char* name;
   void (*run)(void);
@@ -852,6 +896,7 @@ static const struct {
              {"nonblocking_at_the_end", nonblocking_at_the_end},
              {"shared_refusals", shared_refusals},
              {"full_disk", full_disk},
+             {"short_memory", short_memory},
              {"killed", killed},
              {"opened_after_killed", opened_after_killed},
              {"keeps_going", keeps_going},

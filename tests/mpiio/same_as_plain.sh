@@ -33,3 +33,4 @@ done
 
 # What OMPIO does not do on a plain file, and the store's address from the environment
 OOC_STORE=$store "$mpirun" "$ranks" "$program" ooc: nonblocking_at_the_end
+if [[ $kind == local ]]; then OOC_STORE=$store "$mpirun" "$ranks" "$program" ooc: short_memory; fi
