@@ -26,7 +26,7 @@ import numpy as np
 
 import oocarray as ooc
 from measure import Ratio, enter, in_child
-from oocarray._runtime import parse_bytes
+from oocarray._numbers import parse_bytes
 
 MADVICE = {"none": None, "sequential": mmap.MADV_SEQUENTIAL, "random": mmap.MADV_RANDOM}
 

@@ -32,14 +32,14 @@ import numpy as np
 
 from . import _core
 from ._array import Array
-from ._runtime import parse_bytes
+from ._numbers import count, counts, flag, parse_bytes, small_count
 
 Statistics = Dict[str, int]
 Arrays = Union[Array, Tuple[Array, ...]]
 
-Conversions = Mapping[str, Callable[[Any], Any]]
+Conversions = Mapping[str, Callable[[Any, str], Any]]  # of a value, and what it is called
 
-_common: Conversions = {"threads": int, "memory": parse_bytes, "mark": bool, "progress": lambda f: f}
+_common: Conversions = {"threads": small_count, "memory": parse_bytes, "mark": flag, "progress": lambda f, _: f}
 _numbers = {"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8", "c8", "c16"}
 
 
@@ -47,7 +47,7 @@ def _options(given: Dict[str, Any], possible: Conversions = _common) -> Dict[str
     for name in given:
         if name not in possible:
             raise TypeError(f"'{name}' is no keyword of this call; there are: {', '.join(possible)}")
-    return {name: possible[name](value) for name, value in given.items()}
+    return {name: possible[name](value, name) for name, value in given.items()}
 
 
 def _checked(a: Any, what: str = "an oocarray.Array") -> Array:
@@ -147,7 +147,10 @@ def copy(
         return transform(lambda x, out: np.copyto(out, x, casting=casting), a, out=b, **options)  # type: ignore[arg-type]
     if box is ... and at is None and a.shape != b.shape:
         raise ValueError(f"array '{a.path}' has the shape {a.shape}, and array '{b.path}' {b.shape}")
-    return _move(a, b, lower, at or [0] * b.ndim, extents, range(a.ndim), False, given)
+    place = (0,) * b.ndim if at is None else counts(at, "at")
+    if len(place) != b.ndim:
+        raise ValueError(f"at={at!r}: array '{b.path}' has {b.ndim} dimensions")
+    return _move(a, b, lower, place, extents, range(a.ndim), False, given)
 
 
 def transpose(a: Array, b: Optional[Array] = None, axes: Optional[Sequence[int]] = None, **options: Any) -> Statistics:
@@ -575,7 +578,7 @@ def matmul(a: Array, b: Any, out: Any = None, **options: Any) -> Any:
 # --- stencils
 
 _of_sweeps: Conversions = {
-    **{name: how for name, how in _common.items() if name != "memory"}, "fuse": int, "width": int, "piece": int,
+    **{name: how for name, how in _common.items() if name != "memory"}, "fuse": count, "width": count, "piece": count,
 }
 
 
@@ -674,13 +677,16 @@ def sweep(
         raise TypeError("the arrays that are read and those that are written have not the same types")
     for t in targets:
         _writable(t)
-    around = (operator.index(radius),) * n if np.ndim(radius) == 0 else tuple(radius)  # type: ignore[arg-type]
-    if len(around) != n or builtins.min(around) < 0:
+    around = (count(radius, "radius"),) * n if np.ndim(radius) == 0 else counts(radius, "radius")
+    if len(around) != n:
         raise ValueError(f"radius={radius!r}: give one number, or one for each of the {n} dimensions")
-    if periodic is True or periodic is False:
+    if isinstance(periodic, (bool, np.bool_)):
         meet = set(range(n)) if periodic else set()
     else:
-        meet = {operator.index(d) for d in np.atleast_1d(np.array(periodic, int))}
+        ends = np.atleast_1d(periodic)
+        if ends.size and ends.dtype.kind not in "iu":
+            raise TypeError(f"periodic={periodic!r}: give True, or whole numbers of dimensions")
+        meet = {operator.index(d) for d in ends}
     if not meet <= set(range(n)):
         raise ValueError(f"periodic={periodic!r}: the arrays have the dimensions 0 to {n - 1}")
     if edges is not None and n == 1:
@@ -703,6 +709,6 @@ def sweep(
     functions = {"kernel": call, "edges": edges and call_edges, "reduce": reduce, "after": after}
     return _core.sweep(
         [x._core for x in fields], [x._core for x in targets], [x._core for x in coefficients],
-        [x.dtype for x in [*fields, *coefficients]], list(around), [d in meet for d in range(n)], operator.index(steps),
-        operator.index(every), functions, given,
+        [x.dtype for x in [*fields, *coefficients]], list(around), [d in meet for d in range(n)], count(steps, "steps"),
+        count(every, "every"), functions, given,
     )

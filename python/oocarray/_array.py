@@ -12,18 +12,12 @@ from . import _core, _elements
 from ._comm import group_of
 from ._dtype import ATTRIBUTE, dtype_of, element_of
 from ._errors import TypeMismatch
-from ._runtime import parse_bytes, runtime
+from ._numbers import count, counts, flag, parse_bytes, seconds, shape_of, small_count
+from ._runtime import runtime
 from ._store import Attributes, Shape, Store, open_store
 from ._view import View
 
 Box = Tuple[slice, ...]
-
-
-def _shape_of(shape: Shape) -> Tuple[int, ...]:
-    try:
-        return (operator.index(shape),)  # type: ignore[arg-type]
-    except TypeError:
-        return tuple(operator.index(n) for n in shape)  # type: ignore[union-attr]
 
 
 class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
@@ -348,6 +342,7 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
         """
         if write and not self.writable:
             raise ValueError(f"array '{self.path}' is open for reading only: open it with mode='r+'")
+        ahead = count(ahead, "ahead")
         for k in range(1, ahead + 1):
             self._core.prefetch_tile(k)
         for k in range(self._core.tiles()):
@@ -381,7 +376,7 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
 
     def sync_halo(self, rows: int = 1) -> None:
         """As `sync`, but only of blocks with rows that are at most `rows` from a border between the parts of ranks."""
-        self._core.sync_halo(rows)
+        self._core.sync_halo(count(rows, "rows"))
 
     @property
     def local_rows(self) -> slice:
@@ -403,8 +398,8 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
         layout "right" for any change of another extent than the first, because elements then come to other places in
         memory.
         """
-        extents = list(shape) if isinstance(shape, (Sequence, np.ndarray)) else [shape, *self.shape[1:]]
-        self._core.resize([operator.index(n) for n in extents])
+        extents = shape_of(shape)
+        self._core.resize(extents + self.shape[1:] if np.ndim(shape) == 0 else extents)
 
     def close(self) -> None:
         """Writes back, and lets go of the file and the memory.  With ``comm=`` a collective call.
@@ -481,29 +476,23 @@ def _plain_within(x: Any) -> Any:
 
 
 
-def _limits(value: Any) -> Tuple[int, ...]:
-    if np.ndim(value) == 0:
-        raise TypeError(f"max_extents={value!r}: give a number for each dimension, or for the first ones: ({value!r},)")
-    return tuple(operator.index(n) for n in value)
-
-
 _options = {
     "order": None,
     "layout": None,
-    "tile": tuple,
+    "tile": counts,
     "block": parse_bytes,
-    "nodes": int,
+    "nodes": small_count,
     "stripe": parse_bytes,
     "fill": None,
-    "sparse": bool,
-    "max_extents": _limits,
-    "replace": bool,
-    "permissions": int,
-    "shared": bool,
-    "wait_for_writer": float,
-    "unfinished": bool,
+    "sparse": flag,
+    "max_extents": counts,
+    "replace": flag,
+    "permissions": small_count,
+    "shared": flag,
+    "wait_for_writer": seconds,
+    "unfinished": flag,
     "comm": None,
-    "deadline": float,
+    "deadline": seconds,
 }
 
 
@@ -527,15 +516,15 @@ def _core_options(given: Mapping[str, Any], dtype: Optional[np.dtype]) -> Dict[s
                     raise TypeError("fill is for new arrays")
                 out["fill"] = np.array(value, dtype=dtype).tobytes()
         elif name == "permissions":
-            out["mode"] = int(value)
+            out["mode"] = small_count(value, name)
         elif name == "comm":
             if value is not None:
-                out["group"] = group_of(value, float(given.get("deadline", 600.0)))
+                out["group"] = group_of(value, seconds(given.get("deadline", 600.0), "deadline"))
         elif name == "deadline":
             if given.get("comm") is None:
                 raise TypeError("deadline is how long ranks wait for each other: it needs comm")
         else:
-            out[name] = convert(value)  # type: ignore[misc]
+            out[name] = convert(value, name)  # type: ignore[misc]
     return out
 
 
@@ -550,7 +539,7 @@ def _make(
     t = np.dtype(dtype)
     name, size, description = element_of(t)
     core_options = _core_options(options, t)
-    core = _core.make(runtime()._core, of._core, path, how, name, size, _shape_of(shape), core_options)
+    core = _core.make(runtime()._core, of._core, path, how, name, size, shape_of(shape), core_options)
     return _array(core, of, core_options, description)
 
 

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple, Optional, Tuple, Union
 import numpy as np
 
 from . import _core
-from ._array import Array, _core_options, _shape_of
+from ._array import Array, _core_options
 from ._dtype import element_of
 from ._errors import InvalidRequest, TypeMismatch
+from ._numbers import count, shape_of
 from ._runtime import runtime
 from ._store import Shape
 
@@ -203,7 +204,7 @@ def open_file(
         raise TypeError(f"'{file}': say dtype, and shape; a raw file does not tell them")
     else:
         contents = _Contents(
-            np.dtype(dtype), None if shape is None else _shape_of(shape), int(offset), order == "F"
+            np.dtype(dtype), None if shape is None else shape_of(shape), count(offset, "offset"), order == "F"
         )
     _checked(file, contents)
     name, size, _ = element_of(contents.dtype)

@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 import os
-import re
 import threading
 import weakref
 from typing import TYPE_CHECKING, Dict, Optional, Union
 
 from . import _core
-from ._errors import Busy, InvalidRequest
+from ._errors import Busy
+from ._numbers import parse_bytes, seconds, small_count
 
 if TYPE_CHECKING:
     from ._array import Array
 
-_units = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _process = os.getpid()
 _lock = threading.RLock()
 _current: Optional["Runtime"] = None
-
-
-def parse_bytes(size: Union[int, str]) -> int:
-    """The number of bytes in 4096, "4096", "64KiB", "512M" or "1.5GiB"; K, M, G and T are powers of 1024."""
-    if isinstance(size, int):
-        return size
-    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(?:i?B)?\s*", size, re.IGNORECASE)
-    if not found:
-        raise InvalidRequest(f"'{size}' is no size: write, for example, 512MiB or 2G")
-    return int(float(found[1]) * _units[found[2].lower()])
 
 
 class Runtime:
@@ -76,8 +65,11 @@ class Runtime:
                     f"there is a runtime of {_current.memory >> 20} MiB already, and a process has one: make it "
                     "before the first array, or close() the other one first (see oocarray.runtime())"
                 )
-            self._memory = parse_bytes(memory)
-            self._core = _core.Runtime(self._memory, parse_bytes(block), read_ahead, end_deadline, False)
+            self._memory = parse_bytes(memory, "memory")
+            self._core = _core.Runtime(
+                self._memory, parse_bytes(block, "block"), small_count(read_ahead, "read_ahead"),
+                seconds(end_deadline, "end_deadline"), False,
+            )
             self._arrays: "weakref.WeakValueDictionary[int, Array]" = weakref.WeakValueDictionary()
             _current = self
 

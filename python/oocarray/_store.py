@@ -9,7 +9,7 @@ import numpy as np
 
 from . import _core
 from ._dtype import dtype_of
-from ._runtime import parse_bytes
+from ._numbers import parse_bytes, seconds, small_count
 
 if TYPE_CHECKING:
     from ._array import Array
@@ -143,7 +143,7 @@ class Store:
 
     def mkdir(self, path: str, *, parents: bool = False, mode: int = 0o755) -> None:
         """Makes a folder; `parents`: those above, too, and one that exists is no error."""
-        self._core.mkdir(path, parents, mode)
+        self._core.mkdir(path, parents, small_count(mode, "mode"))
 
     def attributes(self, path: str = "") -> Attributes:
         """The attributes of a file, a folder, or the store itself; changing them changes the store."""
@@ -208,4 +208,8 @@ def open_store(
     NotAStore
         For a folder that holds something else, and for a URL that cannot be read.
     """
-    return Store(_core.open_store(url, create, workers, parse_bytes(staging), deadline, key))
+    return Store(
+        _core.open_store(
+            url, create, small_count(workers, "workers"), parse_bytes(staging, "staging"), seconds(deadline, "deadline"), key
+        )
+    )

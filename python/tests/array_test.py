@@ -411,9 +411,9 @@ def test_a_default_runtime_is_made_at_first_use(store, monkeypatch):
     "text, size", [("64KiB", 65536), ("512M", 512 << 20), ("1.5GiB", 3 << 29), (4096, 4096), ("4096", 4096)]
 )
 def test_sizes(text, size):
-    assert ooc._runtime.parse_bytes(text) == size
+    assert ooc._numbers.parse_bytes(text) == size
     with pytest.raises(ooc.InvalidRequest, match="'much'"):
-        ooc._runtime.parse_bytes("much")
+        ooc._numbers.parse_bytes("much")
 
 
 def test_an_array_knows_where_it_has_been_renamed_to(store, budget):
