@@ -95,6 +95,12 @@ def _opened(source: Any, name: Optional[str]) -> Tuple[Any, str]:
     return found, where
 
 
+def _passing(name: str) -> str:
+    """What it is called until it is complete: a name has at most 255 bytes."""
+    begin = name.encode(errors="surrogateescape")[:200].decode(errors="ignore")
+    return f"{begin}.part-{secrets.token_hex(6)}"
+
+
 def _texts(attributes: Dict[str, Any]) -> Dict[str, str]:
     texts, others = {}, []
     for key, value in attributes.items():
@@ -189,8 +195,7 @@ def from_zarr(
     dimensions = _named_dimensions(z, attributes)
 
     folder, slash, last = path.rstrip("/").rpartition("/")
-    begin = last.encode()[:200].decode(errors="ignore")  # a name has at most 255 bytes
-    passing = f"{folder}{slash}.{begin}.part-{secrets.token_hex(6)}"
+    passing = f"{folder}{slash}.{_passing(last)}"
     a = create(store, passing, shape, dtype, **options)
     try:
         total, done = a.nbytes, 0
@@ -283,7 +288,8 @@ def to_zarr(
     there = name in group if group is not None else local and os.path.lexists(path)
     if there and not overwrite:
         raise FileExistsError(f"{path if group is None else name!r} exists already: take another name, or give overwrite=True")
-    passing = f"{path.rstrip('/')}.part-{secrets.token_hex(6)}" if local else path
+    folder, slash, last = path.rstrip("/").rpartition("/")
+    passing = f"{folder}{slash}{_passing(last)}" if local else path
     begun = False
     try:
         if group is not None:

@@ -169,6 +169,19 @@ def test_a_long_name_of_many_bytes_is_taken(store, budget, tmp_path):
     assert ooc.from_zarr(tmp_path / "in", store, "\u6587" * 80)[...].tolist() == [1, 1, 1]
 
 
+@pytest.mark.parametrize("name", ["n" * 255, "\u00e9" * 125, "\u00e9" * 125 + ".zarr"], ids=["ascii", "accents", "both"])
+def test_a_folder_with_a_long_name_is_written_replaced_and_read(store, budget, tmp_path, name):
+    a = store.create("a", (20, 30))
+    folder = tmp_path / name
+    for value in (1, 2):
+        a[...] = value
+        z = ooc.to_zarr(a, folder, overwrite=value == 2)
+        assert np.all(z[...] == value)
+        assert sorted(os.listdir(tmp_path)) == sorted(["store", name])
+    with ooc.from_zarr(folder, store, name) as b:
+        assert np.all(b[...] == 2)
+
+
 def test_an_array_in_a_group_is_named(store, budget, tmp_path):
     group = zarr.open_group(tmp_path / "g")
     group.create_array("a", shape=(3,), dtype="f8")
