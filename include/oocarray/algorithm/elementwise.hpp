@@ -53,6 +53,7 @@
 
 #include "oocarray/algorithm/pass.hpp"
 #include "oocarray/detail/span_programs.hpp"
+#include "oocarray/error.hpp"
 #include "oocarray/ooc_array.hpp"
 
 namespace ooc {
@@ -224,6 +225,8 @@ pass_result<histogram_counts> count_spans(span_request r, std::size_t bins, F& f
     for (const auto& of_rank : told) {
       std::vector<std::uint64_t> counts;
       add_values(counts, of_rank, std::uint64_t{0});
+      if (counts.size() != bins + 1)
+        throw usage_error(errc::not_together, "histogram: the ranks ask for different numbers of bins");
       for (std::size_t b = 0; b <= bins; ++b) all[b] += counts[b];
     }
   }

@@ -16,6 +16,9 @@
 // store or of the program's functions, and the death of the process leave the mark; so does
 // cancelling.
 //
+// *Ranks.*  `mark` and `reproducible`, boxes and permutations must be the same on all ranks; where they are not, all
+// throw usage_error (errc::not_together) before anything is written.  `threads`, `memory` and `progress` may differ.
+//
 // Threads: the callback is called by one thread at a time, which may be any thread of the
 // algorithm.
 #pragma once

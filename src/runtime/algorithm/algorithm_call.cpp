@@ -22,7 +22,8 @@ algorithm_call::algorithm_call(std::string name, array_core& leader,
     : name_(std::move(name)),
       leader_(leader),
       written_(std::move(written)),
-      mark_(options.mark),
+      mark_(options.mark && !written_.empty()),
+      called_(mark_ || written_.empty() ? name_ : name_ + ", without a mark"),
       tell_(options.progress),
       ranks_((leader.check_open(), leader.shared().group().size())),
       threads_(options.threads != 0 ? options.threads
@@ -45,7 +46,7 @@ void algorithm_call::refuse(const std::string& why, errc code) const {
 
 std::vector<algorithm_call::bytes> algorithm_call::on_all(const std::function<bytes()>& f) const {
   if (ranks_ == 1) return {f()};  // and the exception is the program's own
-  return leader_.shared().group().together(name_, f);
+  return leader_.shared().group().together(called_, f);
 }
 
 void algorithm_call::begin(std::uint64_t bytes_in_all) {

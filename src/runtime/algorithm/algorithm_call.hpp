@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -47,6 +48,10 @@ class algorithm_call {
 
   /// Throws usage_error: "<name>: <why>".
   [[noreturn]] void refuse(const std::string& why, errc code = errc::invalid_request) const;
+
+  /// What else must be the same on all ranks.  Said before the first together(), which then throws
+  /// usage_error (errc::not_together) on all of them where it is not; so it does for options.mark.
+  void must_agree(std::string_view what) { called_ += what; }
 
   /// Runs f on all ranks; what one throws, all throw.  Returns what each rank's returned (bytes),
   /// or nothing.
@@ -79,6 +84,7 @@ class algorithm_call {
   array_core& leader_;
   const std::vector<array_core*> written_;
   const bool mark_;
+  std::string called_;  // the name, and what must be the same on all ranks
   const std::function<bool(const pass_progress&)> tell_;
   const int ranks_;
   const unsigned threads_;

@@ -56,10 +56,14 @@ class copy_run {
 
   pass_statistics run() {
     pass_statistics done;
-    if (std::find(request_.extents.begin(), request_.extents.end(), 0) != request_.extents.end())
-      return done;
+    call_.must_agree(", " + text(request_.extents) + " elements from " + text(request_.from_lower) + " to " +
+                     text(request_.to_lower) + ", permutation " + text(request_.permutation));
+    const bool empty = std::find(request_.extents.begin(), request_.extents.end(), 0) != request_.extents.end();
     std::uint64_t memory = 0;
-    call_.together([&] { memory = memory_to_take(); });
+    call_.together([&] {
+      if (!empty) memory = memory_to_take();
+    });
+    if (empty) return done;
     if (call_.ranks() > 1)  // in place the same boxes on all ranks
       call_.leader().shared().group().all_reduce(call_.name(), {&memory, 1}, reduction::min);
     const pipeline_plan plan = plan_for(memory);

@@ -60,15 +60,15 @@ class sort_call {
     if (elements_of(to) != elements_)
       call_.refuse("the one has " + std::to_string(elements_) + " elements, the other " +
                    std::to_string(elements_of(to)) + "; give both as many");
-    for (const array_core* a : {&from, &to})
-      if (const std::size_t n = a->facts().extents.size(); n > 1 && !o.flat)
-        call_.refuse("'" + a->facts().path + "' has " + std::to_string(n) +
-                     " dimensions: options.flat sorts its elements as one sequence in row-major order");
   }
 
   sort_statistics run() {
     std::optional<direct_array> read, written;
     call_.together([&] {
+      for (const array_core* a : {&from_, &to_})
+        if (const std::size_t n = a->facts().extents.size(); n > 1 && !options_.flat)
+          call_.refuse("'" + a->facts().path + "' has " + std::to_string(n) +
+                       " dimensions: options.flat sorts its elements as one sequence in row-major order");
       // First what reads: should the other be refused, nothing has been dropped.
       if (&from_ != &to_)
         check(read.emplace(from_.shared().local(), access_mode::read, "sort()"), from_);

@@ -35,7 +35,11 @@ class sorted_array {
       : call_(std::string(what) + " of '" + a.facts().path + "'", const_cast<array_core&>(a), {},
               {.threads = o.threads, .mark = false, .progress = o.progress}),
         size_(element_size) {
+    const std::size_t n = a.facts().extents.size();
     const auto look = [&] {
+      if (n > 1 && !o.flat)
+        call_.refuse("the array has " + std::to_string(n) +
+                     " dimensions: options.flat takes its elements as one sequence in row-major order");
       file_.emplace(direct_.emplace(a.shared().local(), access_mode::read, what), element_size);
     };
     if (how == ranks_call::together)
@@ -44,10 +48,6 @@ class sorted_array {
       look();
     elements_ = 1;
     for (const std::uint64_t e : a.facts().extents) elements_ *= e;
-    const std::size_t n = a.facts().extents.size();
-    if (n > 1 && !o.flat)
-      call_.refuse("the array has " + std::to_string(n) +
-                   " dimensions: options.flat takes its elements as one sequence in row-major order");
     if (n > 1 && !direct_->row_major())
       call_.refuse("its file has tiles, so its elements do not lie in row-major order");
     spare_ = a.shared().pager().spare();

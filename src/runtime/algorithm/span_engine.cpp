@@ -86,6 +86,7 @@ class span_run::state {
                     "' is dealt out to the ranks otherwise; give all the same group, block and "
                     "stripes");
     }
+    if (request.options.reproducible) call.must_agree(", reproducible");
     span_order o(request.arrays, mine.first, mine.second, request.rule, call.threads());
     call.together([&] { take_memory(o); });
     return o;

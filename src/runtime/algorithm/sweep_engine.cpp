@@ -57,6 +57,9 @@ class sweep_run {
   }
 
   sweep_statistics run() {
+    call_.must_agree(", fuse " + std::to_string(request_.options.fuse) + ", told every " +
+                     std::to_string(request_.every) + ", piece " + std::to_string(request_.options.piece));
+    call_.together([] {});
     if (request_.steps == 0) return done_;
     done_.fuse = choose_levels();
     plan_.levels = done_.fuse;
@@ -210,10 +213,7 @@ class sweep_run {
     }
     std::uint64_t agreed[] = {levels};
     if (ranks_ > 1)
-      leader_.shared().group().all_reduce(call_.name() + ", fuse " + std::to_string(request_.options.fuse) + ", told every " +
-                                              std::to_string(request_.every) + ", piece " +
-                                              std::to_string(request_.options.piece),
-                                          agreed, reduction::min);
+      leader_.shared().group().all_reduce(call_.name(), agreed, reduction::min);
     levels = agreed[0];
     call_.together([&] {
       std::uint64_t needed = memory_for(levels);
