@@ -86,13 +86,24 @@ void live_file::open(bool write) {
     if (!claim_) throw usage_error(errc::busy, "'" + e.path + "' is open for writing in another program");
     return claim_taker::result::at_once;
   };
-  opened_file now = write && !writable_ ? core_->open(id_, open_mode::read_write, {take, false})
-                    : before            ? core_->refresh(*before)
-                                        : core_->open(id_, open_mode::read);
-  // Its stripe objects go, if who has removed the file did not find it open.
-  if (now.meta.names == 0 && !removed())
-    throw io_error(std::make_error_code(std::errc::no_such_file_or_directory),
-                   "'" + now.meta.path + "' has been removed");
+  const auto open_now = [&] {
+    opened_file now = write && !writable_ ? core_->open(id_, open_mode::read_write, {take, false})
+                      : before            ? core_->refresh(*before)
+                                          : core_->open(id_, open_mode::read);
+    // Its stripe objects go, if who has removed the file did not find it open.
+    if (now.meta.names == 0 && !removed())
+      throw io_error(std::make_error_code(std::errc::no_such_file_or_directory),
+                     "'" + now.meta.path + "' has been removed");
+    return now;
+  };
+  const std::shared_ptr<void> claimed = claim_;
+  opened_file now;
+  try {
+    now = open_now();
+  } catch (...) {
+    claim_ = claimed;
+    throw;
+  }
   writable_ = writable_ || write;
   const std::uint64_t size = now.meta.size;
   replace(std::move(now));

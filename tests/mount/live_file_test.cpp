@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "mount/live_file.hpp"
+#include "support/faulty_io_service.hpp"
 #include "support/memory_store.hpp"
 #include "support/random_seed.hpp"
 
@@ -280,4 +281,31 @@ TEST_CASE("what is allocated within what is reserved is in the size") {
   CHECK(f.file->flush_and_wait() == 0);
   CHECK(f.file->size() == 10 << 20);
   CHECK(f.store.metadata->find(f.id).size == 10 << 20);
+}
+
+TEST_CASE("an array that could not be opened for writing stays free for others") {
+  memory_store store{1};
+  const auto node = std::make_shared<storage::faulty_io_service>(store.nodes[0]);
+  store.core = std::make_shared<storage::store_core>("memory:", "test", store.metadata, storage::striped_file::nodes{node});
+  background jobs{1};
+  storage::new_file made;
+  made.striping = {.sn = 0, .nn = 1, .sf = 4096};
+  made.size = 80;
+  made.array.extents = {10};
+  made.array.element_type = "f8";
+  made.array.element_size = 8;
+  const storage::file_id id = store.core->create("f", made).meta.id;
+  const auto file = std::make_shared<live_file>(store.core, jobs, id);
+  file->open(false);  // somebody reads it, before and after
+  node->add({.call = storage::io_call::advance, .times = 1, .error = std::make_error_code(std::errc::io_error)});
+  CHECK_THROWS_AS(file->open(true), ooc::error);
+  CHECK(store.metadata->claim_writer(id, false));
+  file->open(true);
+  CHECK_FALSE(store.metadata->claim_writer(id, false));
+  node->add({.call = storage::io_call::advance, .times = 1, .error = std::make_error_code(std::errc::io_error)});
+  file->open(true);  // the second writer needs nothing new
+  file->close(true);
+  CHECK_FALSE(store.metadata->claim_writer(id, false));
+  file->close(true);
+  CHECK(store.metadata->claim_writer(id, false));
 }
