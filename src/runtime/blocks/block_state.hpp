@@ -64,7 +64,7 @@ struct block {
   std::uint32_t frame;                 ///< number in the segment's frame class; the owner's
   std::uint32_t grains : 30 OOC_GUARDED_BY(pager_mutex);  ///< those that have a frame
   std::uint32_t has_table : 1 OOC_GUARDED_BY(pager_mutex);  ///< memory for its grains' records (grain_tables.hpp)
-  /// They were to become a whole block, and it could not be read.
+  /// They were to become a whole block, and it could not be read: as long as it is in grains.
   std::uint32_t stays_in_grains : 1 OOC_GUARDED_BY(pager_mutex);
   std::atomic<std::uint8_t> promised;  ///< the next load for a write may leave out the promised box
   std::atomic<std::uint8_t> written;   ///< changed here since segment::take_written()

@@ -42,6 +42,7 @@ bool grains::begin(segment_state& s, block_index index) noexcept {
     b.publish(block_state::out);
     return false;
   }
+  b.stays_in_grains = 0;  // by now it may be read
   state_.memory.tables().begin(*s.grains, index);
   b.publish(block_state::in_grains);
   return true;

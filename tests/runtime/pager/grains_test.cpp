@@ -237,6 +237,18 @@ TEST_CASE("a block whose other parts cannot be read stays in grains") {
   CHECK_FALSE(f.s.writeback());
 }
 
+TEST_CASE("a block that could not be read becomes whole when it comes in grains again and can be read") {
+  if (!there_are_grains()) return;
+  fixture f;
+  f.s.advise(access_pattern::random);
+  f.source.fail_loads = 1;
+  for (std::size_t g = 0; g < 64; ++g) REQUIRE(f.words[g * words_in_grain] == g * words_in_grain);
+  REQUIRE(testing::soon([&] { return f.source.loads == 1; }));
+  REQUIRE(f.s.invalidate(false) == segment::invalidated::done);
+  for (std::size_t g = 0; g < 64; ++g) REQUIRE(f.words[g * words_in_grain] == g * words_in_grain);
+  CHECK(testing::soon([&] { return f.source.loads == 2; }));
+}
+
 TEST_CASE("write-back sends modified grains only") {
   if (!there_are_grains()) return;
   fixture f;
