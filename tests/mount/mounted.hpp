@@ -111,6 +111,13 @@ struct mountable_store {
   std::string url;
 };
 
+/// An embedded store, mounted.
+struct mounted_store : mountable_store {
+  explicit mounted_store(const std::vector<std::string>& environment = {})
+      : mountable_store(false), mount(url, folder / "mount", "", environment) {}
+  mount_process mount;
+};
+
 /// An open file descriptor.
 class descriptor {
  public:
@@ -131,5 +138,14 @@ class descriptor {
  private:
   int fd_;
 };
+
+inline int error_of(long result) { return result < 0 ? errno : 0; }
+
+/// Bytes that differ from place to place.
+inline std::string pattern(std::size_t n) {
+  std::string s(n, '\0');
+  for (std::size_t i = 0; i < n; ++i) s[i] = static_cast<char>(i * 2654435761u >> 13);
+  return s;
+}
 
 }  // namespace ooc::testing
