@@ -112,10 +112,15 @@ cut_choice cut_sweep::described(std::size_t levels, std::size_t group, std::size
   return c;
 }
 
+// 0: none is.  More slabs than there are do not come at a time.
+std::size_t cut_sweep::given_group() const noexcept {
+  return std::min<std::size_t>(request_.options.group, geometry_.slabs());
+}
+
 std::optional<cut_choice> cut_sweep::choose(std::size_t levels, std::size_t most, std::size_t steps,
                                             std::uint64_t room) const {
   std::optional<cut_choice> best;
-  const std::size_t given = request_.options.group;
+  const std::size_t given = given_group();
   for (std::size_t k = levels == 0 ? 1 : levels; k <= (levels == 0 ? most : levels); ++k)
     for (const std::size_t unit : units())
       for (std::size_t g = given == 0 ? 1 : given; g <= (given == 0 ? most_grouped : given); g *= 2) {
@@ -147,7 +152,7 @@ std::optional<cut_choice> cut_sweep::choose(std::size_t levels, std::size_t most
 std::uint64_t cut_sweep::least_memory(std::size_t levels) const {
   const std::size_t unit = units().back();
   const std::size_t width = (std::max<std::size_t>(request_.options.width, 1) + unit - 1) / unit * unit;
-  return described(levels, std::max<std::size_t>(request_.options.group, 1), width, unit, levels).memory;
+  return described(levels, std::max<std::size_t>(given_group(), 1), width, unit, levels).memory;
 }
 
 void cut_sweep::begin(const cut_choice& c) {

@@ -60,6 +60,7 @@ class cut_sweep {
                const told_of_rounds& told) const;
 
  private:
+  std::size_t given_group() const noexcept;
   wave_plan plan_with(std::size_t levels, std::size_t group) const noexcept;
   /// Of a row: all fields, all coefficients.
   std::uint64_t field_bytes() const noexcept;
