@@ -205,6 +205,28 @@ TEST_CASE("a server that comes back is used again, and what was under way is don
   CHECK(rounds > 0);
 }
 
+TEST_CASE("a write that was given up after the deadline is not done after what was written since") {
+  const test_signer signer;
+  temporary_folder folder;
+  running_iod server(signer, folder.path());
+  faulty_proxy way(server.addresses().front());
+  const auto node = open_remote_node(client_options({way.address()}, std::chrono::seconds(1)));
+  const auto shape = granted(signer, 1, 4096);
+  const request all = request::contiguous(0, 4096);
+  REQUIRE_FALSE(create(*node, shape));
+  way.hold();
+  const bytes late(4096, std::byte{1}), acknowledged(4096, std::byte{2});
+  const failure f = write(*node, shape, 0, all, late.data());
+  REQUIRE(f.code == std::errc::timed_out);
+  way.restore();
+  REQUIRE(soon([&] { return !write(*node, shape, 0, all, acknowledged.data()); }));
+  way.let_go();
+  bytes back(4096);
+  CHECK(never_within(std::chrono::milliseconds(500), [&] {
+    return read(*node, shape, 0, all, back.data()) || back != acknowledged;
+  }));
+}
+
 namespace {
 
 bool is_near(const std::shared_ptr<io_service>& n) {

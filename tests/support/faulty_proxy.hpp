@@ -61,11 +61,15 @@ class faulty_proxy {
   void cut_off() { way_ = way::closed; }
   /// The way is lost and nobody is told: whatever is sent vanishes.
   void swallow() { way_ = way::silent; }
+  /// What clients send on the connections that there are is kept from now on, past their end; new ones are refused.
+  void hold() { way_ = way::held; }
   /// The way is there again, for new connections.
   void restore() { way_ = way::open; }
+  /// What was held arrives.
+  void let_go() { let_go_ = true; }
 
  private:
-  enum class way { open, closed, silent };
+  enum class way { open, closed, silent, held };
 
   void accept() {
     while (!stop_) {
@@ -73,7 +77,7 @@ class faulty_proxy {
       if (::poll(&p, 1, 20) != 1) continue;
       const int client = ::accept4(listen_, nullptr, nullptr, SOCK_CLOEXEC);
       if (client < 0) continue;
-      if (way_ == way::closed) {
+      if (way_ == way::closed || way_ == way::held) {
         ::close(client);
         continue;
       }
@@ -124,6 +128,23 @@ class faulty_proxy {
     return send_all(to, block.data(), bytes) && !cut;
   }
 
+  void deliver_late(int client, int server) {
+    std::vector<char> held, block(64 << 10);
+    for (bool more = true; !let_go_ && !stop_;) {
+      pollfd p{client, POLLIN, 0};
+      if (::poll(&p, 1, 20) <= 0 || !more) {
+        if (!more) let_pass(std::chrono::milliseconds(20));
+        continue;
+      }
+      const ssize_t n = ::recv(client, block.data(), block.size(), 0);
+      more = n > 0;
+      if (more) held.insert(held.end(), block.begin(), block.begin() + n);
+    }
+    if (stop_ || !send_all(server, held.data(), held.size())) return;
+    while (!stop_ && ::recv(server, block.data(), block.size(), MSG_DONTWAIT) != 0)
+      let_pass(std::chrono::milliseconds(20));
+  }
+
   void relay(int client, int server) {
     timeval limit{2, 0};  // a peer that takes nothing must not hold the proxy
     ::setsockopt(client, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
@@ -131,10 +152,14 @@ class faulty_proxy {
     std::vector<char> block(64 << 10);
     bool swallowed = false;  // nothing good can follow on this connection
     for (bool open = true; open && !stop_;) {
+      if (way_ == way::held) {
+        deliver_late(client, server);
+        break;
+      }
       if (way_ == way::closed || (swallowed && way_ == way::open)) break;
       swallowed = way_ == way::silent;
       pollfd p[2] = {{client, POLLIN, 0}, {server, POLLIN, 0}};
-      if (::poll(p, 2, 20) <= 0) continue;
+      if (::poll(p, 2, 20) <= 0 || way_ == way::held) continue;
       if (p[0].revents != 0) open = pass(client, server, block);
       if (open && p[1].revents != 0) open = pass(server, client, block);
     }
@@ -150,6 +175,7 @@ class faulty_proxy {
   std::vector<std::thread> relays_;
   std::atomic<bool> stop_{false};
   std::atomic<bool> healed_{false};
+  std::atomic<bool> let_go_{false};
   std::atomic<way> way_{way::open};
   std::mutex mutex_;
   std::mt19937_64 random_;

@@ -4,9 +4,26 @@
 
 namespace ooc::storage {
 
+namespace {
+
+bool changes_something(const remote_call& c) {
+  switch (c.kind) {
+    case wire::frame_kind::write:
+    case wire::frame_kind::create:
+    case wire::frame_kind::resize:
+    case wire::frame_kind::remove:
+    case wire::frame_kind::advance:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
 fenced_calls::connections fenced_calls::begin_fence() {
   if (fencing_) return {};
-  connections all;
+  connections all(given_up_.begin(), given_up_.end());
   for (const auto& [call, connection] : waiting_) all.push_back(connection);
   std::sort(all.begin(), all.end());
   all.erase(std::unique(all.begin(), all.end()), all.end());
@@ -18,6 +35,7 @@ std::vector<call_ptr> fenced_calls::end_fence(const connections& fenced, bool co
   fencing_ = false;
   std::vector<call_ptr> again;
   if (!confirmed) return again;
+  for (const std::uint64_t connection : fenced) given_up_.erase(connection);
   std::erase_if(waiting_, [&](const auto& lost) {
     if (!std::binary_search(fenced.begin(), fenced.end(), lost.second)) return false;
     if (!lost.first->answered) again.push_back(lost.first);
@@ -27,7 +45,11 @@ std::vector<call_ptr> fenced_calls::end_fence(const connections& fenced, bool co
 }
 
 void fenced_calls::forget_answered() {
-  std::erase_if(waiting_, [](const auto& lost) { return lost.first->answered; });
+  std::erase_if(waiting_, [&](const auto& lost) {
+    if (!lost.first->answered) return false;
+    if (changes_something(*lost.first)) given_up_.insert(lost.second);
+    return true;
+  });
 }
 
 }  // namespace ooc::storage

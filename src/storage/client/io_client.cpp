@@ -259,10 +259,11 @@ void io_client::heard(clock::time_point now) {
 
 // Sending.
 
-/// Gives the call to a connection, whose sender send() must then be called with, or lets it wait for one.
+/// Gives the call to a connection, whose sender send() must then be called with, or lets it wait for one, or for a fence.
 std::shared_ptr<wire::frame_sender> io_client::place(const call_ptr& c,
                                                      std::vector<region>& regions) {
-  io_link* const l = best_of(links_);
+  const bool must_wait = lost_.owes_fence() && c->kind != frame_kind::fence;
+  io_link* const l = must_wait ? nullptr : best_of(links_);
   if (l == nullptr) {
     // Those after the first find the looks frequent already.
     if (waiting_.empty()) look_soon();
@@ -302,8 +303,9 @@ void io_client::place_waiting() {
   {
     const lock_guard held(mutex_);
     if (best_of(links_) == nullptr) return;
+    const bool owes_fence = lost_.owes_fence();
     std::erase_if(waiting_, [&](const call_ptr& c) {
-      if (c->holds != 0) return false;
+      if (c->holds != 0 || (owes_fence && c->kind != frame_kind::fence)) return false;
       now.push_back(c);
       return true;
     });
@@ -381,7 +383,8 @@ void io_client::fence_lost() {
   fenced_calls::connections numbers;
   {
     const lock_guard held(mutex_);
-    if (best_of(links_) != nullptr) numbers = lost_.begin_fence();
+    // Where nobody waits for anything, what was given up is fenced when somebody does.
+    if (best_of(links_) != nullptr && !calls_.empty() && !outage_.gone()) numbers = lost_.begin_fence();
   }
   if (numbers.empty()) return;
   const auto fence = std::make_shared<remote_call>();
@@ -484,6 +487,7 @@ asio::awaitable<void> io_client::watch() {
     look_for_server(now);
     say_that_calls_wait(now);
     expire(now);
+    fence_lost();
     place_waiting();
   }
 }

@@ -8,7 +8,8 @@
 //
 // Every call that is not finished is in `calls_`; `waiting_` holds those that no connection has and
 // that need no fence.  A call is finished when it was answered, or when its time is up and no
-// connection has it, and no sender looks at its payload any more.
+// connection has it, and no sender looks at its payload any more.  Where the connection was lost of a call whose
+// time is up, later calls wait for its fence (fenced_calls.hpp).
 //
 // A server of which nothing comes while calls wait is gone when the deadline has passed since then
 // (outage.hpp): all calls fail, later ones at once, and connections are tried until it answers.
