@@ -32,6 +32,9 @@
 // somebody opens the file for writing next (of a served store, once the server has given the lost client up).  Until
 // it is closed, such a file is not removed or replaced by others (errc::busy).
 //
+// A write that ends within the size that this program has seen last asks nobody for it.  Where another program has cut the
+// file off (truncate) since then, such a write does not make it longer again: ask size() first.
+//
 // Removing a file that is open otherwise takes its data away, within a second or two: later calls then throw.
 #pragma once
 

@@ -46,8 +46,7 @@ striping file::striping() const {
 }
 
 std::uint64_t file::size() const {
-  impl& i = open_impl();
-  return i.replace(i.core->refresh(*i.current()))->meta.size;
+  return open_impl().refreshed()->meta.size;
 }
 
 std::size_t file::read(std::span<std::byte> out) {
@@ -153,6 +152,7 @@ std::optional<partition> file::view() const {
 void file::truncate(std::uint64_t size) {
   impl& i = open_impl();
   i.require_writable();
+  const lock_guard growing(i.growth_mutex);
   const auto f = i.current();
   i.require_bytes(*f);
   i.replace(i.core->resize(*f, size, {}));
@@ -161,7 +161,7 @@ void file::truncate(std::uint64_t size) {
 // Who has made the file longer meanwhile may have come to more nodes.
 void file::sync() {
   impl& i = open_impl();
-  i.core->sync(*i.replace(i.core->refresh(*i.current())));
+  i.core->sync(*i.refreshed());
 }
 
 }  // namespace ooc

@@ -35,10 +35,10 @@ struct file::impl {
   std::string path;
 
   mutable mutex state_mutex;
-  // As last seen; replaced when the size changes.
+  // As last seen; replaced when the size changes, by what is at least as new (refreshed, growth_mutex).
   std::shared_ptr<const storage::opened_file> now OOC_GUARDED_BY(state_mutex);
 
-  /// Held while the file is made longer; before state_mutex.
+  /// Held while the file is made longer or cut off, until that is in `now`; before state_mutex.
   mutex growth_mutex;
   bool grew OOC_GUARDED_BY(growth_mutex) = false;
   /// Held from the first time on that space was reserved past the end.
@@ -74,18 +74,30 @@ struct file::impl {
     return now;
   }
 
-  std::shared_ptr<const storage::opened_file> replace(storage::opened_file f) OOC_EXCLUDES(state_mutex) {
+  std::shared_ptr<const storage::opened_file> replace(storage::opened_file f) OOC_REQUIRES(growth_mutex)
+      OOC_EXCLUDES(state_mutex) {
     auto next = std::make_shared<const storage::opened_file>(std::move(f));
     const lock_guard lock(state_mutex);
     now = next;
     return next;
   }
 
+  /// The file as the metadata have it.  What was asked before another thread has changed `now` may be older than
+  /// that, and is asked again.
+  std::shared_ptr<const storage::opened_file> refreshed() OOC_EXCLUDES(state_mutex) {
+    for (;;) {
+      const auto seen = current();
+      auto next = std::make_shared<const storage::opened_file>(core->refresh(*seen));
+      const lock_guard lock(state_mutex);
+      if (now == seen) return now = std::move(next);
+    }
+  }
+
   /// The file as it is, if it may now reach `end`; asks the metadata service only where what was
   /// seen last is too short.
   std::shared_ptr<const storage::opened_file> reaching(std::uint64_t end) {
-    auto f = current();
-    return f->meta.size >= end ? f : replace(core->refresh(*f));
+    const auto f = current();
+    return f->meta.size >= end ? f : refreshed();
   }
 
   std::shared_ptr<const storage::opened_file> grown_to(std::uint64_t end) {
@@ -146,7 +158,7 @@ struct file::impl {
     if (length == 0) return {};
     auto size = storage::view_size(*view, current()->meta.size);
     if (position > size || length > size - position)
-      size = storage::view_size(*view, replace(core->refresh(*current()))->meta.size);
+      size = storage::view_size(*view, refreshed()->meta.size);
     if (position >= size) return {};
     return storage::view_request(*view, position, std::min(length, size - position),
                                  access_kind::read);

@@ -3,12 +3,14 @@
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <functional>
+#include <future>
 #include <random>
 #include <thread>
 
 #include "storage/layout/partition_view.hpp"
 #include "support/memory_store.hpp"
 #include "support/random_seed.hpp"
+#include "support/soon.hpp"
 
 using namespace ooc;
 using namespace ooc::testing;
@@ -377,4 +379,59 @@ TEST_CASE("sync reaches the nodes to which others have made the file longer") {
   other.sync();
   CHECK(s.nodes[0]->stats().syncs == 1);
   CHECK(s.nodes[1]->stats().syncs == 1);
+}
+
+namespace {
+
+/// Metadata whose answer to one find(), that of the thread that says so, is late.
+class late_metadata final : public local_metadata {
+ public:
+  using local_metadata::local_metadata;
+  entry find(file_id id) override {
+    entry e = local_metadata::find(id);
+    if (late_here) {
+      waits = true;
+      soon([&] { return go_on.load(); });
+    }
+    return e;
+  }
+
+  static inline thread_local bool late_here = false;
+  std::atomic<bool> waits{false}, go_on{false};
+};
+
+}  // namespace
+
+TEST_CASE("a size that is asked for while another thread cuts the file does not bring the old one back") {
+  memory_store s(1);
+  const auto metadata = std::make_shared<late_metadata>(s.database(), "test", credentials{::geteuid(), ::getegid()});
+  const store handle(std::make_shared<store_core>("memory:", "late", metadata, striped_file::nodes{s.nodes[0]}));
+  file f = file::create(handle, "a", {.size = 4096, .striping = {0, 0, 4096}});
+  auto size = std::async(std::launch::async, [&] {
+    late_metadata::late_here = true;
+    return f.size();
+  });
+  REQUIRE(soon([&] { return metadata->waits.load(); }));
+  f.truncate(0);
+  metadata->go_on = true;
+  size.get();
+  f.write_at(0, numbered(100));
+  CHECK(f.size() == 100);
+  std::vector<std::byte> out(100);
+  CHECK(f.read_at(0, out) == 100);
+  CHECK(out == numbered(100));
+}
+
+TEST_CASE("who asks for the size after another program has cut the file makes it longer again by writing") {
+  memory_store s(1);
+  file f = file::create(s.handle(), "a", {.striping = {0, 0, 4096}});
+  f.write(numbered(1000));
+  file other = file::open(s.handle(), "a", file_access::read_write);
+  other.truncate(10);
+  CHECK(f.size() == 10);
+  f.write_at(500, numbered(100));
+  CHECK(other.size() == 600);
+  std::vector<std::byte> out(100);
+  CHECK(other.read_at(500, out) == 100);
+  CHECK(out == numbered(100));
 }
