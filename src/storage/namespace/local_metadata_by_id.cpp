@@ -249,8 +249,12 @@ entry local_metadata_by_id::change(file_id id, const entry_change& what) {
     if (what.mode || what.owner || what.group) {
       const std::uint32_t owner = what.owner.value_or(n.owner), group = what.group.value_or(n.group);
       walk.require_owner(n, path, "change its mode, owner or group");
-      if (who_.uid != 0 && (owner != n.owner || (group != n.group && !is_member(who_, group))))
-        refuse(EPERM, storage::quoted(path) + ": only user 0 may give it to another user or group");
+      if (who_.uid != 0 && owner != n.owner)
+        refuse(EPERM, storage::quoted(path) + ": only user 0 may give it to user " + std::to_string(owner));
+      if (who_.uid != 0 && group != n.group && !is_member(who_, group))
+        refuse(EPERM, storage::quoted(path) + ": user " + std::to_string(who_.uid) +
+                          " may give it to a group of his own only (" + std::to_string(who_.gid) + "), not to " +
+                          std::to_string(group));
       run(c, "UPDATE entry SET owner = ?, grp = ?, mode = ? WHERE id = ?", owner, group,
           what.mode.value_or(n.mode) & 07777, id);
     }

@@ -355,52 +355,45 @@ opened_file store_core::reserve(const opened_file& f, std::uint64_t end, std::ui
   return resize_locked(now, now.size, now.array.extents, std::max(end, reserved));
 }
 
+namespace {
+
+/// Whether modes and owners of files are those of their stripe objects too.
+bool keep_permissions(const striped_file::nodes& nodes) {
+  return std::any_of(nodes.begin(), nodes.end(), [](const auto& n) { return n->keeps_permissions(); });
+}
+
+}  // namespace
+
 void store_core::set_mode(std::string_view path, std::uint32_t mode) {
-  change_permissions(
-      metadata_->lookup(path), [&](file_permissions& p) { p.mode = mode; },
-      [&] { metadata_->set_mode(path, mode); });
+  if (!keep_permissions(nodes_)) return metadata_->set_mode(path, mode);
+  entry_change what;
+  what.mode = mode;
+  (void)change_permissions(metadata_->lookup(path), what);
 }
 
 void store_core::set_owner(std::string_view path, std::uint32_t uid, std::uint32_t gid) {
-  change_permissions(
-      metadata_->lookup(path),
-      [&](file_permissions& p) {
-        if (uid != keep_id) p.owner = uid;
-        if (gid != keep_id) p.group = gid;
-      },
-      [&] { metadata_->set_owner(path, uid, gid); });
+  if (!keep_permissions(nodes_) || (uid == keep_id && gid == keep_id)) return metadata_->set_owner(path, uid, gid);
+  entry_change what;
+  if (uid != keep_id) what.owner = uid;
+  if (gid != keep_id) what.group = gid;
+  (void)change_permissions(metadata_->lookup(path), what);
 }
 
 entry store_core::change(file_id id, const entry_change& what) {
-  entry changed;
-  const auto commit = [&] { changed = metadata_->by_id().change(id, what); };
-  if (!what.mode && !what.owner && !what.group) {
-    // Who makes the file longer meanwhile, or reserves more, would take the size back to what it was.
-    const auto lock = what.size_at_least ? metadata_->lock_size(id) : nullptr;
-    return commit(), changed;
-  }
-  change_permissions(
-      metadata_->by_id().stat(id),
-      [&](file_permissions& p) {
-        p.mode = what.mode.value_or(p.mode);
-        p.owner = what.owner.value_or(p.owner);
-        p.group = what.group.value_or(p.group);
-      },
-      commit);
-  return changed;
+  if (what.mode || what.owner || what.group) return change_permissions(metadata_->by_id().stat(id), what);
+  // Who makes the file longer meanwhile, or reserves more, would take the size back to what it was.
+  const auto lock = what.size_at_least ? metadata_->lock_size(id) : nullptr;
+  return metadata_->by_id().change(id, what);
 }
 
-void store_core::change_permissions(entry e, const std::function<void(file_permissions&)>& change,
-                                    const std::function<void()>& commit) {
-  const bool kept = std::any_of(nodes_.begin(), nodes_.end(),
-                                [](const auto& n) { return n->keeps_permissions(); });
-  if (e.kind != entry_kind::file || !kept) return commit();
+// By id: another file may have taken the path since `e` was looked up.
+entry store_core::change_permissions(entry e, const entry_change& what) {
+  if (e.kind != entry_kind::file || !keep_permissions(nodes_)) return metadata_->by_id().change(e.id, what);
   // Whoever makes the file longer now gives new stripe objects the old permissions or the new ones.
   const auto lock = metadata_->lock_size(e.id);
   e = metadata_->find(e.id);
   const file_permissions before{e.owner, e.group, e.mode};
-  file_permissions after = before;
-  change(after);
+  const file_permissions after{what.owner.value_or(e.owner), what.group.value_or(e.group), what.mode.value_or(e.mode)};
   const auto permit = [&](const file_permissions& p) {
     entry with = e;
     with.owner = p.owner;
@@ -412,14 +405,16 @@ void store_core::change_permissions(entry e, const std::function<void(file_permi
   file_permissions meanwhile = after;
   meanwhile.mode &= before.mode;
   if (after.owner != before.owner || after.group != before.group) meanwhile.mode &= 0700;
+  entry changed;
   try {
     throw_if(permit(meanwhile));
-    commit();
+    changed = metadata_->by_id().change(e.id, what);
   } catch (...) {
     (void)permit(before);
     throw;
   }
   throw_if(permit(after));
+  return changed;
 }
 
 opened_file store_core::refresh(const opened_file& f) {

@@ -109,8 +109,7 @@ class store_core {
   std::uint64_t staging_bytes() const;
 
  private:
-  void change_permissions(entry e, const std::function<void(file_permissions&)>& change,
-                          const std::function<void()>& commit);
+  entry change_permissions(entry e, const entry_change& what);
   opened_file resize_locked(const entry& now, std::uint64_t size,
                             const std::vector<std::uint64_t>& extents, std::uint64_t reserved = 0);
 

@@ -257,6 +257,59 @@ TEST_CASE("permission is checked at open") {
   CHECK(code_of([&] { as(0, 0).open("a", open_mode::read_write); }) == std::error_code());
 }
 
+namespace {
+
+/// A node whose stripe objects have modes.
+class node_with_modes final : public forwarded_node {
+ public:
+  using forwarded_node::forwarded_node;
+  bool keeps_permissions() const override { return true; }
+  void permit(shape_ptr file, std::uint32_t, completion done) override {
+    modes[file->id] = file->permissions.mode;
+    done({});
+  }
+  std::map<file_id, std::uint32_t> modes;
+};
+
+/// Metadata in which something else happens after a path was looked up, once.
+class busy_metadata final : public local_metadata {
+ public:
+  using local_metadata::local_metadata;
+  entry lookup(std::string_view path) override {
+    entry e = local_metadata::lookup(path);
+    if (then) std::exchange(then, nullptr)();
+    return e;
+  }
+  std::function<void()> then;
+};
+
+}  // namespace
+
+TEST_CASE("a mode that is set while another file takes the path is that of one file, entry and stripe objects") {
+  memory_store s(1);
+  const auto metadata = std::make_shared<busy_metadata>(s.database(), "test", credentials{::geteuid(), ::getegid()});
+  const auto node = std::make_shared<node_with_modes>(s.nodes[0]);
+  store_core core("memory:", "busy", metadata, {node});
+  new_file n = plain(100);
+  n.mode = 0600;
+  const file_id old = core.create("a", n).meta.id, fresh = core.create("b", n).meta.id;
+  node->modes = {{old, 0600}, {fresh, 0600}};
+  metadata->then = [&] {
+    metadata->rename("a", "c");
+    metadata->rename("b", "a");
+  };
+  const bool owner = GENERATE(false, true);
+  CAPTURE(owner);
+  if (owner)
+    core.set_owner("a", keep_id, ::getegid());
+  else
+    core.set_mode("a", 0644);
+  const auto mode_of = [&](file_id id) { return metadata->find(id).mode; };
+  CHECK(node->modes[old] == mode_of(old));
+  CHECK(node->modes[fresh] == mode_of(fresh));
+  CHECK(mode_of(old) == (owner ? 0600 : 0644));
+}
+
 TEST_CASE("sizes and stripes that overflow are refused") {
   memory_store s(4);
   CHECK(code_of([&] { s.core->create("a", plain(std::uint64_t{1} << 63)); }, "'a'") ==
