@@ -40,6 +40,8 @@ class client_table {
   void expect(const client_key& c) { clients_[c].until = clock::now() + grace_; }
   /// It has said goodbye, and is not alive any more though its connection may still be there.
   void goodbye(const client_key& c) { clients_[c].over = true; }
+  /// Its end has failed, and comes with that of its grace period.
+  void stay(const client_key& c) { clients_[c].over = false; }
 
   /// True where it is connected or may come back.
   bool alive(const client_key& c) const {

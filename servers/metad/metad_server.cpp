@@ -175,7 +175,12 @@ std::string metad_server::call(session& s, std::string_view body) {
   const auto c = wire::parse_body<pb::Call>(body);
   if (c.op() == pb::OP_GOODBYE) {
     clients_.goodbye(s.client().client);
-    calls_.end(s.client().client);
+    try {
+      calls_.end(s.client().client);
+    } catch (const std::exception&) {
+      clients_.stay(s.client().client);
+      throw;
+    }
     return {};
   }
   return calls_.answer({s.client().client, s.client().who, s.holder()}, c).SerializeAsString();

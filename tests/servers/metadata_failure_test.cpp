@@ -1,9 +1,11 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <future>
+#include <optional>
 #include <set>
 #include <thread>
 
+#include "storage/namespace/sqlite.hpp"
 #include "support/cluster_fixture.hpp"
 #include "support/faulty_proxy.hpp"
 #include "support/name_space.hpp"
@@ -258,6 +260,73 @@ TEST_CASE("a lock that ends while the server is away is free once the server is 
     CHECK(other->lock_size(id));
     CHECK(other->claim_writer(id, false) == nullptr);
   }
+}
+
+namespace {
+
+/// The database of the metadata server, as a full disk would be: what this says fails.
+class failing_database {
+ public:
+  /// `what`: "DELETE" or "INSERT".
+  failing_database(const cluster& servers, const std::string& what)
+      : database_(servers.folder() / "meta" / "metadata.sqlite", sqlite::open_as::existing) {
+    database_.execute("CREATE TRIGGER failing BEFORE " + what +
+                      " ON lease BEGIN SELECT RAISE(ABORT, 'no room'); END");
+  }
+  void heal() { database_.execute("DROP TRIGGER failing"); }
+
+ private:
+  sqlite::connection database_;
+};
+
+}  // namespace
+
+TEST_CASE("a lock that the server cannot take back now keeps its client from nothing, and is free later") {
+  cluster servers;
+  const auto a = servers.client({0, 0}), other = servers.client({0, 0});
+  a->commit(a->create("f", plain()).id);
+  const file_id id = a->lookup("f").id;
+  auto claim = a->claim_writer(id, false);
+  failing_database full(servers, "DELETE");
+  claim.reset();
+  CHECK(a->lookup("f").id == id);
+  a->mkdir("folder", 0755, false);
+  full.heal();
+  CHECK(soon([&] { return other->claim_writer(id, false) != nullptr; }, 10s));
+}
+
+TEST_CASE("what a client has that leaves ends later where the server cannot end it at once") {
+  cluster servers({.metad = {"--grace", "1"}});
+  const auto other = servers.client({0, 0});
+  other->commit(other->create("f", plain()).id);
+  const file_id id = other->lookup("f").id;
+  std::optional<failing_database> full;
+  {
+    const auto a = servers.client({0, 0});
+    const auto claim = a->claim_writer(id, false);
+    full.emplace(servers, "DELETE");
+  }
+  full->heal();
+  CHECK(soon([&] { return other->claim_writer(id, false) != nullptr; }, 10s));
+}
+
+TEST_CASE("locks that the server cannot give back at once to who was away are given back later") {
+  cluster servers({.metad = {"--grace", "1"}});
+  const auto other = servers.client({0, 0});
+  other->commit(other->create("f", plain()).id);
+  const file_id id = other->lookup("f").id;
+  faulty_proxy way(servers.metad().address());
+  auto o = servers.client_options({0, 0});
+  o.address = way.address();
+  remote_metadata a(o);
+  const auto claim = a.claim_writer(id, false);
+  way.cut_off();
+  CHECK(soon([&] { return other->claim_writer(id, false) != nullptr; }));
+  failing_database full(servers, "INSERT");
+  way.restore();
+  CHECK(soon([&] { return a.lookup("f").id == id; }));
+  full.heal();
+  CHECK(soon([&] { return other->claim_writer(id, false) == nullptr; }, 10s));
 }
 
 TEST_CASE("writers together share a file, a writer alone does not, and a size has one changer") {

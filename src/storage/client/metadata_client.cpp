@@ -117,7 +117,10 @@ std::string metadata_client::exchange(question& q) {
                               outage_.missed(began);
                               outage_.say(name() + " to answer (" + q.doing + ")");
                             });
-      if (!connection_.open()) connect_once(attempt);
+      if (!connection_.open())
+        connect_once(attempt);
+      else if (!restored_)
+        restore_leases(attempt);
       tell_dropped(attempt);
       if (q.call != nullptr) q.call->set_again(sent);
       const std::string body = q.call != nullptr ? q.call->SerializeAsString() : std::string();
@@ -163,6 +166,7 @@ void metadata_client::connect_once(deadline_point deadline) {
   me.frames = options_.client.frames;
   connection_.connect(me, options_.client.key, deadline);
   store_uuid_ = connection_.server().store_uuid;
+  restored_ = false;
   restore_leases(deadline);
 }
 
@@ -174,10 +178,11 @@ bool metadata_client::keep_in_touch() noexcept {
     const lock_guard lock(mutex_, std::adopt_lock);
     try {
       if (connection_.open()) {
+        if (!restored_) restore_leases(end);
         tell_dropped(end);
         connection_.ask(wire::frame_kind::ping, {}, end);
         heard();
-        return true;
+        return restored_ && all_told();
       }
     } catch (const wire::connection_error&) {
       // It has been started again, or the connection was cut.
@@ -185,6 +190,7 @@ bool metadata_client::keep_in_touch() noexcept {
     connect_once(end);
     tell_dropped(end);
     heard();
+    return restored_ && all_told();
   } catch (const std::exception& e) {
     spdlog::debug("{}: keeping in touch: {}", name(), e.what());
   }
@@ -204,6 +210,7 @@ pb::Answer metadata_client::ask_now(const pb::Call& c, deadline_point deadline) 
 
 // Leases.
 
+// Where the server cannot give them now, with a full disk for instance, it is asked again soon.
 void metadata_client::restore_leases(deadline_point deadline) {
   std::map<std::uint64_t, lease> held;
   {
@@ -222,6 +229,9 @@ void metadata_client::restore_leases(deadline_point deadline) {
     } catch (const usage_error& gone) {
       // The file has been removed: there is nothing left to guard.
     }
+    } catch (const io_error& failed) {
+      spdlog::debug("{}: restoring a lock: {}", name(), failed.what());
+      return contact_.soon();
     if (granted) continue;
     notice(name() + ": the lock of file number " + std::to_string(l.file) +
            " was lost while the server could not be reached: whoever has opened the file for writing since then "
@@ -230,6 +240,7 @@ void metadata_client::restore_leases(deadline_point deadline) {
     leases_.erase(number);
   }
 }
+  restored_ = true;
 
 std::shared_ptr<void> metadata_client::take(file_id file, pb::LeaseKind kind,
                                           claim_holder* in_the_way) {
@@ -289,7 +300,13 @@ void metadata_client::tell_dropped(deadline_point deadline) {
       c.set_lease(dropped_.back());
     }
     c.set_op(pb::OP_DROP_LEASE);
-    ask_now(c, deadline);
+    try {
+      ask_now(c, deadline);
+    } catch (const io_error& failed) {
+      // Not the fault of who has something else to ask now.
+      spdlog::debug("{}: dropping a lock: {}", name(), failed.what());
+      return;
+    }
     const lock_guard lock(leases_mutex_);
     std::erase(dropped_, c.lease());
   }

@@ -58,7 +58,7 @@ class metadata_client : public std::enable_shared_from_this<metadata_client> {
   void tell_dropped(deadline_point deadline) OOC_REQUIRES(mutex_);
   void drop(std::uint64_t lease) noexcept;
   bool all_told();
-  bool keep_in_touch() noexcept;  // false where leases are given back that the server has not been told of
+  bool keep_in_touch() noexcept;  // false where there are leases to restore, or given back, and the server does not know it
   std::string name() const { return "metadata server " + options_.address; }
 
   const remote_metadata_options options_;
@@ -69,6 +69,7 @@ class metadata_client : public std::enable_shared_from_this<metadata_client> {
   outage outage_ OOC_GUARDED_BY(mutex_);
   std::chrono::steady_clock::time_point last_try_ OOC_GUARDED_BY(mutex_){};  // that failed
   std::string store_uuid_ OOC_GUARDED_BY(mutex_);
+  bool restored_ OOC_GUARDED_BY(mutex_) = true;  // on this connection, the leases
   std::uint32_t connections_ OOC_GUARDED_BY(mutex_) = 0;
   std::uint64_t sequence_ OOC_GUARDED_BY(mutex_) = 0;
 
