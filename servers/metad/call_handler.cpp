@@ -89,6 +89,12 @@ void call_handler::end(const client_key& client) {
   (void)metadata_.dead();  // moves there what its makers have left behind
 }
 
+void call_handler::lose(const client_key& client) {
+  leases_.drop_all(client);
+  metadata_.lose_client(client);
+  (void)metadata_.dead();
+}
+
 pb::Answer call_handler::answer(const caller& from, const pb::Call& c) {
   ++calls_;
   if (pb::Operation_IsValid(c.op())) ++by_operation_[c.op()];
@@ -254,6 +260,8 @@ bool call_handler::answer_again(served_call& as, const caller& from, const pb::C
   const auto done = as.outcome();
   if (!done) return false;
   if (c.op() == pb::OP_REMOVE) {
+  // What it was making ended with its grace period, and is made anew.
+  if (c.op() == pb::OP_CREATE && !c.file().finished() && !as.being_made(done->id)) return false;
     entry e = *done;
     e.path = c.path();
     e.names = as.names_of(e.id);

@@ -38,6 +38,8 @@ class call_handler {
   wire::pb::Answer answer(const caller& from, const wire::pb::Call& c);
   /// The client is gone for good: its leases end, and what it was making is abandoned.
   void end(const client_key& client);
+  /// The same of one that has not said so, and may come back with its last call.
+  void lose(const client_key& client);
 
   /// True where the client has leases, or files that it is making.
   bool holds_something(const client_key& client) const {

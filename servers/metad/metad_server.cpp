@@ -281,7 +281,7 @@ asio::awaitable<void> metad_server::watch() {
     drop_revoked();
     for (const client_key& c : clients_.take_expired()) {
       try {
-        calls_.end(c);
+        calls_.lose(c);
       } catch (const error& e) {
         spdlog::error("ending what a lost client held: {}; tried again", e.what());
         clients_.expect(c);

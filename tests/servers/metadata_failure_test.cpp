@@ -329,6 +329,32 @@ TEST_CASE("locks that the server cannot give back at once to who was away are gi
   CHECK(soon([&] { return other->claim_writer(id, false) == nullptr; }, 10s));
 }
 
+TEST_CASE("a call that comes again after the grace period of its client is not run twice") {
+  cluster servers({.metad = {"--grace", "1"}});
+  const auto other = servers.client({0, 0});
+  faulty_proxy way(servers.metad().address());
+  auto o = servers.client_options({0, 0});
+  o.address = way.address();
+  const auto a = std::make_shared<remote_metadata>(o);
+  const file_id id = a->create("f", plain()).id;
+  a->commit(id);
+  const auto claim = a->claim_writer(id, false);
+  way.deafen();
+  auto removed = std::async(std::launch::async, [&] { return a->remove("f"); });
+  CHECK(soon([&] { return failure_code([&] { other->lookup("f"); }) == ENOENT; }));
+  way.cut_off();
+  const entry fresh = other->create("f", plain());
+  other->commit(fresh.id);
+  // Its claim ends with the grace period.
+  CHECK(soon([&] { return other->statistics().leases == 0; }));
+  let_pass(500ms);
+  const bool killed = GENERATE(false, true);
+  if (killed) servers.metad().restart();
+  way.restore();
+  CHECK(removed.get().id == id);
+  CHECK(other->lookup("f").id == fresh.id);
+}
+
 TEST_CASE("writers together share a file, a writer alone does not, and a size has one changer") {
   cluster servers;
   const auto a = servers.client({0, 0}), b = servers.client({0, 0});

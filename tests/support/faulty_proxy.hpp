@@ -61,6 +61,8 @@ class faulty_proxy {
   void cut_off() { way_ = way::closed; }
   /// The way is lost and nobody is told: whatever is sent vanishes.
   void swallow() { way_ = way::silent; }
+  /// What servers answer vanishes from now on.
+  void deafen() { way_ = way::deaf; }
   /// What clients send on the connections that there are is kept from now on, past their end; new ones are refused.
   void hold() { way_ = way::held; }
   /// The way is there again, for new connections.
@@ -69,7 +71,7 @@ class faulty_proxy {
   void let_go() { let_go_ = true; }
 
  private:
-  enum class way { open, closed, silent, held };
+  enum class way { open, closed, silent, deaf, held };
 
   void accept() {
     while (!stop_) {
@@ -113,10 +115,10 @@ class faulty_proxy {
     return true;
   }
 
-  bool pass(int from, int to, std::vector<char>& block) {
+  bool pass(int from, int to, bool answers, std::vector<char>& block) {
     const ssize_t n = ::recv(from, block.data(), block.size(), 0);
     if (n <= 0) return false;
-    if (way_ == way::silent) return true;
+    if (way_ == way::silent || (way_ == way::deaf && answers)) return true;
     auto bytes = static_cast<std::size_t>(n);
     if (happens(faults_.delay))
       random_pause(std::chrono::milliseconds(1 + number(20)));
@@ -160,8 +162,8 @@ class faulty_proxy {
       swallowed = way_ == way::silent;
       pollfd p[2] = {{client, POLLIN, 0}, {server, POLLIN, 0}};
       if (::poll(p, 2, 20) <= 0 || way_ == way::held) continue;
-      if (p[0].revents != 0) open = pass(client, server, block);
-      if (open && p[1].revents != 0) open = pass(server, client, block);
+      if (p[0].revents != 0) open = pass(client, server, false, block);
+      if (open && p[1].revents != 0) open = pass(server, client, true, block);
     }
     ::close(client);
     ::close(server);

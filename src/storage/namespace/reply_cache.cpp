@@ -34,6 +34,8 @@ void make_reply_cache(sqlite::connection& c) {
       "CREATE TABLE IF NOT EXISTS answered (client BLOB PRIMARY KEY, sequence INTEGER NOT NULL,"
       " id INTEGER NOT NULL, kind INTEGER NOT NULL, size INTEGER NOT NULL, sn INTEGER NOT NULL,"
       " nn INTEGER NOT NULL, sf INTEGER NOT NULL) WITHOUT ROWID");
+  c.execute(
+      "CREATE TABLE IF NOT EXISTS lost_client (client BLOB PRIMARY KEY, since INTEGER NOT NULL) WITHOUT ROWID");
 }
 
 void log_call(sqlite::connection& c, const client_call& call, const entry& about) {
@@ -58,11 +60,36 @@ std::optional<entry> logged_call(sqlite::connection& c, const client_call& call)
 
 void forget_calls(sqlite::connection& c, const client_key& client) {
   run(c, "DELETE FROM answered WHERE client = ?", blob_of(client));
+  run(c, "DELETE FROM lost_client WHERE client = ?", blob_of(client));
+}
+
+void lose_client(sqlite::connection& c, const client_key& client, std::chrono::seconds now,
+                 const std::function<bool(const client_key&)>& alive) {
+  run(c, "INSERT OR REPLACE INTO lost_client SELECT client, ? FROM answered WHERE client = ?", now.count(),
+      blob_of(client));
+  std::int64_t until = (now - kept_calls).count();
+  {
+    query all(c, "SELECT count(*) FROM lost_client");
+    if (all.next() && all.integer(0) > most_lost_clients) {
+      query half(c, "SELECT since FROM lost_client ORDER BY since LIMIT 1 OFFSET ?", most_lost_clients / 2);
+      if (half.next()) until = std::max(until, half.integer(0));
+    }
+  }
+  std::vector<client_key> long_lost;
+  {
+    query q(c, "SELECT client FROM lost_client WHERE since < ?", until);
+    while (q.next())
+      if (const auto k = key_of(q.blob(0))) long_lost.push_back(*k);
+  }
+  for (const client_key& k : long_lost) {
+    if (!alive(k)) run(c, "DELETE FROM answered WHERE client = ?", blob_of(k));
+    run(c, "DELETE FROM lost_client WHERE client = ?", blob_of(k));
+  }
 }
 
 std::vector<client_key> logged_clients(sqlite::connection& c) {
   std::vector<client_key> all;
-  query q(c, "SELECT client FROM answered");
+  query q(c, "SELECT client FROM answered WHERE client NOT IN (SELECT client FROM lost_client)");
   while (q.next())
     if (const auto k = key_of(q.blob(0))) all.push_back(*k);
   return all;

@@ -1,5 +1,6 @@
 #include "storage/namespace/served_metadata.hpp"
 
+#include <chrono>
 #include <utility>
 
 #include "storage/namespace/entry_rows.hpp"
@@ -96,7 +97,17 @@ std::vector<client_key> served_metadata::clients() const {
 
 void served_metadata::forget_client(const client_key& client) {
   const database::use lock(db_->mutex, *db_);
+  transaction t(db_->now(), transaction_kind::write);
   forget_calls(db_->now(), client);
+  t.commit();
+}
+
+void served_metadata::lose_client(const client_key& client) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const database::use lock(db_->mutex, *db_);
+  transaction t(db_->now(), transaction_kind::write);
+  storage::lose_client(db_->now(), client, std::chrono::duration_cast<std::chrono::seconds>(now), db_->client_alive);
+  t.commit();
 }
 
 }  // namespace ooc::storage

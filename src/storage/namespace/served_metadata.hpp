@@ -52,10 +52,12 @@ class served_metadata final : public local_metadata {
   served_call of(credentials who, const client_call& call) const;
   /// True where the client is making some file.
   bool makes_files(const client_key& client) const;
-  /// The clients that the database knows: by their last call or by a file that they are making.
+  /// The clients that the database knows, but for lost ones: by their last call or by a file that they are making.
   std::vector<client_key> clients() const;
   /// The last call of this client need not be remembered any more.
   void forget_client(const client_key& client);
+  /// It need not be remembered for ever: nothing has been heard of the client for long.
+  void lose_client(const client_key& client);
 };
 
 }  // namespace ooc::storage

@@ -85,6 +85,23 @@ TEST_CASE("clients are listed until they are forgotten, each by itself") {
   CHECK(logged_call(*r.c, {other, 1}));
 }
 
+TEST_CASE("the last call of a lost client is kept as long as any client may try, and longer where it has come back") {
+  cached_replies r;
+  bool back = false;
+  const auto alive = [&](const client_key& c) { return back && c == one; };
+  log_call(*r.c, {one, 1}, {});
+  log_call(*r.c, {other, 1}, {});
+  lose_client(*r.c, one, std::chrono::seconds(1000), alive);
+  r.open();
+  CHECK(logged_clients(*r.c) == std::vector<client_key>{other});
+  lose_client(*r.c, other, std::chrono::hours(24), alive);
+  CHECK(logged_call(*r.c, {one, 1}));
+  back = GENERATE(false, true);
+  lose_client(*r.c, other, std::chrono::hours(26), alive);
+  CHECK(logged_call(*r.c, {one, 1}).has_value() == back);
+  CHECK(logged_call(*r.c, {other, 1}));
+}
+
 TEST_CASE("a client that makes a file is told from a process of this machine, and never alive here") {
   client_key k;
   for (std::size_t i = 0; i < k.size(); ++i) k[i] = static_cast<std::uint8_t>(i * 17);
