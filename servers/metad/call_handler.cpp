@@ -215,6 +215,7 @@ void call_handler::change(served_call& as, const caller& from, const pb::Call& c
     case pb::OP_FORGET:
       return as.forget(c.id());
     case pb::OP_SET_SIZE:
+      require_size_lease(as, from, c.id());
       return a.set_granted(as.set_size(
           c.id(), c.size(), {c.extents().begin(), c.extents().end()}, c.generation(), c.reserved()));
     case pb::OP_SET_GENERATION:
@@ -259,9 +260,9 @@ bool call_handler::answer_again(served_call& as, const caller& from, const pb::C
                                 pb::Answer& a) {
   const auto done = as.outcome();
   if (!done) return false;
-  if (c.op() == pb::OP_REMOVE) {
   // What it was making ended with its grace period, and is made anew.
   if (c.op() == pb::OP_CREATE && !c.file().finished() && !as.being_made(done->id)) return false;
+  if (c.op() == pb::OP_REMOVE) {
     entry e = *done;
     e.path = c.path();
     e.names = as.names_of(e.id);
@@ -313,7 +314,9 @@ void call_handler::take_lease(served_call& as, const caller& from, const pb::Cal
                        " may not write it; its owner (user " + std::to_string(e.owner) +
                        ") can change the mode (`ooc chmod`)");
   const auto kind = static_cast<lease_kind>(c.lease_kind());
-  a.set_granted(leases_.take(from.client, c.lease(), c.id(), kind));
+  // Whose size lease has ended is in the middle of a change of the size, and others may have changed it since.
+  const bool lost = c.again() && kind == lease_kind::size && !leases_.has(from.client, c.lease());
+  a.set_granted(!lost && leases_.take(from.client, c.lease(), c.id(), kind));
   if (a.granted()) return;
   // The one that keeps the caller waiting longest: one that is there, else the last to end.
   std::optional<storage::claim_holder> longest;
@@ -326,6 +329,16 @@ void call_handler::take_lease(served_call& as, const caller& from, const pb::Cal
   if (!longest) return;
   a.set_holder(longest->name);
   a.set_holder_ms(longest->ends.count());
+}
+
+void call_handler::require_size_lease(served_call& as, const caller& from, file_id id) const {
+  if (leases_.holds(from.client, id, lease_kind::size)) return;
+  const entry e = as.find(id);
+  if (!storage::permits(from.who, e, storage::may_write) && from.who.uid != e.owner) return;  // is refused for that
+  throw io_error(std::make_error_code(std::errc::timed_out),
+                 "'" + e.path + "': nothing was changed: this client does not hold the lock of the file's size, which it "
+                                "loses where the server has not heard of it for too long; look at the file before you "
+                                "change it again");
 }
 
 /// A new capability for one that a client holds.  The owner may keep what it has, whatever the

@@ -63,6 +63,8 @@ class call_handler {
   void list(storage::served_call& as, const wire::pb::Call& c, wire::pb::Answer& a);
   void take_lease(storage::served_call& as, const caller& from, const wire::pb::Call& c,
                   wire::pb::Answer& a);
+  /// Throws ETIMEDOUT where the caller may write the file and does not hold its size lease.
+  void require_size_lease(storage::served_call& as, const caller& from, file_id id) const;
   /// For the file as `e` has it; a right to remove needs no more of it than its id.
   void give_capability(const caller& from, const storage::entry& e, std::uint32_t rights,
                    wire::pb::Answer& a);

@@ -85,6 +85,11 @@ void lease_table::drop(const client_key& client, std::uint64_t number) {
   if (mine->second.empty()) leases_.erase(mine);
 }
 
+bool lease_table::has(const client_key& client, std::uint64_t number) const {
+  const auto mine = leases_.find(client);
+  return mine != leases_.end() && mine->second.count(number) != 0;
+}
+
 bool lease_table::holds(const client_key& client, file_id file, lease_kind kind) const {
   const auto mine = leases_.find(client);
   return mine != leases_.end() &&

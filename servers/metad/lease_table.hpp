@@ -36,6 +36,7 @@ class lease_table {
   /// The clients whose leases keep others from this one.
   std::vector<client_key> in_the_way(file_id file, lease_kind kind) const;
 
+  bool has(const client_key& client, std::uint64_t number) const;
   bool holds(const client_key& client, file_id file, lease_kind kind) const;
   bool holds_any(const client_key& client) const { return leases_.count(client) != 0; }
   std::vector<client_key> clients() const;

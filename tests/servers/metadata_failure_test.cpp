@@ -355,6 +355,26 @@ TEST_CASE("a call that comes again after the grace period of its client is not r
   CHECK(other->lookup("f").id == fresh.id);
 }
 
+TEST_CASE("who loses the lock of a size while it changes it does not take back what others have made of it") {
+  cluster servers({.metad = {"--grace", "1"}});
+  const auto other = servers.client({0, 0});
+  other->commit(other->create("f", plain()).id);
+  const file_id id = other->lookup("f").id;
+  faulty_proxy way(servers.metad().address());
+  auto o = servers.client_options({0, 0});
+  o.address = way.address();
+  remote_metadata a(o);
+  const auto lock = a.lock_size(id);
+  way.cut_off();
+  {
+    const auto now = other->lock_size(id);  // waits for the grace period to end
+    CHECK(other->set_size(id, 100, {}, 0));
+  }
+  way.restore();
+  CHECK_THROWS_AS(a.set_size(id, 50, {}, 0), io_error);
+  CHECK(other->lookup("f").size == 100);
+}
+
 TEST_CASE("writers together share a file, a writer alone does not, and a size has one changer") {
   cluster servers;
   const auto a = servers.client({0, 0}), b = servers.client({0, 0});

@@ -7,6 +7,16 @@
 using namespace ooc;
 using namespace ooc::testing;
 
+namespace {
+
+bool set_size(metadata_service& m, file_id id, std::uint64_t size, const std::vector<std::uint64_t>& extents,
+              std::uint64_t generation, std::uint64_t reserved = 0) {
+  const auto lock = m.lock_size(id);
+  return m.set_size(id, size, extents, generation, reserved);
+}
+
+}  // namespace
+
 TEST_CASE("an entry comes back as it was made") {
   const auto space = make_name_space();
   name_space& m = *space;
@@ -140,11 +150,11 @@ TEST_CASE("sizes that overflow are refused") {
   CHECK(failure_code([&] { m->create("a", f); }, "a") == EINVAL);
   const entry e = m.make("a", (std::uint64_t{1} << 63) - 1);
   CHECK(m->find(e.id).size == (std::uint64_t{1} << 63) - 1);
-  CHECK(failure_code([&] { m->set_size(e.id, std::uint64_t{1} << 63, {}, 0); }) == EINVAL);
-  CHECK(m->set_size(e.id, 5, {5}, 0));
+  CHECK(failure_code([&] { set_size(*m.service, e.id, std::uint64_t{1} << 63, {}, 0); }) == EINVAL);
+  CHECK(set_size(*m.service, e.id, 5, {5}, 0));
   CHECK(m->find(e.id).array.extents == std::vector<std::uint64_t>{5});
   m->remove("a");
-  CHECK(failure_code([&] { m->set_size(e.id, 5, {5}, 0); }) == ENOENT);
+  CHECK(failure_code([&] { set_size(*m.service, e.id, 5, {5}, 0); }) == ENOENT);
   CHECK(failure_code([&] { m->find(e.id); }) == ENOENT);
 }
 
@@ -158,8 +168,8 @@ TEST_CASE("an array whose every extent may change keeps its limits and the great
   CHECK(e.array.max_extents == f.array.max_extents);
   CHECK(e.array.reached == f.array.extents);
   m->commit(e.id);
-  m->set_size(e.id, 5000, {70, 5}, 0);
-  m->set_size(e.id, 5000, {2, 30}, 0);
+  set_size(*m.service, e.id, 5000, {70, 5}, 0);
+  set_size(*m.service, e.id, 5000, {2, 30}, 0);
   m.open();
   for (const entry& now : {m->lookup("a"), m->find(e.id), m->list("").front()}) {
     CHECK(now.array.extents == std::vector<std::uint64_t>{2, 30});
@@ -365,7 +375,7 @@ TEST_CASE("a removed file is used on by who removed it, until it lets go") {
   CHECK(m->unfinished() == std::vector<file_id>{f.id});
   CHECK(m->by_id().stat(f.id).names == 0);
   CHECK(m->find(f.id).id == f.id);
-  CHECK(m->set_size(f.id, 20, {}, 0));
+  CHECK(set_size(*m.service, f.id, 20, {}, 0));
   CHECK(m->by_id().stat(f.id).size == 20);
   CHECK(failure_code([&] { m->by_id().link(f.id, {1, "again"}); }) == ENOENT);
   m.make("f");  // its name is free
@@ -426,14 +436,14 @@ TEST_CASE("times, owners and reserved space change by themselves") {
   entry_change longer;
   longer.size_at_least = 11;
   CHECK(failure_code([&] { m->by_id().change(f.id, longer); }, "11") == EINVAL);
-  CHECK(m->set_size(f.id, 10, {}, 0, 100));
+  CHECK(set_size(*m.service, f.id, 10, {}, 0, 100));
   CHECK(m->by_id().stat(f.id).reserved == 100);
   CHECK(m->by_id().stat(f.id).size == 10);
   CHECK(m->by_id().change(f.id, longer).size == 11);
   longer.size_at_least = 5;  // somebody has made it longer: that stays
   CHECK(m->by_id().change(f.id, longer).size == 11);
   CHECK(m->by_id().stat(f.id).reserved == 100);
-  CHECK(m->set_size(f.id, 11, {}, 0));
+  CHECK(set_size(*m.service, f.id, 11, {}, 0));
   CHECK(m->by_id().stat(f.id).reserved == 0);
   m->set_mode("", 0777);
   const auto other = m.as({2000, 2000});
@@ -456,7 +466,7 @@ TEST_CASE("a generation is not taken of who does not know all stripe objects") {
   f.striping = {0, 2, 4096};
   const file_id id = m->create("f", f).id;
   m->commit(id);
-  REQUIRE(m->set_size(id, 10'000, {}, 1));
+  REQUIRE(set_size(*m.service, id, 10'000, {}, 1));
   CHECK_FALSE(m->set_generation(id, 2, 100));
   CHECK(m->find(id).generation == 1);
   CHECK(m->set_generation(id, 2, 10'000));

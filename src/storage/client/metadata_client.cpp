@@ -223,15 +223,16 @@ void metadata_client::restore_leases(deadline_point deadline) {
     c.set_lease(number);
     c.set_id(l.file);
     c.set_lease_kind(l.kind);
+    c.set_again(true);
     bool granted = false;
     try {
       granted = ask_now(c, deadline).granted();
     } catch (const usage_error& gone) {
       // The file has been removed: there is nothing left to guard.
-    }
     } catch (const io_error& failed) {
       spdlog::debug("{}: restoring a lock: {}", name(), failed.what());
       return contact_.soon();
+    }
     if (granted) continue;
     notice(name() + ": the lock of file number " + std::to_string(l.file) +
            " was lost while the server could not be reached: whoever has opened the file for writing since then "
@@ -239,8 +240,8 @@ void metadata_client::restore_leases(deadline_point deadline) {
     const lock_guard lock(leases_mutex_);
     leases_.erase(number);
   }
-}
   restored_ = true;
+}
 
 std::shared_ptr<void> metadata_client::take(file_id file, pb::LeaseKind kind,
                                           claim_holder* in_the_way) {
