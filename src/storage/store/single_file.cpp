@@ -1,6 +1,7 @@
 #include "storage/store/single_file.hpp"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <utility>
@@ -23,11 +24,15 @@ int set_file_lock(int fd, short type) {
 
 struct held_file_lock {
   explicit held_file_lock(std::shared_ptr<const plain_file> f) : file(std::move(f)) {}
-  ~held_file_lock() { static_cast<void>(set_file_lock(file->file.get(), F_UNLCK)); }
+  ~held_file_lock() {
+    // A child that was forked meanwhile shares the lock: it is not the child's to end.
+    if (::getpid() == owner) static_cast<void>(set_file_lock(file->file.get(), F_UNLCK));
+  }
   held_file_lock(const held_file_lock&) = delete;
   held_file_lock& operator=(const held_file_lock&) = delete;
 
   const std::shared_ptr<const plain_file> file;
+  const pid_t owner = ::getpid();
 };
 
 }  // namespace

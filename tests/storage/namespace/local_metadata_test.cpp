@@ -299,6 +299,33 @@ TEST_CASE("the size lock keeps out threads and processes, and dies with its hold
   CHECK(m->lock_size(a.id));
 }
 
+TEST_CASE("locks and claims end with their guards, though a process that was forked meanwhile lives on") {
+  local_name_space m;
+  const entry a = m.make("a");
+  auto size = m->lock_size(a.id), claim = m->claim_writer(a.id, false);
+  const bool child_lets_go = GENERATE(true, false);
+  int end[2];
+  REQUIRE(::pipe(end) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (child_lets_go) size.reset(), claim.reset();  // its parent's still
+    char c = 0;
+    ::close(end[1]);
+    (void)!::read(end[0], &c, 1);
+    ::_exit(0);
+  }
+  ::close(end[0]);
+  local_metadata other(m.file(), "uuid-1", me);
+  CHECK(never_within(100ms, [&] { return other.claim_writer(a.id, false) != nullptr; }));
+  size.reset();
+  claim.reset();
+  CHECK(other.claim_writer(a.id, false));
+  auto locked = std::async(std::launch::async, [&] { (void)other.lock_size(a.id); });
+  CHECK(locked.wait_for(5s) == std::future_status::ready);
+  ::close(end[1]);
+  ::waitpid(child, nullptr, 0);
+}
+
 TEST_CASE("committed changes survive a killed process") {
   local_name_space m;
   m.service.reset();

@@ -1,8 +1,13 @@
 // Openings for writing beside those who make the file longer or shorter at the same time.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
+#include <fstream>
 #include <thread>
 
 #include "oocarray/file.hpp"
+#include "oocarray/open_file.hpp"
 #include "oocarray/store.hpp"
 #include "storage/service/file_growth.hpp"
 #include "storage/service/store_core.hpp"
@@ -79,4 +84,27 @@ TEST_CASE("a growth leaves others what they have reserved") {
   f = core->reserve(f, 50'000, 50'000);
   CHECK(core->resize(f, 10'000, {}).meta.reserved == 50'000);
   CHECK(core->resize(f, 5'000, {}).meta.reserved == 0);
+}
+
+TEST_CASE("the end of a forked child takes no claim to a file in place from its parent") {
+  const temporary_folder folder;
+  const std::string path = (folder.path() / "numbers").string();
+  std::ofstream(path) << std::string(4096, 'x');
+  const file_contents raw;
+  const auto opened = [&] {
+    return detail::store_in_place(
+        {.path = path, .writable = true, .element_type = "u1", .element_size = 1, .contents = raw});
+  };
+  const store mine = opened(), other = opened();
+  auto claim = mine.core()->metadata().claim_writer(0, false);
+  REQUIRE(claim);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    claim.reset();
+    ::_exit(0);
+  }
+  ::waitpid(child, nullptr, 0);
+  CHECK_FALSE(other.core()->metadata().claim_writer(0, false));
+  claim.reset();
+  CHECK(other.core()->metadata().claim_writer(0, false));
 }
