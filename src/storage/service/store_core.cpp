@@ -239,9 +239,11 @@ opened_file store_core::create(std::string_view path, const new_file& f) {
 void store_core::abandon(const opened_file& f) noexcept {
   try {
     metadata_->abandon(f.meta.id);
+    // Not of a file that is there: its commit may have been made, and the answer lost.
+    (void)metadata_->removal_capability(f.meta.id);
     remove_objects(*metadata_, *f.file);
   } catch (const std::exception&) {
-    // The database cannot be reached: what is left is swept when this process has ended.
+    // The database cannot be reached: what is left is swept when this process has ended.  Or the file stays.
   }
 }
 

@@ -54,7 +54,8 @@ class store_core {
   opened_file create(std::string_view path, const new_file& f);
   /// The same in two steps, for who fills the file before anybody may see it: a made file can be
   /// written but has no name yet; commit() gives it its name, abandon() removes it.  If the process
-  /// dies before, a later open of the store removes it.
+  /// dies before, a later open of the store removes it.  Where commit() throws, the file is gone, or, if the server's answer
+  /// was lost (ETIMEDOUT), there and whole.
   opened_file make(std::string_view path, const new_file& f);
   void commit(const opened_file& f);
   void abandon(const opened_file& f) noexcept;

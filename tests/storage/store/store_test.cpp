@@ -140,6 +140,30 @@ TEST_CASE("a create that finds one disk full leaves nothing behind") {
   s.core->create("a", sparse);
 }
 
+namespace {
+
+/// Metadata whose answer to a commit is lost.
+class unsure_metadata final : public local_metadata {
+ public:
+  using local_metadata::local_metadata;
+  void commit(file_id id) override {
+    local_metadata::commit(id);
+    throw io_error(std::make_error_code(std::errc::timed_out), "whether the change was made is not known");
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a file whose commit may have been made is whole if it was") {
+  memory_store s(2);
+  const auto metadata = std::make_shared<unsure_metadata>(s.database(), "test", credentials{::geteuid(), ::getegid()});
+  store_core core("memory:", "unsure", metadata, {s.nodes[0], s.nodes[1]});
+  CHECK(code_of([&] { core.create("a", plain(8192)); }) == std::errc::timed_out);
+  const file_id id = s.metadata->lookup("a").id;
+  for (const auto& node : s.nodes) CHECK(node->objects().count(id) == 1);
+  CHECK(s.metadata->dead().empty());
+}
+
 TEST_CASE("shares that cannot be removed now are swept later") {
   memory_store s(3);
   s.core->create("a", plain(100000));
