@@ -1,4 +1,5 @@
-// Claims to write an array on a served store, and clients that are out of touch with the metadata server.
+// Claims to write an array on a served store, clients that are out of touch with the metadata server, and those that
+// were stopped.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -7,6 +8,7 @@
 #include <functional>
 #include <string>
 
+#include "oocarray/file.hpp"
 #include "oocarray/ooc_array.hpp"
 #include "support/cluster_fixture.hpp"
 #include "support/pauses.hpp"
@@ -197,4 +199,49 @@ TEST_CASE("a program that only computes keeps its claim when the metadata server
   }
   CHECK(silent.end() == "nothing");
   CHECK(plate.first_of_all_equal() == 2);
+}
+
+TEST_CASE("a program that was stopped for longer than its deadline goes on, also where its server was started again") {
+  const bool metadata = GENERATE(false, true), restarted = GENERATE(false, true);
+  CAPTURE(metadata, restarted);
+  cluster servers{{.io_servers = 1}};
+  (void)store::open(servers.url());
+  int ready[2], go[2];
+  REQUIRE(::pipe(ready) == 0);
+  REQUIRE(::pipe(go) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    try {
+      file f = file::create(store::open(servers.url() + "?deadline=1s"), "f", {.size = 4096});
+      const std::vector<std::byte> some(4096);
+      f.write_at(0, some);
+      char c = 'r';
+      if (::write(ready[1], &c, 1) != 1 || ::read(go[0], &c, 1) != 1) ::_exit(2);
+      if (metadata)
+        (void)f.size();
+      else
+        f.write_at(0, some);
+    } catch (const std::exception& e) {
+      std::cout << e.what() << std::endl;
+      ::_exit(1);
+    }
+    ::_exit(0);
+  }
+  char c = 0;
+  REQUIRE(::read(ready[0], &c, 1) == 1);
+  server_process& server = metadata ? servers.metad() : servers.iod(0);
+  server.pause();
+  REQUIRE(::write(go[1], &c, 1) == 1);
+  let_pass(200ms);  // it has asked, and waits
+  ::kill(child, SIGSTOP);
+  if (restarted)
+    server.restart();
+  else
+    server.resume();
+  let_pass(3s);
+  ::kill(child, SIGCONT);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  for (const int fd : {ready[0], ready[1], go[0], go[1]}) ::close(fd);
+  CHECK(status == 0);
 }

@@ -480,9 +480,17 @@ void io_client::look_soon() {
 asio::awaitable<void> io_client::watch() {
   boost::system::error_code ec;
   while (!closed_) {
-    ticks_.expires_at(next_look());
+    const auto due = next_look();
+    ticks_.expires_at(due);
     co_await ticks_.async_wait(asio::redirect_error(asio::use_awaitable, ec));
     const auto now = clock::now();
+    if (now > due && now - due > outage::was_stopped) {
+      // The program was stopped, and what has come meanwhile has not been seen yet.
+      const lock_guard held(mutex_);
+      outage_.stopped_for(now - due, now);
+      for (const auto& [id, c] : calls_) c->alive = std::min(now, c->alive + (now - due));
+      for (io_link& l : links_) l.alive = std::min(now, l.alive + (now - due));
+    }
     for (const auto& channel : connections_) channel->check(now);
     look_for_server(now);
     say_that_calls_wait(now);

@@ -105,9 +105,16 @@ std::string metadata_client::exchange(question& q) {
   const std::shared_ptr<void> told(nullptr, [this](void*) OOC_REQUIRES(mutex_) {
     connection_.tell_at(clock::time_point::max(), {});
   });
+  auto began = clock::now();
+  // The program was stopped, and has not had the time that it has waited for.
+  const auto begin_anew = [&]() OOC_REQUIRES(mutex_) {
+    const auto now = clock::now();
+    outage_.stopped_for(now - began, now);
+    deadline = now + q.within;
+  };
   for (std::chrono::milliseconds pause = 20ms;; pause = std::min(2 * pause, 1000ms)) {
     // A part of the time for each attempt, so that a connection that has gone dead is noticed.
-    const auto began = clock::now();
+    began = clock::now();
     const auto attempt = std::min(deadline, began + std::max(q.within / 3, 1000ms));
     try {
       if (!gone && q.within > notice_after)
@@ -135,11 +142,14 @@ std::string metadata_client::exchange(question& q) {
     } catch (const wire::connection_error& e) {
       last_try_ = clock::now();
       outage_.missed(began);
+      if (connection_.stopped()) begin_anew();
       deadline = std::min(deadline, gone ? deadline : outage_.end());
       if (clock::now() + pause < deadline) {
         if (q.within > notice_after && clock::now() + pause >= outage_.notice_at())
           outage_.say(name() + " to answer (" + q.doing + "; " + e.what() + ")");
-        std::this_thread::sleep_for(pause);
+        const auto end_of_pause = clock::now() + pause;
+        std::this_thread::sleep_until(end_of_pause);
+        if (clock::now() - end_of_pause > outage::was_stopped) begin_anew();
         continue;
       }
       outage_.judge(clock::now() + pause);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "storage/client/outage.hpp"
 #include "storage/wire/address.hpp"
 #include "storage/wire/greeting.hpp"
 
@@ -44,7 +45,7 @@ void metadata_connection::close() noexcept {
 void metadata_connection::run(asio::awaitable<void> what, deadline_point deadline) {
   std::optional<std::exception_ptr> ended;
   asio::co_spawn(context_, std::move(what), [&](std::exception_ptr e) { ended = e; });
-  late_ = false;
+  late_ = stopped_ = false;
   while (!ended) {
     const auto now = std::chrono::steady_clock::now();
     if (now >= tell_at_) {
@@ -56,8 +57,11 @@ void metadata_connection::run(asio::awaitable<void> what, deadline_point deadlin
       unsent_ = sender_ && sender_->queued_bytes() != 0;
       close();
     }
+    const auto until = late_ ? deadline_point::max() : std::min(deadline, tell_at_);
     context_.restart();
-    context_.run_one_until(late_ ? deadline_point::max() : std::min(deadline, tell_at_));
+    context_.run_one_until(until);
+    const auto then = std::chrono::steady_clock::now();
+    stopped_ = stopped_ || (then > until && then - std::max(until, now) > outage::was_stopped);
   }
   if (!*ended) return;
   close();

@@ -37,6 +37,8 @@ class metadata_connection {
     tell_ = std::move(tell);
   }
 
+  /// The program did not run while the last call, or attempt to connect, waited (outage.hpp).
+  bool stopped() const noexcept { return stopped_; }
   bool open() const noexcept { return open_; }
   void close() noexcept;
   /// Connects and shakes hands; with a key both sides prove theirs first.  Throws wire::connection_refused where
@@ -69,7 +71,7 @@ class metadata_connection {
   std::uint64_t last_id_ = 0;
   bool open_ = false;
   // Of the last call or attempt to connect: its time was up, perhaps before all was sent.
-  bool late_ = false, unsent_ = false;
+  bool late_ = false, unsent_ = false, stopped_ = false;
 };
 
 }  // namespace ooc::storage

@@ -2,9 +2,11 @@
 //
 // An outage begins when somebody waits and nothing comes from the server, and ends when anything does.
 // After the deadline the server counts as gone: who waits, and who comes later, fails.  So a program
-// that makes many requests waits once.  Guarded by its owner.
+// that makes many requests waits once.  Time in which the program itself was stopped (Ctrl-Z, a debugger, a virtual
+// machine that was paused) is none of the server's fault.  Guarded by its owner.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <string>
@@ -18,6 +20,9 @@ class outage {
  public:
   using clock = std::chrono::steady_clock;
 
+  /// Whoever is later than this has been stopped.
+  static constexpr std::chrono::seconds was_stopped{1};
+
   explicit outage(clock::duration deadline) : deadline_(deadline) {}
 
   /// Somebody has been waiting since then; what an earlier one said stays.
@@ -30,6 +35,11 @@ class outage {
     since_ = waiting ? std::optional(now) : std::nullopt;
     gone_ = false;
     return std::exchange(said_, false);
+  }
+
+  /// The program did not run for that long: what should have been done before `now` comes only now.
+  void stopped_for(clock::duration time, clock::time_point now) {
+    if (since_) since_ = std::min(now, *since_ + time);
   }
 
   /// Everybody has been answered: silence is none of the server's fault from now on.
