@@ -86,7 +86,7 @@ void live_file::open(bool write) {
     if (!claim_) throw usage_error(errc::busy, "'" + e.path + "' is open for writing in another program");
     return claim_taker::result::at_once;
   };
-  const auto open_now = [&] {
+  const auto open_now = [&]() OOC_REQUIRES(changing_) {
     opened_file now = write && !writable_ ? core_->open(id_, open_mode::read_write, {take, false})
                       : before            ? core_->refresh(*before)
                                           : core_->open(id_, open_mode::read);
