@@ -1,11 +1,13 @@
 // Programs, mounts and servers that are killed while something is written.
 #include <sqlite3.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
+#include <cstdio>
 #include <fstream>
 #include <random>
-#include <thread>
 
 #include "mounted.hpp"
 #include "support/pauses.hpp"
@@ -87,60 +89,85 @@ TEST_CASE("a database is whole after its writer or the mount was killed in the m
   }
 }
 
+namespace {
+
+constexpr int makers = 3;
+
+/// What processes tell each other that make files.
+struct made_files {
+  std::atomic<bool> enough{false};
+  std::atomic<int> done{0};
+  std::array<int, makers> made{};
+  char failed[makers][80] = {};
+};
+
+// Makes, renames and removes files until there are enough.  In a process of its own: who forks while he has files of the
+// mount open, to start a server, has the child wait for that server before it has begun.
+void make_files(const fs::path& folder, int who, made_files& told) {
+  const auto may_fail = [&](const char* what, long result) {
+    if (result < 0 && told.failed[who][0] == 0)
+      std::snprintf(told.failed[who], sizeof told.failed[who], "%s: %s", what, std::strerror(errno));
+    return result;
+  };
+  for (int i = 0; !told.enough && told.failed[who][0] == 0; ++i) {
+    const std::string mine = std::to_string(who) + "-" + std::to_string(i);
+    const std::string name = folder / mine, other = folder / ("new-" + mine);
+    const int fd = static_cast<int>(may_fail("open", ::open(other.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0644)));
+    if (fd < 0) return;
+    may_fail("write", ::write(fd, mine.data(), mine.size()));
+    may_fail("close", ::close(fd));
+    may_fail("rename", ::rename(other.c_str(), name.c_str()));
+    struct stat st {};
+    may_fail("stat", ::stat(name.c_str(), &st));
+    if (i % 4 == 3) may_fail("unlink", ::unlink((folder / (std::to_string(who) + "-" + std::to_string(i - 1))).c_str()));
+    told.made[who] = i + 1;
+    ++told.done;
+  }
+}
+
+}  // namespace
+
 TEST_CASE("a metadata server that is killed under load is waited for, and no call that it had answered is lost") {
 #ifdef OOC_WITH_SERVERS
   if (!can_mount()) return;
   mountable_store s(true);
   mount_process m(s.url, s.folder / "mount");
-  constexpr int workers = 3, kills = 3;
-  std::atomic<bool> enough{false};
-  std::atomic<int> done{0};
-  std::vector<std::string> failed(workers);
-  std::vector<int> made(workers);
-  std::vector<std::thread> load;
-  for (int w = 0; w < workers; ++w)
-    load.emplace_back([&, w] {
-      const auto may_fail = [&](const char* what, long result) {
-        if (result < 0 && failed[w].empty()) failed[w] = what + std::string(": ") + std::strerror(errno);
-        return result;
-      };
-      for (int i = 0; !enough && failed[w].empty(); ++i) {
-        const std::string mine = std::to_string(w) + "-" + std::to_string(i);
-        const std::string name = m / mine, other = m / ("new-" + mine);
-        const int fd = static_cast<int>(may_fail("open", ::open(other.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0644)));
-        if (fd < 0) return;
-        may_fail("write", ::write(fd, mine.data(), mine.size()));
-        may_fail("close", ::close(fd));
-        may_fail("rename", ::rename(other.c_str(), name.c_str()));
-        struct stat st {};
-        may_fail("stat", ::stat(name.c_str(), &st));
-        if (i % 4 == 3) may_fail("unlink", ::unlink((m / (std::to_string(w) + "-" + std::to_string(i - 1))).c_str()));
-        made[w] = i + 1;
-        ++done;
-      }
-    });
-  for (int k = 0; k < kills; ++k) {
-    const int before = done;
-    REQUIRE(soon([&] { return done >= before + 20; }));
-    REQUIRE(s.running->send("metad", SIGKILL));
-    REQUIRE(s.running->up().status == 0);
+  constexpr int kills = 3;
+  void* const shared = ::mmap(nullptr, sizeof(made_files), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(shared != MAP_FAILED);
+  made_files& told = *new (shared) made_files;
+  std::vector<pid_t> load;
+  for (int w = 0; w < makers; ++w) {
+    load.push_back(::fork());
+    if (load.back() == 0) {
+      make_files(m.folder(), w, told);
+      ::_exit(0);
+    }
   }
-  const int before = done;
-  CHECK(soon([&] { return done >= before + 20; }));
-  enough = true;
-  for (auto& l : load) l.join();
+  for (int k = 0; k <= kills; ++k) {
+    const int before = told.done;
+    const bool goes_on = soon([&] { return told.done >= before + 20; });
+    INFO((goes_on ? "" : s.running->logs()));
+    CHECK(goes_on);
+    if (k == kills || !goes_on) break;
+    CHECK(s.running->send("metad", SIGKILL));
+    CHECK(s.running->up().status == 0);
+  }
+  told.enough = true;
+  for (const pid_t p : load) CHECK(::waitpid(p, nullptr, 0) == p);
   std::size_t expected = 0;
-  for (int w = 0; w < workers; ++w) {
+  for (int w = 0; w < makers; ++w) {
     CAPTURE(w);
-    CHECK(failed[w] == "");
-    for (int i = 0; i < made[w]; ++i) {
+    CHECK(std::string(told.failed[w]) == "");
+    for (int i = 0; i < told.made[w]; ++i) {
       const std::string name = std::to_string(w) + "-" + std::to_string(i);
-      const bool removed = i % 4 == 2 && i + 1 < made[w];
+      const bool removed = i % 4 == 2 && i + 1 < told.made[w];
       if (contents(m / name) != (removed ? "" : name)) FAIL_CHECK(name << " holds '" << contents(m / name) << "'");
       expected += !removed;
     }
   }
   CHECK(static_cast<std::size_t>(std::distance(fs::directory_iterator(m.folder()), {})) == expected);
+  ::munmap(shared, sizeof(made_files));
 #endif
 }
 
