@@ -46,8 +46,10 @@ box_permutation::box_permutation(const extent_list& extents, const part& p,
   if (panels_) {
     const auto contiguous = std::find_if(all.begin(), all.end(),
                                          [](const dimension& d) { return d.from_stride == 1; });
-    across_ = *contiguous;  // it is there: the extents that are 1 have been left out
-    all.erase(contiguous);
+    if (contiguous != all.end()) {  // else the part has one index of it
+      across_ = *contiguous;
+      all.erase(contiguous);
+    }
     columns_ = (across_.extent + panel_side - 1) / panel_side;
     pieces_ = columns_ * ((last_.extent + rows_of_task - 1) / rows_of_task);
   } else {

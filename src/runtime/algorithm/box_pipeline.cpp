@@ -198,8 +198,8 @@ std::vector<box_pipeline::part_of_box> box_pipeline::cut(std::size_t box, const 
   const std::size_t extent = upper[k] - lower[k];
   const std::size_t row = bytes / extent;
   const std::uint64_t parts = std::clamp<std::uint64_t>(bytes / least_part, 1, parts_of_box);
-  const std::size_t step =
-      ((extent + parts - 1) / parts + multiple[k] - 1) / multiple[k] * multiple[k];
+  const std::size_t begin = lower[k] / multiple[k] * multiple[k];  // of the parts, so that there are not more of them
+  const std::size_t step = ((upper[k] - begin + parts - 1) / parts + multiple[k] - 1) / multiple[k] * multiple[k];
   std::vector<part_of_box> all;
   for (std::size_t at = lower[k], end = 0; at < upper[k]; at = end) {
     end = std::min(at / multiple[k] * multiple[k] + step, upper[k]);

@@ -88,6 +88,110 @@ TEST_CASE("a square matrix is transposed in place") {
   }
 }
 
+TEST_CASE("a box of many megabytes is turned and written in parts, wherever they are cut") {
+  std::mt19937_64 g(random_seed("boxes in parts"));
+  for (int n = 0; n < rounds(3, 40); ++n) {
+    const test_store nodes(store_kind::in_memory);
+    runtime rt(memory(nodes.staging() + 160_MiB));
+    constexpr std::size_t most = 5 << 20;
+    coordinates<3> extents{};  // of what is copied, in the order of the target; some of them small
+    std::size_t left = most;
+    for (std::size_t k = 0; k < 3; ++k) {
+      extents[k] = k == 2 ? left : between(g, 1, between(g, 0, 2) == 0 ? 9 : std::min<std::size_t>(left, 1100));
+      left /= extents[k];
+    }
+    std::shuffle(extents.begin(), extents.end(), g);
+    std::array<std::size_t, 3> permutation{0, 1, 2};
+    std::shuffle(permutation.begin(), permutation.end(), g);
+    coordinates<3> from{}, to{}, where{};
+    box<3> which;
+    for (std::size_t k = 0; k < 3; ++k) {
+      const std::size_t j = permutation[k];
+      which.lower[j] = between(g, 0, 1) * between(g, 0, 20);
+      where[k] = extents[k] <= 1100 && between(g, 0, 1) ? extents[k] : between(g, 0, 1) * between(g, 0, 20);
+      which.upper[j] = which.lower[j] + extents[k];
+      from[j] = which.upper[j] + between(g, 0, 2);
+      to[k] = where[k] + extents[k] + between(g, 0, 2);
+      while (k == 2 && to[0] * to[1] * to[2] > 3 * most) where = {}, to = extents;
+    }
+    const auto order = [&](auto element, const coordinates<3>& e) {
+      array_options<decltype(element)> o;
+      if (between(g, 0, 1)) return o;
+      o.order = file_order::tiled;
+      for (std::size_t k = 0; k < 3; ++k) o.tile.push_back(between(g, 1, std::min<std::size_t>(e[k], 40)));
+      return o;
+    };
+    const array_options<float> source = order(float{}, from);
+    const array_options<double> target = order(double{}, to);
+    const pass_options options{.threads = static_cast<unsigned>(between(g, 1, 4)), .mark = false};
+    CAPTURE(describe<float>(from, source, 0), describe<double>(to, target, 0), permutation, which.lower, which.upper,
+            where, options.threads);
+    ooc_array<float, 3> a{rt, nodes.handle(), "a", create, from, source};
+    ooc_array<double, 3> b{rt, nodes.handle(), "b", create, to, target};
+    for (std::size_t i = 0; i < a.size(); ++i) a.data()[i] = static_cast<float>(i);
+    transpose(a, which, b, where, permutation, options);
+    std::size_t wrong = 0;
+    const double* const found = std::as_const(b).data();
+    for_each_element<3>(b.whole(), to, [&](const coordinates<3>& c, std::size_t at) {
+      coordinates<3> s{};
+      bool copied = true;
+      for (std::size_t k = 0; k < 3; ++k) {
+        s[permutation[k]] = c[k] - where[k] + which.lower[permutation[k]];
+        copied = copied && c[k] >= where[k] && c[k] - where[k] < extents[k];
+      }
+      wrong += found[at] != (copied ? static_cast<float>(linear_index<3>(s, from)) : 0);
+    });
+    REQUIRE(wrong == 0);
+  }
+}
+
+TEST_CASE("columns are turned into rows one at a time where each is a part of a box by itself") {
+  constexpr std::size_t rows = 3 << 19, columns = 3;
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(memory(nodes.staging() + 96_MiB));
+  ooc_array<double, 2> a{rt, nodes.handle(), "a", create, {rows, columns}};
+  ooc_array<double, 2> b{rt, nodes.handle(), "b", create, {columns, rows}};
+  for (std::size_t i = 0; i < a.size(); ++i) a.data()[i] = static_cast<double>(i);
+  transpose(a, b);
+  std::size_t wrong = 0;
+  for (std::size_t j = 0; j < columns; ++j)
+    for (std::size_t i = 0; i < rows; ++i) wrong += std::as_const(b)[j][i] != static_cast<double>(i * columns + j);
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("a box that begins in the middle of a tile has no more parts than others") {
+  constexpr std::size_t rows = 1022, columns = 5200;  // a box: 1022 rows from 1022 on
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(memory(nodes.staging() + 160_MiB));
+  ooc_array<float, 2> a{rt, nodes.handle(), "a", create, {columns, rows}};
+  ooc_array<double, 2> b{rt, nodes.handle(), "b", create, {2 * rows, columns}, {.order = file_order::tiled, .tile = {16, 16}}};
+  for (std::size_t i = 0; i < a.size(); ++i) a.data()[i] = static_cast<float>(i);
+  transpose(a, a.whole(), b, {rows, 0});
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < rows; ++i)
+    for (std::size_t j = 0; j < columns; ++j) wrong += std::as_const(b)[rows + i][j] != std::as_const(a)[j][i];
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("boxes of many megabytes change places in parts") {
+  constexpr std::size_t side = 2100;
+  const bool tiled = GENERATE(false, true);
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(memory(nodes.staging() + 96_MiB));
+  array_options<double> o;
+  if (tiled) {
+    o.order = file_order::tiled;
+    o.tile = {16, 20};
+  }
+  ooc_array<double, 2> a{rt, nodes.handle(), "a", create, {side, side}, o};
+  for (std::size_t i = 0; i < a.size(); ++i) a.data()[i] = static_cast<double>(i);
+  transpose(a);
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < side; ++i)
+    for (std::size_t j = 0; j < side; ++j) wrong += std::as_const(a)[i][j] != static_cast<double>(j * side + i);
+  CHECK(wrong == 0);
+}
+
 TEST_CASE("a box is transposed to where the program says, and nothing else of the target changes") {
   const test_store nodes(store_kind::in_memory);
   runtime rt(memory(nodes.staging() + 1_MiB));
