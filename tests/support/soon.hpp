@@ -4,17 +4,24 @@
 #include <algorithm>
 #include <chrono>
 #include <thread>
+#include <utility>
 
 namespace ooc::testing {
 
 /// True once the condition holds; it is looked at after 1 ms, 2 ms, ... and then every 20 ms.  False where
-/// it does not hold within `patience`, which only keeps a test from hanging: no test is about its length.
+/// it does not hold within `patience`, which only keeps a test from hanging: no test is about its length.  Time in
+/// which the test itself was stopped, as by who measures something on the same machine, is not counted.
 template <class Condition>
 bool soon(Condition c, std::chrono::milliseconds patience = std::chrono::seconds(60)) {
-  const auto deadline = std::chrono::steady_clock::now() + patience;
+  using clock = std::chrono::steady_clock;
+  constexpr std::chrono::seconds was_stopped(1);
+  clock::duration left = patience;
+  auto looked = clock::now();
   for (std::chrono::milliseconds pause(1); !c(); pause = std::min(2 * pause, std::chrono::milliseconds(20))) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
+    if (left <= clock::duration::zero()) return false;
     std::this_thread::sleep_for(pause);
+    const auto before = std::exchange(looked, clock::now());
+    left -= std::min<clock::duration>(looked - before, pause + was_stopped);
   }
   return true;
 }
