@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
 
 #include "oocarray/runtime.hpp"
@@ -14,6 +15,7 @@ constexpr unsigned max_retries = 3;
 }  // namespace
 
 void stall_relief::relieve(unique_lock& l) {
+  notice_stop();
   if (state_.transfers() > 0) return;
   // What is left may be active and modified: its store makes room, or gives its twin back.
   if (writer_.clean_oldest(l, nullptr)) return;
@@ -23,7 +25,7 @@ void stall_relief::relieve(unique_lock& l) {
   for (const touch_event& e : state_.events.stalled())
     if (!longest.segment || e.stalled_since < longest.stalled_since) longest = e;
   if (!longest.segment) return;
-  const std::uint64_t waited = sys::now_ns() - longest.stalled_since;
+  const std::uint64_t waited = sys::now_ns() - std::max(longest.stalled_since, went_on_);
   if (const std::uint64_t stored = writer_.stored(); stored != stored_seen_) {
     stored_seen_ = stored;
     retries_ = 0;
@@ -55,6 +57,13 @@ void stall_relief::relieve(unique_lock& l) {
                                             "system call that is under way"}));
     state_.bell.ring();
   }
+}
+
+// Where somebody waits for a frame, the service thread comes here once a second.
+void stall_relief::notice_stop() noexcept {
+  const std::uint64_t now = sys::now_ns();
+  if (now - looked_ > 2 * second) went_on_ = now;
+  looked_ = now;
 }
 
 void stall_relief::end_process(unique_lock& l) {

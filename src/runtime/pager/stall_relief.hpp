@@ -3,7 +3,8 @@
 // Usually a store in flight will free a frame.  Where none is, the modified block that was seen longest
 // ago is written; blocks whose write failed are tried again, after one second, two, and three; then
 // the access cannot be served.  Where nothing failed and still no frame is to be had, as all are pinned
-// or busy, that is so after a minute.
+// or busy, that is so after a minute.  Time in which the process was stopped (Ctrl-Z, a debugger, a virtual machine
+// that was paused) is not counted: nothing could make room then.
 //
 // Lock: the pager's.  Threads: the service thread only.
 #pragma once
@@ -29,12 +30,16 @@ class stall_relief {
   void end_process(unique_lock& l) OOC_REQUIRES(pager_mutex);
 
  private:
+  void notice_stop() noexcept;
+
   pager_state& state_;
   block_writer& writer_;
   const std::function<void(const failure&)> on_fatal_;
   unsigned retries_ = 0;           ///< of failed writes, since one has succeeded
   std::uint64_t stored_seen_ = 0;  ///< block_writer::stored() when `retries_` was last right
   std::uint64_t nudged_ = 0;       ///< when everybody was last made to look again
+  std::uint64_t looked_ = 0;       ///< when relieve() was last called
+  std::uint64_t went_on_ = 0;      ///< when it was called after a longer time than while somebody waits
 };
 
 }  // namespace ooc::detail

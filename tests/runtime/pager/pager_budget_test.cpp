@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <csignal>
 #include <fstream>
 #include <thread>
 
 #include "runtime/blocks/frame_pool.hpp"
 #include "support/pager_words.hpp"
+#include "support/pauses.hpp"
+#include "support/soon.hpp"
 
 using namespace ooc;
 using namespace ooc::detail;
@@ -70,6 +73,36 @@ TEST_CASE("a write to a shared block that finds no room for its twin ends, and d
   ::waitpid(child, &status, 0);
   REQUIRE(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == fatal_exit_status);
+}
+
+TEST_CASE("a store that fails is tried again for some seconds in which the program runs, and is not stopped") {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close(2);
+    ::alarm(60);
+    runtime rt({.memory = 8 * 4096, .block = 4096});
+    memory_source source(64, 4096, 1);
+    source.fail_stores = 1000000;
+    segment s(rt.pager(), {.name = "a", .block_bytes = 4096, .blocks = 64}, source);
+    std::thread stops([&source] {
+      if (!testing::soon([&] { return !source.refused().empty(); })) ::_exit(1);
+      testing::let_pass(std::chrono::milliseconds(200));  // a touch finds no frame by then
+      ::kill(::getpid(), SIGSTOP);
+      testing::let_pass(std::chrono::milliseconds(300));  // and then the store works again
+      source.fail_stores = 0;
+    });
+    for (std::size_t b = 0; b < 64; ++b) words(s)[b * 512] = b;
+    stops.join();
+    ::_exit(0);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, WUNTRACED) == child);
+  REQUIRE(WIFSTOPPED(status));
+  testing::let_pass(std::chrono::seconds(6));  // longer than it is tried
+  ::kill(child, SIGCONT);
+  ::waitpid(child, &status, 0);
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
 }
 
 TEST_CASE("blocks of several sizes share one budget") {
