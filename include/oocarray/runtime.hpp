@@ -94,8 +94,8 @@ inline constexpr int fatal_exit_status = 74;
 ///     of a store was opened.  In std::terminate() it happens before the terminate handler that was
 ///     installed when the runtime was made; a program that installs one later should call the one
 ///     before it.
-///   - It takes at most runtime_options::end_deadline.  What could not be written is reported on
-///     stderr.  If the deadline passes in exit(), the process ends at once with fatal_exit_status,
+///   - It takes at most runtime_options::end_deadline, not counting time in which the process is
+///     stopped.  What could not be written is reported on stderr.  If the deadline passes in exit(), the process ends at once with fatal_exit_status,
 ///     without destroying static objects.
 ///   - It is never a collective call and closes nothing.  Other threads may go on meanwhile.
 ///   - A block that was touched under an overwrite() promise is written as it is: those elements of

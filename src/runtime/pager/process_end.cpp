@@ -66,10 +66,17 @@ bool within(milliseconds limit, std::function<void()> f, const std::function<voi
   }
   unique_lock l(s->mutex);
   const auto done = [&]() OOC_REQUIRES(s->mutex) { return s->done; };
-  if (s->changed.wait_for(l, std::min(limit, patience), done)) return true;
+  // In short waits, of which one at most is used up while the process is stopped (Ctrl-Z, a debugger).
+  const auto done_in = [&](milliseconds left) OOC_REQUIRES(s->mutex) {
+    constexpr milliseconds at_a_time{100};
+    for (; left > at_a_time; left -= at_a_time)
+      if (s->changed.wait_for(l, at_a_time, done)) return true;
+    return s->changed.wait_for(l, left, done);
+  };
+  if (done_in(std::min(limit, patience))) return true;
   if (limit <= patience) return false;
   if (slow) slow();
-  return s->changed.wait_for(l, limit - patience, done);
+  return done_in(limit - patience);
 }
 
 std::string listed(const std::vector<pager::unwritten>& all) {

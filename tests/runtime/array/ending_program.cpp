@@ -25,6 +25,8 @@
 #include "runtime/ranks/self_group.hpp"
 #include "support/faulty_io_service.hpp"
 #include "support/memory_store.hpp"
+#include "support/pauses.hpp"
+#include "support/soon.hpp"
 
 using namespace ooc;
 
@@ -343,15 +345,15 @@ void exit_cannot_write() {
   std::exit(3);
 }
 
-/// On a node that keeps every write waiting.
-void exit_waits_in_vain() {
+/// An array with a modified block, on a node that keeps every write waiting.
+storage::faulty_io_service& array_on_a_slow_node(std::chrono::milliseconds end_deadline) {
   auto* nodes = new testing::memory_store(1);
   auto* slow = new std::shared_ptr<storage::faulty_io_service>(
       std::make_shared<storage::faulty_io_service>(nodes->nodes[0]));
   const store s(std::make_shared<storage::store_core>("slow:", "test", nodes->metadata,
                                                       storage::striped_file::nodes{*slow}));
   runtime_options o = small_runtime();
-  o.end_deadline = std::chrono::milliseconds(300);
+  o.end_deadline = end_deadline;
   auto* rt = new runtime(o);
   auto* a = new doubles(*rt, s, "a", create, {1000});
   (*a)[1] = 2;
@@ -359,8 +361,37 @@ void exit_waits_in_vain() {
   rule.call = storage::io_call::write;
   rule.hold = true;
   (*slow)->add(rule);
+  return **slow;
+}
+
+void exit_waits_in_vain() {
+  array_on_a_slow_node(std::chrono::milliseconds(300));
   std::fputs("said before\n", stdout);
   std::exit(0);
+}
+
+/// While the store is waited for, the process is stopped for longer than the deadline.  The store answers a little later.
+void exit_while_stopped() {
+  static constexpr std::chrono::milliseconds end_deadline(1500);
+  int waits[2], goes_on[2];
+  EXPECT(::pipe(waits) == 0 && ::pipe(goes_on) == 0);
+  const pid_t program = ::getpid();
+  char c = 's';
+  if (::fork() == 0) {
+    if (::read(waits[0], &c, 1) != 1) ::_exit(1);
+    ::kill(program, SIGSTOP);
+    testing::let_pass(2 * end_deadline);
+    ::kill(program, SIGCONT);
+    ::_exit(::write(goes_on[1], &c, 1) == 1 ? 0 : 1);
+  }
+  storage::faulty_io_service& node = array_on_a_slow_node(end_deadline);
+  std::thread([&node, waits, goes_on, c]() mutable {
+    EXPECT(testing::soon([&] { return node.held() > 0; }));
+    EXPECT(::write(waits[1], &c, 1) == 1 && ::read(goes_on[0], &c, 1) == 1);
+    testing::let_pass(end_deadline / 10);
+    node.release();
+  }).detach();
+  std::exit(3);
 }
 
 void child_exits() {
@@ -583,7 +614,7 @@ const std::map<std::string, void (*)()> endings{
     NAMED(local_statics), NAMED(static_array_of_a_leaked_runtime), NAMED(uncaught_exception), NAMED(uncaught_refusal),
     NAMED(exception_in_noexcept), NAMED(terminate_handler_of_the_program), NAMED(abort_at_once),
     NAMED(exit_under_a_promise), NAMED(exit_cannot_write), NAMED(exit_waits_in_vain),
-    NAMED(child_exits), NAMED(child_terminates), NAMED(await_signal),
+    NAMED(exit_while_stopped), NAMED(child_exits), NAMED(child_terminates), NAMED(await_signal),
     NAMED(signal_without_the_option), NAMED(await_ignored_signal), NAMED(signals_of_the_program),
     NAMED(signal_to_a_child), NAMED(write_to_read_only), NAMED(touch_of_closed),
     NAMED(touch_far_out), NAMED(touch_before_the_first), NAMED(touch_past_the_last_page),

@@ -189,6 +189,12 @@ TEST_CASE("the end of the process waits for a store until the deadline, and then
   CHECK_THAT(e.said(), Contains("said before\n") && Contains("within 300 ms") && Contains("'a' (1)"));
 }
 
+TEST_CASE("the time in which a program was stopped while it ended counts for no deadline") {
+  const ended e("exit_while_stopped");
+  CHECK(e.exited(3));
+  CHECK(e.said() == "");
+}
+
 #if !defined(__SANITIZE_THREAD__)  // the sanitizer does not support threads in forked children
 TEST_CASE("a forked child that ends writes nothing") {
   const std::string ending = GENERATE(as<std::string>{}, "child_exits", "child_terminates");
