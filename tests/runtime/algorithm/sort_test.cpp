@@ -207,6 +207,94 @@ TEST_CASE("elements that are alike, sorted, in reverse or far from most others a
   CHECK(same_bytes(plain, a));
 }
 
+namespace {
+
+/// Numbers of which few differ, or few are far from all others, or each needs another number of bits.
+template <class K>
+K skewed_number(std::mt19937_64& g, std::uint64_t pattern) {
+  using limits = std::numeric_limits<K>;
+  const std::uint64_t x = g();
+  const auto bits = [](std::uint64_t b) {
+    K k;
+    std::memcpy(&k, &b, sizeof k);
+    return k;
+  };
+  switch (pattern) {
+    case 0: return bits(x);
+    case 1: return K(7);
+    case 2: return K(x % 3);
+    case 3: return x % 5000 == 0 ? limits::max() : K(x % 100);
+    case 4: return x % 5000 == 0 ? limits::lowest() : K(x % 100);
+    case 5: return bits(std::uint64_t{1} << x % 64);
+    case 6: return bits(x >> x % 64);
+    default:
+      if (!limits::has_quiet_NaN) return K(0);
+      return x % 4 == 0 ? limits::quiet_NaN() : x % 4 == 1 ? K(0) : x % 4 == 2 ? static_cast<K>(-K(0)) : bits(x);
+  }
+}
+
+template <class K>
+struct numbered {
+  K key;
+  std::uint32_t number;
+  bool operator==(const numbered&) const = default;
+};
+
+/// Stable: the elements' numbers tell.
+template <class K, class Compare>
+void sort_and_merge_skewed(std::mt19937_64& g, Compare compare) {
+  using T = numbered<K>;
+  const auto order = detail::order_of<T>(compare, [](const T& x) { return x.key; });
+  const detail::ordered_program<T, std::remove_const_t<decltype(order)>> program(order, true);
+  const std::size_t cached = detail::radix_sorter<T, std::remove_const_t<decltype(order)>>::cached;
+  const auto same = [](const std::vector<T>& x, const std::vector<T>& y) {
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(), [](const T& a, const T& b) { return a.number == b.number; });
+  };
+  for (std::uint64_t pattern = 0; pattern < 8; ++pattern) {
+    const std::size_t count = between(g, 0, 1) ? between(g, 1, 3000) : between(g, cached / 2, 4 * cached);
+    CAPTURE(sizeof(K), std::is_floating_point_v<K>, std::is_signed_v<K>, pattern, count);
+    std::vector<T> run, scratch(count);
+    for (std::uint32_t i = 0; i < count; ++i) run.push_back({skewed_number<K>(g, pattern), i});
+    std::vector<T> expected = run;
+    std::stable_sort(expected.begin(), expected.end(), std::cref(order));
+    const bool moved = program.sort_run(reinterpret_cast<std::byte*>(run.data()), count,
+                                        reinterpret_cast<std::byte*>(scratch.data()));
+    REQUIRE(same(expected, moved ? scratch : run));
+
+    std::vector<std::vector<T>> windows(between(g, 5, 70));
+    std::vector<T> all;
+    std::vector<detail::sorted_window> w;
+    const std::size_t most = between(g, 1, cached / windows.size());
+    for (auto& one : windows) {
+      for (std::size_t n = between(g, 1, most); n > 0; --n) one.push_back({skewed_number<K>(g, pattern), 0});
+      std::stable_sort(one.begin(), one.end(), std::cref(order));
+      for (T& x : one) {
+        x.number = static_cast<std::uint32_t>(all.size());
+        all.push_back(x);
+      }
+      w.push_back({reinterpret_cast<const std::byte*>(one.data()), one.size()});
+    }
+    std::vector<T> merged(all.size() + 1, T{K(), 4'000'000'000});
+    program.merge(w, reinterpret_cast<std::byte*>(merged.data()));
+    std::stable_sort(all.begin(), all.end(), std::cref(order));
+    REQUIRE(merged.back().number == 4'000'000'000);
+    merged.pop_back();
+    REQUIRE(same(all, merged));
+  }
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("numbers that are few or skewed are sorted and merged by radix, equal ones in their order", "[own-store]",
+                   std::uint8_t, std::int8_t, std::uint16_t, std::int16_t, std::int32_t, std::uint64_t, std::int64_t,
+                   float, double) {
+  std::mt19937_64 g(random_seed("skewed numbers"));
+  for (int n = rounds(2, 20); n > 0; --n) {
+    sort_and_merge_skewed<TestType>(g, std::less<>{});
+    sort_and_merge_skewed<TestType>(g, std::greater<>{});
+  }
+}
+
 TEST_CASE("elements larger than a page are sorted in little memory") {
   struct page {
     std::uint64_t key;
