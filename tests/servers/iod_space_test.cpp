@@ -6,6 +6,8 @@
 #include "support/modelled_file.hpp"
 #include "support/small_space.hpp"
 
+#if !defined(__SANITIZE_THREAD__)  // the sanitizer does not support threads in forked children
+
 using namespace ooc::testing;
 using namespace ooc;
 
@@ -79,3 +81,5 @@ TEST_CASE(
           return 0;
         }) == 0);
 }
+
+#endif
