@@ -92,6 +92,9 @@ void* operator new(std::size_t bytes) {
   if (p == nullptr) throw std::bad_alloc();
   return p;
 }
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return ooc::testing::is_refused() ? nullptr : std::malloc(bytes == 0 ? 1 : bytes);
+}
 void operator delete(void* p) noexcept { std::free(p); }
 void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 
