@@ -6,10 +6,8 @@
  * meanwhile only notes the extents. */
 #include "ompi_config.h"
 
-#include <string.h>
-
 #include "mpi.h"
-#include "mpiio/component_version.h"
+#include "mpiio/component.h"
 #include "mpiio/file_handle.h"
 #include "ompi/constants.h"
 #include "ompi/mca/common/ompio/common_ompio.h"
@@ -60,25 +58,10 @@ static mca_fcoll_base_module_t module = {
     .fcoll_file_write_all = write_all,
 };
 
-/* The fs component says why. */
-static int component_open(void) { return NULL == ooc_mpiio_wrong_version() ? OMPI_SUCCESS : OMPI_ERR_NOT_AVAILABLE; }
-
-static int init_query(bool progress_threads, bool mpi_threads) {
-  (void)progress_threads;
-  (void)mpi_threads;
-  return OMPI_SUCCESS;
-}
-
 static struct mca_fcoll_base_module_1_0_0_t* file_query(ompio_file_t* fh, int* priority) {
-  const mca_base_component_t* fbtl = fh->f_fbtl_component;
-  if (NULL == fbtl || 0 != strcmp(fbtl->mca_component_name, "ooc")) return NULL;
+  if (!ooc_mpiio_is_our_component(fh->f_fbtl_component)) return NULL;
   *priority = 200;
   return &module;
-}
-
-static int file_unquery(ompio_file_t* fh) {
-  (void)fh;
-  return OMPI_SUCCESS;
 }
 
 __attribute__((visibility("default"))) mca_fcoll_base_component_2_0_0_t mca_fcoll_ooc_component = {
@@ -87,10 +70,10 @@ __attribute__((visibility("default"))) mca_fcoll_base_component_2_0_0_t mca_fcol
             MCA_FCOLL_BASE_VERSION_2_0_0,
             .mca_component_name = "ooc",
             MCA_BASE_MAKE_VERSION(component, OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION, OMPI_RELEASE_VERSION),
-            .mca_open_component = component_open,
+            .mca_open_component = ooc_mpiio_component_open,
         },
     .fcollm_data = {MCA_BASE_METADATA_PARAM_CHECKPOINT},
-    .fcollm_init_query = init_query,
+    .fcollm_init_query = ooc_mpiio_init_query,
     .fcollm_file_query = file_query,
-    .fcollm_file_unquery = file_unquery,
+    .fcollm_file_unquery = ooc_mpiio_file_unquery,
 };

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "mpi.h"
-#include "mpiio/component_version.h"
+#include "mpiio/component.h"
 #include "mpiio/file_handle.h"
 #include "ompi/communicator/communicator.h"
 #include "ompi/constants.h"
@@ -177,21 +177,10 @@ static int component_open(void) {
   return OMPI_ERR_NOT_AVAILABLE;
 }
 
-static int init_query(bool progress_threads, bool mpi_threads) {
-  (void)progress_threads;
-  (void)mpi_threads;
-  return OMPI_SUCCESS;
-}
-
 static struct mca_fs_base_module_1_0_0_t* file_query(ompio_file_t* fh, int* priority) {
   if (NULL == fh->f_filename || !ooc_mpiio_is_ours(fh->f_filename)) return NULL;
   *priority = 100;
   return &module;
-}
-
-static int file_unquery(ompio_file_t* fh) {
-  (void)fh;
-  return OMPI_SUCCESS;
 }
 
 __attribute__((visibility("default"))) mca_fs_base_component_2_0_0_t mca_fs_ooc_component = {
@@ -203,7 +192,7 @@ __attribute__((visibility("default"))) mca_fs_base_component_2_0_0_t mca_fs_ooc_
             .mca_open_component = component_open,
         },
     .fsm_data = {MCA_BASE_METADATA_PARAM_CHECKPOINT},
-    .fsm_init_query = init_query,
+    .fsm_init_query = ooc_mpiio_init_query,
     .fsm_file_query = file_query,
-    .fsm_file_unquery = file_unquery,
+    .fsm_file_unquery = ooc_mpiio_file_unquery,
 };

@@ -8,12 +8,11 @@
 
 #include <fcntl.h>
 #include <stdint.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "mpi.h"
-#include "mpiio/component_version.h"
+#include "mpiio/component.h"
 #include "mpiio/file_handle.h"
 #include "ompi/communicator/communicator.h"
 #include "ompi/constants.h"
@@ -237,25 +236,10 @@ static mca_sharedfp_base_module_t module = {
     .sharedfp_file_close = file_close,
 };
 
-/* The fs component says why. */
-static int component_open(void) { return NULL == ooc_mpiio_wrong_version() ? OMPI_SUCCESS : OMPI_ERR_NOT_AVAILABLE; }
-
-static int init_query(bool progress_threads, bool mpi_threads) {
-  (void)progress_threads;
-  (void)mpi_threads;
-  return OMPI_SUCCESS;
-}
-
 static struct mca_sharedfp_base_module_1_0_0_t* file_query(ompio_file_t* fh, int* priority) {
-  const mca_base_component_t* fs = fh->f_fs_component;
-  if (NULL == fs || 0 != strcmp(fs->mca_component_name, "ooc")) return NULL;
+  if (!ooc_mpiio_is_our_component(fh->f_fs_component)) return NULL;
   *priority = our_priority;
   return &module;
-}
-
-static int file_unquery(ompio_file_t* fh) {
-  (void)fh;
-  return OMPI_SUCCESS;
 }
 
 __attribute__((visibility("default"))) mca_sharedfp_base_component_2_0_0_t mca_sharedfp_ooc_component = {
@@ -264,10 +248,10 @@ __attribute__((visibility("default"))) mca_sharedfp_base_component_2_0_0_t mca_s
             MCA_SHAREDFP_BASE_VERSION_2_0_0,
             .mca_component_name = "ooc",
             MCA_BASE_MAKE_VERSION(component, OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION, OMPI_RELEASE_VERSION),
-            .mca_open_component = component_open,
+            .mca_open_component = ooc_mpiio_component_open,
         },
     .sharedfpm_data = {MCA_BASE_METADATA_PARAM_CHECKPOINT},
-    .sharedfpm_init_query = init_query,
+    .sharedfpm_init_query = ooc_mpiio_init_query,
     .sharedfpm_file_query = file_query,
-    .sharedfpm_file_unquery = file_unquery,
+    .sharedfpm_file_unquery = ooc_mpiio_file_unquery,
 };

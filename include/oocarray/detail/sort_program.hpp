@@ -104,8 +104,8 @@ struct cursor {
   const T* end;
 };
 
-/// Sorting by up to eight bits at a time (Knuth 5.2.5), stable: from the highest on as long as what is to be sorted is
-/// larger than a cache, into as few parts as fit in it, and then from the lowest on.  Only as many of the highest bits that differ at all are
+/// Sorting by eight bits at a time (Knuth 5.2.5), stable: from the highest on as long as what is to be sorted is
+/// larger than a cache, and then from the lowest on.  Only as many of the highest bits that differ at all are
 /// looked at as numbers in random order need to be nearly sorted; insertion does the rest, and where that would
 /// take long, all bits are looked at.
 template <class T, class Order>
@@ -134,7 +134,7 @@ class radix_sorter {
       different = static_cast<bits_type>(different | (order_.bits(at[i]) ^ any));
     const auto width = static_cast<unsigned>(std::bit_width(different));
     if (count <= cached) return from_lowest(at, other, count, width, to_other);
-    const unsigned shift = width - std::min({width, 8U, static_cast<unsigned>(std::bit_width(count / cached))});
+    const unsigned shift = width > 8 ? width - 8 : 0;
     table counts{}, place{};
     for (std::size_t i = 0; i < count; ++i) ++counts[digit(at[i], shift)];
     std::size_t sum = 0;

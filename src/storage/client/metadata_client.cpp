@@ -110,7 +110,7 @@ std::string metadata_client::exchange(question& q) {
   const auto begin_anew = [&]() OOC_REQUIRES(mutex_) {
     const auto now = clock::now();
     outage_.stopped_for(now - began, now);
-    deadline = now + q.within;
+    deadline = now + (gone ? probe_time : q.within);
   };
   for (std::chrono::milliseconds pause = 20ms;; pause = std::min(2 * pause, 1000ms)) {
     // A part of the time for each attempt, so that a connection that has gone dead is noticed.

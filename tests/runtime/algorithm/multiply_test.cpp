@@ -9,7 +9,7 @@
 
 #include "runtime/algorithm/multiply_plan.hpp"
 #include "support/dying_case.hpp"
-#include "support/faulty_io_service.hpp"
+#include "support/algorithm/faulty_store.hpp"
 #include "support/random_seed.hpp"
 #include "support/rounds.hpp"
 #include "support/temporary_folder.hpp"
@@ -87,15 +87,6 @@ void multiply_at_random(int times, std::mt19937_64& g, store_kind kind = store_k
     REQUIRE(std::equal(y.begin(), y.end(), product.data()));
   }
 }
-
-/// A store whose only node misbehaves on request.
-struct faulty_store {
-  memory_store behind{1};
-  std::shared_ptr<storage::faulty_io_service> node =
-      std::make_shared<storage::faulty_io_service>(behind.nodes[0]);
-  std::shared_ptr<storage::store_core> core = std::make_shared<storage::store_core>(
-      "memory:", "test", behind.metadata, storage::striped_file::nodes{node});
-};
 
 }  // namespace
 
