@@ -80,4 +80,7 @@ inline runtime_options blocks(const test_store& s, std::uint64_t n) {
   return memory(s.staging() + n * 4_KiB);
 }
 
+/// So many bytes for an algorithm, beside the transfer buffers of the store and the 16 blocks of 4 KiB that are left to arrays.
+inline runtime_options room_for(const test_store& s, std::uint64_t bytes) { return memory(s.staging() + 16 * 4_KiB + bytes); }
+
 }  // namespace ooc::testing

@@ -31,10 +31,6 @@ bool is_as_filled(const Array& a) {
   return true;
 }
 
-runtime_options room_for(const test_store& nodes, std::uint64_t bytes) {
-  return memory(nodes.staging() + 16 * 4_KiB + bytes);
-}
-
 }  // namespace
 
 TEST_CASE("an error before the merge leaves the array as it was, and no temporary file", "[own-store]") {

@@ -103,10 +103,6 @@ void numbers_at_random(int times, store_kind kind, std::mt19937_64& g) {
       [&](auto& v) { std::stable_sort(v.begin(), v.end(), less); });
 }
 
-runtime_options room_for(const test_store& nodes, std::uint64_t bytes) {
-  return memory(nodes.staging() + 16 * 4_KiB + bytes);
-}
-
 }  // namespace
 
 TEST_CASE("sorted integers are those of std::sort") {
