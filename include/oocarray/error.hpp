@@ -24,6 +24,7 @@ enum class errc {
   closed,               ///< the array, file or store has been closed
   conflict,             ///< two ranks accessed the same in one epoch: see check_conflicts
   not_together,         ///< the ranks of a group did not make the same collective call
+  cut_off,              ///< another program has made the file shorter since its size was seen
 };
 
 const std::error_category& error_category() noexcept;

@@ -32,8 +32,12 @@
 // somebody opens the file for writing next (of a served store, once the server has given the lost client up).  Until
 // it is closed, such a file is not removed or replaced by others (errc::busy).
 //
-// A write that ends within the size that this program has seen last asks nobody for it.  Where another program has cut the
-// file off (truncate) since then, such a write does not make it longer again: ask size() first.
+// Cuts: a write that ends within the size that this program has seen last asks nobody for it.  Where another program has
+// cut the file off (truncate) since then, the I/O nodes refuse it; it then makes the file longer again, as one past the end
+// does, before it returns.  So a write that begins after a truncate() has returned is in the file.  One that goes on beside a
+// truncate() is before or after it, piece by piece where it reaches several nodes.  The file is as long as the last write
+// after the cut needs; what was there before reads as the fill value.  A read within the size seen last asks nobody either, and
+// gets the fill value past the cut: ask size() first.
 //
 // Removing a file that is open otherwise takes its data away, within a second or two: later calls then throw.
 #pragma once

@@ -73,6 +73,8 @@ void live_file::replace(opened_file f) {
   auto next = std::make_shared<const opened_file>(std::move(f));
   asked_at_ = std::chrono::steady_clock::now();
   const lock_guard lock(mutex_);
+  // What was stored there has been cut off.
+  if (file_ && untold_end_ > allocated_size(next->meta)) untold_end_ = 0;
   file_ = std::move(next);
 }
 
@@ -257,15 +259,10 @@ int live_file::publish() {
     c.data_changed_ns = *modified_ns_;
     end = untold_end_;
   }
-  bool lost = false;
   try {
     if (end != 0) now = core_->refresh(now);
-    if (end > allocated_size(now.meta))
-      // Another has cut it off, and what was stored past its end with it; that is as it should be where nothing was
-      // written later.
-      lost = now.meta.changed_ns < *c.data_changed_ns;
-    else if (end > now.meta.size)
-      c.size_at_least = end;
+    // Past that another has cut it off, and what was stored there with it.
+    if (end > now.meta.size && end <= allocated_size(now.meta)) c.size_at_least = end;
     std::uint64_t size = 0;
     try {
       size = core_->change(id_, c).size;
@@ -292,11 +289,7 @@ int live_file::publish() {
       size_ = file_->meta.size;
     }
   }
-  if (!lost) return 0;
-  detail::log_error("mount: '" + current()->meta.path + "' was made shorter by another program while it was written: " +
-                    "bytes that were stored past its end may be lost");
-  fail(EIO);
-  return EIO;
+  return 0;
 }
 
 // Transfers.
@@ -323,8 +316,11 @@ std::shared_ptr<live_file::sealed> live_file::seal() {
 
 void live_file::store(std::shared_ptr<sealed> s, answer ended, bool again) {
   try {
-    current()->file->write(s->wanted, s->memory.data.get(),
-                           [self = shared_from_this(), s, ended, again](const failure& f) {
+    const opened now = current();
+    now->file->write(s->wanted, s->memory.data.get(),
+                           [self = shared_from_this(), s, ended, again, now](const failure& f) {
+                             if (f.code == errc::cut_off)
+                               return self->jobs_.post([self, s, ended, now] { self->store_after_cut(s, *now, ended); });
                              // That of removed files may be enough.
                              if (f.code == std::errc::no_space_on_device && !again)
                                return self->jobs_.post([self, s, ended] {
@@ -337,6 +333,17 @@ void live_file::store(std::shared_ptr<sealed> s, answer ended, bool again) {
   } catch (...) {
     ended(error_number());
   }
+}
+
+void live_file::store_after_cut(std::shared_ptr<sealed> s, const opened_file& refused, answer ended) {
+  try {
+    const lock_guard changing(changing_);
+    if (current()->meta.cuts <= refused.meta.cuts) replace(storage::after_cut(*core_, refused));
+  } catch (...) {
+    return ended(error_number());
+  }
+  if (const int error = grow(s->wanted->file_end(), false, false)) return ended(error);
+  store(std::move(s), std::move(ended));
 }
 
 void live_file::send(std::shared_ptr<sealed> s, answer done) {

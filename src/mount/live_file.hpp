@@ -7,8 +7,9 @@
 //
 // The size is the file's own while it is open: it grows with each write, and the end of what was stored is told to the
 // metadata service (`publish`) by flush(), sync() and the last close of a writer.  Another program may cut the file off
-// meanwhile: what a flush sends, and once a second what is sent before one, first asks how long the file is, and
-// publish() fails where stored bytes were cut off.
+// meanwhile: what a flush sends, and once a second what is sent before one, first asks how long the file is.  What is sent
+// without asking is refused by the nodes, and sent again after that.  What was stored before the cut is gone, and its end
+// is not published.
 //
 // The stripe objects grow ahead of the size, by at least `stream_step` and by doubling (up to `greatest_step`), once
 // 1 MiB was put together; who has grown them that way holds a claim to write the file together with others, and gives
@@ -85,6 +86,7 @@ class live_file : public std::enable_shared_from_this<live_file> {
   std::shared_ptr<sealed> seal() OOC_REQUIRES(mutex_);
   void store(std::shared_ptr<sealed> s, answer ended, bool again = false);
   void send(std::shared_ptr<sealed> s, answer done);
+  void store_after_cut(std::shared_ptr<sealed> s, const storage::opened_file& refused, answer ended);
   int grow(std::uint64_t end, bool stream, bool ask);
   bool reserve(std::uint64_t end) OOC_REQUIRES(changing_);
   int publish();

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <limits>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -186,12 +187,48 @@ stored_file::opened stored_file::roomy(std::uint64_t end) {
                                             : core_->reserve(*f, end, end));
 }
 
-std::shared_ptr<transfer> stored_file::start(const opened& f, placed_request r, access_kind kind) {
+stored_file::opened stored_file::reaching_for_write(std::uint64_t end) {
+  const opened f = reaching(end);
+  return f->meta.size < end ? grow(end) : f;
+}
+
+// After a write as `f` was refused because another program has cut the file off.
+void stored_file::learn_of_cut(const opened_file& f) {
+  const lock_guard growing(growing_);
+  // Another transfer may have learned of it.
+  if (current()->meta.cuts <= f.meta.cuts) replace(storage::after_cut(*core_, f));
+}
+
+failure stored_file::write_again(opened f, const request& r, const std::byte* memory) noexcept {
+  try {
+    for (;;) {
+      learn_of_cut(*f);
+      f = reaching_for_write(r.file_end());
+      if (failure e = f->file->write(r, memory); e.code != errc::cut_off) return e;
+    }
+  } catch (const error& e) {
+    return {e.code(), e.what()};
+  } catch (const std::exception& e) {
+    return {std::make_error_code(std::errc::io_error), e.what()};
+  }
+}
+
+// `again`: a write that is refused because another program has cut the file off is made again, not by the thread that
+// is told so, which others wait for.
+std::shared_ptr<transfer> stored_file::start(const opened& f, placed_request r, access_kind kind, bool again) {
   const auto t = std::make_shared<transfer>(r.wanted.bytes());
   const auto wanted = std::make_shared<const request>(std::move(r.wanted));
-  const auto done = [t, traffic = traffic_](const failure& e) {
+  const auto ended = [t, traffic = traffic_](const failure& e) {
     t->end(e);
     traffic->end();
+  };
+  const auto done = [=, self = again ? shared_from_this() : nullptr, base = r.base](const failure& e) {
+    if (!self || e.code != errc::cut_off) return ended(e);
+    try {
+      std::thread([=] { ended(self->write_again(f, *wanted, base)); }).detach();
+    } catch (const std::system_error&) {
+      ended(e);
+    }
   };
   traffic_->begin();
   try {
@@ -222,21 +259,27 @@ std::shared_ptr<transfer> stored_file::write(std::span<const ooc_mpiio_extent> e
     wrote_ = true;
   }
   if (atomic) return write_as_a_whole(extents, end);
-  opened f = reaching(end);
-  if (f->meta.size < end) f = grow(end);
-  return start(f, as_request(extents, end), access_kind::write);
+  return start(reaching_for_write(end), as_request(extents, end), access_kind::write, true);
 }
 
 // A file that gets longer is seen longer when the bytes are there: they go into reserved space first.
 std::shared_ptr<transfer> stored_file::write_as_a_whole(std::span<const ooc_mpiio_extent> extents, std::uint64_t end) {
   for (;;) {
     (void)roomy(end);
-    const auto turn = core_->metadata().lock_size(id_);
+    auto turn = core_->metadata().lock_size(id_);
     // Before it was this one's turn others may have made the file longer or shorter.
     const opened f = replace(core_->refresh(*current()));
     if (allocated_size(f->meta) < end) continue;
     auto t = start(f, as_request(extents, end), access_kind::write);
-    (void)t->wait();
+    try {
+      (void)t->wait();
+    } catch (const error& e) {
+      if (e.code() != errc::cut_off) throw;
+      // By somebody who has died before he could say so.
+      turn.reset();
+      learn_of_cut(*f);
+      continue;
+    }
     if (f->meta.size < end) {
       storage::entry_change longer;
       longer.size_at_least = end;
@@ -285,22 +328,27 @@ std::uint64_t stored_file::transfer_together(process_group& group, access_kind k
   }
   if (end == 0) return 0;
 
-  // One rank makes the file longer: all at once would wait for each other's lock.
-  if (writes && shortest < end)
-    group.together("growth for " + call, [&] {
-      if (group.rank() == 0) (void)grow(end);
+  opened f;
+  const auto find_size = [&](bool cut) {
+    // One rank makes the file longer: all at once would wait for each other's lock.
+    if (writes && (cut || shortest < end))
+      group.together("growth for " + call, [&] {
+        if (group.rank() == 0 && cut) learn_of_cut(*f);
+        if (group.rank() == 0) (void)grow(end);
+        return process_group::bytes{};
+      });
+    group.together("size for " + call, [&] {
+      if (cut) forget_size();
+      f = reaching(end);
+      if (f->meta.size < end)
+        refuse(errc::invalid_request, f->meta.path,
+               "it became shorter while the ranks transferred it");
+      const lock_guard lock(mutex_);
+      wrote_ = wrote_ || writes;
       return process_group::bytes{};
     });
-  opened f;
-  group.together("size for " + call, [&] {
-    f = reaching(end);
-    if (f->meta.size < end)
-      refuse(errc::invalid_request, f->meta.path,
-             "it became shorter while the ranks transferred it");
-    const lock_guard lock(mutex_);
-    wrote_ = wrote_ || writes;
-    return process_group::bytes{};
-  });
+  };
+  find_size(false);
   const storage::collective_transfer t{.group = group,
                                        .call = call,
                                        .kind = kind,
@@ -317,8 +365,15 @@ std::uint64_t stored_file::transfer_together(process_group& group, access_kind k
       how = storage::strategy::independent;
     }
   }
-  storage::transfer_collectively(*f->file, t, how);
-  return mine.wanted.bytes();
+  for (;;) {
+    try {
+      storage::transfer_collectively(*f->file, t, how);
+      return mine.wanted.bytes();
+    } catch (const error& e) {  // the same on all ranks
+      if (e.code() != errc::cut_off) throw;
+    }
+    find_size(true);
+  }
 }
 
 std::uint64_t stored_file::size() { return replace(core_->refresh(*current()))->meta.size; }

@@ -4,6 +4,9 @@
 // that a file is opened once for a whole program.  Who opened it for writing holds a claim to write it together with
 // others, until leave().
 //
+// A write that a node refuses because another program has cut the file off since its size was seen is made again by a
+// thread of its own, after the file has been made longer.
+//
 // A write past the end first makes the file longer, visibly to everybody, and then writes: in between others may read
 // zeros there, but not in atomic mode.  A rank that makes the file longer for the second time reserves more than it needs; what is reserved
 // past the end is given back at close().  A write that has returned is acknowledged: everybody sees it; it is durable
@@ -44,7 +47,7 @@ class transfer {
   failure result_ OOC_GUARDED_BY(mutex_);
 };
 
-class stored_file {
+class stored_file : public std::enable_shared_from_this<stored_file> {
  public:
   struct opening {
     std::string path;
@@ -91,8 +94,11 @@ class stored_file {
   void require_bytes(const storage::opened_file& f, std::uint64_t end) const;
   opened grow(std::uint64_t end);
   opened roomy(std::uint64_t end);
+  opened reaching_for_write(std::uint64_t end);
+  void learn_of_cut(const storage::opened_file& f);
   std::shared_ptr<transfer> write_as_a_whole(std::span<const ooc_mpiio_extent> extents, std::uint64_t end);
-  std::shared_ptr<transfer> start(const opened& f, placed_request r, access_kind kind);
+  std::shared_ptr<transfer> start(const opened& f, placed_request r, access_kind kind, bool again = false);
+  failure write_again(opened f, const request& r, const std::byte* memory) noexcept;
 
   const std::shared_ptr<storage::store_core> core_;
   const storage::file_id id_;

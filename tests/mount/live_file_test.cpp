@@ -10,9 +10,11 @@
 #include <vector>
 
 #include "mount/live_file.hpp"
+#include "oocarray/file.hpp"
 #include "support/faulty_io_service.hpp"
 #include "support/memory_store.hpp"
 #include "support/random_seed.hpp"
+#include "support/temporary_folder.hpp"
 
 using namespace ooc;
 using namespace ooc::mount;
@@ -184,6 +186,38 @@ TEST_CASE("what is written after another has cut off what was reserved is in the
   CHECK(f.file->flush_and_wait() == 0);
   CHECK(f.store.metadata->find(f.id).size == (4 << 20) + 5);
   CHECK(f.read(4 << 20, 5) == "later");
+}
+
+TEST_CASE("what is sent without asking after another program has cut the file off is in the file") {
+  const temporary_folder folder;
+  const std::string url = "local:" + (folder / "0").string() + "," + (folder / "1").string();
+  const store mine = store::open(url), others = store::open(url);
+  storage::new_file made;
+  made.striping = {.sn = 0, .nn = 2, .sf = 4096};
+  background jobs{1};
+  auto f = std::make_shared<live_file>(mine.core(), jobs, mine.core()->create("f", made).meta.id);
+  f->open(true);
+  constexpr std::size_t mebibyte = 1 << 20;
+  const auto write = [&](std::uint64_t at, char c) {
+    const std::string bytes(mebibyte, c);
+    f->write(at, std::as_bytes(std::span(bytes)), false, [](int error) { CHECK(error == 0); });
+  };
+  for (std::uint64_t i = 0; i < 3; ++i) write(i * mebibyte, 'a');
+  REQUIRE(f->flush_and_wait() == 0);
+  ooc::file other = ooc::file::open(others, "f", file_access::read_write);
+  const bool longer_again = GENERATE(false, true);
+  other.truncate(10);
+  if (longer_again) other.truncate(100);
+  write(mebibyte, 'b');
+  REQUIRE(f->flush_and_wait() == 0);
+  CHECK(other.size() == 2 * mebibyte);
+  std::vector<char> found(2 * mebibyte);
+  CHECK(other.read_at(0, std::as_writable_bytes(std::span(found))) == found.size());
+  CHECK(std::string(found.data(), 10) == std::string(10, 'a'));
+  CHECK(std::string(found.data() + 10, mebibyte - 10) == std::string(mebibyte - 10, '\0'));
+  CHECK(std::string(found.data() + mebibyte, mebibyte) == std::string(mebibyte, 'b'));
+  CHECK(f->size() == 2 * mebibyte);
+  f->close(true);
 }
 
 TEST_CASE("a write over the old end that finds no room past it is there up to the end") {

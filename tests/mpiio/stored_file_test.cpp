@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "oocarray/file.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace ooc;
@@ -155,6 +156,47 @@ TEST_CASE("atomic writes that make a file longer while it is made shorter lose n
   r.first->write({&e, 1}, true);
   r.second->forget_size();
   CHECK(read(*r.second, 0, text.size()) == text);
+  r.close();
+}
+
+TEST_CASE("what a rank writes within the size that it has seen before another program cut the file off is in the file") {
+  two_ranks r;
+  const bool atomic = GENERATE(false, true);
+  const int appends = GENERATE(1, 3);
+  for (int i = 0; i < appends; ++i) write(*r.first, static_cast<std::uint64_t>(i) * 50'000, std::string(50'000, 'x'));
+  write(*r.second, 0, "y");
+  const store other = store::open(r.url);
+  file::open(other, "f", file_access::read_write).truncate(10);
+  const std::string text(300, 'z');
+  const ooc_mpiio_extent e = extent(const_cast<char*>(text.data()), 30'000, text.size());
+  CHECK(r.first->write({&e, 1}, atomic)->wait() == text.size());
+  CHECK(file::open(other, "f").size() == 30'300);
+  write(*r.second, 40'000, "end");
+  r.first->forget_size();
+  CHECK(read(*r.first, 0, 100'000) ==
+        "y" + std::string(9, 'x') + std::string(29'990, '\0') + text + std::string(9'700, '\0') + "end");
+  r.close();
+}
+
+TEST_CASE("writes that are under way while another program cuts the file off are before or after it") {
+  two_ranks r;
+  const store other = store::open(r.url);
+  file cutter = file::open(other, "f", file_access::read_write);
+  const std::string text(40'000, 'x');
+  for (int round = 0; round < 50; ++round) {
+    write(*r.first, 0, std::string(200'000, 'o'));
+    std::vector<ooc_mpiio_extent> places;
+    std::vector<std::shared_ptr<transfer>> started;
+    for (std::uint64_t i = 0; i < 5; ++i)
+      places.push_back(extent(const_cast<char*>(text.data()), i * text.size(), text.size()));
+    std::thread cut([&] { cutter.truncate(100); });
+    for (const auto& p : places) started.push_back(r.first->write({&p, 1}, false));
+    for (const auto& t : started) CHECK(t->wait() == text.size());
+    cut.join();
+    CHECK(r.first->write({&places[3], 1}, false)->wait() == text.size());
+    CHECK(cutter.size() >= 4 * text.size());
+    CHECK(read(*r.second, 3 * text.size(), text.size()) == text);
+  }
   r.close();
 }
 

@@ -32,6 +32,8 @@ class category final : public std::error_category {
         return "conflicting accesses of two ranks";
       case errc::not_together:
         return "not the same call on all ranks";
+      case errc::cut_off:
+        return "the file has been made shorter meanwhile";
     }
     return "unknown error " + std::to_string(value);
   }
@@ -57,7 +59,7 @@ error::error(std::error_code code, const std::string& what)
 void throw_if(const failure& f) {
   if (!f) return;
   if (f.code == errc::corrupt || f.code == errc::torn) throw integrity_error(f.code, f.what);
-  if (f.code.category() == error_category()) throw usage_error(f.code, f.what);
+  if (f.code.category() == error_category() && f.code != errc::cut_off) throw usage_error(f.code, f.what);
   throw io_error(f.code, f.what);
 }
 

@@ -60,6 +60,10 @@ struct file_shape {
   /// older.
   std::uint64_t generation = 0;
   write_claim claim;  ///< of who asks
+  /// How often the file had been cut off when it was looked up, and 1; 0: not said.  Writes of who does not know of the last
+  /// cut are refused (errc::cut_off).
+  std::uint64_t cuts = 0;
+  bool cut = false;  ///< resize: so many there are from now on
   /// What the stripe objects of an embedded node have in the file system; those of a server belong to
   /// the server alone.
   file_permissions permissions;

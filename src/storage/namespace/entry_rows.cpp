@@ -82,6 +82,7 @@ entry entry_from(sqlite::connection& c, const query& q) {
     e.array.max_extents = {static_cast<std::uint64_t>(first)};
   e.array.tile = numbers_from_text(q.text(17));
   if (e.kind == entry_kind::file) e.generation = q.unsigned_integer(18);
+  if (e.kind == entry_kind::file) e.cuts = 1;
   e.target = q.text(19);
   e.device = q.unsigned_integer(20);
   e.data_changed_ns = q.integer(21);
@@ -130,6 +131,29 @@ void note_reached(sqlite::connection& c, file_id id, const std::vector<std::uint
   run(c, "UPDATE growth SET reached = ? WHERE entry = ?", numbers_to_text(e.array.reached), id);
 }
 
+namespace {
+
+// The table comes with the first cut.
+void read_cuts(sqlite::connection& c, entry& e) {
+  {
+    query q(c, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'cut'");
+    if (!q.next()) return;
+  }
+  query q(c, "SELECT number FROM cut WHERE entry = ?", e.id);
+  if (q.next()) e.cuts += q.unsigned_integer(0);
+}
+
+}  // namespace
+
+void note_cut(sqlite::connection& c, file_id id) {
+  c.execute(
+      "CREATE TABLE IF NOT EXISTS cut (entry INTEGER PRIMARY KEY REFERENCES entry (id), number INTEGER NOT NULL)");
+  c.execute(
+      "CREATE TRIGGER IF NOT EXISTS cut_ends AFTER DELETE ON entry"
+      " BEGIN DELETE FROM cut WHERE entry = OLD.id; END");
+  run(c, "INSERT INTO cut (entry, number) VALUES (?, 1) ON CONFLICT (entry) DO UPDATE SET number = number + 1", id);
+}
+
 entry read_entry(sqlite::connection& c, file_id id, std::string path) {
   entry e;
   {
@@ -138,6 +162,7 @@ entry read_entry(sqlite::connection& c, file_id id, std::string path) {
       throw usage_error({ENOENT, std::generic_category()}, "'" + path + "' has been removed");
     e = entry_from(c, q);
   }
+  if (e.kind == entry_kind::file) read_cuts(c, e);
   e.path = std::move(path);
   read_attributes(c, e);
   return e;

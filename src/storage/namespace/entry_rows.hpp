@@ -18,6 +18,8 @@ std::string numbers_to_text(const std::vector<std::uint64_t>& v);
 
 /// Of a new file whose array may grow in any dimension: what the table `growth` has of it.
 void put_growth(sqlite::connection& c, file_id id, const array_description& a);
+/// Of a file that has been cut off.
+void note_cut(sqlite::connection& c, file_id id);
 /// The array has these extents from now on, if it is such a one.
 void note_reached(sqlite::connection& c, file_id id, const std::vector<std::uint64_t>& extents);
 

@@ -375,6 +375,8 @@ bool local_metadata::set_size(file_id id, std::uint64_t size,
   const std::uint64_t now = generation_of(c, id);
   if (generation != 0 && now > generation) return false;
   require_writer(c, id, "change its size");
+  if (const entry e = read_entry(c, id, {}); e.array.extents.empty() && std::max(size, reserved) < allocated_size(e))
+    note_cut(c, id);
   if (reserved != 0) use_feature(c, feature_reserved);
   run(c,
       "UPDATE entry SET size = ?, extents = ?, changed_ns = ?, generation = ?, reserved = ?"

@@ -82,7 +82,9 @@ struct checksum_header {
   /// write together with others.  See write_claim.
   std::uint64_t alone_since = 0;
   std::uint64_t together_since = 0;
-  std::array<std::uint8_t, 344> reserved{};  ///< zeros
+  /// Who states fewer does not know that the file has been cut off; see file_shape::cuts.  0: it was not.
+  std::uint64_t cuts = 0;
+  std::array<std::uint8_t, 336> reserved{};  ///< zeros
 
   /// Whether data may go out: a loss of power finds out that they were unsynced.
   bool says_unsynced(const boot_id& boot) const noexcept { return unsynced == boot && (flags & unsynced_known) != 0; }
@@ -116,7 +118,8 @@ static_assert(sizeof(checksum_header) == 512 && offsetof(checksum_header, unsync
               offsetof(checksum_header, required) == 84 && offsetof(checksum_header, sf) == 88 &&
               offsetof(checksum_header, generation) == 104 && offsetof(checksum_header, codec) == 120 &&
               offsetof(checksum_header, synced_chunks) == 144 && offsetof(checksum_header, alone_since) == 152 &&
-              offsetof(checksum_header, reserved) == 168);
+              offsetof(checksum_header, cuts) == 168 &&
+              offsetof(checksum_header, reserved) == 176);
 
 /// The boot that this machine is in; all ones where the kernel does not say.
 const boot_id& this_boot();

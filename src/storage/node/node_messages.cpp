@@ -72,6 +72,11 @@ failure node_messages::lost_claim(const operation& op, const char* what) {
                 "write the file; what it has not stored yet is lost; open the file again");
 }
 
+failure node_messages::was_cut_off(const operation& op, const char* what) {
+  return with_cause(errc::cut_off, subject(folder_, op, what) +
+                                       ", another program has made it shorter since this one asked for its size");
+}
+
 // "bytes [0, 512) and [2048, 2560) of the file (stripe object offset 0) ...", in file offsets.
 std::string node_messages::chunk_text(const operation& op, const bad_chunk& c) {
   const striping& s = op.file->striping;

@@ -23,6 +23,8 @@ class node_messages {
   failure damaged(const operation& op, const char* what, const std::string& why);
   /// With the chunks locked: the failure of who claims to write the file, and has lost that claim.
   failure lost_claim(const operation& op, const char* what);
+  /// Of who does not know that the file has been made shorter.
+  failure was_cut_off(const operation& op, const char* what);
   std::string chunk_text(const operation& op, const bad_chunk& c);
 
   const node_folder folder_;

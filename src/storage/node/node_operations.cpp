@@ -290,6 +290,10 @@ failure node_operations::write_claimed(operation& op, io_worker& w) {
   checksum_header h;
   if (const int e = op.target->mark_unsynced(h))
     return failed(op, "write", e, "marking the stripe object as written");
+  // Where there are no chunks, a cut has ended halfway.
+  const std::uint64_t known = op.file->cuts;
+  if (known != 0 && h.cuts != 0 && (known < h.cuts || op.claim.ranges.back().end > h.chunks))
+    return was_cut_off(op, "write");
   stripe_object_writer writer(w, *op.target, *op.file, op.stripe_index, h);
   if (const object_error e = writer.write(op.regions, op.memory, op.sums)) return failed(op, "write", e);
   counters.add(&io_stats::bytes_written, bytes_of(op.regions));

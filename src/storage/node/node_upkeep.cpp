@@ -91,6 +91,7 @@ failure node_operations::create(operation& op, bool durably) {
   h.chunks = chunks;
   h.generation = f.generation;
   h.end_claims_before(f.claim);
+  if (f.cut) h.cuts = f.cuts;
   if (late) {
     h.unsynced = this_boot();
     h.flags = checksum_header::unsynced_known;
@@ -155,7 +156,8 @@ failure node_operations::resize_claimed(operation& op, io_worker& w) {
   if (const int e = s.read_header(h)) return failed(op, "resizing", e);
   // What is there counts, not what should be: an earlier attempt may have been cut short.
   const std::uint64_t have = h.chunks;
-  if (after >= before && chunks <= have) {
+  const std::uint64_t cuts = f.cut ? f.cuts : 0;
+  if (after >= before && chunks <= have && (cuts == 0 || cuts == h.cuts)) {
     const int e = h.generation < f.generation ? s.advance(f.generation, f.claim) : 0;
     return e == 0 ? failure{} : failed(op, "resizing", e);
   }
@@ -164,23 +166,21 @@ failure node_operations::resize_claimed(operation& op, io_worker& w) {
 
   int error = 0;
   std::string more;
-  if (after < before) {
-    // The kept part of the last chunk must read as the pattern when the stripe object grows again.
-    if (after % chunk_size != 0 && after / chunk_size < have) {
-      stripe_object_writer writer(w, s, f, op.stripe_index, h);
-      if (const object_error e = writer.erase_tail(after / chunk_size, after % chunk_size))
-        return failed(op, "resizing", e);
-    }
+  // The kept part of the last chunk must read as the pattern when the stripe object grows again.
+  if (after < before && after % chunk_size != 0 && after / chunk_size < have) {
+    stripe_object_writer writer(w, s, f, op.stripe_index, h);
+    if (const object_error e = writer.erase_tail(after / chunk_size, after % chunk_size)) return failed(op, "resizing", e);
+  }
+  if (chunks <= have) {
     // The header first: what it does not count is made anew when the stripe object grows.
-    if (chunks < have) {
-      error = s.set_chunks(chunks);
-      if (error == 0) error = s.cut_off(chunks);
-    }
+    const std::uint64_t left = after < before ? chunks : have;
+    error = s.set_chunks(left, cuts);
+    if (error == 0) error = s.cut_off(left);
   } else {
     const std::uint64_t growth = (chunks - have) * chunk_size;
     error = s.cut_off(have);  // what a resize that was cut short has left
     if (error == 0) error = s.lengthen(have, chunks, !f.sparse);
-    if (error == 0) error = s.set_chunks(chunks);
+    if (error == 0) error = s.set_chunks(chunks, cuts);
     if (error == ENOSPC)
       more =
           space_text(folder_.path(), f.sparse ? 0 : (chunks - have) * sizeof(checksum_entry) + growth);

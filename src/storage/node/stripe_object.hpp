@@ -84,8 +84,9 @@ class stripe_object {
   /// Both with the whole stripe object locked.  Before its size changes to `chunks`: as mark_unsynced(), and says,
   /// durably if that is news, how many chunks are sure to be kept.
   int mark_resized(checksum_header& h, std::uint64_t chunks);
-  /// The stripe object has so many chunks, which survives the death of the process.
-  int set_chunks(std::uint64_t chunks);
+  /// The stripe object has so many chunks, and has been cut off so often (0: as often as before); both survive the death
+  /// of the process.
+  int set_chunks(std::uint64_t chunks, std::uint64_t cuts = 0);
   /// The files get room for chunks [have, chunks), all of them never written, or lose what is past `chunks`.
   int lengthen(std::uint64_t have, std::uint64_t chunks, bool reserved) const;
   int cut_off(std::uint64_t chunks) const;

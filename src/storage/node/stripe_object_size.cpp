@@ -52,8 +52,13 @@ int stripe_object::mark_resized(checksum_header& h, std::uint64_t chunks) {
   return write_mark(h);
 }
 
-int stripe_object::set_chunks(std::uint64_t chunks) {
-  return change_header([&](checksum_header& h) { h.chunks = chunks; }, false);
+int stripe_object::set_chunks(std::uint64_t chunks, std::uint64_t cuts) {
+  return change_header(
+      [&](checksum_header& h) {
+        h.chunks = chunks;
+        if (cuts != 0) h.cuts = cuts;
+      },
+      false);
 }
 
 int stripe_object::cut_off(std::uint64_t chunks) const {

@@ -48,6 +48,7 @@ struct entry {
   ooc::striping striping;          ///< files only
   bool sparse = false;
   std::uint64_t generation = 0;    ///< counts openings for writing; files only
+  std::uint64_t cuts = 0;          ///< 1, and one more for each time that a file was cut off; 0: not known
   std::vector<std::byte> fill;     ///< one element's bytes; empty: zeros
   array_description array;
   std::map<std::string, std::string> attributes;  ///< free, set by users

@@ -83,7 +83,8 @@ class metadata_service {
   virtual capability_ptr size_capability(file_id id, std::uint64_t size) = 0;
   /// Size and extents of a file whose stripe objects have them, and the generation that the stripe objects have been
   /// given with it.  False, and nothing is changed, where the generation is past that by now.  `reserved`: what
-  /// the stripe objects have, where that is more than the size.
+  /// the stripe objects have, where that is more than the size.  Counts it as a cut where the stripe objects of a file that
+  /// is no array become shorter.
   virtual bool set_size(file_id id, std::uint64_t size, const std::vector<std::uint64_t>& extents,
                         std::uint64_t generation, std::uint64_t reserved = 0) = 0;
   /// The stripe objects that the file had with `allocated` bytes have this generation: it was opened for writing.  Less

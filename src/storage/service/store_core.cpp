@@ -88,19 +88,18 @@ void require_no_array(const entry& e, std::uint64_t end) {
 }
 
 // Gives all stripe objects of `e` the next generation, before the metadata have it: so no stripe object is ever older
-// than the metadata say, and after a crash at most one newer.  `claims`: with that begins the claim to write it.
-entry advanced(store_core& store, entry e, bool claims = false) {
-  for (;;) {
-    const std::uint64_t before = e.generation++;
-    if (claims) e.claim.since = e.generation;
-    const failure f = store.opened(e).file->advance_objects();
-    if (!f) return e;
-    if (f.code != errc::conflict) throw_if(f);
-    // Whoever brought a stripe object past `e` has told the metadata of the step before.
-    const entry now = store.metadata().find(e.id);
-    if (now.generation <= before) throw_if({errc::corrupt, f.what});
-    e.generation = now.generation;
-  }
+// than the metadata say, and after a crash at most one newer.  `claims`: with that begins the claim to write it.  Who
+// has been quicker (errc::conflict) has told the metadata of the step before.
+failure advance(store_core& store, entry& e, bool claims = false) {
+  ++e.generation;
+  if (claims) e.claim.since = e.generation;
+  return store.opened(e).file->advance_objects();
+}
+
+// After advance() of what was `before` has failed: throws if nobody else has opened or resized the file since.
+void require_changed(const entry& before, const entry& now, const failure& f) {
+  if (now.generation > before.generation || allocated_size(now) != allocated_size(before)) return;
+  throw_if(f.code == errc::conflict ? failure{errc::corrupt, f.what} : f);
 }
 
 // The claim comes first: who is refused must not end the claims of others, and who is granted his must have seen the
@@ -118,7 +117,11 @@ opened_file opened_as(store_core& store, entry e, open_mode mode, const claim_ta
   for (;; e = metadata.find(e.id)) {
     e.claim.alone = claims && claim.alone;
     if (allocated_size(e) != 0) {
-      e = advanced(store, std::move(e), claims);
+      const entry before = e;
+      if (const failure f = advance(store, e, claims)) {
+        require_changed(before, metadata.find(e.id), f);
+        continue;
+      }
     } else if (claims) {
       e.claim.since = ++e.generation;  // its stripe objects will be made with it
     } else {
@@ -134,6 +137,14 @@ opened_file found_again(store_core& store, const entry& e) {
   entry now = store.metadata().find(e.id);
   now.claim = e.claim;
   return store.opened(std::move(now));
+}
+
+// The stripe objects of `e`, which had those of `old_size` bytes, become those of a file that has been cut off so often.
+failure resize_cut(store_core& store, const entry& e, std::uint64_t old_size, std::uint64_t cuts) {
+  auto shape = std::make_shared<file_shape>(store.opened(e).file->shape());
+  shape->cuts = cuts;
+  shape->cut = cuts != 0;
+  return striped_file(std::move(shape), store.nodes()).resize_objects(old_size);
 }
 
 }  // namespace
@@ -164,6 +175,8 @@ opened_file store_core::opened(entry e) const {
   shape->capability = e.capability;
   shape->generation = e.generation;
   shape->claim = e.claim;
+  // Of an array the ranks know more than what they have looked up.
+  if (e.array.extents.empty()) shape->cuts = e.cuts;
   shape->permissions = {e.owner, e.group, e.mode};
   auto file = std::make_shared<const striped_file>(std::move(shape), nodes_, client_);
   return {std::move(e), std::move(file)};
@@ -299,28 +312,41 @@ opened_file store_core::resize_locked(const entry& now, std::uint64_t size,
   set_extents(next.array, extents);
   entry before = now;
   before.capability = next.capability = metadata_->size_capability(now.id, wanted);
-  failure f = opened(next).file->resize_objects(had);
+  // Others may have seen the size, or may have reserved what is past it.
+  const bool cuts = wanted < had && now.array.extents.empty() && now.cuts != 0;
+  failure f = cuts ? resize_cut(*this, next, had, now.cuts + 1) : opened(next).file->resize_objects(had);
   if (f.code == std::errc::no_space_on_device && removals_.finish()) f = opened(next).file->resize_objects(had);
   if (f) {
     // Back to what the entry says.  Bytes that a failed shrink cut off are gone; a failed growth
     // (a full disk) leaves no trace.
-    (void)opened(before).file->resize_objects(wanted);
+    (void)(cuts ? resize_cut(*this, before, 0, now.cuts) : opened(before).file->resize_objects(wanted));
     throw_if(f);
   }
   if (!has_new_objects(now.striping, had, wanted)) {
     metadata_->set_size(now.id, size, extents, 0, reserved);
+    if (cuts) ++next.cuts;
   } else {
     // Who opened the file for writing meanwhile did not know of the new stripe objects: they must not be older
     // than the metadata say when the new size is seen.
     // (Where there were none at all, nobody had opened them; they were made with the file's generation.)
     if (had == 0 && metadata_->set_size(now.id, size, extents, next.generation, reserved))
       return next.capability ? found_again(*this, now) : opened(std::move(next));
-    do {
+    for (;;) {
       const std::uint64_t generation = metadata_->find(next.id).generation;
       if (std::exchange(next.generation, generation) != generation)  // the new ones are behind it
         throw_if(opened(next).file->resize_objects(had));
-      next = advanced(*this, std::move(next));
-    } while (!metadata_->set_size(next.id, size, extents, next.generation, reserved));
+      entry advanced = next;
+      const failure e = advance(*this, advanced);
+      if (e.code == errc::conflict) {
+        entry now = next;
+        now.generation = metadata_->find(next.id).generation;
+        require_changed(next, now, e);
+        continue;
+      }
+      throw_if(e);
+      next = std::move(advanced);
+      if (metadata_->set_size(next.id, size, extents, next.generation, reserved)) break;
+    }
   }
   if (!next.capability) return opened(std::move(next));
   // The right to use the file as it was ends at the old size.
@@ -436,10 +462,17 @@ void store_core::sync_entry(const opened_file& f) {
     const auto lock = metadata_->lock_size(f.meta.id);
     entry now = found_again(*this, f.meta).meta;
     if (now.generation == 1 && allocated_size(now) != 0) {
-      now = advanced(*this, std::move(now));
-      // Durably, with all that was changed before.
-      (void)metadata_->set_generation(now.id, now.generation, allocated_size(now));
-      return f.file->set_settled();
+      entry next = now;
+      if (const failure e = advance(*this, next)) {
+        // Others have opened it for writing meanwhile.
+        next = found_again(*this, f.meta).meta;
+        require_changed(now, next, e);
+      } else {
+        // Durably, with all that was changed before.
+        (void)metadata_->set_generation(next.id, next.generation, allocated_size(next));
+        return f.file->set_settled();
+      }
+      now = std::move(next);
     }
     if (now.generation != 1) f.file->set_settled();
   } catch (const error& e) {
@@ -464,6 +497,18 @@ void store_core::sweep() {
     e.capability = metadata_->removal_capability(id);
     remove_objects(*metadata_, *opened(std::move(e)).file);
   }
+}
+
+opened_file after_cut(store_core& store, const opened_file& f) {
+  metadata_service& metadata = store.metadata();
+  const auto lock = metadata.lock_size(f.meta.id);
+  opened_file now = store.refresh(f);
+  if (now.meta.cuts > f.meta.cuts) return now;
+  // The metadata know of no cut, so there was none.
+  entry e = now.meta;
+  e.capability = metadata.size_capability(e.id, allocated_size(e));
+  throw_if(resize_cut(store, e, 0, e.cuts));
+  return store.refresh(f);
 }
 
 std::vector<std::uint32_t> near_nodes(const striped_file::nodes& nodes) {

@@ -75,7 +75,8 @@ class store_core {
   void set_mode(std::string_view path, std::uint32_t mode);
   void set_owner(std::string_view path, std::uint32_t uid, std::uint32_t gid);
   /// Changes the size (and extents) of a file; returns it as it then is.  Resizes of one file by
-  /// several processes happen one after another.  A growth leaves what is reserved.
+  /// several processes happen one after another.  A growth leaves what is reserved.  Where a file that is no array is cut
+  /// off, nodes refuse (errc::cut_off) further writes as of before, see after_cut().
   opened_file resize(const opened_file& f, std::uint64_t size,
                      const std::vector<std::uint64_t>& extents);
   /// Makes the file at least `size` bytes long: where another process has made it longer, that
@@ -121,6 +122,11 @@ class store_core {
   std::uint64_t client_;
   removal_queue removals_;  // last: it uses the others to its end
 };
+
+/// store_core::refresh() after a write as `f` was refused (errc::cut_off): waits for who is cutting the file off, and where
+/// he has died, sees to it that the stripe objects are as long as the file.  Then the write can be repeated, perhaps after
+/// a growth.
+opened_file after_cut(store_core& store, const opened_file& f);
 
 /// The nodes that are on this host, ascending.  Throws io_error where one does not answer.
 std::vector<std::uint32_t> near_nodes(const striped_file::nodes& nodes);

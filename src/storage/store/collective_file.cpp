@@ -50,21 +50,28 @@ void file::impl::transfer_all(process_group& group, const std::string& call, acc
                                        .round_bytes = storage::default_round_bytes};
   if (kind == access_kind::write) storage::check_disjoint(*current()->file, t);
   const std::uint64_t end = all.end();
-  // One rank makes the file longer: all at once would wait for each other's lock.
-  if (kind == access_kind::write && all.size < end)
-    group.together("growth for " + call, [&] {
-      if (group.rank() == 0) grown_to(end);
+  std::shared_ptr<const storage::opened_file> f;
+  for (bool cut = false;; cut = true) {
+    // One rank makes the file longer: all at once would wait for each other's lock.
+    if (kind == access_kind::write && (cut || all.size < end))
+      group.together("growth for " + call, [&] {
+        if (group.rank() == 0 && cut) learn_of_cut(*f);
+        if (group.rank() == 0) grown_to(end);
+        return process_group::bytes{};
+      });
+    group.together("size for " + call, [&] {
+      f = cut ? refreshed() : reaching(end);
+      if (f->meta.size < end)
+        refuse("a rank reaches up to byte " + std::to_string(end) + ", the file ends at byte " +
+               std::to_string(f->meta.size));
       return process_group::bytes{};
     });
-  std::shared_ptr<const storage::opened_file> f;
-  group.together("size for " + call, [&] {
-    f = reaching(end);
-    if (f->meta.size < end)
-      refuse("a rank reaches up to byte " + std::to_string(end) + ", the file ends at byte " +
-             std::to_string(f->meta.size));
-    return process_group::bytes{};
-  });
-  storage::transfer_collectively(*f->file, t, storage::choose_strategy(kind, all.wanted, all.nodes));
+    try {
+      return storage::transfer_collectively(*f->file, t, storage::choose_strategy(kind, all.wanted, all.nodes));
+    } catch (const error& e) {  // the same on all ranks
+      if (e.code() != errc::cut_off) throw;
+    }
+  }
 }
 
 std::size_t file::read_all(process_group& group, std::span<std::byte> out) {

@@ -111,6 +111,13 @@ struct file::impl {
     return replace(claim ? storage::grow_ahead(*core, *f, end) : core->grow(*f, end));
   }
 
+  /// After a write as `f` was refused because another program has cut the file off.
+  void learn_of_cut(const storage::opened_file& f) {
+    const lock_guard growing(growth_mutex);
+    // Another thread may have learned of it.
+    if (current()->meta.cuts <= f.meta.cuts) replace(storage::after_cut(*core, f));
+  }
+
   [[noreturn]] void refuse(const std::string& why) const {
     ooc::refuse(errc::invalid_request, path, why);
   }
@@ -140,7 +147,12 @@ struct file::impl {
   void write(const request& r, std::span<const std::byte> in) {
     require_writable();
     require_buffer(r, in.size());
-    throw_if(grown_to(r.file_end())->file->write(r, in.data()));
+    for (;;) {
+      const auto f = grown_to(r.file_end());
+      const failure e = f->file->write(r, in.data());
+      if (e.code != errc::cut_off) return throw_if(e);
+      learn_of_cut(*f);
+    }
   }
 
   /// Up to `length` bytes from `offset` on: as far as the file goes.

@@ -74,6 +74,8 @@ std::string encode(const io_request& r) {
   file.set_generation(f.generation);
   file.set_claimed_since(f.claim.since);
   file.set_alone(f.claim.alone);
+  file.set_cuts(f.cuts);
+  file.set_cut(f.cut);
   m.set_stripe_index(r.stripe_index);
   if (r.wanted) write_request(*r.wanted, *m.mutable_entries());
   m.set_first_byte(r.range.first);
@@ -113,6 +115,8 @@ io_request decode_io_request(std::string_view body) {
   f->name = file.name();
   f->generation = file.generation();
   f->claim = {file.claimed_since(), file.alone()};
+  f->cuts = file.cuts();
+  f->cut = file.cut();
   if (f->claim.since > f->generation) malformed_message("a claim to write that is newer than the file");
   if (f->size >= max_size) malformed_message("a file of 2^63 bytes or more");
   if (f->striping.nn != 0 && f->striping.sf > max_size / f->striping.nn)

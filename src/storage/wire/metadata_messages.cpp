@@ -90,6 +90,7 @@ void write_entry(const entry& e, pb::Entry& m) {
   m.set_sf(e.striping.sf);
   m.set_sparse(e.sparse);
   m.set_generation(e.generation);
+  m.set_cuts(e.cuts);
   m.set_claimed_since(e.claim.since);
   m.set_alone(e.claim.alone);
   m.set_fill(e.fill.data(), e.fill.size());
@@ -117,6 +118,7 @@ entry read_entry(const pb::Entry& m) {
   e.striping = {m.sn(), m.nn(), m.sf()};
   e.sparse = m.sparse();
   e.generation = m.generation();
+  e.cuts = m.cuts();
   e.claim = {m.claimed_since(), m.alone()};
   e.fill = bytes_of(m.fill());
   if (m.has_array()) e.array = read_array(m.array());
