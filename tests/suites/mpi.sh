@@ -123,11 +123,11 @@ run_pnetcdf() {
 }
 
 # HDF5's parallel tests; without t_cache (of its own cache, for many minutes), t_mpi, t_bigio, t_pflush1 and t_pflush2.  By the components also
-# without those that open the same name with the serial driver: three parts of testphdf5, and t_filters_parallel.
+# without those that open the same name with the serial driver: four parts of testphdf5, and t_filters_parallel.
 run_hdf5() {
   local files=$2 programs=(testphdf5 t_pread t_pshutdown t_prestart t_shapesame t_init_term) parts=()
   have hdf5 testpar/testphdf5 || return
-  if [[ $2 == ooc:* ]]; then parts=(-x calloc -x fltread -x cmpdsetr); else programs+=(t_filters_parallel); fi
+  if [[ $2 == ooc:* ]]; then parts=(-x calloc -x fltread -x cmpdsetr -x atomicity); else programs+=(t_filters_parallel); fi
   one_hdf5() {
     local arguments=()
     [[ $1 != */testphdf5 ]] || arguments=("${parts[@]}")
