@@ -52,10 +52,12 @@ failure request_context::check(wire::io_request& r, std::uint32_t rights) const 
   const auto& f = *r.file;
   if (f.striping.nn == 0 || f.striping.sf == 0 || r.stripe_index >= f.striping.nn)
     return {errc::invalid_request, name + "no such stripe index, or a striping without nodes"};
-  if (r.wanted->file_end() > f.size)
-    return {errc::invalid_request, name + "the request ends at byte " +
-                                       std::to_string(r.wanted->file_end()) +
-                                       ", the file at byte " + std::to_string(f.size)};
+  // Of a file that may be cut off the client knows more bytes than it had when the capability was signed.
+  const bool may_be_cut = f.cuts != 0;
+  if (r.wanted->file_end() > f.size && !(may_be_cut && rights == wire::right_read))
+    return {may_be_cut ? errc::cut_off : errc::invalid_request,
+            name + "the request ends at byte " + std::to_string(r.wanted->file_end()) + ", the file at byte " +
+                std::to_string(f.size)};
   return {};
 }
 

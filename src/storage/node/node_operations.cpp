@@ -103,7 +103,9 @@ bool node_operations::begin(operation& op, const char* what) {
     op.result = refused(op, what, "no such stripe index, or a striping without nodes or stripes");
     return false;
   }
-  if (op.wanted && op.wanted->file_end() > f.size) {
+  // Where it has been cut off there is the fill value.
+  const bool past_a_cut = op.kind == io_kind::read && f.cuts != 0;
+  if (op.wanted && op.wanted->file_end() > f.size && !past_a_cut) {
     op.result = refused(op, what,
                         "the request ends at byte " + std::to_string(op.wanted->file_end()) +
                             ", the file at " + std::to_string(f.size));

@@ -161,6 +161,23 @@ TEST_CASE("ranks that write together after another program has cut the file off 
   check_same(found, m.expected);
 }
 
+TEST_CASE("a program that opens a file a second time after it was cut off goes on with the first one", "[served]") {
+  const empty_store s;
+  const store one = s.open();
+  file a = file::create(one, "f", {.striping = {0, 2, 4096}});
+  a.write_at(0, filled(30'000, 1));
+  file::open(s.open(), "f", file_access::read_write).truncate(100);
+  // The right to use a file is that of all who have it open in this program, and is for as many bytes as there are now.
+  const file again = file::open(one, "f", file_access::read_write);
+  bytes found(500);
+  CHECK(a.read_at(20'000, found) == found.size());
+  CHECK(found == filled(500, 0));
+  a.write_at(20'000, filled(5'000, 2));
+  model m{filled(100, 1)};
+  m.write_at(20'000, filled(5'000, 2));
+  check_same(contents_of(again), m.expected);
+}
+
 TEST_CASE("several programs that write, cut off and make longer one file agree with a file in memory", "[served]") {
   const empty_store s;
   const std::uint64_t seed = random_seed("several programs write and cut off");
