@@ -330,23 +330,31 @@ std::uint64_t stored_file::transfer_together(process_group& group, access_kind k
 
   opened f;
   const auto find_size = [&](bool cut) {
-    // One rank makes the file longer: all at once would wait for each other's lock.
-    if (writes && (cut || shortest < end))
-      group.together("growth for " + call, [&] {
-        if (group.rank() == 0 && cut) learn_of_cut(*f);
-        if (group.rank() == 0) (void)grow(end);
-        return process_group::bytes{};
+    for (bool shorter = false;;) {
+      // One rank makes the file longer: all at once would wait for each other's lock.
+      if (writes && (cut || shorter || shortest < end))
+        group.together("growth for " + call, [&] {
+          if (group.rank() != 0) return process_group::bytes{};
+          if (cut) learn_of_cut(*f);
+          if (shorter) forget_size();
+          (void)grow(end);
+          return process_group::bytes{};
+        });
+      const auto ends = group.together("size for " + call, [&] {
+        if (cut || shorter) forget_size();
+        f = reaching(end);
+        const lock_guard lock(mutex_);
+        wrote_ = wrote_ || writes;
+        if (f->meta.size >= end) return process_group::bytes{};
+        if (!writes || is_array(f->meta))
+          refuse(errc::invalid_request, f->meta.path, "it became shorter while the ranks transferred it");
+        return process_group::bytes(1);
       });
-    group.together("size for " + call, [&] {
-      if (cut) forget_size();
-      f = reaching(end);
-      if (f->meta.size < end)
-        refuse(errc::invalid_request, f->meta.path,
-               "it became shorter while the ranks transferred it");
-      const lock_guard lock(mutex_);
-      wrote_ = wrote_ || writes;
-      return process_group::bytes{};
-    });
+      // Another program has cut it off again.
+      shorter = std::any_of(ends.begin(), ends.end(), [](const auto& b) { return !b.empty(); });
+      if (!shorter) return;
+      cut = false;
+    }
   };
   find_size(false);
   const storage::collective_transfer t{.group = group,

@@ -3,11 +3,13 @@
 
 #include <barrier>
 #include <catch2/catch.hpp>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "oocarray/file.hpp"
 #include "support/temporary_folder.hpp"
+#include "support/thread_group.hpp"
 
 using namespace ooc;
 using namespace ooc::mpiio;
@@ -175,6 +177,27 @@ TEST_CASE("what a rank writes within the size that it has seen before another pr
   r.first->forget_size();
   CHECK(read(*r.first, 0, 100'000) ==
         "y" + std::string(9, 'x') + std::string(29'990, '\0') + text + std::string(9'700, '\0') + "end");
+  r.close();
+}
+
+TEST_CASE("ranks that write together make a file longer again that is cut off in the middle of it") {
+  two_ranks r;
+  write(*r.first, 0, std::string(1'000, 'x'));
+  const store other = store::open(r.url);
+  file cutter = file::open(other, "f", file_access::read_write);
+  int cuts = 0;
+  thread_group(2).run([&](process_group& group) {
+    watched_rank me(group, [&](std::string_view call) {
+      if (group.rank() == 0 && call.starts_with("growth") && cuts++ < 2) cutter.truncate(100);
+    });
+    std::string text(3'000, group.rank() == 0 ? 'a' : 'b');
+    const ooc_mpiio_extent e = extent(text.data(), 20'000 + 3'000 * static_cast<std::uint64_t>(group.rank()), text.size());
+    stored_file& f = group.rank() == 0 ? *r.first : *r.second;
+    (void)f.transfer_together(me, access_kind::write, {&e, 1}, false);
+  });
+  CHECK(cuts > 2);
+  CHECK(read(*r.first, 0, 100'000) ==
+        std::string(100, 'x') + std::string(19'900, '\0') + std::string(3'000, 'a') + std::string(3'000, 'b'));
   r.close();
 }
 

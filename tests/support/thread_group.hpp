@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <stdexcept>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -105,6 +106,35 @@ class thread_group {
   std::vector<std::span<const std::span<const std::byte>>> sent_;
   std::barrier<> meeting_;
   std::atomic<std::uint64_t> exchanged_{0};
+};
+
+/// A rank of which `before` hears before it tells the others what it did in a call.
+class watched_rank final : public process_group {
+ public:
+  watched_rank(process_group& g, std::function<void(std::string_view)> before)
+      : group_(g), before_(std::move(before)) {}
+
+  int rank() const noexcept override { return group_.rank(); }
+  int size() const noexcept override { return group_.size(); }
+  void barrier(std::string_view call) override { group_.barrier(call); }
+  bytes broadcast(std::string_view call, std::span<const std::byte> mine, int root) override {
+    return group_.broadcast(call, mine, root);
+  }
+  std::vector<bytes> all_gather(std::string_view call, std::span<const std::byte> mine) override {
+    before_(call);
+    return group_.all_gather(call, mine);
+  }
+  void all_reduce(std::string_view call, std::span<std::uint64_t> values, reduction how) override {
+    group_.all_reduce(call, values, how);
+  }
+  void exchange(std::string_view call, std::span<const std::span<const std::byte>> out,
+                std::span<const std::span<std::byte>> in, std::shared_ptr<const void> owner) override {
+    group_.exchange(call, out, in, std::move(owner));
+  }
+
+ private:
+  process_group& group_;
+  const std::function<void(std::string_view)> before_;
 };
 
 }  // namespace ooc::testing

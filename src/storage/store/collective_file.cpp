@@ -51,26 +51,36 @@ void file::impl::transfer_all(process_group& group, const std::string& call, acc
   if (kind == access_kind::write) storage::check_disjoint(*current()->file, t);
   const std::uint64_t end = all.end();
   std::shared_ptr<const storage::opened_file> f;
-  for (bool cut = false;; cut = true) {
+  for (bool cut = false, shorter = false;;) {
     // One rank makes the file longer: all at once would wait for each other's lock.
-    if (kind == access_kind::write && (cut || all.size < end))
+    if (kind == access_kind::write && (cut || shorter || all.size < end))
       group.together("growth for " + call, [&] {
-        if (group.rank() == 0 && cut) learn_of_cut(*f);
-        if (group.rank() == 0) grown_to(end);
+        if (group.rank() != 0) return process_group::bytes{};
+        if (cut)
+          learn_of_cut(*f);
+        else if (shorter)
+          refreshed();
+        grown_to(end);
         return process_group::bytes{};
       });
-    group.together("size for " + call, [&] {
-      f = cut ? refreshed() : reaching(end);
-      if (f->meta.size < end)
+    const auto told = group.together("size for " + call, [&] {
+      f = cut || shorter ? refreshed() : reaching(end);
+      if (f->meta.size >= end) return process_group::bytes{};
+      if (kind == access_kind::read || !f->meta.array.extents.empty())
         refuse("a rank reaches up to byte " + std::to_string(end) + ", the file ends at byte " +
                std::to_string(f->meta.size));
-      return process_group::bytes{};
+      return process_group::bytes(1);
     });
+    // Another program has cut it off again.
+    shorter = std::any_of(told.begin(), told.end(), [](const auto& b) { return !b.empty(); });
+    cut = false;
+    if (shorter) continue;
     try {
       return storage::transfer_collectively(*f->file, t, storage::choose_strategy(kind, all.wanted, all.nodes));
     } catch (const error& e) {  // the same on all ranks
       if (e.code() != errc::cut_off) throw;
     }
+    cut = true;
   }
 }
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -176,6 +177,28 @@ TEST_CASE("a program that opens a file a second time after it was cut off goes o
   model m{filled(100, 1)};
   m.write_at(20'000, filled(5'000, 2));
   check_same(contents_of(again), m.expected);
+}
+
+TEST_CASE("ranks that write together make a file longer again that is cut off in the middle of it", "[served]") {
+  const empty_store s;
+  const int times = GENERATE(1, 3);
+  file::create(s.open(), "f", {.striping = {0, 2, 4096}}).write_at(0, filled(1'000, 1));
+  file other = file::open(s.open(), "f", file_access::read_write);
+  int cuts = 0;
+  thread_group(2).run([&](process_group& group) {
+    const auto rank = static_cast<std::uint64_t>(group.rank());
+    watched_rank me(group, [&](std::string_view call) {
+      if (rank == 0 && call.starts_with("growth") && cuts++ < times) other.truncate(100);
+    });
+    file f = file::open(s.open(), "f", file_access::read_write);
+    request mine;
+    mine.add(20'000 + 3'000 * rank, 0, 3'000);
+    f.write_all(me, mine, filled(3'000, 2));
+  });
+  CHECK(cuts > times);
+  model m{filled(100, 1)};
+  m.write_at(20'000, filled(6'000, 2));
+  check_same(contents_of(other), m.expected);
 }
 
 TEST_CASE("several programs that write, cut off and make longer one file agree with a file in memory", "[served]") {
