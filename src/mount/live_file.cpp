@@ -59,6 +59,7 @@ struct live_file::sealed {
   bool full = false;
   bool told_soon = false;  // a publication follows
   int lost = 0;  // errno: some of it found no room, and the rest is on its way without
+  std::uint64_t cuts = 0;  // of the file as which it was sent last
   range_queue::ticket ticket;
 };
 
@@ -73,8 +74,8 @@ void live_file::replace(opened_file f) {
   auto next = std::make_shared<const opened_file>(std::move(f));
   asked_at_ = std::chrono::steady_clock::now();
   const lock_guard lock(mutex_);
-  // What was stored there has been cut off.
-  if (file_ && untold_end_ > allocated_size(next->meta)) untold_end_ = 0;
+  // What was stored past the size has been cut off, also where there is space again by now.
+  if (file_ && (file_->meta.cuts < next->meta.cuts || untold_end_ > allocated_size(next->meta))) untold_end_ = 0;
   file_ = std::move(next);
 }
 
@@ -260,9 +261,13 @@ int live_file::publish() {
     end = untold_end_;
   }
   try {
-    if (end != 0) now = core_->refresh(now);
-    // Past that another has cut it off, and what was stored there with it.
-    if (end > now.meta.size && end <= allocated_size(now.meta)) c.size_at_least = end;
+    if (end != 0) {
+      const std::uint64_t cuts = now.meta.cuts;
+      now = core_->refresh(now);
+      // Another has cut it off, and what was stored past its size with it.
+      if (now.meta.cuts > cuts || end > allocated_size(now.meta)) end = 0;
+    }
+    if (end > now.meta.size) c.size_at_least = end;
     std::uint64_t size = 0;
     try {
       size = core_->change(id_, c).size;
@@ -317,6 +322,7 @@ std::shared_ptr<live_file::sealed> live_file::seal() {
 void live_file::store(std::shared_ptr<sealed> s, answer ended, bool again) {
   try {
     const opened now = current();
+    s->cuts = now->meta.cuts;
     now->file->write(s->wanted, s->memory.data.get(),
                            [self = shared_from_this(), s, ended, again, now](const failure& f) {
                              if (f.code == errc::cut_off)
@@ -353,7 +359,9 @@ void live_file::send(std::shared_ptr<sealed> s, answer done) {
       const lock_guard lock(self->mutex_);
       self->sending_ -= s->bytes;
       if (error == 0) {
-        self->untold_end_ = std::max(self->untold_end_, s->wanted->file_end());
+        // What was stored before the last cut is gone, or within the size.
+        if (s->cuts >= self->file_->meta.cuts)
+          self->untold_end_ = std::max(self->untold_end_, s->wanted->file_end());
         error = s->lost;
       }
     }

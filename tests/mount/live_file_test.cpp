@@ -220,6 +220,45 @@ TEST_CASE("what is sent without asking after another program has cut the file of
   f->close(true);
 }
 
+TEST_CASE("the end of what another program has cut off is not told when there is space again") {
+  const temporary_folder folder;
+  const std::string url = "local:" + (folder / "0").string() + "," + (folder / "1").string();
+  const store mine = store::open(url), others = store::open(url);
+  storage::new_file made;
+  made.striping = {.sn = 0, .nn = 2, .sf = 4096};
+  background jobs{1};
+  const auto id = mine.core()->create("f", made).meta.id;
+  auto f = std::make_shared<live_file>(mine.core(), jobs, id);
+  auto g = std::make_shared<live_file>(others.core(), jobs, id);
+  f->open(true);
+  constexpr std::size_t mebibyte = 1 << 20;
+  const auto write = [&](live_file& to, std::uint64_t at, char c) {
+    const std::string bytes(mebibyte, c);
+    std::promise<int> ended;
+    to.write(at, std::as_bytes(std::span(bytes)), true, [&](int error) { ended.set_value(error); });
+    REQUIRE(ended.get_future().get() == 0);
+  };
+  for (std::uint64_t i = 0; i < 3; ++i) write(*f, i * mebibyte, 'a');
+  ooc::file::open(others, "f", file_access::read_write).truncate(0);
+  g->open(true);
+  write(*g, 0, 'b');
+  REQUIRE(g->flush_and_wait() == 0);
+  REQUIRE(mine.core()->metadata().find(id).reserved > 3 * mebibyte);
+  SECTION("and nothing was written since") {
+    REQUIRE(f->flush_and_wait() == 0);
+    CHECK(mine.core()->metadata().find(id).size == mebibyte);
+    CHECK(f->size() == mebibyte);
+  }
+  SECTION("but that of what was written since") {
+    write(*f, mebibyte, 'c');
+    REQUIRE(f->flush_and_wait() == 0);
+    CHECK(mine.core()->metadata().find(id).size == 2 * mebibyte);
+    CHECK(f->size() == 2 * mebibyte);
+  }
+  f->close(true);
+  g->close(true);
+}
+
 TEST_CASE("a write over the old end that finds no room past it is there up to the end") {
   written_file f;
   REQUIRE(f.write(0, std::string(10'000, 'a')) == 0);
