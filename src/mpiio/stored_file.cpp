@@ -109,6 +109,8 @@ stored_file::stored_file(const store& s, opened_file f, bool write, std::shared_
       now_(std::make_shared<const opened_file>(std::move(f))),
       traffic_(std::make_shared<traffic>()) {}
 
+stored_file::~stored_file() { traffic_->wait_for_end(); }
+
 std::shared_ptr<stored_file> stored_file::open(const store& s, const opening& o) {
   storage::store_core& core = *s.core();
   std::shared_ptr<void> claim;
@@ -222,8 +224,10 @@ std::shared_ptr<transfer> stored_file::start(const opened& f, placed_request r, 
     t->end(e);
     traffic->end();
   };
-  const auto done = [=, self = again ? shared_from_this() : nullptr, base = r.base](const failure& e) {
-    if (!self || e.code != errc::cut_off) return ended(e);
+  // `self` is there until its traffic has ended, but no longer: who tells of the end must not be the one who closes the
+  // file and the store.
+  const auto done = [=, self = again ? this : nullptr, base = r.base](const failure& e) {
+    if (self == nullptr || e.code != errc::cut_off) return ended(e);
     try {
       std::thread([=] { ended(self->write_again(f, *wanted, base)); }).detach();
     } catch (const std::system_error&) {

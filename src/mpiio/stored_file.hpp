@@ -47,7 +47,7 @@ class transfer {
   failure result_ OOC_GUARDED_BY(mutex_);
 };
 
-class stored_file : public std::enable_shared_from_this<stored_file> {
+class stored_file {
  public:
   struct opening {
     std::string path;
@@ -60,6 +60,11 @@ class stored_file : public std::enable_shared_from_this<stored_file> {
   static std::shared_ptr<stored_file> open(const store& s, const opening& o);
   /// The file that another process of this program has opened for the same use.
   static std::shared_ptr<stored_file> open_known(const store& s, storage::file_id id, bool write);
+
+  /// Waits for transfers.
+  ~stored_file();
+  stored_file(const stored_file&) = delete;
+  stored_file& operator=(const stored_file&) = delete;
 
   storage::file_id id() const { return id_; }
 

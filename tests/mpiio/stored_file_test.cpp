@@ -1,6 +1,7 @@
 // A rank's open file, without MPI: several of them in one process, as if each belonged to a rank.
 #include "mpiio/stored_file.hpp"
 
+#include <atomic>
 #include <barrier>
 #include <catch2/catch.hpp>
 #include <string_view>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "oocarray/file.hpp"
+#include "support/forwarded_node.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/thread_group.hpp"
 
@@ -221,6 +223,51 @@ TEST_CASE("writes that are under way while another program cuts the file off are
     CHECK(read(*r.second, 3 * text.size(), text.size()) == text);
   }
   r.close();
+}
+
+namespace {
+
+/// A node that goes on for a while after it has said that a write has ended.
+class lingering_node final : public forwarded_node {
+ public:
+  using forwarded_node::forwarded_node;
+  void write(storage::shape_ptr file, std::uint32_t stripe_index, storage::request_ptr r, const std::byte* memory,
+             storage::completion done) override {
+    forwarded_node::write(std::move(file), stripe_index, std::move(r), memory,
+                          [this, done = std::move(done)](const failure& f) mutable {
+                            done(f);
+                            may_go.wait(false);
+                            done = nullptr;
+                            gone = true;
+                            gone.notify_all();
+                          });
+  }
+  std::atomic<bool> may_go = false, gone = false;
+};
+
+}  // namespace
+
+TEST_CASE("a file that is closed is not kept by the thread that has told of its last write") {
+  const temporary_folder folder;
+  const std::string url = "local:" + (folder / "n0").string();
+  std::weak_ptr<storage::store_core> closed;
+  std::shared_ptr<lingering_node> node;
+  {
+    const store s = store::open(url);
+    node = std::make_shared<lingering_node>(s.core()->nodes().front());
+    const std::shared_ptr<storage::metadata_service> metadata(s.core(), &s.core()->metadata());
+    const store slow(
+        std::make_shared<storage::store_core>(url, s.core()->uuid(), metadata, storage::striped_file::nodes{node}));
+    closed = slow.core();
+    const auto f = stored_file::open(slow, {.path = "f", .create = true, .write = true});
+    write(*f, 0, "one");
+    f->leave();
+    f->give_back();
+  }
+  CHECK(closed.expired());
+  node->may_go = true;
+  node->may_go.notify_all();
+  node->gone.wait(false);
 }
 
 TEST_CASE("a rank reads what another has written past the end that it knew") {
