@@ -106,6 +106,10 @@ block_core::block_core(runtime& rt, const store& s, std::string_view path, const
                         {take, w == writing::exclusive});
     check_fits(opened_.meta, path_, b);
   }
+  // Its blocks do not move with the size of a file that is longer, as elements of an array do not: where that is cut off
+  // past them, they are written on.
+  opened_.meta.cuts = 0;
+  opened_ = core.opened(opened_.meta);
   source_.set_file(opened_.file);
 }
 

@@ -288,6 +288,23 @@ TEST_CASE("a block of a larger superblock leaves its neighbours alone") {
   CHECK(file_content(*s, "matrix") == expected);
 }
 
+TEST_CASE("what another program cuts off past the blocks of a file that is no array stops nobody from writing them") {
+  scratch_store s(2);
+  ooc::runtime rt(plain(8_MiB));
+  make_file(*s, "matrix", 70000);
+  bytes expected = file_content(*s, "matrix");
+  auto f = ooc::block_file::open(rt, *s, "matrix", paper);
+  const auto other = s->core()->open("matrix", ooc::storage::open_mode::read);
+  s->core()->resize(other, 54100, {});
+  f.write_block({3, 1}, bytes(3000, std::byte{7}));
+  f.writeback();
+  f.close();
+  expected.resize(54100);
+  for (std::uint64_t row = 3; row < 6; ++row)
+    std::fill_n(expected.begin() + row * 6000 + 3000, 1000, std::byte{7});
+  CHECK(file_content(*s, "matrix") == expected);
+}
+
 TEST_CASE("a pinned block is read and written in place") {
   scratch_store s(2);
   ooc::runtime rt(plain(8_MiB));
