@@ -124,11 +124,13 @@ failure node_operations::create(operation& op, bool durably) {
 bool node_operations::resize(operation& op, io_worker& w) {
   if (!op.claimed) {
     const striping& s = op.file->striping;
-    const bool held_nothing = s.nn != 0 && s.sf != 0 && op.stripe_index < s.nn &&
+    // Who ends a cut that another has begun states an old size of 0, whatever there was.
+    const bool held_nothing = !op.file->cut && s.nn != 0 && s.sf != 0 && op.stripe_index < s.nn &&
                               s.object_size(op.stripe_index, op.old_size) == 0;
     std::string why;
-    if (held_nothing && cache_.get(identity(op), op.target, why) == ENOENT) {
-      // What a creation that was cut short left behind is in the way.
+    const int found = held_nothing ? cache_.get(identity(op), op.target, why) : 0;
+    if (found == ENOENT || found == EBADMSG) {
+      // What a creation that was cut short left behind is in the way; its header comes last.
       ::unlink(folder_.sums(op.file->id).c_str());
       ::unlink(folder_.data(op.file->id).c_str());
       op.result = create(op);

@@ -112,6 +112,34 @@ TEST_CASE("a stripe object that held nothing is made when it grows, whatever a c
       read(*node, make_shape(6, {0, 1, 4096}, 10), 0, request::contiguous(0, 10), back.data()));
 }
 
+TEST_CASE("a stripe object whose creation was cut short before its header is made when the file grows to it") {
+  temporary_folder folder;
+  auto node = open_local_node(folder.path());
+  const auto shape = make_shape(5, {0, 1, 4096}, 10);
+  const std::uint64_t sum_bytes = GENERATE(0, 4104), data_bytes = GENERATE(0, 4096);
+  fs::create_directories(folder.path() / "shares" / "05");
+  const fs::path sums = folder.path() / (node_folder::relative(5) + ".sum"),
+                 data = folder.path() / (node_folder::relative(5) + ".data");
+  for (const auto& [path, size] : {std::pair(sums, sum_bytes), std::pair(data, data_bytes)}) {
+    std::ofstream{path};
+    fs::resize_file(path, size);
+  }
+  std::vector<std::byte> bytes(10, std::byte{7}), back(10);
+  SECTION("in a growth, which knows that the file had nothing there") {
+    REQUIRE_FALSE(resize(*node, shape, 0, 0));
+    REQUIRE_FALSE(write(*node, shape, 0, request::contiguous(0, 10), bytes.data()));
+    REQUIRE_FALSE(read(*node, shape, 0, request::contiguous(0, 10), back.data()));
+    CHECK(back == bytes);
+  }
+  SECTION("but where a cut is ended that somebody has begun, which may be of any length, the files stay") {
+    auto cut = std::make_shared<file_shape>(*shape);
+    cut->cut = true;
+    cut->cuts = 2;
+    CHECK(resize(*node, cut, 0, 0).code == errc::corrupt);
+    CHECK(fs::file_size(data) == data_bytes);
+  }
+}
+
 TEST_CASE("creation reserves the space unless the file is sparse") {
   temporary_folder folder;
   auto node = open_local_node(folder.path());
