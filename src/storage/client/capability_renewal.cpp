@@ -82,6 +82,11 @@ capability_ptr capability_renewal::keep(file_id file, std::uint32_t rights, gran
   return t;
 }
 
+capability_ptr capability_renewal::keep_for_later(file_id file, std::uint32_t rights) {
+  constexpr std::chrono::hours years{24 * 365 * 10};
+  return keep(file, rights, {.bytes = {}, .life = years, .size = 0});
+}
+
 std::pair<std::uint32_t, std::shared_ptr<capability_renewal::capability>> capability_renewal::find(
     file_id file, std::uint32_t rights) const {
   const lock_guard lock(mutex_);

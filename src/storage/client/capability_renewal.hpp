@@ -38,6 +38,8 @@ class capability_renewal {
 
   /// The capability for these rights, holding what was granted now; one object for all who hold it.
   capability_ptr keep(file_id file, std::uint32_t rights, granted_capability granted);
+  /// The capability of who has these rights and needs nothing yet: it is asked for when the file has bytes.
+  capability_ptr keep_for_later(file_id file, std::uint32_t rights);
   /// The one in use for these rights or more; empty where there is none.
   capability_ptr in_use(file_id file, std::uint32_t rights) const;
   /// The same, good for `size` bytes of the file: renewed where the file was smaller when it was

@@ -126,7 +126,7 @@ entry remote_metadata::find(file_id id) {
   // What this client may do already, it may go on doing; else whatever the server grants.
   capability_ptr held = capabilities_.in_use(id, wire::right_read | wire::right_write);
   if (!held) held = capabilities_.in_use(id, wire::right_read);
-  if (!held) c.set_rights(wire::right_read | wire::right_write);
+  if (!held || held->bytes().empty()) c.set_rights(wire::right_read | wire::right_write);
   entry e = entry_of(link_->call(c));
   if (!held) return e;
   // The file may have grown since the right to it was granted.
@@ -176,7 +176,10 @@ entry remote_metadata::create(std::string_view path, const new_file& f) {
   pb::Call c = about(pb::OP_CREATE, path);
   wire::write_new_file(f, *c.mutable_file());
   c.mutable_file()->set_mode(f.mode & ~process_umask());
-  return entry_of(link_->call(c));
+  entry e = entry_of(link_->call(c));
+  // Who has made a file may write it, whatever else this client has it open for.
+  if (!e.capability) e.capability = capabilities_.keep_for_later(e.id, wire::right_read | wire::right_write);
+  return e;
 }
 
 void remote_metadata::commit(file_id id) {

@@ -121,6 +121,41 @@ TEST_CASE("what is written where space was reserved before another program cut t
   CHECK(std::all_of(found.begin() + 290'000, found.begin() + 295'000, [](std::byte x) { return x == std::byte{8}; }));
 }
 
+TEST_CASE("who has made an empty file may write it, also while the same program has it open for reading", "[served]") {
+  const empty_store s;
+  const store own = s.open();
+  file made = file::create(own, "f", {.striping = {0, 2, 4096}});
+  const file reader = file::open(own, "f");
+  made.write_at(0, filled(10'000, 1));
+  made.write_at(100, filled(20'000, 2));
+  CHECK(reader.size() == 20'100);
+  made.truncate(50);
+  check_same(contents_of(reader), filled(50, 1));
+}
+
+TEST_CASE("who has a file open twice may go on by each opening after another program cut it off", "[served]") {
+  const empty_store s;
+  const store own = s.open();
+  file a = file::create(own, "f", {.striping = {0, 2, 4096}});
+  a.write_at(0, filled(100'000, 1));
+  const file before = file::open(own, "f");
+  file::open(s.open(), "f", file_access::read_write).truncate(5'000);
+  file again = file::open(own, "f", file_access::read_write);
+  SECTION("by writing") {
+    model m{filled(5'000, 1)};
+    a.write_at(50'000, filled(1'000, 2));
+    m.write_at(50'000, filled(1'000, 2));
+    check_same(contents_of(again), m.expected);
+  }
+  SECTION("by reading: past the cut there is the fill pattern, or nothing any more") {
+    const file reads_too = file::open(own, "f");
+    bytes b(1'000, std::byte{9});
+    b.resize(before.read_at(50'000, b));
+    check_same(b, filled(b.size(), 0));
+    check_same(contents_of(before), filled(5'000, 1));
+  }
+}
+
 TEST_CASE("strided writes after a cut are in the file as a whole", "[served]") {
   const empty_store s;
   file a = file::create(s.open(), "f", {.striping = {0, 2, 4096}});
