@@ -29,9 +29,9 @@ using bytes = std::vector<std::byte>;
 
 bytes filled(std::size_t n, unsigned value) { return bytes(n, static_cast<std::byte>(value)); }
 
-/// A store that is empty: local with two nodes, or what OOC_TEST_STORE names.
-struct empty_store {
-  empty_store() {
+/// A store that several programs open: local with two nodes, or what OOC_TEST_STORE names.
+struct store_of_programs {
+  store_of_programs() {
     if (const auto s = store_from_environment())
       url = s->core()->url();
     else
@@ -70,7 +70,7 @@ void check_same(const bytes& found, const bytes& expected) {
 }  // namespace
 
 TEST_CASE("what is written within the size seen before another program cut the file off is in the file", "[served]") {
-  const empty_store s;
+  const store_of_programs s;
   const std::uint64_t was = GENERATE(1000, 4096 * 7, 300'000), end = GENERATE(0, 10, 4096, 5000);
   if (end >= was) return;
   CAPTURE(was, end);
@@ -91,7 +91,7 @@ TEST_CASE("what is written within the size seen before another program cut the f
 }
 
 TEST_CASE("a file that is cut off and made longer again has zeros between, and what is written there later", "[served]") {
-  const empty_store s;
+  const store_of_programs s;
   file a = file::create(s.open(), "f", {.striping = {0, 2, 4096}});
   a.write_at(0, filled(50'000, 1));
   file b = file::open(s.open(), "f", file_access::read_write);
@@ -107,7 +107,7 @@ TEST_CASE("a file that is cut off and made longer again has zeros between, and w
 }
 
 TEST_CASE("what is written where space was reserved before another program cut the file off is in the file", "[served]") {
-  const empty_store s;
+  const store_of_programs s;
   file a = file::create(s.open(), "f", {.striping = {0, 2, 65536}});
   for (unsigned i = 0; i < 3; ++i) a.write(filled(100'000, i + 1));
   file b = file::open(s.open(), "f", file_access::read_write);
@@ -122,7 +122,7 @@ TEST_CASE("what is written where space was reserved before another program cut t
 }
 
 TEST_CASE("who has made an empty file may write it, also while the same program has it open for reading", "[served]") {
-  const empty_store s;
+  const store_of_programs s;
   const store own = s.open();
   file made = file::create(own, "f", {.striping = {0, 2, 4096}});
   const file reader = file::open(own, "f");
@@ -134,7 +134,7 @@ TEST_CASE("who has made an empty file may write it, also while the same program 
 }
 
 TEST_CASE("who has a file open twice may go on by each opening after another program cut it off", "[served]") {
-  const empty_store s;
+  const store_of_programs s;
   const store own = s.open();
   file a = file::create(own, "f", {.striping = {0, 2, 4096}});
   a.write_at(0, filled(100'000, 1));
@@ -157,7 +157,7 @@ TEST_CASE("who has a file open twice may go on by each opening after another pro
 }
 
 TEST_CASE("strided writes after a cut are in the file as a whole", "[served]") {
-  const empty_store s;
+  const store_of_programs s;
   file a = file::create(s.open(), "f", {.striping = {0, 2, 4096}});
   a.write_at(0, filled(100'000, 1));
   file b = file::open(s.open(), "f", file_access::read_write);
@@ -173,7 +173,7 @@ TEST_CASE("strided writes after a cut are in the file as a whole", "[served]") {
 }
 
 TEST_CASE("ranks that write together after another program has cut the file off lose nothing", "[served]") {
-  const empty_store s;
+  const store_of_programs s;
   const bool interleaved = GENERATE(false, true);
   file::create(s.open(), "f", {.striping = {0, 2, 4096}}).write_at(0, filled(100'000, 1));
   const std::uint64_t end = GENERATE(0, 3000);
@@ -198,7 +198,7 @@ TEST_CASE("ranks that write together after another program has cut the file off 
 }
 
 TEST_CASE("a program that opens a file a second time after it was cut off goes on with the first one", "[served]") {
-  const empty_store s;
+  const store_of_programs s;
   const store one = s.open();
   file a = file::create(one, "f", {.striping = {0, 2, 4096}});
   a.write_at(0, filled(30'000, 1));
@@ -215,7 +215,7 @@ TEST_CASE("a program that opens a file a second time after it was cut off goes o
 }
 
 TEST_CASE("ranks that write together make a file longer again that is cut off in the middle of it", "[served]") {
-  const empty_store s;
+  const store_of_programs s;
   const int times = GENERATE(1, 3);
   file::create(s.open(), "f", {.striping = {0, 2, 4096}}).write_at(0, filled(1'000, 1));
   file other = file::open(s.open(), "f", file_access::read_write);
@@ -237,7 +237,7 @@ TEST_CASE("ranks that write together make a file longer again that is cut off in
 }
 
 TEST_CASE("several programs that write, cut off and make longer one file agree with a file in memory", "[served]") {
-  const empty_store s;
+  const store_of_programs s;
   const std::uint64_t seed = random_seed("several programs write and cut off");
   std::mt19937_64 random(seed);
   const int lives = rounds(4, 40);
@@ -281,7 +281,7 @@ TEST_CASE("several programs that write, cut off and make longer one file agree w
 }
 
 TEST_CASE("a write beside a cut is before or after it, and the next one is in the file", "[served]") {
-  const empty_store s;
+  const store_of_programs s;
   file a = file::create(s.open(), "f", {.striping = {0, 2, 4096}});
   file b = file::open(s.open(), "f", file_access::read_write);
   file reader = file::open(s.open(), "f");
@@ -303,7 +303,7 @@ TEST_CASE("a write beside a cut is before or after it, and the next one is in th
 }
 
 TEST_CASE("an opening that has found the file long before it was cut off loses no write", "[served]") {
-  const empty_store s;
+  const store_of_programs s;
   file::create(s.open(), "f", {.striping = {0, 2, 4096}}).write_at(0, filled(30'000, 1));
   const auto core = s.open().core();
   const storage::claim_taker meanwhile{[&](const storage::entry&) {
@@ -317,7 +317,7 @@ TEST_CASE("an opening that has found the file long before it was cut off loses n
 }
 
 TEST_CASE("an opening beside a cut and another opening finds the file as it is then", "[served]") {
-  const empty_store s;
+  const store_of_programs s;
   file::create(s.open(), "f", {.striping = {0, 2, 4096}}).write_at(0, filled(30'000, 1));
   const auto core = s.open().core();
   const storage::claim_taker meanwhile{[&](const storage::entry&) {
@@ -339,7 +339,7 @@ TEST_CASE("an opening beside a cut and another opening finds the file as it is t
 }
 
 TEST_CASE("cuts are counted, and a file in the metadata knows how many there were") {
-  const empty_store s;
+  const store_of_programs s;
   file a = file::create(s.open(), "f", {.striping = {0, 2, 4096}});
   const auto cuts = [&] { return s.open().core()->metadata().lookup("f").cuts; };
   CHECK(cuts() == 1);
@@ -353,7 +353,7 @@ TEST_CASE("cuts are counted, and a file in the metadata knows how many there wer
 }
 
 TEST_CASE("what a cut that was never ended has left is written to without loss", "[served]") {
-  const empty_store s;
+  const store_of_programs s;
   file a = file::create(s.open(), "f", {.striping = {0, 2, 4096}});
   a.write_at(0, filled(30'000, 1));
   {
@@ -408,7 +408,7 @@ class slow_metadata final : public storage::local_metadata {
 };
 
 struct slow_store {
-  explicit slow_store(const empty_store& s) {
+  explicit slow_store(const store_of_programs& s) {
     const auto core = s.open().core();
     metadata = std::make_shared<slow_metadata>(s.folder / "0" / "metadata.sqlite", core->uuid(),
                                                storage::credentials{::geteuid(), ::getegid()});
@@ -422,7 +422,7 @@ struct slow_store {
 }  // namespace
 
 TEST_CASE("a growth beside two openings of the file ends, and its new stripe objects are no old copies") {
-  const empty_store s;
+  const store_of_programs s;
   file::create(s.open(), "f", {.striping = {0, 2, 4096}}).write_at(0, filled(1'000, 1));
   const slow_store slow(s);
   file b = file::open(*slow.handle, "f", file_access::read_write);
@@ -443,7 +443,7 @@ TEST_CASE("a growth beside two openings of the file ends, and its new stripe obj
 }
 
 TEST_CASE("who opens a file before a cut is told to the metadata learns of it when he writes") {
-  const empty_store s;
+  const store_of_programs s;
   file::create(s.open(), "f", {.striping = {0, 2, 4096}}).write_at(0, filled(30'000, 1));
   const slow_store slow(s);
   file b = file::open(*slow.handle, "f", file_access::read_write);
