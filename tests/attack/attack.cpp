@@ -58,6 +58,7 @@ constexpr std::array kinds{
     kind{"killed_ranks", killed_ranks, 4, seconds(400)},
     kind{"forging_clients", forging_clients, 3, seconds(180)},
     kind{"revoked_keys", revoked_keys, 2, seconds(400)},
+    kind{"shared_files", shared_files, 8, seconds(240)},
 };
 
 struct settings {

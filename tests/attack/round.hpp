@@ -92,5 +92,6 @@ void delayed_packets(round& r);
 void killed_ranks(round& r);
 void forging_clients(round& r);
 void revoked_keys(round& r);
+void shared_files(round& r);
 
 }  // namespace ooc::attack
