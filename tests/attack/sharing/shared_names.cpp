@@ -88,7 +88,8 @@ bool shared_names::refused(deed& d, const file_ptr& source, const file_ptr& gone
     if (!d.a.ok) fail(d);
     return false;
   }
-  bool must = false, may = std::chrono::steady_clock::now() < gone->claimed_by_dead;
+  // A program that was killed after its answer may have reserved space itself.
+  bool must = false, may = d.killed || std::chrono::steady_clock::now() < gone->claimed_by_dead;
   for (std::size_t p = 0; p < w_.handles.size(); ++p)
     for (const handle& h : w_.handles[p]) {
       if (h.file != gone) continue;
