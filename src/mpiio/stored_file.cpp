@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "storage/base/refuse.hpp"
-#include "storage/collective/collective_transfer.hpp"
+#include "storage/collective/reaching_transfer.hpp"
 #include "storage/collective/rank_messages.hpp"
 #include "storage/layout/stripe_choice.hpp"
 #include "storage/service/file_growth.hpp"
@@ -194,18 +194,19 @@ stored_file::opened stored_file::reaching_for_write(std::uint64_t end) {
   return f->meta.size < end ? grow(end) : f;
 }
 
-// After a write as `f` was refused because another program has cut the file off.
-void stored_file::learn_of_cut(const opened_file& f) {
+// After a write that stated so many cuts was refused because another program has cut the file off.
+void stored_file::learn_of_cut(std::uint64_t stated) {
   const lock_guard growing(growing_);
   // Another transfer may have learned of it.
-  if (current()->meta.cuts <= f.meta.cuts) replace(storage::after_cut(*core_, f));
+  if (const opened now = current(); now->meta.cuts <= stated) replace(storage::after_cut(*core_, *now));
 }
 
-failure stored_file::write_again(opened f, const request& r, const std::byte* memory) noexcept {
+failure stored_file::write_again(std::uint64_t stated, const request& r, const std::byte* memory) noexcept {
   try {
     for (;;) {
-      learn_of_cut(*f);
-      f = reaching_for_write(r.file_end());
+      learn_of_cut(stated);
+      const opened f = reaching_for_write(r.file_end());
+      stated = f->meta.cuts;
       if (failure e = f->file->write(r, memory); e.code != errc::cut_off) return e;
     }
   } catch (const error& e) {
@@ -226,11 +227,11 @@ std::shared_ptr<transfer> stored_file::start(const opened& f, placed_request r, 
   };
   // `self` is there until its traffic has ended, but no longer: who tells of the end must not be the one who closes the
   // file and the store.
-  const auto done = [=, self = again ? this : nullptr, base = r.base](const failure& e) {
+  const auto done = [ended, wanted, self = again ? this : nullptr, base = r.base, stated = f->meta.cuts](const failure& e) {
     if (self == nullptr || e.code != errc::cut_off) return ended(e);
     try {
-      std::thread([=] { ended(self->write_again(f, *wanted, base)); }).detach();
-    } catch (const std::system_error&) {
+      std::thread([=] { ended(self->write_again(stated, *wanted, base)); }).detach();
+    } catch (const std::exception&) {  // there is no thread, or no memory for one
       ended(e);
     }
   };
@@ -281,7 +282,7 @@ std::shared_ptr<transfer> stored_file::write_as_a_whole(std::span<const ooc_mpii
       if (e.code() != errc::cut_off) throw;
       // By somebody who has died before he could say so.
       turn.reset();
-      learn_of_cut(*f);
+      learn_of_cut(f->meta.cuts);
       continue;
     }
     if (f->meta.size < end) {
@@ -332,60 +333,41 @@ std::uint64_t stored_file::transfer_together(process_group& group, access_kind k
   }
   if (end == 0) return 0;
 
-  opened f;
-  const auto find_size = [&](bool cut) {
-    for (bool shorter = false;;) {
-      // One rank makes the file longer: all at once would wait for each other's lock.
-      if (writes && (cut || shorter || shortest < end))
-        group.together("growth for " + call, [&] {
-          if (group.rank() != 0) return process_group::bytes{};
-          if (cut) learn_of_cut(*f);
-          if (shorter) forget_size();
-          (void)grow(end);
-          return process_group::bytes{};
-        });
-      const auto ends = group.together("size for " + call, [&] {
-        if (cut || shorter) forget_size();
-        f = reaching(end);
-        const lock_guard lock(mutex_);
-        wrote_ = wrote_ || writes;
-        if (f->meta.size >= end) return process_group::bytes{};
-        if (!writes || is_array(f->meta))
-          refuse(errc::invalid_request, f->meta.path, "it became shorter while the ranks transferred it");
-        return process_group::bytes(1);
-      });
-      // Another program has cut it off again.
-      shorter = std::any_of(ends.begin(), ends.end(), [](const auto& b) { return !b.empty(); });
-      if (!shorter) return;
-      cut = false;
-    }
-  };
-  find_size(false);
   const storage::collective_transfer t{.group = group,
                                        .call = call,
                                        .kind = kind,
                                        .wanted = wanted,
                                        .memory = mine.base,
                                        .round_bytes = storage::default_round_bytes};
-  auto how = storage::choose_strategy(kind, wanted, nodes);
-  if (writes && how == storage::strategy::two_phase) {
+  const auto how = [&](const storage::striped_file& file) {
+    const auto best = storage::choose_strategy(kind, wanted, nodes);
+    if (!writes || best != storage::strategy::two_phase) return best;
     // MPI allows ranks to write the same bytes: one of them is last.
     try {
-      storage::check_disjoint(*f->file, t);
+      storage::check_disjoint(file, t);
     } catch (const usage_error& e) {
       if (e.code() != errc::conflict) throw;
-      how = storage::strategy::independent;
+      return storage::strategy::independent;
     }
-  }
-  for (;;) {
-    try {
-      storage::transfer_collectively(*f->file, t, how);
-      return mine.wanted.bytes();
-    } catch (const error& e) {  // the same on all ranks
-      if (e.code() != errc::cut_off) throw;
-    }
-    find_size(true);
-  }
+    return best;
+  };
+  storage::transfer_reaching(t, end, shortest,
+                             {.grow =
+                                  [&](const opened_file* refused, bool anew) {
+                                    if (refused) learn_of_cut(refused->meta.cuts);
+                                    if (anew) forget_size();
+                                    (void)grow(end);
+                                  },
+                              .look =
+                                  [&](bool anew) {
+                                    if (anew) forget_size();
+                                    const opened f = reaching(end);
+                                    const lock_guard lock(mutex_);
+                                    wrote_ = wrote_ || writes;
+                                    return f;
+                                  },
+                              .how = how});
+  return mine.wanted.bytes();
 }
 
 std::uint64_t stored_file::size() { return replace(core_->refresh(*current()))->meta.size; }

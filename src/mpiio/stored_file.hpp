@@ -100,10 +100,10 @@ class stored_file {
   opened grow(std::uint64_t end);
   opened roomy(std::uint64_t end);
   opened reaching_for_write(std::uint64_t end);
-  void learn_of_cut(const storage::opened_file& f);
+  void learn_of_cut(std::uint64_t stated);
   std::shared_ptr<transfer> write_as_a_whole(std::span<const ooc_mpiio_extent> extents, std::uint64_t end);
   std::shared_ptr<transfer> start(const opened& f, placed_request r, access_kind kind, bool again = false);
-  failure write_again(opened f, const request& r, const std::byte* memory) noexcept;
+  failure write_again(std::uint64_t stated, const request& r, const std::byte* memory) noexcept;
 
   const std::shared_ptr<storage::store_core> core_;
   const storage::file_id id_;

@@ -58,6 +58,23 @@ struct written_file {
   std::shared_ptr<live_file> file;
 };
 
+/// A file that two programs share, each of which has opened the local store.
+struct shared_file {
+  shared_file() {
+    storage::new_file made;
+    made.striping = {.sn = 0, .nn = 2, .sf = 4096};
+    id = mine.core()->create("f", made).meta.id;
+  }
+  std::shared_ptr<live_file> opened_by(const store& s) const { return std::make_shared<live_file>(s.core(), *jobs, id); }
+  storage::entry entry() const { return mine.core()->metadata().find(id); }
+
+  temporary_folder folder;
+  std::string url = "local:" + (folder / "0").string() + "," + (folder / "1").string();
+  store mine = store::open(url), others = store::open(url);
+  std::unique_ptr<background> jobs = std::make_unique<background>(1);
+  file_id id = 0;
+};
+
 std::string letters(std::mt19937_64& g, std::size_t n) {
   std::string s(n, '\0');
   for (char& c : s) c = static_cast<char>('a' + between(g, 0, 25));
@@ -189,13 +206,8 @@ TEST_CASE("what is written after another has cut off what was reserved is in the
 }
 
 TEST_CASE("what is sent without asking after another program has cut the file off is in the file") {
-  const temporary_folder folder;
-  const std::string url = "local:" + (folder / "0").string() + "," + (folder / "1").string();
-  const store mine = store::open(url), others = store::open(url);
-  storage::new_file made;
-  made.striping = {.sn = 0, .nn = 2, .sf = 4096};
-  background jobs{1};
-  auto f = std::make_shared<live_file>(mine.core(), jobs, mine.core()->create("f", made).meta.id);
+  const shared_file shared;
+  const auto f = shared.opened_by(shared.mine);
   f->open(true);
   constexpr std::size_t mebibyte = 1 << 20;
   const auto write = [&](std::uint64_t at, char c) {
@@ -204,7 +216,7 @@ TEST_CASE("what is sent without asking after another program has cut the file of
   };
   for (std::uint64_t i = 0; i < 3; ++i) write(i * mebibyte, 'a');
   REQUIRE(f->flush_and_wait() == 0);
-  ooc::file other = ooc::file::open(others, "f", file_access::read_write);
+  ooc::file other = ooc::file::open(shared.others, "f", file_access::read_write);
   const bool longer_again = GENERATE(false, true);
   other.truncate(10);
   if (longer_again) other.truncate(100);
@@ -221,15 +233,8 @@ TEST_CASE("what is sent without asking after another program has cut the file of
 }
 
 TEST_CASE("the end of what another program has cut off is not told when there is space again") {
-  const temporary_folder folder;
-  const std::string url = "local:" + (folder / "0").string() + "," + (folder / "1").string();
-  const store mine = store::open(url), others = store::open(url);
-  storage::new_file made;
-  made.striping = {.sn = 0, .nn = 2, .sf = 4096};
-  background jobs{1};
-  const auto id = mine.core()->create("f", made).meta.id;
-  auto f = std::make_shared<live_file>(mine.core(), jobs, id);
-  auto g = std::make_shared<live_file>(others.core(), jobs, id);
+  const shared_file shared;
+  const auto f = shared.opened_by(shared.mine), g = shared.opened_by(shared.others);
   f->open(true);
   constexpr std::size_t mebibyte = 1 << 20;
   const auto write = [&](live_file& to, std::uint64_t at, char c) {
@@ -239,20 +244,20 @@ TEST_CASE("the end of what another program has cut off is not told when there is
     REQUIRE(ended.get_future().get() == 0);
   };
   for (std::uint64_t i = 0; i < 3; ++i) write(*f, i * mebibyte, 'a');
-  ooc::file::open(others, "f", file_access::read_write).truncate(0);
+  ooc::file::open(shared.others, "f", file_access::read_write).truncate(0);
   g->open(true);
   write(*g, 0, 'b');
   REQUIRE(g->flush_and_wait() == 0);
-  REQUIRE(mine.core()->metadata().find(id).reserved > 3 * mebibyte);
+  REQUIRE(shared.entry().reserved > 3 * mebibyte);
   SECTION("and nothing was written since") {
     REQUIRE(f->flush_and_wait() == 0);
-    CHECK(mine.core()->metadata().find(id).size == mebibyte);
+    CHECK(shared.entry().size == mebibyte);
     CHECK(f->size() == mebibyte);
   }
   SECTION("but that of what was written since") {
     write(*f, mebibyte, 'c');
     REQUIRE(f->flush_and_wait() == 0);
-    CHECK(mine.core()->metadata().find(id).size == 2 * mebibyte);
+    CHECK(shared.entry().size == 2 * mebibyte);
     CHECK(f->size() == 2 * mebibyte);
   }
   f->close(true);

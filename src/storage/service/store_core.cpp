@@ -314,8 +314,11 @@ opened_file store_core::resize_locked(const entry& now, std::uint64_t size,
   before.capability = next.capability = metadata_->size_capability(now.id, wanted);
   // Others may have seen the size, or may have reserved what is past it.
   const bool cuts = wanted < had && now.array.extents.empty() && now.cuts != 0;
-  failure f = cuts ? resize_cut(*this, next, had, now.cuts + 1) : opened(next).file->resize_objects(had);
-  if (f.code == std::errc::no_space_on_device && removals_.finish()) f = opened(next).file->resize_objects(had);
+  const auto resize = [&] {
+    return cuts ? resize_cut(*this, next, had, now.cuts + 1) : opened(next).file->resize_objects(had);
+  };
+  failure f = resize();
+  if (f.code == std::errc::no_space_on_device && removals_.finish()) f = resize();
   if (f) {
     // Back to what the entry says.  Bytes that a failed shrink cut off are gone; a failed growth
     // (a full disk) leaves no trace.
@@ -338,9 +341,9 @@ opened_file store_core::resize_locked(const entry& now, std::uint64_t size,
       entry advanced = next;
       const failure e = advance(*this, advanced);
       if (e.code == errc::conflict) {
-        entry now = next;
-        now.generation = metadata_->find(next.id).generation;
-        require_changed(next, now, e);
+        entry later = next;
+        later.generation = metadata_->find(next.id).generation;
+        require_changed(next, later, e);
         continue;
       }
       throw_if(e);
@@ -463,15 +466,15 @@ void store_core::sync_entry(const opened_file& f) {
     entry now = found_again(*this, f.meta).meta;
     if (now.generation == 1 && allocated_size(now) != 0) {
       entry next = now;
-      if (const failure e = advance(*this, next)) {
-        // Others have opened it for writing meanwhile.
-        next = found_again(*this, f.meta).meta;
-        require_changed(now, next, e);
-      } else {
+      const failure e = advance(*this, next);
+      if (!e) {
         // Durably, with all that was changed before.
         (void)metadata_->set_generation(next.id, next.generation, allocated_size(next));
         return f.file->set_settled();
       }
+      // Others have opened it for writing meanwhile.
+      next = found_again(*this, f.meta).meta;
+      require_changed(now, next, e);
       now = std::move(next);
     }
     if (now.generation != 1) f.file->set_settled();

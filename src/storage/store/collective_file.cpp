@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "storage/collective/collective_transfer.hpp"
 #include "storage/collective/rank_messages.hpp"
+#include "storage/collective/reaching_transfer.hpp"
 #include "storage/store/file_impl.hpp"
 
 namespace ooc {
@@ -50,38 +50,18 @@ void file::impl::transfer_all(process_group& group, const std::string& call, acc
                                        .round_bytes = storage::default_round_bytes};
   if (kind == access_kind::write) storage::check_disjoint(*current()->file, t);
   const std::uint64_t end = all.end();
-  std::shared_ptr<const storage::opened_file> f;
-  for (bool cut = false, shorter = false;;) {
-    // One rank makes the file longer: all at once would wait for each other's lock.
-    if (kind == access_kind::write && (cut || shorter || all.size < end))
-      group.together("growth for " + call, [&] {
-        if (group.rank() != 0) return process_group::bytes{};
-        if (cut)
-          learn_of_cut(*f);
-        else if (shorter)
-          refreshed();
-        grown_to(end);
-        return process_group::bytes{};
-      });
-    const auto told = group.together("size for " + call, [&] {
-      f = cut || shorter ? refreshed() : reaching(end);
-      if (f->meta.size >= end) return process_group::bytes{};
-      if (kind == access_kind::read || !f->meta.array.extents.empty())
-        refuse("a rank reaches up to byte " + std::to_string(end) + ", the file ends at byte " +
-               std::to_string(f->meta.size));
-      return process_group::bytes(1);
-    });
-    // Another program has cut it off again.
-    shorter = std::any_of(told.begin(), told.end(), [](const auto& b) { return !b.empty(); });
-    cut = false;
-    if (shorter) continue;
-    try {
-      return storage::transfer_collectively(*f->file, t, storage::choose_strategy(kind, all.wanted, all.nodes));
-    } catch (const error& e) {  // the same on all ranks
-      if (e.code() != errc::cut_off) throw;
-    }
-    cut = true;
-  }
+  storage::transfer_reaching(
+      t, end, all.size,
+      {.grow =
+           [&](const storage::opened_file* refused, bool anew) {
+             if (refused)
+               learn_of_cut(*refused);
+             else if (anew)
+               refreshed();
+             grown_to(end);
+           },
+       .look = [&](bool anew) { return anew ? refreshed() : reaching(end); },
+       .how = [&](const storage::striped_file&) { return storage::choose_strategy(kind, all.wanted, all.nodes); }});
 }
 
 std::size_t file::read_all(process_group& group, std::span<std::byte> out) {

@@ -14,6 +14,7 @@
 #include "storage/namespace/local_metadata.hpp"
 #include "storage/service/file_growth.hpp"
 #include "storage/service/store_core.hpp"
+#include "support/faulty_io_service.hpp"
 #include "support/random_seed.hpp"
 #include "support/rounds.hpp"
 #include "support/store_from_environment.hpp"
@@ -440,6 +441,27 @@ TEST_CASE("a growth beside two openings of the file ends, and its new stripe obj
   a.write_at(20'000, filled(100, 2));
   m.write_at(20'000, filled(100, 2));
   check_same(contents_of(b), m.expected);
+}
+
+TEST_CASE("a cut for which space is needed first is a cut on all nodes") {
+  const store_of_programs s;
+  file a = file::create(s.open(), "f", {.striping = {0, 2, 4096}});
+  a.write_at(0, filled(30'000, 1));
+  const auto core = s.open().core();
+  auto full = std::make_shared<storage::faulty_io_service>(core->nodes()[1]);
+  const auto metadata = std::make_shared<storage::local_metadata>(s.folder / "0" / "metadata.sqlite", core->uuid(),
+                                                                  storage::credentials{::geteuid(), ::getegid()});
+  const store own(std::make_shared<storage::store_core>(core->url(), core->uuid(), metadata,
+                                                        storage::striped_file::nodes{core->nodes()[0], full}));
+  file::create(own, "removed", {.striping = {0, 2, 4096}}).write_at(0, filled(10'000, 1));
+  own.remove("removed");  // its stripe objects are in the way
+  full->add({.call = storage::io_call::resize, .times = 1, .error = std::make_error_code(std::errc::no_space_on_device)});
+  file::open(own, "f", file_access::read_write).truncate(100);
+  CHECK(full->hits(storage::io_call::resize) == 1);
+  a.write_at(20'500, filled(100, 2));  // on the second node
+  model m{filled(100, 1)};
+  m.write_at(20'500, filled(100, 2));
+  check_same(contents_of(file::open(s.open(), "f")), m.expected);
 }
 
 TEST_CASE("who opens a file before a cut is told to the metadata learns of it when he writes") {
