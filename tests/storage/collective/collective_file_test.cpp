@@ -76,6 +76,14 @@ TEST_CASE("the farther the nodes, the shorter the regions that are exchanged; ov
         strategy::independent);
 }
 
+TEST_CASE("nodes in the process: writes are exchanged up to longer regions than reads") {
+  const auto regions = interleaved(4, 512 << 10, 16);
+  CHECK(choose_strategy(access_kind::write, regions, locality::none) == strategy::two_phase);
+  CHECK(choose_strategy(access_kind::read, regions, locality::none) == strategy::independent);
+  CHECK(choose_strategy(access_kind::read, interleaved(4, 32 << 10, 16), locality::none) == strategy::two_phase);
+  CHECK(choose_strategy(access_kind::write, interleaved(4, 4 << 20, 4), locality::none) == strategy::independent);
+}
+
 TEST_CASE("a few bytes far out in a large file take few windows") {
   std::vector<request> wanted;
   for (std::uint64_t r = 0; r < 2; ++r)
