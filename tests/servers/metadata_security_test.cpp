@@ -225,6 +225,27 @@ TEST_CASE("the right to change a size goes with the lease, and openers' rights g
   CHECK(seen.capability == opened.capability);  // who opened it before has it too
 }
 
+TEST_CASE("who has a file open for reading may write it when the mode allows it") {
+  cluster servers;
+  const auto root = servers.client({0, 0}), other = servers.client({2000, 2000});
+  const entry made = root->create("f", plain());  // 0644
+  root->commit(made.id);
+  const wire::capability_signer signer(servers.folder() / "meta/capability.key");
+  const auto rights = [&](const capability_ptr& t) {
+    REQUIRE(t);
+    return wire::verify_capability(signer.public_key(), root->cluster().store_uuid, t->bytes(), wire::seconds_now())
+        .granted.rights;
+  };
+  const entry opened = other->open("f", false);
+  CHECK(other->find(made.id).capability == opened.capability);
+  root->set_mode("f", 0666);
+  const entry found = other->find(made.id);
+  CHECK(rights(found.capability) == (wire::right_read | wire::right_write));
+  CHECK(rights(opened.capability) == wire::right_read);
+  root->set_mode("f", 0600);  // who has it goes on
+  CHECK(other->find(made.id).capability == found.capability);
+}
+
 TEST_CASE("random messages crash nothing and fill nothing") {
   cluster servers;
   std::mt19937_64 random(random_seed("malformed"));

@@ -12,7 +12,7 @@ namespace ooc::detail {
 void block_ageing::one_came_in(unique_lock& l) noexcept {
   came_in_ = std::min(came_in_ + 1, page_dropper::most_together);
   for (std::size_t i = 0; i < replacement::aged_per_miss && blocks_.order().wants_ageing(); ++i)
-    if (grains(l, 2) || !one(l)) return;
+    if (grains(l, 4) || !one(l)) return;
 }
 
 void block_ageing::ahead(unique_lock& l) noexcept {

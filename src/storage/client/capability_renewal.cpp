@@ -18,17 +18,25 @@ constexpr std::chrono::seconds retry_pause{5};
 
 class capability_renewal::capability final : public access_capability {
  public:
-  explicit capability(granted_capability g) { set(std::move(g)); }
+  explicit capability(granted_capability g) { set(std::move(g), 0); }
 
   std::string bytes() const override {
     const lock_guard lock(mutex_);
     return bytes_;
   }
-  void set(granted_capability g) {
+  /// What was asked for when answers() was `known`; 0: some time.  Not over one that has come since and is good for
+  /// more of the file: answers may overtake each other while the file grows.
+  void set(granted_capability g, std::uint64_t known) {
     const lock_guard lock(mutex_);
+    if (answers_ != known && g.size < size_) return;
+    ++answers_;
     bytes_ = std::move(g.bytes);
     renew_at_ = clock::now() + std::chrono::duration_cast<clock::duration>(g.life) / 2;
     size_ = g.size;
+  }
+  std::uint64_t answers() const {
+    const lock_guard lock(mutex_);
+    return answers_;
   }
   std::uint64_t size() const {
     const lock_guard lock(mutex_);
@@ -47,6 +55,7 @@ class capability_renewal::capability final : public access_capability {
   mutable mutex mutex_;
   std::string bytes_ OOC_GUARDED_BY(mutex_);
   std::uint64_t size_ OOC_GUARDED_BY(mutex_) = 0;
+  std::uint64_t answers_ OOC_GUARDED_BY(mutex_) = 0;
   clock::time_point renew_at_ OOC_GUARDED_BY(mutex_);
 };
 
@@ -74,7 +83,7 @@ capability_ptr capability_renewal::keep(file_id file, std::uint32_t rights, gran
   auto& place = capabilities_[{file, rights}];
   auto t = place.lock();
   if (t)
-    t->set(std::move(granted));
+    t->set(std::move(granted), 0);
   else
     place = t = std::make_shared<capability>(std::move(granted));
   if (!thread_.joinable() && !stopping_) thread_ = std::thread([this] { run(); });
@@ -102,7 +111,9 @@ capability_ptr capability_renewal::in_use(file_id file, std::uint32_t rights) co
 
 capability_ptr capability_renewal::in_use(file_id file, std::uint32_t rights, std::uint64_t size) {
   const auto [has, t] = find(file, rights);
-  if (t && t->size() < size) t->set(renew_(file, has));
+  if (!t || t->size() >= size) return t;
+  const std::uint64_t known = t->answers();
+  t->set(renew_(file, has), known);
   return t;
 }
 
@@ -129,8 +140,9 @@ void capability_renewal::run() {
       continue;
     }
     lock.unlock();
+    const std::uint64_t known = due->answers();
     try {
-      due->set(renew_(what.first, what.second));
+      due->set(renew_(what.first, what.second), known);
     } catch (const error& e) {
       // The one in hand may still do, see above; the I/O server says so where it does not.
       notice("renewing the right to file number " + std::to_string(what.first) + ": " + e.what());

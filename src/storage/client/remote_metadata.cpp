@@ -124,12 +124,11 @@ entry remote_metadata::open(std::string_view path, bool write, bool unfinished) 
 entry remote_metadata::find(file_id id) {
   pb::Call c = call_about(pb::OP_FIND, id);
   // What this client may do already, it may go on doing; else whatever the server grants.
-  capability_ptr held = capabilities_.in_use(id, wire::right_read | wire::right_write);
-  if (!held) held = capabilities_.in_use(id, wire::right_read);
+  const capability_ptr held = capabilities_.in_use(id, wire::right_read | wire::right_write);
   if (!held || held->bytes().empty()) c.set_rights(wire::right_read | wire::right_write);
   entry e = entry_of(link_->call(c));
-  if (!held) return e;
   // The file may have grown since the right to it was granted.
+  const capability_ptr granted = std::exchange(e.capability, nullptr);  // held, so that it is in use
   e.capability = capabilities_.in_use(id, wire::right_read | wire::right_write, allocated_size(e));
   if (!e.capability) e.capability = capabilities_.in_use(id, wire::right_read, allocated_size(e));
   return e;
