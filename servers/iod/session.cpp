@@ -258,7 +258,10 @@ void session::start_on_object(const frame_header& h, wire::io_request r) {
       return answer(f);
     return node->remove(r.file, answer);
   }
-  if (const failure f = with_->check(r, rights)) return answer(f);
+  failure refused = with_->check(r, rights);
+  // Who reads may also wait until what others wrote is durable.
+  if (refused && h.kind == frame_kind::sync) refused = with_->check(r, wire::right_read);
+  if (refused) return answer(refused);
   switch (h.kind) {
     case frame_kind::create:
       return node->create(r.file, r.stripe_index, answer);

@@ -57,6 +57,16 @@ TEST_CASE("a writer can make no stripe object larger than the capability says") 
   CHECK(fs::file_size(node_folder(s.folder.path()).data(1)) <= size + 4096);
 }
 
+TEST_CASE("who may read a file, or write it, may wait until it is durable, and nobody else") {
+  served_file s;
+  const auto synced = [&](std::uint32_t rights) {
+    return sync(*s.node, s.but([&](file_shape& f) { f.capability = s.signer.capability(f, rights); }));
+  };
+  CHECK_FALSE(synced(wire::right_read));
+  CHECK_FALSE(synced(wire::right_write));
+  CHECK(synced(wire::right_make).code == std::errc::permission_denied);
+}
+
 TEST_CASE("a fill value, a striping and a kind of space that were not signed are refused") {
   served_file s;
   bytes back(size);

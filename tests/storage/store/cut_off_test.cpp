@@ -134,6 +134,16 @@ TEST_CASE("who has made an empty file may write it, also while the same program 
   check_same(contents_of(reader), filled(50, 1));
 }
 
+TEST_CASE("who has a file open for reading may wait until what others wrote to it is durable", "[served]") {
+  const store_of_programs s;
+  file writer = file::create(s.open(), "f", {.striping = {0, 2, 4096}});
+  writer.write_at(0, filled(10'000, 1));
+  writer.close();
+  file reader = file::open(s.open(), "f");
+  reader.sync();
+  check_same(contents_of(reader), filled(10'000, 1));
+}
+
 TEST_CASE("who has a file open twice may go on by each opening after another program cut it off", "[served]") {
   const store_of_programs s;
   const store own = s.open();
