@@ -108,6 +108,8 @@ void release(fuse_req_t req, fuse_ino_t, fuse_file_info* fi) {
 }
 
 [[noreturn]] void serve(const std::filesystem::path& source, const std::filesystem::path& folder) {
+  // libfuse leaves handlers that are there already.
+  for (const int s : {SIGINT, SIGTERM, SIGHUP}) ::signal(s, SIG_DFL);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   source_fd = ::open(source.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   fuse_lowlevel_ops ops{};
