@@ -81,6 +81,9 @@ double write_file(const std::filesystem::path& path, std::uint64_t bytes, int fl
   });
 }
 
+/// Who opens a new file for writing first makes durable what it has: not a part of writing over it.
+void open_to_write(const std::filesystem::path& path) { write_file(path, 0, 0); }
+
 double read_file(const std::filesystem::path& path, std::uint64_t bytes) {
   std::vector<std::byte> b(call);
   const int fd = ::open(path.c_str(), O_RDONLY);  // what the kernel had of it is forgotten
@@ -154,6 +157,7 @@ void measure(const std::string& kind, const std::string& url, const options& o, 
   for (unsigned k = 0; k < o.rounds_or(5); ++k) {
     ::unlink((mounted / "file").c_str());
     const double appended = write_file(mounted / "file", bytes, O_CREAT);
+    open_to_write(mounted / "file");
     const double w = write_file(mounted / "file", bytes, 0), pw = write_file(passed / "file", bytes, 0);
     const double r = read_file(mounted / "file", bytes), pr = read_file(passed / "file", bytes);
     const double s = read_small(mounted / "file", bytes), ps = read_small(passed / "file", bytes);

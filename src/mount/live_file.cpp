@@ -413,10 +413,10 @@ void live_file::write(std::uint64_t offset, std::span<const std::byte> bytes, bo
   if (full.empty()) return done(0);
   auto last = std::move(full.back());
   full.pop_back();
+  // The program goes on while its bytes are sent: what it does next waits behind them (seal()).
+  if (!wait) done(0);
   for (auto& s : full) send(std::move(s), [](int) {});
-  if (wait) return send(std::move(last), std::move(done));
-  send(std::move(last), [](int) {});
-  done(0);
+  send(std::move(last), wait ? std::move(done) : [](int) {});
 }
 
 void live_file::read(std::uint64_t offset, std::size_t length, read_answer done) {
@@ -446,7 +446,7 @@ void live_file::read(std::uint64_t offset, std::size_t length, read_answer done)
       const opened f = self->current();
       // Between what is stored and what was written past it there is nothing yet.
       const std::uint64_t stored = std::min(end, allocated_size(f->meta));
-      auto memory = std::make_shared<page_memory>(end - offset, true);
+      auto memory = std::make_shared<page_memory>(end - offset, stored < end);
       if (stored <= offset) return ended(0, {memory->data.get(), memory->bytes});
       f->file->read(std::make_shared<const request>(request::contiguous(offset, stored - offset)),
                     memory->data.get(), [memory, ended](const failure& e) {

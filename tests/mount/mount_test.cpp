@@ -3,6 +3,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/statvfs.h>
+#include <sys/sysmacros.h>
 #include <sys/xattr.h>
 
 #include <atomic>
@@ -348,6 +349,23 @@ TEST_CASE("a file that is opened for reading is truncated where that is asked fo
   CHECK(now.st_size == 0);
   CHECK(f.close() == 0);
   CHECK(contents(m.mount / "f").empty());
+}
+
+TEST_CASE("where root mounts, the kernel reads 1 MiB ahead in one request") {
+  if (!can_mount()) return;
+  const mounted_store m;
+  struct stat st {};
+  REQUIRE(::stat(m.mount.folder().c_str(), &st) == 0);
+  const std::string device = std::to_string(major(st.st_dev)) + ":" + std::to_string(minor(st.st_dev));
+  const std::string ahead = "/sys/class/bdi/" + device + "/read_ahead_kb";
+  if (::access(ahead.c_str(), W_OK) != 0) {
+    std::cout << "SKIPPED: " << ahead << " cannot be written here" << std::endl;
+    return;
+  }
+  std::ifstream in(ahead);
+  int kib = 0;
+  CHECK(in >> kib);
+  CHECK(kib == 1024);
 }
 
 TEST_CASE("a place in a long folder is found again after a rewind") {
