@@ -8,7 +8,8 @@
 
 namespace ooc::detail {
 
-// A fault that finds nobody has let grains age in time does it itself.
+// A fault that finds nobody has let grains age in time does it itself: four times as late as the service thread, which
+// hears of 32 touches at once.
 void block_ageing::one_came_in(unique_lock& l) noexcept {
   came_in_ = std::min(came_in_ + 1, page_dropper::most_together);
   for (std::size_t i = 0; i < replacement::aged_per_miss && blocks_.order().wants_ageing(); ++i)
