@@ -8,12 +8,11 @@
 
 namespace ooc::detail {
 
-// A fault that finds nobody has let grains age in time does it itself: four times as late as the service thread, which
-// hears of 32 touches at once.
+// A fault that finds nobody has let grains age in time does it itself.
 void block_ageing::one_came_in(unique_lock& l) noexcept {
   came_in_ = std::min(came_in_ + 1, page_dropper::most_together);
   for (std::size_t i = 0; i < replacement::aged_per_miss && blocks_.order().wants_ageing(); ++i)
-    if (grains(l, 4) || !one(l)) return;
+    if (grains(l, 2) || !one(l)) return;
 }
 
 void block_ageing::ahead(unique_lock& l) noexcept {
