@@ -332,6 +332,28 @@ TEST_CASE("every kind of entry is made, found and listed by its folder and name"
   CHECK(failure_code([&] { m->by_id().stat(f.id + 1000); }) == ENOENT);
 }
 
+TEST_CASE("what lies deeper than a path may be long is used by its folder and name") {
+  const auto space = make_name_space();
+  name_space& m = *space;
+  file_id folder = 1;
+  for (int depth = 0; depth < 30; ++depth)
+    folder = m->by_id().make({folder, std::string(200, 'a')}, kind_of(entry_kind::folder, 0755)).id;
+  const entry f = m->by_id().make({folder, "f"}, kind_of(entry_kind::file, 0640));
+  CHECK(m->by_id().look_in({folder, "f"}).id == f.id);
+  CHECK(m->by_id().stat(f.id).path.size() == 30 * 201 + 1);
+  CHECK(m->find(f.id).id == f.id);
+  CHECK(names(m->by_id().list_in(folder, "").entries) == std::vector<std::string>{"f"});
+  entry_change c;
+  c.mode = 0644;
+  CHECK(m->by_id().change(f.id, c).mode == 0644);
+  const auto other = m.as({2000, 2000});
+  CHECK(failure_code([&] { other->by_id().change(f.id, c); }, "/f'") == EACCES);
+  m->by_id().link(f.id, {folder, "g"});
+  CHECK(m->by_id().move({folder, "g"}, {1, "g"}, true).id == 0);
+  CHECK(m->by_id().unlink({folder, "f"}, false).names == 1);
+  CHECK(m->lookup("g").id == f.id);
+}
+
 TEST_CASE("a file has as many names as it was given, and stays until the last is gone") {
   const auto space = make_name_space();
   name_space& m = *space;

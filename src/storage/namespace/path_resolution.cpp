@@ -14,7 +14,15 @@ namespace ooc::storage {
 using sqlite::query;
 using sqlite::run;
 
+namespace {
+
+constexpr std::size_t shown_of_long_path = 80;
+
+}  // namespace
+
 std::string quoted(std::string_view path) {
+  if (path.size() > max_path)  // of an entry that was found by its number
+    return "'..." + std::string(path.substr(path.size() - shown_of_long_path)) + "'";
   const auto parts = split_path(path);
   return parts.empty() ? "the root folder" : "'" + join_path(parts) + "'";
 }
@@ -174,13 +182,15 @@ std::string path_resolution::path_of(file_id id) const {
 }
 
 void path_resolution::require_way_to(file_id id) const {
+  // By numbers, not by names: together these may be longer than a path may be.
   const std::string path = path_of(id);
-  auto parts = split_path(path);
-  if (parts.empty()) return;
-  parts.pop_back();
-  node n = root();
-  for (const std::string& name : parts) n = enter(n, name, path);
-  require(n, may_enter, path, "pass its folder");
+  while (id != root_id) {
+    query q(c_, "SELECT parent FROM entry WHERE id = ?", id);
+    if (!q.next())
+      throw integrity_error(errc::corrupt, "metadata database: an entry has no folder");
+    id = q.unsigned_integer(0);
+    require(at(id), may_enter, path, "pass a folder on the way");
+  }
 }
 
 void path_resolution::require(const node& n, std::uint32_t bits, std::string_view path,
