@@ -354,6 +354,26 @@ TEST_CASE("what lies deeper than a path may be long is used by its folder and na
   CHECK(m->lookup("g").id == f.id);
 }
 
+TEST_CASE("what has been removed is not found by its number") {
+  const auto space = make_name_space();
+  name_space& m = *space;
+  const entry d = m->by_id().make({1, "d"}, kind_of(entry_kind::folder, 0755));
+  const entry f = m->by_id().make({d.id, "f"}, kind_of(entry_kind::fifo));
+  m->by_id().unlink({d.id, "f"}, false);
+  m->by_id().unlink({1, "d"}, true);
+  m.make("g");
+  const file_id g = m->lookup("g").id;
+  CHECK(failure_code([&] { m->by_id().make({d.id, "x"}, kind_of(entry_kind::file)); }) == ENOENT);
+  CHECK(failure_code([&] { m->by_id().look_in({d.id, "f"}); }) == ENOENT);
+  CHECK(failure_code([&] { m->by_id().list_in(d.id, ""); }) == ENOENT);
+  CHECK(failure_code([&] { m->by_id().link(g, {d.id, "x"}); }) == ENOENT);
+  CHECK(failure_code([&] { m->by_id().link(f.id, {1, "x"}); }) == ENOENT);
+  CHECK(failure_code([&] { m->by_id().move({1, "g"}, {d.id, "x"}, true); }) == ENOENT);
+  CHECK(failure_code([&] { m->by_id().unlink({d.id, "f"}, false); }) == ENOENT);
+  CHECK(failure_code([&] { m->by_id().change(f.id, {}); }) == ENOENT);
+  CHECK(failure_code([&] { m->by_id().stat(f.id); }) == ENOENT);
+}
+
 TEST_CASE("a file has as many names as it was given, and stays until the last is gone") {
   const auto space = make_name_space();
   name_space& m = *space;
