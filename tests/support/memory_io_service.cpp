@@ -15,6 +15,12 @@ std::byte fill_of(const file_shape& file, std::uint64_t file_offset) {
   return file.fill.empty() ? std::byte{0} : file.fill[file_offset % file.fill.size()];
 }
 
+// A flush reads array memory that the program wrote before the block was made read-only: ordered by the page tables,
+// which ThreadSanitizer does not see.
+__attribute__((no_sanitize("thread"))) std::byte untracked(const std::byte* from) {
+  return *static_cast<const volatile std::byte*>(from);
+}
+
 }  // namespace
 
 failure memory_io_service::failure_of(operation op) const {
@@ -95,7 +101,7 @@ void memory_io_service::write(shape_ptr file, std::uint32_t stripe_index, reques
         auto& bytes = s->second.bytes;
         for (std::uint64_t b = bytes.size(); b <= offset; ++b)
           bytes.push_back(fill_of(*file, file->striping.file_offset(stripe_index, b)));
-        bytes[offset] = memory[m];
+        bytes[offset] = untracked(memory + m);
         ++stats_.bytes_written;
       });
   }
