@@ -413,10 +413,10 @@ void live_file::write(std::uint64_t offset, std::span<const std::byte> bytes, bo
   if (full.empty()) return done(0);
   auto last = std::move(full.back());
   full.pop_back();
-  // The program goes on while its bytes are sent: what it does next waits behind them (seal()).
-  if (!wait) done(0);
   for (auto& s : full) send(std::move(s), [](int) {});
-  send(std::move(last), wait ? std::move(done) : [](int) {});
+  if (wait) return send(std::move(last), std::move(done));
+  send(std::move(last), [](int) {});
+  done(0);  // not before: where the file cannot grow the next write is to be told
 }
 
 void live_file::read(std::uint64_t offset, std::size_t length, read_answer done) {
