@@ -55,6 +55,7 @@ std::int64_t now_ns() {
 struct live_file::sealed {
   page_memory memory;
   std::shared_ptr<const request> wanted;
+  std::uint64_t begin = 0;  // in the file
   std::size_t bytes = 0;  // when it was sealed
   bool full = false;
   bool told_soon = false;  // a publication follows
@@ -258,6 +259,9 @@ int live_file::publish() {
     const lock_guard lock(mutex_);
     if (!modified_ns_) return 0;
     c.data_changed_ns = *modified_ns_;
+    // What was appended behind bytes that found no room would begin with a hole.
+    if (const std::uint64_t room = std::exchange(no_room_from_, no_end); room >= now.meta.size)
+      untold_end_ = std::min(untold_end_, room);
     end = untold_end_;
   }
   try {
@@ -314,6 +318,7 @@ std::shared_ptr<live_file::sealed> live_file::seal() {
       ranges.push_back({at, at + n});
   });
   s->wanted = std::make_shared<const request>(std::move(c.wanted));
+  s->begin = ranges.front().begin;
   s->ticket = ranges_.enter(std::move(ranges), true);
   sending_ += s->bytes;
   return s;
@@ -363,6 +368,8 @@ void live_file::send(std::shared_ptr<sealed> s, answer done) {
         if (s->cuts >= self->file_->meta.cuts)
           self->untold_end_ = std::max(self->untold_end_, s->wanted->file_end());
         error = s->lost;
+      } else if (error == ENOSPC || error == EFBIG) {
+        self->no_room_from_ = std::min(self->no_room_from_, s->begin);
       }
     }
     if (error != 0) self->fail(error);

@@ -112,6 +112,7 @@ class live_file : public std::enable_shared_from_this<live_file> {
   opened file_ OOC_GUARDED_BY(mutex_);
   std::uint64_t size_ OOC_GUARDED_BY(mutex_) = 0;
   std::uint64_t untold_end_ OOC_GUARDED_BY(mutex_) = 0;             // of what is there and not published
+  std::uint64_t no_room_from_ OOC_GUARDED_BY(mutex_) = ~std::uint64_t{0};  // first byte that was refused since the last publication
   std::optional<std::int64_t> modified_ns_ OOC_GUARDED_BY(mutex_);  // there: not published
   write_buffer buffer_ OOC_GUARDED_BY(mutex_);
   std::size_t sending_ OOC_GUARDED_BY(mutex_) = 0;  // bytes

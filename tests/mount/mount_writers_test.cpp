@@ -16,8 +16,9 @@ using namespace ooc::testing;
 
 namespace {
 
-/// In a child, on a store in a folder with little space.
-int append_until_full(const fs::path& small, const fs::path& folder) {
+/// In a child, on a store in a folder with little space; `synced` bytes are before the others, of which several MiB are on
+/// their way together.
+int append_until_full(const fs::path& small, const fs::path& folder, std::uint64_t synced) {
   const std::string url = "local:" + (small / "n0").string();
   (void)ooc::store::open(url);
   const std::string piece = pattern(64 << 10);
@@ -25,13 +26,18 @@ int append_until_full(const fs::path& small, const fs::path& folder) {
   {
     mount_process mount(url, folder);
     descriptor f(mount / "f", O_WRONLY | O_CREAT | O_APPEND);
-    while (taken < 2 * small_space && ::write(f, piece.data(), piece.size()) > 0) taken += piece.size();
+    const auto append = [&](std::uint64_t until) {
+      while (taken < until && ::write(f, piece.data(), piece.size()) > 0) taken += piece.size();
+    };
+    append(synced);
+    EXPECT(::fsync(f) == 0);
+    append(2 * small_space);
     EXPECT(f.close() != 0 || taken < 2 * small_space);
     EXPECT(mount.stop() == 0);
   }
   mount_process mount(url, folder);
   const std::string kept = contents(mount / "f");
-  EXPECT(kept.size() >= 2 << 20);
+  EXPECT(kept.size() >= synced);
   EXPECT(kept.size() < taken);
   for (std::size_t i = 0; i < kept.size(); ++i) EXPECT(kept[i] == piece[i % piece.size()]);
   return 0;
@@ -41,10 +47,12 @@ int append_until_full(const fs::path& small, const fs::path& folder) {
 
 TEST_CASE("an append that finds no room for its last bytes keeps those before") {
   if (!can_mount()) return;
+  const std::uint64_t synced = GENERATE(0, 2 << 20);
+  CAPTURE(synced);
   temporary_folder here;
   fs::create_directories(here / "small");
   const int failed = in_small_space(
-      here / "small", [&](bool) { return append_until_full(here / "small", here / "mount"); });
+      here / "small", [&](bool) { return append_until_full(here / "small", here / "mount", synced); });
   CHECK(failed == 0);
 }
 
