@@ -259,9 +259,9 @@ int live_file::publish() {
     const lock_guard lock(mutex_);
     if (!modified_ns_) return 0;
     c.data_changed_ns = *modified_ns_;
-    // What was appended behind bytes that found no room would begin with a hole.
-    if (const std::uint64_t room = std::exchange(no_room_from_, no_end); room >= now.meta.size)
-      untold_end_ = std::min(untold_end_, room);
+    // Only of what was appended in one run: else bytes would go that their writer knows to be stored.
+    if (const auto& u = unpublished_; u.appended && u.no_room_from && *u.no_room_from >= now.meta.size)
+      untold_end_ = std::min(untold_end_, *u.no_room_from);
     end = untold_end_;
   }
   try {
@@ -295,6 +295,7 @@ int live_file::publish() {
     if (untold_end_ == end) untold_end_ = 0;
     if (all && modified_ns_ == c.data_changed_ns) {
       modified_ns_.reset();
+      unpublished_ = {};
       size_ = file_->meta.size;
     }
   }
@@ -369,7 +370,8 @@ void live_file::send(std::shared_ptr<sealed> s, answer done) {
           self->untold_end_ = std::max(self->untold_end_, s->wanted->file_end());
         error = s->lost;
       } else if (error == ENOSPC || error == EFBIG) {
-        self->no_room_from_ = std::min(self->no_room_from_, s->begin);
+        auto& from = self->unpublished_.no_room_from;
+        from = std::min(from.value_or(s->begin), s->begin);
       }
     }
     if (error != 0) self->fail(error);
@@ -401,6 +403,8 @@ void live_file::write(std::uint64_t offset, std::span<const std::byte> bytes, bo
   bool wait = through, no_memory = false;
   {
     const lock_guard lock(mutex_);
+    auto& u = unpublished_;
+    u.appended = u.appended && u.end.value_or(offset) == offset && !u.no_room_from;
     try {
       if (through && !buffer_.empty()) full.push_back(seal());
       while (!bytes.empty()) {
@@ -413,6 +417,7 @@ void live_file::write(std::uint64_t offset, std::span<const std::byte> bytes, bo
       no_memory = true;  // what was sealed is sent all the same: others wait behind it
     }
     size_ = std::max(size_, offset);
+    u.end = offset;
     modified_ns_ = now_ns();
     wait = (wait || sending_ > most_sending) && !no_memory;
   }
@@ -577,6 +582,7 @@ int live_file::allocate(std::uint64_t end, bool keep_size) {
     const lock_guard lock(mutex_);
     size_ = std::max(size_, end);
     untold_end_ = std::max(untold_end_, end);
+    unpublished_.appended = false;
     modified_ns_ = now_ns();
     return 0;
   }

@@ -81,6 +81,13 @@ class live_file : public std::enable_shared_from_this<live_file> {
 
  private:
   struct sealed;
+  /// What was written since everything was published.  Several MiB are on their way together: where one of them finds no
+  /// room, and one behind it does, the file would get a hole.
+  struct unpublished {
+    std::optional<std::uint64_t> end;           ///< of the last write
+    bool appended = true;                       ///< each began where the one before ended, and before any was refused
+    std::optional<std::uint64_t> no_room_from;  ///< the first byte that was refused
+  };
   using opened = std::shared_ptr<const storage::opened_file>;
 
   std::shared_ptr<sealed> seal() OOC_REQUIRES(mutex_);
@@ -112,7 +119,7 @@ class live_file : public std::enable_shared_from_this<live_file> {
   opened file_ OOC_GUARDED_BY(mutex_);
   std::uint64_t size_ OOC_GUARDED_BY(mutex_) = 0;
   std::uint64_t untold_end_ OOC_GUARDED_BY(mutex_) = 0;             // of what is there and not published
-  std::uint64_t no_room_from_ OOC_GUARDED_BY(mutex_) = ~std::uint64_t{0};  // first byte that was refused since the last publication
+  unpublished unpublished_ OOC_GUARDED_BY(mutex_);
   std::optional<std::int64_t> modified_ns_ OOC_GUARDED_BY(mutex_);  // there: not published
   write_buffer buffer_ OOC_GUARDED_BY(mutex_);
   std::size_t sending_ OOC_GUARDED_BY(mutex_) = 0;  // bytes

@@ -1,6 +1,7 @@
 // What a mount sends of the writes of an open file, and when; no mount is needed.
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <future>
@@ -14,6 +15,7 @@
 #include "support/faulty_io_service.hpp"
 #include "support/memory_store.hpp"
 #include "support/random_seed.hpp"
+#include "support/soon.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace ooc;
@@ -262,6 +264,26 @@ TEST_CASE("the end of what another program has cut off is not told when there is
   }
   f->close(true);
   g->close(true);
+}
+
+TEST_CASE("what is written again after it found no room is in the file, with what was stored behind it") {
+  written_file f;
+  constexpr std::size_t mebibyte = 1 << 20;
+  const std::string a(mebibyte, 'a'), b(mebibyte, 'b');
+  const bool appends = GENERATE(false, true), there = GENERATE(false, true);
+  const std::uint64_t first = appends ? 0 : 10 * mebibyte, refused = appends ? mebibyte : 0;
+  const std::uint64_t again = there ? refused : refused + mebibyte;  // where the kernel goes on
+  CAPTURE(first, refused, again);
+  REQUIRE(f.write(first, a) == 0);
+  for (const auto& node : f.store.nodes) node->fail(operation::write, std::make_error_code(std::errc::no_space_on_device));
+  REQUIRE(f.write(refused, b) == 0);
+  REQUIRE(soon([&] { return f.file->errors_so_far() != 0; }));
+  for (const auto& node : f.store.nodes) node->heal();
+  REQUIRE(f.write(again, b) == 0);
+  REQUIRE(f.file->flush_and_wait() == 0);
+  CHECK(f.store.metadata->find(f.id).size == std::max(first, again) + mebibyte);
+  CHECK((f.read(first, mebibyte) == a));
+  CHECK((f.read(again, mebibyte) == b));
 }
 
 TEST_CASE("a write over the old end that finds no room past it is there up to the end") {

@@ -182,7 +182,7 @@ std::string path_resolution::path_of(file_id id) const {
 }
 
 void path_resolution::require_way_to(file_id id) const {
-  (void)at(id);
+  (void)at(id);  // what has been removed has no way
   // By numbers, not by names: together these may be longer than a path may be.
   const std::string path = path_of(id);
   while (id != root_id) {
