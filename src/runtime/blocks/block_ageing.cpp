@@ -29,32 +29,91 @@ bool block_ageing::grains(unique_lock& l, std::size_t times) noexcept {
   return true;
 }
 
+// The caller owns the block, which is in no queue.  False where the kernel holds it: it is then as it was.
+bool block_ageing::alone(unique_lock& l, frame* f, block_state was) noexcept {
+  const bool moves = f->cls->mapping->moves_out_to_age();
+  bool out = true;
+  {
+    const unlocked gap(l, blocks_.mutex());
+    if (moves)
+      out = blocks_.map_out(f, access_in(was));
+    else
+      blocks_.set_access(f, block_access::none);
+  }
+  if (!out) {
+    blocks_.give_back_held(f, was);
+    return false;
+  }
+  f->aged = moves;
+  bytes_ += f->cls->bytes;
+  blocks_.order().make_inactive(f);
+  f->segment->at(f->block).publish(moves ? block_state::ready : block_state::inactive);
+  return true;
+}
+
+// Grains that are owned, in no queue, and about to age.
+struct block_ageing::owned_grains {
+  std::array<frame*, page_dropper::most_together> frames;
+  std::array<block_access, page_dropper::most_together> has;
+  std::size_t count = 0;
+};
+
+// False where it is not mapped, or somebody is busy with it.
+bool block_ageing::take(owned_grains& g, frame* f) noexcept {
+  block& b = f->segment->at(f->block);
+  const bool writable = b.try_take(block_state::rw);
+  if (!writable && !b.try_take(block_state::ro)) return false;
+  blocks_.order().forget(f);
+  g.has[g.count] = writable ? block_access::write : block_access::read;
+  g.frames[g.count++] = f;
+  return true;
+}
+
 // Grains: to take one away interrupts the other processors, as often as is done, and not for each.
 void block_ageing::together(unique_lock& l, std::size_t most) noexcept {
-  std::array<frame*, page_dropper::most_together> taken;
-  std::array<block_access, page_dropper::most_together> has;
-  std::size_t n = 0, busy = 0;
+  owned_grains taken;
+  std::size_t busy = 0;
   const frame_class* const cls = blocks_.order().oldest_active()->cls;
-  for (frame* f; n < most && busy < most && (f = blocks_.order().oldest_active()) && f->cls == cls;) {
-    block& b = f->segment->at(f->block);
-    if (const bool writable = b.try_take(block_state::rw); writable || b.try_take(block_state::ro)) {
-      blocks_.order().forget(f);
-      has[n] = writable ? block_access::write : block_access::read;
-      taken[n++] = f;
-    } else if (b.state() == block_state::ready) {  // not mapped: nothing to take away
+  for (frame* f; taken.count < most && busy < most && (f = blocks_.order().oldest_active()) && f->cls == cls;) {
+    if (take(taken, f)) continue;
+    if (f->segment->at(f->block).state() == block_state::ready) {  // not mapped: nothing to take away
       blocks_.order().make_inactive(f);
     } else {
       blocks_.order().make_active(f);
       ++busy;
     }
   }
-  if (n == 0) return;
+  take_away(l, taken);
+}
+
+std::size_t block_ageing::these(unique_lock& l, segment_state& grains, std::span<const block_index> which) noexcept {
+  owned_grains taken;
+  for (const block_index i : which) {
+    const block& b = grains.at(i);
+    const block_state now = b.state();
+    if (now != block_state::ro && now != block_state::rw) continue;
+    frame* const f = grains.frame_of(b);
+    if (f->list != frame_list::active || f->segment != &grains || f->block != i) continue;  // pinned, or on its way
+    if (take(taken, f)) f->left = true;
+  }
+  take_away(l, taken);
+  came_in_ -= std::min(came_in_, taken.count);  // these have aged for it
+  return taken.count;
+}
+
+void block_ageing::take_away(unique_lock& l, const owned_grains& g) noexcept {
+  if (g.count == 0) return;
+  if (g.frames[0]->cls->mapping->worth_together() == 1) {
+    for (std::size_t i = 0; i < g.count; ++i)
+      alone(l, g.frames[i], g.has[i] == block_access::write ? block_state::rw : block_state::ro);
+    return;
+  }
   {
     const unlocked gap(l, blocks_.mutex());
-    cls->mapping->map_out_together({taken.data(), n}, {has.data(), n});
+    g.frames[0]->cls->mapping->map_out_together({g.frames.data(), g.count}, {g.has.data(), g.count});
   }
-  for (std::size_t i = 0; i < n; ++i) {
-    frame* const f = taken[i];
+  for (std::size_t i = 0; i < g.count; ++i) {
+    frame* const f = g.frames[i];
     f->aged = true;
     bytes_ += f->cls->bytes;
     blocks_.order().make_inactive(f);
@@ -72,25 +131,9 @@ bool block_ageing::one(unique_lock& l) noexcept {
                             : b.try_take(block_state::rw) ? block_state::rw
                                                           : block_state::busy;
     if (was != block_state::busy) {
-      const bool moves = f->cls->mapping->moves_out_to_age();
       blocks_.order().forget(f);
-      bool out = true;
-      {
-        const unlocked gap(l, blocks_.mutex());
-        if (moves)
-          out = blocks_.map_out(f, access_in(was));
-        else
-          blocks_.set_access(f, block_access::none);
-      }
-      if (!out) {
-        blocks_.give_back_held(f, was);
-        continue;
-      }
-      f->aged = moves;
-      bytes_ += f->cls->bytes;
-      blocks_.order().make_inactive(f);
-      b.publish(moves ? block_state::ready : block_state::inactive);
-      return true;
+      if (alone(l, f, was)) return true;
+      continue;
     }
     if (b.state() == block_state::ready) {  // not mapped: nothing to take away
       blocks_.order().make_inactive(f);

@@ -9,13 +9,18 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
+#include "runtime/blocks/block_source.hpp"
+#include "runtime/blocks/block_state.hpp"
 #include "runtime/blocks/pager_mutex.hpp"
 #include "storage/base/mutex.hpp"
 
 namespace ooc::detail {
 
 class resident_set;
+struct frame;
+struct segment_state;
 
 class block_ageing {
  public:
@@ -25,6 +30,10 @@ class block_ageing {
   void one_came_in(unique_lock& l) noexcept OOC_REQUIRES(pager_mutex);
   /// Lets grains age before faults have to.
   void ahead(unique_lock& l) noexcept OOC_REQUIRES(pager_mutex);
+
+  /// Lets these grains age, as far as they are mapped; returns how many did.
+  std::size_t these(unique_lock& l, segment_state& grains, std::span<const block_index> which) noexcept
+      OOC_REQUIRES(pager_mutex);
 
   /// Bytes of blocks that have aged, all in all.
   std::uint64_t bytes() const noexcept OOC_REQUIRES(pager_mutex) { return bytes_; }
@@ -36,6 +45,10 @@ class block_ageing {
   /// where it is none.
   bool grains(unique_lock& l, std::size_t times) noexcept OOC_REQUIRES(pager_mutex);
   void together(unique_lock& l, std::size_t most) noexcept OOC_REQUIRES(pager_mutex);
+  bool alone(unique_lock& l, frame* f, block_state was) noexcept OOC_REQUIRES(pager_mutex);
+  struct owned_grains;
+  bool take(owned_grains& g, frame* f) noexcept OOC_REQUIRES(pager_mutex);
+  void take_away(unique_lock& l, const owned_grains& g) noexcept OOC_REQUIRES(pager_mutex);
 
   resident_set& blocks_;
   std::uint64_t bytes_ OOC_GUARDED_BY(pager_mutex) = 0;

@@ -55,7 +55,7 @@ class block_mapping {
   /// then as it was.
   [[nodiscard]] virtual bool map_out(frame* f, block_access has) noexcept = 0;
   /// The same for blocks that can be moved at any time, at most page_dropper::most_together of them, faster than one
-  /// by one.
+  /// by one.  Only where worth_together() says that there is such a way.
   virtual void map_out_together(std::span<frame* const>, std::span<const block_access>) noexcept {}
   /// How many blocks that is worth doing for; 1: there is no such way.
   virtual std::size_t worth_together() const noexcept { return 1; }

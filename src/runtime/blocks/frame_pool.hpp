@@ -60,6 +60,8 @@ struct frame {
   std::uint8_t stands_for;  ///< of those read ahead: how many, with those that mapped themselves beside it
   bool swept;       ///< written behind a sweep and not changed since
   bool aged;        ///< moved to its frame to see whether it is still used
+  bool left OOC_GUARDED_BY(pager_mutex);  ///< aged because a walk has left it (left_behind.hpp)
+  bool watched;     ///< a grain that was read, and its first write counts (write_guess.hpp)
   bool merging;     ///< being loaded for a block that was in grains
   frame* parts;     ///< grains that become this block when it has been loaded, linked by `next`
   std::size_t mapped_bytes;  ///< at the block's address, while it is mapped

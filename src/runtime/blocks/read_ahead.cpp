@@ -18,8 +18,13 @@ std::int64_t read_ahead::step(const stream& s, std::int64_t from, std::int64_t b
   const std::int64_t next = from + s.stride;
   if (next >= 0 && next < blocks) return next;
   if (std::abs(s.stride) == 1) return -1;
-  const std::int64_t outer = s.outer ? s.outer : (s.stride > 0 ? outer_guess_ : -outer_guess_);
-  const std::int64_t start = line_start + outer;
+  const std::int64_t outer = outer_of(s);
+  std::int64_t start = line_start + outer;
+  if (s.staggered) {
+    const std::int64_t length = std::abs(s.stride), first = s.stride > 0 ? 0 : blocks - length;
+    if (start < first) start += length;
+    if (start >= first + length) start -= length;
+  }
   if (start < 0 || start >= blocks || std::abs(outer) >= std::abs(s.stride)) return -1;
   line_start = start;
   return start;
@@ -43,7 +48,7 @@ read_ahead::stream* read_ahead::match(std::int64_t b, std::int64_t blocks) noexc
       at = step(s, at, blocks, line);
       if (at < 0) break;
       if (at != b) continue;
-      if (line != s.line_start) s.outer = line - s.line_start;
+      s.outer = outer_of(s);
       s.line_start = line;
       advance(s, b, i);
       return &s;
@@ -68,13 +73,51 @@ bool read_ahead::expects(block_index block) const noexcept {
   return clock_ - last_recent_ <= lately && recent_[0] >= 0 && std::abs(b - recent_[0]) <= 1;
 }
 
-// Starts a stream where three touches, or two neighbours, are in line; nullptr otherwise.
-read_ahead::stream* read_ahead::begin(std::int64_t b) noexcept {
+// A strided stream that has been followed to the end of its line.
+read_ahead::stream* read_ahead::at_end_of_line(std::int64_t stride, std::int64_t blocks) noexcept {
+  if (std::abs(stride) == 1) return nullptr;
+  for (stream& s : streams_) {
+    if (s.last < 0 || s.stride != stride) continue;
+    const std::int64_t left = stride > 0 ? (blocks - 1 - s.last) / stride : s.last / -stride;
+    if (left <= std::max<std::int64_t>(1, s.asked)) return &s;  // the last row may be left out
+  }
+  return nullptr;
+}
+
+// The stream goes on with another line, which began at `start` and has come to `b`.
+void read_ahead::begin_line(stream& s, std::int64_t start, std::int64_t b) noexcept {
+  const std::int64_t outer = start - s.line_start;
+  if (s.outer != 0 && std::abs(outer - s.outer) == std::abs(s.stride)) {
+    s.staggered = true;
+  } else {
+    s.outer = std::abs(outer) < std::abs(s.stride) ? outer : 0;
+    s.staggered = std::abs(s.outer) > std::abs(s.stride) / 8;
+  }
+  s.line_start = start;
+  s.last = b;
+  s.asked = 0;
+}
+
+// Starts a stream where three touches, or two neighbours, are in line; nullptr otherwise.  Two are enough for
+// a further line of one that is known, and one at the beginning of the segment that comes right after its end.
+read_ahead::stream* read_ahead::begin(std::int64_t b, std::int64_t blocks) noexcept {
   std::int64_t stride = 0;
   std::int64_t start = b;
+  if (latest_ && latest_->run >= 3 && at_end_of_line(latest_->stride, blocks) == latest_) {
+    const std::int64_t length = std::abs(latest_->stride);
+    if (latest_->stride > 0 ? b < length : b >= blocks - length) {
+      begin_line(*latest_, b, b);
+      latest_->window = 1;
+      return latest_;
+    }
+  }
   for (std::int64_t r : recent_) {
     if (r < 0 || r == b) continue;
     const std::int64_t d = b - r;
+    if (stream* const s = at_end_of_line(d, blocks)) {
+      begin_line(*s, r, b);
+      return s;
+    }
     const bool third =
         std::find(recent_.begin(), recent_.end(), r - d) != recent_.end() && r - d >= 0;
     if (std::abs(d) == 1 || third) {
@@ -115,7 +158,7 @@ std::int64_t read_ahead::touched(block_index block, block_index count, unsigned 
   const auto b = static_cast<std::int64_t>(block);
   const auto blocks = static_cast<std::int64_t>(count);
   stream* s = match(b, blocks);
-  if (!s) s = begin(b);
+  if (!s) s = begin(b, blocks);
   if (!s) {
     std::rotate(recent_.rbegin(), recent_.rbegin() + 1, recent_.rend());
     latest_ = nullptr;

@@ -6,6 +6,10 @@
 // began, one outer step further.  The distance read ahead doubles with every confirmation, up to a
 // limit.
 //
+// Lines may be staggered.  Where rows are no whole number of grains long, a walk down a column comes to new grains in
+// every k-th row only, in the next column again in every k-th, but others: a line of few touches, which begins
+// one constant step after the last one's start, modulo the stride.
+//
 // Where the store gives neighbouring blocks more cheaply together, they are asked for in aligned
 // groups: a sweep from block to block takes the rest of a group that it comes to, and one that has
 // been seen to step to the next block with each line takes the blocks that its next lines will
@@ -70,6 +74,7 @@ class read_ahead {
     std::int64_t stride = 0;
     std::int64_t line_start = 0;  ///< where this line of a strided sweep began
     std::int64_t outer = 0;       ///< from one line's start to the next; 0: not known yet
+    bool staggered = false;       ///< what lies outside the first stride of the segment then begins within it
     unsigned window = 0;
     unsigned run = 0;         ///< touches
     unsigned asked = 0;       ///< steps beyond `last` that have been asked for
@@ -86,7 +91,12 @@ class read_ahead {
                                  const ahead_group& g) noexcept;
   stream* match(std::int64_t b, std::int64_t blocks) noexcept;
   static void advance(stream& s, std::int64_t b, std::int64_t steps) noexcept;
-  stream* begin(std::int64_t b) noexcept;
+  std::int64_t outer_of(const stream& s) const noexcept {
+    return s.outer ? s.outer : (s.stride > 0 ? outer_guess_ : -outer_guess_);
+  }
+  stream* at_end_of_line(std::int64_t stride, std::int64_t blocks) noexcept;
+  static void begin_line(stream& s, std::int64_t start, std::int64_t b) noexcept;
+  stream* begin(std::int64_t b, std::int64_t blocks) noexcept;
 
   static constexpr std::size_t max_streams = 8;
   static constexpr std::uint64_t lately = 64;  ///< touches

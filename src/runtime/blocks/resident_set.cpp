@@ -54,7 +54,8 @@ void resident_set::link(frame* f, segment_state& s) noexcept {
   f->twin = nullptr;
   f->doubt = nullptr;
   f->parts = nullptr;
-  f->merging = f->copying = f->partial = f->read_ahead = f->swept = f->aged = f->maps_itself = false;
+  f->merging = f->copying = f->partial = f->read_ahead = f->swept = f->aged = f->left = f->watched = f->maps_itself =
+      false;
   f->stands_for = 1;
   f->dirty.store(false, std::memory_order_relaxed);
   f->stale.store(false, std::memory_order_relaxed);
@@ -103,6 +104,14 @@ void resident_set::mark_dirty(frame* f) noexcept {
   f->segment->dirty.fetch_add(1, std::memory_order_relaxed);
   const segment_state& s = *f->segment;
   (s.parent ? s.block_of(f->block) : s.at(f->block)).written.store(1, std::memory_order_relaxed);
+}
+
+void resident_set::guess_dirty(frame* f) noexcept {
+  segment_state& s = *f->segment;
+  if (!s.parent || !s.may_write(f->block) || f->dirty.load(std::memory_order_relaxed)) return;
+  assert(!s.may_have_twins());
+  f->watched = !s.to_be_written.comes_in();
+  if (!f->watched) mark_dirty(f);
 }
 
 void resident_set::mark_clean(frame* f) noexcept {

@@ -104,6 +104,9 @@ class resident_set {
   void drop_bytes(frame* f, block_access has) noexcept OOC_EXCLUDES(pager_mutex);
 
   void mark_dirty(frame* f) noexcept;
+  /// A block that is read comes in, which the caller owns: a grain of those that will probably be written is marked
+  /// dirty.
+  void guess_dirty(frame* f) noexcept;
   /// Gives the twin back.
   void mark_clean(frame* f) noexcept OOC_REQUIRES(pager_mutex);
 

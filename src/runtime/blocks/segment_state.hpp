@@ -12,10 +12,12 @@
 #include "runtime/blocks/block_state.hpp"
 #include "runtime/blocks/frame_pool.hpp"
 #include "runtime/blocks/grain_choice.hpp"
+#include "runtime/blocks/left_behind.hpp"
 #include "runtime/blocks/pager_mutex.hpp"
 #include "runtime/blocks/read_ahead.hpp"
 #include "runtime/blocks/segment_options.hpp"
 #include "runtime/blocks/waste_watch.hpp"
+#include "runtime/blocks/write_guess.hpp"
 #include "storage/base/page.hpp"
 
 namespace ooc::detail {
@@ -65,6 +67,8 @@ struct segment_state {
   std::uint64_t table_bytes OOC_GUARDED_BY(pager_mutex) = 0;
   grain_choice choice OOC_GUARDED_BY(pager_mutex);
   read_ahead_yield yield OOC_GUARDED_BY(pager_mutex);
+  left_behind left OOC_GUARDED_BY(pager_mutex);  ///< of grains
+  write_guess to_be_written;                     ///< of grains
   std::uint64_t swept OOC_GUARDED_BY(pager_mutex) = 0;  ///< blocks written behind a sweep
   std::atomic<std::uint64_t> swept_again{0};  ///< those changed once more while in memory
 

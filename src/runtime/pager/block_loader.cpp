@@ -203,11 +203,12 @@ void block_loader::map_ahead(unique_lock& l, frame* f) {
   b.advance(block_state::busy);
   {
     const unlocked gap(l, state_.mutex());
-    state_.memory.map_in(f, false);
+    state_.memory.guess_dirty(f);
+    state_.memory.map_in(f, f->dirty.load(std::memory_order_relaxed));
   }
   f->maps_itself = f->read_ahead = false;
   state_.memory.order().make_active(f);
-  b.publish(block_state::ro);
+  b.publish(f->dirty.load(std::memory_order_relaxed) ? block_state::rw : block_state::ro);
   state_.waiters.made_evictable();
 }
 

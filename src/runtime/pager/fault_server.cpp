@@ -279,15 +279,17 @@ bool fault_server::map_ready(const touched& at, bool waited) noexcept {
   b.promised.store(0, std::memory_order_relaxed);
   if (f->partial) counters::add(state_.memory.count().loads_avoided);
   const bool whole = !std::exchange(f->partial, false);
+  const bool aged = std::exchange(f->aged, false);
+  if (!write && !aged) state_.memory.guess_dirty(f);
   const bool writable = f->dirty.load(std::memory_order_relaxed);
   state_.memory.map_in(f, writable);
   const bool ahead = f->read_ahead;
   const unsigned stands_for = f->stands_for;
-  const bool aged = std::exchange(f->aged, false);
   bool ring = ahead;
   {
     unique_lock l(state_.mutex());
     state_.memory.order().make_active(f);
+    if (std::exchange(f->left, false)) s.left.came_back();
     if (ahead) {
       s.yield.used(f->stands_for);
       note_touch(at);
@@ -320,6 +322,7 @@ bool fault_server::begin_write(frame* f, const std::byte* bytes, std::uint32_t& 
     f->twin = twin;
   }
   state_.memory.mark_dirty(f);
+  if (std::exchange(f->watched, false)) f->segment->to_be_written.written();
   if (std::exchange(f->swept, false)) counters::add(f->segment->swept_again);
   return true;
 }

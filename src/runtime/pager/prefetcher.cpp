@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "runtime/blocks/page_dropper.hpp"
 #include "runtime/pager/signals.hpp"
 
 namespace ooc::detail {
@@ -91,11 +92,13 @@ std::int64_t prefetcher::follow_grains(unique_lock& l, const touch_event& e) {
   wanted_.clear();
   const std::int64_t step = g.streams.touched(e.block * grain + e.offset, g.reach, limit, {}, wanted_,
                                               refill::by_halves, e.miss || e.was_out);
+  g.left.touched(e.block);
   if (wanted_.empty()) return step;
   for (block_index& place : wanted_) place /= grain;
   wanted_.erase(std::unique(wanted_.begin(), wanted_.end()), wanted_.end());
   std::vector<block_index> begun;
   if (static_cast<std::uint64_t>(std::abs(step)) > grain) {
+    note_left(l, g);
     const unlocked gap(l, state_.mutex());
     block_index before = ~block_index{0};
     for (const block_index at : wanted_)
@@ -115,6 +118,23 @@ std::int64_t prefetcher::follow_grains(unique_lock& l, const touch_event& e) {
     if (!loader_.fetch(l, g, std::span(wanted_).subspan(i, std::min(together, wanted_.size() - i)), then)) break;
   for (const block_index b : begun) state_.memory.tables().end_if_empty(g, b);  // where none has come
   return step;
+}
+
+// A walk down columns is about to come to the `wanted_` grains.  What it has left ages, several at a time.
+void prefetcher::note_left(unique_lock& l, segment_state& g) {
+  const block_index end = g.blocks.load(std::memory_order_relaxed);
+  const auto is_in = [&](block_index i) { return i < end && g.at(i).state() != block_state::out; };
+  for (const block_index at : wanted_)
+    if (!is_in(at)) g.left.add(at);
+  left_.clear();
+  while (g.left.due()) {
+    const block_index at = g.left.take();
+    const bool before = is_in(at - 1), after = is_in(at + 1);
+    if (is_in(at) && before != after) left_.push_back(before ? at - 1 : at + 1);
+  }
+  for (std::size_t i = 0; i < left_.size(); i += page_dropper::most_together)
+    g.left.aged(state_.memory.ageing().these(
+        l, g, std::span(left_).subspan(i, std::min(page_dropper::most_together, left_.size() - i))));
 }
 
 void prefetcher::fetch(segment_state& s, std::span<const block_range> which, arrival then) {

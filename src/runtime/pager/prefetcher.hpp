@@ -34,6 +34,7 @@ class prefetcher {
 
  private:
   std::int64_t follow_grains(unique_lock& l, const touch_event& e) OOC_REQUIRES(pager_mutex);
+  void note_left(unique_lock& l, segment_state& grains) OOC_REQUIRES(pager_mutex);
   unsigned limit_of(const segment_state& s) noexcept OOC_REQUIRES(pager_mutex);
   ahead_group group_for(const segment_state& s, unsigned limit) noexcept OOC_REQUIRES(pager_mutex);
 
@@ -43,6 +44,7 @@ class prefetcher {
   grains& grains_;
   const unsigned option_;
   std::vector<block_index> wanted_;  ///< service thread
+  std::vector<block_index> left_;    ///< the same
 };
 
 }  // namespace ooc::detail

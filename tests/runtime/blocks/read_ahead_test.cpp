@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <set>
 #include <vector>
 
 using namespace ooc::detail;
@@ -129,4 +130,41 @@ TEST_CASE("a column that ends within what is asked for goes on with the next") {
   const auto in_second = std::count_if(wanted.begin(), wanted.end(), [](block_index b) { return b % 800 == 8; });
   CHECK(in_second > 0);
   CHECK(r.touched(8 + 3 * 800, 80'000, 32, {}, wanted, refill::by_halves, false) == 800);
+}
+
+namespace {
+
+/// A walk down the columns of rows of so many words, in grains of 512 words, of which one in `seen` is noticed when it
+/// is touched, unless it had to be waited for.  The share that had to be, of the grains that are new from column 128 on.
+double waited_for(std::int64_t words, std::int64_t rows, unsigned seen) {
+  constexpr std::int64_t grain = 512, columns = 1024;
+  read_ahead r;
+  r.guess_outer_step(8);
+  std::set<std::int64_t> in, touched;
+  unsigned waited = 0, all = 0, n = 0;
+  blocks_t wanted;
+  for (std::int64_t column = 0; column < columns; ++column)
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const std::int64_t word = row * words + column;
+      if (!touched.insert(word / grain).second) continue;
+      const bool was_out = in.insert(word / grain).second;
+      all += column >= 128;
+      waited += column >= 128 && was_out;
+      if (!was_out && ++n % seen != 0) continue;
+      wanted.clear();
+      r.touched(static_cast<block_index>(word * 8), static_cast<block_index>(rows * words * 8), 256, {}, wanted,
+                refill::by_halves, was_out);
+      for (const block_index w : wanted) in.insert(static_cast<std::int64_t>(w) / 8 / grain);
+    }
+  return static_cast<double>(waited) / all;
+}
+
+}  // namespace
+
+TEST_CASE("columns are read ahead where rows are no whole number of grains long") {
+  for (const std::int64_t words : {2896, 2897, 3000, 5792, 5793, 6143})
+    for (const unsigned seen : {1u, 16u}) {
+      INFO(words << " words, one in " << seen << " seen");
+      CHECK(waited_for(words, 3000, seen) < 0.05);
+    }
 }

@@ -1,0 +1,76 @@
+// Grains that a walk down the columns of an array has left.
+//
+// When such a walk comes to the next grain of a row, it is done with the one before.  Nobody sees that: the
+// replacement finds out when it lets the grain age, which it does with all others first that came in earlier, used
+// or not.  So the prefetcher names here what it reads ahead for a walk.  When a grain has been touched, and so many
+// others after it that a stencil looks back no longer, its neighbour has been left.  Where walks come back to half of
+// what they have left, this takes twice as many others, and in the end nothing is named for a while.
+//
+// Not thread-safe: the pager's lock guards every call.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "runtime/blocks/block_source.hpp"
+
+namespace ooc::detail {
+
+class left_behind {
+ public:
+  /// The grain is being read ahead.  Allocates.
+  void add(block_index grain) {
+    if (given_up_ > 0 && --given_up_ > 0) return;
+    if (names_.empty()) names_.resize(capacity);
+    if (count_ == capacity) drop();
+    names_[(first_ + count_++) % capacity] = grain;
+  }
+  /// A touch has been seen; not every one is.
+  void touched(block_index grain) noexcept {
+    for (std::size_t i = count_; i > passed_; --i)
+      if (names_[(first_ + i - 1) % capacity] == grain) passed_ = i;
+  }
+  /// Whether the neighbour of the first that was named has been left.
+  bool due() const noexcept { return passed_ > looked_back_; }
+  block_index take() noexcept {
+    const block_index grain = names_[first_ % capacity];
+    drop();
+    return grain;
+  }
+  /// So many neighbours have aged; one of them was touched again.
+  void aged(std::size_t n) noexcept {
+    if ((aged_ += n) < 1024) return;
+    aged_ /= 2;
+    back_ /= 2;
+  }
+  void came_back() noexcept {
+    if (++back_ <= 16 + aged_ / 2) return;
+    aged_ = back_ = 0;
+    if ((looked_back_ *= 2) <= most_looked_back) return;
+    looked_back_ = least_looked_back;
+    given_up_ = pause;
+    count_ = passed_ = 0;
+  }
+
+ private:
+  static constexpr std::size_t least_looked_back = 64;
+  static constexpr std::size_t most_looked_back = 2048;
+  static constexpr std::size_t capacity = 2 * most_looked_back;
+  static constexpr std::size_t pause = 1 << 16;
+
+  void drop() noexcept {
+    ++first_;
+    --count_;
+    passed_ -= passed_ > 0;
+  }
+
+  std::vector<block_index> names_;  ///< a ring
+  std::size_t first_ = 0;
+  std::size_t count_ = 0;
+  std::size_t passed_ = 0;  ///< of them
+  std::size_t looked_back_ = least_looked_back;
+  std::size_t aged_ = 0, back_ = 0;  ///< lately
+  std::size_t given_up_ = 0;         ///< for so many more
+};
+
+}  // namespace ooc::detail
