@@ -182,7 +182,7 @@ void call_handler::look(served_call& as, const caller& from, const pb::Call& c, 
     case pb::OP_TAKE_LEASE:
       return take_lease(as, from, c, a);
     case pb::OP_DROP_LEASE:
-      return leases_.drop(from.client, c.lease());
+      return leases_.drop(from.client, c.lease(), c.unsettled());
     default:
       refuse(ENOSYS, "call " + std::to_string(c.op()) + " is not known to this server");
   }
@@ -317,7 +317,10 @@ void call_handler::take_lease(served_call& as, const caller& from, const pb::Cal
   // Whose size lease has ended is in the middle of a change of the size, and others may have changed it since.
   const bool lost = c.again() && kind == lease_kind::size && !leases_.has(from.client, c.lease());
   a.set_granted(!lost && leases_.take(from.client, c.lease(), c.id(), kind));
-  if (a.granted()) return;
+  if (a.granted()) {
+    if (kind == lease_kind::size) a.set_fence_owed(leases_.owes_fence(e.id, e.generation));
+    return;
+  }
   // The one that keeps the caller waiting longest: one that is there, else the last to end.
   std::optional<storage::claim_holder> longest;
   for (const client_key& other : leases_.in_the_way(c.id(), kind)) {
@@ -364,7 +367,8 @@ void call_handler::renew_capability(served_call& as, const caller& from, const p
   if (!leases_.holds(from.client, c.id(), lease_kind::size))
     refuse(EINVAL, "'" + e.path +
                        "': the right to change its size is given to who holds its size lease, and "
-                       "this client does not");
+                       "this client does not, or not any more: it is lost where the server has not heard of the "
+                       "client for longer than the grace period");
   // Until set_size() says what has become of it, both sizes may be asked of the nodes.
   e.size = std::max(storage::allocated_size(e), c.size());
   give_capability(from, e, wire::right_resize | wire::right_write, a);

@@ -30,6 +30,12 @@ lease_table::lease_table(const metadata_folder& folder)
   connection_->execute(
       "CREATE TABLE IF NOT EXISTS lease (client BLOB NOT NULL, number INTEGER NOT NULL,"
       " file INTEGER NOT NULL, kind INTEGER NOT NULL, PRIMARY KEY (client, number)) WITHOUT ROWID");
+  // The generation that the file had when its last size lease ended so.
+  connection_->execute(
+      "CREATE TABLE IF NOT EXISTS unsettled (file INTEGER PRIMARY KEY, generation INTEGER NOT NULL)");
+  connection_->execute(
+      "CREATE TRIGGER IF NOT EXISTS unsettled_ends AFTER DELETE ON entry"
+      " BEGIN DELETE FROM unsettled WHERE file = OLD.id; END");
   query q(*connection_, "SELECT client, number, file, kind FROM lease");
   while (q.next()) {
     client_key client{};
@@ -72,11 +78,14 @@ bool lease_table::take(const client_key& client, std::uint64_t number, file_id f
   return true;
 }
 
-void lease_table::drop(const client_key& client, std::uint64_t number) {
+void lease_table::drop(const client_key& client, std::uint64_t number, bool unsettled) {
   const auto mine = leases_.find(client);
   if (mine == leases_.end()) return;
   const auto l = mine->second.find(number);
   if (l == mine->second.end()) return;
+  // First: if the server dies in between, the lease is still there.
+  if (unsettled && l->second.kind == lease_kind::size)
+    run(*connection_, "INSERT OR REPLACE INTO unsettled SELECT id, generation FROM entry WHERE id = ?", l->second.file);
   run(*connection_, "DELETE FROM lease WHERE client = ? AND number = ?", blob_of(client), number);
   const auto [first, last] = held_.equal_range(l->second.file);
   held_.erase(
@@ -99,7 +108,17 @@ bool lease_table::holds(const client_key& client, file_id file, lease_kind kind)
 }
 
 void lease_table::drop_all(const client_key& client) {
-  while (holds_any(client)) drop(client, leases_.at(client).begin()->first);
+  while (holds_any(client)) drop(client, leases_.at(client).begin()->first, true);
+}
+
+bool lease_table::owes_fence(file_id file, std::uint64_t generation) {
+  {
+    query q(*connection_, "SELECT generation FROM unsettled WHERE file = ?", file);
+    if (!q.next()) return false;
+    if (q.unsigned_integer(0) >= generation) return true;
+  }
+  run(*connection_, "DELETE FROM unsettled WHERE file = ?", file);
+  return false;
 }
 
 std::vector<client_key> lease_table::clients() const {

@@ -1,7 +1,7 @@
 // Who holds the locks and claims of files: leases of clients, by file.
 //
-// They are kept in the database too, so that a server that was killed knows them again.  Used by
-// one thread.
+// They are kept in the database too, so that a server that was killed knows them again; so is which files lost the lock of
+// their size while its holder may have been changing it.  Used by one thread.
 #pragma once
 
 #include <cstdint>
@@ -24,14 +24,19 @@ enum class lease_kind : std::uint8_t { size = 1, exclusive_writer = 2, shared_wr
 
 class lease_table {
  public:
-  /// Opens the database of the name space, in which it has a table of its own.
+  /// Opens the database of the name space, in which it has tables of its own.
   explicit lease_table(const metadata_folder& folder);
 
   /// True where the client now has the lease with this number of its own, or had it already; false
   /// where another lease is in the way.
   bool take(const client_key& client, std::uint64_t number, file_id file, lease_kind kind);
-  void drop(const client_key& client, std::uint64_t number);
+  /// `unsettled`: what its holder has sent under a lease of the size may still be on its way to the nodes.
+  void drop(const client_key& client, std::uint64_t number, bool unsettled = false);
+  /// All of a client that has not given them back: nobody knows what is on its way.
   void drop_all(const client_key& client);
+
+  /// True where a size lease of the file has ended unsettled while the file had this generation, or a later one.
+  bool owes_fence(file_id file, std::uint64_t generation);
 
   /// The clients whose leases keep others from this one.
   std::vector<client_key> in_the_way(file_id file, lease_kind kind) const;

@@ -271,7 +271,7 @@ std::shared_ptr<transfer> stored_file::write(std::span<const ooc_mpiio_extent> e
 std::shared_ptr<transfer> stored_file::write_as_a_whole(std::span<const ooc_mpiio_extent> extents, std::uint64_t end) {
   for (;;) {
     (void)roomy(end);
-    auto turn = core_->metadata().lock_size(id_);
+    auto turn = lock_size(*core_, id_);
     // Before it was this one's turn others may have made the file longer or shorter.
     const opened f = replace(core_->refresh(*current()));
     if (allocated_size(f->meta) < end) continue;

@@ -375,6 +375,69 @@ TEST_CASE("who loses the lock of a size while it changes it does not take back w
   CHECK(other->lookup("f").size == 100);
 }
 
+TEST_CASE("who takes the lock of a size that somebody has lost owes the file a new generation, also from a server that was killed") {
+  cluster servers({.metad = {"--grace", "1"}});
+  const auto other = servers.client({0, 0});
+  other->commit(other->create("f", plain()).id);
+  const file_id id = other->lookup("f").id;
+  const auto owes = [&] { return other->lock_size(id)->owes_fence; };
+  CHECK_FALSE(owes());
+  faulty_proxy way(servers.metad().address());
+  auto o = servers.client_options({0, 0});
+  o.address = way.address();
+  remote_metadata a(o);
+  const auto lose_lock = [&] {
+    const auto lock = a.lock_size(id);
+    way.cut_off();
+    CHECK(soon([&] { return other->statistics().leases == 0; }));
+    way.restore();
+  };
+  lose_lock();
+  CHECK(owes());
+  servers.metad().restart();
+  CHECK(owes());
+  CHECK(a.lock_size(id)->owes_fence);  // whoever it is
+  REQUIRE(other->set_generation(id, 2, plain().size));
+  CHECK_FALSE(owes());
+  servers.metad().restart();
+  CHECK_FALSE(owes());
+  // Nobody has heard from the nodes.
+  a.lock_size(id)->unsettled = true;
+  CHECK(owes());
+  REQUIRE(other->set_generation(id, 3, plain().size));
+  CHECK_FALSE(owes());
+  lose_lock();
+  other->remove("f");
+  sqlite::connection database(servers.folder() / "meta" / "metadata.sqlite", sqlite::open_as::existing);
+  sqlite::query marks(database, "SELECT file FROM unsettled");
+  CHECK_FALSE(marks.next());
+}
+
+TEST_CASE("threads of one client that change the size of a file take turns, also where it has lost the lock meanwhile") {
+  cluster servers({.metad = {"--grace", "1"}});
+  const auto other = servers.client({0, 0});
+  other->commit(other->create("f", plain()).id);
+  const file_id id = other->lookup("f").id;
+  faulty_proxy way(servers.metad().address());
+  auto o = servers.client_options({0, 0});
+  o.address = way.address();
+  remote_metadata a(o);
+  auto lost = a.lock_size(id);
+  way.cut_off();
+  CHECK(soon([&] { return other->statistics().leases == 0; }));
+  way.restore();
+  std::atomic<bool> locked{false};
+  std::thread next([&] {
+    const auto lock = a.lock_size(id);
+    locked = true;
+  });
+  CHECK(never_within(200ms, [&] { return locked.load(); }));
+  CHECK(failure_code([&] { a.size_capability(id, 0); }) == EINVAL);
+  lost.reset();
+  next.join();
+  CHECK(locked);
+}
+
 TEST_CASE("writers together share a file, a writer alone does not, and a size has one changer") {
   cluster servers;
   const auto a = servers.client({0, 0}), b = servers.client({0, 0});

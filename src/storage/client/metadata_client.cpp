@@ -255,6 +255,47 @@ void metadata_client::restore_leases(deadline_point deadline) {
 
 std::shared_ptr<void> metadata_client::take(file_id file, pb::LeaseKind kind,
                                           claim_holder* in_the_way) {
+  std::uint64_t number = 0;
+  if (const pb::Answer a = ask_for(file, kind, number); !a.granted()) {
+    if (in_the_way != nullptr)
+      *in_the_way = {a.holder(), std::chrono::milliseconds(std::max<std::int64_t>(0, a.holder_ms()))};
+    return nullptr;
+  }
+  return {this, [self = shared_from_this(), number](void*) { self->drop({number}); }};
+}
+
+// The threads of this program take their turns here: the server knows clients, not their threads, and one of them may have
+// lost the lease without knowing it.
+size_lock_ptr metadata_client::take_size(file_id file) {
+  {
+    const lock_guard lock(leases_mutex_);
+    if (!sized_.insert(file).second) return nullptr;
+  }
+  const auto end_turn = [self = shared_from_this(), file] {
+    const lock_guard lock(self->leases_mutex_);
+    self->sized_.erase(file);
+  };
+  auto guard = std::make_unique<size_lock>();
+  std::uint64_t number = 0;
+  try {
+    const pb::Answer a = ask_for(file, pb::LEASE_SIZE, number);
+    guard->owes_fence = a.fence_owed();
+    if (!a.granted()) guard.reset();
+  } catch (...) {
+    end_turn();
+    throw;
+  }
+  if (guard) return {guard.release(), [end_turn, self = shared_from_this(), number](size_lock* l) {
+                       self->drop({number, l->unsettled});
+                       end_turn();
+                       delete l;
+                     }};
+  end_turn();
+  return nullptr;
+}
+
+// The number is that of the lease, where it is granted.
+pb::Answer metadata_client::ask_for(file_id file, pb::LeaseKind kind, std::uint64_t& number) {
   pb::Call c;
   c.set_op(pb::OP_TAKE_LEASE);
   c.set_id(file);
@@ -263,33 +304,31 @@ std::shared_ptr<void> metadata_client::take(file_id file, pb::LeaseKind kind,
     const lock_guard lock(leases_mutex_);
     c.set_lease(++last_lease_);
   }
-  const std::uint64_t number = c.lease();
+  number = c.lease();
   try {
-    if (const pb::Answer a = call(c); !a.granted()) {
-      if (in_the_way != nullptr)
-        *in_the_way = {a.holder(), std::chrono::milliseconds(std::max<std::int64_t>(0, a.holder_ms()))};
-      return nullptr;
+    pb::Answer a = call(c);
+    if (a.granted()) {
+      const lock_guard lock(leases_mutex_);
+      leases_[number] = {file, kind};
     }
+    return a;
   } catch (...) {
     // The server may have granted what it could not tell of.
     {
       const lock_guard lock(leases_mutex_);
-      dropped_.push_back(number);
+      dropped_.push_back({number});
     }
     contact_.soon();
     throw;
   }
-  const lock_guard lock(leases_mutex_);
-  leases_[number] = {file, kind};
-  return {this, [self = shared_from_this(), number](void*) { self->drop(number); }};
 }
 
-void metadata_client::drop(std::uint64_t number) noexcept {
+void metadata_client::drop(dropped_lease l) noexcept {
   try {
     {
       const lock_guard lock(leases_mutex_);
-      leases_.erase(number);
-      dropped_.push_back(number);
+      leases_.erase(l.number);
+      dropped_.push_back(l);
     }
     if (mutex_.try_lock_until(clock::now() + quick)) {
       const lock_guard lock(mutex_, std::adopt_lock);
@@ -308,7 +347,8 @@ void metadata_client::tell_dropped(deadline_point deadline) {
     {
       const lock_guard lock(leases_mutex_);
       if (dropped_.empty()) return;
-      c.set_lease(dropped_.back());
+      c.set_lease(dropped_.back().number);
+      c.set_unsettled(dropped_.back().unsettled);
     }
     c.set_op(pb::OP_DROP_LEASE);
     try {
@@ -319,7 +359,7 @@ void metadata_client::tell_dropped(deadline_point deadline) {
       return;
     }
     const lock_guard lock(leases_mutex_);
-    std::erase(dropped_, c.lease());
+    std::erase_if(dropped_, [&](const dropped_lease& l) { return l.number == c.lease(); });
   }
 }
 

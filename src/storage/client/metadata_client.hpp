@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,8 @@ class metadata_client : public std::enable_shared_from_this<metadata_client> {
   /// A lease for as long as the guard lives; empty where another is in the way, which is told.
   std::shared_ptr<void> take(file_id file, wire::pb::LeaseKind kind,
                              claim_holder* in_the_way = nullptr);
+  /// That of the size likewise; empty also where another thread has it.
+  size_lock_ptr take_size(file_id file);
   /// Ends everything that the server keeps for this client, if it can be reached at once.
   void goodbye() noexcept;
 
@@ -46,6 +49,10 @@ class metadata_client : public std::enable_shared_from_this<metadata_client> {
   struct lease {
     file_id file = 0;
     wire::pb::LeaseKind kind{};
+  };
+  struct dropped_lease {
+    std::uint64_t number = 0;
+    bool unsettled = false;  ///< as size_lock has it
   };
   struct question;
 
@@ -56,7 +63,8 @@ class metadata_client : public std::enable_shared_from_this<metadata_client> {
       OOC_REQUIRES(mutex_);
   void restore_leases(deadline_point deadline) OOC_REQUIRES(mutex_);
   void tell_dropped(deadline_point deadline) OOC_REQUIRES(mutex_);
-  void drop(std::uint64_t lease) noexcept;
+  wire::pb::Answer ask_for(file_id file, wire::pb::LeaseKind kind, std::uint64_t& number);
+  void drop(dropped_lease l) noexcept;
   bool all_told();
   bool keep_in_touch() noexcept;  // false where there are leases to restore, or given back, and the server does not know it
   std::string name() const { return "metadata server " + options_.address; }
@@ -75,7 +83,8 @@ class metadata_client : public std::enable_shared_from_this<metadata_client> {
 
   mutex leases_mutex_;
   std::map<std::uint64_t, lease> leases_ OOC_GUARDED_BY(leases_mutex_);
-  std::vector<std::uint64_t> dropped_ OOC_GUARDED_BY(leases_mutex_);  // the server has not been told yet
+  std::vector<dropped_lease> dropped_ OOC_GUARDED_BY(leases_mutex_);  // the server has not been told yet
+  std::set<file_id> sized_ OOC_GUARDED_BY(leases_mutex_);  // files whose size is locked here, or about to be
   std::uint64_t last_lease_ OOC_GUARDED_BY(leases_mutex_) = 0;
 
   // From the first thing on that the server keeps for this client; last: it uses the others.

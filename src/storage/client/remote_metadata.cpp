@@ -268,10 +268,10 @@ void remote_metadata::set_owner(std::string_view path, std::uint32_t uid, std::u
   link_->call(c);
 }
 
-std::shared_ptr<void> remote_metadata::lock_size(file_id id) {
+size_lock_ptr remote_metadata::lock_size(file_id id) {
   const auto deadline = std::chrono::steady_clock::now() + lock_patience;
   for (auto pause = 1ms;; pause = std::min(2 * pause, 50ms)) {
-    if (auto guard = link_->take(id, pb::LEASE_SIZE)) return guard;
+    if (auto guard = link_->take_size(id)) return guard;
     if (std::chrono::steady_clock::now() > deadline)
       throw io_error({ETIMEDOUT, std::generic_category()},
                      "file number " + std::to_string(id) +

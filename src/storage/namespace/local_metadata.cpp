@@ -476,9 +476,10 @@ void local_metadata::set_owner(std::string_view path, std::uint32_t uid, std::ui
   });
 }
 
-std::shared_ptr<void> local_metadata::lock_size(file_id id) {
+size_lock_ptr local_metadata::lock_size(file_id id) {
   db_->require_writable(numbered_file(id));
-  return storage::lock_size(db_->locks, id);
+  // Owes no fence: nothing of a process is on its way any more when its locks end.
+  return {new size_lock, [held = storage::lock_size(db_->locks, id)](size_lock* l) { delete l; }};
 }
 
 std::shared_ptr<void> local_metadata::claim_writer(file_id id, bool together,

@@ -72,7 +72,7 @@ class local_metadata : public metadata_service, protected metadata_caller {
   std::vector<file_id> unfinished() override;
   std::vector<file_id> dead() override;
   entry find(file_id id) override;
-  std::shared_ptr<void> lock_size(file_id id) override;
+  size_lock_ptr lock_size(file_id id) override;
   std::shared_ptr<void> claim_writer(file_id id, bool together,
                                      claim_holder* in_the_way = nullptr) override;
   metadata_by_id& by_id() noexcept override { return by_id_; }

@@ -77,6 +77,13 @@ failure node_messages::was_cut_off(const operation& op, const char* what) {
                                        ", another program has made it shorter since this one asked for its size");
 }
 
+failure node_messages::is_late(const operation& op, const char* what, std::uint64_t generation) {
+  return with_cause(errc::conflict,
+                    subject(folder_, op, what) + ", nothing was changed: the file has been opened for writing since this one "
+                        "looked at it (generation " + std::to_string(op.file->generation) + ", by now " +
+                        std::to_string(generation) + "), and what it was to lose may be somebody else's bytes");
+}
+
 // "bytes [0, 512) and [2048, 2560) of the file (stripe object offset 0) ...", in file offsets.
 std::string node_messages::chunk_text(const operation& op, const bad_chunk& c) {
   const striping& s = op.file->striping;

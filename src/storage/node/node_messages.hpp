@@ -25,6 +25,8 @@ class node_messages {
   failure lost_claim(const operation& op, const char* what);
   /// Of who does not know that the file has been made shorter.
   failure was_cut_off(const operation& op, const char* what);
+  /// Of who would make a stripe object shorter and does not know of its `generation`.
+  failure is_late(const operation& op, const char* what, std::uint64_t generation);
   std::string chunk_text(const operation& op, const bad_chunk& c);
 
   const node_folder folder_;

@@ -159,6 +159,9 @@ failure node_operations::resize_claimed(operation& op, io_worker& w) {
   // What is there counts, not what should be: an earlier attempt may have been cut short.
   const std::uint64_t have = h.chunks;
   const std::uint64_t cuts = f.cut ? f.cuts : 0;
+  const bool shortens = after < before && (chunks < have || (chunks == have && after % chunk_size != 0));
+  if (f.generation < h.generation && (shortens || (cuts != 0 && cuts != h.cuts)))
+    return is_late(op, "resizing", h.generation);
   if (after >= before && chunks <= have && (cuts == 0 || cuts == h.cuts)) {
     const int e = h.generation < f.generation ? s.advance(f.generation, f.claim) : 0;
     return e == 0 ? failure{} : failed(op, "resizing", e);

@@ -82,7 +82,9 @@ class io_service {
   /// A file has stripe objects only on the nodes that hold at least one of its bytes.
   virtual void create(shape_ptr file, std::uint32_t stripe_index, completion done) = 0;
   /// Grows (reserving unless sparse) or shrinks the stripe object from what it had at `old_size` to what
-  /// `file->size` gives it.  A stripe object that held nothing is made where there is none.
+  /// `file->size` gives it.  A stripe object that held nothing is made where there is none.  errc::conflict, and nothing is
+  /// changed, where it would become shorter, or get another number of cuts, and is of a later generation than
+  /// `file->generation`.
   virtual void resize(shape_ptr file, std::uint32_t stripe_index, std::uint64_t old_size,
                       completion done) = 0;
   /// Removes the stripe object of the file with this id; only id, name and capability of `file` count.

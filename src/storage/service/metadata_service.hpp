@@ -11,6 +11,7 @@
 // trailing and doubled slashes are ignored.  A component has 1 to 255 bytes and no NUL.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -45,6 +46,17 @@ struct claim_holder {
   /// What it does.
   std::string doing = "is open for writing in another process";
 };
+
+/// The guard of metadata_service::lock_size().
+struct size_lock {
+  /// Who had the lock before may have left requests that are still on their way to the nodes; they state the generation that
+  /// the file has now, or an earlier one.  lock_size() of store_core.hpp gives it the next one: nodes then refuse to cut anything
+  /// off in their name.
+  bool owes_fence = false;
+  /// True while the holder may leave such requests behind if it lets go.
+  std::atomic<bool> unsettled{false};
+};
+using size_lock_ptr = std::shared_ptr<size_lock>;
 
 class metadata_service {
  public:
@@ -115,8 +127,9 @@ class metadata_service {
   /// use as after open().
   virtual entry find(file_id id) = 0;
   /// While the guard lives, no other holder of one (of any process) can be changing the size of this
-  /// file.  It goes by itself when its process dies.  Throws ETIMEDOUT after 60 s.
-  virtual std::shared_ptr<void> lock_size(file_id id) = 0;
+  /// file.  It goes by itself when its process dies.  Throws ETIMEDOUT after 60 s.  Who is going to change the size, or to rely
+  /// on it, calls lock_size() of store_core.hpp.
+  virtual size_lock_ptr lock_size(file_id id) = 0;
   /// Says that the caller writes the file through a cache of whole blocks: alone, or `together`
   /// with others that send only what they changed.  The claim holds until the guard goes or the
   /// process dies.  An empty pointer where another claim is in the way; `*in_the_way` then says whose.

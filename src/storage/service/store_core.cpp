@@ -102,6 +102,32 @@ void require_changed(const entry& before, const entry& now, const failure& f) {
   throw_if(f.code == errc::conflict ? failure{errc::corrupt, f.what} : f);
 }
 
+// Gives the file of `e` the next generation, which its stripe objects have before the metadata, and returns it as it is
+// then.  `claims`, `alone`: with that begins the claim to write it.  Stripe objects that are made later have it from the beginning.
+entry with_next_generation(store_core& store, entry e, bool claims = false, bool alone = false) {
+  metadata_service& metadata = store.metadata();
+  for (;; e = metadata.find(e.id)) {
+    e.claim.alone = claims && alone;
+    const entry before = e;
+    if (const failure f = advance(store, e, claims)) {
+      require_changed(before, metadata.find(e.id), f);
+      continue;
+    }
+    // Stripe objects that somebody has made meanwhile do not have the generation.
+    if (metadata.set_generation(e.id, e.generation, allocated_size(e))) return e;
+  }
+}
+
+}  // namespace
+
+size_lock_ptr lock_size(store_core& store, file_id id) {
+  size_lock_ptr lock = store.metadata().lock_size(id);
+  if (lock->owes_fence) (void)with_next_generation(store, store.metadata().find(id));
+  return lock;
+}
+
+namespace {
+
 // The claim comes first: who is refused must not end the claims of others, and who is granted his must have seen the
 // last write of those whose claims have ended.
 opened_file opened_as(store_core& store, entry e, open_mode mode, const claim_taker& claim) {
@@ -114,22 +140,8 @@ opened_file opened_as(store_core& store, entry e, open_mode mode, const claim_ta
     e = metadata.find(e.id);
   if (mode == open_mode::read) return store.opened(std::move(e));
   const bool claims = taken != claim_taker::result::none && metadata.claims_may_end;
-  for (;; e = metadata.find(e.id)) {
-    e.claim.alone = claims && claim.alone;
-    if (allocated_size(e) != 0) {
-      const entry before = e;
-      if (const failure f = advance(store, e, claims)) {
-        require_changed(before, metadata.find(e.id), f);
-        continue;
-      }
-    } else if (claims) {
-      e.claim.since = ++e.generation;  // its stripe objects will be made with it
-    } else {
-      return store.opened(std::move(e));
-    }
-    // Stripe objects that somebody has made meanwhile do not have the generation.
-    if (metadata.set_generation(e.id, e.generation, allocated_size(e))) return store.opened(std::move(e));
-  }
+  if (allocated_size(e) == 0 && !claims) return store.opened(std::move(e));
+  return store.opened(with_next_generation(store, std::move(e), claims, claim.alone));
 }
 
 // The file as the metadata have it now, in the name of the same claim.
@@ -145,6 +157,22 @@ failure resize_cut(store_core& store, const entry& e, std::uint64_t old_size, st
   shape->cuts = cuts;
   shape->cut = cuts != 0;
   return striped_file(std::move(shape), store.nodes()).resize_objects(old_size);
+}
+
+// `resize` is of the stripe objects of `e` as long as the caller has the lock of its size.  Where nodes refuse it because the file
+// has been opened for writing since `e` was looked up, it is repeated with the generation that the file has now.
+template <class F>
+failure while_locked(store_core& store, entry& e, std::uint64_t wanted, F resize) {
+  for (;;) {
+    const failure f = resize(std::as_const(e));
+    if (f.code != errc::conflict) return f;
+    entry now = store.metadata().find(e.id);
+    // Whoever is opening it has not told the metadata yet, or never will.
+    if (now.generation <= e.generation) now = with_next_generation(store, std::move(now));
+    e.generation = now.generation;
+    // In this order: who has lost the lock gets no right to resize a generation that came after that.
+    e.capability = store.metadata().size_capability(e.id, wanted);
+  }
 }
 
 }  // namespace
@@ -199,13 +227,13 @@ opened_file store_core::claimed(const opened_file& f, bool alone) {
 
 opened_file store_core::give_back(const opened_file& f) {
   const file_id id = f.meta.id;
-  const auto lock = metadata_->lock_size(id);
+  const auto lock = lock_size(*this, id);
   // Who has reserved it holds a claim together with others.
   const auto alone = metadata_->claim_writer(id, false);
   if (!alone) return refresh(f);
   entry now = metadata_->find(id);
   if (now.reserved <= now.size) return opened(std::move(now));
-  return resize_locked(now, now.size, now.array.extents);
+  return resize_locked(*lock, now, now.size, now.array.extents);
 }
 
 opened_file store_core::make(std::string_view path, const new_file& f) {
@@ -300,7 +328,7 @@ void store_core::replace(std::string_view from, std::string_view to) {
   if (gone.id != 0 && gone.kind == entry_kind::file && gone.names == 0) removals_.add_unnamed(std::move(gone));
 }
 
-opened_file store_core::resize_locked(const entry& now, std::uint64_t size,
+opened_file store_core::resize_locked(size_lock& lock, const entry& now, std::uint64_t size,
                                       const std::vector<std::uint64_t>& extents,
                                       std::uint64_t reserved) {
   if (size > max_size) refuse(errc::invalid_request, now.path, "a file has at most 2^63 - 1 bytes");
@@ -315,16 +343,30 @@ opened_file store_core::resize_locked(const entry& now, std::uint64_t size,
   // Others may have seen the size, or may have reserved what is past it.
   const bool cuts = wanted < had && now.array.extents.empty() && now.cuts != 0;
   const auto resize = [&] {
-    return cuts ? resize_cut(*this, next, had, now.cuts + 1) : opened(next).file->resize_objects(had);
+    return while_locked(*this, next, wanted, [&](const entry& e) {
+      return cuts ? resize_cut(*this, e, had, now.cuts + 1) : opened(e).file->resize_objects(had);
+    });
   };
+  const auto go_back = [&] {
+    before.generation = next.generation;
+    return while_locked(*this, before, wanted, [&](const entry& e) {
+      return cuts ? resize_cut(*this, e, 0, now.cuts) : opened(e).file->resize_objects(wanted);
+    });
+  };
+  lock.unsettled = true;
   failure f = resize();
   if (f.code == std::errc::no_space_on_device && removals_.finish()) f = resize();
   if (f) {
     // Back to what the entry says.  Bytes that a failed shrink cut off are gone; a failed growth
     // (a full disk) leaves no trace.
-    (void)(cuts ? resize_cut(*this, before, 0, now.cuts) : opened(before).file->resize_objects(wanted));
+    try {
+      lock.unsettled = static_cast<bool>(go_back());
+    } catch (const error&) {
+      // The lock is lost, or nobody can say: what has failed first counts.
+    }
     throw_if(f);
   }
+  lock.unsettled = false;
   if (!has_new_objects(now.striping, had, wanted)) {
     metadata_->set_size(now.id, size, extents, 0, reserved);
     if (cuts) ++next.cuts;
@@ -358,18 +400,18 @@ opened_file store_core::resize_locked(const entry& now, std::uint64_t size,
 
 opened_file store_core::resize(const opened_file& f, std::uint64_t size,
                                const std::vector<std::uint64_t>& extents) {
-  const auto lock = metadata_->lock_size(f.meta.id);
+  const auto lock = lock_size(*this, f.meta.id);
   const entry now = found_again(*this, f.meta).meta;
   // A growth leaves others what they have reserved.
-  return resize_locked(now, size, extents, size > now.size ? now.reserved : 0);
+  return resize_locked(*lock, now, size, extents, size > now.size ? now.reserved : 0);
 }
 
 opened_file store_core::grow(const opened_file& f, std::uint64_t size, std::uint64_t reserved) {
-  const auto lock = metadata_->lock_size(f.meta.id);
+  const auto lock = lock_size(*this, f.meta.id);
   entry now = found_again(*this, f.meta).meta;
   if (now.size >= size) return opened(std::move(now));
   require_no_array(now, size);
-  if (allocated_size(now) < size) return resize_locked(now, size, now.array.extents, std::max(now.reserved, reserved));
+  if (allocated_size(now) < size) return resize_locked(*lock, now, size, now.array.extents, std::max(now.reserved, reserved));
   entry_change longer;
   longer.size_at_least = size;
   (void)metadata_->by_id().change(now.id, longer);
@@ -378,12 +420,12 @@ opened_file store_core::grow(const opened_file& f, std::uint64_t size, std::uint
 }
 
 opened_file store_core::reserve(const opened_file& f, std::uint64_t end, std::uint64_t reserved) {
-  const auto lock = metadata_->lock_size(f.meta.id);
+  const auto lock = lock_size(*this, f.meta.id);
   entry now = found_again(*this, f.meta).meta;
   if (allocated_size(now) >= end) return opened(std::move(now));
   require_no_array(now, end);
   if (end > max_size) refuse(errc::invalid_request, now.path, "a file has at most 2^63 - 1 bytes");
-  return resize_locked(now, now.size, now.array.extents, std::max(end, reserved));
+  return resize_locked(*lock, now, now.size, now.array.extents, std::max(end, reserved));
 }
 
 namespace {
@@ -413,7 +455,7 @@ void store_core::set_owner(std::string_view path, std::uint32_t uid, std::uint32
 entry store_core::change(file_id id, const entry_change& what) {
   if (what.mode || what.owner || what.group) return change_permissions(metadata_->by_id().stat(id), what);
   // Who makes the file longer meanwhile, or reserves more, would take the size back to what it was.
-  const auto lock = what.size_at_least ? metadata_->lock_size(id) : nullptr;
+  const auto lock = what.size_at_least ? lock_size(*this, id) : nullptr;
   return metadata_->by_id().change(id, what);
 }
 
@@ -504,13 +546,15 @@ void store_core::sweep() {
 
 opened_file after_cut(store_core& store, const opened_file& f) {
   metadata_service& metadata = store.metadata();
-  const auto lock = metadata.lock_size(f.meta.id);
+  const auto lock = lock_size(store, f.meta.id);
   opened_file now = store.refresh(f);
   if (now.meta.cuts > f.meta.cuts) return now;
   // The metadata know of no cut, so there was none.
   entry e = now.meta;
   e.capability = metadata.size_capability(e.id, allocated_size(e));
-  throw_if(resize_cut(store, e, 0, e.cuts));
+  lock->unsettled = true;
+  throw_if(while_locked(store, e, allocated_size(e), [&](const entry& m) { return resize_cut(store, m, 0, m.cuts); }));
+  lock->unsettled = false;
   return store.refresh(f);
 }
 

@@ -112,7 +112,7 @@ class store_core {
 
  private:
   entry change_permissions(entry e, const entry_change& what);
-  opened_file resize_locked(const entry& now, std::uint64_t size,
+  opened_file resize_locked(size_lock& lock, const entry& now, std::uint64_t size,
                             const std::vector<std::uint64_t>& extents, std::uint64_t reserved = 0);
 
   std::string url_;
@@ -122,6 +122,10 @@ class store_core {
   std::uint64_t client_;
   removal_queue removals_;  // last: it uses the others to its end
 };
+
+/// metadata_service::lock_size() for who changes the size or relies on it: from now on nodes cut nothing off in the name of
+/// clients that had the lock before.  Throws also what an opening for writing throws, where that takes a new generation of the file.
+size_lock_ptr lock_size(store_core& store, file_id id);
 
 /// store_core::refresh() after a write as `f` was refused (errc::cut_off): waits for who is cutting the file off, and where
 /// he has died, sees to it that the stripe objects are as long as the file.  Then the write can be repeated, perhaps after

@@ -77,7 +77,7 @@ class single_file final : public metadata_service {
                 std::uint64_t) override {
     refuse("be resized");
   }
-  std::shared_ptr<void> lock_size(file_id) override { refuse("be resized"); }
+  size_lock_ptr lock_size(file_id) override { refuse("be resized"); }
   void set_attribute(std::string_view, std::string_view, std::string_view) override {
     refuse("have attributes");
   }

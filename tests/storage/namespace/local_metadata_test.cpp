@@ -302,7 +302,8 @@ TEST_CASE("the size lock keeps out threads and processes, and dies with its hold
 TEST_CASE("locks and claims end with their guards, though a process that was forked meanwhile lives on") {
   local_name_space m;
   const entry a = m.make("a");
-  auto size = m->lock_size(a.id), claim = m->claim_writer(a.id, false);
+  auto size = m->lock_size(a.id);
+  auto claim = m->claim_writer(a.id, false);
   const bool child_lets_go = GENERATE(true, false);
   int end[2];
   REQUIRE(::pipe(end) == 0);

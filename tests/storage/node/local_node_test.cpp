@@ -140,6 +140,51 @@ TEST_CASE("a stripe object whose creation was cut short before its header is mad
   }
 }
 
+TEST_CASE("who does not know the generation of a stripe object cuts nothing off, and takes no cut back") {
+  node_with_file f(12'000, {0, 1, 4096});
+  const auto as = [&](std::uint64_t generation, std::uint64_t size, std::uint64_t cuts) {
+    auto s = std::make_shared<file_shape>(*f.shape);
+    s->generation = generation;
+    s->size = size;
+    s->cuts = cuts;
+    s->cut = cuts != 0;
+    return s;
+  };
+  REQUIRE_FALSE(testing::advance(*f.node, as(1, 12'000, 0)));
+  REQUIRE_FALSE(testing::advance(*f.node, as(2, 12'000, 0)));
+  const bytes written(12'000, std::byte{7});
+  REQUIRE_FALSE(f.write(request::contiguous(0, written.size()), written.data()));
+  const auto is_whole = [&] {
+    bytes found(written.size());
+    return !f.read(request::contiguous(0, found.size()), found.data()) && found == written;
+  };
+  const auto refused = [&](const shape_ptr& late, std::uint64_t old_size) {
+    const failure e = resize(*f.node, late, 0, old_size);
+    CHECK(e.code == errc::conflict);
+    CHECK(e.what.find("'plate/a'") != e.what.npos);
+    CHECK(e.what.find("opened for writing since") != e.what.npos);
+  };
+  refused(as(1, 100, 0), 12'000);
+  refused(as(1, 11'999, 0), 12'000);  // a part of the last chunk
+  refused(as(1, 100, 2), 12'000);
+  CHECK(is_whole());
+  // What the file has had for long, or what makes it longer, loses nobody anything.
+  CHECK_FALSE(resize(*f.node, as(1, 12'000, 0), 0, 100));
+  CHECK_FALSE(resize(*f.node, as(1, 20'000, 0), 0, 12'000));
+  CHECK(is_whole());
+  refused(as(1, 12'000, 0), 20'000);
+  refused(as(1, 30'000, 2), 0);  // longer, with another number of cuts
+  CHECK_FALSE(resize(*f.node, as(2, 4'000, 2), 0, 20'000));
+  refused(as(1, 12'000, 1), 0);
+  CHECK_FALSE(resize(*f.node, as(1, 4'096, 2), 0, 0));  // as it is
+  CHECK(open_sums(f.folder.path(), 1).has_header());
+  checksum_header h;
+  REQUIRE(open_sums(f.folder.path(), 1).read_header(h) == 0);
+  CHECK(h.cuts == 2);
+  CHECK(h.generation == 2);
+  CHECK(h.chunks == 1);
+}
+
 TEST_CASE("creation reserves the space unless the file is sparse") {
   temporary_folder folder;
   auto node = open_local_node(folder.path());

@@ -12,6 +12,7 @@
 
 #include "oocarray/file.hpp"
 #include "storage/namespace/local_metadata.hpp"
+#include "storage/node/node_folder.hpp"
 #include "storage/service/file_growth.hpp"
 #include "storage/service/store_core.hpp"
 #include "support/faulty_io_service.hpp"
@@ -487,4 +488,59 @@ TEST_CASE("who opens a file before a cut is told to the metadata learns of it wh
   model m{filled(100, 1)};
   m.write_at(20'000, filled(5'000, 2));
   check_same(contents_of(b), m.expected);
+}
+
+TEST_CASE("a cut beside openings of the file is made, however many there are") {
+  const store_of_programs s;
+  file::create(s.open(), "f", {.striping = {0, 2, 4096}}).write_at(0, filled(30'000, 1));
+  const slow_store slow(s);
+  file b = file::open(*slow.handle, "f", file_access::read_write);
+  const int times = GENERATE(1, 2, 5);
+  int left = times;
+  const std::function<void()> open = [&] {
+    (void)file::open(s.open(), "f", file_access::read_write);
+    if (--left > 0) slow.metadata->after_find = open;
+  };
+  slow.metadata->after_find = open;
+  const std::uint64_t end = GENERATE(0, 100, 29'000);
+  b.truncate(end);
+  CHECK(left == 0);
+  model m{filled(end, 1)};
+  check_same(contents_of(file::open(s.open(), "f")), m.expected);
+  CHECK(s.open().core()->metadata().lookup("f").cuts == 2);
+  b.write_at(20'000, filled(100, 2));
+  m.write_at(20'000, filled(100, 2));
+  check_same(contents_of(b), m.expected);
+}
+
+TEST_CASE("a cut after an opening that was cut short is made", "[served]") {
+  const store_of_programs s;
+  file b = file::create(s.open(), "f", {.striping = {0, 2, 4096}});
+  b.write_at(0, filled(30'000, 1));
+  const auto core = s.open().core();
+  storage::entry e = core->metadata().open("f", true);
+  const std::uint64_t before = e.generation++;
+  REQUIRE_FALSE(core->opened(e).file->advance_objects());
+  b.truncate(100);
+  check_same(contents_of(file::open(s.open(), "f")), filled(100, 1));
+  CHECK(core->metadata().lookup("f").generation > before);
+}
+
+TEST_CASE("a growth beside an opening of the file for which there is no space leaves nothing behind") {
+  const store_of_programs s;
+  file::create(s.open(), "f", {.striping = {0, 2, 4096}}).write_at(0, filled(30'000, 1));
+  const slow_store slow(s);
+  const auto core = s.open().core();
+  const auto full = std::make_shared<storage::faulty_io_service>(core->nodes()[1]);
+  const store own(std::make_shared<storage::store_core>(core->url(), core->uuid(), slow.metadata,
+                                                        storage::striped_file::nodes{core->nodes()[0], full}));
+  file b = file::open(own, "f", file_access::read_write);
+  const auto data = storage::node_folder(s.folder / "0").data(core->metadata().lookup("f").id);
+  const auto before = std::filesystem::file_size(data);
+  full->add({.call = storage::io_call::resize, .times = 1, .error = std::make_error_code(std::errc::no_space_on_device)});
+  slow.metadata->after_find = [&] { (void)file::open(s.open(), "f", file_access::read_write); };
+  CHECK_THROWS_AS(b.truncate(300'000), io_error);
+  CHECK(full->hits(storage::io_call::resize) == 1);
+  CHECK(std::filesystem::file_size(data) == before);
+  check_same(contents_of(file::open(s.open(), "f")), filled(30'000, 1));
 }
