@@ -76,6 +76,8 @@ constexpr pattern all_patterns[] = {
     {"gather_few", nullptr, done, false, pattern::kind::gather, 10'000},
     {"column_read", patterns::column_read},
     {"column_update", patterns::column_update, acknowledged},
+    {"sweep_again", patterns::sweep_again},
+    {"update_again", patterns::update_again, acknowledged},
     {"transpose_naive", patterns::transpose_naive, acknowledged},
     {"tiles_row_major", patterns::tiles_row_major},
     {"eigen_colwise", patterns::eigen_colwise},

@@ -182,6 +182,25 @@ double jacobi_swapped(const matrices& m, const time_limit& t) {
   return done;
 }
 
+double sweep_again(const matrices& m, const time_limit& t) {
+  const std::size_t size = m.n * m.n * 3 / 16;
+  double done = 0, wrong = 0;
+  while (!t.over())
+    for (std::size_t i = 0; i < size && !t.over(); i += m.n, done += static_cast<double>(m.n))
+      for (std::size_t k = i; k < i + m.n; ++k) wrong += std::abs(m.a[k] - static_cast<double>(k));
+  check(wrong);
+  return done;
+}
+
+double update_again(const matrices& m, const time_limit& t) {
+  const std::size_t size = m.n * m.n * 3 / 16;
+  double done = 0;
+  while (!t.over())
+    for (std::size_t i = 0; i < size && !t.over(); i += m.n, done += static_cast<double>(m.n))
+      for (std::size_t k = i; k < i + m.n; ++k) m.b[k] += 1;
+  return done;
+}
+
 double transpose_naive(const matrices& m, const time_limit& t) {
   double done = 0;
   for (std::size_t i = 0; i < m.n; ++i)

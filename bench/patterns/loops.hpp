@@ -63,6 +63,9 @@ double column_read(const matrices& m, const time_limit& t);
 double column_update(const matrices& m, const time_limit& t);
 double jacobi(const matrices& m, const time_limit& t);
 double jacobi_swapped(const matrices& m, const time_limit& t);
+/// The first 3/16 of the array, one and a half times the budget, again and again.
+double sweep_again(const matrices& m, const time_limit& t);
+double update_again(const matrices& m, const time_limit& t);
 double transpose_naive(const matrices& m, const time_limit& t);
 double tiles_row_major(const matrices& m, const time_limit& t);
 double binary_search(const matrices& m, const time_limit& t);

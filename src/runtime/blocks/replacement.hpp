@@ -32,6 +32,15 @@ class frame_queue {
     tail_ = f;
     ++size_;
   }
+  void push_front(frame* f, frame_list which) noexcept OOC_REQUIRES(pager_mutex) {
+    assert(f->list == frame_list::none && which != frame_list::none);
+    f->list = which;
+    f->prev = nullptr;
+    f->next = head_;
+    (head_ ? head_->prev : tail_) = f;
+    head_ = f;
+    ++size_;
+  }
   void remove(frame* f) noexcept OOC_REQUIRES(pager_mutex) {
     assert(size_ > 0 && f->list != frame_list::none);
     assert((f->prev || head_ == f) && (f->next || tail_ == f));
@@ -61,6 +70,11 @@ class replacement {
   void make_inactive(frame* f) noexcept OOC_REQUIRES(pager_mutex) {
     forget(f);
     inactive_.push_back(f, frame_list::inactive);
+  }
+  /// A block that is not wanted soon goes before all others.  It may still be mapped.
+  void make_next(frame* f) noexcept OOC_REQUIRES(pager_mutex) {
+    forget(f);
+    inactive_.push_front(f, frame_list::inactive);
   }
   /// Takes the frame out of both queues (pinned, or on its way out).
   void forget(frame* f) noexcept OOC_REQUIRES(pager_mutex) {

@@ -214,7 +214,7 @@ resident_set::victim resident_set::take_clean_victim(const segment_state* only, 
   };
   bool others_later = false;
   for (frame* f = order_.oldest(); f; f = f->next) {
-    if (victim v = take(f, {block_state::ready, block_state::inactive}); v.taken) return v;
+    if (victim v = take(f, {block_state::ready, block_state::inactive, block_state::ro}); v.taken) return v;
     others_later |= f->dirty.load(std::memory_order_relaxed) && !f->failed;
   }
   if (others_later && !only) return {};

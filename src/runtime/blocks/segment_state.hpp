@@ -15,6 +15,7 @@
 #include "runtime/blocks/left_behind.hpp"
 #include "runtime/blocks/pager_mutex.hpp"
 #include "runtime/blocks/read_ahead.hpp"
+#include "runtime/blocks/repeated_sweep.hpp"
 #include "runtime/blocks/segment_options.hpp"
 #include "runtime/blocks/waste_watch.hpp"
 #include "runtime/blocks/write_guess.hpp"
@@ -69,6 +70,8 @@ struct segment_state {
   read_ahead_yield yield OOC_GUARDED_BY(pager_mutex);
   left_behind left OOC_GUARDED_BY(pager_mutex);  ///< of grains
   write_guess to_be_written;                     ///< of grains
+  repeated_sweep repeated OOC_GUARDED_BY(pager_mutex);
+  block_index swept_last OOC_GUARDED_BY(pager_mutex) = 0;  ///< by the sweep that repeats
   std::uint64_t swept OOC_GUARDED_BY(pager_mutex) = 0;  ///< blocks written behind a sweep
   std::atomic<std::uint64_t> swept_again{0};  ///< those changed once more while in memory
 

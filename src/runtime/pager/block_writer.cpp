@@ -286,9 +286,7 @@ void block_writer::write_swept(unique_lock& l, segment_state& s, block_index ind
   const std::uint64_t blocks = s.blocks.load(std::memory_order_relaxed);
   const std::int64_t left = static_cast<std::int64_t>(index) - 2 * step;
   if (left < 0 || static_cast<std::uint64_t>(left) >= blocks) return;
-  std::uint64_t to_stay = 0;
-  for (const segment_state* any : state_.segments) to_stay += any->bytes_to_stay();
-  if (to_stay <= state_.memory.pool().budget()) return;
+  if (state_.bytes_to_stay() <= state_.memory.pool().budget()) return;
   const auto block = static_cast<block_index>(left);
   frame* f = s.frame_of(s.at(block));
   if (f->segment != &s || f->block != block || f->failed) return;

@@ -28,7 +28,7 @@ bool fault_server::on_fault(segment_state& s, std::uint64_t place, touch t,
   if (t == touch::write && !s.may_write(block.block)) return false;
   constexpr std::uint64_t signal_ns = 2000;  // to return from one, and to deliver the next
   if (const std::uint64_t now = sys::now_ns(); h.left != 0 && now > h.left + signal_ns)
-    ran_ns_.fetch_add(now - h.left - signal_ns, std::memory_order_relaxed);
+    state_.ran_ns.fetch_add(now - h.left - signal_ns, std::memory_order_relaxed);
   const bool in_grains = s.at(block.block).state() == block_state::in_grains;
   turn_.enter(h, in_grains ? &s.grains->at(touched_of(*s.grains).block) : &s.at(block.block),
               [this]() noexcept { state_.memory.mapping().about_to_wait(); });
@@ -329,7 +329,7 @@ bool fault_server::begin_write(frame* f, const std::byte* bytes, std::uint32_t& 
 
 // A whole block has been mapped.
 void fault_server::note_mapped(segment_state& s) noexcept {
-  const std::uint64_t ran = ran_ns_.load(std::memory_order_relaxed);
+  const std::uint64_t ran = state_.ran_ns.load(std::memory_order_relaxed);
   if (hints_ && s.waste.mapped(s.block_bytes(), ran)) {
     state_.hint_due = true;
     state_.bell.ring();

@@ -69,7 +69,6 @@ class fault_server {
   block_loader& loader_;
   const bool hints_;
   fault_turn turn_;
-  std::atomic<std::uint64_t> ran_ns_{0};  ///< threads between two of their faults, all together
 };
 
 }  // namespace ooc::detail

@@ -23,9 +23,7 @@ bool grains::wanted(segment_state& s, block_index b) noexcept {
     default:
       break;
   }
-  std::uint64_t to_stay = 0;
-  for (const segment_state* any : state_.segments) to_stay += any->bytes_to_stay();
-  if (to_stay <= state_.memory.pool().budget()) return false;
+  if (state_.bytes_to_stay() <= state_.memory.pool().budget()) return false;
   return !s.streams.expects(b) && s.choice.in_grains();
 }
 

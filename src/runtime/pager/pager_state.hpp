@@ -44,6 +44,8 @@ class pager_state {
   std::vector<segment_state*> segments OOC_GUARDED_BY(pager_mutex);  ///< the open ones
   /// Waste has been found in a segment, and the service thread is to say so.
   bool hint_due OOC_GUARDED_BY(pager_mutex) = false;
+  /// How long threads have run between their faults, all of them together.
+  std::atomic<std::uint64_t> ran_ns{0};
   /// A transfer, a call of a source or a writer at the end ended, or the service thread has turned to
   /// another segment.
   condition_variable changed;
@@ -84,6 +86,13 @@ class pager_state {
   void call_ends(segment_state& s) noexcept OOC_REQUIRES(pager_mutex) {
     assert(s.calls > 0);
     if (--s.calls == 0) changed.notify_all();
+  }
+
+  /// Memory in which all open segments could stay, or this rank's parts of them.
+  std::uint64_t bytes_to_stay() const noexcept OOC_REQUIRES(pager_mutex) {
+    std::uint64_t sum = 0;
+    for (const segment_state* s : segments) sum += s->bytes_to_stay();
+    return sum;
   }
 
   /// Somebody waits for a frame: a miss, or a first write to a shared block.

@@ -1,0 +1,84 @@
+// Whether the same blocks of a segment are swept again and again.
+//
+// A program that sweeps over somewhat more than the memory has each block evicted shortly before it comes back to
+// it.  It had better keep some blocks, and let go of those that it has just left.  So passes are counted here: in a
+// pass each block comes in once, and the next one begins with the same block.  When three passes over as many blocks
+// have gone by, the sweep repeats.
+//
+// What stays in memory is then no longer seen, and nothing can be told from the order of the rest.  But fewer blocks
+// come in while the program runs for as long.  Where more do, what was let go was needed after all: the sweep does
+// not repeat, and has to for twice as long the next time.
+//
+// Not thread-safe: the pager's lock guards every call.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "runtime/blocks/block_source.hpp"
+
+namespace ooc::detail {
+
+class repeated_sweep {
+ public:
+  static constexpr block_index most_blocks = 1 << 24;
+
+  /// A block, one of `blocks`, at most most_blocks, has come in and been touched.  Of up to `worth_it` blocks some are worth
+  /// keeping.  `ran_ns`: for how long the program has run since some time, its faults left out.  Allocates.
+  void came_in(block_index b, block_index blocks, block_index worth_it, std::uint64_t ran_ns) {
+    if (pass_of_.size() != blocks) {
+      pass_of_.assign(blocks, 0);
+      passes_ = 0;
+      begin_pass(b, ran_ns);
+    } else if (repeats()) {
+      if (++seen_ <= before_.blocks) return;
+      const bool fewer = ran_ns - began_ns_ >= before_.ran_ns - before_.ran_ns / 8;
+      if (!fewer) needed_ = std::min(2 * needed_, most_needed);
+      if (!fewer) passes_ = 0;
+      begin_pass(b, ran_ns);
+    } else if (std::exchange(pass_of_[b], pass_) != pass_) {
+      ++seen_;
+    } else {
+      const pass now{seen_, ran_ns - began_ns_};
+      const bool whole = b == first_ && seen_ >= least && seen_ <= worth_it;
+      const bool as_before = whole && passes_ > 0 && seen_ >= before_.blocks - before_.blocks / 8 &&
+                             seen_ <= before_.blocks + before_.blocks / 8;
+      passes_ = as_before ? passes_ + 1 : whole;
+      before_ = as_before ? pass{now.blocks, std::min(now.ran_ns, before_.ran_ns)} : now;
+      begin_pass(b, ran_ns);
+    }
+  }
+  bool repeats() const noexcept { return passes_ >= needed_; }
+
+ private:
+  struct pass {
+    block_index blocks = 0;
+    std::uint64_t ran_ns = 0;
+  };
+  static constexpr block_index least = 4;
+  static constexpr unsigned most_needed = 1024;
+
+  void begin_pass(block_index b, std::uint64_t ran_ns) {
+    if (++pass_ == 0) {
+      std::fill(pass_of_.begin(), pass_of_.end(), std::uint8_t{0});
+      pass_ = 1;
+    }
+    first_ = b;
+    seen_ = 1;
+    pass_of_[b] = pass_;
+    began_ns_ = ran_ns;
+  }
+
+  std::vector<std::uint8_t> pass_of_;  ///< the pass in which each block came in last
+  std::uint8_t pass_ = 0;
+  block_index first_ = 0;  ///< of this pass
+  block_index seen_ = 0;   ///< in this pass
+  std::uint64_t began_ns_ = 0;
+  pass before_;         ///< the last one, of those that ran for the shortest time
+  unsigned passes_ = 0;  ///< one after the other that were alike
+  unsigned needed_ = 3;
+};
+
+}  // namespace ooc::detail

@@ -1,0 +1,129 @@
+// Sweeps that are repeated over somewhat more than the memory: some of it stays, and no pattern reads more for it.
+#include <catch2/catch.hpp>
+#include <vector>
+
+#include "oocarray/runtime.hpp"
+#include "runtime/blocks/repeated_sweep.hpp"
+#include "runtime/pager/pager.hpp"
+#include "runtime/pager/segment.hpp"
+#include "support/memory_source.hpp"
+
+using namespace ooc;
+using namespace ooc::detail;
+using ooc::test::memory_source;
+
+namespace {
+
+constexpr std::size_t in_block = 512_KiB;
+constexpr std::size_t block_words = in_block / 8;
+constexpr std::size_t in_memory = 32;
+
+struct swept {
+  explicit swept(std::size_t n)
+      : blocks(n),
+        rt({.memory = in_memory * in_block, .block = in_block}),
+        source(blocks, in_block),
+        s(rt.pager(), {.name = "a", .block_bytes = in_block, .blocks = blocks}, source),
+        words(reinterpret_cast<std::uint64_t*>(s.base())) {
+    for (std::size_t i = 0; i < blocks * block_words; ++i) source.as<std::uint64_t>()[i] = i;
+  }
+  /// Reads all of a block.
+  void read(std::size_t block) {
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < block_words; ++i) sum += words[block * block_words + i];
+    total += sum;
+  }
+  /// What f, called for each block, has loaded.
+  template <class F>
+  std::size_t loads_of_pass(F f) {
+    const std::size_t before = source.loads;
+    for (std::size_t b = 0; b < blocks; ++b) f(b);
+    return source.loads - before;
+  }
+
+  const std::size_t blocks;
+  runtime rt;
+  memory_source source;
+  segment s;
+  std::uint64_t* words;
+  std::uint64_t total = 0;
+};
+
+}  // namespace
+
+TEST_CASE("of what is swept again and again some stays in memory") {
+  swept a(40);
+  std::size_t loads = 0;
+  for (int pass = 0; pass < 20; ++pass) loads = a.loads_of_pass([&](std::size_t b) { a.read(b); });
+  CHECK(loads < 30);
+}
+
+TEST_CASE("what is swept and written again and again loses nothing, and some of it stays in memory") {
+  swept a(40);
+  std::size_t loads = 0;
+  constexpr int passes = 20;
+  for (int pass = 0; pass < passes; ++pass)
+    loads = a.loads_of_pass([&](std::size_t b) {
+      for (std::size_t i = 0; i < block_words; ++i) a.words[b * block_words + i] += 3;
+    });
+  CHECK(loads < 30);
+  CHECK_FALSE(a.s.writeback());
+  std::size_t differ = 0;
+  for (std::size_t i = 0; i < a.blocks * block_words; ++i) differ += a.source.as<std::uint64_t>()[i] != i + 3 * passes;
+  CHECK(differ == 0);
+}
+
+TEST_CASE("a sweep that follows another one at some distance finds in memory what that has read") {
+  swept a(90);
+  std::size_t loads = 0;
+  constexpr int passes = 60;
+  for (int pass = 0; pass < passes; ++pass)
+    loads += a.loads_of_pass([&](std::size_t b) {
+      a.read(b);
+      if (b >= 8) a.read(b - 8);
+    });
+  CHECK(loads < passes * a.blocks * 7 / 5);  // 3 / 2 if it were not noticed
+}
+
+TEST_CASE("passes with as many blocks are a sweep that repeats") {
+  repeated_sweep r;
+  std::uint64_t ran = 0;
+  const auto pass = [&](block_index from, block_index to, std::uint64_t ns) {
+    for (block_index b = from; b < to; ++b) r.came_in(b, 100, 100, ran += ns);
+  };
+  for (int i = 0; i < 3; ++i) pass(10, 50, 1000);
+  CHECK_FALSE(r.repeats());
+  pass(10, 11, 1000);
+  CHECK(r.repeats());
+}
+
+TEST_CASE("passes over more than is worth keeping some of, or from other blocks each time, do not repeat") {
+  std::uint64_t ran = 0;
+  repeated_sweep large, moved;
+  for (int i = 0; i < 20; ++i)
+    for (block_index b = 0; b < 90; ++b) {
+      large.came_in(b, 100, 60, ran += 1000);
+      moved.came_in((b + static_cast<block_index>(i) * 7) % 100, 100, 100, ran);
+    }
+  CHECK_FALSE(large.repeats());
+  CHECK_FALSE(moved.repeats());
+}
+
+TEST_CASE("a sweep that repeats as long as fewer blocks come in") {
+  repeated_sweep r;
+  std::uint64_t ran = 0;
+  const auto passes = [&](int n, block_index blocks, std::uint64_t ns_of_pass) {
+    for (int i = 0; i < n; ++i)
+      for (block_index b = 0; b < blocks; ++b) r.came_in(b, 100, 100, ran += ns_of_pass / blocks);
+  };
+  passes(4, 40, 400'000);
+  REQUIRE(r.repeats());
+  passes(20, 10, 400'000);
+  CHECK(r.repeats());
+  passes(2, 80, 400'000);
+  CHECK_FALSE(r.repeats());
+  passes(4, 40, 400'000);  // it takes longer now
+  CHECK_FALSE(r.repeats());
+  passes(4, 40, 400'000);
+  CHECK(r.repeats());
+}
