@@ -9,6 +9,7 @@
 // Not thread-safe: the pager's lock guards every call.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -25,10 +26,15 @@ class left_behind {
     if (count_ == capacity) drop();
     names_[(first_ + count_++) % capacity] = grain;
   }
-  /// A touch has been seen; not every one is.
+  /// The walk has touched a grain; not every touch is seen.
   void touched(block_index grain) noexcept {
-    for (std::size_t i = count_; i > passed_; --i)
-      if (names_[(first_ + i - 1) % capacity] == grain) passed_ = i;
+    constexpr std::size_t most = 512;  // as much as is read ahead, by two walks
+    const std::size_t end = std::min(count_, passed_ + most);
+    for (std::size_t i = passed_; i < end; ++i)
+      if (names_[(first_ + i) % capacity] == grain) {
+        passed_ = i + 1;
+        return;
+      }
   }
   /// Whether the neighbour of the first that was named has been left.
   bool due() const noexcept { return passed_ > looked_back_; }

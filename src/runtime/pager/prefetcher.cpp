@@ -116,12 +116,13 @@ std::int64_t prefetcher::follow_grains(unique_lock& l, const touch_event& e) {
   wanted_.clear();
   const std::int64_t step = g.streams.touched(e.block * grain + e.offset, g.reach, limit, {}, wanted_,
                                               refill::by_halves, e.miss || e.was_out);
-  g.left.touched(e.block);
+  const bool walks = static_cast<std::uint64_t>(std::abs(step)) > grain;
+  if (walks) g.left.touched(e.block);
   if (wanted_.empty()) return step;
   for (block_index& place : wanted_) place /= grain;
   wanted_.erase(std::unique(wanted_.begin(), wanted_.end()), wanted_.end());
   std::vector<block_index> begun;
-  if (static_cast<std::uint64_t>(std::abs(step)) > grain) {
+  if (walks) {
     note_left(l, g);
     const unlocked gap(l, state_.mutex());
     block_index before = ~block_index{0};
