@@ -33,6 +33,7 @@ std::int64_t read_ahead::step(const stream& s, std::int64_t from, std::int64_t b
 // The stream that `b` continues, advanced to it.  A sweep may skip a few blocks that were resident.
 read_ahead::stream* read_ahead::match(std::int64_t b, std::int64_t blocks) noexcept {
   for (stream& s : streams_) {
+    if (s.last >= blocks) s = {};  // the segment has become shorter
     if (s.last < 0) continue;
     const std::int64_t reach = reach_of(s);
     const std::int64_t distance = b - s.last, steps = distance / s.stride;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include <utility>
 
 #include "runtime/blocks/block_state.hpp"
+#include "runtime/blocks/frame_needs.hpp"
 #include "runtime/blocks/frame_pool.hpp"
 #include "runtime/blocks/grain_choice.hpp"
 #include "runtime/blocks/left_behind.hpp"
@@ -71,7 +73,8 @@ struct segment_state {
   left_behind left OOC_GUARDED_BY(pager_mutex);  ///< of grains
   write_guess to_be_written;                     ///< of grains
   repeated_sweep repeated OOC_GUARDED_BY(pager_mutex);
-  block_index swept_last OOC_GUARDED_BY(pager_mutex) = 0;  ///< by the sweep that repeats
+  std::array<block_index, frame_needs::blocks> came_lately OOC_GUARDED_BY(pager_mutex) = {};  ///< and were touched: a ring
+  std::size_t came_count OOC_GUARDED_BY(pager_mutex) = 0;
   std::uint64_t swept OOC_GUARDED_BY(pager_mutex) = 0;  ///< blocks written behind a sweep
   std::atomic<std::uint64_t> swept_again{0};  ///< those changed once more while in memory
 

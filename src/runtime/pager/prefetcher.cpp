@@ -52,7 +52,7 @@ void prefetcher::touched(unique_lock& l, const touch_event& e) {
   const std::int64_t step = s.streams.touched(
       e.block, s.blocks.load(std::memory_order_relaxed), limit, g, wanted_);
   if (e.kind == touch::write && step != 0) writer_.write_swept(l, s, e.block, step);
-  if (g.size == 1 && !s.options.pinned_only) let_go_behind(s, e.block, step);
+  if (g.size == 1 && !s.options.pinned_only) let_go_behind(s, e.block);
   // What lies beyond the neighbours' next rows others will change before it is needed here.
   if (const block_range& near = s.options.part.near; near.contains(e.block))
     std::erase_if(wanted_, [&](block_index b) { return !near.contains(b); });
@@ -64,25 +64,20 @@ void prefetcher::touched(unique_lock& l, const touch_event& e) {
   }
 }
 
-// Only where what is swept is not so much larger than the memory that what could stay would be little.  A stencil may still
-// want the block before.
-void prefetcher::let_go_behind(segment_state& s, block_index touched, std::int64_t step) {
+// Only where what is swept is not so much larger than the memory that what could stay would be little.  One instruction
+// may need as many blocks as came last.
+void prefetcher::let_go_behind(segment_state& s, block_index touched) {
   const block_index blocks = s.blocks.load(std::memory_order_relaxed);
   if (blocks > repeated_sweep::most_blocks || touched >= blocks) return;
   s.repeated.came_in(touched, blocks, 3 * state_.memory.pool().budget() / s.block_bytes(),
                      state_.ran_ns.load(std::memory_order_relaxed));
-  if (!s.repeated.repeats()) return;
-  const auto at = static_cast<std::int64_t>(touched);
-  const auto last = static_cast<std::int64_t>(std::exchange(s.swept_last, touched));
-  if (std::abs(step) == 1)
-    make_next(s, at - 2 * step);
-  else if (std::abs(at - last) > 2)  // the end of a pass, or what has stayed begins there
-    for (const std::int64_t end : {last, last - 1}) make_next(s, end);
+  const block_index left = std::exchange(s.came_lately[s.came_count++ % s.came_lately.size()], touched);
+  if (s.repeated.repeats() && std::find(s.came_lately.begin(), s.came_lately.end(), left) == s.came_lately.end())
+    make_next(s, left);
 }
 
-void prefetcher::make_next(segment_state& s, std::int64_t index) noexcept {
-  if (index < 0 || static_cast<block_index>(index) >= s.blocks.load(std::memory_order_relaxed)) return;
-  const auto b = static_cast<block_index>(index);
+void prefetcher::make_next(segment_state& s, block_index b) noexcept {
+  if (b >= s.blocks.load(std::memory_order_relaxed)) return;
   frame* const f = s.frame_of(s.at(b));
   if (f->segment == &s && f->block == b && f->list != frame_list::none && !f->read_ahead) state_.memory.order().make_next(f);
 }

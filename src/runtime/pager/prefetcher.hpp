@@ -34,8 +34,8 @@ class prefetcher {
 
  private:
   std::int64_t follow_grains(unique_lock& l, const touch_event& e) OOC_REQUIRES(pager_mutex);
-  void let_go_behind(segment_state& s, block_index touched, std::int64_t step) OOC_REQUIRES(pager_mutex);
-  void make_next(segment_state& s, std::int64_t block) noexcept OOC_REQUIRES(pager_mutex);
+  void let_go_behind(segment_state& s, block_index touched) OOC_REQUIRES(pager_mutex);
+  void make_next(segment_state& s, block_index b) noexcept OOC_REQUIRES(pager_mutex);
   void note_left(unique_lock& l, segment_state& grains) OOC_REQUIRES(pager_mutex);
   unsigned limit_of(const segment_state& s) noexcept OOC_REQUIRES(pager_mutex);
   ahead_group group_for(const segment_state& s, unsigned limit) noexcept OOC_REQUIRES(pager_mutex);

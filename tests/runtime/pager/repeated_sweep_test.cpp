@@ -85,6 +85,24 @@ TEST_CASE("a sweep that follows another one at some distance finds in memory wha
   CHECK(loads < passes * a.blocks * 7 / 5);  // 3 / 2 if it were not noticed
 }
 
+#if defined(__x86_64__)
+TEST_CASE("the blocks that one instruction needs do not go in turn where a sweep repeats") {
+  swept a(90);
+  auto* const bytes = reinterpret_cast<std::byte*>(a.words);
+  const auto pass = [&] { a.loads_of_pass([&](std::size_t b) { a.read(b); }); };
+  for (int i = 0; i < 8; ++i) pass();
+  for (std::size_t from = 1; from < 40; ++from) {
+    pass();
+    const std::size_t before = a.source.loads;
+    const std::byte* source = bytes + from * in_block - 4;  // both across a border
+    std::byte* to = bytes + (from + 40) * in_block - 4;
+    asm volatile("movsq" : "+D"(to), "+S"(source)::"memory");
+    UNSCOPED_INFO(from << ' ' << a.source.loads - before);
+    CHECK(a.source.loads - before <= 12);  // with what is read ahead
+  }
+}
+#endif
+
 TEST_CASE("passes with as many blocks are a sweep that repeats") {
   repeated_sweep r;
   std::uint64_t ran = 0;
