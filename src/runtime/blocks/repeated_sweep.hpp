@@ -23,7 +23,7 @@ namespace ooc::detail {
 
 class repeated_sweep {
  public:
-  static constexpr block_index most_blocks = 1 << 24;
+  static constexpr block_index most_blocks = 1 << 20;
 
   /// A block, one of `blocks`, at most most_blocks, has come in and been touched.  Of up to `worth_it` blocks some are worth
   /// keeping.  `ran_ns`: for how long the program has run since some time, its faults left out.  Allocates.

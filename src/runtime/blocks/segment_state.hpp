@@ -40,6 +40,8 @@ struct segment_state {
   std::size_t guard = 0;      ///< reserved bytes before and after them, never accessible
   block* table = nullptr;     ///< max_blocks records
   std::atomic<std::uint64_t> blocks{0};
+  /// Blocks from here on are not read ahead: their addresses are being closed, or opened anew.
+  std::uint64_t held_off OOC_GUARDED_BY(pager_mutex) = ~std::uint64_t{0};
   std::atomic<std::uint64_t> reach{0};  ///< bytes that may be touched: pages up to the end
   std::atomic<segment_use> use{segment_use::open};
 

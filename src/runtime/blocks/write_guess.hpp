@@ -5,6 +5,9 @@
 // writable, and count as modified at once.  One in a few still comes in protected, and shows whether that is
 // still right.
 //
+// invalidate() refuses what is modified, so after a write-back all begins anew: a program that only reads from there on
+// finds nothing modified.
+//
 // Thread-safe: faults of several threads count at a time; what they lose of each other's counts is little.
 #pragma once
 
@@ -22,6 +25,11 @@ class write_guess {
       written_.store(written_.load(std::memory_order_relaxed) / 2, std::memory_order_relaxed);
     }
     return false;
+  }
+  /// Nothing is modified now: what is only read from here on must not be.
+  void forget() noexcept {
+    read_.store(0, std::memory_order_relaxed);
+    written_.store(0, std::memory_order_relaxed);
   }
   void written() noexcept { written_.fetch_add(1, std::memory_order_relaxed); }
 

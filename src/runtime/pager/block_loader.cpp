@@ -71,7 +71,7 @@ bool block_loader::fetch(unique_lock& l, segment_state& s, std::span<const block
   frame* to_be_touched = nullptr;
   bool room = true;
   for (const block_index index : which) {
-    if (index >= s.blocks.load(std::memory_order_relaxed)) continue;  // cut off since it was wanted
+    if (index >= std::min(s.blocks.load(std::memory_order_relaxed), s.held_off)) continue;  // cut off since it was wanted
     block& b = s.at(index);
     const load_part part =
         b.promised.load(std::memory_order_relaxed) ? load_part::outside_promise : load_part::whole;
@@ -201,9 +201,9 @@ void block_loader::on_loaded(frame* f, const failure& result, std::uint64_t byte
 void block_loader::map_ahead(unique_lock& l, frame* f) {
   block& b = f->segment->at(f->block);
   b.advance(block_state::busy);
+  state_.memory.guess_dirty(f);  // with the lock: a write-back sees it, or comes first
   {
     const unlocked gap(l, state_.mutex());
-    state_.memory.guess_dirty(f);
     state_.memory.map_in(f, f->dirty.load(std::memory_order_relaxed));
   }
   f->maps_itself = f->read_ahead = false;

@@ -307,6 +307,7 @@ failure block_writer::write_back(segment_state& s, std::span<const block_range> 
   {
     guarded_lock g(state_.mutex());
     s.background_write_error = {};  // what failed is dirty still and tried again now
+    s.to_be_written.forget();
     for (frame* f = s.resident; f; f = f->segment_next)
       if (f->dirty.load(std::memory_order_relaxed) && (f->failed || contains(which, f->block)))
         dirty.push_back(f->block);

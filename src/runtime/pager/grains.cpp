@@ -27,15 +27,12 @@ bool grains::wanted(segment_state& s, block_index b) noexcept {
   return !s.streams.expects(b) && s.choice.in_grains();
 }
 
-bool grains::begin(segment_state& s, block_index index) noexcept {
+bool grains::begin(segment_state& s, block_index index, bool ahead) noexcept {
   block& b = s.at(index);
-  {
-    const unique_lock l(state_.mutex());
-    if (b.state() != block_state::out) return true;
-    if (!wanted(s, index)) return false;
-  }
-  if (!b.try_take(block_state::out)) return true;
   const unique_lock l(state_.mutex());
+  if (b.state() != block_state::out) return true;
+  if (!wanted(s, index) || (ahead && index >= s.held_off)) return false;
+  if (!b.try_take(block_state::out)) return true;
   if (b.promised.load(std::memory_order_relaxed)) {  // since the look above
     b.publish(block_state::out);
     return false;
@@ -60,7 +57,7 @@ frame* grains::merge(unique_lock& l, segment_state& g, block_index grain) {
   if (b.stays_in_grains) return nullptr;
   frame* const f = state_.memory.obtain_ahead(l, s);
   if (!f) return nullptr;
-  if (!b.try_take(block_state::in_grains)) {
+  if (index >= s.held_off || !b.try_take(block_state::in_grains)) {
     state_.memory.abandon(f);
     return nullptr;
   }

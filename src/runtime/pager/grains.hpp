@@ -39,8 +39,8 @@ class grains {
   bool possible() const noexcept { return state_.memory.mapping_of_grains() != nullptr; }
   bool apart() const noexcept { return state_.memory.mapping_of_grains() != &state_.memory.mapping(); }
 
-  /// True where the block is no longer `out`.
-  bool begin(segment_state& s, block_index b) noexcept;
+  /// True where the block is no longer `out`.  `ahead`: nobody has touched it.
+  bool begin(segment_state& s, block_index b, bool ahead = false) noexcept;
 
   /// True where the block of a grain should be whole: its grains fill half of it.
   static bool filled_up(const segment_state& grains, block_index grain) noexcept

@@ -158,6 +158,26 @@ void pager::bring_in(segment_state& s, std::uint64_t place, touch t) noexcept {
   faults_.on_fault(s, place, t);
 }
 
+pager::arrivals_held_off::arrivals_held_off(pager& p, segment_state& s, block_index from) noexcept
+    : pager_(p), segment_(s) {
+  set(from);
+  for (block_index i = from; i < s.blocks;) {
+    const std::uint32_t word = s.at(i).word.load(std::memory_order_acquire);
+    if (state_of(word) == block_state::busy)
+      s.at(i).wait(word, false);
+    else
+      ++i;
+  }
+}
+
+void pager::arrivals_held_off::set(block_index from) noexcept {
+  const guarded_lock l(pager_.state_.mutex());
+  segment_.held_off = from;
+  if (!segment_.grains) return;
+  const std::uint64_t n = segment_.grains->grains_in_block;
+  segment_.grains->held_off = from > ~block_index{0} / n ? ~block_index{0} : from * n;
+}
+
 void pager::resize_range(segment_state& s, std::uint64_t blocks, std::uint64_t bytes) {
   const std::uint64_t before = s.blocks * s.block_bytes(), after = blocks * s.block_bytes();
   const std::uint64_t reached = s.reach;

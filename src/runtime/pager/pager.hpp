@@ -57,6 +57,8 @@ class pager {
   // --- for segments (segment.cpp); see segment.hpp for what they promise
   void add(segment_state& s);
   void remove(segment_state& s);
+  /// While it lives, nothing from a block on is read ahead: what was on its way may still arrive, and can be waited for.
+  class arrivals_held_off;
   /// Opens or closes addresses at the end; blocks that are cut off have been dropped.
   void resize_range(segment_state& s, std::uint64_t blocks, std::uint64_t bytes);
   failure writeback(segment_state& s, std::span<const block_range> which);
@@ -138,6 +140,21 @@ class pager {
   stall_relief relief_;
   service_thread service_;
   std::unique_ptr<fault_threads> threads_;  ///< where touches are served by userfaultfd
+};
+
+class pager::arrivals_held_off {
+ public:
+  /// Returns when what is about to come in has a frame.
+  arrivals_held_off(pager& p, segment_state& s, block_index from) noexcept;
+  ~arrivals_held_off() { set(~block_index{0}); }
+  arrivals_held_off(const arrivals_held_off&) = delete;
+  arrivals_held_off& operator=(const arrivals_held_off&) = delete;
+
+ private:
+  void set(block_index from) noexcept;
+
+  pager& pager_;
+  segment_state& segment_;
 };
 
 }  // namespace ooc::detail

@@ -125,7 +125,7 @@ std::int64_t prefetcher::follow_grains(unique_lock& l, const touch_event& e) {
       if (const block_index b = at / g.grains_in_block; std::exchange(before, b) != b &&
           g.parent->at(b).state() == block_state::out) {
         begun.push_back(b);
-        grains_.begin(*g.parent, b);
+        grains_.begin(*g.parent, b, true);
       }
   } else {
     wanted_.resize(std::min<std::size_t>(wanted_.size(), long_run));

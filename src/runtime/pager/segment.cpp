@@ -248,11 +248,16 @@ void segment::clear_promises(std::span<const block_range> which) {
   pager_.clear_promises(*state_, which);
 }
 
+// The first block that ends elsewhere, or not at all, where there are to be so many.
+block_index segment::edge(std::uint64_t blocks, std::uint64_t bytes) const noexcept {
+  const segment_state& s = *state_;
+  return std::min(blocks, std::min(bytes ? bytes : ~bytes, s.reach.load()) / s.block_bytes());
+}
+
 // Where addresses are opened or closed for grains, no block is mapped.
-void segment::clear_edge(std::uint64_t bytes) {
+void segment::clear_edge(block_index first) {
   segment_state& s = *state_;
   if (!s.grains) return;
-  const std::uint64_t first = std::min(bytes ? bytes : ~bytes, s.reach.load()) / s.block_bytes();
   const block_range edge[] = {{first, s.blocks}};
   throw_if(pager_.grains().leave(s, edge));
   pager_.invalidate(s, edge, true);
@@ -260,13 +265,17 @@ void segment::clear_edge(std::uint64_t bytes) {
 
 void segment::grow(std::uint64_t blocks, std::uint64_t bytes) {
   assert(blocks <= state_->options.max_blocks);
-  clear_edge(bytes);
+  const block_index first = edge(blocks, bytes);
+  const pager::arrivals_held_off held(pager_, *state_, first);
+  clear_edge(first);
   pager_.resize_range(*state_, blocks, bytes);
 }
 
 void segment::shrink(std::uint64_t blocks, std::uint64_t bytes) {
   const block_range tail[] = {{blocks, state_->blocks}};
-  clear_edge(bytes);
+  const block_index first = edge(blocks, bytes);
+  const pager::arrivals_held_off held(pager_, *state_, first);
+  clear_edge(first);
   pager_.invalidate(*state_, tail, true);
   pager_.resize_range(*state_, blocks, bytes);
 }

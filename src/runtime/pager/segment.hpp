@@ -157,7 +157,8 @@ class segment {
  private:
   friend class segment_unit;
   void add_grains();
-  void clear_edge(std::uint64_t bytes);
+  block_index edge(std::uint64_t blocks, std::uint64_t bytes) const noexcept;
+  void clear_edge(block_index first);
 
   pager& pager_;
   std::unique_ptr<segment_state> state_;

@@ -157,3 +157,30 @@ TEST_CASE("columns, rows, pins, promises, write-back and other sizes lose nothin
         CHECK(a.rt().stats().resident_bytes <= memory);
       }
 }
+
+TEST_CASE("an array whose columns are read ahead becomes shorter and longer at any moment") {
+  const std::uint64_t seed = testing::random_seed("column_stress");
+  std::minstd_rand random(static_cast<unsigned>(seed));
+  for (const unsigned threads : {0u, 3u}) {
+    runtime rt({.memory = 4_MiB, .block = column_block});
+    constexpr std::size_t blocks = 64;
+    memory_source source(blocks, column_block, threads, threads ? 100 : 0);
+    const auto grains = source.in_blocks_of(grain_bytes);
+    segment s(rt.pager(),
+              {.name = "a", .block_bytes = column_block, .blocks = blocks, .grains = grains.get(), .element_bytes = 8}, source);
+    auto* const words = reinterpret_cast<volatile std::uint64_t*>(s.base());
+    for (int round = testing::rounds(200, 5000); round > 0; --round) {
+      const std::size_t n = s.blocks() * column_block_words, pitch = 513 + 512 * (random() % 4), first = random() % 512;
+      const bool write = random() % 4 != 0;
+      const std::size_t end = n / 2 + random() % (n / 2);
+      for (std::size_t i = first; i < end; i += pitch) {
+        const std::uint64_t was = words[i];
+        if (write) words[i] = was + 1;
+      }
+      const std::size_t to = blocks / 4 + random() % (blocks / 4);
+      s.shrink(to, to * column_block);
+      s.grow(blocks, blocks * column_block);
+    }
+    CHECK_FALSE(s.writeback());
+  }
+}

@@ -548,3 +548,17 @@ TEST_CASE("a loop that reads grains and then writes them has one fault for each,
   CHECK_FALSE(f.s.writeback());
   CHECK(f.rt.stats().bytes_written == written);  // what is read only is not taken for modified any more
 }
+
+TEST_CASE("grains that were only read since they were written back are no modified ones") {
+  if (!there_are_grains()) return;
+  fixture f(256, 8_MiB);
+  std::minstd_rand random(11);
+  for (int i = 0; i < 2000; ++i) {
+    const std::size_t at = random() % f.count;
+    f.words[at] = f.words[at] + 1;
+  }
+  CHECK_FALSE(f.s.writeback());
+  for (int i = 0; i < 20; ++i) static_cast<void>(f.words[random() % f.count]);
+  CHECK(f.s.dirty_blocks() == 0);
+  CHECK(f.s.invalidate(false) == segment::invalidated::done);
+}
