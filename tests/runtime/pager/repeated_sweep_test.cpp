@@ -91,15 +91,17 @@ TEST_CASE("the blocks that one instruction needs do not go in turn where a sweep
   auto* const bytes = reinterpret_cast<std::byte*>(a.words);
   const auto pass = [&] { a.loads_of_pass([&](std::size_t b) { a.read(b); }); };
   for (int i = 0; i < 8; ++i) pass();
+  std::uint64_t most = 0;
   for (std::size_t from = 1; from < 40; ++from) {
     pass();
-    const std::size_t before = a.source.loads;
+    const auto touches = [&] { return a.rt.stats().faults + a.rt.stats().hits; };
+    const std::uint64_t before = touches();
     const std::byte* source = bytes + from * in_block - 4;  // both across a border
     std::byte* to = bytes + (from + 40) * in_block - 4;
     asm volatile("movsq" : "+D"(to), "+S"(source)::"memory");
-    UNSCOPED_INFO(from << ' ' << a.source.loads - before);
-    CHECK(a.source.loads - before <= 12);  // with what is read ahead
+    most = std::max(most, touches() - before);
   }
+  CHECK(most <= 6);  // each is touched once, where the machine is busy some again
 }
 #endif
 
