@@ -81,8 +81,9 @@ segment::invalidated block_dropper::drop(segment_state& s, block_index index, bo
   }
 }
 
-// A block in memory is marked where its next write will fault, so that the mark is used up by it;
-// it counts if the block is evicted before.
+// A block in memory is marked where its next touch will be a fault, which uses the mark up; it counts if the block is
+// evicted before.  So the access to a block that may be read is taken away: a read that nobody sees would leave the mark,
+// and a later write of a part would then store zeros in place of what was read.  A pinned block is not marked.
 void block_dropper::promise(segment_state& s, std::span<const block_range> which) {
   signals_blocked no_signals;
   for (const block_range& r : which)
@@ -99,16 +100,29 @@ void block_dropper::promise(segment_state& s, std::span<const block_range> which
       if (is_transient(state) || state == block_state::rw || state == block_state::in_grains ||
           !b.try_take(state))
         continue;
-      b.promised.store(1, std::memory_order_relaxed);
-      frame* f = state == block_state::ready ? s.frame_of(b) : nullptr;
-      if (f && f->partial) {
-        unique_lock l(state_.mutex());
-        state_.memory.release(f);
-        continue;
+      if (state == block_state::out) {
+        b.promised.store(1, std::memory_order_relaxed);
+        b.publish(state);
+      } else {
+        promise_in_memory(s.frame_of(b), state);
       }
-      b.publish(state);
     }
   state_.waiters.made_evictable();
+}
+
+// The caller owns the block.
+void block_dropper::promise_in_memory(frame* f, block_state state) noexcept {
+  block& b = f->segment->at(f->block);
+  unique_lock l(state_.mutex());
+  b.promised.store(f->pins == 0, std::memory_order_relaxed);
+  if (f->partial) {
+    state_.memory.release(f);
+  } else if (state == block_state::ro && f->pins == 0) {
+    state_.memory.order().forget(f);
+    if (!state_.memory.ageing().alone(l, f, state)) b.promised.store(0, std::memory_order_relaxed);
+  } else {
+    b.publish(state);
+  }
 }
 
 void block_dropper::clear_promises(segment_state& s, std::span<const block_range> which) {

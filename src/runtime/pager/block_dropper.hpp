@@ -30,6 +30,7 @@ class block_dropper {
 
  private:
   segment::invalidated drop(segment_state& s, block_index b, bool discard);
+  void promise_in_memory(frame* f, block_state state) noexcept;
   void drop_partial(frame* f) noexcept OOC_REQUIRES(pager_mutex);
   void count_invalidated(const segment_state& s) noexcept;
 

@@ -223,6 +223,30 @@ TEST_CASE("a promise holds for a block in memory that is evicted before it is ov
   for (std::size_t b = 0; b < 64; ++b) REQUIRE(words(s)[b * words_per_block] == b);
 }
 
+TEST_CASE("a read of a block that was in memory when it was promised ends the promise") {
+  runtime rt({.memory = 1_MiB});
+  memory_source source(64, kib64, 1);
+  source.promise_covers_blocks = true;
+  for (std::size_t i = 0; i < 64 * words_per_block; ++i) source.as<std::uint64_t>()[i] = i;
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 64}, source);
+  s.advise(access_pattern::random);
+  const block_range one[] = {{0, 1}};
+  volatile std::uint64_t sink = words(s)[0];
+  bool pinned = false;
+  SECTION("mapped for reading") {}
+  SECTION("pinned") {
+    REQUIRE_FALSE(s.pin(one, access_mode::read));
+    pinned = true;
+  }
+  s.promise(one);
+  if (pinned) s.unpin(one, access_mode::read);
+  sink = words(s)[1];
+  for (std::size_t b = 1; b < 64; ++b) sink = sink + words(s)[b * words_per_block];
+  words(s)[2] = 7;
+  CHECK(words(s)[1] == 1);
+  CHECK(words(s)[2] == 7);
+}
+
 namespace {
 // Stops the first thread that asks whether a promised block must be loaded.
 class slow_answer : public memory_source {
