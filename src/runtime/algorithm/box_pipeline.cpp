@@ -81,8 +81,10 @@ void box_pipeline::run(const direct_array& from, const direct_array& to, std::by
   to_ = &to;
   memory_ = memory;
   const struct all_ended {  // after an error too; the caller frees the memory
-    open_transfers& transfers;
-    ~all_ended() { transfers.wait_for_all(); }
+    std::vector<in_flight>& transfers;
+    ~all_ended() {
+      for (in_flight& t : transfers) static_cast<void>(t.wait());
+    }
   } end{transfers_};
   work_in_rounds(
       plan_.as_it_is ? 1 : call_.threads(), [this] { return next(); },
@@ -103,7 +105,7 @@ std::size_t box_pipeline::next() {
   for (; turned_ < plan_.units; ++turned_, part_ = 0) {
     if (part_ == 0) {
       begin_reads();
-      throw_if(transfers_.wait_for(slot_of_read(turned_)));
+      throw_if(transfers_[slot_of_read(turned_)].wait());
       list_parts();
     }
     for (; part_ < parts_.size(); begin_write(part_++)) {
@@ -122,14 +124,13 @@ std::size_t box_pipeline::next() {
 }
 
 void box_pipeline::wait_for_writes() {
-  for (std::size_t slot = readers + writers; slot < transfers_.slots(); ++slot)
-    throw_if(transfers_.wait_for(slot));
+  for (std::size_t slot = readers + writers; slot < transfers_.size(); ++slot) throw_if(transfers_[slot].wait());
 }
 
 /// For the unit before, which is written from the memory that the next part is turned into.
 void box_pipeline::wait_for_memory() {
   if (alike_)
-    throw_if(transfers_.wait_for(slot_of_write(turned_, part_)));
+    throw_if(transfers_[slot_of_write(turned_, part_)].wait());
   else if (part_ == 0)
     wait_for_writes();
 }
@@ -138,13 +139,13 @@ void box_pipeline::begin_reads() {
   for (; read_ < std::min(turned_ + readers, plan_.units); ++read_) {
     const std::size_t slot = slot_of_read(read_);
     if (plan_.as_it_is)  // what is written from the same memory
-      throw_if(transfers_.wait_for(slot_of_write(read_, 0)));
+      throw_if(transfers_[slot_of_write(read_, 0)].wait());
     std::vector<box_move>& boxes = moves_[read_ % moves_.size()];
     boxes = plan_.unit(read_);
     for (std::size_t b = 0; b < boxes.size(); ++b) {
       std::byte* const memory = read_to(read_, b);
       for (const part_of_box& p : cut(b, boxes[b].from_lower, boxes[b].from_upper, plan_.from_unit, plan_.from_size))
-        transfer(slot, [&](auto done) {
+        transfers_[slot].start([&](auto done) {
           from_->file().read(std::make_shared<const request>(from_->box({p.lower, p.upper})), memory + p.offset,
                              std::move(done));
         });
@@ -168,7 +169,7 @@ void box_pipeline::list_parts() {
 
 void box_pipeline::begin_write(std::size_t part) {
   const part_of_box& p = parts_[part];
-  transfer(slot_of_write(turned_, part), [&](auto done) {
+  transfers_[slot_of_write(turned_, part)].start([&](auto done) {
     to_->file().write(std::make_shared<const request>(to_->box({p.lower, p.upper})),
                       write_from(turned_, p.box) + p.offset, std::move(done));
   });
@@ -209,18 +210,6 @@ std::vector<box_pipeline::part_of_box> box_pipeline::cut(std::size_t box, const 
     p.upper[k] = end;
   }
   return all;
-}
-
-/// Calls begin(completion).
-template <class Begin>
-void box_pipeline::transfer(std::size_t slot, Begin begin) {
-  transfers_.begin(slot);
-  try {
-    begin([this, slot](const failure& f) { transfers_.end(slot, f); });
-  } catch (...) {
-    transfers_.end(slot, {});
-    throw;
-  }
 }
 
 }  // namespace ooc::detail

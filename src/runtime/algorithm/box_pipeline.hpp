@@ -20,8 +20,8 @@
 
 #include "runtime/algorithm/algorithm_call.hpp"
 #include "runtime/algorithm/box_permutation.hpp"
-#include "runtime/algorithm/open_transfers.hpp"
 #include "runtime/array/direct_array.hpp"
+#include "storage/base/in_flight.hpp"
 
 namespace ooc::detail {
 
@@ -83,8 +83,6 @@ class box_pipeline {
   void begin_write(std::size_t part);
   static std::vector<part_of_box> cut(std::size_t box, const extent_list& lower, const extent_list& upper,
                                       const extent_list& multiple, std::size_t element_size);
-  template <class Begin>
-  void transfer(std::size_t slot, Begin begin);
 
   const pipeline_plan plan_;
   algorithm_call& call_;
@@ -101,7 +99,7 @@ class box_pipeline {
   std::optional<box_permutation> now_;
   std::size_t batch_ = 1;      ///< how many of its tasks are one task of the round
   std::uint64_t bytes_read_ = 0, bytes_written_ = 0;
-  open_transfers transfers_;  ///< last: ends first
+  std::vector<in_flight> transfers_;  ///< of each slot; last: ends first
 };
 
 }  // namespace ooc::detail

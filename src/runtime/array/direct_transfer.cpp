@@ -11,50 +11,14 @@ constexpr std::uint64_t request_bytes = 4 << 20;
 
 }  // namespace
 
-direct_transfer::~direct_transfer() {
-  unique_lock lock(mutex_);
-  while (open_ != 0) changed_.wait(lock);
-}
-
-void direct_transfer::wait() {
-  failure f;
-  {
-    unique_lock lock(mutex_);
-    while (open_ != 0) changed_.wait(lock);
-    f = std::exchange(failure_, {});
-  }
-  throw_if(f);
-}
-
-void direct_transfer::ended(const failure& f) noexcept {
-  // Notified with the mutex held: who waits may destroy this at once.
-  const lock_guard lock(mutex_);
-  if (f && !failure_) failure_ = f;
-  if (--open_ == 0) changed_.notify_all();
-}
-
-template <class Start>
-void direct_transfer::start(Start s) {
-  {
-    const lock_guard lock(mutex_);
-    ++open_;
-  }
-  try {
-    s([this](const failure& f) { ended(f); });
-  } catch (...) {
-    ended({});
-    throw;
-  }
-}
-
 void direct_transfer::begin_read(const storage::striped_file& f, request r, std::byte* to) {
   auto shared = std::make_shared<const request>(std::move(r));
-  start([&](storage::completion done) { f.read(std::move(shared), to, std::move(done)); });
+  requests_.start([&](storage::completion done) { f.read(std::move(shared), to, std::move(done)); });
 }
 
 void direct_transfer::begin_write(const storage::striped_file& f, request r, const std::byte* from) {
   auto shared = std::make_shared<const request>(std::move(r));
-  start([&](storage::completion done) { f.write(std::move(shared), from, std::move(done)); });
+  requests_.start([&](storage::completion done) { f.write(std::move(shared), from, std::move(done)); });
 }
 
 void direct_transfer::in_requests(const element_file& f, std::uint64_t first, std::uint64_t count,

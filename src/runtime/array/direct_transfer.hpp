@@ -16,7 +16,7 @@
 
 #include "oocarray/error.hpp"
 #include "runtime/array/direct_array.hpp"
-#include "storage/base/mutex.hpp"
+#include "storage/base/in_flight.hpp"
 #include "storage/service/striped_file.hpp"
 
 namespace ooc::detail {
@@ -44,11 +44,6 @@ class element_file {
 
 class direct_transfer {
  public:
-  direct_transfer() = default;
-  ~direct_transfer();
-  direct_transfer(const direct_transfer&) = delete;
-  direct_transfer& operator=(const direct_transfer&) = delete;
-
   /// The one before has ended.
   void begin_read(const element_file& f, std::uint64_t first, std::uint64_t count, std::byte* to);
   void begin_write(const element_file& f, std::uint64_t first, std::uint64_t count,
@@ -57,19 +52,13 @@ class direct_transfer {
   void begin_read(const storage::striped_file& f, request r, std::byte* to);
   void begin_write(const storage::striped_file& f, request r, const std::byte* from);
   /// Throws what the store says, once.
-  void wait();
+  void wait() { throw_if(requests_.wait()); }
 
  private:
-  template <class Start>
-  void start(Start s);
   void in_requests(const element_file& f, std::uint64_t first, std::uint64_t count,
                    const std::function<void(request, std::size_t)>& each);
-  void ended(const failure& f) noexcept;
 
-  mutex mutex_;
-  condition_variable changed_;
-  std::size_t open_ OOC_GUARDED_BY(mutex_) = 0;
-  failure failure_ OOC_GUARDED_BY(mutex_);
+  in_flight requests_;
 };
 
 }  // namespace ooc::detail

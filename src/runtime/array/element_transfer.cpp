@@ -36,37 +36,6 @@ thread_local unsigned calls_of_this_thread = 0;
 
 }  // namespace
 
-/// The transfers of one element_transfer that nodes have not answered yet.
-class element_transfer::in_flight {
- public:
-  void begin() {
-    const lock_guard l(mutex_);
-    ++count_;
-  }
-  void end(const failure& f) {
-    const lock_guard l(mutex_);
-    if (f && !first_) first_ = f;
-    --count_;
-    ended_.notify_all();
-  }
-  void wait_below(std::size_t n) {
-    unique_lock l(mutex_);
-    ended_.wait(l, [&]() OOC_REQUIRES(mutex_) { return count_ < n; });
-  }
-  /// The first failure since the last call, when all have ended.
-  failure wait() {
-    unique_lock l(mutex_);
-    ended_.wait(l, [&]() OOC_REQUIRES(mutex_) { return count_ == 0; });
-    return std::exchange(first_, {});
-  }
-
- private:
-  mutex mutex_;
-  condition_variable ended_;
-  std::size_t count_ OOC_GUARDED_BY(mutex_) = 0;
-  failure first_ OOC_GUARDED_BY(mutex_);
-};
-
 /// The blocks that nobody may bring in until what was listed of them has arrived.
 class element_transfer::kept_out {
  public:

@@ -34,6 +34,7 @@
 #include "runtime/array/local_array.hpp"
 #include "runtime/geometry/element_batch.hpp"
 #include "runtime/pager/memory_budget.hpp"
+#include "storage/base/in_flight.hpp"
 
 namespace ooc::detail {
 
@@ -61,7 +62,6 @@ class element_transfer {
   struct piece {
     std::uint64_t in_file, in_staging, length;
   };
-  class in_flight;
   class kept_out;
 
   void for_batches(const element_indices& list, const std::function<void()>& each);

@@ -1,35 +1,29 @@
 #include "runtime/blocks/block_source.hpp"
 
+#include <atomic>
 #include <memory>
+#include <utility>
 
-#include "storage/base/mutex.hpp"
+#include "storage/base/completion_counter.hpp"
 
 namespace ooc::detail {
 
 namespace {
 
-/// Joins the answers of several transfers: the first failure wins, `done` comes after the last.
-struct joint_answer {
-  ooc::mutex mutex;
-  std::size_t missing OOC_GUARDED_BY(mutex);
-  failure first OOC_GUARDED_BY(mutex);
-  std::uint64_t sum OOC_GUARDED_BY(mutex) = 0;
-  block_source::completion done;
-
-  joint_answer(std::size_t n, block_source::completion d) : missing(n), done(std::move(d)) {}
+/// Joins the answers of several transfers, and adds up what they transferred.
+class joint_answer {
+ public:
+  joint_answer(std::size_t transfers, block_source::completion done)
+      : answers_(transfers, [this, done = std::move(done)](const failure& f) { done(f, bytes_); }) {}
 
   void take(const failure& f, std::uint64_t bytes) {
-    failure result;
-    {
-      const lock_guard lock(mutex);
-      if (f && !first) first = f;
-      sum += bytes;
-      bytes = sum;
-      if (--missing > 0) return;
-      result = first;
-    }
-    done(result, bytes);
+    bytes_ += bytes;
+    answers_.answer(f);
   }
+
+ private:
+  std::atomic<std::uint64_t> bytes_{0};
+  completion_counter answers_;
 };
 
 }  // namespace

@@ -13,38 +13,6 @@
 
 namespace ooc::detail {
 
-struct block_writer::store_group {
-  ooc::mutex mutex;
-  condition_variable ended;
-  std::size_t in_flight OOC_GUARDED_BY(mutex) = 0;
-  failure first OOC_GUARDED_BY(mutex);
-
-  void begin() {
-    lock_guard l(mutex);
-    ++in_flight;
-  }
-  void end(const failure& f) {
-    lock_guard l(mutex);
-    --in_flight;
-    if (f && !first) first = f;
-    ended.notify_all();
-  }
-  bool is_below(std::size_t n) {
-    lock_guard l(mutex);
-    return in_flight < n;
-  }
-  void wait_below(std::size_t n) {
-    unique_lock l(mutex);
-    ended.wait(l, [&]() OOC_REQUIRES(mutex) { return in_flight < n; });
-  }
-  /// The first failure, when all have ended.
-  failure wait() {
-    unique_lock l(mutex);
-    ended.wait(l, [&]() OOC_REQUIRES(mutex) { return in_flight == 0; });
-    return first;
-  }
-};
-
 namespace {
 
 constexpr std::uint64_t most_write_bytes = std::uint64_t{32} << 20;
@@ -198,7 +166,7 @@ void block_writer::on_stored(const store_job& job, const failure& result) {
 // kernel holds it.  The block
 // must be dirty.  An active one may be taken as well: it is unmapped.  `swept`: a sweep has just left
 // it.
-bool block_writer::clean(unique_lock& l, frame* f, std::shared_ptr<store_group> group, store_batch* batch,
+bool block_writer::clean(unique_lock& l, frame* f, std::shared_ptr<in_flight> group, store_batch* batch,
                          bool swept) {
   if (!f->dirty.load(std::memory_order_relaxed) || f->pins || f->copying) return false;
   block& b = f->segment->at(f->block);
@@ -313,7 +281,7 @@ failure block_writer::write_back(segment_state& s, std::span<const block_range> 
         dirty.push_back(f->block);
   }
   std::sort(dirty.begin(), dirty.end());
-  const auto group = std::make_shared<store_group>();
+  const auto group = std::make_shared<in_flight>();
   const std::size_t limit = writes_in_flight(s.block_bytes());
   failure pinned_failure;
   store_batch batch;
@@ -379,7 +347,7 @@ std::vector<block_writer::unwritten> block_writer::modified() const {
 // Starts the store of one block, or sees that it is clean; false where it is pinned for writing: the
 // caller must then call write_pinned().
 bool block_writer::flush(segment_state& s, block_index index,
-                         const std::shared_ptr<store_group>& group, store_batch& batch) {
+                         const std::shared_ptr<in_flight>& group, store_batch& batch) {
   block& b = s.at(index);
   for (;;) {
     {
@@ -457,10 +425,9 @@ failure block_writer::write_pinned(segment_state& s, block_index index) {
   failure result;
   if (copy) {
     copy_untracked(copy.get(), s.address(index), mapped);
-    store_group group;
-    group.begin();
-    send(f, copy.get(), [&](const failure& r) { group.end(r); });
-    result = group.wait();
+    in_flight store;
+    store.start([&](auto ended) { send(f, copy.get(), ended); });
+    result = store.wait();
   } else {
     result = {std::make_error_code(std::errc::not_enough_memory), "copy of a pinned block"};
   }

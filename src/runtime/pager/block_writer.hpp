@@ -8,8 +8,8 @@
 // Invariants: nobody changes the bytes of a store that is in flight; of one block one store is in
 // flight at a time, copies of pinned blocks included (frame::copying).
 //
-// Locks: the pager's, released while a source is called or pages move; under it that of a store_group,
-// which counts the stores that one writeback() waits for.  Threads: the service thread cleans,
+// Locks: the pager's, released while a source is called or pages move; under it that of the stores
+// that one writeback() waits for.  Threads: the service thread cleans,
 // the program's calls and the end of the process write back, stores end on threads of the store.
 #pragma once
 
@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "runtime/pager/pager_state.hpp"
+#include "storage/base/in_flight.hpp"
 
 namespace ooc::detail {
 
@@ -56,14 +57,12 @@ class block_writer {
   std::vector<unwritten> modified() const;
 
  private:
-  struct store_group;
-
   /// A store of a block that is on its way, or about to be.
   struct store_job {
     frame* f = nullptr;
     const std::byte* from = nullptr;
     block_state then = block_state::ready;
-    std::shared_ptr<store_group> group;
+    std::shared_ptr<in_flight> group;
   };
   /// Grains of one segment whose stores have begun, to be sent with one request.  Whoever has one sends it before
   /// he waits for anything.
@@ -73,7 +72,7 @@ class block_writer {
     std::size_t count = 0;
   };
 
-  bool clean(unique_lock& l, frame* f, std::shared_ptr<store_group> group, store_batch* batch = nullptr,
+  bool clean(unique_lock& l, frame* f, std::shared_ptr<in_flight> group, store_batch* batch = nullptr,
              bool swept = false) OOC_REQUIRES(pager_mutex);
   void start_store(unique_lock& l, store_job job, store_batch* batch) OOC_REQUIRES(pager_mutex);
   void send(unique_lock& l, store_batch& batch) OOC_REQUIRES(pager_mutex);
@@ -83,7 +82,7 @@ class block_writer {
   void on_stored(const store_job& job, const failure& result);
   void send(frame* f, const std::byte* from, std::function<void(const failure&)> done);
   failure write_pinned(segment_state& s, block_index b);
-  bool flush(segment_state& s, block_index b, const std::shared_ptr<store_group>& group, store_batch& batch);
+  bool flush(segment_state& s, block_index b, const std::shared_ptr<in_flight>& group, store_batch& batch);
   failure write_back(segment_state& s, std::span<const block_range> which);
 
   pager_state& state_;

@@ -2,9 +2,9 @@
 
 #include <utility>
 
+#include "storage/base/completion_counter.hpp"
 #include "storage/client/io_client.hpp"
 #include "storage/client/split_request.hpp"
-#include "storage/service/completion_counter.hpp"
 #include "storage/service/node_counters.hpp"
 
 namespace ooc::storage {

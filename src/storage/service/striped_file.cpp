@@ -10,8 +10,8 @@
 #include <semaphore>
 #include <utility>
 
+#include "storage/base/completion_counter.hpp"
 #include "storage/layout/touched_nodes.hpp"
-#include "storage/service/completion_counter.hpp"
 #include "storage/service/node_locality.hpp"
 
 namespace ooc::storage {

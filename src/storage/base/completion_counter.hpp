@@ -3,17 +3,20 @@
 
 #include <atomic>
 #include <cstddef>
+#include <functional>
 #include <utility>
 
+#include "oocarray/error.hpp"
 #include "storage/base/mutex.hpp"
-#include "storage/service/io_service.hpp"
 
-namespace ooc::storage {
+namespace ooc {
 
 /// Joins `parts` answers, which may come from any threads: the first failure wins, `done` comes
 /// after the last answer.
 class completion_counter {
  public:
+  using completion = std::function<void(const failure&)>;
+
   completion_counter(std::size_t parts, completion done) : missing_(parts), done_(std::move(done)) {}
 
   void answer(const failure& f) {
@@ -34,4 +37,4 @@ class completion_counter {
   completion done_;
 };
 
-}  // namespace ooc::storage
+}  // namespace ooc
