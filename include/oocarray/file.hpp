@@ -113,7 +113,7 @@ class file {
   void write(std::span<const std::byte> in);
   /// Moves the position, in bytes of the view if one is set; may pass the end.  Returns the new
   /// one.
-  std::uint64_t seek(std::int64_t locality, seek_from origin = seek_from::begin);
+  std::uint64_t seek(std::int64_t offset, seek_from origin = seek_from::begin);
   std::uint64_t tell() const;
 
   /// Reads file bytes [offset, offset + out.size()), whatever the position and the view.  Returns

@@ -8,11 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "storage/base/refuse.hpp"
 #include "storage/collective/reaching_transfer.hpp"
 #include "storage/collective/rank_messages.hpp"
 #include "storage/layout/stripe_choice.hpp"
-#include "storage/service/file_growth.hpp"
+#include "storage/service/writer_claim.hpp"
 
 namespace ooc::mpiio {
 
@@ -23,8 +22,6 @@ using storage::opened_file;
 namespace {
 
 constexpr std::uint64_t no_end = std::numeric_limits<std::uint64_t>::max();
-
-bool is_array(const storage::entry& e) { return !e.array.extents.empty(); }
 
 std::shared_ptr<void> claim_of(storage::store_core& core, const storage::entry& e) {
   storage::claim_holder other;
@@ -63,53 +60,13 @@ opened_file opened_or_made(storage::store_core& core, const stored_file::opening
 
 }  // namespace
 
-struct stored_file::traffic {
-  mutex m;
-  condition_variable idle;
-  std::size_t under_way OOC_GUARDED_BY(m) = 0;
-
-  void begin() {
-    const lock_guard lock(m);
-    ++under_way;
-  }
-  void end() {
-    const lock_guard lock(m);
-    if (--under_way == 0) idle.notify_all();
-  }
-  void wait_for_end() {
-    unique_lock lock(m);
-    idle.wait(lock, [&]() OOC_REQUIRES(m) { return under_way == 0; });
-  }
-};
-
-bool transfer::has_ended() const {
-  const lock_guard lock(mutex_);
-  return ended_;
-}
-
-std::uint64_t transfer::wait() const {
-  unique_lock lock(mutex_);
-  changed_.wait(lock, [&]() OOC_REQUIRES(mutex_) { return ended_; });
-  throw_if(result_);
-  return bytes_;
-}
-
-void transfer::end(const failure& f) {
-  const lock_guard lock(mutex_);
-  result_ = f;
-  ended_ = true;
-  changed_.notify_all();
-}
-
 stored_file::stored_file(const store& s, opened_file f, bool write, std::shared_ptr<void> claim)
-    : core_(s.core()),
-      id_(f.meta.id),
+    : id_(f.meta.id),
       writable_(write),
-      claim_(std::move(claim)),
-      now_(std::make_shared<const opened_file>(std::move(f))),
-      traffic_(std::make_shared<traffic>()) {}
+      bytes_(s.core(), std::move(f), std::move(claim)),
+      traffic_(std::make_shared<in_flight>()) {}
 
-stored_file::~stored_file() { traffic_->wait_for_end(); }
+stored_file::~stored_file() { traffic_->wait_below(1); }
 
 std::shared_ptr<stored_file> stored_file::open(const store& s, const opening& o) {
   storage::store_core& core = *s.core();
@@ -134,81 +91,16 @@ std::shared_ptr<stored_file> stored_file::open_known(const store& s, storage::fi
   return std::shared_ptr<stored_file>(new stored_file(s, std::move(f), write, std::move(claim)));
 }
 
-stored_file::opened stored_file::current() const {
-  const lock_guard lock(mutex_);
-  return now_;
-}
-
-stored_file::opened stored_file::replace(opened_file f) {
-  auto next = std::make_shared<const opened_file>(std::move(f));
-  const lock_guard lock(mutex_);
-  now_ = next;
-  size_known_ = true;
-  return next;
-}
-
-// The file as it is, if it may now reach `end`; asks the metadata service only where what was seen last is too short.
-stored_file::opened stored_file::reaching(std::uint64_t end) {
-  {
-    const lock_guard lock(mutex_);
-    if (size_known_ && now_->meta.size >= end) return now_;
-  }
-  return replace(core_->refresh(*current()));
-}
-
 void stored_file::require_writable() const {
   if (!writable_)
     throw usage_error({EBADF, std::generic_category()},
-                      "'" + current()->meta.path + "' was opened for reading only");
-}
-
-void stored_file::require_bytes(const opened_file& f, std::uint64_t end) const {
-  if (is_array(f.meta))
-    refuse(errc::invalid_request, f.meta.path,
-           "it holds an array, whose size follows from its extents; the write ends at byte " +
-               std::to_string(end) + ", the array at byte " + std::to_string(f.meta.size));
-}
-
-// The file with at least `end` bytes.
-stored_file::opened stored_file::grow(std::uint64_t end) {
-  const lock_guard growing(growing_);
-  const opened f = reaching(end);
-  if (f->meta.size >= end) return f;
-  require_bytes(*f, end);
-  // Whoever makes the file longer a second time will do so again.
-  return replace(std::exchange(grew_, true) ? storage::grow_ahead(*core_, *f, end) : core_->grow(*f, end));
-}
-
-// The file with room for `end` bytes, whether they are seen or not.
-stored_file::opened stored_file::roomy(std::uint64_t end) {
-  const lock_guard growing(growing_);
-  const opened f = reaching(end);
-  if (allocated_size(f->meta) >= end) return f;
-  require_bytes(*f, end);
-  return replace(std::exchange(grew_, true) ? storage::reserve_ahead(*core_, *f, end)
-                                            : core_->reserve(*f, end, end));
-}
-
-stored_file::opened stored_file::reaching_for_write(std::uint64_t end) {
-  const opened f = reaching(end);
-  return f->meta.size < end ? grow(end) : f;
-}
-
-// After a write that stated so many cuts was refused because another program has cut the file off.
-void stored_file::learn_of_cut(std::uint64_t stated) {
-  const lock_guard growing(growing_);
-  // Another transfer may have learned of it.
-  if (const opened now = current(); now->meta.cuts <= stated) replace(storage::after_cut(*core_, *now));
+                      "'" + bytes_.current()->meta.path + "' was opened for reading only");
 }
 
 failure stored_file::write_again(std::uint64_t stated, const request& r, const std::byte* memory) noexcept {
   try {
-    for (;;) {
-      learn_of_cut(stated);
-      const opened f = reaching_for_write(r.file_end());
-      stated = f->meta.cuts;
-      if (failure e = f->file->write(r, memory); e.code != errc::cut_off) return e;
-    }
+    bytes_.learn_of_cut(stated);
+    return bytes_.write(r, memory);
   } catch (const error& e) {
     return {e.code(), e.what()};
   } catch (const std::exception& e) {
@@ -222,7 +114,7 @@ std::shared_ptr<transfer> stored_file::start(const opened& f, placed_request r, 
   const auto t = std::make_shared<transfer>(r.wanted.bytes());
   const auto wanted = std::make_shared<const request>(std::move(r.wanted));
   const auto ended = [t, traffic = traffic_](const failure& e) {
-    t->end(e);
+    t->under_way_.end(e);
     traffic->end();
   };
   // `self` is there until its traffic has ended, but no longer: who tells of the end must not be the one who closes the
@@ -236,21 +128,22 @@ std::shared_ptr<transfer> stored_file::start(const opened& f, placed_request r, 
     }
   };
   traffic_->begin();
+  t->under_way_.begin();
   try {
     if (kind == access_kind::read)
       f->file->read(wanted, r.base, done);
     else
       f->file->write(wanted, r.base, done);
   } catch (...) {
-    traffic_->end();
+    ended({});
     throw;
   }
   return t;
 }
 
 std::shared_ptr<transfer> stored_file::read(std::span<const ooc_mpiio_extent> extents, bool atomic) {
-  const auto turn = atomic ? core_->metadata().lock_size(id_) : nullptr;
-  const opened f = reaching(end_of(extents));
+  const auto turn = atomic ? bytes_.store().metadata().lock_size(id_) : nullptr;
+  const opened f = bytes_.reaching(end_of(extents));
   auto t = start(f, as_request(extents, f->meta.size), access_kind::read);
   if (turn) (void)t->wait();
   return t;
@@ -264,16 +157,16 @@ std::shared_ptr<transfer> stored_file::write(std::span<const ooc_mpiio_extent> e
     wrote_ = true;
   }
   if (atomic) return write_as_a_whole(extents, end);
-  return start(reaching_for_write(end), as_request(extents, end), access_kind::write, true);
+  return start(bytes_.grown_to(end), as_request(extents, end), access_kind::write, true);
 }
 
 // A file that gets longer is seen longer when the bytes are there: they go into reserved space first.
 std::shared_ptr<transfer> stored_file::write_as_a_whole(std::span<const ooc_mpiio_extent> extents, std::uint64_t end) {
   for (;;) {
-    (void)roomy(end);
-    auto turn = lock_size(*core_, id_);
+    (void)bytes_.roomy(end);
+    auto turn = lock_size(bytes_.store(), id_);
     // Before it was this one's turn others may have made the file longer or shorter.
-    const opened f = replace(core_->refresh(*current()));
+    const opened f = bytes_.refreshed();
     if (allocated_size(f->meta) < end) continue;
     auto t = start(f, as_request(extents, end), access_kind::write);
     try {
@@ -282,16 +175,14 @@ std::shared_ptr<transfer> stored_file::write_as_a_whole(std::span<const ooc_mpii
       if (e.code() != errc::cut_off) throw;
       // By somebody who has died before he could say so.
       turn.reset();
-      learn_of_cut(f->meta.cuts);
+      bytes_.learn_of_cut(f->meta.cuts);
       continue;
     }
     if (f->meta.size < end) {
       storage::entry_change longer;
       longer.size_at_least = end;
-      (void)core_->metadata().by_id().change(id_, longer);
-      opened_file next = *f;
-      next.meta.size = end;
-      replace(std::move(next));
+      (void)bytes_.store().metadata().by_id().change(id_, longer);
+      bytes_.seen_to(f, end);
     }
     return t;
   }
@@ -300,7 +191,7 @@ std::shared_ptr<transfer> stored_file::write_as_a_whole(std::span<const ooc_mpii
 std::uint64_t stored_file::transfer_together(process_group& group, access_kind kind,
                                              std::span<const ooc_mpiio_extent> extents, bool atomic) {
   const bool writes = kind == access_kind::write;
-  const std::string call = (writes ? "write_all of '" : "read_all of '") + current()->meta.path + "'";
+  const std::string call = (writes ? "write_all of '" : "read_all of '") + bytes_.current()->meta.path + "'";
   placed_request mine;
   if (atomic) {
     std::uint64_t bytes = 0;
@@ -314,7 +205,7 @@ std::uint64_t stored_file::transfer_together(process_group& group, access_kind k
   const std::vector<process_group::bytes> told = group.together(call, [&] {
     if (writes) require_writable();
     const std::uint64_t end = end_of(extents);
-    const opened seen = reaching(end);
+    const opened seen = bytes_.reaching(end);
     mine = as_request(extents, writes ? end : seen->meta.size);
     storage::rank_request r{.wanted = mine.wanted};
     if (group.size() > 1) r.nodes = seen->file->farthest_node();
@@ -354,14 +245,14 @@ std::uint64_t stored_file::transfer_together(process_group& group, access_kind k
   storage::transfer_reaching(t, end, shortest,
                              {.grow =
                                   [&](const opened_file* refused, bool anew) {
-                                    if (refused) learn_of_cut(refused->meta.cuts);
-                                    if (anew) forget_size();
-                                    (void)grow(end);
+                                    if (refused) bytes_.learn_of_cut(refused->meta.cuts);
+                                    if (anew) bytes_.forget_size();
+                                    (void)bytes_.grown_to(end);
                                   },
                               .look =
                                   [&](bool anew) {
-                                    if (anew) forget_size();
-                                    const opened f = reaching(end);
+                                    if (anew) bytes_.forget_size();
+                                    const opened f = bytes_.reaching(end);
                                     const lock_guard lock(mutex_);
                                     wrote_ = wrote_ || writes;
                                     return f;
@@ -370,34 +261,24 @@ std::uint64_t stored_file::transfer_together(process_group& group, access_kind k
   return mine.wanted.bytes();
 }
 
-std::uint64_t stored_file::size() { return replace(core_->refresh(*current()))->meta.size; }
+std::uint64_t stored_file::size() { return bytes_.refreshed()->meta.size; }
 
-void stored_file::forget_size() {
-  const lock_guard lock(mutex_);
-  size_known_ = false;
-}
+void stored_file::forget_size() { bytes_.forget_size(); }
 
 void stored_file::resize(std::uint64_t size) {
-  const lock_guard growing(growing_);
-  const opened f = replace(core_->refresh(*current()));
-  if (f->meta.size == size) return;
-  if (is_array(f->meta))
-    refuse(errc::invalid_request, f->meta.path,
-           "it holds an array, whose size follows from its extents; resize the array");
-  replace(core_->resize(*f, size, {}));
+  bytes_.resize(size);
   const lock_guard lock(mutex_);
   wrote_ = true;
 }
 
 void stored_file::sync() {
   // Other ranks may have written where there was nothing before.
-  core_->sync(*replace(core_->refresh(*current())));
+  bytes_.store().sync(*bytes_.refreshed());
 }
 
 void stored_file::leave() {
-  traffic_->wait_for_end();
-  const lock_guard growing(growing_);
-  claim_.reset();
+  traffic_->wait_below(1);
+  (void)bytes_.leave();
   {
     const lock_guard lock(mutex_);
     if (!std::exchange(wrote_, false)) return;
@@ -406,14 +287,11 @@ void stored_file::leave() {
   touched.data_changed_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
                                 std::chrono::system_clock::now().time_since_epoch())
                                 .count();
-  (void)core_->metadata().by_id().change(id_, touched);
+  (void)bytes_.store().metadata().by_id().change(id_, touched);
 }
 
 void stored_file::give_back() {
-  if (!writable_) return;
-  const lock_guard growing(growing_);
-  const opened f = replace(core_->refresh(*current()));
-  if (f->meta.reserved > f->meta.size) replace(core_->give_back(*f));
+  if (writable_) bytes_.give_back();
 }
 
 }  // namespace ooc::mpiio

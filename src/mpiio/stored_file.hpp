@@ -23,8 +23,9 @@
 #include "oocarray/process_group.hpp"
 #include "oocarray/store.hpp"
 #include "oocarray/striping.hpp"
+#include "storage/base/in_flight.hpp"
 #include "storage/base/mutex.hpp"
-#include "storage/service/store_core.hpp"
+#include "storage/service/growing_file.hpp"
 
 namespace ooc::mpiio {
 
@@ -32,19 +33,18 @@ namespace ooc::mpiio {
 class transfer {
  public:
   explicit transfer(std::uint64_t bytes) : bytes_(bytes) {}
-  bool has_ended() const;
-  /// Returns when it has ended; throws what it failed with.  The bytes that it transferred.
-  std::uint64_t wait() const;
+  bool has_ended() const { return under_way_.is_below(1); }
+  /// Returns when it has ended, the bytes that it transferred; throws, once, what it failed with.
+  std::uint64_t wait() {
+    throw_if(under_way_.wait());
+    return bytes_;
+  }
 
  private:
   friend class stored_file;
-  void end(const failure& f);
 
   const std::uint64_t bytes_;
-  mutable mutex mutex_;
-  mutable condition_variable changed_;
-  bool ended_ OOC_GUARDED_BY(mutex_) = false;
-  failure result_ OOC_GUARDED_BY(mutex_);
+  in_flight under_way_;
 };
 
 class stored_file {
@@ -89,38 +89,23 @@ class stored_file {
   void give_back();
 
  private:
-  using opened = std::shared_ptr<const storage::opened_file>;
+  using opened = storage::growing_file::snapshot;
 
   stored_file(const store& s, storage::opened_file f, bool write, std::shared_ptr<void> claim);
-  opened current() const;
-  opened replace(storage::opened_file f);
-  opened reaching(std::uint64_t end);
   void require_writable() const;
-  void require_bytes(const storage::opened_file& f, std::uint64_t end) const;
-  opened grow(std::uint64_t end);
-  opened roomy(std::uint64_t end);
-  opened reaching_for_write(std::uint64_t end);
-  void learn_of_cut(std::uint64_t stated);
   std::shared_ptr<transfer> write_as_a_whole(std::span<const ooc_mpiio_extent> extents, std::uint64_t end);
   std::shared_ptr<transfer> start(const opened& f, placed_request r, access_kind kind, bool again = false);
   failure write_again(std::uint64_t stated, const request& r, const std::byte* memory) noexcept;
 
-  const std::shared_ptr<storage::store_core> core_;
   const storage::file_id id_;
   const bool writable_;
-
-  mutex growing_;  ///< held while the file is made longer or shorter; before mutex_
-  bool grew_ OOC_GUARDED_BY(growing_) = false;
-  std::shared_ptr<void> claim_ OOC_GUARDED_BY(growing_);
+  storage::growing_file bytes_;
 
   mutable mutex mutex_;
-  opened now_ OOC_GUARDED_BY(mutex_);
-  bool size_known_ OOC_GUARDED_BY(mutex_) = true;
   bool wrote_ OOC_GUARDED_BY(mutex_) = false;
 
   /// Outlives the file where the end of a transfer is being told.
-  struct traffic;
-  const std::shared_ptr<traffic> traffic_;
+  const std::shared_ptr<in_flight> traffic_;
 };
 
 }  // namespace ooc::mpiio

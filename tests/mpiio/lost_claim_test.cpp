@@ -8,7 +8,7 @@
 #include <string>
 
 #include "mpiio/stored_file.hpp"
-#include "storage/service/file_growth.hpp"
+#include "storage/service/writer_claim.hpp"
 #include "support/cluster_fixture.hpp"
 #include "support/soon.hpp"
 

@@ -7,7 +7,7 @@
 
 #include "storage/base/log.hpp"
 #include "storage/base/refuse.hpp"
-#include "storage/service/file_growth.hpp"
+#include "storage/service/writer_claim.hpp"
 #include "storage/service/node_locality.hpp"
 
 namespace ooc::storage {

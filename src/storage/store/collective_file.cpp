@@ -25,7 +25,7 @@ file::impl::joint_request file::impl::gather(process_group& group, const std::st
                                              const std::function<request()>& mine) const {
   const std::vector<process_group::bytes> told = group.together(call, [&] {
     storage::rank_request r{.wanted = mine()};
-    const auto seen = current();
+    const auto seen = bytes.current();
     if (group.size() > 1) r.nodes = seen->file->farthest_node();
     r.size = seen->meta.size;
     return storage::encode(r);
@@ -48,19 +48,17 @@ void file::impl::transfer_all(process_group& group, const std::string& call, acc
                                        .wanted = all.wanted,
                                        .memory = memory,
                                        .round_bytes = storage::default_round_bytes};
-  if (kind == access_kind::write) storage::check_disjoint(*current()->file, t);
+  if (kind == access_kind::write) storage::check_disjoint(*bytes.current()->file, t);
   const std::uint64_t end = all.end();
   storage::transfer_reaching(
       t, end, all.size,
       {.grow =
            [&](const storage::opened_file* refused, bool anew) {
-             if (refused)
-               learn_of_cut(*refused);
-             else if (anew)
-               refreshed();
-             grown_to(end);
+             if (refused) bytes.learn_of_cut(refused->meta.cuts);
+             if (anew) bytes.forget_size();
+             (void)bytes.grown_to(end);
            },
-       .look = [&](bool anew) { return anew ? refreshed() : reaching(end); },
+       .look = [&](bool anew) { return anew ? bytes.refreshed() : bytes.reaching(end); },
        .how = [&](const storage::striped_file&) { return storage::choose_strategy(kind, all.wanted, all.nodes); }});
 }
 

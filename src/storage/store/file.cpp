@@ -42,11 +42,11 @@ const std::string& file::path() const {
 }
 
 striping file::striping() const {
-  return open_impl().current()->meta.striping;
+  return open_impl().bytes.current()->meta.striping;
 }
 
 std::uint64_t file::size() const {
-  return open_impl().refreshed()->meta.size;
+  return open_impl().bytes.refreshed()->meta.size;
 }
 
 std::size_t file::read(std::span<std::byte> out) {
@@ -65,20 +65,20 @@ void file::write(std::span<const std::byte> in) {
   i.position += in.size();
 }
 
-std::uint64_t file::seek(std::int64_t locality, seek_from origin) {
+std::uint64_t file::seek(std::int64_t offset, seek_from origin) {
   impl& i = open_impl();
   const lock_guard lock(i.position_mutex);
   std::uint64_t from = 0;
   if (origin == seek_from::current) from = i.position;
   if (origin == seek_from::end) {
-    const std::uint64_t bytes = size();
-    from = i.view ? storage::view_size(*i.view, bytes) : bytes;
+    const std::uint64_t end = size();
+    from = i.view ? storage::view_size(*i.view, end) : end;
   }
-  const std::uint64_t back = locality < 0 ? 0 - static_cast<std::uint64_t>(locality) : 0;
+  const std::uint64_t back = offset < 0 ? 0 - static_cast<std::uint64_t>(offset) : 0;
   if (back > from) i.refuse("seek to a position before the beginning");
-  if (locality > 0 && static_cast<std::uint64_t>(locality) > max_file_size - from)
+  if (offset > 0 && static_cast<std::uint64_t>(offset) > max_file_size - from)
     i.refuse("seek past 2^63 - 1 bytes");
-  i.position = locality < 0 ? from - back : from + static_cast<std::uint64_t>(locality);
+  i.position = offset < 0 ? from - back : from + static_cast<std::uint64_t>(offset);
   return i.position;
 }
 
@@ -152,16 +152,13 @@ std::optional<partition> file::view() const {
 void file::truncate(std::uint64_t size) {
   impl& i = open_impl();
   i.require_writable();
-  const lock_guard growing(i.growth_mutex);
-  const auto f = i.current();
-  i.require_bytes(*f);
-  i.replace(i.core->resize(*f, size, {}));
+  i.bytes.resize(size);
 }
 
 // Who has made the file longer meanwhile may have come to more nodes.
 void file::sync() {
   impl& i = open_impl();
-  i.core->sync(*i.refreshed());
+  i.bytes.store().sync(*i.bytes.refreshed());
 }
 
 }  // namespace ooc

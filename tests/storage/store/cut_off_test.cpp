@@ -13,7 +13,7 @@
 #include "oocarray/file.hpp"
 #include "storage/namespace/local_metadata.hpp"
 #include "storage/node/node_folder.hpp"
-#include "storage/service/file_growth.hpp"
+#include "storage/service/writer_claim.hpp"
 #include "storage/service/store_core.hpp"
 #include "support/faulty_io_service.hpp"
 #include "support/random_seed.hpp"

@@ -9,7 +9,7 @@
 #include "oocarray/file.hpp"
 #include "oocarray/open_file.hpp"
 #include "oocarray/store.hpp"
-#include "storage/service/file_growth.hpp"
+#include "storage/service/writer_claim.hpp"
 #include "storage/service/store_core.hpp"
 #include "support/node_fixture.hpp"
 #include "support/rounds.hpp"
