@@ -17,10 +17,10 @@
 #include <string>
 #include <vector>
 
-#include "mount/background.hpp"
 #include "mount/error_number.hpp"
 #include "mount/live_file.hpp"
 #include "oocarray/store.hpp"
+#include "storage/base/job_threads.hpp"
 #include "storage/base/mutex.hpp"
 
 namespace ooc::mount {
@@ -58,7 +58,7 @@ class file_system {
   const mount_options& options() const { return options_; }
   double entry_timeout() const { return options_.single ? 60 : 0; }
   double attribute_timeout() const { return options_.single ? 60 : 1; }
-  background& jobs() { return jobs_; }
+  job_threads<>& jobs() { return jobs_; }
 
   /// The file, open once more; release() gives it back.
   std::shared_ptr<live_file> open(file_id id, bool write) OOC_EXCLUDES(mutex_);
@@ -88,7 +88,7 @@ class file_system {
   std::map<file_id, open_file> files_ OOC_GUARDED_BY(mutex_);
   unsigned under_way_ OOC_GUARDED_BY(mutex_) = 0;
   condition_variable none_;
-  background jobs_{4};
+  job_threads<> jobs_{4};
 };
 
 struct file_system::handle {

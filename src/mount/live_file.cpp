@@ -10,7 +10,7 @@
 
 #include "mount/error_number.hpp"
 #include "storage/base/log.hpp"
-#include "storage/service/file_growth.hpp"
+#include "storage/service/writer_claim.hpp"
 
 namespace ooc::mount {
 

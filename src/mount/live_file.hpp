@@ -26,9 +26,9 @@
 #include <optional>
 #include <span>
 
-#include "mount/background.hpp"
 #include "mount/range_queue.hpp"
 #include "mount/write_buffer.hpp"
+#include "storage/base/job_threads.hpp"
 #include "storage/service/store_core.hpp"
 
 namespace ooc::mount {
@@ -46,7 +46,7 @@ class live_file : public std::enable_shared_from_this<live_file> {
   using answer = std::function<void(int error)>;
   using read_answer = std::function<void(int error, std::span<const std::byte>)>;
 
-  live_file(std::shared_ptr<storage::store_core> core, background& jobs, file_id id)
+  live_file(std::shared_ptr<storage::store_core> core, job_threads<>& jobs, file_id id)
       : core_(std::move(core)), jobs_(jobs), id_(id) {}
 
   /// Finds the file as it is now, and opens it for writing if it was not; throws as store_core::open does.
@@ -104,7 +104,7 @@ class live_file : public std::enable_shared_from_this<live_file> {
   void last_writer_left();
 
   const std::shared_ptr<storage::store_core> core_;
-  background& jobs_;
+  job_threads<>& jobs_;
   const file_id id_;
   range_queue ranges_;
 

@@ -55,7 +55,7 @@ struct written_file {
   }
 
   memory_store store{2};
-  background jobs{1};
+  job_threads<> jobs{1};
   file_id id = 0;
   std::shared_ptr<live_file> file;
 };
@@ -73,7 +73,7 @@ struct shared_file {
   temporary_folder folder;
   std::string url = "local:" + (folder / "0").string() + "," + (folder / "1").string();
   store mine = store::open(url), others = store::open(url);
-  std::unique_ptr<background> jobs = std::make_unique<background>(1);
+  std::unique_ptr<job_threads<>> jobs = std::make_unique<job_threads<>>(1);
   file_id id = 0;
 };
 
@@ -387,7 +387,7 @@ TEST_CASE("an array that could not be opened for writing stays free for others")
   memory_store store{1};
   const auto node = std::make_shared<storage::faulty_io_service>(store.nodes[0]);
   store.core = std::make_shared<storage::store_core>("memory:", "test", store.metadata, storage::striped_file::nodes{node});
-  background jobs{1};
+  job_threads<> jobs{1};
   storage::new_file made;
   made.striping = {.sn = 0, .nn = 1, .sf = 4096};
   made.size = 80;

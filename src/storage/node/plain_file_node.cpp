@@ -1,24 +1,20 @@
 // See plain_file_node.hpp.
 //
-// One mutex, for the queue; operations and completions run without it.  Threads are started when
-// there is work and none is idle, up to the limit.  Destruction waits for all that was submitted; a
-// completion may drop the last reference to the node: the thread it runs on then ends by itself.
+// Operations are jobs of threads (job_threads.hpp), each of which has engines and lists of its own.  Destruction waits for
+// all that was submitted; a completion may drop the last reference to the node.
 #include "storage/node/plain_file_node.hpp"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <deque>
 #include <new>
 #include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
-#include "storage/base/mutex.hpp"
+#include "storage/base/job_threads.hpp"
 #include "storage/base/page.hpp"
 #include "storage/layout/regions.hpp"
 #include "storage/node/transfer.hpp"
@@ -54,7 +50,12 @@ class plain_transfers {
       : file_(std::move(file)), direct_(static_cast<bool>(file_->direct)) {}
 
   failure run(const plain_operation& op, plain_worker& w) {
-    return op.kind == plain_kind::sync ? sync() : carry_out(op, w);
+    try {
+      return op.kind == plain_kind::sync ? sync() : carry_out(op, w);
+    } catch (const std::bad_alloc&) {
+      const auto code = std::make_error_code(std::errc::not_enough_memory);
+      return {code, "'" + file_->path + "': " + code.message()};
+    }
   }
   const plain_file& file() const noexcept { return *file_; }
 
@@ -177,119 +178,23 @@ class plain_transfers {
   std::atomic<int> sync_failed_{0};
 };
 
-class plain_pool : public std::enable_shared_from_this<plain_pool> {
- public:
-  plain_pool(std::shared_ptr<const plain_file> file, const plain_file_options& options)
-      : options_(options), transfers_(std::move(file)) {}
-
-  void submit(plain_operation op) {
-    failure no_thread;
-    {
-      const lock_guard lock(mutex_);
-      try {
-        if (waiting_.size() >= idle_ && threads_.size() < options_.workers) start();
-      } catch (const std::system_error& e) {
-        no_thread = {e.code(), transfers_.file().path + ": " + e.what()};
-      }
-      if (!no_thread) {
-        waiting_.push_back(std::move(op));
-        work_.notify_one();
-        return;
-      }
-    }
-    op.done(no_thread);
-  }
-
-  void stop() {
-    std::vector<std::thread> threads;
-    {
-      const lock_guard lock(mutex_);
-      stopping_ = true;
-      threads.swap(threads_);
-      work_.notify_all();
-    }
-    for (std::thread& t : threads) {
-      if (t.get_id() == std::this_thread::get_id())
-        t.detach();
-      else
-        t.join();
-    }
-  }
-
-  plain_transfers& transfers() noexcept { return transfers_; }
-  const plain_transfers& transfers() const noexcept { return transfers_; }
-
- private:
-  void start() OOC_REQUIRES(mutex_) {
-    try {
-      threads_.emplace_back([self = shared_from_this()] { self->work(); });
-    } catch (const std::system_error&) {
-      if (threads_.empty()) throw;  // otherwise those that there are do the work
-    }
-  }
-
-  void work() {
-    plain_worker worker(options_.io_uring);
-    unique_lock lock(mutex_);
-    for (;;) {
-      if (waiting_.empty()) {
-        if (stopping_) return;
-        ++idle_;
-        work_.wait(lock);
-        --idle_;
-        continue;
-      }
-      {
-        const plain_operation op = std::move(waiting_.front());
-        waiting_.pop_front();
-        lock.unlock();
-        op.done(run(op, worker));
-      }  // what the completion holds may be the last of the node
-      lock.lock();
-    }
-  }
-
-  failure run(const plain_operation& op, plain_worker& worker) {
-    try {
-      return transfers_.run(op, worker);
-    } catch (const std::bad_alloc&) {
-      const auto code = std::make_error_code(std::errc::not_enough_memory);
-      return {code, "'" + transfers_.file().path + "': " + code.message()};
-    }
-  }
-
-  const plain_file_options options_;
-  plain_transfers transfers_;
-  mutex mutex_;
-  condition_variable work_;
-  std::deque<plain_operation> waiting_ OOC_GUARDED_BY(mutex_);
-  std::vector<std::thread> threads_ OOC_GUARDED_BY(mutex_);
-  std::size_t idle_ OOC_GUARDED_BY(mutex_) = 0;
-  bool stopping_ OOC_GUARDED_BY(mutex_) = false;
-};
-
 class plain_file_node final : public io_service {
  public:
   plain_file_node(std::shared_ptr<const plain_file> file, const plain_file_options& options)
-      : pool_(std::make_shared<plain_pool>(std::move(file), options)) {}
-  ~plain_file_node() override {
-    if (::getpid() == owner_)
-      pool_->stop();
-    else  // a forked child has none of the threads: leave them be
-      new std::shared_ptr<plain_pool>(pool_);
-  }
+      : transfers_(std::make_shared<plain_transfers>(std::move(file))),
+        threads_(options.workers, [io_uring = options.io_uring] { return plain_worker(io_uring); }) {}
 
   void read(shape_ptr file, std::uint32_t, request_ptr r, std::byte* memory,
             completion done) override {
-    pool_->submit({plain_kind::read, std::move(file), std::move(r), memory, std::move(done)});
+    submit({plain_kind::read, std::move(file), std::move(r), memory, std::move(done)});
   }
   void write(shape_ptr file, std::uint32_t, request_ptr r, const std::byte* memory,
              completion done) override {
-    pool_->submit({plain_kind::write, std::move(file), std::move(r), const_cast<std::byte*>(memory),
+    submit({plain_kind::write, std::move(file), std::move(r), const_cast<std::byte*>(memory),
                    std::move(done)});
   }
   void sync(shape_ptr file, std::uint32_t, completion done) override {
-    pool_->submit({plain_kind::sync, std::move(file), nullptr, nullptr, std::move(done)});
+    submit({plain_kind::sync, std::move(file), nullptr, nullptr, std::move(done)});
   }
 
   // The file is there already, whoever opens it, and nobody counts openings.
@@ -311,8 +216,8 @@ class plain_file_node final : public io_service {
     done({}, locality::none);
   }
 
-  std::string name() const override { return pool_->transfers().file().path; }
-  io_stats stats() const override { return pool_->transfers().counters.snapshot(); }
+  std::string name() const override { return transfers_->file().path; }
+  io_stats stats() const override { return transfers_->counters.snapshot(); }
   std::uint64_t staging_bytes() const override { return 0; }
 
  private:
@@ -320,8 +225,12 @@ class plain_file_node final : public io_service {
     return {errc::invalid_request, "'" + name() + "' is no file of a store, and is not " + what};
   }
 
-  const pid_t owner_ = ::getpid();
-  const std::shared_ptr<plain_pool> pool_;
+  void submit(plain_operation op) {
+    threads_.post([op = std::move(op), transfers = transfers_](plain_worker& w) { op.done(transfers->run(op, w)); });
+  }
+
+  const std::shared_ptr<plain_transfers> transfers_;  // outlives the node where a completion ends it
+  job_threads<plain_worker> threads_;
 };
 
 }  // namespace
