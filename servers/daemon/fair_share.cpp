@@ -1,5 +1,11 @@
 #include "daemon/fair_share.hpp"
 
+#include <algorithm>
+#include <cassert>
+#include <numeric>
+
+#include "storage/base/invariants.hpp"
+
 namespace ooc::servers {
 
 fair_share::holder& fair_share::holder_of(client_number who) {
@@ -38,6 +44,7 @@ void fair_share::take(client_number who, std::uint64_t amount, std::function<voi
   claim now;
   {
     const lock_guard lock(mutex_);
+    const invariants_hold at_end(*this);
     holder& h = holder_of(who);
     if (!h.waiting.empty() || !fits(h, amount)) {
       if (h.waiting.empty()) waiting_.push_back(who.process);
@@ -51,6 +58,7 @@ void fair_share::take(client_number who, std::uint64_t amount, std::function<voi
 
 fair_share::claim fair_share::try_take(client_number who, std::uint64_t amount) {
   const lock_guard lock(mutex_);
+  const invariants_hold at_end(*this);
   holder& h = holder_of(who);
   if (h.waiting.empty() && fits(h, amount)) return hold(h, amount);
   forget(who);
@@ -59,6 +67,7 @@ fair_share::claim fair_share::try_take(client_number who, std::uint64_t amount) 
 
 fair_share::claim fair_share::take_now(client_number who, std::uint64_t amount) {
   const lock_guard lock(mutex_);
+  const invariants_hold at_end(*this);
   return hold(holder_of(who), amount);
 }
 
@@ -85,6 +94,8 @@ void fair_share::serve(std::vector<granted>& out) {
 
 void fair_share::give_back(client_number who, std::uint64_t amount) {
   unique_lock lock(mutex_);
+  const invariants_hold at_end(*this);
+  assert(held_ >= amount && holders_.at(who.process).held >= amount && users_.at(who.user) >= amount);
   held_ -= amount;
   holders_.at(who.process).held -= amount;
   users_.at(who.user) -= amount;
@@ -130,6 +141,22 @@ bool fair_share::above_share(client_number who) const {
   const std::uint64_t users = user == users_.end() ? 0 : user->second;
   return h->second.held > (free > users ? free - users : 0);
 }
+
+#ifndef NDEBUG
+void fair_share::check_invariants() const {
+  const auto sum = [](std::uint64_t n, const auto& one) { return n + one.second; };
+  assert(std::accumulate(users_.begin(), users_.end(), std::uint64_t{0}, sum) == held_);
+  std::uint64_t held = 0;
+  std::size_t waiting = 0;
+  for (const auto& [process, h] : holders_) {
+    held += h.held;
+    waiting += !h.waiting.empty();
+    assert(h.held != 0 || !h.waiting.empty());
+    assert(h.waiting.empty() || std::count(waiting_.begin(), waiting_.end(), process) == 1);
+  }
+  assert(held == held_ && waiting == waiting_.size());
+}
+#endif
 
 bool fair_share::short_of() const {
   const lock_guard lock(mutex_);

@@ -83,6 +83,8 @@ class fair_share : public std::enable_shared_from_this<fair_share> {
   bool above_share(client_number who) const;
   /// True while somebody waits.
   bool short_of() const;
+  /// Asserts what the class states; the caller has the mutex.
+  void check_invariants() const OOC_REQUIRES(mutex_);
 
  private:
   struct waiter {

@@ -1,8 +1,10 @@
 #include "metad/lease_table.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 
+#include "storage/base/invariants.hpp"
 #include "storage/namespace/metadata_schema.hpp"
 
 namespace ooc::metad {
@@ -68,6 +70,7 @@ std::vector<client_key> lease_table::in_the_way(file_id file, lease_kind kind) c
 
 bool lease_table::take(const client_key& client, std::uint64_t number, file_id file,
                        lease_kind kind) {
+  const invariants_hold at_end(*this);
   if (const auto mine = leases_.find(client); mine != leases_.end())
     if (const auto l = mine->second.find(number); l != mine->second.end())
       return l->second.file == file && l->second.kind == kind;
@@ -79,6 +82,7 @@ bool lease_table::take(const client_key& client, std::uint64_t number, file_id f
 }
 
 void lease_table::drop(const client_key& client, std::uint64_t number, bool unsettled) {
+  const invariants_hold at_end(*this);
   const auto mine = leases_.find(client);
   if (mine == leases_.end()) return;
   const auto l = mine->second.find(number);
@@ -120,6 +124,23 @@ bool lease_table::owes_fence(file_id file, std::uint64_t generation) {
   run(*connection_, "DELETE FROM unsettled WHERE file = ?", file);
   return false;
 }
+
+#ifndef NDEBUG
+// What is held by file is what clients hold, and none of it excludes another.
+void lease_table::check_invariants() const {
+  std::multimap<file_id, lease_kind> held;
+  for (const auto& [client, leases] : leases_) {
+    assert(!leases.empty());
+    for (const auto& [number, l] : leases) held.emplace(l.file, l.kind);
+  }
+  assert(held.size() == held_.size());
+  for (auto a = held.begin(); a != held.end(); ++a) {
+    const auto [first, last] = held_.equal_range(a->first);
+    assert(std::count(first, last, *a) == std::count(held.begin(), held.end(), *a));
+    for (auto b = std::next(a); b != held.end() && b->first == a->first; ++b) assert(!exclude(a->second, b->second));
+  }
+}
+#endif
 
 std::vector<client_key> lease_table::clients() const {
   std::vector<client_key> all;

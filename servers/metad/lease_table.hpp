@@ -46,6 +46,8 @@ class lease_table {
   bool holds_any(const client_key& client) const { return leases_.count(client) != 0; }
   std::vector<client_key> clients() const;
   std::size_t size() const;
+  /// Asserts what the class states.
+  void check_invariants() const;
 
  private:
   struct lease {

@@ -6,7 +6,10 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <cassert>
 #include <utility>
+
+#include "storage/base/invariants.hpp"
 
 namespace ooc::storage {
 
@@ -117,6 +120,20 @@ void io_client::stop() {
     thread_.join();
 }
 
+#ifndef NDEBUG
+void io_client::check_invariants() const {
+  for (const auto& [id, c] : calls_) assert(c->id == id);
+  for (const call_ptr& c : waiting_) assert(calls_.count(c->id) == 1 && c->connection == 0 && !c->answered);
+  for (const call_ptr& c : ended_) assert(calls_.count(c->id) == 1 && c->answered && c->holds == 0);
+  for (const io_link& l : links_) {
+    std::uint64_t outstanding = 0;
+    for (const auto& [id, c] : calls_)
+      if (l.number != 0 && c->connection == l.number) outstanding += weight(*c);
+    assert(outstanding == l.outstanding);
+  }
+}
+#endif
+
 void io_client::close() {
   closed_ = true;
   ticks_.cancel();
@@ -127,6 +144,7 @@ void io_client::submit(const call_ptr& c, std::vector<region> regions) {
   std::shared_ptr<wire::frame_sender> sender;
   {
     const lock_guard held(mutex_);
+    const invariants_hold at_end(*this);
     c->id = next_id_++;
     c->alive = clock::now();
     if (std::exchange(asleep_, false)) look_soon();
@@ -167,6 +185,7 @@ void io_client::connection_up(std::size_t channel, std::uint32_t number,
   if (near) near_ = true;
   {
     const lock_guard held(mutex_);
+    const invariants_hold at_end(*this);
     links_[channel] = {number, std::move(sender), 0, clock::now(),
                        is_unix(connections_[channel]->address())};
     last_trouble_.clear();
@@ -179,6 +198,7 @@ void io_client::connection_up(std::size_t channel, std::uint32_t number,
 void io_client::connection_down(std::size_t channel, const std::string& why) {
   {
     const lock_guard held(mutex_);
+    const invariants_hold at_end(*this);
     last_trouble_ = connections_[channel]->address() + ": " + why;
     const io_link gone = std::exchange(links_[channel], {});
     for (auto& [id, c] : calls_) {
@@ -302,6 +322,7 @@ void io_client::place_waiting() {
   std::vector<call_ptr> now;
   {
     const lock_guard held(mutex_);
+    const invariants_hold at_end(*this);
     if (best_of(links_) == nullptr) return;
     const bool owes_fence = lost_.owes_fence();
     std::erase_if(waiting_, [&](const call_ptr& c) {
@@ -315,6 +336,7 @@ void io_client::place_waiting() {
     std::shared_ptr<wire::frame_sender> sender;
     {
       const lock_guard held(mutex_);
+      const invariants_hold at_end(*this);
       sender = place(c, regions);
     }
     if (sender) send(*sender, c, std::move(regions));
@@ -324,6 +346,7 @@ void io_client::place_waiting() {
 void io_client::release(const call_ptr& c) {
   {
     const lock_guard held(mutex_);
+    const invariants_hold at_end(*this);
     if (--c->holds != 0) return;
     if (!c->answered) return;
     ended_.push_back(c);
@@ -337,6 +360,7 @@ void io_client::release(const call_ptr& c) {
 void io_client::send_again(const call_ptr& c) {
   {
     const lock_guard held(mutex_);
+    const invariants_hold at_end(*this);
     unload(links_, *c);
     calls_.erase(c->id);
     c->id = next_id_++;
@@ -349,6 +373,7 @@ void io_client::send_again(const call_ptr& c) {
 void io_client::answered(const call_ptr& c, failure f, std::string reply) {
   {
     const lock_guard held(mutex_);
+    const invariants_hold at_end(*this);
     if (f) f.what = name_ + ": " + f.what;
     c->outcome = std::move(f);
     c->reply = std::move(reply);
@@ -364,6 +389,7 @@ void io_client::finish_ended() {
   bool last = false;
   {
     const lock_guard held(mutex_);
+    const invariants_hold at_end(*this);
     ended = std::exchange(ended_, {});
     for (const call_ptr& c : ended) calls_.erase(c->id);
     if (calls_.empty()) {
@@ -398,6 +424,7 @@ void io_client::fence_lost() {
 void io_client::fenced(const fenced_calls::connections& numbers, const failure& f) {
   {
     const lock_guard held(mutex_);
+    const invariants_hold at_end(*this);
     for (call_ptr& c : lost_.end_fence(numbers, !f)) waiting_.push_back(std::move(c));
   }
   // Others may have been lost meanwhile, or the fence itself.
@@ -515,6 +542,7 @@ void io_client::expire(clock::time_point now) {
   std::vector<std::shared_ptr<wire::frame_sender>> dead;
   {
     const lock_guard held(mutex_);
+    const invariants_hold at_end(*this);
     // A server speaks of every request that it has begun, so silence means that it, or the way to
     // it, is in trouble: another connection, perhaps to another address, may do better.
     const auto limit = options_.deadline < 3 * shortest_silence

@@ -68,6 +68,9 @@ class io_client final : public io_connection_owner, public std::enable_shared_fr
   /// "node 3 (host:port)"; "node 3" while no address is known.
   std::string name() const;
 
+  /// Asserts what is said above of calls; the caller has the mutex.
+  void check_invariants() const OOC_REQUIRES(mutex_);
+
   const remote_node_options& options() const noexcept override { return options_; }
   std::uint32_t next_connection() override { return ++last_connection_; }
   void connection_up(std::size_t channel, std::uint32_t number,

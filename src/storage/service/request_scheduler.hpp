@@ -11,6 +11,7 @@
 // has requests that wait.  Not thread-safe: it belongs to the lock, or the thread, of its owner.
 #pragma once
 
+#include <cassert>
 #include <cstdint>
 #include <iterator>
 #include <list>
@@ -20,6 +21,8 @@
 #include <stop_token>
 #include <unordered_map>
 #include <utility>
+
+#include "storage/base/invariants.hpp"
 
 namespace ooc::storage {
 
@@ -48,18 +51,19 @@ class request_scheduler {
 
   /// Takes `job`; leaves it where it is if memory is wanting (std::bad_alloc).
   void add(client_number who, place where, std::uint64_t cost, Job&& job) {
-    auto at = by_number_.find(who.process);
-    if (at == by_number_.end()) {
-      process_list& mine = user_of(who.user).processes;
-      mine.emplace_back(who.process, &nodes_);
-      at = by_number_.emplace(who.process, std::prev(mine.end())).first;
+    const invariants_hold at_end(*this);
+    try {
+      process_of(who).jobs.emplace(where, waiting_job{cost + least_, {}})->second.job = std::move(job);
+    } catch (...) {
+      drop_idle();
+      throw;
     }
-    at->second->jobs.emplace(where, waiting_job{cost + least_, {}})->second.job = std::move(job);
     ++waiting_;
   }
 
   /// The request whose turn it is; none where none waits.
   std::optional<Job> next() {
+    const invariants_hold at_end(*this);
     while (!users_.empty()) {
       user& u = users_.front();
       process& p = u.processes.front();
@@ -86,6 +90,23 @@ class request_scheduler {
 
   std::uint64_t waiting() const noexcept { return waiting_; }
   bool empty() const noexcept { return waiting_ == 0; }
+
+#ifndef NDEBUG
+  /// Asserts what the class states.
+  void check_invariants() const {
+    std::uint64_t waiting = 0;
+    std::size_t processes = 0;
+    for (const user& u : users_) {
+      assert(!u.processes.empty() && users_by_number_.count(u.number) == 1);
+      for (const process& p : u.processes) {
+        assert(!p.jobs.empty() && by_number_.count(p.number) == 1);
+        waiting += p.jobs.size();
+        ++processes;
+      }
+    }
+    assert(waiting == waiting_ && users_.size() == users_by_number_.size() && processes == by_number_.size());
+  }
+#endif
 
  private:
   struct waiting_job {
@@ -124,6 +145,25 @@ class request_scheduler {
     users_.emplace_back(number, &nodes_);
     users_by_number_.emplace(number, std::prev(users_.end()));
     return users_.back();
+  }
+
+  process& process_of(client_number who) {
+    if (const auto at = by_number_.find(who.process); at != by_number_.end()) return *at->second;
+    process_list& all = user_of(who.user).processes;
+    all.emplace_back(who.process, &nodes_);
+    return *by_number_.emplace(who.process, std::prev(all.end())).first->second;
+  }
+
+  // Who came for a request for which memory was wanting.
+  void drop_idle() noexcept {
+    for (auto u = users_.begin(); u != users_.end();) {
+      u->processes.remove_if([this](const process& p) {
+        if (p.jobs.empty()) by_number_.erase(p.number);
+        return p.jobs.empty();
+      });
+      if (u->processes.empty()) users_by_number_.erase(u->number);
+      u = u->processes.empty() ? users_.erase(u) : std::next(u);
+    }
   }
 
   // The one at the front has nothing more to do.
