@@ -40,7 +40,7 @@ struct located {
 
 extern const command ls, cat, du, stat, rm, mv, mkdir, truncate, picture, import_array,
     export_array, verify, info, attr, chmod, chown, init, keygen, revoke, cp,
-    up, down, ping, df, top, start, stop, upgrade, mount_store, umount_store;
+    up, down, ping, df, top, start, stop, mount_store, umount_store;
 
 /// The command line of one subcommand.  Every subcommand knows --store and --help.
 class command_line {

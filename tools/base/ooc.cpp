@@ -20,7 +20,7 @@ namespace {
 constexpr std::array commands{&init,         &ls,           &stat, &du,    &cat,   &mkdir, &mv,    &rm,
                               &cp,           &truncate,     &import_array, &export_array,  &attr,  &chmod,
                               &chown,        &info,         &verify,       &up,    &down,  &ping,  &df,
-                              &top,          &start,        &stop,         &keygen,        &revoke,        &upgrade,
+                              &top,          &start,        &stop,         &keygen,        &revoke,
 #ifdef OOCARRAY_PICTURE
                               &picture,
 #endif

@@ -9,7 +9,7 @@ _ooc() {
     cword=$COMP_CWORD
   }
 
-  local commands="init ls du cat stat mkdir mv rm cp truncate import export picture attr chmod chown info verify up down ping df top start stop keygen revoke upgrade mount umount"
+  local commands="init ls du cat stat mkdir mv rm cp truncate import export picture attr chmod chown info verify up down ping df top start stop keygen revoke mount umount"
   local command="" i store=()
   for ((i = 1; i < cword; i++)); do
     case ${words[i]} in
@@ -61,7 +61,6 @@ _ooc() {
       verify) options+=" --json --remove-orphans --quiet" ;;
       mount) options="--help --options --foreground" ;;
       umount) options="--help --lazy" ;;
-      upgrade) options+=" --metadata --verbose" ;;
     esac
     COMPREPLY=($(compgen -W "$options" -- "$cur"))
     return

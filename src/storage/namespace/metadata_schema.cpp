@@ -13,22 +13,6 @@ namespace ooc::storage {
 
 namespace {
 
-// What version 2 has more in the table `entry`.  All but the first two are reserved for what is to
-// come; a release that fills one says so in `required_features` of the table `store`.
-#define OOC_COLUMNS_OF_VERSION_2(column)                                              \
-  column("generation INTEGER NOT NULL DEFAULT 1") /* openings for writing */          \
-  column("in_progress TEXT NOT NULL DEFAULT ''")  /* who is at what with the array */ \
-  column("target TEXT NOT NULL DEFAULT ''")       /* of a symbolic link */            \
-  column("device INTEGER NOT NULL DEFAULT 0")     /* of a special file */             \
-  column("data_changed_ns INTEGER NOT NULL DEFAULT 0")                                \
-  column("data_read_ns INTEGER NOT NULL DEFAULT 0")                                   \
-  column("reserved INTEGER NOT NULL DEFAULT 0")   /* bytes that have space */         \
-  column("codec TEXT NOT NULL DEFAULT ''")        /* how chunks are packed */         \
-  column("copies INTEGER NOT NULL DEFAULT 0")     /* further ones of each share */    \
-  column("stripe_map BLOB")                       /* instead of sn, nn, sf */
-#define OOC_COLUMN(text) text ",\n"
-#define OOC_ADD_COLUMN(text) "ALTER TABLE entry ADD COLUMN " text ";\n"
-
 constexpr const char* tables = R"(
 CREATE TABLE store (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
@@ -55,7 +39,17 @@ CREATE TABLE entry (
   extents TEXT NOT NULL DEFAULT '',   -- decimal, comma-separated, slowest first
   max_extent INTEGER NOT NULL DEFAULT 0,  -- -1: see table growth
   tile TEXT NOT NULL DEFAULT '',      -- as extents; empty: row-major
-)" OOC_COLUMNS_OF_VERSION_2(OOC_COLUMN) R"(
+  generation INTEGER NOT NULL DEFAULT 1,  -- openings for writing
+  in_progress TEXT NOT NULL DEFAULT '',   -- who is at what with the array
+  -- Some of these are reserved for what is to come; a release that fills one says so in `required_features`.
+  target TEXT NOT NULL DEFAULT '',        -- of a symbolic link
+  device INTEGER NOT NULL DEFAULT 0,      -- of a special file
+  data_changed_ns INTEGER NOT NULL DEFAULT 0,
+  data_read_ns INTEGER NOT NULL DEFAULT 0,
+  reserved INTEGER NOT NULL DEFAULT 0,    -- bytes that have space
+  codec TEXT NOT NULL DEFAULT '',         -- how chunks are packed
+  copies INTEGER NOT NULL DEFAULT 0,      -- further ones of each share
+  stripe_map BLOB,                        -- instead of sn, nn, sf
   UNIQUE (parent, name)
 );
 
@@ -78,10 +72,8 @@ CREATE TABLE attribute (
   binary INTEGER NOT NULL DEFAULT 0,  -- reserved: 1, the value is bytes, not text
   PRIMARY KEY (entry, key)
 ) WITHOUT ROWID;
-)";
 
-// Also of version 2, and reserved: further names of files (see docs/disk-format.md, "Reserved").
-constexpr const char* tables_of_version_2 = R"(
+-- Further names of files.
 CREATE TABLE link (
   parent INTEGER NOT NULL REFERENCES entry (id),
   name TEXT NOT NULL,
@@ -146,7 +138,6 @@ void make_metadata_database(const std::filesystem::path& file, std::string_view 
   c.execute("PRAGMA synchronous = FULL");
   sqlite::transaction t(c, sqlite::transaction_kind::write);
   c.execute(tables);
-  c.execute(tables_of_version_2);
   c.execute("PRAGMA application_id = " + std::to_string(metadata_application_id));
   c.execute("PRAGMA user_version = " + std::to_string(metadata_schema_version));
   sqlite::run(c, "INSERT INTO store VALUES ('uuid', ?)", store_uuid);
@@ -159,37 +150,6 @@ void make_metadata_database(const std::filesystem::path& file, std::string_view 
               " VALUES (1, 1, '', 1, ?, ?, ?, ?, ?)",
               owner.uid, owner.gid, mode, now, now);
   t.commit();
-}
-
-void upgrade_metadata_database(const std::filesystem::path& file, std::string_view store_uuid) {
-  {
-    sqlite::connection c(file, sqlite::open_as::existing);
-    const std::string name = "metadata database '" + file.string() + "'";
-    if (pragma(c, "PRAGMA application_id") != metadata_application_id)
-      throw usage_error(errc::not_a_store,
-                        name + " was not made by oocarray: give the folder of a store");
-    // Leaving the write-ahead log needs the database for oneself: whoever uses the store has it open.
-    try {
-      c.execute("PRAGMA busy_timeout = 1000");
-      c.execute("PRAGMA journal_mode = DELETE");
-      sqlite::query q(c, "PRAGMA journal_mode");
-      if (!q.next() || q.text(0) != "delete") throw usage_error(errc::busy, name);
-    } catch (const error&) {
-      throw usage_error(errc::busy, name + " is in use: end the programs and servers that have the "
-                                           "store open, then upgrade it");
-    }
-    c.execute("PRAGMA synchronous = FULL");
-    if (pragma(c, "PRAGMA user_version") == 1) {
-      sqlite::transaction t(c, sqlite::transaction_kind::write);
-      c.execute(OOC_COLUMNS_OF_VERSION_2(OOC_ADD_COLUMN));
-      c.execute("ALTER TABLE attribute ADD COLUMN binary INTEGER NOT NULL DEFAULT 0");
-      c.execute(tables_of_version_2);
-      c.execute("PRAGMA user_version = 2");
-      t.commit();
-    }
-    c.execute("PRAGMA journal_mode = WAL");
-  }
-  (void)open_metadata_database(file, store_uuid);
 }
 
 namespace {

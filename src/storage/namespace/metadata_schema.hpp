@@ -30,11 +30,6 @@ void use_feature(sqlite::connection& c, const char* feature);
 void make_metadata_database(const std::filesystem::path& file, std::string_view store_uuid,
                             const credentials& owner, std::uint32_t mode = 0755);
 
-/// Changes a database of version 1 to version 2, in one transaction; one of version 2 is left alone.
-/// Throws usage_error (errc::busy) where another process has it open, else as
-/// open_metadata_database() does.
-void upgrade_metadata_database(const std::filesystem::path& file, std::string_view store_uuid);
-
 /// Opens a database and checks that it is ours, of a known version and of the store `store_uuid`.
 /// Throws usage_error (errc::not_a_store) where it is not, integrity_error where it is damaged.
 std::unique_ptr<sqlite::connection> open_metadata_database(

@@ -9,7 +9,6 @@
 #include <string>
 #include <thread>
 
-#include "storage/base/whole_transfer.hpp"
 
 namespace ooc::storage {
 namespace {
@@ -32,11 +31,6 @@ int make_name_durable(const std::filesystem::path& file) {
   const std::filesystem::path folder = file.parent_path();
   const int error = flush_folder(folder);
   return error != 0 ? error : flush_folder(folder.parent_path());
-}
-
-bool is_version_1(int fd) {
-  char magic[8] = {};
-  return read_whole(fd, magic, sizeof magic, 0) == 0 && std::memcmp(magic, "OOCSUM1", 8) == 0;
 }
 
 }  // namespace
@@ -77,9 +71,7 @@ int stripe_object::open(const node_folder& folder, const object_identity& who, b
   checksum_header h;
   error = s->read_header(h);
   if (error == EINVAL) {
-    const bool old = is_version_1(s->sums_.fd());
-    why = old ? "it has version 1 of the disk format; `ooc upgrade` converts the store"
-              : "the header of its checksums is damaged";
+    why = "the header of its checksums is damaged";
     return s->sums_.has_header() ? EUCLEAN : EBADMSG;
   }
   if (error != 0) return error;
