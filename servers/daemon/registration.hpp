@@ -9,10 +9,9 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "storage/base/mutex.hpp"
+#include "storage/base/ticker.hpp"
 #include "storage/client/metadata_connection.hpp"
 #include "storage/wire/capability.hpp"
 #include "storage/wire/access_key.hpp"
@@ -59,18 +58,17 @@ struct registration_events {
 class registration {
  public:
   registration(registration_options options, registration_events events);
-  ~registration();
   registration(const registration&) = delete;
   registration& operator=(const registration&) = delete;
 
-  void start();
+  void start() { ticker_.wake(); }
   /// Returns when the thread has ended.
-  void stop();
+  void stop() { ticker_.stop(); }
 
  private:
-  void run();
-  void live();
-  bool pause(std::chrono::milliseconds t);
+  ticker::clock::time_point step();
+  void connect();
+  void send_sign_of_life();
   void set_reachable(bool yes);
 
   const registration_options options_;
@@ -79,12 +77,11 @@ class registration {
   std::uint32_t connections_ = 0;
   std::string store_uuid_;
   std::optional<wire::revocations> revoked_;  // as last told
+  bool connected_ = false;
   bool reachable_ = false;
-
-  mutex mutex_;
-  condition_variable wake_;
-  bool stopping_ OOC_GUARDED_BY(mutex_) = false;
-  std::thread thread_;
+  std::chrono::milliseconds wait_;  // after the next failure
+  std::string last_;                // failure that was said
+  ticker ticker_{[this] { return step(); }};  // last: ends first; all of the above is its own
 };
 
 }  // namespace ooc::servers

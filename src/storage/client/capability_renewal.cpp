@@ -61,19 +61,6 @@ class capability_renewal::capability final : public access_capability {
 
 capability_renewal::capability_renewal(renewal renew) : renew_(std::move(renew)) {}
 
-capability_renewal::~capability_renewal() {
-  stop();
-}
-
-void capability_renewal::stop() {
-  {
-    const lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  wake_.notify_all();
-  if (thread_.joinable()) thread_.join();
-}
-
 capability_ptr capability_renewal::keep(file_id file, std::uint32_t rights, granted_capability granted) {
   const lock_guard lock(mutex_);
   if (capabilities_.size() >= prune_at_) {
@@ -86,8 +73,7 @@ capability_ptr capability_renewal::keep(file_id file, std::uint32_t rights, gran
     t->set(std::move(granted), 0);
   else
     place = t = std::make_shared<capability>(std::move(granted));
-  if (!thread_.joinable() && !stopping_) thread_ = std::thread([this] { run(); });
-  if (t->renew_at() < next_) wake_.notify_all();
+  if (t->renew_at() < next_) ticker_.wake();
   return t;
 }
 
@@ -117,12 +103,13 @@ capability_ptr capability_renewal::in_use(file_id file, std::uint32_t rights, st
   return t;
 }
 
-void capability_renewal::run() {
-  unique_lock lock(mutex_);
-  while (!stopping_) {
-    next_ = clock::time_point::max();
-    std::shared_ptr<capability> due;
-    std::pair<file_id, std::uint32_t> what;
+// Renews the one that is due first, if it is.
+ticker::clock::time_point capability_renewal::renew_due() {
+  std::shared_ptr<capability> due;
+  std::pair<file_id, std::uint32_t> what;
+  {
+    const lock_guard lock(mutex_);
+    next_ = ticker::when_woken;
     for (const auto& [key, held] : capabilities_) {
       auto t = held.lock();
       if (!t || t->renew_at() >= next_) continue;
@@ -130,27 +117,17 @@ void capability_renewal::run() {
       due = std::move(t);
       what = key;
     }
-    if (!due) {
-      wake_.wait(lock);
-      continue;
-    }
-    if (next_ > clock::now()) {
-      due.reset();
-      wake_.wait_until(lock, next_);
-      continue;
-    }
-    lock.unlock();
-    const std::uint64_t known = due->answers();
-    try {
-      due->set(renew_(what.first, what.second), known);
-    } catch (const error& e) {
-      // The one in hand may still do, see above; the I/O server says so where it does not.
-      notice("renewing the right to file number " + std::to_string(what.first) + ": " + e.what());
-      due->postpone(retry_pause);
-    }
-    due.reset();
-    lock.lock();
+    if (next_ > clock::now()) return next_;
   }
+  const std::uint64_t known = due->answers();
+  try {
+    due->set(renew_(what.first, what.second), known);
+  } catch (const error& e) {
+    // The one in hand may still do, see above; the I/O server says so where it does not.
+    notice("renewing the right to file number " + std::to_string(what.first) + ": " + e.what());
+    due->postpone(retry_pause);
+  }
+  return clock::now();  // another may be due
 }
 
 }  // namespace ooc::storage

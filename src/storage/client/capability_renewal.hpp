@@ -11,10 +11,10 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "storage/base/mutex.hpp"
+#include "storage/base/ticker.hpp"
 #include "storage/service/io_service.hpp"
 
 namespace ooc::storage {
@@ -32,7 +32,6 @@ class capability_renewal {
   using renewal = std::function<granted_capability(file_id file, std::uint32_t rights)>;
 
   explicit capability_renewal(renewal renew);
-  ~capability_renewal();
   capability_renewal(const capability_renewal&) = delete;
   capability_renewal& operator=(const capability_renewal&) = delete;
 
@@ -46,26 +45,24 @@ class capability_renewal {
   /// granted.  Throws as the renewal does.
   capability_ptr in_use(file_id file, std::uint32_t rights, std::uint64_t size);
   /// No renewing any more; before what renew() needs goes.
-  void stop();
+  void stop() { ticker_.stop(); }
 
  private:
   class capability;
   /// The rights that the one in use was granted for, and itself.
   std::pair<std::uint32_t, std::shared_ptr<capability>> find(file_id file, std::uint32_t rights) const;
-  using clock = std::chrono::steady_clock;
+  using clock = ticker::clock;
 
-  void run();
+  ticker::clock::time_point renew_due();
 
   const renewal renew_;
   mutable mutex mutex_;
-  condition_variable wake_;
   std::map<std::pair<file_id, std::uint32_t>, std::weak_ptr<capability>> capabilities_ OOC_GUARDED_BY(mutex_);
   // So many, and those that nobody holds are taken out.
   std::size_t prune_at_ OOC_GUARDED_BY(mutex_) = 64;
-  // When the thread wakes by itself.
-  clock::time_point next_ OOC_GUARDED_BY(mutex_) = clock::time_point::max();
-  bool stopping_ OOC_GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // from the first capability on
+  // When the first is due.
+  clock::time_point next_ OOC_GUARDED_BY(mutex_) = ticker::when_woken;
+  ticker ticker_{[this] { return renew_due(); }};  // last: ends first
 };
 
 }  // namespace ooc::storage

@@ -7,44 +7,39 @@ namespace ooc::storage {
 using namespace std::chrono_literals;
 
 void contact_keeper::every(std::chrono::milliseconds period) {
-  const lock_guard lock(mutex_);
-  if (stopping_ || (period_.count() != 0 && period_ <= period)) return;
-  period_ = period;
-  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
-  wake_.notify_all();
+  {
+    const lock_guard lock(mutex_);
+    if (period_.count() != 0 && period_ <= period) return;
+    if (period_.count() == 0) asked_ = ticker::clock::now();
+    period_ = period;
+  }
+  ticker_.wake();
 }
 
 void contact_keeper::soon() {
-  const lock_guard lock(mutex_);
-  soon_ = true;
-  wake_.notify_all();
-}
-
-void contact_keeper::stop() {
   {
     const lock_guard lock(mutex_);
-    stopping_ = true;
+    soon_ = true;
   }
-  wake_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  ticker_.wake();
 }
 
-void contact_keeper::run() {
-  unique_lock lock(mutex_);
-  auto asked = std::chrono::steady_clock::now();
-  while (!stopping_) {
-    const auto next = asked + (soon_ ? std::min<std::chrono::milliseconds>(period_, 1s) : period_);
-    if (std::chrono::steady_clock::now() < next) {
-      wake_.wait_until(lock, next);
-      continue;
-    }
+ticker::clock::time_point contact_keeper::next() const {
+  if (period_.count() == 0) return ticker::when_woken;
+  return asked_ + (soon_ ? std::min<std::chrono::milliseconds>(period_, 1s) : period_);
+}
+
+ticker::clock::time_point contact_keeper::ask_if_due() {
+  {
+    const lock_guard lock(mutex_);
+    if (ticker::clock::now() < next()) return next();
     soon_ = false;
-    lock.unlock();
-    const bool all_said = ask_();
-    asked = std::chrono::steady_clock::now();
-    lock.lock();
-    soon_ |= !all_said;
   }
+  const bool all_said = ask_();
+  const lock_guard lock(mutex_);
+  asked_ = ticker::clock::now();
+  soon_ |= !all_said;
+  return next();
 }
 
 }  // namespace ooc::storage

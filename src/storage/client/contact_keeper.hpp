@@ -7,9 +7,10 @@
 
 #include <chrono>
 #include <functional>
-#include <thread>
+#include <utility>
 
 #include "storage/base/mutex.hpp"
+#include "storage/base/ticker.hpp"
 
 namespace ooc::storage {
 
@@ -18,27 +19,24 @@ class contact_keeper {
   /// `ask` must not throw; false where something is still to be said to the server: then it is called again within
   /// a second.
   explicit contact_keeper(std::function<bool()> ask) : ask_(std::move(ask)) {}
-  ~contact_keeper() { stop(); }
-  contact_keeper(const contact_keeper&) = delete;
-  contact_keeper& operator=(const contact_keeper&) = delete;
 
   /// From now on that often, at least.
   void every(std::chrono::milliseconds period);
   /// There is something to be said to the server: as where `ask` returned false.
   void soon();
   /// No more, and none under way.
-  void stop();
+  void stop() { ticker_.stop(); }
 
  private:
-  void run();
+  ticker::clock::time_point next() const OOC_REQUIRES(mutex_);
+  ticker::clock::time_point ask_if_due();
 
   const std::function<bool()> ask_;
   mutex mutex_;
-  condition_variable wake_;
   std::chrono::milliseconds period_ OOC_GUARDED_BY(mutex_){0};  // 0: never
+  ticker::clock::time_point asked_ OOC_GUARDED_BY(mutex_);
   bool soon_ OOC_GUARDED_BY(mutex_) = false;
-  bool stopping_ OOC_GUARDED_BY(mutex_) = false;
-  std::thread thread_;
+  ticker ticker_{[this] { return ask_if_due(); }};  // last: ends first
 };
 
 }  // namespace ooc::storage
