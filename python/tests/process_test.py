@@ -66,6 +66,46 @@ def test_a_crash_ends_the_process_and_faulthandler_reports_it(tmp_path, before, 
     assert errors.count("Fatal Python error: Segmentation fault") == ("disable()" not in after[-10:])
 
 
+def test_threads_that_block_every_signal_touch_arrays(tmp_path):
+    program = """
+    import signal, threading
+    def work(block, sums):
+        if block: signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        told.wait()
+        sums.append(v.sum())
+    sums, told = [], threading.Event()
+    libc, every, before = ctypes.CDLL(None), (ctypes.c_ulong * 16)(*[2**64 - 1] * 16), (ctypes.c_ulong * 16)()
+    libc.pthread_sigmask(signal.SIG_BLOCK, every, before)  # as an extension whose threads are to get no signals
+    made_deaf = threading.Thread(target=work, args=(False, sums))
+    made_deaf.start()
+    libc.pthread_sigmask(signal.SIG_SETMASK, before, None)
+    deaf = threading.Thread(target=work, args=(True, sums))
+    deaf.start()
+    a.writeback()
+    a.invalidate()
+    v = np.asarray(a)
+    told.set()
+    for t in (made_deaf, deaf):
+        t.join()
+    print(sums)
+    """
+    status, said, errors = run(tmp_path, program, "import ctypes")
+    assert (status, said, errors) == (0, "[1048576.0, 1048576.0]\n", "")
+
+
+def test_a_view_takes_faults_back_from_a_library_that_took_them(tmp_path):
+    program = """
+    libc = ctypes.CDLL(None)
+    handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(lambda n: os._exit(99))
+    for taken in (11, 7):
+        libc.signal(taken, handler)
+    a.invalidate(discard=True)
+    print(a[...].sum())
+    """
+    status, said, errors = run(tmp_path, "a.writeback()\n" + textwrap.dedent(program), "import ctypes")
+    assert (status, said, errors) == (0, "1048576.0\n", "")
+
+
 def test_a_forked_child_is_told_what_to_do(tmp_path):
     program = """
     import multiprocessing

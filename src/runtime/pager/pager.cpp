@@ -26,8 +26,8 @@ pager::pager(const runtime_options& o)
       service_(state_, loader_, ahead_, writer_, relief_) {
   if (auto* const m = dynamic_cast<userfault_mapping*>(&state_.memory.mapping()))
     threads_ = std::make_unique<fault_threads>(*m);
-  fault_handler::attach(*this);
   try {
+    fault_handler::attach(*this, !threads_);
     if (threads_) threads_->start();
   } catch (...) {
     fault_handler::detach(*this);

@@ -176,20 +176,24 @@ std::uint64_t segment::dirty_blocks() const {
 }
 
 failure segment::writeback() {
+  fault_handler::reclaim();
   const block_range all[] = {every_block};
   return pager_.writeback(*state_, all);
 }
 
 failure segment::writeback(std::span<const block_range> which) {
+  fault_handler::reclaim();
   return pager_.writeback(*state_, which);
 }
 
 segment::invalidated segment::invalidate(bool discard) {
+  fault_handler::reclaim();
   const block_range all[] = {{0, state_->blocks}};
   return pager_.invalidate(*state_, all, discard);
 }
 
 segment::invalidated segment::invalidate(std::span<const block_range> which, bool discard) {
+  fault_handler::reclaim();
   return pager_.invalidate(*state_, which, discard);
 }
 
@@ -210,12 +214,14 @@ void segment::note_written(std::span<const block_range> which) {
 }
 
 void segment::prefetch(std::span<const block_range> which) {
+  fault_handler::reclaim();
   pager_.ahead().fetch(*state_, which);
 }
 void segment::fetch_before_sweep(std::span<const block_range> which) {
   pager_.ahead().fetch_before_sweep(*state_, which);
 }
 void segment::advise(access_pattern p) {
+  fault_handler::reclaim();
   pager_.advise(*state_, p);
 }
 
@@ -228,6 +234,7 @@ void segment::serve_read_of(const std::byte* element) {
 }
 
 failure segment::pin(std::span<const block_range> which, access_mode mode) {
+  fault_handler::reclaim();
   return pager_.pin(*state_, which, mode);
 }
 
@@ -236,6 +243,7 @@ void segment::unpin(std::span<const block_range> which, access_mode mode) noexce
 }
 
 void segment::promise(std::span<const block_range> which) {
+  fault_handler::reclaim();
   throw_if(pager_.promise(*state_, which));
 }
 
