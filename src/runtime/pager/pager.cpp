@@ -83,6 +83,12 @@ void pager::count_direct(std::uint64_t read, std::uint64_t written) noexcept {
   counters::add(state_.memory.count().bytes_written, written);
 }
 
+std::uint64_t pager::addresses_for_frames(std::uint64_t block_bytes, bool in_grains) const noexcept {
+  guarded_lock g(state_.mutex());
+  const frame_pool& pool = state_.memory.pool();
+  return pool.addresses_for(block_bytes, false) + (in_grains ? pool.addresses_for(grain_bytes, true) : 0);
+}
+
 // Grains come before their segment: what is written of them may be handed over to a block, which is then
 // written after them.
 void pager::add(segment_state& s) {
