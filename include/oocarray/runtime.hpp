@@ -105,8 +105,10 @@ inline constexpr int fatal_exit_status = 74;
 ///     lose what was not written back before (for SIGTERM and SIGINT see
 ///     runtime_options::write_back_on_signals).  A forked child writes nothing, however it ends.
 ///
-/// A thread that touches arrays must not block SIGSEGV or SIGBUS: the kernel would end the process.  Not so with
-/// mapping_way::userfaultfd.
+/// Touches are SIGSEGV or SIGBUS in the thread that makes them, and the kernel ends a process in which a thread that blocks
+/// these touches an array.  So they are unblocked: in a thread that makes a runtime, opens an array or calls reclaim_faults(),
+/// and by these calls in all other threads that block them (pools such as numexpr's block every signal), where a
+/// system call may be interrupted once (EINTR).  Not so with mapping_way::userfaultfd, which needs no signals.
 ///
 /// The constructor installs a handler for SIGSEGV and SIGBUS that serves touches of array memory
 /// and passes every other fault to the handler that was there before.  A handler that is installed
@@ -128,8 +130,10 @@ class runtime {
   runtime_stats stats(process_group& group) const;
   std::uint64_t memory() const noexcept;
 
-  /// Puts the library's handler of SIGSEGV in front of one that was installed since (by MPI_Init, a
-  /// crash reporter, an interpreter).  Making and opening arrays does the same.
+  /// Puts the library's handlers in front of those that were installed since (by MPI_Init, PETSc, a crash reporter, an
+  /// interpreter), and unblocks their signals in this thread; in all threads where some have come or gone since.
+  /// Opening arrays does the same, and so do calls between passes: prefetch(), overwrite(), pin(), writeback(),
+  /// invalidate(), advise().  To be called after threads or handlers have come, before they touch an array.
   void reclaim_faults() const;
 
   detail::pager& pager() const noexcept { return *pager_; }

@@ -7,6 +7,8 @@ the built-in exception that fits.  The text names the thing, the limit and the r
 
 from __future__ import annotations
 
+import errno
+
 
 class Error(Exception):
     """Base of what is raised for failures that have no errno."""
@@ -86,5 +88,5 @@ def make(category: str, value: int, what: str) -> BaseException:
     for cpp, python in _spellings:
         what = what.replace(cpp, python)
     if category == "errno":
-        return OSError(value, what)
+        return MemoryError(what) if value == errno.ENOMEM else OSError(value, what)
     return _classes.get(value, Error)(what)

@@ -1,5 +1,6 @@
 """What else is in the process: faulthandler, forked children, threads, the end."""
 
+import os
 import pickle
 import subprocess
 import sys
@@ -66,6 +67,46 @@ def test_a_crash_ends_the_process_and_faulthandler_reports_it(tmp_path, before, 
     assert errors.count("Fatal Python error: Segmentation fault") == ("disable()" not in after[-10:])
 
 
+def test_threads_that_block_every_signal_touch_arrays(tmp_path):
+    program = """
+    import signal, threading
+    def work(block, sums):
+        if block: signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        told.wait()
+        sums.append(v.sum())
+    sums, told = [], threading.Event()
+    libc, every, before = ctypes.CDLL(None), (ctypes.c_ulong * 16)(*[2**64 - 1] * 16), (ctypes.c_ulong * 16)()
+    libc.pthread_sigmask(signal.SIG_BLOCK, every, before)  # as an extension whose threads are to get no signals
+    made_deaf = threading.Thread(target=work, args=(False, sums))
+    made_deaf.start()
+    libc.pthread_sigmask(signal.SIG_SETMASK, before, None)
+    deaf = threading.Thread(target=work, args=(True, sums))
+    deaf.start()
+    a.writeback()
+    a.invalidate()
+    v = np.asarray(a)
+    told.set()
+    for t in (made_deaf, deaf):
+        t.join()
+    print(sums)
+    """
+    status, said, errors = run(tmp_path, program, "import ctypes")
+    assert (status, said, errors) == (0, "[1048576.0, 1048576.0]\n", "")
+
+
+def test_a_view_takes_faults_back_from_a_library_that_took_them(tmp_path):
+    program = """
+    libc = ctypes.CDLL(None)
+    handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(lambda n: os._exit(99))
+    for taken in (11, 7):
+        libc.signal(taken, handler)
+    a.invalidate(discard=True)
+    print(a[...].sum())
+    """
+    status, said, errors = run(tmp_path, "a.writeback()\n" + textwrap.dedent(program), "import ctypes")
+    assert (status, said, errors) == (0, "1048576.0\n", "")
+
+
 def test_a_forked_child_is_told_what_to_do(tmp_path):
     program = """
     import multiprocessing
@@ -124,3 +165,32 @@ def test_a_pickled_copy_is_read_by_another_process(store, budget, tmp_path):
     (tmp_path / "p").write_bytes(pickle.dumps({"a": a[10:20]}))
     code = f"import pickle; print(pickle.load(open({str(tmp_path / 'p')!r}, 'rb'))['a'].sum())"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "30.0\n"
+
+
+@pytest.mark.parametrize("gigabytes", [1, 1.5, 2, 3, 3.5, 4, 8, 16])
+def test_under_a_limit_of_addresses_an_array_works_or_is_refused_with_the_remedy(tmp_path, gigabytes):
+    program = f"""
+    import resource, sys
+    resource.setrlimit(resource.RLIMIT_AS, ({int(gigabytes * 1e9)}, resource.RLIM_INFINITY))
+    import oocarray as ooc
+    try:
+        a = ooc.create("local:" + sys.argv[1], "a", (64 << 20,))
+    except MemoryError as e:
+        sys.exit(f"refused: {{e}}")
+    a[:: 1 << 20] = 1
+    a.writeback()
+    a.invalidate()
+    print(a[:: 1 << 20].sum())
+    """
+    p = subprocess.run(
+        [sys.executable, "-B", "-c", textwrap.dedent(program), str(tmp_path / "store")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # whose threads take addresses for each processor
+    )
+    if gigabytes > 2 or p.returncode == 0:
+        assert (p.returncode, p.stdout, p.stderr) == (0, "64.0\n", "")
+    else:
+        assert p.returncode == 1
+        assert p.stderr.startswith("refused: array 'a'") and "(ulimit -v)" in p.stderr and "raise that limit" in p.stderr

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cassert>
 #include <fstream>
-#include <new>
+#include <string>
 
+#include "runtime/blocks/address_room.hpp"
 #include "runtime/blocks/block_mapping.hpp"
 #include "runtime/blocks/sys.hpp"
 #include "storage/base/page.hpp"
@@ -19,18 +20,9 @@ std::size_t system_map_limit() {
   return in >> n ? n : 65530;
 }
 
-/// Maps `bytes` aligned to `alignment`; nullptr where addresses run out.
-std::byte* map_aligned(std::size_t bytes, std::size_t alignment) {
-  std::byte* p = sys::map(nullptr, bytes + alignment, PROT_READ | PROT_WRITE, sys::reserve_flags);
-  if (!p) return nullptr;
-  const auto start = reinterpret_cast<std::uintptr_t>(p);
-  const std::uintptr_t aligned = (start + alignment - 1) / alignment * alignment;
-  if (aligned > start) sys::unmap(p, aligned - start);
-  const std::size_t tail = start + alignment - aligned;
-  auto* base = reinterpret_cast<std::byte*>(aligned);
-  if (tail) sys::unmap(base + bytes, tail);
-  return base;
-}
+bool is_huge(std::size_t bytes) noexcept { return bytes % sys::huge_page == 0; }
+
+std::size_t alignment_of(std::size_t bytes) noexcept { return is_huge(bytes) ? sys::huge_page : page_bytes; }
 
 }  // namespace
 
@@ -46,24 +38,40 @@ frame_pool::~frame_pool() {
   }
 }
 
-frame_class& frame_pool::class_for(std::size_t bytes, block_mapping* mapping, bool in_grains) {
+frame_class* frame_pool::find(std::size_t bytes, bool in_grains) const noexcept {
   for (const auto& c : classes_)
-    if (c->bytes == bytes && c->in_grains == in_grains) return *c;
+    if (c->bytes == bytes && c->in_grains == in_grains) return c.get();
+  return nullptr;
+}
+
+// What was taken off the budget may come back: slots are addresses, they cost nothing.
+std::size_t frame_pool::slots_for(std::size_t bytes, bool in_grains) const noexcept {
+  const std::size_t slots = whole_budget_ / bytes;
+  return in_grains ? slots : std::min(slots, max_frames_);
+}
+
+std::uint64_t frame_pool::addresses_for(std::size_t bytes, bool in_grains) const noexcept {
+  return find(bytes, in_grains) ? 0 : slots_for(bytes, in_grains) * (bytes + sizeof(frame)) + alignment_of(bytes);
+}
+
+frame_class& frame_pool::class_for(std::size_t bytes, block_mapping* mapping, bool in_grains) {
+  if (frame_class* const known = find(bytes, in_grains)) return *known;
   auto c = std::make_unique<frame_class>();
   c->bytes = bytes;
   c->cost = bytes + (in_grains ? sizeof(frame) : 0);
   c->mapping = mapping;
   c->in_grains = in_grains;
-  // What was taken off the budget may come back: slots are addresses, they cost nothing.
-  c->capacity = whole_budget_ / bytes;
-  if (!in_grains) c->capacity = std::min(c->capacity, max_frames_);
-  const bool huge = bytes % sys::huge_page == 0;
-  const std::size_t region_bytes = c->capacity * bytes;
-  c->region = map_aligned(region_bytes, huge ? sys::huge_page : page_bytes);
-  c->frames = reinterpret_cast<frame*>(
-      sys::map(nullptr, c->capacity * sizeof(frame), PROT_READ | PROT_WRITE, sys::reserve_flags));
-  if (!c->region || !c->frames) throw std::bad_alloc();
-  sys::advise(c->region, region_bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+  c->capacity = slots_for(bytes, in_grains);
+  const std::size_t region_bytes = c->capacity * bytes, frames_bytes = c->capacity * sizeof(frame);
+  c->region = sys::map_aligned(region_bytes, alignment_of(bytes), PROT_READ | PROT_WRITE);
+  std::byte* const frames = c->region ? sys::map(nullptr, frames_bytes, PROT_READ | PROT_WRITE, sys::reserve_flags) : nullptr;
+  if (!frames) {
+    const std::string what = "the budget of " + std::to_string(whole_budget_) + " bytes in blocks of " + std::to_string(bytes);
+    if (c->region) sys::unmap(c->region, region_bytes);
+    refuse_addresses(what, region_bytes + frames_bytes);
+  }
+  c->frames = reinterpret_cast<frame*>(frames);
+  sys::advise(c->region, region_bytes, is_huge(bytes) ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
   sys::advise(c->region, region_bytes, MADV_DONTFORK);
   if (mapping) mapping->add_frames(c->region, region_bytes);
   classes_.push_back(std::move(c));

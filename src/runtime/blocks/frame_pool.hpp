@@ -92,14 +92,17 @@ class frame_pool {
   frame_pool(const frame_pool&) = delete;
   frame_pool& operator=(const frame_pool&) = delete;
 
-  /// The class for blocks of `bytes` (a multiple of 4 KiB).  Allocates; throws std::bad_alloc, and what
-  /// block_mapping::add_frames() throws.  Whether the budget can do
+  /// The class for blocks of `bytes` (a multiple of 4 KiB).  Allocates; throws usage_error
+  /// (ENOMEM) where addresses run out, and what block_mapping::add_frames() throws.  Whether the budget can do
   /// with such blocks is for the pager to judge (frame_needs.hpp).
   frame_class& class_for(std::size_t bytes) { return class_for(bytes, mapping_, false); }
   /// The same for grains, which `mapping` moves.
   frame_class& class_for_grains(std::size_t bytes, block_mapping& mapping) {
     return class_for(bytes, &mapping, true);
   }
+
+  /// What a class that is not there yet takes of the addresses of the process.
+  std::uint64_t addresses_for(std::size_t bytes, bool in_grains) const noexcept;
 
   /// A frame with memory, or nullptr where the budget is used up.
   frame* take(frame_class& c) noexcept OOC_REQUIRES(pager_mutex);
@@ -135,6 +138,8 @@ class frame_pool {
 
  private:
   frame_class& class_for(std::size_t bytes, block_mapping* mapping, bool in_grains);
+  frame_class* find(std::size_t bytes, bool in_grains) const noexcept;
+  std::size_t slots_for(std::size_t bytes, bool in_grains) const noexcept;
   bool make_room(std::size_t bytes, const frame_class* keep) noexcept
       OOC_REQUIRES(pager_mutex);
   /// What is in use holds memory, and what holds memory is within the budget, but for what was charged.

@@ -37,6 +37,16 @@ inline bool unmap(void* where, std::size_t bytes) noexcept {
   return ::syscall(SYS_munmap, where, bytes) == 0;
 }
 
+/// As map() anywhere, aligned (to a power of two of pages), with reserve_flags.
+inline std::byte* map_aligned(std::size_t bytes, std::size_t alignment, int protection) noexcept {
+  std::byte* const p = map(nullptr, bytes + alignment, protection, reserve_flags);
+  if (!p) return nullptr;
+  const std::size_t before = (alignment - reinterpret_cast<std::uintptr_t>(p) % alignment) % alignment;
+  if (before) unmap(p, before);
+  unmap(p + before + bytes, alignment - before);
+  return p + before;
+}
+
 /// Moves the pages of [from, from+bytes) to `to`; the mapping at `from` stays, empty.
 inline bool move_pages(void* from, void* to, std::size_t bytes) noexcept {
   return ::syscall(SYS_mremap, from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP,

@@ -11,11 +11,16 @@
 #include <csignal>
 #include <cstdint>
 #include <mutex>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "oocarray/error.hpp"
 #include "runtime/pager/fault_report.hpp"
 #include "runtime/pager/pager.hpp"
+#include "storage/base/fault_signals.hpp"
 #include "storage/base/mutex.hpp"
+#include "storage/base/notice.hpp"
 
 namespace ooc::detail::fault_handler {
 
@@ -36,6 +41,15 @@ std::atomic<std::size_t> ranges_used{0};
 std::atomic<pager*> the_pager{nullptr};
 std::atomic<bool> forked{false};
 mutex install_mutex;
+
+/// Of the process that has the pager: its threads when it was last seen to that they hear of faults.
+struct threads_seen {
+  storage::thread_count count;
+  std::size_t then = 0;
+  std::set<pid_t> warned_of;
+};
+/// nullptr: no faults, or they need no signals.  No owner, whose destructor static arrays would outlive.
+threads_seen* threads OOC_GUARDED_BY(install_mutex) = nullptr;
 
 // What was installed whenever ours was put in front, oldest first.
 constexpr std::size_t most_predecessors = 16;
@@ -233,6 +247,21 @@ void install() OOC_REQUIRES(install_mutex) {
   for (predecessor_list& list : predecessors) install(list);
 }
 
+/// Threads that block SIGSEGV would end the process with their next touch.  Where none has come or gone since, only the
+/// calling thread is looked at, unless `all`.
+void unblock(const std::string& touched, bool all) OOC_REQUIRES(install_mutex) {
+  if (!threads) return;
+  storage::unblock_faults_here();
+  const std::size_t now = threads->count.now();
+  if (now == threads->then && !all) return;
+  threads->then = now;
+  for (const storage::named_thread& t : storage::unblock_faults_elsewhere())
+    if (threads->warned_of.insert(t.id).second)
+      storage::notice("thread " + std::to_string(t.id) + " ('" + t.name + "') blocks SIGSEGV or SIGBUS: it must not touch " +
+                      touched + ", as the kernel would end the process without a message; have it unblock them, or " +
+                      "set OOC_MAPPING=userfaultfd");
+}
+
 // Resident blocks are not inherited; what else the child may map there must not pass for array
 // data.
 void after_fork_in_child() {
@@ -249,9 +278,10 @@ void after_fork_in_child() {
 void reclaim() {
   lock_guard l(install_mutex);
   install();
+  unblock("arrays", false);
 }
 
-void attach(pager& p) {
+void attach(pager& p, bool by_signals) {
   static std::once_flag once;
   std::call_once(once, [] { ::pthread_atfork(nullptr, nullptr, after_fork_in_child); });
   pager* none = nullptr;
@@ -260,16 +290,21 @@ void attach(pager& p) {
                       "a runtime exists already: a process has one, which all its arrays share");
   lock_guard l(install_mutex);
   install();
+  if (by_signals) threads = new threads_seen;
+  unblock("arrays", true);
 }
 
 void detach(pager& p) noexcept {
   pager* mine = &p;
-  the_pager.compare_exchange_strong(mine, nullptr);
+  if (!the_pager.compare_exchange_strong(mine, nullptr)) return;
+  lock_guard l(install_mutex);
+  delete std::exchange(threads, nullptr);
 }
 
 void add_range(segment_state& s) {
   lock_guard l(install_mutex);
   install();
+  unblock("array '" + s.options.name + "'", true);
   // A closed segment is there for its message only, and makes room for an open one.
   for (const bool closed_too : {false, true})
     for (std::size_t i = 0; i < max_ranges; ++i) {

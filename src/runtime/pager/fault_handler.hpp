@@ -25,15 +25,17 @@ namespace ooc::detail {
 class pager;
 namespace fault_handler {
 
-/// Makes `p` the pager of the process.  Throws usage_error (errc::busy) where there is one.
-void attach(pager& p);
+/// Makes `p` the pager of the process.  `by_signals`: touches are served in the threads that make them, none of which may
+/// then block the signals.  Throws usage_error (errc::busy) where there is one.
+void attach(pager& p, bool by_signals);
+/// Does nothing where it is not that pager.
 void detach(pager& p) noexcept;
 
-/// Adds the addresses of a segment, guards included; looks whether our handler is still the
-/// installed one, as MPI_Init and others install theirs.  Throws usage_error where 1024 segments are
+/// Adds the addresses of a segment, guards included, and does what reclaim() does; looks at all threads.  Throws usage_error where 1024 segments are
 /// open.
 void add_range(segment_state& s);
-/// Puts our handler in front of whichever has been installed since.
+/// Puts our handler in front of whichever has been installed since, as MPI_Init and others install theirs, and has this
+/// thread, and where threads have come or gone all of them, unblock the signals (storage/base/fault_signals.hpp).
 void reclaim();
 /// After its end; until then a touch of a closed segment is named.
 void remove_range(segment_state& s) noexcept;

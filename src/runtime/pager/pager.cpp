@@ -26,8 +26,8 @@ pager::pager(const runtime_options& o)
       service_(state_, loader_, ahead_, writer_, relief_) {
   if (auto* const m = dynamic_cast<userfault_mapping*>(&state_.memory.mapping()))
     threads_ = std::make_unique<fault_threads>(*m);
-  fault_handler::attach(*this);
   try {
+    fault_handler::attach(*this, !threads_);
     if (threads_) threads_->start();
   } catch (...) {
     fault_handler::detach(*this);
@@ -81,6 +81,12 @@ runtime_stats pager::stats() const {
 void pager::count_direct(std::uint64_t read, std::uint64_t written) noexcept {
   counters::add(state_.memory.count().bytes_read, read);
   counters::add(state_.memory.count().bytes_written, written);
+}
+
+std::uint64_t pager::addresses_for_frames(std::uint64_t block_bytes, bool in_grains) const noexcept {
+  guarded_lock g(state_.mutex());
+  const frame_pool& pool = state_.memory.pool();
+  return pool.addresses_for(block_bytes, false) + (in_grains ? pool.addresses_for(grain_bytes, true) : 0);
 }
 
 // Grains come before their segment: what is written of them may be handed over to a block, which is then

@@ -74,12 +74,9 @@ class pager {
   void clear_promises(segment_state& s, std::span<const block_range> which) {
     dropper_.clear_promises(s, which);
   }
-  failure pin(segment_state& s, std::span<const block_range> which, access_mode mode) {
-    return pins_.pin(s, which, mode);
-  }
-  void unpin(segment_state& s, std::span<const block_range> which, access_mode mode) noexcept {
-    pins_.unpin(s, which, mode);
-  }
+  block_pins& pins() noexcept { return pins_; }
+  /// What frames for such blocks, and for their grains, take of the addresses of the process beside those that are there.
+  std::uint64_t addresses_for_frames(std::uint64_t block_bytes, bool in_grains) const noexcept;
 
   // --- for the fault handler; see fault_server.hpp
   bool on_fault(segment_state& s, std::uint64_t place, touch t, fault_history& h) noexcept {

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cassert>
-#include <new>
+#include <string>
 
+#include "runtime/blocks/address_room.hpp"
 #include "runtime/blocks/frame_needs.hpp"
 #include "runtime/pager/fault_handler.hpp"
 #include "runtime/pager/pager.hpp"
@@ -16,24 +17,11 @@ namespace {
 /// Addresses before and after the blocks in which a touch is named.
 constexpr std::size_t guard_bytes = std::size_t{1} << 30;
 
-/// nullptr where there are not so many.
-std::byte* reserve_addresses(std::size_t bytes, std::size_t alignment) {
-  std::byte* p = sys::map(nullptr, bytes + alignment, PROT_NONE, sys::reserve_flags);
-  if (!p) return nullptr;
-  const auto start = reinterpret_cast<std::uintptr_t>(p);
-  const std::uintptr_t aligned = (start + alignment - 1) / alignment * alignment;
-  if (aligned > start) sys::unmap(p, aligned - start);
-  if (const std::size_t tail = start + alignment - aligned)
-    sys::unmap(reinterpret_cast<std::byte*>(aligned) + bytes, tail);
-  return reinterpret_cast<std::byte*>(aligned);
-}
-
 /// Zero pages from the kernel: every block is `out`.
-block* make_table(std::uint64_t blocks) {
-  std::byte* const p =
-      sys::map(nullptr, blocks * sizeof(block), PROT_READ | PROT_WRITE, sys::reserve_flags);
-  if (!p) throw std::bad_alloc();
-  return reinterpret_cast<block*>(p);
+std::byte* make_table(const std::string& array, std::uint64_t bytes) {
+  std::byte* const p = sys::map(nullptr, bytes, PROT_READ | PROT_WRITE, sys::reserve_flags);
+  if (!p) refuse_addresses("array '" + array + "': its table of blocks", bytes);
+  return p;
 }
 
 std::uint64_t pages_of_table(const segment_state& s) noexcept {
@@ -94,18 +82,10 @@ segment::segment(detail::pager& p, segment_options o, block_source& source)
   s.source = &source;
   s.set_blocks(s.options.blocks, s.options.bytes);
   s.reserved = s.options.max_blocks * s.options.block_bytes;
-  const bool huge = s.options.block_bytes % sys::huge_page == 0;
-  s.guard = guard_bytes;
-  std::byte* reserved = reserve_addresses(s.reserved + 2 * s.guard, huge ? sys::huge_page : page_bytes);
-  if (!reserved) {  // under a limit of addresses the guards are what can be spared
-    s.guard = 0;
-    reserved = reserve_addresses(s.reserved, huge ? sys::huge_page : page_bytes);
-  }
-  if (!reserved) throw std::bad_alloc();
-  s.base = reserved + s.guard;
+  const bool with_grains = reserve();
   try {
-    s.table = make_table(s.options.max_blocks);
-    if (may_have_grains(s.options) && pager_.grains().possible()) add_grains();
+    s.table = reinterpret_cast<block*>(make_table(s.options.name, s.options.max_blocks * sizeof(block)));
+    if (with_grains) add_grains();
     pager_.add(s);
   } catch (...) {
     give_up_addresses(s);
@@ -113,6 +93,31 @@ segment::segment(detail::pager& p, segment_options o, block_source& source)
     if (grains_) give_up_table(*grains_);
     throw;
   }
+}
+
+// Where addresses are short the guards are what can be spared, then grains.  True: there may be grains.
+bool segment::reserve() {
+  segment_state& s = *state_;
+  const std::size_t alignment = s.options.block_bytes % sys::huge_page == 0 ? sys::huge_page : page_bytes;
+  const auto needed = [&](bool in_grains) {
+    return s.reserved + alignment + s.options.max_blocks * sizeof(block) +
+           (in_grains ? s.reserved / grain_bytes * sizeof(block) : 0) +
+           pager_.addresses_for_frames(s.options.block_bytes, in_grains);
+  };
+  const address_room room = address_room::now();
+  const bool with_grains =
+      may_have_grains(s.options) && pager_.grains().possible() && room.has_plenty(needed(true));
+  const std::string what = "array '" + s.options.name + "' with the frames of its blocks";
+  if (!room.has(needed(with_grains))) refuse_addresses(what, needed(false));
+  s.guard = room.guard_beside(needed(with_grains), guard_bytes);
+  std::byte* reserved = sys::map_aligned(s.reserved + 2 * s.guard, alignment, PROT_NONE);
+  if (!reserved && s.guard) {
+    s.guard = 0;
+    reserved = sys::map_aligned(s.reserved, alignment, PROT_NONE);
+  }
+  if (!reserved) refuse_addresses(what, needed(with_grains));
+  s.base = reserved + s.guard;
+  return with_grains;
 }
 
 // A second table over the same addresses.
@@ -129,11 +134,8 @@ void segment::add_grains() {
   g.base = s.base;
   g.parent = &s;
   g.set_blocks(s.reach / grain_bytes, s.reach);
-  g.table = make_table(g.options.max_blocks);
-  std::byte* const counts =
-      sys::map(nullptr, pages_of_table(g), PROT_READ | PROT_WRITE, sys::reserve_flags);
-  if (!counts) throw std::bad_alloc();
-  g.blocks_on_page = reinterpret_cast<std::uint8_t*>(counts);
+  g.table = reinterpret_cast<block*>(make_table(g.options.name, g.options.max_blocks * sizeof(block)));
+  g.blocks_on_page = reinterpret_cast<std::uint8_t*>(make_table(g.options.name, pages_of_table(g)));
   s.grains = &g;
 }
 
@@ -176,20 +178,24 @@ std::uint64_t segment::dirty_blocks() const {
 }
 
 failure segment::writeback() {
+  fault_handler::reclaim();
   const block_range all[] = {every_block};
   return pager_.writeback(*state_, all);
 }
 
 failure segment::writeback(std::span<const block_range> which) {
+  fault_handler::reclaim();
   return pager_.writeback(*state_, which);
 }
 
 segment::invalidated segment::invalidate(bool discard) {
+  fault_handler::reclaim();
   const block_range all[] = {{0, state_->blocks}};
   return pager_.invalidate(*state_, all, discard);
 }
 
 segment::invalidated segment::invalidate(std::span<const block_range> which, bool discard) {
+  fault_handler::reclaim();
   return pager_.invalidate(*state_, which, discard);
 }
 
@@ -210,12 +216,14 @@ void segment::note_written(std::span<const block_range> which) {
 }
 
 void segment::prefetch(std::span<const block_range> which) {
+  fault_handler::reclaim();
   pager_.ahead().fetch(*state_, which);
 }
 void segment::fetch_before_sweep(std::span<const block_range> which) {
   pager_.ahead().fetch_before_sweep(*state_, which);
 }
 void segment::advise(access_pattern p) {
+  fault_handler::reclaim();
   pager_.advise(*state_, p);
 }
 
@@ -228,14 +236,16 @@ void segment::serve_read_of(const std::byte* element) {
 }
 
 failure segment::pin(std::span<const block_range> which, access_mode mode) {
-  return pager_.pin(*state_, which, mode);
+  fault_handler::reclaim();
+  return pager_.pins().pin(*state_, which, mode);
 }
 
 void segment::unpin(std::span<const block_range> which, access_mode mode) noexcept {
-  pager_.unpin(*state_, which, mode);
+  pager_.pins().unpin(*state_, which, mode);
 }
 
 void segment::promise(std::span<const block_range> which) {
+  fault_handler::reclaim();
   throw_if(pager_.promise(*state_, which));
 }
 

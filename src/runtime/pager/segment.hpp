@@ -6,6 +6,9 @@
 // before and after the blocks.  All functions are thread-safe unless they say
 // otherwise, and none may be called from a signal handler or from a block_source completion.
 //
+// What a program calls between its passes (writeback, invalidate, prefetch, advise, pin, promise) has faults come to the
+// library's handler again, whichever was installed meanwhile (fault_handler::reclaim()).
+//
 // A block is *dirty* from the first write to it until its write has been acknowledged by the
 // source; a failed write leaves it dirty.
 #pragma once
@@ -67,7 +70,7 @@ class segment {
   /// `source` must outlive the segment.  Throws usage_error (errc::budget_too_small) where what is
   /// not pinned of the budget could not hold the blocks that one instruction can need at once
   /// (frame_needs.hpp: 4 blocks of this size, 6 of a shared segment, more where another segment has
-  /// larger ones), std::bad_alloc where addresses run out.
+  /// larger ones), and (ENOMEM) where the addresses that the process may have run out (address_room.hpp).
   segment(pager& p, segment_options options, block_source& source);
   /// close(), and gives up the addresses.
   ~segment();
@@ -156,6 +159,7 @@ class segment {
 
  private:
   friend class segment_unit;
+  bool reserve();
   void add_grains();
   block_index edge(std::uint64_t blocks, std::uint64_t bytes) const noexcept;
   void clear_edge(block_index first);

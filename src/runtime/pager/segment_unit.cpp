@@ -62,7 +62,7 @@ failure segment_unit::pin(access_mode mode) {
   for (;;) {
     const block_index b = begin_ / state().block_bytes();
     const block_range r{b, b + 1};
-    failure f = segment_->pager_.pin(state(), {&r, 1}, mode);
+    failure f = segment_->pager_.pins().pin(state(), {&r, 1}, mode);
     if (!grain_ || f.code != std::errc::resource_unavailable_try_again) return f;
     grain_ = false;
     begin_ = begin_ / state().block_bytes() * state().block_bytes();
@@ -73,7 +73,7 @@ failure segment_unit::pin(access_mode mode) {
 void segment_unit::unpin(access_mode mode) noexcept {
   const block_index b = begin_ / state().block_bytes();
   const block_range r{b, b + 1};
-  segment_->pager_.unpin(state(), {&r, 1}, mode);
+  segment_->pager_.pins().unpin(state(), {&r, 1}, mode);
 }
 
 }  // namespace ooc::detail

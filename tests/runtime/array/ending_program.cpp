@@ -15,9 +15,11 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <semaphore>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "oocarray/block_file.hpp"
 #include "oocarray/ooc_array.hpp"
@@ -582,6 +584,25 @@ void touches_after_reclaiming() {
   use(f.a);
 }
 
+/// As PETSc's handler: it takes each fault for a crash, and ends the process.
+void touches_after_a_call() {
+  const std::map<std::string, std::function<void(doubles&)>> calls{
+      {"prefetch", [](doubles& a) { a.prefetch({{0}, {10}}); }},
+      {"writeback", [](doubles& a) { a.writeback(); }},
+      {"advise", [](doubles& a) { a.advise(access_pattern::sequential); }},
+      {"overwrite", [](doubles& a) { a.overwrite({{0}, {1}}); }},
+      {"pin", [](doubles& a) { a.pin({{0}, {1}}); }}};
+  filled f;
+  for (const auto& [name, call] : calls) {
+    f.a.writeback();
+    f.a.invalidate();
+    for (const int signal : {SIGSEGV, SIGBUS}) ::signal(signal, [](int) { ::_exit(99); });
+    call(f.a);
+    const volatile double x = f.a[f.a.size() - 1];
+    EXPECT(x == testing::filled_value(f.a.size() - 1));
+  }
+}
+
 void crash_with_a_late_reporter() {
   filled f;
   install(report_and_raise);
@@ -596,6 +617,70 @@ void crash_with_an_idle_handler() {
   install([](int) {});
   f.rt.reclaim_faults();
   crash();
+}
+
+// --- threads that block every signal
+
+/// A thread that was made with every signal blocked, as those of numexpr and uWSGI are, and does what it is told.
+class deaf_thread {
+ public:
+  deaf_thread() {
+    sigset_t all, before;
+    sigfillset(&all);
+    ::pthread_sigmask(SIG_BLOCK, &all, &before);
+    thread_ = std::thread([this] {
+      told_.acquire();
+      what_();
+    });
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+  void run(std::function<void()> what) {
+    what_ = std::move(what);
+    told_.release();
+    thread_.join();
+  }
+
+ private:
+  std::function<void()> what_;
+  std::binary_semaphore told_{0};
+  std::thread thread_;
+};
+
+void touches_by_a_deaf_thread() {
+  deaf_thread d;
+  filled f;
+  d.run([&] { use(f.a); });
+}
+
+/// Which is made after the array.
+void touches_by_a_late_deaf_thread() {
+  filled f;
+  deaf_thread d;
+  f.rt.reclaim_faults();
+  d.run([&] { use(f.a); });
+}
+
+void touches_by_a_deaf_main() {
+  sigset_t all;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  filled f;
+  std::thread([&] { use(f.a); }).join();  // inherits what main blocks
+  f.a[0] = 1;
+}
+
+/// All other signals stay blocked, and glibc goes on using its own.
+void deaf_threads_stay_as_they_were() {
+  deaf_thread d, e;
+  filled f;
+  EXPECT(::setuid(::getuid()) == 0);
+  d.run([&] {
+    sigset_t now;
+    ::pthread_sigmask(SIG_BLOCK, nullptr, &now);
+    EXPECT(!sigismember(&now, SIGSEGV) && !sigismember(&now, SIGBUS));
+    EXPECT(sigismember(&now, SIGTERM) && sigismember(&now, SIGINT) && sigismember(&now, SIGRTMIN));
+  });
+  e.run([] {});
 }
 
 void raised_by_the_program() {
@@ -620,8 +705,10 @@ const std::map<std::string, void (*)()> endings{
     NAMED(touch_far_out), NAMED(touch_before_the_first), NAMED(touch_past_the_last_page),
     NAMED(touch_in_a_child), NAMED(index_of_a_row), NAMED(index_in_a_row),
     NAMED(indices_of_a_call), NAMED(index_in_a_tile), NAMED(index_of_a_tiled_array),
-    NAMED(touches_behind_a_reporter), NAMED(touches_after_reclaiming),
+    NAMED(touches_behind_a_reporter), NAMED(touches_after_reclaiming), NAMED(touches_after_a_call),
     NAMED(crash_with_a_late_reporter), NAMED(crash_with_an_idle_handler),
+    NAMED(touches_by_a_deaf_thread), NAMED(touches_by_a_late_deaf_thread),
+    NAMED(touches_by_a_deaf_main), NAMED(deaf_threads_stay_as_they_were),
     NAMED(raised_by_the_program)};
 
 }  // namespace

@@ -283,6 +283,12 @@ TEST_CASE("a program that asks gets its touches served before a late handler hea
   CHECK(e.said() == "");
 }
 
+TEST_CASE("touches are served after a handler that ends the process was installed, from the next call of an array on") {
+  const ended e("touches_after_a_call");
+  CHECK(e.exited(0));
+  CHECK(e.said() == "");
+}
+
 TEST_CASE("a crash is reported by the late handler, and ends the process") {
   const ended e("crash_with_a_late_reporter");
   CHECK(e.killed_by(SIGSEGV));
@@ -297,4 +303,13 @@ TEST_CASE("a crash ends the process where the late handler does nothing") {
 TEST_CASE("a SIGSEGV that the program raises ends it") {
   const ended e("raised_by_the_program");
   CHECK(e.killed_by(SIGSEGV));
+}
+
+TEST_CASE("threads that block every signal touch arrays, and hear of no other signal for that") {
+  const auto ending = GENERATE(as<std::string>(), "touches_by_a_deaf_thread", "touches_by_a_late_deaf_thread",
+                               "touches_by_a_deaf_main", "deaf_threads_stay_as_they_were");
+  CAPTURE(ending);
+  const ended e(ending);
+  CHECK(e.exited(0));
+  CHECK(e.said() == "");
 }
