@@ -80,6 +80,9 @@ class pager {
   void unpin(segment_state& s, std::span<const block_range> which, access_mode mode) noexcept {
     pins_.unpin(s, which, mode);
   }
+  failure bring_in(segment_state& s, std::span<const block_range> which, access_mode mode) {
+    return pins_.bring_in(s, which, mode);
+  }
 
   // --- for the fault handler; see fault_server.hpp
   bool on_fault(segment_state& s, std::uint64_t place, touch t, fault_history& h) noexcept {
