@@ -10,8 +10,8 @@
 // modified ones are written back before they do.
 //
 // It works on any row-major file of a store, with or without a recorded element type, also one that
-// an ooc_array made.  A file is open at most once in a process (as an array or as blocks); a second
-// open throws usage_error (errc::busy).  Dimension order and the meaning of rs, ne, nb and bf:
+// an ooc_array made.  A file that is open for writing is open once in a process (as an array or as blocks); a second
+// open throws usage_error (errc::busy).  Those who only read it may be many, each with blocks of its own in memory.  Dimension order and the meaning of rs, ne, nb and bf:
 // blocking.hpp.
 //
 // Threads: all functions but close(), the move operations and the destructor may be called from any

@@ -25,7 +25,8 @@
 //     or any number of readers; with options.shared, writers and readers together.  It keeps out those
 //     who ask for it, as oocarray does, and nobody else: a program that writes to the file meanwhile
 //     is not noticed, and its bytes may be overwritten by a block's.  File systems without such locks
-//     keep nobody apart.  In one process a file is open once.
+//     keep nobody apart.  In one process a file is open once for writing, or any
+//     number of times for reading.
 //   - A file that is cut off while it is open: writeback() throws io_error with both sizes; a touch of
 //     an element that has to be read ends the process with the same message, as of any array.
 //   - options.group is refused.  Ranks can open a file for reading each by itself, or for writing with

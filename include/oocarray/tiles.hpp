@@ -6,13 +6,15 @@
 //
 // With layout_tiled a tile is a block.  With layout_right it is a band of whole rows of about a
 // block (or a part of one row, where a row is larger than that) and contiguous.  Tiles are clipped
-// at the array's edge.  The next tiles are fetched ahead.
+// at the array's edge.  The next tiles are fetched ahead.  A tile that is handed out is in memory; one that cannot be
+// read throws (ooc::error), where the touch of an element would end the process.
 #pragma once
 
 #include <algorithm>
 #include <cassert>
 #include <cstddef>
 #include <iterator>
+#include <type_traits>
 
 #if __has_include(<mdspan>)
 #include <mdspan>
@@ -143,6 +145,7 @@ class tile_range {
   }
   tile<T, N> at(std::size_t number) const {
     const box<N> b = box_of(number);
+    array_->core().bring_in({b.lower, b.upper}, std::is_const_v<T> ? access_mode::read : access_mode::write);
     return {&array_->element(b.lower), b, strides_};
   }
   void fetch(std::size_t number) const {

@@ -50,7 +50,7 @@ from ._errors import (
 )
 from ._look import SliceViewer, view
 from ._open_file import open_file
-from ._runtime import Runtime, runtime
+from ._runtime import Runtime, reclaim_faults, runtime
 from ._store import Attributes, Entry, Store, open_store
 from ._view import View
 from ._zarr import from_zarr, to_zarr
@@ -92,6 +92,7 @@ __all__ = [
     "open",
     "open_file",
     "open_store",
+    "reclaim_faults",
     "reduce",
     "runtime",
     "searchsorted",

@@ -32,7 +32,10 @@ import numpy as np
 
 from . import _core
 from ._array import Array
+from ._errors import BudgetTooSmall, Busy
 from ._numbers import count, counts, flag, parse_bytes, small_count
+from ._runtime import runtime
+from ._view import View
 
 Statistics = Dict[str, int]
 Arrays = Union[Array, Tuple[Array, ...]]
@@ -180,6 +183,44 @@ def transpose(a: Array, b: Optional[Array] = None, axes: Optional[Sequence[int]]
         raise TypeError(f"array '{a.path}' has elements of type {a.dtype}, and array '{target.path}' of {target.dtype}")
     nothing = [0] * a.ndim
     return _move(a, target, nothing, nothing, shape, order, True, given)
+
+
+def _box_of(view: View) -> Optional[Tuple[Array, List[int], List[int]]]:
+    """The array of a view, its first element there, and of each dimension which one it is; None where it is no box."""
+    arrays = [a for a in list(runtime()._arrays.values()) if not a.closed and a._core.same(view._keeper)]
+    if not arrays or arrays[0].layout != "right" or arrays[0].ndim != view.ndim or arrays[0].dtype != view.dtype:
+        return None
+    a, whole = arrays[0], arrays[0]._view()
+    axes: List[int] = []
+    for stride in view.strides:
+        free = [d for d in builtins.range(a.ndim) if d not in axes and whole.strides[d] == stride]
+        if not free:
+            return None
+        axes.append(free[0])
+    left = view.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+    lower = [0] * a.ndim
+    for d in sorted(axes, key=lambda d: -whole.strides[d]):
+        lower[d], left = divmod(left, whole.strides[d])
+    inside = all(lower[d] + n <= a.shape[d] for d, n in zip(axes, view.shape))
+    return (a, lower, axes) if left == 0 and inside else None
+
+
+def copy_of_view(b: Array, index: Any, view: View) -> bool:
+    """Does ``b[index] = view`` where that is a transposition from one array to another; False where it is not."""
+    found = _box_of(view) if view._keeper is not None else None
+    if found is None or found[2] == sorted(found[2]):
+        return False
+    a, lower, axes = found
+    if a._of_ranks or b._of_ranks or a._core.same(b._core) or not b.writable or (a.dtype, a.ndim) != (b.dtype, b.ndim):
+        return False
+    try:
+        at, end = b._box(index)
+        if tuple(up - lo for lo, up in zip(at, end)) != view.shape:
+            return False
+        _move(a, b, lower, at, view.shape, axes, True, {"mark": False})
+    except (IndexError, TypeError, BudgetTooSmall, Busy):  # NumPy knows more indices, and needs less
+        return False
+    return True
 
 
 # --- order
@@ -385,6 +426,16 @@ def for_each(f: Callable[..., Any], a: Arrays, *inputs: Array, **options: Any) -
 _without_python: Dict[np.ufunc, str] = {np.add: "add", np.minimum: "minimum", np.maximum: "maximum"}
 
 
+def over_pieces(a: Array, f: Callable[[np.ndarray], Any], options: Optional[Dict[str, Any]] = None) -> List[Any]:
+    """What `f` gives for contiguous pieces of an array that cover it, in the order in which they lie in memory."""
+    found: Dict[int, List[Any]] = {}
+    _core.pass_(
+        "reduction", [(a._core, a.dtype, True, False)],
+        lambda piece, pieces: found.setdefault(piece, []).append(f(pieces[0])), True, options or {},
+    )
+    return [value for piece in sorted(found) for value in found[piece]]
+
+
 def reduce(ufunc: np.ufunc, a: Array, *, dtype: Any = None, **options: Any) -> Any:
     """As ``ufunc.reduce`` over all elements: ``oocarray.reduce(np.multiply, a)``.
 
@@ -413,14 +464,7 @@ def reduce(ufunc: np.ufunc, a: Array, *, dtype: Any = None, **options: Any) -> A
     if a._of_ranks:
         raise TypeError(f"array '{a.path}' is shared by ranks, which add, minimum and maximum of numbers know of; not {ufunc}")
     half = dtype is None and a.dtype == np.float16 and ufunc in (np.add, np.multiply)
-    values: Dict[int, Any] = {}
-
-    def one(piece: int, pieces: List[np.ndarray]) -> None:
-        value = ufunc.reduce(pieces[0], dtype=np.float32 if half else dtype)
-        values[piece] = ufunc(values[piece], value) if piece in values else value
-
-    _core.pass_("reduction", [(a._core, a.dtype, True, False)], one, True, given)
-    level = [values[k] for k in sorted(values)]
+    level = over_pieces(a, lambda x: ufunc.reduce(x, dtype=np.float32 if half else dtype), given)
     while len(level) > 1:
         level = [ufunc(*level[k : k + 2]) if k + 1 < len(level) else level[k] for k in range(0, len(level), 2)]
     return np.float16(level[0]) if half else level[0]

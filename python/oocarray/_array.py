@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import operator
+import os
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from . import _core, _elements
+from . import _core, _elements, _names, _sharing
 from ._comm import group_of
 from ._dtype import ATTRIBUTE, dtype_of, element_of
-from ._errors import TypeMismatch
+from ._errors import Busy, TypeMismatch
 from ._numbers import count, counts, flag, parse_bytes, seconds, shape_of, small_count
+from ._rows import Swaps
 from ._runtime import runtime
-from ._store import Attributes, Shape, Store, open_store
+from ._store import Attributes, Shape, Store, open_store, path_text
 from ._view import View
 
 Box = Tuple[slice, ...]
@@ -30,7 +32,14 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
     class let go of it.
 
     `create`, `create_or_open` and `open` make one.  It is closed by `close`, at the end of a ``with`` block, or
-    when nothing refers to it and its views any more.  Modified blocks are then written back.
+    when nothing refers to it and its views any more.  Modified blocks are then written back.  Opening an array that is
+    open in this process in the same mode gives it once more: both have the same memory, each is closed by itself, and
+    with the last one the array.
+
+    What `numpy.ndarray` has by name, an array has too: ``a.T``, ``a.sum()``, ``a.reshape(3, 2)``, ``a.astype("f4")``.
+    `sum`, `min`, `max`, `mean`, `var`, `std`, `any`, `all`, `argmin` and `argmax` of all elements are passes in bounded
+    memory, as those of this package.  All else is what ``a[...]`` has: a view of the array's memory, or a copy in
+    ordinary memory, beside the budget, where NumPy makes one.
 
     The operating system cannot read memory that is not loaded: ``file.write(a)`` raises, and calls such as
     ``socket.send(a[0])`` fail with EFAULT.  Give them memory that is pinned: ``with a.pin(np.s_[0]) as row: ...``.
@@ -52,8 +61,10 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
         self._tiled = tiled
         self._of_ranks = of_ranks
         self._raw: Any = None  #: of a file in place: how to open it elsewhere, see _open_file.open_raw()
+        self._inode: Any = None  #: of a file in place
         self._order = -1 if reverse else 1  #: of dimensions here, beside those of `core`
         self._runtime = runtime()
+        self._swaps = Swaps()
         path = core.path()
         self._attributes = Attributes(_OfArray(core), path)
         self._dtype = dtype or dtype_of(path, core.element_type(), core.element_size(), self._attributes)
@@ -162,12 +173,60 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
         return view if self._order == 1 else view.T
 
     def __getitem__(self, index: Any) -> Any:
-        return self._view()[index]
+        part = self._view()[index]
+        if type(part) is View and isinstance(index, (int, np.integer)):
+            self._swaps.took(part)
+        return part
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self._view()[index] = value._view() if isinstance(value, Array) else value
+        view = self._view()
+        if isinstance(value, Array):
+            value = value._view()
+        if type(value) is View:
+            if isinstance(index, (int, np.integer)) and view.ndim > 1:
+                value = self._swaps.to_write(view[index], value)
+            elif self._copied_from_view(index, value):
+                return
+        view[index] = value
 
-    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray:
+    def _copied_from_view(self, index: Any, value: View) -> bool:
+        """Whether the library itself has copied a transposed view; in NumPy's order each element is in another block."""
+        if value.flags.c_contiguous or value.nbytes < self._runtime.memory // 4:
+            return False
+        from ._algorithms import copy_of_view
+
+        return copy_of_view(self, index, value)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _names.names:
+            return _names.attribute(self, name)
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not name.startswith("_") and not hasattr(type(self), name):
+            raise AttributeError(
+                f"array '{self.path}' has no attribute '{name}': a[...] = value sets elements, and "
+                f"a.attributes['{name}'] = text keeps a text with the array"
+            )
+        object.__setattr__(self, name, value)
+
+    def __dir__(self) -> List[str]:
+        return sorted({*object.__dir__(self), *_names.names})
+
+    def __copy__(self) -> np.ndarray:  # type: ignore[override]
+        """The elements, in ordinary memory."""
+        return np.array(self._view(), subok=False)
+
+    def __deepcopy__(self, memo: Any) -> np.ndarray:  # type: ignore[override]
+        return self.__copy__()
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return np.asarray(self._view()).__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Tuple[int, int]:  # type: ignore[override]
+        return np.asarray(self._view()).__dlpack_device__()
+
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray:  # type: ignore[override]
         view = self._view()
         if dtype is not None and np.dtype(dtype) != self._dtype:
             if copy is False:
@@ -176,7 +235,8 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
         return np.array(view, subok=False) if copy else view
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **arguments: Any) -> Any:
-        out = arguments.get("out", ())
+        out = arguments.get("out")
+        out = () if out is None else out if isinstance(out, tuple) else (out,)  # Numba's ufuncs hand on no tuple
         if out:
             arguments["out"] = tuple(_plain(o) for o in out)
         if "where" in arguments:
@@ -299,6 +359,18 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
         """Starts reading a box, as much as memory has room for, and returns at once."""
         self._core.prefetch(*self._core_box(box))
 
+    def _bring_in(self, box: Any) -> None:
+        """Raises what is wrong with a box that will be touched now: the touch could not, and would end the process."""
+        try:
+            lower, upper = self._core_box(box)
+        except (IndexError, TypeError):  # another index than a box
+            return
+        items = self.itemsize
+        for lo, up in zip(lower, upper):
+            items *= up - lo
+        if items <= self._runtime.memory // 4:  # else it would not stay until it is touched
+            self._core.bring_in(lower, upper)
+
     def advise(self, pattern: str) -> None:
         """"sequential": read ahead from the first touch on; "random": never; "automatic": as it turns out."""
         self._core.advise(pattern)
@@ -335,7 +407,8 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
         """The array tile by tile, in the order in which they are stored: pairs of a box and a NumPy array.
 
         With layout "tiled" a tile is a block, else a band of whole rows of about a block.  The next `ahead` tiles
-        are fetched before their turn.  ::
+        are fetched before their turn.  A tile that cannot be read raises IntegrityError or OSError; a touch of it would
+        end the process.  ::
 
             for box, t in a.tiles(write=True):
                 np.sqrt(t, out=t)
@@ -346,7 +419,7 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
         for k in range(1, ahead + 1):
             self._core.prefetch_tile(k)
         for k in range(self._core.tiles()):
-            lower, upper, tile = self._core.tile(k, self._dtype)
+            lower, upper, tile = self._core.tile(k, self._dtype, write)
             if not write:
                 tile.flags.writeable = False
             if self._order == -1:
@@ -390,7 +463,7 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
         """Drops all blocks from memory; raises Dirty where some are modified, unless `discard`."""
         self._core.invalidate(discard)
 
-    def resize(self, shape: Union[int, Sequence[int]]) -> None:
+    def resize(self, shape: Union[int, Sequence[int]]) -> None:  # type: ignore[override]
         """Changes the shape, or with a number its first extent, up to `max_extents`.  What is new has the fill value.
 
         Other extents than the first can change where the array was created with ``order="tiled"`` and `max_extents`.
@@ -405,9 +478,14 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
         """Writes back, and lets go of the file and the memory.  With ``comm=`` a collective call.
 
         Raises BufferError while NumPy arrays refer to the memory, and whatever `writeback` raises: the array is
-        then still open.  Closing twice does nothing.
+        then still open.  Closing twice does nothing.  Where the array has been opened once more, it stays open there.
         """
-        self._core.close()
+        if not self.closed and _sharing.shared_by_others(self):
+            if self.writable:
+                self._core.writeback(False)
+            self._core.let_go()
+        else:
+            self._core.close()
 
     def __enter__(self) -> "Array":
         return self
@@ -434,6 +512,10 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
             f"<oocarray.Array '{self.path}' {where}, shape {self.shape}, {self._dtype}, "
             f"{_bytes(self.nbytes)} in blocks of {_bytes(self.block_bytes)}{tiled}{access}>"
         )
+
+
+    def _repr_html_(self) -> str:
+        return _names.html(self)
 
 
 class _OfArray:
@@ -528,28 +610,50 @@ def _core_options(given: Mapping[str, Any], dtype: Optional[np.dtype]) -> Dict[s
     return out
 
 
-def _store_of(store: Union[Store, str]) -> Store:
-    return open_store(store) if isinstance(store, str) else store
+def _store_of(store: Union[Store, str, "os.PathLike[str]"]) -> Store:
+    return store if isinstance(store, Store) else open_store(store)
 
 
 def _make(
-    store: Union[Store, str], path: str, how: str, shape: Shape, dtype: Any, options: Mapping[str, Any]
+    store: Union[Store, str, "os.PathLike[str]"], path: Union[str, "os.PathLike[str]"], how: str, shape: Shape, dtype: Any, options: Mapping[str, Any]
 ) -> Array:
     of = _store_of(store)
     t = np.dtype(dtype)
     name, size, description = element_of(t)
     core_options = _core_options(options, t)
-    core = _core.make(runtime()._core, of._core, path, how, name, size, shape_of(shape), core_options)
+    extents = shape_of(shape)
+    if how == "create_or_open":
+        there = _sharing.open_already(of.uuid, path_text(path), True, core_options)
+        if there is not None:
+            if (there.element_type(), there.element_size(), there.shape()) != (name, size, extents):
+                raise TypeMismatch(
+                    f"array '{there.path()}' is open in this process, with elements of type {there.element_type()} and "
+                    f"the shape {there.shape()}; asked for were {name} and {extents}"
+                )
+            return _array(there, of, core_options, description, keep=True)
+    core = _made(of, path, how, name, size, extents, core_options)
     return _array(core, of, core_options, description)
 
 
-def _array(core: Any, store: Store, options: Mapping[str, Any], description: Optional[str] = None) -> Array:
+def _made(of: Store, path: Any, how: str, name: str, size: int, shape: Tuple[int, ...], options: Mapping[str, Any]) -> Any:
+    at = path_text(path)
+    try:
+        return _core.make(runtime()._core, of._core, at, how, name, size, shape, options)
+    except Busy as busy:
+        why = _sharing.in_use(busy, of.uuid, at)
+    raise why
+
+
+def _array(
+    core: Any, store: Store, options: Mapping[str, Any], description: Optional[str] = None, keep: bool = False
+) -> Array:
     try:
         if description is not None:
             _describe(core, description)
         return Array(core, store, bool(options.get("tiled_memory")), of_ranks="group" in options)
     except BaseException:
-        core.close()  # not when the exception goes, which keeps it alive
+        if not keep:
+            core.close()  # not when the exception goes, which keeps it alive
         raise
 
 
@@ -563,14 +667,14 @@ def _describe(core: Any, description: str) -> None:
         )
 
 
-def create(store: Union[Store, str], path: str, shape: Shape, dtype: Any = np.float64, **options: Any) -> Array:
+def create(store: Union[Store, str, "os.PathLike[str]"], path: Union[str, "os.PathLike[str]"], shape: Shape, dtype: Any = np.float64, **options: Any) -> Array:
     """Makes an array, and the folders above it.
 
     Parameters
     ----------
-    store : Store or str
-        A store, or its URL.
-    path : str
+    store : Store, str or path
+        A store, its URL, or its folder.
+    path : str or path
         The path in the store.
     shape : int or tuple of int
         1 to 8 extents, none of them 0.
@@ -617,7 +721,7 @@ def create(store: Union[Store, str], path: str, shape: Shape, dtype: Any = np.fl
 
 
 def create_or_open(
-    store: Union[Store, str], path: str, shape: Shape, dtype: Any = np.float64, **options: Any
+    store: Union[Store, str, "os.PathLike[str]"], path: Union[str, "os.PathLike[str]"], shape: Shape, dtype: Any = np.float64, **options: Any
 ) -> Array:
     """Opens an array for reading and writing, or makes it where there is none.
 
@@ -627,14 +731,16 @@ def create_or_open(
     return _make(store, path, "create_or_open", shape, dtype, options)
 
 
-def open(store: Union[Store, str], path: str, mode: str = "r+", **options: Any) -> Array:
+def open(store: Union[Store, str, "os.PathLike[str]"], path: Union[str, "os.PathLike[str]"], mode: str = "r+", **options: Any) -> Array:
     """Opens an array; shape and type of its elements are those recorded.
+
+    One that is open in this process in the same mode is given once more; see `Array`.
 
     Parameters
     ----------
-    store : Store or str
-        A store, or its URL.
-    path : str
+    store : Store, str or path
+        A store, its URL, or its folder.
+    path : str or path
         The path in the store.
     mode : "r" or "r+"
         Reading only, or reading and writing.
@@ -645,7 +751,7 @@ def open(store: Union[Store, str], path: str, mode: str = "r+", **options: Any) 
     ------
     FileNotFoundError, IsADirectoryError, PermissionError
     Busy
-        If it is open in this process already, or for writing in another.
+        If it is open in this process in another mode or otherwise laid out, or for writing in another process.
     TypeMismatch
         If the file is no array.
     """
@@ -653,6 +759,8 @@ def open(store: Union[Store, str], path: str, mode: str = "r+", **options: Any) 
         raise ValueError(f"mode {mode!r}: choose 'r' or 'r+'")
     of = _store_of(store)
     core_options = _core_options(options, None)
+    there = _sharing.open_already(of.uuid, path_text(path), mode == "r+", core_options)
+    if there is not None:
+        return _array(there, of, core_options, keep=True)
     how = "read" if mode == "r" else "write"
-    core = _core.make(runtime()._core, of._core, path, how, "", 0, (), core_options)
-    return _array(core, of, core_options)
+    return _array(_made(of, path, how, "", 0, (), core_options), of, core_options)

@@ -22,6 +22,7 @@ class _Source:
         self.shape, self.dtype, self.ndim = array.shape, array.dtype, array.ndim
 
     def __getitem__(self, index: Any) -> np.ndarray:
+        self._array._bring_in(index)  # a block that cannot be read is the task's failure
         return np.asarray(self._array[index])
 
     def __reduce__(self) -> Any:

@@ -8,6 +8,7 @@ the built-in exception that fits.  The text names the thing, the limit and the r
 from __future__ import annotations
 
 import errno
+import re
 
 
 class Error(Exception):
@@ -69,24 +70,38 @@ _classes = {
 # The library's messages name the remedy as C++ programs write it.
 _spellings = [
     ("open it with ooc::open, create it with", "open it with open(), create it with"),
+    ("open it for reading only, with ooc::open_read_only", "open it with mode='r'"),
+    ("open it with ooc::open_read_only", "open it with mode='r'"),
     ("open it with ooc::open", "open it with mode='r+'"),
-    ("with ooc::open_read_only", "with mode='r'"),
+    ("options.unfinished = ooc::open_unfinished", "unfinished=True"),
+    ("options.order = ooc::file_order::tiled", "order='tiled'"),
+    ("ooc::file_order::tiled", "order='tiled'"),
+    (".order = ooc::index_order::column_major", "order='F'"),
+    (".order = ooc::index_order::row_major", "order='C'"),
     ("options.replace = true", "replace=True"),
     ("options.shared = true", "shared=True"),
+    ("options.group", "comm="),
     ("invalidate(ooc::discard)", "invalidate(discard=True)"),
     ("memory_layout::right", "layout='right'"),
     ("layout_tiled", "layout='tiled'"),
     ("ooc::create_or_open", "create_or_open()"),
-    ("runtime_options::memory", "Runtime(memory=...)"),
-    ("options.", ""),
-    ("ooc::", ""),
+]
+_patterns = [
+    (re.compile(r"runtime_options::(\w+)"), r"Runtime(\1=...)"),
+    (re.compile(r"store_options::(\w+)"), r"open_store(\1=...)"),
+    (re.compile(r"\b(options\.|ooc::)"), ""),
 ]
 
 
-def make(category: str, value: int, what: str) -> BaseException:
-    """The exception for an error code of the library; called by the compiled module."""
+def make(category: str, value: int, what: str, kind: str) -> BaseException:
+    """The exception for an error code of the library, of which `kind` is the text; called by the compiled module."""
     for cpp, python in _spellings:
         what = what.replace(cpp, python)
+    for pattern, python in _patterns:
+        what = pattern.sub(python, what)
     if category == "errno":
         return MemoryError(what) if value == errno.ENOMEM else OSError(value, what)
-    return _classes.get(value, Error)(what)
+    of = _classes.get(value, Error)
+    if of is not IntegrityError and what.endswith(f": {kind}"):  # which the class says
+        what = what[: -len(kind) - 2]
+    return of(what)

@@ -15,6 +15,8 @@ _longest_seconds = 1e9  # 31 years: for ever
 
 def count(value: Any, what: str, most: int = _most) -> int:
     """A whole number from 0 to `most`."""
+    if isinstance(value, bool):  # which Python counts with
+        raise TypeError(f"{what}={value!r} is no whole number")
     try:
         n = operator.index(value)
     except TypeError:
@@ -43,6 +45,8 @@ def counts(values: Any, what: str) -> Tuple[int, ...]:
 
 def shape_of(values: Any, what: str = "shape") -> Tuple[int, ...]:
     """Extents; one number is that of one dimension."""
+    if isinstance(values, bool):
+        return (count(values, what),)
     try:
         one = operator.index(values)
     except TypeError:

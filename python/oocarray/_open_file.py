@@ -13,6 +13,7 @@ from ._dtype import element_of
 from ._errors import InvalidRequest, TypeMismatch
 from ._numbers import count, shape_of
 from ._runtime import runtime
+from ._sharing import file_open_already, inode_of
 from ._store import Shape
 
 
@@ -214,15 +215,19 @@ def open_file(
     reverse = contents.fortran and contents.shape is not None and len(contents.shape) > 1
     if reverse and "tile" in core_options:
         core_options["tile"] = core_options["tile"][::-1]
-    core = _core.open_file(
+    tiled = bool(core_options.get("tiled_memory"))
+    there = file_open_already(file, contents, mode == "r+", core_options)
+    core = there or _core.open_file(
         runtime()._core, file, mode == "r+", name, size, contents.shape or (), contents.offset, reverse, core_options
     )
     try:
-        a = Array(core, None, bool(core_options.get("tiled_memory")), dtype=contents.dtype, reverse=reverse)
+        a = Array(core, None, tiled, dtype=contents.dtype, reverse=reverse)
     except BaseException:
-        core.close()
+        if there is None:
+            core.close()
         raise
     a._raw = (os.path.abspath(file), contents.dtype, a.shape, contents.offset, "F" if reverse else "C")
+    a._inode = inode_of(file)
     return a
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import weakref
 from typing import TYPE_CHECKING, Dict, Optional, Union
@@ -14,15 +15,22 @@ from ._numbers import parse_bytes, seconds, small_count
 if TYPE_CHECKING:
     from ._array import Array
 
-_process = os.getpid()
 _lock = threading.RLock()
 _current: Optional["Runtime"] = None
+
+
+def _after_fork() -> None:
+    global _lock
+    _lock = threading.RLock()  # a thread that the child has not may have held it
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 class Runtime:
     """The memory budget of the process, and the threads that move blocks.
 
-    There is at most one in a process.  The first `create` or `open` makes one of 512 MiB, or of what the
+    There is at most one in a process, and none in a child that was forked while its parent had one.  The first `create` or `open` makes one of 512 MiB, or of what the
     environment variable ``OOC_MEMORY`` says, unless the program has made its own::
 
         with oocarray.Runtime(memory="4GiB"):
@@ -45,7 +53,7 @@ class Runtime:
     Raises
     ------
     Busy
-        If there is a runtime already.
+        If there is a runtime already, or was one in the parent of a forked child.
     BudgetTooSmall
         If the budget cannot hold a few blocks.
     """
@@ -60,11 +68,13 @@ class Runtime:
     ) -> None:
         global _current
         with _lock:
+            _core.check_process()
             if _current is not None:
                 raise Busy(
                     f"there is a runtime of {_current.memory >> 20} MiB already, and a process has one: make it "
                     "before the first array, or close() the other one first (see oocarray.runtime())"
                 )
+            self._process = os.getpid()
             self._memory = parse_bytes(memory, "memory")
             self._core = _core.Runtime(
                 self._memory, parse_bytes(block, "block"), small_count(read_ahead, "read_ahead"),
@@ -72,6 +82,11 @@ class Runtime:
             )
             self._arrays: "weakref.WeakValueDictionary[int, Array]" = weakref.WeakValueDictionary()
             _current = self
+        of_child = sys.modules.get("multiprocessing.process")
+        if of_child is not None and of_child.parent_process() is not None:  # such a process ends without exit()
+            from multiprocessing.util import Finalize
+
+            Finalize(self, _write_back, args=(self._arrays,), exitpriority=0)
 
     @property
     def memory(self) -> int:
@@ -125,10 +140,22 @@ class Runtime:
         )
 
 
+def _write_back(arrays: "weakref.WeakValueDictionary[int, Array]") -> None:
+    for array in list(arrays.values()):
+        if not array.closed and array.writable:
+            array.writeback()
+
+
 def reclaim_faults() -> None:
-    """Puts the library's handlers of SIGSEGV and SIGBUS in front again; see _faults.py."""
+    """Puts the library's handlers of SIGSEGV and SIGBUS in front again.
+
+    For programs in which another library has installed a handler of its own after the first array was opened, as PETSc
+    does when it is initialised: such a handler takes the touch of elements that are not in memory for a crash.  Whatever
+    is no such touch is passed on to it.  Making a view (``a[0]``) does the same; so do `faulthandler.enable` and
+    `faulthandler.disable`.  In a forked child, and without a runtime, it does nothing.
+    """
     current = _current
-    if current is not None and not current.closed and os.getpid() == _process:
+    if current is not None and not current.closed and os.getpid() == current._process:
         current._core.reclaim_faults()
 
 

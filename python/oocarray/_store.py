@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, MutableMapping, Optional, Tuple, Union
 
 import numpy as np
@@ -15,6 +16,15 @@ if TYPE_CHECKING:
     from ._array import Array
 
 Shape = Union[int, Tuple[int, ...], List[int]]
+Path = Union[str, "os.PathLike[str]"]
+
+
+def path_text(path: Path) -> Any:
+    """A path as the compiled module takes it; what stands for bytes that are no text become these bytes again."""
+    text = os.fspath(path) if isinstance(path, os.PathLike) else path
+    if not isinstance(text, str):
+        raise TypeError(f"{path!r} is no path in a store: give a text, as 'runs/a'")
+    return text if text.isprintable() else text.encode("utf-8", "surrogateescape")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,70 +125,92 @@ class Store:
 
     # --- names
 
-    def list(self, folder: str = "") -> List[Entry]:
+    def list(self, folder: Path = "") -> List[Entry]:
         """The entries of a folder by name, or the one entry of a file."""
-        return [_entry(e) for e in self._core.list(folder)]
+        return [_entry(e) for e in self._core.list(path_text(folder))]
 
-    def exists(self, path: str) -> bool:
+    def exists(self, path: Path) -> bool:
         """Whether there is a file or folder at a path."""
-        return self._core.exists(path)
+        return self._core.exists(path_text(path))
 
-    def entry(self, path: str) -> Entry:
+    def entry(self, path: Path) -> Entry:
         """What is at a path.  Raises FileNotFoundError."""
-        return _entry(self._core.entry(path))
+        return _entry(self._core.entry(path_text(path)))
 
-    def remove(self, path: str, *, recursive: bool = False) -> None:
+    def remove(self, path: Path, *, recursive: bool = False) -> None:
         """Removes a file with its data, or an empty folder; `recursive`: with everything below.
 
         Raises Busy for a file that somebody has open for writing.
         """
         if recursive:
-            self._core.remove_all(path)
+            self._core.remove_all(path_text(path))
         else:
-            self._core.remove(path)
+            self._core.remove(path_text(path))
 
-    def rename(self, old: str, new: str) -> None:
+    def rename(self, old: Path, new: Path) -> None:
         """Gives a file or folder another path; replaces nothing (FileExistsError)."""
-        self._core.rename(old, new)
+        self._core.rename(path_text(old), path_text(new))
 
-    def mkdir(self, path: str, *, parents: bool = False, mode: int = 0o755) -> None:
+    def mkdir(self, path: Path, *, parents: bool = False, mode: int = 0o755) -> None:
         """Makes a folder; `parents`: those above, too, and one that exists is no error."""
-        self._core.mkdir(path, parents, small_count(mode, "mode"))
+        self._core.mkdir(path_text(path), parents, small_count(mode, "mode"))
 
-    def attributes(self, path: str = "") -> Attributes:
+    def attributes(self, path: Path = "") -> Attributes:
         """The attributes of a file, a folder, or the store itself; changing them changes the store."""
-        self._core.attributes(path)  # raises for what is not there
-        return Attributes(self._core, path)
+        self._core.attributes(path_text(path))  # raises for what is not there
+        return Attributes(self._core, path_text(path))
 
     # --- arrays
 
-    def create(self, path: str, shape: Shape, dtype: Any = np.float64, **options: Any) -> "Array":
+    def create(self, path: Path, shape: Shape, dtype: Any = np.float64, **options: Any) -> "Array":
         """Makes an array; see `oocarray.create`."""
         from ._array import create
 
         return create(self, path, shape, dtype, **options)
 
-    def create_or_open(self, path: str, shape: Shape, dtype: Any = np.float64, **options: Any) -> "Array":
+    def create_or_open(self, path: Path, shape: Shape, dtype: Any = np.float64, **options: Any) -> "Array":
         """Opens an array, or makes it; see `oocarray.create_or_open`."""
         from ._array import create_or_open
 
         return create_or_open(self, path, shape, dtype, **options)
 
-    def open(self, path: str, mode: str = "r+", **options: Any) -> "Array":
+    def open(self, path: Path, mode: str = "r+", **options: Any) -> "Array":
         """Opens an array; see `oocarray.open`."""
         from ._array import open as open_array
 
         return open_array(self, path, mode, **options)
 
-    def __contains__(self, path: str) -> bool:
+    def __contains__(self, path: Path) -> bool:
         return self.exists(path)
+
+    def keys(self) -> List[str]:
+        """The paths of all arrays, in the folders too."""
+        found: List[str] = []
+        folders: List[str] = [""]
+        while folders:
+            for e in self.list(folders.pop()):
+                if e.folder:
+                    folders.append(e.path)
+                elif e.shape:
+                    found.append(e.path)
+        return sorted(found)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def __getitem__(self, path: Path) -> "Array":
+        """The array with a path, as `open` gives it."""
+        try:
+            return self.open(path)
+        except FileNotFoundError as why:
+            raise KeyError(str(why)) from why
 
     def __repr__(self) -> str:
         return f"<oocarray.Store '{self.url}', {self.nodes} I/O nodes>"
 
 
 def open_store(
-    url: str,
+    url: Path,
     *,
     create: bool = True,
     workers: int = 0,
@@ -190,8 +222,9 @@ def open_store(
 
     Parameters
     ----------
-    url : str
-        ``local:/disk1,/disk2``: embedded, one folder for each I/O node.  ``ooc://host:7420``: on servers.
+    url : str or path
+        ``local:/disk1,/disk2``: embedded, one folder for each I/O node.  ``ooc://host:7420``: on servers.  A path
+        (`pathlib.Path`) is the folder of an embedded store.
     create : bool
         Whether to make a store where the folders are missing or empty.
     workers : int
@@ -208,8 +241,9 @@ def open_store(
     NotAStore
         For a folder that holds something else, and for a URL that cannot be read.
     """
+    of = url if isinstance(url, str) else "local:" + os.fspath(url)
     return Store(
         _core.open_store(
-            url, create, small_count(workers, "workers"), parse_bytes(staging, "staging"), seconds(deadline, "deadline"), key
+            of, create, small_count(workers, "workers"), parse_bytes(staging, "staging"), seconds(deadline, "deadline"), key
         )
     )

@@ -300,6 +300,7 @@ def to_zarr(
         total, done = int(np.prod(shape)) * array.itemsize, 0
         for piece in _pieces(getattr(z, "shards", None) or z.chunks, tuple(slice(0, n) for n in shape), array.itemsize):
             source = tuple(slice(p.start + b.start, p.stop + b.start) for p, b in zip(piece, part))
+            array._bring_in(source)  # raises where a block cannot be read
             values = np.array(array[source], subok=False)  # a copy, because files are written from it by the system
             z[piece] = values
             done += values.nbytes

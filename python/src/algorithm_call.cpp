@@ -12,12 +12,12 @@ algorithm_call::algorithm_call(const py::dict& options, const std::vector<array_
       memory_(option<std::uint64_t>(options, "memory", 0)),
       progress_(option<py::object>(options, "progress", py::none())) {
   for (const array_handle& a : arrays) {
-    if (a.state->closing || !a.state->array->is_open())
-      throw usage_error(errc::closed, "array '" + a.state->array->path() + "' has been closed");
-    of_ranks_ = of_ranks_ || a.state->of_ranks;
-    kept_.push_back(py::cast(std::make_unique<memory_export>(a.state)));
+    if (a.held()->closing || !a.held()->array->is_open())
+      throw usage_error(errc::closed, "array '" + a.held()->array->path() + "' has been closed");
+    of_ranks_ = of_ranks_ || a.held()->of_ranks;
+    kept_.push_back(py::cast(std::make_unique<memory_export>(a.held())));
     // The interpreter may have installed a handler meanwhile.
-    if (const auto rt = a.state->of.lock()) rt->reclaim_faults();
+    if (const auto rt = a.held()->of.lock()) rt->reclaim_faults();
   }
 }
 

@@ -34,6 +34,27 @@ any_array::options_type options_from(const py::dict& d) {
   return o;
 }
 
+/// Every array there is, for who opens it once more; used with the GIL.
+std::vector<std::weak_ptr<array_state>>& arrays() {
+  static auto* const all = new std::vector<std::weak_ptr<array_state>>;
+  return *all;
+}
+
+/// Without the GIL.
+array_handle noted(std::shared_ptr<array_state> s) {
+  const py::gil_scoped_acquire with_lock;
+  std::erase_if(arrays(), [](const std::weak_ptr<array_state>& a) { return a.expired(); });
+  arrays().push_back(s);
+  return {std::move(s)};
+}
+
+std::vector<array_handle> open_arrays() {
+  std::vector<array_handle> all;
+  for (const std::weak_ptr<array_state>& a : arrays())
+    if (auto s = a.lock(); s && s->array->is_open() && !s->closing) all.push_back({std::move(s)});
+  return all;
+}
+
 array_handle make(const runtime_handle& rt, const store& s, const std::string& path,
                   const std::string& how, const std::string& type, std::uint32_t element_size,
                   const sizes& shape, const py::dict& options) {
@@ -49,7 +70,7 @@ array_handle make(const runtime_handle& rt, const store& s, const std::string& p
     if (how == "read") return {of, s, path, open_read_only, o, layout};
     return {of, s, path, open, o, layout};
   };
-  return {std::make_shared<array_state>(rt.weak(), made(), o.group != nullptr)};
+  return noted(std::make_shared<array_state>(rt.weak(), made(), s.uuid(), o));
 }
 
 /// A raw file in place; what its header says Python has read.
@@ -68,7 +89,7 @@ array_handle open_in_place(const runtime_handle& rt, const std::string& path, bo
   any_array made = writable
                        ? open_any_file(rt.get(), path, ooc::open, format, c, o, layout)
                        : open_any_file(rt.get(), path, open_read_only, format, c, o, layout);
-  return {std::make_shared<array_state>(rt.weak(), std::move(made))};
+  return noted(std::make_shared<array_state>(rt.weak(), std::move(made), "", o));
 }
 
 py::tuple as_tuple(const sizes& n) {
@@ -89,6 +110,14 @@ py::array exported(const std::shared_ptr<array_state>& state, const py::dtype& t
 
 any_box box_of(sizes lower, sizes upper) {
   return {std::move(lower), std::move(upper)};
+}
+
+/// A box that will be touched at once: what cannot be read is an exception now, and not the end of the process then.
+void bring_in(const array_handle& a, const any_box& b, bool write) {
+  const memory_export in_use(a.held());
+  const any_array& array = a.get();
+  const py::gil_scoped_release r;
+  array.core().bring_in({b.lower, b.upper}, write ? access_mode::write : access_mode::read);
 }
 
 durability how_safe(bool durable) {
@@ -128,6 +157,7 @@ void bind_base(py::module_& m) {
 }
 
 void close(const array_handle& a) {
+  if (!a.state) return;
   array_state& s = *a.state;
   if (!s.array->is_open()) return;
   any_array& array = s.get();
@@ -154,7 +184,7 @@ void resize(const array_handle& a, const sizes& extents) {
     shorter = shorter || extents[k] < now[k];
     moves = moves || (k > 0 && extents[k] != now[k] && array.layout() == any_array::memory_layout::right);
   }
-  if (const std::size_t n = a.state->exports; n != 0 && (shorter || moves))
+  if (const std::size_t n = a.held()->exports; n != 0 && (shorter || moves))
     throw py::buffer_error("array '" + array.path() + "' cannot " +
                            (moves ? "change another extent than the first" : "become shorter") +
                            " while NumPy arrays refer to its memory (" + std::to_string(n) +
@@ -179,23 +209,31 @@ void bind_array(py::module_& m) {
       m, "ProcessGroup", "The ranks that share an array; oocarray._mpi makes one.");
   bind_base(m);
   m.def("make", &make);
+  m.def("open_arrays", &open_arrays);
   m.def("open_file", &open_in_place);
   m.def("path_in_place", &detail::path_in_place);
   py::class_<array_handle>(m, "Array")
       .def("element_type", [](const array_handle& a) { return a.get().element_type(); })
       .def("element_size", [](const array_handle& a) { return a.get().element_size(); })
-      .def("shape", [](const array_handle& a) { return as_tuple(a.state->array->extents()); })
+      .def("shape", [](const array_handle& a) { return as_tuple(a.held()->array->extents()); })
       .def("max_extents", [](const array_handle& a) { return as_tuple(a.get().max_extents()); })
-      .def("path", [](const array_handle& a) { return a.state->array->path(); })
+      .def("path", [](const array_handle& a) { return text(a.state ? a.state->array->path() : a.path); })
       .def("current_path",
            [](const array_handle& a) {
              return text(released([&] { return a.get().current_path(); }));
            })
-      .def("is_open", [](const array_handle& a) { return a.state->array->is_open(); })
-      .def("writable", [](const array_handle& a) { return a.state->array->writable(); })
+      .def("is_open", [](const array_handle& a) { return a.state && a.state->array->is_open(); })
+      .def("writable", [](const array_handle& a) { return a.held()->array->writable(); })
       .def("block_bytes", [](const array_handle& a) { return a.get().block_bytes(); })
       .def("dirty_blocks", [](const array_handle& a) { return a.get().dirty_blocks(); })
-      .def("exports", [](const array_handle& a) { return a.state->exports.load(); })
+      .def("exports", [](const array_handle& a) { return a.held()->exports.load(); })
+      .def("uuid", [](const array_handle& a) { return a.held()->uuid; })
+      .def("of_ranks", [](const array_handle& a) { return a.held()->of_ranks; })
+      .def("shared", [](const array_handle& a) { return a.held()->shared; })
+      .def("tiled", [](const array_handle& a) { return a.get().layout() == any_array::memory_layout::tiled; })
+      .def("same", [](const array_handle& a, const array_handle& b) { return a.state && a.state == b.state; })
+      .def("again", [](const array_handle& a) { return array_handle{a.held()}; })
+      .def("let_go", &array_handle::let_go)
       .def("stripes",
            [](const array_handle& a) {
              const striping s = a.get().stripes();
@@ -205,18 +243,19 @@ void bind_array(py::module_& m) {
            [](const array_handle& a, const py::dtype& type) {
              any_array& array = a.get();
              const std::byte* const data = array.data();
-             return exported(a.state, type, data, array.extents(), array.strides());
+             return exported(a.held(), type, data, array.extents(), array.strides());
            })
       .def("tiles", [](const array_handle& a) { return a.get().tiles(); })
       .def("tile_shape", [](const array_handle& a) { return as_tuple(a.get().tile_shape()); })
       .def("tile",
-           [](const array_handle& a, std::size_t k, const py::dtype& type) {
+           [](const array_handle& a, std::size_t k, const py::dtype& type, bool write) {
              const any_array::tile t = a.get().tile_at(k);
+             bring_in(a, t.box, write);
              sizes shape(t.box.lower.size());
              for (std::size_t d = 0; d < shape.size(); ++d)
                shape[d] = t.box.upper[d] - t.box.lower[d];
              return py::make_tuple(as_tuple(t.box.lower), as_tuple(t.box.upper),
-                                   exported(a.state, type, t.data, shape, t.strides));
+                                   exported(a.held(), type, t.data, shape, t.strides));
            })
       .def(
           "prefetch_tile", [](const array_handle& a, std::size_t k) { a.get().prefetch_tile(k); },
@@ -247,6 +286,10 @@ void bind_array(py::module_& m) {
             a.get().prefetch(box_of(std::move(lower), std::move(upper)));
           },
           without_gil())
+      .def("bring_in",
+           [](const array_handle& a, sizes lower, sizes upper) {
+             bring_in(a, box_of(std::move(lower), std::move(upper)), false);
+           })
       .def("advise",
            [](const array_handle& a, const std::string& how) { a.get().advise(pattern_of(how)); })
       .def(
@@ -260,7 +303,7 @@ void bind_array(py::module_& m) {
           without_gil())
       .def("pin",
            [](const array_handle& a, sizes lower, sizes upper, bool write) {
-             pinned p{a.state, {}};
+             pinned p{a.held(), {}};
              const py::gil_scoped_release r;
              p.guard = a.get().pin(box_of(std::move(lower), std::move(upper)),
                                    write ? access_mode::write : access_mode::read);

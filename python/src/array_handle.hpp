@@ -13,8 +13,12 @@ namespace ooc::python {
 
 /// An array and who looks into its memory.  Arrays of Python and exports share it.
 struct array_state {
-  array_state(std::weak_ptr<runtime> rt, any_array a, bool by_ranks = false)
-      : of(std::move(rt)), array(std::make_unique<any_array>(std::move(a))), of_ranks(by_ranks) {}
+  array_state(std::weak_ptr<runtime> rt, any_array a, std::string store_uuid, const any_array::options_type& o)
+      : of(std::move(rt)),
+        array(std::make_unique<any_array>(std::move(a))),
+        uuid(std::move(store_uuid)),
+        of_ranks(o.group != nullptr),
+        shared(o.shared) {}
   /// Writes back, for which the interpreter need not wait.
   ~array_state() {
     if (Py_IsInitialized() && PyGILState_Check()) {
@@ -29,7 +33,9 @@ struct array_state {
 
   std::weak_ptr<runtime> of;
   std::unique_ptr<any_array> array;
+  const std::string uuid;               ///< of the store; empty for a file in place
   const bool of_ranks;                  ///< it was opened with a group
+  const bool shared;                    ///< the option
   std::atomic<std::size_t> exports{0};  ///< changed with the GIL
   bool closing = false;                 ///< the same
 };
@@ -50,9 +56,22 @@ class memory_export {
   std::shared_ptr<array_state> state_;
 };
 
+/// What an Array of Python has.  Several may share an array: each is closed by itself, and with the last one the array.
 struct array_handle {
-  std::shared_ptr<array_state> state;
-  any_array& get() const { return state->get(); }
+  /// Throws usage_error (errc::closed) once let_go() was called.
+  const std::shared_ptr<array_state>& held() const {
+    if (!state) throw usage_error(errc::closed, "array '" + path + "' has been closed");
+    return state;
+  }
+  any_array& get() const { return held()->get(); }
+  /// Leaves the array to the others.
+  void let_go() {
+    path = held()->array->path();
+    state.reset();
+  }
+
+  std::shared_ptr<array_state> state;  ///< empty: let go
+  std::string path = {};               ///< then
 };
 
 using sizes = std::vector<std::size_t>;

@@ -36,6 +36,7 @@ class runtime_handle {
  public:
   explicit runtime_handle(const runtime_options& o) : runtime_(std::make_shared<runtime>(o)) {
     kept() = runtime_;
+    owner() = ::getpid();
   }
   runtime& get() const {
     if (!runtime_) throw usage_error(errc::closed, "the runtime has been closed");
@@ -49,14 +50,20 @@ class runtime_handle {
     check_process();
     runtime_.reset();
     const auto last = std::move(kept());  // goes here, without the GIL
+    owner() = 0;
   }
-  /// Throws usage_error (errc::busy) in a child of fork(), where every call could wait for ever.
+  /// Throws usage_error (errc::busy) in a child of fork() whose parent had a runtime: every call could wait for ever.
   static void check_process();
 
  private:
   static std::shared_ptr<runtime>& kept() {
     static auto* const k = new std::shared_ptr<runtime>;
     return *k;
+  }
+  /// The process that has a runtime, in which this one may have been forked; 0: none.
+  static std::atomic<pid_t>& owner() {
+    static std::atomic<pid_t> o{0};
+    return o;
   }
   std::shared_ptr<runtime> runtime_;
 };

@@ -18,7 +18,7 @@ void gather(const array_handle& a, const indices& i, py::array& out) {
   const detail::element_indices from = listed(i);
   auto* const to = static_cast<std::byte*>(out.mutable_data());
   const auto n = static_cast<std::size_t>(out.size());
-  const memory_export in_use(a.state);  // another thread cannot close the array meanwhile
+  const memory_export in_use(a.held());  // another thread cannot close the array meanwhile
   const py::gil_scoped_release r;
   a.get().core().elements().gather(from, to, n);
 }
@@ -27,7 +27,7 @@ void scatter(const array_handle& a, const indices& i, const py::array& values) {
   const detail::element_indices to = listed(i);
   const auto* const from = static_cast<const std::byte*>(values.data());
   const auto n = static_cast<std::size_t>(values.size());
-  const memory_export in_use(a.state);  // another thread cannot close the array meanwhile
+  const memory_export in_use(a.held());  // another thread cannot close the array meanwhile
   const py::gil_scoped_release r;
   a.get().core().elements().scatter(to, from, n);
 }
@@ -65,7 +65,7 @@ void accumulate(const array_handle& a, const indices& i, const py::array& values
   const auto n = static_cast<std::size_t>(values.size());
   const auto op = with_number(a.get().element_type(),
                               [&]<class T>(std::type_identity<T>) { return operation<T>(how); });
-  const memory_export in_use(a.state);  // another thread cannot close the array meanwhile
+  const memory_export in_use(a.held());  // another thread cannot close the array meanwhile
   const py::gil_scoped_release r;
   a.get().core().elements().accumulate(to, from, n, op);
 }

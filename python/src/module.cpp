@@ -7,8 +7,6 @@ namespace ooc::python {
 
 namespace {
 
-const pid_t the_process = ::getpid();
-
 py::dict counts(const runtime_stats& s) {
   py::dict d;
   d["hits"] = s.hits;
@@ -48,16 +46,19 @@ void bind_runtime(py::module_& m) {
       .def("reclaim_faults", [](const runtime_handle& r) { r.get().reclaim_faults(); })
       .def("closed", &runtime_handle::closed)
       .def("close", &runtime_handle::close, without_gil());
+  m.def("check_process", &runtime_handle::check_process);
 }
 
 }  // namespace
 
 void runtime_handle::check_process() {
-  if (::getpid() != the_process)
+  if (const pid_t o = owner(); o != 0 && o != ::getpid())
     throw usage_error(
         errc::busy,
-        "this process is a forked child, and arrays stay with the process that opened them: "
-        "use multiprocessing.get_context('spawn') and open the array in the child, or threads");
+        "this process is a forked child, and its parent had arrays open, which stay with it: close the runtime before "
+        "(oocarray.runtime().close()), or start workers otherwise and open the array in each: "
+        "multiprocessing.get_context('spawn') or 'forkserver', DataLoader(..., multiprocessing_context='spawn') of "
+        "PyTorch, or threads");
 }
 
 py::str text(const std::string& bytes) {
@@ -83,7 +84,7 @@ void bind_errors(py::module_& m) {
       const bool ours = std::string_view(e.code().category().name()) == error_category().name();
       try {
         const py::object made =
-            (*make)(ours ? "ooc" : "errno", e.code().value(), std::string(e.what()));
+            (*make)(ours ? "ooc" : "errno", e.code().value(), text(e.what()), e.code().message());
         PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
       } catch (py::error_already_set& failed) {
         failed.restore();

@@ -126,8 +126,104 @@ def test_a_forked_child_is_told_what_to_do(tmp_path):
     """
     status, said, errors = run(tmp_path, program)
     assert status == 0
-    assert "'spawn'" in said and said.endswith("0\n-11\nTrue\n")
+    assert "'spawn'" in said and "multiprocessing_context" in said and said.endswith("0\n-11\nTrue\n")
     assert "array 'a'" in errors and "forked child" in errors
+
+
+forks = {
+    "the parent has imported the package": "",
+    "the parent has a store": "s = ooc.open_store(U); s.list()",
+    "the parent has had an array, and its runtime is closed": """
+s = ooc.open_store(U)
+with s.open("x") as a: a[0] = 0
+del a
+ooc.runtime().close()
+""",
+}
+
+
+@pytest.mark.parametrize("before", forks.values(), ids=forks)
+def test_forked_workers_open_what_their_parent_has_not_open(tmp_path, before):
+    make = "import sys, numpy as np, oocarray as ooc; ooc.create('local:' + sys.argv[1], 'x', 8, 'i8')[...] = np.arange(8)"
+    subprocess.run([sys.executable, "-c", make, str(tmp_path / "store")], check=True, timeout=60)
+    program = f"""
+import multiprocessing, sys
+import oocarray as ooc
+U = "local:" + sys.argv[1]
+{before}
+A = None
+def get(i):
+    global A
+    A = A or [ooc.open(U, "x", "r")]
+    return int(A[0][i])
+def put(i):
+    with ooc.create(U, f"y/{{i}}", 100, fill=i) as y:
+        y[0] += 1
+fork = multiprocessing.get_context("fork")
+with fork.Pool(2) as pool:
+    print(pool.map(get, range(8)))
+    pool.map(put, range(4))
+print([ooc.open(U, f"y/{{i}}", "r")[...].sum() for i in range(4)], [get(i) for i in range(8)])
+"""
+    p = subprocess.run(
+        [sys.executable, "-B", "-c", program, str(tmp_path / "store")], capture_output=True, text=True, timeout=120
+    )
+    assert (p.returncode, p.stderr) == (0, "")
+    assert p.stdout == f"{list(range(8))}\n[1.0, 101.0, 201.0, 301.0] {list(range(8))}\n"
+
+
+def test_a_forked_child_is_told_that_its_parents_store_is_not_for_it(tmp_path):
+    program = """
+import os, sys
+import oocarray as ooc
+s = ooc.open_store("local:" + sys.argv[1])
+if (child := os.fork()) == 0:
+    for call in (s.list, lambda: s.create("a", 3)):
+        try:
+            call()
+        except ooc.Busy as e:
+            print(e, flush=True)
+    print(ooc.open_store(s.url).list(), flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+print(s.create("a", 3).shape)
+"""
+    p = subprocess.run(
+        [sys.executable, "-B", "-c", program, str(tmp_path / "store")], capture_output=True, text=True, timeout=60
+    )
+    assert (p.returncode, p.stderr) == (0, "")
+    assert p.stdout.count("was forked: open it again here") == 2 and p.stdout.endswith("[]\n(3,)\n")
+
+
+def test_what_a_worker_has_modified_when_it_ends_is_written(tmp_path):
+    program = """
+import multiprocessing, sys
+import oocarray as ooc
+def work():
+    global a
+    a = ooc.create("local:" + sys.argv[1], "a", 100)
+    a[7] = 42
+p = multiprocessing.get_context("fork").Process(target=work)
+p.start()
+p.join()
+print(p.exitcode, ooc.open("local:" + sys.argv[1], "a", "r")[7])
+"""
+    p = subprocess.run(
+        [sys.executable, "-B", "-c", program, str(tmp_path / "store")], capture_output=True, text=True, timeout=60
+    )
+    assert (p.returncode, p.stdout, p.stderr) == (0, "0 42.0\n", "")
+
+
+def test_handlers_of_another_library_are_put_behind_ours(tmp_path):
+    program = """
+    import ctypes
+    libc = ctypes.CDLL(None)
+    handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(lambda n: os._exit(99))
+    libc.signal(11, handler)
+    ooc.reclaim_faults()
+    use()
+    """
+    assert run(tmp_path, program) == (0, "True\n", "")
 
 
 def test_what_is_modified_at_the_end_of_the_interpreter_is_written(tmp_path):

@@ -1,5 +1,7 @@
 """Stores: names and attributes."""
 
+import pathlib
+
 import pytest
 
 import oocarray as ooc
@@ -24,6 +26,35 @@ def test_names_are_listed_renamed_and_removed(store, budget):
         store.remove("runs")
     with pytest.raises(FileNotFoundError):
         store.entry("runs")
+
+
+def test_a_store_has_its_arrays_by_their_paths(store, budget):
+    assert store and list(store) == []
+    store.create("b", 3, fill=2).close()
+    store.create("runs/7/a", (2, 2), "i2").close()
+    store.mkdir("empty")
+    assert store.keys() == list(store) == ["b", "runs/7/a"]
+    assert store["b"][1] == 2 and [store[path].size for path in store] == [3, 4]
+    with pytest.raises(KeyError, match="none"):
+        store["none"]
+
+
+def test_stores_and_arrays_are_named_by_path_objects_too(tmp_path, budget):
+    s = ooc.open_store(tmp_path / "s", workers=1, staging="64KiB")
+    assert s.url == f"local:{tmp_path}/s"
+    s.create(pathlib.PurePosixPath("runs/a"), 3, fill=4).close()
+    assert pathlib.PurePosixPath("runs") / "a" in s and ooc.open(tmp_path / "s", "runs/a")[2] == 4
+    s.create("\udcff", 2).close()  # a name that is no text, as os.fsdecode() has it
+    assert s.keys() == ["runs/a", "\udcff"] and s.open("\udcff", "r").shape == (2,)
+    for wrong in (3, b"x", None):
+        with pytest.raises(TypeError, match="path"):
+            s.create(wrong, 3)
+
+
+def test_truth_values_are_no_numbers(store, budget):
+    for wrong in (True, (3, False)):
+        with pytest.raises(TypeError, match="no whole number"):
+            store.create("a", wrong)
 
 
 def test_attributes_are_dictionaries(store, budget):

@@ -30,8 +30,10 @@
 // *Errors.*  Throws usage_error (errc::invalid_request) for extents that differ, an array that is
 // written twice or is read-only, and (errc::budget_too_small) for layouts that differ, naming the
 // memory that would do; what sync() throws; and what the functions throw, after which arrays that
-// are written hold old and new elements.  A block that cannot be read or written ends the process,
-// as in any element access. See pass.hpp for marks, progress and cancelling.
+// are written hold old and new elements.  So does a block that cannot be read: what is gone over is brought in before
+// the functions see it.  Only where blocks leave memory again before that (a budget of a few blocks), and where
+// modified blocks cannot be written for want of memory, does the failure end the process, as in any element access.
+// See pass.hpp for marks, progress and cancelling.
 //
 // Threads: no other thread may use the arrays meanwhile.  Data are durable on return with
 // pass_options::mark, else modified as after any loop.
@@ -175,7 +177,11 @@ scanned_before<U> pieces_before(span_run& run, const ooc_array<T, N>& a, ooc_arr
   const std::size_t row = b.size() / b.extent(0);
   const std::size_t first = b.local_box().lower[0] * row, last = b.local_box().upper[0] * row;
   const std::size_t cut = first % elements_of_piece;
-  piece_sums_program<Op, T, U> sums(op, a.span().subspan(first - cut, cut));
+  piece_sums_program<Op, T, U> sums(op, a.span().subspan(first - cut, cut), [&] {
+    box<N> rows = a.local_box();
+    rows.upper[0] = std::exchange(rows.lower[0], (first - cut) / row);
+    a.core().bring_in({rows.lower, rows.upper}, access_mode::read);
+  });
   run.pass(sums);
   // To whom looks for conflicts, this ends the reads of what other ranks will write.
   if (&a.core() == &b.core()) b.core().ranks().sync_halo(0);

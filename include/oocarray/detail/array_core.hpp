@@ -119,6 +119,9 @@ class array_core {
   void clear_overwrite();
   pinned_region pin(box_view b, access_mode mode) const;
   void unpin(const pinned_region& r) const noexcept;
+  /// Brings a box in for touches that follow at once; throws where it cannot be read, which would end the process if a
+  /// touch met it.
+  void bring_in(box_view b, access_mode mode) const;
 
  private:
   void refuse_closed() const;

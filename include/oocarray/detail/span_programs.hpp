@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <span>
@@ -144,12 +145,14 @@ U sum_in_order(std::optional<U> before, const T* x, std::size_t count, Op& op) {
 template <class Op, class T, class U>
 class piece_sums_program final : public span_program {
  public:
-  /// `before`: elements of other ranks with which the first piece begins.
-  piece_sums_program(Op& op, std::span<const T> before) noexcept : op_(op), before_(before) {}
+  /// `before`: elements of other ranks with which the first piece begins; `bring_in` has them in memory.
+  piece_sums_program(Op& op, std::span<const T> before, std::function<void()> bring_in)
+      : op_(op), before_(before), bring_in_(std::move(bring_in)) {}
   void begin(std::size_t pieces) override {
     sums_.assign(pieces, std::nullopt);
-    if (pieces != 0 && !before_.empty())
-      head_ = sum_in_order<U>(std::nullopt, before_.data(), before_.size(), op_);
+    if (pieces == 0 || before_.empty()) return;
+    bring_in_();
+    head_ = sum_in_order<U>(std::nullopt, before_.data(), before_.size(), op_);
   }
   void run(std::size_t piece, unsigned, std::byte* const* p, std::size_t count) override {
     sums_[piece] =
@@ -166,6 +169,7 @@ class piece_sums_program final : public span_program {
  private:
   Op& op_;
   const std::span<const T> before_;
+  const std::function<void()> bring_in_;
   std::optional<U> head_;
   std::vector<std::optional<U>> sums_;
 };

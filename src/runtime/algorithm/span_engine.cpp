@@ -41,6 +41,7 @@ class span_run::state {
   }
 
   void go_over(span_program& program);
+  void bring_in(std::byte* const* p, std::size_t count) const;
 
   class reading_far_ahead;
   const span_request request;
@@ -135,6 +136,16 @@ class span_run::state::reading_far_ahead {
   const span_request& request_;
 };
 
+// A block that cannot be read is then a failure of the call, and not of a touch, which ends the process.
+void span_run::state::bring_in(std::byte* const* p, std::size_t count) const {
+  for (std::size_t a = 0; a < request.arrays.size(); ++a) {
+    const span_array& x = request.arrays[a];
+    if (x.read || (x.written && passes_left == 1))
+      throw_if(x.core->shared().segment().bring_in(p[a], count * x.element_size,
+                                                   x.read ? access_mode::read : access_mode::write));
+  }
+}
+
 void span_run::state::go_over(span_program& program) {
   const reading_far_ahead far(request);
   std::atomic<std::size_t> next{0};
@@ -155,6 +166,7 @@ void span_run::state::go_over(span_program& program) {
     try {
       for (std::size_t piece; !failed && (piece = next++) < order.pieces();) {
         order.for_each_run(piece, [&](std::byte* const* p, std::size_t count) {
+          bring_in(p, count);
           program.run(piece, thread, p, count);
         });
         program.end_piece(piece);

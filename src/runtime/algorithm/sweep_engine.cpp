@@ -155,11 +155,10 @@ class sweep_run {
   wavefront pass(bool first) const {
     std::vector<wave_field> fields;
     for (const sweep_field& f : request_.fields)
-      fields.push_back({(first ? f.from : f.to)->facts().base, f.to, !first || f.from == f.to,
-                        f.element_size});
+      fields.push_back({first ? f.from : f.to, f.to, !first || f.from == f.to, f.element_size});
     std::vector<wave_coefficient> coefficients;
     for (const sweep_coefficient& c : request_.coefficients)
-      coefficients.push_back({c.array->facts().base, c.element_size});
+      coefficients.push_back({c.array, c.element_size});
     return {geometry_, plan_, std::move(fields), std::move(coefficients), program_};
   }
 
@@ -314,7 +313,9 @@ class sweep_run {
     front.use(memory_->data());
     const bool works = plan_.rows.first < plan_.rows.last;
     const bool ghosts = plan_.ghosts_low || plan_.ghosts_high;
-    if (works && ghosts) front.save_ghosts();
+    call_.together([&] {
+      if (works && ghosts) front.save_ghosts();
+    });
     // Nobody writes before all have saved; and to whom looks for conflicts, this ends the reads.
     if (ranks_ > 1)
       for (const sweep_field& f : request_.fields)

@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "runtime/algorithm/work_in_rounds.hpp"
+#include "runtime/pager/segment.hpp"
+#include "runtime/ranks/shared_array.hpp"
 
 namespace ooc::detail {
 /// A thread's own.
@@ -83,7 +85,7 @@ const std::byte* wavefront::source(std::size_t field, std::ptrdiff_t i) const no
   }
   if (f.in_place && i >= plan_.rows.last)
     return memory_ + ghosts_high_[field] + static_cast<std::size_t>(i - plan_.rows.last) * bytes;
-  return f.from + index_of(i) * bytes;
+  return f.from->facts().base + index_of(i) * bytes;
 }
 
 std::byte* wavefront::target(std::size_t field, std::size_t level, std::ptrdiff_t i) const noexcept {
@@ -111,7 +113,9 @@ void wavefront::save_ghosts() {
     if (!fields_[f].in_place) continue;
     const std::size_t bytes = geometry_.slab_elements() * fields_[f].element;
     const auto save = [&](std::ptrdiff_t i) {
-      std::memcpy(const_cast<std::byte*>(source(f, i)), fields_[f].from + index_of(i) * bytes, bytes);
+      const std::byte* const from = fields_[f].from->facts().base + index_of(i) * bytes;
+      bring_in(*fields_[f].from, from, bytes);
+      std::memcpy(const_cast<std::byte*>(source(f, i)), from, bytes);
     };
     for (std::ptrdiff_t i = all.first; i < plan_.rows.first; ++i) save(i);
     for (std::ptrdiff_t i = plan_.rows.last; i < all.last; ++i) save(i);
@@ -240,27 +244,43 @@ void wavefront::do_task(const turn& t, std::size_t task, scratch& s) {
   }
 }
 
+// A block that cannot be read is then a failure of the call, and not of a touch, which ends the process.  Ghosts that
+// have been saved lie in other memory.
+void wavefront::bring_in(const array_core& from, const std::byte* first, std::size_t bytes) const {
+  if (first < memory_ || first >= memory_ + memory_bytes_)
+    throw_if(from.shared().segment().bring_in(first, bytes, access_mode::read));
+}
+
 void wavefront::read_piece(std::ptrdiff_t i, std::size_t piece) {
-  const auto read = [&](std::byte* to, const std::byte* from, std::size_t element) {
+  slab_geometry::position lower{}, upper{};
+  geometry_.piece(piece, lower, upper);
+  const auto skipped = static_cast<std::size_t>(lower[1]), rows = static_cast<std::size_t>(upper[1] - lower[1]);
+  const auto read = [&](const array_core& of, std::byte* to, const std::byte* from, std::size_t element) {
+    const std::size_t row = geometry_.row_elements() * element;
+    bring_in(of, from + skipped * row, rows * row);
     geometry_.copy_piece(piece, to, geometry_.ring_strides(), from, geometry_.array_strides(), element);
   };
   for (std::size_t f = 0; f < fields_.size(); ++f)
-    read(target(f, 0, i), source(f, i), fields_[f].element);
+    read(*fields_[f].from, target(f, 0, i), source(f, i), fields_[f].element);
   for (std::size_t c = 0; c < coefficients_.size(); ++c) {
-    const std::size_t element = coefficients_[c].element;
-    read(slab_in(coefficient_rings_[c], element, 0, i),
-         coefficients_[c].from + index_of(i) * geometry_.slab_elements() * element, element);
+    const auto [from, element] = coefficients_[c];
+    read(*from, slab_in(coefficient_rings_[c], element, 0, i),
+         from->facts().base + index_of(i) * geometry_.slab_elements() * element, element);
   }
 }
 
 void wavefront::read_run(std::ptrdiff_t first, std::ptrdiff_t last) {
   const auto count = static_cast<std::size_t>(last - first);
+  const auto read = [&](const array_core& of, std::byte* to, const std::byte* from, std::size_t element) {
+    bring_in(of, from, count * element);
+    std::memcpy(to, from, count * element);
+  };
   for (std::size_t f = 0; f < fields_.size(); ++f)
-    std::memcpy(target(f, 0, first), source(f, first), count * fields_[f].element);
+    read(*fields_[f].from, target(f, 0, first), source(f, first), fields_[f].element);
   for (std::size_t c = 0; c < coefficients_.size(); ++c) {
-    const std::size_t element = coefficients_[c].element;
-    std::memcpy(slab_in(coefficient_rings_[c], element, 0, first),
-                coefficients_[c].from + index_of(first) * element, count * element);
+    const auto [from, element] = coefficients_[c];
+    read(*from, slab_in(coefficient_rings_[c], element, 0, first), from->facts().base + index_of(first) * element,
+         element);
   }
 }
 

@@ -27,14 +27,14 @@ namespace ooc::detail {
 
 /// A field, in this pass.
 struct wave_field {
-  const std::byte* from;  ///< first byte of the array that is read
+  const array_core* from;
   array_core* to;
   bool in_place;
   std::size_t element;  ///< bytes
 };
 
 struct wave_coefficient {
-  const std::byte* from;
+  const array_core* from;
   std::size_t element;
 };
 
@@ -91,6 +91,7 @@ class wavefront {
   void end_time();
   void promise();
   void do_task(const turn& t, std::size_t task, scratch& s);
+  void bring_in(const array_core& from, const std::byte* first, std::size_t bytes) const;
   void read_piece(std::ptrdiff_t i, std::size_t piece);
   void read_run(std::ptrdiff_t first, std::ptrdiff_t last);
   void compute(std::size_t level, std::ptrdiff_t i, std::size_t count, std::size_t piece, scratch& s);

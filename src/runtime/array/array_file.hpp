@@ -50,7 +50,7 @@ class array_file {
   /// The file of an entry that another rank has opened or resized.
   void use(storage::opened_file f) { opened_ = std::move(f); }
   /// A file that another rank has opened, and claimed for all: this one says in its process that it is open.
-  void join() { claim(entry(), writing::no, {}); }
+  void join(writing w) { claim_ = file_claim(*store_, entry().id, path_, holder, w); }
   void release() noexcept { claim_.release(); }
 
   /// What nodes have acknowledged, whoever wrote it.

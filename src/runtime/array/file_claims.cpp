@@ -14,11 +14,16 @@ using namespace std::chrono_literals;
 
 namespace {
 
+struct open_here {
+  std::string holder;       ///< the first one
+  std::size_t readers = 0;  ///< none: one who writes holds it
+};
+
 /// Who holds which file.  Of the process, as caches are; never destroyed, because arrays with
 /// static storage duration may release their claims late.
 struct registry {
   ooc::mutex mutex;
-  std::map<std::pair<std::string, storage::file_id>, std::string> holders OOC_GUARDED_BY(mutex);
+  std::map<std::pair<std::string, storage::file_id>, open_here> holders OOC_GUARDED_BY(mutex);
 };
 
 registry& file_claims() {
@@ -74,23 +79,24 @@ std::shared_ptr<void> claim_of(storage::metadata_service& metadata, storage::fil
 
 file_claim::file_claim(storage::store_core& store, storage::file_id id, std::string_view path,
                        std::string_view holder, writing w, std::chrono::milliseconds patience)
+    : file_claim(store, id, path, holder, w) {
+  claim_ = claim_of(store.metadata(), id_, std::string(path), w, patience, waited_);
+}
+
+file_claim::file_claim(storage::store_core& store, storage::file_id id, std::string_view path,
+                       std::string_view holder, writing w)
     : uuid_(store.uuid()), id_(id) {
   registry& r = file_claims();
-  {
-    const lock_guard lock(r.mutex);
-    const auto [at, fresh] = r.holders.try_emplace({uuid_, id_}, holder);
-    if (!fresh)
-      throw usage_error(errc::busy, "'" + std::string(path) + "' is already open in this process (" +
-                                        at->second +
-                                        "): use that object, or close it before opening the file again");
-  }
+  const lock_guard lock(r.mutex);
+  const auto [at, fresh] = r.holders.try_emplace({uuid_, id_}, open_here{std::string(holder), 0});
+  open_here& now = at->second;
+  if (!fresh && (w != writing::no || now.readers == 0))
+    throw usage_error(errc::busy, "'" + std::string(path) + "' is already open in this process (" + now.holder +
+                                      (now.readers == 0 ? "" : ", for reading") +
+                                      "): use that object, or close it before opening the file again" +
+                                      (w == writing::no || now.readers == 0 ? "" : " to write to it"));
+  if (w == writing::no) ++now.readers;
   held_ = true;
-  try {
-    claim_ = claim_of(store.metadata(), id_, std::string(path), w, patience, waited_);
-  } catch (...) {
-    release();
-    throw;
-  }
 }
 
 file_claim& file_claim::operator=(file_claim&& o) noexcept {
@@ -111,7 +117,11 @@ void file_claim::release() noexcept {
   registry& r = file_claims();
   const lock_guard lock(r.mutex);
   const auto at = r.holders.find({uuid_, id_});
-  if (at != r.holders.end()) r.holders.erase(at);
+  if (at == r.holders.end()) return;
+  if (at->second.readers > 1)
+    --at->second.readers;
+  else
+    r.holders.erase(at);
 }
 
 }  // namespace ooc::detail

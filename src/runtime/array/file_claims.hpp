@@ -1,6 +1,8 @@
-// One cache per file and process, and one writer of whole blocks among all processes.
+// One cache per file and process where somebody in it writes, and one writer of whole blocks among all processes.
 //
-// Two caches of one file in a process would silently disagree, so a second open is refused.  Two
+// Two caches of one file in a process would silently disagree if one of them were written to, so a second open is
+// refused then.  Any number of readers, each with a cache of its own, may have the file open: they see what others,
+// who can only be other processes, have written as a single reader does, after invalidate().  Two
 // processes that write back whole blocks would undo each other's elements, so a second writer is
 // refused as well, unless all of them send only what they changed.  Arrays and block files hold a
 // claim for as long as they are open.  Thread-safe.
@@ -33,6 +35,9 @@ class file_claim {
   /// as long as `patience` says, with a line on standard error if that takes longer than 2 s.
   file_claim(storage::store_core& store, storage::file_id id, std::string_view path,
              std::string_view holder, writing w, std::chrono::milliseconds patience);
+  /// Of a rank whose leader has claimed the file for all: a claim within this process only.
+  file_claim(storage::store_core& store, storage::file_id id, std::string_view path,
+             std::string_view holder, writing w);
   ~file_claim() { release(); }
   file_claim(file_claim&& o) noexcept
       : uuid_(std::move(o.uuid_)),

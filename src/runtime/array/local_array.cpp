@@ -241,6 +241,11 @@ void local_array::unpin(const pinned_region& r) noexcept {
   --pins_;
 }
 
+void local_array::bring_in(box_view b, access_mode mode) {
+  const index_box box = checked(b, "bring_in()");
+  throw_if(segment_->bring_in(source_->current()->geometry.blocks_of(box), mode));
+}
+
 // --- the end
 
 local_array::~local_array() {

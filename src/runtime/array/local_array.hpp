@@ -85,6 +85,7 @@ class local_array {
   std::span<const std::uint64_t> file_tile() const noexcept { return file_tile_; }
   pinned_region pin(box_view b, access_mode mode);
   void unpin(const pinned_region& r) noexcept;
+  void bring_in(box_view b, access_mode mode);
 
   /// Whoever holds it is the only one who accumulates.
   ooc::mutex& accumulating() noexcept { return accumulating_; }

@@ -34,6 +34,11 @@ __attribute__((no_sanitize("thread"))) inline bool equal_untracked(const std::by
   return true;
 }
 
+/// Reads one byte.
+__attribute__((no_sanitize("thread"))) inline void touch_untracked(const std::byte* p) noexcept {
+  static_cast<void>(*static_cast<const volatile std::byte*>(p));
+}
+
 /// One byte.
 __attribute__((no_sanitize("thread"))) inline void complement_untracked(
     std::byte* to, const std::byte* from) noexcept {

@@ -4,10 +4,20 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/blocks/untracked.hpp"
 #include "runtime/pager/exact_access.hpp"
 #include "runtime/pager/signals.hpp"
 
 namespace ooc::detail {
+namespace {
+
+/// Whether the block as a whole is not in memory, yet or any more.
+bool is_missing(block_state s) noexcept {
+  return s == block_state::out || s == block_state::queued || s == block_state::loading ||
+         s == block_state::in_grains;
+}
+
+}  // namespace
 
 failure block_pins::pin(segment_state& s, std::span<const block_range> which, access_mode mode) {
   if (failure f = budget_.count_pins(s, which)) return f;
@@ -49,45 +59,75 @@ void block_pins::unpin(segment_state& s, std::span<const block_range> which,
   state_.waiters.made_evictable();
 }
 
+failure block_pins::bring_in(segment_state& s, std::span<const block_range> which, access_mode mode) {
+  for (const block_range& r : which)
+    for (block_index b = r.first; b < r.last; ++b)
+      if (failure f = bring_in(s, b, mode == access_mode::write ? touch::write : touch::read)) return f;
+  return {};
+}
+
+// What is to be read is touched here, block by block: read-ahead goes by the order of touches, and a call that brings in
+// more than one block would else wait for them in another order than it touches them.
+failure block_pins::bring_in(segment_state& s, block_index index, touch kind) {
+  const block& b = s.at(index);
+  for (bool waited = false;;) {
+    const block_state now = b.state();
+    if (now == block_state::ro || now == block_state::rw || now == block_state::flush) return {};
+    if (now == block_state::out && kind == touch::write && b.promised.load(std::memory_order_relaxed) &&
+        s.source->nothing_to_load(index, load_part::outside_promise))
+      return {};
+    if (!is_missing(now) && now != block_state::busy) {
+      if (kind == touch::read) touch_untracked(s.address(index));
+      return {};
+    }
+    if (failure f = wait_for(s, index, kind, waited)) return f;
+  }
+}
+
+/// Goes one step towards a block that is in memory, and settled; `waited`: a load of it has been waited for.
+failure block_pins::wait_for(segment_state& s, block_index index, touch kind, bool& waited) {
+  block& b = s.at(index);
+  const std::uint32_t word = b.word.load(std::memory_order_acquire);
+  const block_state state = state_of(word);
+  if (state == block_state::in_grains) return grains_.leave(s, index);
+  if (is_transient(state)) {
+    if (is_missing(state)) waited = true;
+    const std::uint64_t start = sys::now_ns();
+    b.wait(word, false);
+    counters::add(state_.memory.count().read_wait_ns, sys::now_ns() - start);
+    return {};
+  }
+  if (state != block_state::out) return {};
+  guarded_lock g(state_.mutex());
+  if (const auto e = s.load_errors.find(index); waited && e != s.load_errors.end()) {
+    failure f = e->second;
+    s.load_errors.erase(e);
+    return f;
+  }
+  grain_hold hold(s, index);
+  if (!hold) return {std::make_error_code(std::errc::resource_unavailable_try_again), "a grain of a whole block"};
+  const bool queued = b.try_take(block_state::out, block_state::queued);
+  if (!queued || !state_.events.post({&s, index, kind, true})) {
+    if (queued) b.publish(block_state::out);
+    hold.end();
+    state_.memory.tables().grain_left(s, index);
+    return {};
+  }
+  counters::add(state_.memory.count().faults);
+  waited = true;
+  state_.bell.ring();
+  return {};
+}
+
 // Brings a block in, maps it with the access asked for, and pins it; or says why its load failed.
 failure block_pins::pin_block(segment_state& s, block_index index, bool write) {
   block& b = s.at(index);
   if (s.options.note_reads && !write && !exact_access()) b.read.store(1, std::memory_order_relaxed);
   bool waited = false;
   for (;;) {
-    const std::uint32_t word = b.word.load(std::memory_order_acquire);
-    const block_state state = state_of(word);
-    if (state == block_state::out) {
-      guarded_lock g(state_.mutex());
-      if (const auto e = s.load_errors.find(index); waited && e != s.load_errors.end()) {
-        failure f = e->second;
-        s.load_errors.erase(e);
-        return f;
-      }
-      grain_hold hold(s, index);
-      if (!hold)
-        return {std::make_error_code(std::errc::resource_unavailable_try_again), "a grain of a whole block"};
-      const bool queued = b.try_take(block_state::out, block_state::queued);
-      if (!queued || !state_.events.post({&s, index, write ? touch::write : touch::read, true})) {
-        if (queued) b.publish(block_state::out);
-        hold.end();
-        state_.memory.tables().grain_left(s, index);
-        continue;
-      }
-      counters::add(state_.memory.count().faults);
-      waited = true;
-      state_.bell.ring();
-      continue;
-    }
-    if (state == block_state::in_grains) {
-      if (failure f = grains_.leave(s, index)) return f;
-      continue;
-    }
-    if (is_transient(state)) {
-      if (state == block_state::queued || state == block_state::loading) waited = true;
-      const std::uint64_t start = sys::now_ns();
-      b.wait(word, false);
-      counters::add(state_.memory.count().read_wait_ns, sys::now_ns() - start);
+    const block_state state = b.state();
+    if (is_missing(state) || is_transient(state)) {
+      if (failure f = wait_for(s, index, write ? touch::write : touch::read, waited)) return f;
       continue;
     }
     guarded_lock g(state_.mutex());

@@ -1,4 +1,5 @@
-// Pins: blocks that stay mapped, readable or writable, until they are given back.
+// Pins: blocks that stay mapped, readable or writable, until they are given back; and blocks that are brought in for a
+// touch that will follow, so that a failed load is the result of a call.
 //
 // A pinned block is in no queue of the replacement (frame::pins), is never evicted, and counts in the
 // memory_budget from before it is brought in until after it was let go.
@@ -26,8 +27,12 @@ class block_pins {
   /// All or nothing; see segment::pin().
   failure pin(segment_state& s, std::span<const block_range> which, access_mode mode);
   void unpin(segment_state& s, std::span<const block_range> which, access_mode mode) noexcept;
+  /// See segment::bring_in().
+  failure bring_in(segment_state& s, std::span<const block_range> which, access_mode mode);
 
  private:
+  failure bring_in(segment_state& s, block_index b, touch kind);
+  failure wait_for(segment_state& s, block_index b, touch kind, bool& waited);
   failure pin_block(segment_state& s, block_index b, bool write);
 
   pager_state& state_;

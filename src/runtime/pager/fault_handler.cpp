@@ -284,6 +284,10 @@ void reclaim() {
 void attach(pager& p, bool by_signals) {
   static std::once_flag once;
   std::call_once(once, [] { ::pthread_atfork(nullptr, nullptr, after_fork_in_child); });
+  if (forked.load())
+    throw usage_error(errc::busy,
+                      "this process is a forked child, and its parent had a runtime: let the parent make its runtime "
+                      "later, or end it before, or run another program (exec)");
   pager* none = nullptr;
   if (!the_pager.compare_exchange_strong(none, &p))
     throw usage_error(errc::busy,

@@ -26,7 +26,8 @@ class pager;
 namespace fault_handler {
 
 /// Makes `p` the pager of the process.  `by_signals`: touches are served in the threads that make them, none of which may
-/// then block the signals.  Throws usage_error (errc::busy) where there is one.
+/// then block the signals.  Throws usage_error (errc::busy) where there is one, or was one in
+/// the parent when it forked this process.
 void attach(pager& p, bool by_signals);
 /// Does nothing where it is not that pager.
 void detach(pager& p) noexcept;
@@ -53,7 +54,7 @@ answer serve_for(std::uintptr_t address, touch t, fault_history& h) noexcept;
 /// the thread that touched has gone on.
 void await_services(const segment_state& s) noexcept;
 
-/// True in a child of fork(): nothing of the pager works here.
+/// True in a child of fork() whose parent had a pager: nothing of the pager works here.
 bool in_forked_child() noexcept;
 
 }  // namespace fault_handler

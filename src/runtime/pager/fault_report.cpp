@@ -81,7 +81,7 @@ void report_bad_touch(const segment_state& s, std::int64_t offset, touch t,
         << ": an index is out of range; at(), or a build without NDEBUG, tells which";
       break;
     case bad_touch::read_only:
-      l << ", but it is open for reading only; open it with ooc::open to write to it";
+      l << ", but it is open for reading only; open it for writing too (ooc::open; in Python mode='r+')";
       break;
     case bad_touch::outside_part:
       l << ", in block " << place / s.block_bytes()

@@ -136,6 +136,13 @@ class segment {
   failure pin(std::span<const block_range> which, access_mode mode);
   void unpin(std::span<const block_range> which, access_mode mode) noexcept;
 
+  /// Returns when the blocks are in memory, or with the failure of a load, which of a touch would end the process.
+  /// Nothing keeps them there: it is for touches that follow at once.  For writing as for a touch: of a block that is
+  /// promised only what lies outside is loaded.
+  [[nodiscard]] failure bring_in(std::span<const block_range> which, access_mode mode);
+  /// The same for the blocks of these bytes.
+  [[nodiscard]] failure bring_in(const std::byte* first, std::size_t bytes, access_mode mode);
+
   /// Marks blocks whose promised part (known to the source) the program will overwrite before it
   /// reads it: the next load of such a block for a write fault reads only what lies outside.  The
   /// first write fault uses the mark up; a read fault loads everything.  Blocks that are writable

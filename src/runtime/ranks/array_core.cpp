@@ -97,6 +97,10 @@ void array_core::unpin(const pinned_region& r) const noexcept {
   array_->local().unpin(r);
 }
 
+void array_core::bring_in(box_view b, access_mode mode) const {
+  array_->local().bring_in(b, mode);
+}
+
 // --- attributes
 
 std::map<std::string, std::string> array_attributes::all() const {

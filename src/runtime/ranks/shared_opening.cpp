@@ -211,7 +211,7 @@ void shared_opening::open_together(const array_request& r) {
       file.use(core.opened(std::move(e)));
     }
     if (!creates) plan = plan_existing(path, r, file.entry(), block);
-    if (!leads) file.join();
+    if (!leads) file.join(writing_as(r));
     if (!creates) set_up(plan);
     array_.local().attach(plan.geometry);
     return bytes{};

@@ -24,6 +24,7 @@ struct metadata_database {
   class OOC_SCOPED_CAPABILITY use {
    public:
     use(ooc::mutex& m, metadata_database& db) OOC_ACQUIRE(m) : lock_(m) {
+      if (db.forked) refuse_forked();
       if (db.reader) opening_ = db.reader->begin();
     }
     ~use() OOC_RELEASE() = default;
@@ -31,11 +32,19 @@ struct metadata_database {
     use& operator=(const use&) = delete;
 
    private:
+    [[noreturn]] static void refuse_forked();
+
     lock_guard<ooc::mutex> lock_;
     opening_lock opening_;
   };
 
+  metadata_database();
+  ~metadata_database();
+  metadata_database(const metadata_database&) = delete;
+  metadata_database& operator=(const metadata_database&) = delete;
+
   ooc::mutex mutex;
+  bool forked OOC_GUARDED_BY(mutex) = false;  // this is a child, and the parent has opened it: metadata_fork.cpp
   // Of who may write, and of who may not.
   std::unique_ptr<sqlite::connection> connection OOC_GUARDED_BY(mutex);
   std::optional<metadata_reader> reader OOC_GUARDED_BY(mutex);

@@ -28,6 +28,8 @@ class metadata_reader {
   /// Before each call: connection() then shows the store as it is, as long as the result lives.
   opening_lock begin();
   sqlite::connection& connection() const noexcept { return *connection_; }
+  /// See sqlite::connection.
+  void abandon() noexcept { connection_->abandon(); }
 
  private:
   enum class log_state { none, usable, waits };

@@ -151,6 +151,14 @@ connection::connection(const std::filesystem::path& file, open_as how) : file_(f
   sqlite3_busy_timeout(db_, static_cast<int>(std::chrono::milliseconds(busy_timeout).count()));
 }
 
+void connection::abandon() noexcept {
+  for (auto& [sql, s] : statements_) sqlite3_finalize(s);
+  statements_.clear();
+  sqlite3_db_config(db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  sqlite3_close(std::exchange(db_, nullptr));
+  writes_ = false;
+}
+
 connection::~connection() {
   for (auto& [sql, s] : statements_) sqlite3_finalize(s);
   sqlite3_close(db_);

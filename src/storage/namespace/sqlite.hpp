@@ -87,6 +87,10 @@ class connection {
   /// was moved: somebody reads it, or is growing the database.  Waits for nobody.
   bool empty_log() noexcept;
 
+  /// In a child of a fork() whose parent goes on: lets go of what is here of the parent's connection, and changes
+  /// nothing in the files.  SQLite would else take the parent's locks for locks of the child.  Nobody was in a call
+  /// when the process was forked.
+  void abandon() noexcept;
   /// Throws what the last failure on this connection was.
   [[noreturn]] void fail(std::string_view doing) const;
 

@@ -187,6 +187,21 @@ store_core::store_core(std::string url, std::string uuid,
       client_(client),
       removals_([this](std::vector<entry> gone) { return remove_files(*this, std::move(gone)); }) {}
 
+store_core::~store_core() {
+  if (::getpid() == process_) return;
+  // Their threads, for which they would wait, are the parent's.
+  static_cast<void>(new std::shared_ptr(std::move(metadata_)));
+  static_cast<void>(new striped_file::nodes(std::move(nodes_)));
+}
+
+metadata_service& store_core::metadata() {
+  if (::getpid() != process_)
+    throw usage_error(errc::busy, "store '" + url_ +
+                                      "' was opened by the parent of this process, which was forked: open it again "
+                                      "here");
+  return *metadata_;
+}
+
 opened_file store_core::opened(entry e) const {
   const striping& s = e.striping;
   if (s.nn == 0 || s.nn > nodes_.size() || s.sn >= nodes_.size() || s.sf == 0)
@@ -211,11 +226,11 @@ opened_file store_core::opened(entry e) const {
 }
 
 opened_file store_core::open(std::string_view path, open_mode mode, bool unfinished, const claim_taker& claim) {
-  return opened_as(*this, metadata_->open(path, mode == open_mode::read_write, unfinished), mode, claim);
+  return opened_as(*this, metadata().open(path, mode == open_mode::read_write, unfinished), mode, claim);
 }
 
 opened_file store_core::open(file_id id, open_mode mode, const claim_taker& claim) {
-  return opened_as(*this, metadata_->find(id), mode, claim);
+  return opened_as(*this, metadata().find(id), mode, claim);
 }
 
 opened_file store_core::claimed(const opened_file& f, bool alone) {
@@ -238,7 +253,7 @@ opened_file store_core::give_back(const opened_file& f) {
 
 opened_file store_core::make(std::string_view path, const new_file& f) {
   const auto try_once = [&] {
-    opened_file made = opened(metadata_->create(path, checked(path, f, false, nodes_.size())));
+    opened_file made = opened(metadata().create(path, checked(path, f, false, nodes_.size())));
     try {
       // Elements would be somewhere else for all who open the file later.
       if (made.meta.array.max_extents != f.array.max_extents)
@@ -271,7 +286,7 @@ void store_core::commit(const opened_file& f) {
 
 opened_file store_core::create(std::string_view path, const new_file& f) {
   // An empty file has no stripe objects: entry and commit are one step.
-  if (f.size == 0) return opened(metadata_->create(path, checked(path, f, true, nodes_.size())));
+  if (f.size == 0) return opened(metadata().create(path, checked(path, f, true, nodes_.size())));
   opened_file made = make(path, f);
   commit(made);
   return made;
@@ -289,7 +304,7 @@ void store_core::abandon(const opened_file& f) noexcept {
 }
 
 void store_core::remove(std::string_view path) {
-  entry e = metadata_->remove(path);
+  entry e = metadata().remove(path);
   if (e.kind != entry_kind::file || e.names != 0) return;
   const bool large = allocated_size(e) >= removal_queue::most_bytes;
   removals_.add(std::move(e));

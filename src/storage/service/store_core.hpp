@@ -3,6 +3,8 @@
 // Thread-safe.  Throws ooc::error; see store.hpp and metadata_service.hpp.
 #pragma once
 
+#include <unistd.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -38,6 +40,9 @@ class store_core {
   /// `client`: a number that others who open the store do not have, see first_of_client().
   store_core(std::string url, std::string uuid, std::shared_ptr<metadata_service> metadata,
              striped_file::nodes nodes, std::uint64_t client = 0);
+  ~store_core();
+  store_core(const store_core&) = delete;
+  store_core& operator=(const store_core&) = delete;
 
   /// Checks the caller's permission; throws EACCES, ENOENT, EISDIR, and EBUSY for a file in the middle
   /// of an algorithm unless `unfinished`.
@@ -103,7 +108,8 @@ class store_core {
   /// What cannot be removed now is left for the next sweep.
   void sweep();
 
-  metadata_service& metadata() noexcept { return *metadata_; }
+  /// Throws usage_error (errc::busy) in a child of the process that has opened the store, which has none of its threads.
+  metadata_service& metadata();
   const striped_file::nodes& nodes() const noexcept { return nodes_; }
   const std::string& url() const noexcept { return url_; }
   const std::string& uuid() const noexcept { return uuid_; }
@@ -115,6 +121,7 @@ class store_core {
   opened_file resize_locked(size_lock& lock, const entry& now, std::uint64_t size,
                             const std::vector<std::uint64_t>& extents, std::uint64_t reserved = 0);
 
+  const pid_t process_ = ::getpid();
   std::string url_;
   std::string uuid_;
   std::shared_ptr<metadata_service> metadata_;

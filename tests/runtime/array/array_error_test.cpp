@@ -106,6 +106,27 @@ TEST_CASE("a second open of a file in the process is refused until the first is 
   make<int, 1>(f, "run/a", ooc::open);
 }
 
+TEST_CASE("any number of readers in a process may have a file open, by the same store or another one, and no writer with them") {
+  small_store f;
+  {
+    ooc_array<int, 1> a{f.rt, f.s, "run/a", create, {10}};
+    a[3] = 3;
+  }
+  const store again(std::make_shared<storage::store_core>(
+      "memory:", "test", f.nodes.metadata, storage::striped_file::nodes{f.nodes.nodes[0], f.nodes.nodes[1]}));
+  ooc_array<int, 1> first{f.rt, f.s, "run/a", open_read_only}, second{f.rt, f.s, "run//a", open_read_only};
+  const ooc_array<int, 1> third{f.rt, again, "run/a", open_read_only};
+  CHECK(std::as_const(first)[3] == 3);
+  CHECK(std::as_const(second)[3] == 3);
+  first.close();
+  CHECK(std::as_const(second)[4] == 0);
+  CHECK_THROWS_WITH((make<int, 1>(f, "run/a", ooc::open)),
+                    Contains("(an ooc_array, for reading)") && Contains("to write to it"));
+  second.close();
+  CHECK(third[3] == 3);
+  CHECK(code_of([&] { make<int, 1>(f, "run/a", ooc::open); }) == errc::busy);
+}
+
 TEST_CASE("sizes and shapes that cannot be are refused, and nothing is made") {
   small_store f;
   const std::size_t big = std::size_t{1} << 62;

@@ -269,4 +269,62 @@ TEST_CASE("a forked child that ends normally neither hangs nor writes; a touch t
   a->invalidate();
   CHECK((*a)[7] == 1);
 }
+
+TEST_CASE("a child that is forked without a runtime makes its own, and opens again the store that its parent goes on with") {
+  temporary_folder folder;
+  const store s = small_store(folder);
+  {
+    runtime rt({.memory = 2_MiB});
+    ooc_array<double, 1> a(rt, s, "a", create, {1000});
+    a[7] = 7;
+  }
+  for (int n = 0; n < 3; ++n) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      int status = 1;
+      try {
+        runtime rt({.memory = 2_MiB});
+        status = 2;
+        try {
+          ooc_array<double, 1>(rt, s, "a", open_read_only);
+        } catch (const usage_error& e) {
+          if (e.code() == errc::busy) status = 3;
+        }
+        const store mine = small_store(folder);
+        ooc_array<double, 1> a(rt, mine, "a", open_read_only);
+        if (status == 3 && std::as_const(a)[7] == 7) status = 4;
+        ooc_array<int, 1> b(rt, mine, "b" + std::to_string(n), create, {100});
+        b[3] = n;
+        b.close();
+        if (status == 4) status = 0;
+      } catch (const std::exception&) {
+      }
+      ::_exit(status);
+    }
+    s.mkdir("made meanwhile " + std::to_string(n), {});
+    CHECK(wait_for(child) == 0);
+    CHECK(s.exists("b" + std::to_string(n)));
+  }
+  runtime rt({.memory = 2_MiB});
+  for (int n = 0; n < 3; ++n) {
+    const ooc_array<int, 1> b(rt, s, "b" + std::to_string(n), open_read_only);
+    CHECK(b[3] == n);
+  }
+  check_clean(s);
+}
+
+TEST_CASE("a child that is forked beside a runtime is refused one of its own, and told why") {
+  runtime rt({.memory = 2_MiB});
+  const pid_t child = ::fork();
+  if (child == 0) {
+    int status = 1;
+    try {
+      const runtime another({.memory = 2_MiB});
+    } catch (const usage_error& e) {
+      if (e.code() == errc::busy && std::string(e.what()).find("forked child") != std::string::npos) status = 0;
+    }
+    ::_exit(status);
+  }
+  CHECK(wait_for(child) == 0);
+}
 #endif

@@ -243,6 +243,13 @@ TEST_CASE("a file in place has one writer or several readers, as far as they ask
   CHECK(a[5] == 50);
   CHECK_THROWS_WITH(open_it(open_read_only), Contains("already open in this process"));
   a.close();  // lets go of the lock
+  {
+    auto first = open_it(open_read_only), second = open_it(open_read_only);
+    CHECK(first[5] == 50);
+    first.close();
+    CHECK(second[5] == 50);
+    CHECK_THROWS_WITH(open_it(ooc::open), Contains("already open in this process"));
+  }
   const foreign_lock writer(f.path, F_WRLCK);
 }
 

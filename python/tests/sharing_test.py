@@ -1,0 +1,112 @@
+"""An array that is opened while it is open."""
+
+import gc
+import os
+
+import numpy as np
+import pytest
+
+import oocarray as ooc
+
+
+@pytest.fixture
+def ten(store, budget):
+    with store.create("runs/a", 10, "i8") as a:
+        a[...] = np.arange(10)
+    return store
+
+
+@pytest.mark.parametrize("mode", ["r", "r+"])
+def test_opening_again_gives_the_array_once_more(ten, mode):
+    first, second = ten.open("runs/a", mode), ten.open("/runs//a", mode)
+    assert first[3] == second[3] == 3
+    assert np.shares_memory(first[...], second[...])
+    if mode == "r+":
+        first[3] = 30
+        assert second[3] == 30
+    first.close()
+    assert first.closed and not second.closed
+    with pytest.raises(ooc.Closed, match="'runs/a' has been closed"):
+        first[3]
+    with pytest.raises(ooc.Closed):
+        ooc.sum(first)
+    assert ooc.sum(second) == second[...].sum()
+    second.close()
+    assert ten.open("runs/a", "r")[3] == (30 if mode == "r+" else 3)
+
+
+def test_a_cell_of_a_notebook_may_be_run_again(ten):
+    for _ in range(3):
+        a = ten.open("runs/a")
+        b = ten.create_or_open("runs/b", (4, 5), fill=2)
+        with ten.open("runs/a") as inner:
+            inner[0] += 1
+        assert not a.closed
+    assert a[0] == 3 and b[3, 4] == 2
+    with pytest.raises(ooc.TypeMismatch, match=r"\(4, 5\)"):
+        ten.create_or_open("runs/b", (4, 6))
+    a.close()
+    b.close()
+
+
+def test_an_array_of_which_only_a_view_is_left_is_opened_again(ten):
+    a = ten.open("runs/a")
+    view = np.asarray(a)[2:4]
+    del a
+    gc.collect()
+    again = ten.open("runs/a")
+    again[2] = 7
+    assert view[0] == 7
+    with pytest.raises(BufferError):
+        again.close()
+    del view
+    again.close()
+
+
+def test_another_store_handle_gives_the_same_array(ten):
+    a = ten.open("runs/a")
+    b = ooc.open(ten.url, "runs/a")
+    b[1] = 10
+    assert a[1] == 10
+
+
+def test_a_refusal_names_what_holds_the_array_and_how_to_let_go(ten):
+    a = ten.open("runs/a")
+    view = a[2:5]
+    with pytest.raises(ooc.Busy, match=r"an Array.*close\(\).*a view.*shape \(3,\).*`del`.*mode='r\+'"):
+        ten.open("runs/a", "r")
+    del a
+    with pytest.raises(ooc.Busy, match=r"held by a view.*shape \(3,\)"):
+        ten.open("runs/a", "r")
+    with pytest.raises(ooc.Busy, match="held by"):
+        ten.create("runs/a", 10, replace=True)
+    with pytest.raises(ooc.Busy, match=r"block=\d+"):
+        ten.open("runs/a", block="8KiB")
+    del view
+    gc.collect()
+    assert ten.open("runs/a", "r")[1] == 1
+
+
+def test_what_has_been_replaced_since_is_another_array(ten):
+    old = ten.open("runs/a", "r")
+    ten.remove("runs/a")
+    new = ten.create("runs/a", 3, fill=8)
+    assert new[2] == 8 and old[2] == 2
+    new.close()
+    ten.rename("runs/a", "runs/z")
+    ten.create("runs/a", 2, fill=1).close()
+    assert ten.open("runs/a", "r").shape == (2,)
+
+
+def test_a_file_in_place_is_opened_again(tmp_path, budget):
+    np.save(tmp_path / "a.npy", np.arange(10))
+    readers = [ooc.open_file(tmp_path / "a.npy") for _ in range(2)]
+    assert [r[9] for r in readers] == [9, 9]
+    for r in readers:
+        r.close()
+    first, second = ooc.open_file(tmp_path / "a.npy", "r+"), ooc.open_file(os.path.relpath(tmp_path / "a.npy"), "r+")
+    first[0] = 5
+    assert second[0] == 5
+    np.save(tmp_path / "b.npy", np.zeros(3))
+    os.replace(tmp_path / "b.npy", tmp_path / "a.npy")
+    assert ooc.open_file(tmp_path / "a.npy", "r+").shape == (3,)
