@@ -206,12 +206,16 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
         return iter(self._view())
 
     def __reduce__(self) -> Any:
-        path = self.path if self.closed else self.current_path
-        where = repr(path) if self._store is None else f"({self._store.url!r}, {path!r})"
-        raise TypeError(
-            f"array '{self.path}' is a handle of this process and cannot be pickled: pass {where} and open it there "
-            "with mode='r', or pickle a[...], which copies the elements"
-        )
+        from ._places import opened, place_of
+
+        if self.closed:
+            raise TypeError(f"array '{self.path}' has been closed: pickle it while it is open")
+        if self.writable:
+            raise TypeError(
+                f"array '{self.current_path}' is open for writing, and whoever unpickles it would not see what is written: "
+                "close it, open it with mode='r', and pickle that; or pickle a[...], which copies the elements"
+            )
+        return opened, (place_of(self),)
 
     # --- many elements by their indices
 

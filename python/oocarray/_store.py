@@ -90,8 +90,9 @@ class Store:
     thread may use, and needs no closing.
     """
 
-    def __init__(self, core: Any) -> None:
+    def __init__(self, core: Any, key: str = "") -> None:
         self._core = core
+        self._key = key  #: as given to `open_store`
 
     @property
     def url(self) -> str:
@@ -173,6 +174,11 @@ class Store:
     def __contains__(self, path: str) -> bool:
         return self.exists(path)
 
+    def __reduce__(self) -> Any:
+        from ._places import store_at
+
+        return store_at, (self.url, self._key)
+
     def __repr__(self) -> str:
         return f"<oocarray.Store '{self.url}', {self.nodes} I/O nodes>"
 
@@ -211,5 +217,6 @@ def open_store(
     return Store(
         _core.open_store(
             url, create, small_count(workers, "workers"), parse_bytes(staging, "staging"), seconds(deadline, "deadline"), key
-        )
+        ),
+        key,
     )

@@ -15,12 +15,11 @@ from typing import Any, Callable, Dict, Iterator, Optional, Sequence, Tuple, Uni
 import numpy as np
 
 from ._array import Array, Box, create
-from ._dtype import ATTRIBUTE as _type
+from ._attributes import DIMENSIONS, DTYPE, NOT_TEXTS, dimensions_of, values_of
+from ._dtype import is_named
 from ._runtime import runtime
 from ._store import Store, open_store
 
-_dimensions = "dimensions"  # as oocarray.xarray has it
-_not_texts = "zarr.json"  # the names of the attributes whose texts are JSON
 _most_piece_bytes = 64 << 20
 
 Progress = Callable[[int, int], None]
@@ -110,19 +109,14 @@ def _texts(attributes: Dict[str, Any]) -> Dict[str, str]:
             texts[key] = json.dumps(value)
             others.append(key)
     if others:
-        texts[_not_texts] = json.dumps(sorted(others))
+        texts[NOT_TEXTS] = json.dumps(sorted(others))
     return texts
 
 
-def _values(texts: Dict[str, str]) -> Dict[str, Any]:
-    values: Dict[str, Any] = {k: v for k, v in texts.items() if k not in (_not_texts, _dimensions, _type)}
-    try:
-        for key in json.loads(texts.get(_not_texts, "[]")):
-            if key in values:
-                values[key] = json.loads(values[key])
-    except (ValueError, TypeError):
-        pass  # somebody has set them to other texts, which they then are
-    return values
+def _values(texts: Dict[str, str], dtype: np.dtype) -> Dict[str, Any]:
+    """In JSON there are no types of NumPy's."""
+    values = values_of(texts, dtype)
+    return {k: v.tolist() if isinstance(v, (np.generic, np.ndarray)) else v for k, v in values.items()}
 
 
 def _named_dimensions(z: Any, attributes: Dict[str, Any]) -> Optional[Sequence[str]]:
@@ -212,10 +206,10 @@ def from_zarr(
             if progress is not None:
                 progress(done, total)
         if dimensions is not None:
-            attributes.pop(_dimensions, None)
-            a.attributes[_dimensions] = json.dumps(list(dimensions))
+            attributes.pop(DIMENSIONS, None)
+            a.attributes[DIMENSIONS] = json.dumps(list(dimensions))
         for key, text in _texts(attributes).items():
-            if key != _type:  # ours
+            if key != DTYPE or is_named(dtype):  # else it is ours
                 a.attributes[key] = text
         opening = {k: v for k, v in options.items() if k in ("block", "layout", "shared", "wait_for_writer")}
         a.close()
@@ -269,15 +263,15 @@ def to_zarr(
     fill, texts = None, {}
     if array.store is not None:  # a file in place has neither
         fill, texts = array.store._core.entry(where)["fill"], dict(array.attributes)
-    attributes = _values(texts)
+    attributes = _values(texts, array.dtype)
     part = _whole(box, array.shape, f"array '{array.path}'")
     shape = tuple(b.stop - b.start for b in part)
     make: Dict[str, Any] = {"shape": shape, "dtype": array.dtype, "chunks": chunks, "attributes": attributes, **options}
     # Zeros are said, too: of times zarr-python's own choice is "not a time".
     make.setdefault("fill_value", np.frombuffer(fill or bytes(array.itemsize), array.dtype)[0])
     group = target if isinstance(target, zarr.Group) else None
-    if _dimensions in texts:
-        names = json.loads(texts[_dimensions])
+    names = dimensions_of(where, array.shape, texts)
+    if names:
         if (options.get("zarr_format", 3) if group is None else group.metadata.zarr_format) == 3:
             make.setdefault("dimension_names", names)
         else:

@@ -1,0 +1,76 @@
+"""Where an array is, so that another process, or another part of this one, opens it for reading."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
+
+from ._array import Array, open as open_array
+from ._errors import Busy
+from ._open_file import open_raw
+from ._runtime import runtime
+from ._store import Store, open_store
+
+_lock = threading.RLock()  #: two who look for one array open it once
+
+
+class Place(NamedTuple):
+    """What `opened` opens it by."""
+
+    url: str
+    key: str  #: the file of `open_store`'s `key`
+    path: str
+    options: Dict[str, Any]
+    raw: Optional[Tuple[Any, ...]]  #: of a file in place, which has nothing else
+
+
+def place_of(array: Array) -> Place:
+    options = {"layout": "tiled", "tile": array.chunks} if array.layout == "tiled" else {}
+    if array.store is None:
+        return Place("", "", "", options, array._raw)
+    return Place(array.store.url, array.store._key, array.current_path, options, None)
+
+
+def opened(place: Place) -> Array:
+    """The array there, where it is open in this process; else one that is opened for reading."""
+    with _lock:
+        found = next((a for a in _candidates(place) if place.raw or a.path == place.path and _is_at(a, place)), None)
+        if found is not None:
+            return found
+        if place.raw is not None:
+            return open_raw(*place.raw, **place.options)
+        try:
+            return open_array(store_at(place.url, place.key), place.path, "r", **place.options)
+        except Busy:
+            found = next((a for a in _candidates(place) if _is_at(a, place)), None)  # it has been renamed
+            if found is None:
+                raise
+            return found
+
+
+def store_at(url: str, key: str = "") -> Store:
+    """The store of an array that is open here, or one that is opened."""
+    for array in _open_arrays():
+        if array.store is not None and (array.store.url, array.store._key) == (url, key):
+            return array.store
+    return open_store(url, create=False, key=key)
+
+
+def _open_arrays() -> Iterator[Array]:
+    return (a for a in list(runtime()._arrays.values()) if not a.closed)
+
+
+def _candidates(place: Place) -> Iterator[Array]:
+    for array in _open_arrays():
+        if place.raw is not None:
+            if array._raw == place.raw:
+                yield array
+        elif array.store is not None and array.store.url == place.url:
+            yield array
+
+
+def _is_at(array: Array, place: Place) -> bool:
+    try:
+        return array.current_path == place.path
+    except OSError:  # it has been removed, and what is there now is another one
+        return False
