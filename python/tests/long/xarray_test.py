@@ -87,6 +87,7 @@ def of_many_kinds():
             "wet": ("time", [True, False, True]),
             "count": ("time", np.array([1, 2, 3], "u1"), {"flag_masks": np.array([1, 2, 4], "i1"), "of": ["a", "b\u00e9"]}),
             "field": (("time", "y", "x"), np.arange(24, dtype="f4").reshape(3, 4, 2), {"level": np.float32(0.1)}),
+            "crs": ((), np.int32(0), {"grid_mapping_name": "latitude_longitude", "semi_major_axis": 6378137.0}),
             "area": (("y", "x"), np.arange(8.0).reshape(4, 2), {"coordinates": "lat", "weight": np.int64(2**60 + 1)}),
         },
         {
