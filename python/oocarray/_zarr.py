@@ -5,24 +5,18 @@ zarr-python 3 is imported when one of these functions is called: ``pip install z
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
-import secrets
 import shutil
-from typing import Any, Callable, Dict, Iterator, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from ._array import Array, Box, create
-from ._attributes import DIMENSIONS, DTYPE, NOT_TEXTS, dimensions_of, values_of
+from ._array import Array
+from ._attributes import DIMENSIONS, DTYPE, NOT_TEXTS, dimensions_of, values_of, with_dimensions
+from ._copying import Progress, free_in, make_filled, passing_name, pieces, whole
 from ._dtype import is_named
-from ._runtime import runtime
-from ._store import Store, open_store
-
-_most_piece_bytes = 64 << 20
-
-Progress = Callable[[int, int], None]
+from ._store import Store
 
 
 def _zarr() -> Any:
@@ -33,37 +27,6 @@ def _zarr() -> Any:
     if int(zarr.__version__.split(".")[0]) < 3:
         raise ImportError(f"from_zarr and to_zarr need zarr-python 3, and this is {zarr.__version__}: pip install 'zarr>=3'")
     return zarr
-
-
-def _pieces(grain: Sequence[int], box: Box, itemsize: int) -> Iterator[Box]:
-    """The box in parts that share no chunk, as many chunks in each as are of a useful size beside the budget."""
-    most = min(_most_piece_bytes, runtime().memory // 16)
-    step = list(grain)
-    for d in reversed(range(len(step))):
-        extent = box[d].stop - box[d].start
-        fits = max(1, most // max(1, int(np.prod(step)) * itemsize))
-        step[d] *= min(fits, -(-extent // step[d]) + 1)
-        if step[d] < extent:
-            break
-    starts = [range(b.start // s * s, b.stop, s) for b, s in zip(box, step)]
-    for at in itertools.product(*starts):
-        yield tuple(slice(max(i, b.start), min(i + s, b.stop)) for i, s, b in zip(at, step, box))
-
-
-def _whole(box: Optional[Any], shape: Tuple[int, ...], name: str) -> Box:
-    keys = (slice(None),) * len(shape) if box is None else box if isinstance(box, tuple) else (box,)
-    keys += (slice(None),) * (len(shape) - len(keys))
-    if len(keys) > len(shape):
-        raise IndexError(f"{name} has {len(shape)} dimensions, and the box {len(keys)}: leave {len(keys) - len(shape)} out")
-    out = []
-    for d, (k, n) in enumerate(zip(keys, shape)):
-        if not isinstance(k, slice) or k.step not in (None, 1):
-            raise IndexError(f"{name}: a box has slices of step 1, not {k!r} (dimension {d})")
-        lower, upper = k.start or 0, n if k.stop is None else k.stop
-        if not 0 <= lower < upper <= n:
-            raise IndexError(f"{name}: {lower}:{upper} is no part of dimension {d}, which has {n} elements")
-        out.append(slice(lower, upper))
-    return tuple(out)
 
 
 def _opened(source: Any, name: Optional[str]) -> Tuple[Any, str]:
@@ -92,12 +55,6 @@ def _opened(source: Any, name: Optional[str]) -> Tuple[Any, str]:
     elif name is not None:
         raise KeyError(f"{where} is an array, not a group: leave name={name!r} out")
     return found, where
-
-
-def _passing(name: str) -> str:
-    """What it is called until it is complete: a name has at most 255 bytes."""
-    begin = name.encode(errors="surrogateescape")[:200].decode(errors="ignore")
-    return f"{begin}.part-{secrets.token_hex(6)}"
 
 
 def _texts(attributes: Dict[str, Any]) -> Dict[str, str]:
@@ -170,10 +127,7 @@ def from_zarr(
         If there is something at the path, unless ``replace=True``.
     """
     z, where = _opened(source, name)
-    store = open_store(store) if isinstance(store, str) else store
-    replace = bool(options.pop("replace", False))
-    if store.exists(path) and not replace:
-        raise FileExistsError(f"'{path}' exists already: take another name, remove it first, or give replace=True")
+    store = free_in(store, path, options)
     dtype = np.dtype(z.dtype)
     if dtype.hasobject or dtype.kind == "T":
         raise TypeError(f"{where} has elements of type {dtype}, of no fixed size: an array has none such; convert it first")
@@ -181,19 +135,16 @@ def from_zarr(
         dtype = dtype.newbyteorder("=")
     if 0 in z.shape:
         raise ValueError(f"{where} has the shape {z.shape}, and every extent of an array is at least 1")
-    part = _whole(box, z.shape, where)
+    part = whole(box, z.shape, where)
     shape = tuple(b.stop - b.start for b in part) or (1,)
     if z.fill_value is not None and "fill" not in options and np.array(z.fill_value, dtype).tobytes().strip(b"\0"):
         options["fill"] = z.fill_value
     attributes = dict(z.attrs)
     dimensions = _named_dimensions(z, attributes)
 
-    folder, slash, last = path.rstrip("/").rpartition("/")
-    passing = f"{folder}{slash}.{_passing(last)}"
-    a = create(store, passing, shape, dtype, **options)
-    try:
+    def fill(a: Array) -> Dict[str, str]:
         total, done = a.nbytes, 0
-        for piece in _pieces(getattr(z, "shards", None) or z.chunks, part, dtype.itemsize):
+        for piece in pieces(getattr(z, "shards", None) or z.chunks, part, dtype.itemsize):
             try:
                 values = z[piece]
             except Exception as why:  # codecs throw what they like
@@ -205,24 +156,12 @@ def from_zarr(
             done += values.nbytes
             if progress is not None:
                 progress(done, total)
-        if dimensions is not None:
-            attributes.pop(DIMENSIONS, None)
-            a.attributes[DIMENSIONS] = json.dumps(list(dimensions))
-        for key, text in _texts(attributes).items():
-            if key != DTYPE or is_named(dtype):  # else it is ours
-                a.attributes[key] = text
-        opening = {k: v for k, v in options.items() if k in ("block", "layout", "shared", "wait_for_writer")}
-        a.close()
-        if replace and store.exists(path):
-            store.remove(path)
-        store.rename(passing, path)
-    except BaseException:
-        if not a.closed:
-            a.invalidate(discard=True)
-            a.close()
-        store.remove(passing)
-        raise
-    return store.open(path, **opening)
+        texts = _texts(attributes)
+        if not is_named(dtype):
+            texts.pop(DTYPE, None)  # it is ours
+        return with_dimensions(texts, dimensions if z.shape else [])
+
+    return make_filled(store, path, shape, dtype, options, fill)
 
 
 def to_zarr(
@@ -264,7 +203,7 @@ def to_zarr(
     if array.store is not None:  # a file in place has neither
         fill, texts = array.store._core.entry(where)["fill"], dict(array.attributes)
     attributes = _values(texts, array.dtype)
-    part = _whole(box, array.shape, f"array '{array.path}'")
+    part = whole(box, array.shape, f"array '{array.path}'")
     shape = tuple(b.stop - b.start for b in part)
     make: Dict[str, Any] = {"shape": shape, "dtype": array.dtype, "chunks": chunks, "attributes": attributes, **options}
     # Zeros are said, too: of times zarr-python's own choice is "not a time".
@@ -283,7 +222,7 @@ def to_zarr(
     if there and not overwrite:
         raise FileExistsError(f"{path if group is None else name!r} exists already: take another name, or give overwrite=True")
     folder, slash, last = path.rstrip("/").rpartition("/")
-    passing = f"{folder}{slash}{_passing(last)}" if local else path
+    passing = f"{folder}{slash}{passing_name(last)}" if local else path
     begun = False
     try:
         if group is not None:
@@ -292,7 +231,7 @@ def to_zarr(
             z = zarr.create_array(passing, overwrite=overwrite, **make)
         begun = True
         total, done = int(np.prod(shape)) * array.itemsize, 0
-        for piece in _pieces(getattr(z, "shards", None) or z.chunks, tuple(slice(0, n) for n in shape), array.itemsize):
+        for piece in pieces(getattr(z, "shards", None) or z.chunks, tuple(slice(0, n) for n in shape), array.itemsize):
             source = tuple(slice(p.start + b.start, p.stop + b.start) for p, b in zip(piece, part))
             values = np.array(array[source], subok=False)  # a copy, because files are written from it by the system
             z[piece] = values

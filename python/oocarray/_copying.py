@@ -1,0 +1,88 @@
+"""What copies from and to other formats have in common: pieces of bounded size, and names until they are complete."""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+from typing import Any, Callable, Dict, Iterator, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from ._array import Array, Box, create
+from ._runtime import runtime
+from ._store import Store, open_store
+
+_most_piece_bytes = 64 << 20
+
+Progress = Callable[[int, int], None]
+
+
+def pieces(grain: Sequence[int], box: Box, itemsize: int) -> Iterator[Box]:
+    """The box in parts that share no chunk, as many chunks in each as are of a useful size beside the budget."""
+    most = min(_most_piece_bytes, runtime().memory // 16)
+    step = list(grain)
+    for d in reversed(range(len(step))):
+        extent = box[d].stop - box[d].start
+        fits = max(1, most // max(1, int(np.prod(step)) * itemsize))
+        step[d] *= min(fits, -(-extent // step[d]) + 1)
+        if step[d] < extent:
+            break
+    starts = [range(b.start // s * s, b.stop, s) for b, s in zip(box, step)]
+    for at in itertools.product(*starts):
+        yield tuple(slice(max(i, b.start), min(i + s, b.stop)) for i, s, b in zip(at, step, box))
+
+
+def whole(box: Optional[Any], shape: Tuple[int, ...], name: str) -> Box:
+    keys = (slice(None),) * len(shape) if box is None else box if isinstance(box, tuple) else (box,)
+    keys += (slice(None),) * (len(shape) - len(keys))
+    if len(keys) > len(shape):
+        raise IndexError(f"{name} has {len(shape)} dimensions, and the box {len(keys)}: leave {len(keys) - len(shape)} out")
+    out = []
+    for d, (k, n) in enumerate(zip(keys, shape)):
+        if not isinstance(k, slice) or k.step not in (None, 1):
+            raise IndexError(f"{name}: a box has slices of step 1, not {k!r} (dimension {d})")
+        lower, upper = k.start or 0, n if k.stop is None else k.stop
+        if not 0 <= lower < upper <= n:
+            raise IndexError(f"{name}: {lower}:{upper} is no part of dimension {d}, which has {n} elements")
+        out.append(slice(lower, upper))
+    return tuple(out)
+
+
+def passing_name(name: str) -> str:
+    """What it is called until it is complete: a name has at most 255 bytes."""
+    begin = name.encode(errors="surrogateescape")[:200].decode(errors="ignore")
+    return f"{begin}.part-{secrets.token_hex(6)}"
+
+
+def free_in(store: Union[Store, str], path: str, options: Dict[str, Any]) -> Store:
+    """The store; raises FileExistsError where the path is taken and may not be replaced."""
+    store = open_store(store) if isinstance(store, str) else store
+    if store.exists(path) and not options.get("replace"):
+        raise FileExistsError(f"'{path}' exists already: take another name, remove it first, or give replace=True")
+    return store
+
+
+def make_filled(
+    store: Store, path: str, shape: Tuple[int, ...], dtype: np.dtype, options: Dict[str, Any],
+    fill: Callable[[Array], Dict[str, str]],
+) -> Array:  # fmt: skip
+    """An array that has its name when `fill` has filled it, and returned its attributes; nothing where that raises."""
+    replace = bool(options.pop("replace", False))
+    folder, slash, last = path.rstrip("/").rpartition("/")
+    passing = f"{folder}{slash}.{passing_name(last)}"
+    a = create(store, passing, shape, dtype, **options)
+    try:
+        for key, text in fill(a).items():
+            a.attributes[key] = text
+        opening = {k: v for k, v in options.items() if k in ("block", "layout", "shared", "wait_for_writer")}
+        a.close()
+        if replace and store.exists(path):
+            store.remove(path)
+        store.rename(passing, path)
+    except BaseException:
+        if not a.closed:
+            a.invalidate(discard=True)
+            a.close()
+        store.remove(passing)
+        raise
+    return store.open(path, **opening)
