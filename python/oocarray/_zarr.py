@@ -5,9 +5,11 @@ zarr-python 3 is imported when one of these functions is called: ``pip install z
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
+import struct
 from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -17,6 +19,8 @@ from ._attributes import DIMENSIONS, DTYPE, NOT_TEXTS, dimensions_of, values_of,
 from ._copying import Progress, free_in, make_filled, passing_name, pieces, whole
 from ._dtype import is_named
 from ._store import Store
+
+_missing = "_FillValue"
 
 
 def _zarr() -> Any:
@@ -55,6 +59,20 @@ def _opened(source: Any, name: Optional[str]) -> Tuple[Any, str]:
     elif name is not None:
         raise KeyError(f"{where} is an array, not a group: leave name={name!r} out")
     return found, where
+
+
+def _decode_missing(attributes: Dict[str, Any], dtype: np.dtype) -> None:
+    """The value that marks missing floats is in base64, because JSON has no NaN: so xarray writes Zarr 3."""
+    if dtype.kind == "f" and isinstance(attributes.get(_missing), str):
+        try:
+            attributes[_missing] = struct.unpack("<d", base64.b64decode(attributes[_missing], validate=True))[0]
+        except (ValueError, struct.error):
+            pass  # it is something else
+
+
+def _encode_missing(attributes: Dict[str, Any], dtype: np.dtype) -> None:
+    if dtype.kind == "f" and isinstance(attributes.get(_missing), float):
+        attributes[_missing] = base64.b64encode(struct.pack("<d", attributes[_missing])).decode()
 
 
 def _texts(attributes: Dict[str, Any]) -> Dict[str, str]:
@@ -140,6 +158,7 @@ def from_zarr(
     if z.fill_value is not None and "fill" not in options and np.array(z.fill_value, dtype).tobytes().strip(b"\0"):
         options["fill"] = z.fill_value
     attributes = dict(z.attrs)
+    _decode_missing(attributes, dtype)
     dimensions = _named_dimensions(z, attributes)
 
     def fill(a: Array) -> Dict[str, str]:
@@ -209,9 +228,12 @@ def to_zarr(
     # Zeros are said, too: of times zarr-python's own choice is "not a time".
     make.setdefault("fill_value", np.frombuffer(fill or bytes(array.itemsize), array.dtype)[0])
     group = target if isinstance(target, zarr.Group) else None
+    version_3 = (options.get("zarr_format", 3) if group is None else group.metadata.zarr_format) == 3
+    if version_3:
+        _encode_missing(attributes, array.dtype)
     names = dimensions_of(where, array.shape, texts)
     if names:
-        if (options.get("zarr_format", 3) if group is None else group.metadata.zarr_format) == 3:
+        if version_3:
             make.setdefault("dimension_names", names)
         else:
             attributes.setdefault("_ARRAY_DIMENSIONS", names)

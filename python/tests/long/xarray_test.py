@@ -10,6 +10,7 @@ import h5py
 import numpy as np
 import pytest
 import xarray as xr
+import zarr
 
 import oocarray as ooc
 import oocarray.xarray
@@ -131,6 +132,49 @@ def test_what_was_imported_is_what_xarray_gives_for_the_file(store, budget, tmp_
                 assert ours[name].dtype == right[name].dtype
                 for key, value in right[name].attrs.items():
                     assert np.asarray(ours[name].attrs[key]).dtype == np.asarray(value).dtype, (name, key)
+
+
+def test_characters_are_texts(store, budget, tmp_path):
+    file = tmp_path / "a.nc"
+    xr.Dataset({"name": ("x", np.array([b"chr1", b"X"], "S4"))}).to_netcdf(file, engine="h5netcdf", encoding={"name": {"dtype": "S1"}})
+    ooc_import(store, file, "r", characters=["name"])
+    for options in ({}, {"concat_characters": False}):
+        right = xr.load_dataset(file, engine="h5netcdf", **options)
+        xr.testing.assert_identical(xr.load_dataset(store.url, engine="oocarray", group="r", **options), right)
+    assert xr.load_dataset(store.url, engine="oocarray", group="r").name.values.tolist() == [b"chr1", b"X"]
+
+
+@pytest.mark.parametrize("make", files.values(), ids=files)
+def test_what_is_written_to_hdf5_is_what_xarray_gives_for_the_store(store, budget, tmp_path, make):
+    make().to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
+    ooc_import(store, tmp_path / "a.nc", "r")
+    with h5py.File(tmp_path / "b.nc", "w") as f:
+        for entry in sorted(store.list("r"), key=lambda e: e.attributes["dimensions"] != f'["{e.name}"]'):
+            with store.open(entry.path, "r") as a:
+                ooc.to_hdf5(a, f)
+    for engine in ("h5netcdf", "netcdf4"):
+        with xr.open_dataset(tmp_path / "b.nc", engine=engine) as theirs:
+            with xr.open_dataset(store.url, engine="oocarray", group="r") as ours:
+                xr.testing.assert_identical(ours.load(), theirs.load())
+
+
+def test_what_comes_from_zarr_and_goes_there_is_what_xarray_gives_for_it(store, budget, tmp_path):
+    ds = packed()
+    ds["t2m"].encoding = {"dtype": "f4", "_FillValue": -1.0}
+    ds["seen"] = ("time", [True, False])
+    ds["crs"] = ((), 0, {"grid_mapping_name": "mercator"})
+    ds.to_zarr(tmp_path / "a.zarr", zarr_format=3, consolidated=False)
+    again = zarr.create_group(tmp_path / "b.zarr")
+    for name in ds.variables:
+        with ooc.from_zarr(tmp_path / "a.zarr", store, f"r/{name}", name=name) as a:
+            if a.attributes["dimensions"] != "[]":  # a scalar becomes an array of one element there
+                ooc.to_zarr(a, again)
+    with xr.open_dataset(store.url, engine="oocarray", group="r") as ours:
+        ours.load()
+    with xr.open_zarr(tmp_path / "a.zarr", chunks=None, consolidated=False) as theirs:
+        xr.testing.assert_identical(ours, theirs.load())
+    with xr.open_zarr(tmp_path / "b.zarr", chunks=None, consolidated=False) as theirs:
+        xr.testing.assert_identical(ours.drop_vars("crs"), theirs.load())
 
 
 def test_a_store_is_a_tree_of_folders(data, store):
