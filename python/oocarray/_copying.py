@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import secrets
 from typing import Any, Callable, Dict, Iterator, Optional, Sequence, Tuple, Union
@@ -9,17 +10,21 @@ from typing import Any, Callable, Dict, Iterator, Optional, Sequence, Tuple, Uni
 import numpy as np
 
 from ._array import Array, Box, create
+from ._errors import BudgetTooSmall
 from ._runtime import runtime
 from ._store import Store, open_store
-
-_most_piece_bytes = 64 << 20
 
 Progress = Callable[[int, int], None]
 
 
+def most_piece_bytes() -> int:
+    """A useful size beside the budget."""
+    return min(64 << 20, runtime().memory // 16)
+
+
 def pieces(grain: Sequence[int], box: Box, itemsize: int) -> Iterator[Box]:
     """The box in parts that share no chunk, as many chunks in each as are of a useful size beside the budget."""
-    most = min(_most_piece_bytes, runtime().memory // 16)
+    most = most_piece_bytes()
     step = list(grain)
     for d in reversed(range(len(step))):
         extent = box[d].stop - box[d].start
@@ -46,6 +51,23 @@ def whole(box: Optional[Any], shape: Tuple[int, ...], name: str) -> Box:
             raise IndexError(f"{name}: {lower}:{upper} is no part of dimension {d}, which has {n} elements")
         out.append(slice(lower, upper))
     return tuple(out)
+
+
+def copied(array: Array, key: Tuple[Any, ...]) -> np.ndarray:
+    """What slices and integers name, in ordinary memory.
+
+    Raises IntegrityError or OSError for a block that cannot be read, the touch of which would end the process, as far as
+    the budget can hold all blocks at once.
+    """
+    boxes = []
+    for k, n in zip(key, array.shape):
+        at = range(*k.indices(n)) if isinstance(k, slice) else (k % n,)
+        boxes.append(slice(min(at), max(at) + 1) if at else slice(0, 0))
+    with contextlib.ExitStack() as held:
+        if all(b.stop for b in boxes):
+            with contextlib.suppress(BudgetTooSmall):
+                held.enter_context(array.pin(tuple(boxes)))
+        return np.array(array[key], subok=False)
 
 
 def passing_name(name: str) -> str:

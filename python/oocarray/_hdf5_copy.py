@@ -15,7 +15,7 @@ import numpy as np
 
 from ._array import Array
 from ._attributes import DTYPE, dimensions_of, texts_of, values_of, with_dimensions
-from ._copying import Progress, free_in, make_filled, passing_name, pieces, whole
+from ._copying import Progress, copied, free_in, make_filled, passing_name, pieces, whole
 from ._dtype import is_named
 from ._errors import TypeMismatch
 from ._store import Store
@@ -295,7 +295,7 @@ def _write(array: Array, group: Any, name: str, part: Tuple[slice, ...], progres
         total, done = int(np.prod(shape)) * array.itemsize, 0
         for piece in pieces(dataset.chunks or (1,) * array.ndim, tuple(slice(0, n) for n in shape), array.itemsize):
             at = tuple(slice(p.start + b.start, p.stop + b.start) for p, b in zip(piece, part))
-            values = np.array(array[at], subok=False)  # a copy, because the system writes to the file from it
+            values = copied(array, at)  # because the system writes to the file from it
             dataset[() if is_scalar else piece] = values[0] if is_scalar else values.view(stored)
             done += values.nbytes
             if progress is not None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ._array import Array
 from ._attributes import DIMENSIONS, DTYPE, NOT_TEXTS, dimensions_of, values_of, with_dimensions
-from ._copying import Progress, free_in, make_filled, passing_name, pieces, whole
+from ._copying import Progress, copied, free_in, make_filled, passing_name, pieces, whole
 from ._dtype import is_named
 from ._store import Store
 
@@ -255,7 +255,7 @@ def to_zarr(
         total, done = int(np.prod(shape)) * array.itemsize, 0
         for piece in pieces(getattr(z, "shards", None) or z.chunks, tuple(slice(0, n) for n in shape), array.itemsize):
             source = tuple(slice(p.start + b.start, p.stop + b.start) for p, b in zip(piece, part))
-            values = np.array(array[source], subok=False)  # a copy, because files are written from it by the system
+            values = copied(array, source)  # because files are written from it by the system
             z[piece] = values
             done += values.nbytes
             if progress is not None:

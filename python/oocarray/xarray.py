@@ -24,6 +24,7 @@ from xarray.core import indexing
 
 from ._array import Array
 from ._attributes import DIMENSIONS as ATTRIBUTE, dimensions_of, values_of, with_dimensions
+from ._copying import copied
 from ._places import Place, opened, place_of, store_at
 from ._store import Entry, Store
 
@@ -54,7 +55,7 @@ class _LazyArray(BackendArray):
         array = self._array
         if array is None or array.closed:
             array = self._array = opened(self._place)
-        return np.array(array[key] if self.shape else array[0], subok=False)
+        return copied(array, key) if self.shape else copied(array, (0,))
 
     def close(self) -> None:
         """Closes the array, unless something else refers to it."""

@@ -195,3 +195,22 @@ def test_bad_input_is_refused_by_name_and_leaves_nothing(store, budget, tmp_path
     with store.create("u", 3, "U2") as u, pytest.raises(ooc.TypeMismatch, match="numpy.char.encode"):
         ooc.to_hdf5(u, "u.h5")
     assert not os.path.exists("u.h5")
+
+
+def test_h5py_itself_reads_into_and_writes_from_memory_that_is_pinned(store, budget, tmp_path):
+    with store.create("a", (3, 512, 512), fill=-1.0) as a:
+        for k in range(3):
+            with h5py.File(tmp_path / "k.h5", "w") as f:
+                f["x"] = np.full((512, 512), float(k))
+            with h5py.File(tmp_path / "k.h5") as f, a.pin(np.s_[k], write=True) as part:
+                f["x"].read_direct(part)
+            del part
+        a.writeback()
+        a.invalidate()
+        with h5py.File(tmp_path / "out.h5", "w") as f:
+            d = f.create_dataset("x", a.shape, a.dtype)
+            for box, tile in a.tiles():
+                with a.pin(box) as part:
+                    d[box] = part
+            assert d[...].mean(axis=(1, 2)).tolist() == [0, 1, 2]
+        del tile, part
