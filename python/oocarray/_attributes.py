@@ -49,10 +49,7 @@ def dimensions_of(path: str, shape: Tuple[int, ...], texts: Mapping[str, str]) -
 def values_of(texts: Mapping[str, str], dtype: Optional[np.dtype] = None) -> Dict[str, Any]:
     """The attributes without those that are ours; `dtype`: of the array that they belong to."""
     ours = {DIMENSIONS, TYPES, NOT_TEXTS} if dtype is None or is_named(dtype) else {DIMENSIONS, TYPES, NOT_TEXTS, DTYPE}
-    values: Dict[str, Any] = {k: v for k, v in texts.items() if k not in ours}
-    types = _json(texts, TYPES, dict)
-    for key in values.keys() & types.keys():
-        values[key] = _value(values[key], types[key])
+    values = {k: v for k, v in typed(texts).items() if k not in ours}
     for key in _json(texts, NOT_TEXTS, list):
         if isinstance(key, str) and key in values:
             try:
@@ -62,12 +59,26 @@ def values_of(texts: Mapping[str, str], dtype: Optional[np.dtype] = None) -> Dic
     return values
 
 
+def typed(texts: Mapping[str, str]) -> Dict[str, Any]:
+    """The attributes with the types of HDF5."""
+    types = _json(texts, TYPES, dict)
+    return {k: _value(v, types[k]) if k in types else v for k, v in texts.items() if k != TYPES}
+
+
+def with_type(texts: Mapping[str, str], key: str, kind: str) -> Optional[str]:
+    """The attribute `TYPES` that says this of one attribute; None: it says nothing any more."""
+    types = {**_json(texts, TYPES, dict), key: kind}
+    if not kind:
+        del types[key]
+    return json.dumps(types) if types else None
+
+
 def texts_of(values: Mapping[str, Any], left_out: List[str]) -> Dict[str, str]:
     """Texts for a store, with their types; `left_out` gets a line for each value that has none."""
     texts, types = {}, {}
     for key, value in values.items():
         try:
-            texts[key], kind = _text(value)
+            texts[key], kind = text_of(value)
         except (TypeError, ValueError) as why:
             left_out.append(f"attribute '{key}': {why}")
             continue
@@ -109,7 +120,7 @@ def _strings(found: Any, shape: Tuple[int, ...]) -> Any:
     return found if len(shape) == 1 and len(found) == shape[0] else np.array(found, object).reshape(shape)
 
 
-def _text(value: Any) -> Tuple[str, str]:
+def text_of(value: Any) -> Tuple[str, str]:
     """The text, and its type; "" for a text."""
     if isinstance(value, bytes):
         value = value.decode()

@@ -95,7 +95,7 @@ def make_filled(
     a = create(store, passing, shape, dtype, **options)
     try:
         for key, text in fill(a).items():
-            a.attributes[key] = text
+            a._core.set_attribute(key, text)
         opening = {k: v for k, v in options.items() if k in ("block", "layout", "shared", "wait_for_writer")}
         a.close()
         if replace and store.exists(path):

@@ -281,7 +281,7 @@ def _are_texts(values: Any) -> bool:
 def _write(array: Array, group: Any, name: str, part: Tuple[slice, ...], progress: Any, options: Dict[str, Any]) -> None:
     where, texts, fill = array.current_path, {}, None
     if array.store is not None:  # a file in place has neither
-        fill, texts = array.store._core.entry(where)["fill"], dict(array.attributes)
+        fill, texts = array.store._core.entry(where)["fill"], array.attributes.texts()
     stored = _stored_dtype(array)
     names = dimensions_of(where, array.shape, texts)
     shape = tuple(b.stop - b.start for b in part)

@@ -220,7 +220,7 @@ def to_zarr(
     where = array.current_path
     fill, texts = None, {}
     if array.store is not None:  # a file in place has neither
-        fill, texts = array.store._core.entry(where)["fill"], dict(array.attributes)
+        fill, texts = array.store._core.entry(where)["fill"], array.attributes.texts()
     attributes = _values(texts, array.dtype)
     part = whole(box, array.shape, f"array '{array.path}'")
     shape = tuple(b.stop - b.start for b in part)

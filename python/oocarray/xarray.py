@@ -81,7 +81,7 @@ class _Folder(AbstractDataStore):
     __slots__ = ("_attributes", "_lazy", "_unlimited", "_variables")
 
     def __init__(self, store: Store, path: str, dropped: Set[str]) -> None:
-        self._attributes = {k: _plain(v) for k, v in values_of(store.attributes(path)).items()}
+        self._attributes = {k: _plain(v) for k, v in values_of(store.attributes(path).texts()).items()}
         self._lazy: List[_LazyArray] = []
         self._unlimited: Set[str] = set()
         self._variables: Dict[str, xr.Variable] = {}
