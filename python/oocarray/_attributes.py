@@ -51,7 +51,7 @@ def values_of(texts: Mapping[str, str], dtype: Optional[np.dtype] = None) -> Dic
     ours = {DIMENSIONS, TYPES, NOT_TEXTS} if dtype is None or is_named(dtype) else {DIMENSIONS, TYPES, NOT_TEXTS, DTYPE}
     values = {k: v for k, v in typed(texts).items() if k not in ours}
     for key in _json(texts, NOT_TEXTS, list):
-        if isinstance(key, str) and key in values:
+        if isinstance(key, str) and isinstance(values.get(key), str):
             try:
                 values[key] = json.loads(values[key])
             except ValueError:

@@ -56,18 +56,33 @@ def whole(box: Optional[Any], shape: Tuple[int, ...], name: str) -> Box:
 def copied(array: Array, key: Tuple[Any, ...]) -> np.ndarray:
     """What slices and integers name, in ordinary memory.
 
-    Raises IntegrityError or OSError for a block that cannot be read, the touch of which would end the process, as far as
-    the budget can hold all blocks at once.
+    A block that cannot be read raises IntegrityError or OSError, where a touch of it would end the process, if the key takes
+    a good part of its blocks, which are then brought in whole.
     """
     boxes = []
     for k, n in zip(key, array.shape):
         at = range(*k.indices(n)) if isinstance(k, slice) else (k % n,)
         boxes.append(slice(min(at), max(at) + 1) if at else slice(0, 0))
     with contextlib.ExitStack() as held:
-        if all(b.stop for b in boxes):
+        if _wants_whole_blocks(array, boxes):
             with contextlib.suppress(BudgetTooSmall):
                 held.enter_context(array.pin(tuple(boxes)))
         return np.array(array[key], subok=False)
+
+
+def _wants_whole_blocks(array: Array, boxes: Sequence[slice]) -> bool:
+    """Whether a box is at least a quarter of the blocks that it lies in, and a small part of the budget."""
+    extents = [b.stop - b.start for b in boxes]
+    run = array.itemsize  # bytes that follow each other
+    for n, extent in zip(reversed(array.shape), reversed(extents)):
+        run *= extent
+        if extent < n:
+            break
+    bytes_ = int(np.prod(extents)) * array.itemsize
+    if not 0 < bytes_ <= runtime().memory // 4:
+        return False
+    blocks = (bytes_ // run) * (run // array.block_bytes + 2)
+    return min(blocks * array.block_bytes, array.nbytes) <= 4 * bytes_
 
 
 def passing_name(name: str) -> str:

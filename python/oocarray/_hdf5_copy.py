@@ -92,9 +92,14 @@ def _without_remarks(dtype: np.dtype) -> np.dtype:
         return np.dtype((_without_remarks(dtype.subdtype[0]), dtype.subdtype[1]))
     if dtype.fields is None:
         return np.dtype(dtype.str)
-    fields = [dtype.fields[n] for n in dtype.names]
-    formats, offsets = [_without_remarks(f[0]) for f in fields], [f[1] for f in fields]
-    return np.dtype({"names": dtype.names, "formats": formats, "offsets": offsets, "itemsize": dtype.itemsize})
+    fields = {name: dtype.fields[name] for name in dtype.names or ()}
+    described: Any = {
+        "names": list(fields),
+        "formats": [_without_remarks(f[0]) for f in fields.values()],
+        "offsets": [f[1] for f in fields.values()],
+        "itemsize": dtype.itemsize,
+    }
+    return np.dtype(described)
 
 
 def _check_sources(dataset: Any, where: str) -> None:

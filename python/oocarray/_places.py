@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
 
+from . import _runtime
 from ._array import Array, open as open_array
 from ._errors import Busy
 from ._open_file import open_raw
-from ._runtime import runtime
 from ._store import Store, open_store
-
-_lock = threading.RLock()  #: two who look for one array open it once
 
 
 class Place(NamedTuple):
@@ -33,16 +30,19 @@ def place_of(array: Array) -> Place:
 
 def opened(place: Place) -> Array:
     """The array there, where it is open in this process; else one that is opened for reading."""
-    with _lock:
-        found = next((a for a in _candidates(place) if place.raw or a.path == place.path and _is_at(a, place)), None)
+    with _runtime._lock:  # two who look for one array open it once
+        if place.raw is not None:
+            found = next((a for a in _open_arrays() if a._raw == place.raw), None)
+            return open_raw(*place.raw, **place.options) if found is None else found
+        store = store_at(place.url, place.key)
+        there = [a for a in _open_arrays() if a.store is not None and a.store.uuid == store.uuid]
+        found = next((a for a in there if a.path == place.path and _is_at(a, place)), None)
         if found is not None:
             return found
-        if place.raw is not None:
-            return open_raw(*place.raw, **place.options)
         try:
-            return open_array(store_at(place.url, place.key), place.path, "r", **place.options)
+            return open_array(store, place.path, "r", **place.options)
         except Busy:
-            found = next((a for a in _candidates(place) if _is_at(a, place)), None)  # it has been renamed
+            found = next((a for a in there if _is_at(a, place)), None)  # it has been renamed
             if found is None:
                 raise
             return found
@@ -57,16 +57,8 @@ def store_at(url: str, key: str = "") -> Store:
 
 
 def _open_arrays() -> Iterator[Array]:
-    return (a for a in list(runtime()._arrays.values()) if not a.closed)
-
-
-def _candidates(place: Place) -> Iterator[Array]:
-    for array in _open_arrays():
-        if place.raw is not None:
-            if array._raw == place.raw:
-                yield array
-        elif array.store is not None and array.store.url == place.url:
-            yield array
+    current = _runtime._current
+    return (a for a in list(current._arrays.values() if current is not None else ()) if not a.closed)
 
 
 def _is_at(array: Array, place: Place) -> bool:

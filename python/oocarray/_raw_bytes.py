@@ -36,7 +36,7 @@ def _in_order(array: Array, box: Any) -> Iterator[Box]:
 
 
 def _bytes(values: np.ndarray) -> memoryview:
-    return memoryview(values.reshape(-1).view(np.uint8))
+    return values.reshape(-1).view(np.uint8).data
 
 
 def to_file(array: Array, file: Any, box: Any) -> None:

@@ -13,7 +13,7 @@ the store's URL, for reading.
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple, Union
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Union
 
 import numpy as np
 import xarray as xr
@@ -41,10 +41,10 @@ def set_dimensions(array: Array, names: Sequence[str]) -> None:
 class _LazyArray(BackendArray):
     """An array that is open until `close`; and again from the next use on, here or in another process."""
 
-    def __init__(self, array: Array, shape: Tuple[int, ...]) -> None:
+    def __init__(self, array: Array, is_scalar: bool) -> None:
         self._place = place_of(array)
         self._array: Optional[Array] = array
-        self.shape = shape  #: () for the array of one element that was a scalar
+        self.shape = () if is_scalar else array.shape
         self.dtype = array.dtype
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
@@ -96,7 +96,7 @@ class _Folder(AbstractDataStore):
     def _variable(self, url: str, key: str, entry: Entry) -> xr.Variable:
         named = dimensions_of(entry.path, entry.shape, entry.attributes)
         names = [f"{entry.name}_{k}" for k in range(len(entry.shape))] if named is None else named
-        lazy = _LazyArray(opened(Place(url, key, entry.path, {}, None)), entry.shape[: len(names)])
+        lazy = _LazyArray(opened(Place(url, key, entry.path, {}, None)), named == [])
         self._lazy.append(lazy)
         assert lazy._array is not None
         self._unlimited |= {d for d, n, most in zip(names, entry.shape, lazy._array.max_extents) if most > n}

@@ -38,6 +38,25 @@ def test_an_array_that_is_open_here_is_unpickled_as_itself(stored):
         del again
 
 
+def test_it_is_found_whatever_the_url_of_its_store(stored, tmp_path):
+    from oocarray._places import opened, place_of
+
+    (tmp_path / "link").symlink_to(tmp_path / "store")
+    with stored.open("runs/a", "r") as a:
+        assert opened(place_of(a)._replace(url=f"local:{tmp_path}/link")) is a
+
+
+def test_looking_for_a_store_makes_no_runtime(tmp_path):
+    code = f"""
+import pickle, oocarray as ooc
+store = pickle.loads(pickle.dumps(ooc.open_store("local:{tmp_path}/s")))
+with ooc.Runtime("8MiB"):
+    store.create("a", 3).close()
+"""
+    done = subprocess.run([sys.executable, "-B", "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_an_array_that_is_not_open_here_is_opened_for_reading(stored):
     with stored.open("runs/a", "r") as a:
         told = pickle.dumps(a)
