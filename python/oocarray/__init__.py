@@ -48,6 +48,7 @@ from ._errors import (
     TypeMismatch,
     make as _make_error,
 )
+from ._hdf5_copy import from_hdf5, to_hdf5
 from ._look import SliceViewer, view
 from ._open_file import open_file
 from ._runtime import Runtime, reclaim_faults, runtime
@@ -83,6 +84,7 @@ __all__ = [
     "create_or_open",
     "cumsum",
     "for_each",
+    "from_hdf5",
     "from_zarr",
     "histogram",
     "is_sorted",
@@ -101,6 +103,7 @@ __all__ = [
     "sum",
     "sweep",
     "to_dask",
+    "to_hdf5",
     "to_zarr",
     "transform",
     "transpose",

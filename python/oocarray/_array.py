@@ -43,7 +43,7 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
 
     The operating system cannot read memory that is not loaded: ``file.write(a)`` raises, and calls such as
     ``socket.send(a[0])`` fail with EFAULT.  Give them memory that is pinned: ``with a.pin(np.s_[0]) as row: ...``.
-    `numpy.save`, ``a[...].tofile`` and pickling of ``a[...]`` work.
+    `numpy.save`, `tofile`, `fromfile` and pickling of ``a[...]`` work, and `oocarray.to_hdf5` instead of h5py's own.
     """
 
     def __init__(
@@ -266,12 +266,16 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
         return iter(self._view())
 
     def __reduce__(self) -> Any:
-        path = self.path if self.closed else self.current_path
-        where = repr(path) if self._store is None else f"({self._store.url!r}, {path!r})"
-        raise TypeError(
-            f"array '{self.path}' is a handle of this process and cannot be pickled: pass {where} and open it there "
-            "with mode='r', or pickle a[...], which copies the elements"
-        )
+        from ._places import opened, place_of
+
+        if self.closed:
+            raise TypeError(f"array '{self.path}' has been closed: pickle it while it is open")
+        if self.writable:
+            raise TypeError(
+                f"array '{self.current_path}' is open for writing, and whoever unpickles it would not see what is written: "
+                "close it, open it with mode='r', and pickle that; or pickle a[...], which copies the elements"
+            )
+        return opened, (place_of(self),)
 
     # --- many elements by their indices
 
@@ -311,6 +315,37 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
         `ufunc` is `numpy.add`, `numpy.minimum` or `numpy.maximum`.  Any number of threads may accumulate at once.
         """
         _elements.accumulate(self, indices, values, ufunc)
+
+    # --- files
+
+    def tofile(self, fid: Any, sep: str = "", format: str = "%s", *, box: Any = None) -> None:
+        """Writes the bytes of the elements in C's order, as `numpy.ndarray.tofile`.
+
+        `fid` is a path, or whatever has ``write``; a path is truncated.  The part `box`, slices of step 1, or all of it
+        goes through ordinary memory, some MiB at a time.  With `sep` it is text.
+        """
+        if sep:
+            self._view().tofile(fid, sep, format)
+            return
+        from ._raw_bytes import to_file
+
+        to_file(self, fid, box)
+
+    def fromfile(self, fid: Any, *, box: Any = None) -> None:
+        """Sets the elements, in C's order, from the bytes of a file.
+
+        ::
+
+            with open("a.raw", "rb") as f:
+                f.seek(512)
+                a.fromfile(f, box=np.s_[:100])
+
+        `fid` is a path, or whatever has ``readinto``, which is read from where it stands.  Raises EOFError if it ends too
+        early.
+        """
+        from ._raw_bytes import from_file
+
+        from_file(self, fid, box)
 
     # --- hints
 
@@ -433,6 +468,10 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
     def writeback(self, *, durable: bool = False) -> None:
         """Returns when the I/O nodes have acknowledged every modified block; `durable`: on stable storage."""
         self._core.writeback(durable)
+
+    def flush(self) -> None:
+        """As `writeback`, by the name that `numpy.memmap` has for it."""
+        self.writeback()
 
     def sync(self, *, durable: bool = False) -> None:
         """All ranks see what each has written; `durable`: and it is on stable storage.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any, Optional, Tuple
 
 import numpy as np
 
-from ._array import Array, open as open_array
-from ._open_file import open_raw
+from ._array import Array
+from ._places import Place, opened, place_of
 from ._runtime import runtime
 
 _most_chunk_bytes = 64 << 20
@@ -26,19 +25,11 @@ class _Source:
         return np.asarray(self._array[index])
 
     def __reduce__(self) -> Any:
-        if self._array.store is None:
-            return _opened_in_place, self._array._raw
-        return _opened, (self._array.store.url, self._array.current_path)
+        return _opened, (place_of(self._array),)
 
 
-@functools.lru_cache(maxsize=None)
-def _opened(url: str, path: str) -> _Source:
-    return _Source(open_array(url, path, "r"))
-
-
-@functools.lru_cache(maxsize=None)
-def _opened_in_place(*raw: Any) -> _Source:
-    return _Source(open_raw(*raw))
+def _opened(place: Place) -> _Source:
+    return _Source(opened(place))
 
 
 class _Target:

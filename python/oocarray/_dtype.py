@@ -18,6 +18,11 @@ _largest_element = 1 << 16
 _named = {"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "f16", "c8", "c16", "c32"}
 
 
+def is_named(dtype: np.dtype) -> bool:
+    """Whether the library has a name for it, so that the attribute ``dtype`` is the user's own."""
+    return f"{dtype.kind}{dtype.itemsize}" in _named and dtype.isnative
+
+
 def element_of(dtype: np.dtype) -> Tuple[str, int, Optional[str]]:
     """Name and bytes of an element, and the attribute that its type needs, if it does."""
     if dtype.hasobject:
@@ -32,9 +37,8 @@ def element_of(dtype: np.dtype) -> Tuple[str, int, Optional[str]]:
         raise TypeError(
             f"elements of type {dtype!r} have {dtype.itemsize} bytes: 1 to {_largest_element} are possible"
         )
-    name = f"{dtype.kind}{dtype.itemsize}"
-    if name in _named and dtype.isnative:
-        return name, dtype.itemsize, None
+    if is_named(dtype):
+        return f"{dtype.kind}{dtype.itemsize}", dtype.itemsize, None
     try:
         description = np.lib.format.dtype_to_descr(dtype)
         if np.lib.format.descr_to_dtype(description) != dtype:

@@ -231,6 +231,8 @@ def open_file(
     return a
 
 
-def open_raw(path: str, dtype: np.dtype, shape: Tuple[int, ...], offset: int, order: str) -> Array:
+def open_raw(
+    path: str, dtype: np.dtype, shape: Tuple[int, ...], offset: int, order: str, **options: Any
+) -> Array:
     """What another process opens, for reading, that knows what `open_file` has found."""
-    return open_file(path, dtype=dtype, shape=shape, offset=offset, order=order)
+    return open_file(path, dtype=dtype, shape=shape, offset=offset, order=order, **options)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List, MutableMapping, Opt
 
 import numpy as np
 
-from . import _core
+from . import _attributes, _core
 from ._dtype import dtype_of
 from ._numbers import parse_bytes, seconds, small_count
 
@@ -42,7 +42,7 @@ class Entry:
     mode: int
     created_ns: int
     changed_ns: int
-    attributes: Dict[str, str]
+    attributes: Dict[str, str]  #: as texts; see `Attributes`
 
     @property
     def name(self) -> str:
@@ -61,36 +61,57 @@ def _entry(d: Dict[str, Any]) -> Entry:
 
 
 class Attributes(MutableMapping):
-    """The attributes of a file, a folder or the root of a store: texts by name, as a `dict` that is kept there."""
+    """The attributes of a file, a folder or the root of a store, by name, as a `dict` that is kept there.
+
+    A value is a text, a number, an array of numbers, or a list of texts.  The store keeps texts, and in the attribute
+    ``hdf5.types``, which is not shown, what others were.  Who sets values that are no texts must be alone in doing so.
+    """
 
     def __init__(self, core: Any, path: str) -> None:
         self._core = core  #: of a store
         self._path = path
 
-    def _all(self) -> Dict[str, str]:
+    def texts(self) -> Dict[str, str]:
+        """What the store keeps."""
         return self._core.attributes(self._path)
 
-    def __getitem__(self, key: str) -> str:
-        return self._all()[key]
+    def __getitem__(self, key: str) -> Any:
+        return _attributes.typed(self.texts())[key]
 
-    def __setitem__(self, key: str, value: str) -> None:
-        if not isinstance(key, str) or not isinstance(value, str):
-            raise TypeError(f"attributes are texts, not {type(value).__name__}: convert it, as with json.dumps()")
-        self._core.set_attribute(self._path, key, value)
+    def __setitem__(self, key: str, value: Any) -> None:
+        if not isinstance(key, str):
+            raise TypeError(f"attributes are named by texts, not {type(key).__name__}")
+        try:
+            text, kind = _attributes.text_of(value)
+        except (TypeError, ValueError) as why:
+            raise TypeError(f"attribute '{key}': {why}; convert it, as with json.dumps()") from None
+        self._core.set_attribute(self._path, key, text)
+        self._note(key, kind)
 
     def __delitem__(self, key: str) -> None:
-        if key not in self._all():
+        if key not in self:
             raise KeyError(key)
         self._core.remove_attribute(self._path, key)
+        self._note(key, "")
+
+    def _note(self, key: str, kind: str) -> None:
+        """The type of a value; "" for a text."""
+        texts = self.texts()
+        noted = _attributes.with_type(texts, key, kind)
+        if noted is None:
+            if _attributes.TYPES in texts:
+                self._core.remove_attribute(self._path, _attributes.TYPES)
+        elif noted != texts.get(_attributes.TYPES):
+            self._core.set_attribute(self._path, _attributes.TYPES, noted)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._all())
+        return iter(_attributes.typed(self.texts()))
 
     def __len__(self) -> int:
-        return len(self._all())
+        return len(_attributes.typed(self.texts()))
 
     def __repr__(self) -> str:
-        return f"Attributes({self._all()!r})"
+        return f"Attributes({_attributes.typed(self.texts())!r})"
 
 
 class Store:
@@ -100,8 +121,9 @@ class Store:
     thread may use, and needs no closing.
     """
 
-    def __init__(self, core: Any) -> None:
+    def __init__(self, core: Any, key: str = "") -> None:
         self._core = core
+        self._key = key  #: as given to `open_store`
 
     @property
     def url(self) -> str:
@@ -205,6 +227,11 @@ class Store:
         except FileNotFoundError as why:
             raise KeyError(str(why)) from why
 
+    def __reduce__(self) -> Any:
+        from ._places import store_at
+
+        return store_at, (self.url, self._key)
+
     def __repr__(self) -> str:
         return f"<oocarray.Store '{self.url}', {self.nodes} I/O nodes>"
 
@@ -245,5 +272,6 @@ def open_store(
     return Store(
         _core.open_store(
             of, create, small_count(workers, "workers"), parse_bytes(staging, "staging"), seconds(deadline, "deadline"), key
-        )
+        ),
+        key,
     )

@@ -5,25 +5,22 @@ zarr-python 3 is imported when one of these functions is called: ``pip install z
 
 from __future__ import annotations
 
-import itertools
+import base64
 import json
 import os
-import secrets
 import shutil
-from typing import Any, Callable, Dict, Iterator, Optional, Sequence, Tuple, Union
+import struct
+from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from ._array import Array, Box, create
-from ._dtype import ATTRIBUTE as _type
-from ._runtime import runtime
-from ._store import Store, open_store
+from ._array import Array
+from ._attributes import DIMENSIONS, DTYPE, NOT_TEXTS, dimensions_of, values_of, with_dimensions
+from ._copying import Progress, copied, free_in, make_filled, passing_name, pieces, whole
+from ._dtype import is_named
+from ._store import Store
 
-_dimensions = "dimensions"  # as oocarray.xarray has it
-_not_texts = "zarr.json"  # the names of the attributes whose texts are JSON
-_most_piece_bytes = 64 << 20
-
-Progress = Callable[[int, int], None]
+_missing = "_FillValue"
 
 
 def _zarr() -> Any:
@@ -34,37 +31,6 @@ def _zarr() -> Any:
     if int(zarr.__version__.split(".")[0]) < 3:
         raise ImportError(f"from_zarr and to_zarr need zarr-python 3, and this is {zarr.__version__}: pip install 'zarr>=3'")
     return zarr
-
-
-def _pieces(grain: Sequence[int], box: Box, itemsize: int) -> Iterator[Box]:
-    """The box in parts that share no chunk, as many chunks in each as are of a useful size beside the budget."""
-    most = min(_most_piece_bytes, runtime().memory // 16)
-    step = list(grain)
-    for d in reversed(range(len(step))):
-        extent = box[d].stop - box[d].start
-        fits = max(1, most // max(1, int(np.prod(step)) * itemsize))
-        step[d] *= min(fits, -(-extent // step[d]) + 1)
-        if step[d] < extent:
-            break
-    starts = [range(b.start // s * s, b.stop, s) for b, s in zip(box, step)]
-    for at in itertools.product(*starts):
-        yield tuple(slice(max(i, b.start), min(i + s, b.stop)) for i, s, b in zip(at, step, box))
-
-
-def _whole(box: Optional[Any], shape: Tuple[int, ...], name: str) -> Box:
-    keys = (slice(None),) * len(shape) if box is None else box if isinstance(box, tuple) else (box,)
-    keys += (slice(None),) * (len(shape) - len(keys))
-    if len(keys) > len(shape):
-        raise IndexError(f"{name} has {len(shape)} dimensions, and the box {len(keys)}: leave {len(keys) - len(shape)} out")
-    out = []
-    for d, (k, n) in enumerate(zip(keys, shape)):
-        if not isinstance(k, slice) or k.step not in (None, 1):
-            raise IndexError(f"{name}: a box has slices of step 1, not {k!r} (dimension {d})")
-        lower, upper = k.start or 0, n if k.stop is None else k.stop
-        if not 0 <= lower < upper <= n:
-            raise IndexError(f"{name}: {lower}:{upper} is no part of dimension {d}, which has {n} elements")
-        out.append(slice(lower, upper))
-    return tuple(out)
 
 
 def _opened(source: Any, name: Optional[str]) -> Tuple[Any, str]:
@@ -95,10 +61,18 @@ def _opened(source: Any, name: Optional[str]) -> Tuple[Any, str]:
     return found, where
 
 
-def _passing(name: str) -> str:
-    """What it is called until it is complete: a name has at most 255 bytes."""
-    begin = name.encode(errors="surrogateescape")[:200].decode(errors="ignore")
-    return f"{begin}.part-{secrets.token_hex(6)}"
+def _decode_missing(attributes: Dict[str, Any], dtype: np.dtype) -> None:
+    """The value that marks missing floats is in base64, because JSON has no NaN: so xarray writes Zarr 3."""
+    if dtype.kind == "f" and isinstance(attributes.get(_missing), str):
+        try:
+            attributes[_missing] = struct.unpack("<d", base64.b64decode(attributes[_missing], validate=True))[0]
+        except (ValueError, struct.error):
+            pass  # it is something else
+
+
+def _encode_missing(attributes: Dict[str, Any], dtype: np.dtype) -> None:
+    if dtype.kind == "f" and isinstance(attributes.get(_missing), float):
+        attributes[_missing] = base64.b64encode(struct.pack("<d", attributes[_missing])).decode()
 
 
 def _texts(attributes: Dict[str, Any]) -> Dict[str, str]:
@@ -110,19 +84,14 @@ def _texts(attributes: Dict[str, Any]) -> Dict[str, str]:
             texts[key] = json.dumps(value)
             others.append(key)
     if others:
-        texts[_not_texts] = json.dumps(sorted(others))
+        texts[NOT_TEXTS] = json.dumps(sorted(others))
     return texts
 
 
-def _values(texts: Dict[str, str]) -> Dict[str, Any]:
-    values: Dict[str, Any] = {k: v for k, v in texts.items() if k not in (_not_texts, _dimensions, _type)}
-    try:
-        for key in json.loads(texts.get(_not_texts, "[]")):
-            if key in values:
-                values[key] = json.loads(values[key])
-    except (ValueError, TypeError):
-        pass  # somebody has set them to other texts, which they then are
-    return values
+def _values(texts: Dict[str, str], dtype: np.dtype) -> Dict[str, Any]:
+    """In JSON there are no types of NumPy's."""
+    values = values_of(texts, dtype)
+    return {k: v.tolist() if isinstance(v, (np.generic, np.ndarray)) else v for k, v in values.items()}
 
 
 def _named_dimensions(z: Any, attributes: Dict[str, Any]) -> Optional[Sequence[str]]:
@@ -176,10 +145,7 @@ def from_zarr(
         If there is something at the path, unless ``replace=True``.
     """
     z, where = _opened(source, name)
-    store = open_store(store) if isinstance(store, str) else store
-    replace = bool(options.pop("replace", False))
-    if store.exists(path) and not replace:
-        raise FileExistsError(f"'{path}' exists already: take another name, remove it first, or give replace=True")
+    store = free_in(store, path, options)
     dtype = np.dtype(z.dtype)
     if dtype.hasobject or dtype.kind == "T":
         raise TypeError(f"{where} has elements of type {dtype}, of no fixed size: an array has none such; convert it first")
@@ -187,19 +153,17 @@ def from_zarr(
         dtype = dtype.newbyteorder("=")
     if 0 in z.shape:
         raise ValueError(f"{where} has the shape {z.shape}, and every extent of an array is at least 1")
-    part = _whole(box, z.shape, where)
+    part = whole(box, z.shape, where)
     shape = tuple(b.stop - b.start for b in part) or (1,)
     if z.fill_value is not None and "fill" not in options and np.array(z.fill_value, dtype).tobytes().strip(b"\0"):
         options["fill"] = z.fill_value
     attributes = dict(z.attrs)
+    _decode_missing(attributes, dtype)
     dimensions = _named_dimensions(z, attributes)
 
-    folder, slash, last = path.rstrip("/").rpartition("/")
-    passing = f"{folder}{slash}.{_passing(last)}"
-    a = create(store, passing, shape, dtype, **options)
-    try:
+    def fill(a: Array) -> Dict[str, str]:
         total, done = a.nbytes, 0
-        for piece in _pieces(getattr(z, "shards", None) or z.chunks, part, dtype.itemsize):
+        for piece in pieces(getattr(z, "shards", None) or z.chunks, part, dtype.itemsize):
             try:
                 values = z[piece]
             except Exception as why:  # codecs throw what they like
@@ -211,24 +175,12 @@ def from_zarr(
             done += values.nbytes
             if progress is not None:
                 progress(done, total)
-        if dimensions is not None:
-            attributes.pop(_dimensions, None)
-            a.attributes[_dimensions] = json.dumps(list(dimensions))
-        for key, text in _texts(attributes).items():
-            if key != _type:  # ours
-                a.attributes[key] = text
-        opening = {k: v for k, v in options.items() if k in ("block", "layout", "shared", "wait_for_writer")}
-        a.close()
-        if replace and store.exists(path):
-            store.remove(path)
-        store.rename(passing, path)
-    except BaseException:
-        if not a.closed:
-            a.invalidate(discard=True)
-            a.close()
-        store.remove(passing)
-        raise
-    return store.open(path, **opening)
+        texts = _texts(attributes)
+        if not is_named(dtype):
+            texts.pop(DTYPE, None)  # it is ours
+        return with_dimensions(texts, dimensions if z.shape else [])
+
+    return make_filled(store, path, shape, dtype, options, fill)
 
 
 def to_zarr(
@@ -268,17 +220,20 @@ def to_zarr(
     where = array.current_path
     fill, texts = None, {}
     if array.store is not None:  # a file in place has neither
-        fill, texts = array.store._core.entry(where)["fill"], dict(array.attributes)
-    attributes = _values(texts)
-    part = _whole(box, array.shape, f"array '{array.path}'")
+        fill, texts = array.store._core.entry(where)["fill"], array.attributes.texts()
+    attributes = _values(texts, array.dtype)
+    part = whole(box, array.shape, f"array '{array.path}'")
     shape = tuple(b.stop - b.start for b in part)
     make: Dict[str, Any] = {"shape": shape, "dtype": array.dtype, "chunks": chunks, "attributes": attributes, **options}
     # Zeros are said, too: of times zarr-python's own choice is "not a time".
     make.setdefault("fill_value", np.frombuffer(fill or bytes(array.itemsize), array.dtype)[0])
     group = target if isinstance(target, zarr.Group) else None
-    if _dimensions in texts:
-        names = json.loads(texts[_dimensions])
-        if (options.get("zarr_format", 3) if group is None else group.metadata.zarr_format) == 3:
+    version_3 = (options.get("zarr_format", 3) if group is None else group.metadata.zarr_format) == 3
+    if version_3:
+        _encode_missing(attributes, array.dtype)
+    names = dimensions_of(where, array.shape, texts)
+    if names:
+        if version_3:
             make.setdefault("dimension_names", names)
         else:
             attributes.setdefault("_ARRAY_DIMENSIONS", names)
@@ -289,7 +244,7 @@ def to_zarr(
     if there and not overwrite:
         raise FileExistsError(f"{path if group is None else name!r} exists already: take another name, or give overwrite=True")
     folder, slash, last = path.rstrip("/").rpartition("/")
-    passing = f"{folder}{slash}{_passing(last)}" if local else path
+    passing = f"{folder}{slash}{passing_name(last)}" if local else path
     begun = False
     try:
         if group is not None:
@@ -298,10 +253,9 @@ def to_zarr(
             z = zarr.create_array(passing, overwrite=overwrite, **make)
         begun = True
         total, done = int(np.prod(shape)) * array.itemsize, 0
-        for piece in _pieces(getattr(z, "shards", None) or z.chunks, tuple(slice(0, n) for n in shape), array.itemsize):
+        for piece in pieces(getattr(z, "shards", None) or z.chunks, tuple(slice(0, n) for n in shape), array.itemsize):
             source = tuple(slice(p.start + b.start, p.stop + b.start) for p, b in zip(piece, part))
-            array._bring_in(source)  # raises where a block cannot be read
-            values = np.array(array[source], subok=False)  # a copy, because files are written from it by the system
+            values = copied(array, source)  # because files are written from it by the system
             z[piece] = values
             done += values.nbytes
             if progress is not None:

@@ -2,53 +2,49 @@
 
 The arrays of a folder of the store (`group`; without one the root) are the variables, by name.  The attribute
 ``dimensions`` of an array names its dimensions, as a list in JSON: '["time", "x"]'; `set_dimensions` sets it.  The other
-attributes of arrays and of the folder are attributes of variables and of the dataset.
+attributes of arrays and of the folder are attributes of variables and of the dataset, with the types that they had
+where they were imported from.  xarray decodes them as it does those of a NetCDF file: packed numbers, missing values,
+times, texts and coordinates, by ``mask_and_scale``, ``decode_times`` and its other keywords.
+
+`xarray.open_datatree` opens the folders below as well.  A dataset can be pickled: another process opens the arrays by
+the store's URL, for reading.
 """
 
 from __future__ import annotations
 
-import json
-from typing import Any, Iterable, List, Optional, Sequence
+import os
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Union
 
 import numpy as np
 import xarray as xr
 from xarray.backends import BackendArray, BackendEntrypoint
+from xarray.backends.common import AbstractDataStore
+from xarray.backends.store import StoreBackendEntrypoint
 from xarray.core import indexing
 
 from ._array import Array
-from ._dtype import ATTRIBUTE as _type
-from ._store import open_store
+from ._attributes import DIMENSIONS as ATTRIBUTE, dimensions_of, values_of, with_dimensions
+from ._copying import copied
+from ._places import Place, opened, place_of, store_at
+from ._store import Entry, Store
 
-ATTRIBUTE = "dimensions"
+_schemes = ("local:", "ooc:")
 
 
 def set_dimensions(array: Array, names: Sequence[str]) -> None:
     """Names the dimensions of an array, for xarray."""
     if len(names) != array.ndim:
         raise ValueError(f"array '{array.path}' has {array.ndim} dimensions, and {len(names)} are named")
-    array.attributes[ATTRIBUTE] = json.dumps(list(names))
-
-
-def _dimensions(array: Array, name: str) -> List[str]:
-    text = array.attributes.get(ATTRIBUTE)
-    if text is None:
-        return [f"{name}_{k}" for k in range(array.ndim)]
-    try:
-        names = json.loads(text)
-    except ValueError:
-        names = None
-    if not isinstance(names, list) or len(names) != array.ndim or not all(isinstance(n, str) for n in names):
-        raise ValueError(
-            f"array '{array.path}': its attribute '{ATTRIBUTE}' is {text!r}, which is no list of {array.ndim} names in "
-            "JSON: set it with oocarray.xarray.set_dimensions()"
-        )
-    return names
+    array.attributes.update(with_dimensions({}, names))
 
 
 class _LazyArray(BackendArray):
-    def __init__(self, array: Array) -> None:
-        self.array = array
-        self.shape = array.shape
+    """An array that is open until `close`; and again from the next use on, here or in another process."""
+
+    def __init__(self, array: Array, is_scalar: bool) -> None:
+        self._place = place_of(array)
+        self._array: Optional[Array] = array
+        self.shape = () if is_scalar else array.shape
         self.dtype = array.dtype
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
@@ -56,46 +52,150 @@ class _LazyArray(BackendArray):
         return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.BASIC, self._copied)
 
     def _copied(self, key: Any) -> np.ndarray:
-        return np.array(self.array[key], subok=False)
+        array = self._array
+        if array is None or array.closed:
+            array = self._array = opened(self._place)
+        return copied(array, key) if self.shape else copied(array, (0,))
+
+    def close(self) -> None:
+        """Closes the array, unless something else refers to it."""
+        try:
+            if self._array is not None and not self._array.closed:
+                self._place = place_of(self._array)  # it may have been renamed
+        except OSError:
+            pass  # or removed: the next use says so
+        self._array = None
+
+    def __getstate__(self) -> Dict[str, Any]:
+        array = self._array
+        if array is not None and not array.closed:
+            if array.writable:
+                array.writeback()
+            self._place = place_of(array)
+        return {**self.__dict__, "_array": None}
+
+
+class _Folder(AbstractDataStore):
+    """A folder of a store, as xarray decodes it."""
+
+    __slots__ = ("_attributes", "_lazy", "_unlimited", "_variables")
+
+    def __init__(self, store: Store, path: str, dropped: Set[str]) -> None:
+        self._attributes = {k: _plain(v) for k, v in values_of(store.attributes(path).texts()).items()}
+        self._lazy: List[_LazyArray] = []
+        self._unlimited: Set[str] = set()
+        self._variables: Dict[str, xr.Variable] = {}
+        try:
+            for entry in store.list(path):
+                if entry.shape and entry.name not in dropped:
+                    self._variables[entry.name] = self._variable(store.url, store._key, entry)
+        except BaseException:
+            self.close()
+            raise
+
+    def _variable(self, url: str, key: str, entry: Entry) -> xr.Variable:
+        named = dimensions_of(entry.path, entry.shape, entry.attributes)
+        names = [f"{entry.name}_{k}" for k in range(len(entry.shape))] if named is None else named
+        lazy = _LazyArray(opened(Place(url, key, entry.path, {}, None)), named == [])
+        self._lazy.append(lazy)
+        assert lazy._array is not None
+        self._unlimited |= {d for d, n, most in zip(names, entry.shape, lazy._array.max_extents) if most > n}
+        attributes = {k: _plain(v) for k, v in values_of(entry.attributes, entry.dtype).items()}
+        encoding = {"preferred_chunks": dict(zip(names, lazy._array.chunks))}
+        return xr.Variable(names, indexing.LazilyIndexedArray(lazy), attributes, encoding)
+
+    def get_variables(self) -> Dict[str, xr.Variable]:
+        return self._variables
+
+    def get_attrs(self) -> Dict[str, Any]:
+        return self._attributes
+
+    def get_encoding(self) -> Dict[str, Any]:
+        return {"unlimited_dims": self._unlimited}
+
+    def close(self) -> None:
+        for lazy in self._lazy:
+            lazy.close()
+
+
+def _plain(value: Any) -> Any:
+    """As NetCDF's libraries give it, which know no difference between a value and a list of one."""
+    if isinstance(value, np.ndarray) and value.size == 1:
+        return value.reshape(())[()]
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
+
+
+def _url_of(given: Any) -> Optional[str]:
+    """None: it is no store."""
+    text = os.fspath(given) if isinstance(given, (str, os.PathLike)) else ""
+    if isinstance(text, str) and "/local:" in text:  # open_mfdataset() takes it for a file below this folder
+        text = text[text.index("/local:") + 1 :]
+    return text if isinstance(text, str) and text.startswith(_schemes) else None
+
+
+def _folders(store: Store, path: str) -> Iterator[str]:
+    yield path
+    for entry in store.list(path):
+        if entry.folder:
+            yield from _folders(store, entry.path)
 
 
 class OocarrayBackend(BackendEntrypoint):
     description = "Arrays in oocarray stores"
-    open_dataset_parameters = ("filename_or_obj", "drop_variables", "group")
+    open_dataset_parameters = (
+        "filename_or_obj", "mask_and_scale", "decode_times", "concat_characters", "decode_coords", "drop_variables",
+        "use_cftime", "decode_timedelta", "group",
+    )  # fmt: skip
+    supports_groups = True
 
     def open_dataset(  # type: ignore[override]
-        self, filename_or_obj: Any, *, drop_variables: Optional[Iterable[str]] = None, group: str = ""
+        self,
+        filename_or_obj: Any,
+        *,
+        drop_variables: Union[None, str, Iterable[str]] = None,
+        group: Optional[str] = None,
+        **decoders: Any,
     ) -> xr.Dataset:
-        store = open_store(str(filename_or_obj), create=False)
-        dropped = {drop_variables} if isinstance(drop_variables, str) else set(drop_variables or ())
-        opened: List[Array] = []
-        variables = {}
+        url = _url_of(filename_or_obj)
+        if url is None:
+            raise ValueError(f"{filename_or_obj!r} is no URL of a store: it begins with 'local:' or 'ooc:'")
+        return self._opened(store_at(url), (group or "").strip("/"), drop_variables, decoders)
+
+    def _opened(self, store: Store, path: str, dropped: Any, decoders: Dict[str, Any]) -> xr.Dataset:
+        names = {dropped} if isinstance(dropped, str) else set(dropped or ())
+        folder = _Folder(store, path, names)
         try:
-            for e in store.list(group):
-                if not e.shape or e.name in dropped:
-                    continue
-                array = store.open(e.path, "r")
-                opened.append(array)
-                dimensions = _dimensions(array, e.name)
-                attributes = {k: v for k, v in array.attributes.items() if k not in (ATTRIBUTE, _type)}
-                variables[e.name] = xr.Variable(
-                    dimensions,
-                    indexing.LazilyIndexedArray(_LazyArray(array)),
-                    attributes,
-                    {"preferred_chunks": dict(zip(dimensions, array.chunks))},
-                )
-            dataset = xr.Dataset(variables, attrs=dict(store.attributes(group)))
+            return StoreBackendEntrypoint().open_dataset(folder, drop_variables=dropped, **decoders)
         except BaseException:
-            for array in opened:
-                array.close()
+            folder.close()
             raise
 
-        def close() -> None:
-            for array in opened:
-                array.close()
+    def open_groups_as_dict(
+        self,
+        filename_or_obj: Any,
+        *,
+        drop_variables: Union[None, str, Iterable[str]] = None,
+        group: Optional[str] = None,
+        **decoders: Any,
+    ) -> Dict[str, xr.Dataset]:
+        """A dataset for each folder, by its path below `group`."""
+        store, top = store_at(_url_of(filename_or_obj) or str(filename_or_obj)), (group or "").strip("/")
+        groups: Dict[str, xr.Dataset] = {}
+        try:
+            for path in _folders(store, top):
+                groups["/" + path[len(top) :].lstrip("/")] = self._opened(store, path, drop_variables, decoders)
+        except BaseException:
+            for dataset in groups.values():
+                dataset.close()
+            raise
+        return groups
 
-        dataset.set_close(close)
-        return dataset
+    def open_datatree(self, filename_or_obj: Any, **options: Any) -> "xr.DataTree":
+        groups = self.open_groups_as_dict(filename_or_obj, **options)
+        tree = xr.DataTree.from_dict(groups)
+        for path, dataset in groups.items():
+            tree[path].set_close(dataset._close)
+        return tree
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
-        return isinstance(filename_or_obj, str) and filename_or_obj.startswith(("local:", "ooc:"))
+        return _url_of(filename_or_obj) is not None

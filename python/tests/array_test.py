@@ -275,7 +275,7 @@ def test_files_and_pickles_of_views_are_whole(store, budget, tmp_path):
 
 def test_what_would_hand_memory_to_the_kernel_says_what_to_do_instead(store, budget, tmp_path):
     a = store.create("a", (rows, columns))
-    with pytest.raises(TypeError, match=r"mode='r', or pickle a\[...\]"):
+    with pytest.raises(TypeError, match=r"mode='r', and pickle that; or pickle a\[...\]"):
         pickle.dumps(a)
     with open(tmp_path / "f", "wb", buffering=0) as f:
         with pytest.raises(BufferError, match=r"a\.pin\(\)"):

@@ -247,6 +247,10 @@ def test_scalars_enumerations_and_bit_fields_are_arrays(shell):
         f.create_dataset("kinds", data=np.array([300, 0], "i2"), dtype=kinds)
     shell.ok("import", "a.h5", "scalar", "--dataset", "scalar")
     assert shell.array("scalar").tolist() == [4.5]
+    for options, shape in (([], ()), (["--deflate", "1"], (1,))):  # it is one again, if it need not be in chunks
+        shell.ok("export", "scalar", "b.h5", "-f", *options)
+        with shell.open("b.h5") as f:
+            assert f["scalar"].shape == shape and f["scalar"][...] == 4.5 and not list(f["scalar"].attrs)
     shell.ok("import", "a.h5", "kinds", "--dataset", "/kinds/")
     assert shell.array("kinds").tolist() == [300, 0]
 

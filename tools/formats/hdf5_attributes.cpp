@@ -284,9 +284,17 @@ texts read_attributes(hid_t dataset, const std::string& name, std::vector<std::s
     }
   }
   if (!types.empty()) all[types_key] = types.dump(-1, ' ', false, json::error_handler_t::replace);
-  if (const auto dimensions = dimension_names(dataset, name); !dimensions.empty())
+  const handle space(H5Dget_space(dataset), H5Sclose);
+  const auto dimensions = dimension_names(dataset, name);
+  if (!dimensions.empty() || H5Sget_simple_extent_type(space) == H5S_SCALAR)
     all[dimensions_key] = json(dimensions).dump(-1, ' ', false, json::error_handler_t::replace);
   return all;
+}
+
+bool is_scalar(const texts& attributes, const std::vector<std::uint64_t>& extents) {
+  const auto dimensions = attributes.find(dimensions_key);
+  return dimensions != attributes.end() && dimensions->second == "[]" &&
+         extents == std::vector<std::uint64_t>{1};
 }
 
 void write_attributes(hid_t file, hid_t dataset, const std::string& name, const texts& attributes,
@@ -299,8 +307,9 @@ void write_attributes(hid_t file, hid_t dataset, const std::string& name, const 
   const bool named = dimensions.is_array() && dimensions.size() == extents.size() &&
                      std::all_of(dimensions.begin(), dimensions.end(),
                                  [](const json& s) { return s.is_string(); });
+  const bool dimensions_known = named || is_scalar(attributes, extents);
   for (const auto& [key, text] : attributes) {
-    if (key == types_key || (named && key == dimensions_key)) continue;
+    if (key == types_key || (dimensions_known && key == dimensions_key)) continue;
     const auto type = types.is_object() ? types.find(key) : types.end();
     const bool typed = types.is_object() && type != types.end() && type->is_string();
     write_one(dataset, key, text, typed ? type->get<std::string>() : "", what);

@@ -278,7 +278,9 @@ hdf5_output::hdf5_output(const std::string& part, const std::string& file, const
   const handle links(H5Pcreate(H5P_LINK_CREATE), H5Pclose);
   H5Pset_create_intermediate_group(links, 1);
   const std::vector<hsize_t> extents(d.array.extents.begin(), d.array.extents.end());
-  const handle space(H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr),
+  const handle space(d.chunk.empty() && is_scalar(d.attributes, d.array.extents)
+                         ? H5Screate(H5S_SCALAR)
+                         : H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr),
                      H5Sclose);
   m.data = handle(
       H5Dcreate2(m.file, d.name.c_str(), m.element.type, space, links, creation, H5P_DEFAULT),

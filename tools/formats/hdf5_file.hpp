@@ -4,7 +4,7 @@
 // Attributes become texts.  What was no text is noted in the attribute `hdf5.types`, in JSON ("f8",
 // "i4[2,3]"), so that hdf5_output can give it its type back.  The names of the dimensions (labels,
 // or the scales of dimensions) become the attribute `dimensions`, a list in JSON, as
-// oocarray.xarray has it.
+// oocarray.xarray has it; of a scalar, which is an array of one element here, it is "[]".
 //
 // Failures throw usage_error or io_error that names file, dataset and remedy.  libhdf5 is not for
 // threads: one call at a time, of any thread.  An ooc that was built without libhdf5 throws

@@ -1,9 +1,18 @@
-"""xarray opens stores."""
+"""xarray opens stores, and gives what it gives for the files that they were imported from."""
 
+import gc
+import os
+import pickle
+import subprocess
+import sys
+
+import h5py
 import numpy as np
 import pytest
 import xarray as xr
+import zarr
 
+import oocarray as ooc
 import oocarray.xarray
 
 
@@ -46,3 +55,186 @@ def test_wrong_names_of_dimensions_are_refused(data, store):
     with pytest.raises(ValueError, match="'runs/time': its attribute 'dimensions'"):
         xr.open_dataset(data, engine="oocarray", group="runs")
     store.open("runs/temperature").close()  # it was not left open
+
+
+# --- what was imported from NetCDF
+
+
+def ooc_import(store, file, folder, characters=()):
+    """Every dataset of a file with `ooc import`, those of characters with from_hdf5."""
+    store.mkdir(folder)
+    with h5py.File(file) as f:
+        names = [n for n, d in f.items() if not d.attrs.get("NAME", b"").startswith(b"This is a netCDF dimension but not")]
+        for name in names:
+            if name in characters:
+                ooc.from_hdf5(f[name], store, f"{folder}/{name}").close()
+                continue
+            command = [os.environ["OOC_COMMAND"], "--store", store.url, "import", str(file), f"{folder}/{name}"]
+            subprocess.run([*command, "--dataset", name], check=True, stdout=subprocess.DEVNULL)
+
+
+def packed():
+    t2m = xr.Variable(("time", "x"), [[0.0, 1.0, np.nan, 2.0], [273.5, 274.25, 280.0, np.nan]], {"units": "K"})
+    t2m.encoding = {"dtype": "i2", "scale_factor": 0.01, "add_offset": 273.15, "_FillValue": -32767}
+    time = xr.Variable("time", np.array(["2020-01-01T00", "2020-01-01T06"], "M8[ns]"))
+    time.encoding = {"units": "hours since 1900-01-01", "dtype": "i4", "calendar": "gregorian"}
+    return xr.Dataset({"t2m": t2m}, {"time": time, "x": ("x", [1.5, 2.5, 3.5, 4.5], {"valid_range": np.array([0.0, 9.0])})})
+
+
+def of_many_kinds():
+    return xr.Dataset(
+        {
+            "elapsed": ("time", np.array([1, 2, 3], "m8[h]").astype("m8[ns]")),
+            "wet": ("time", [True, False, True]),
+            "count": ("time", np.array([1, 2, 3], "u1"), {"flag_masks": np.array([1, 2, 4], "i1"), "of": ["a", "b\u00e9"]}),
+            "field": (("time", "y", "x"), np.arange(24, dtype="f4").reshape(3, 4, 2), {"level": np.float32(0.1)}),
+            "crs": ((), np.int32(0), {"grid_mapping_name": "latitude_longitude", "semi_major_axis": 6378137.0}),
+            "area": (("y", "x"), np.arange(8.0).reshape(4, 2), {"coordinates": "lat", "weight": np.int64(2**60 + 1)}),
+        },
+        {
+            "time": ("time", np.arange(3)),
+            "lat": (("y", "x"), np.arange(8.0).reshape(4, 2)),
+        },
+    )
+
+
+def with_bounds():
+    times = np.arange(4)[:, None] * np.timedelta64(1, "D") + np.datetime64("2001-02-03", "ns")
+    ds = xr.Dataset(
+        {"rain": ("time", [0.5, np.nan, 2.0]), "time_bnds": (("time", "nv"), np.hstack([times[:-1], times[1:]]))},
+        {"time": ("time", times[:-1, 0], {"bounds": "time_bnds", "axis": "T"})},
+    )
+    ds.time.encoding["units"] = "days since 2000-01-01"
+    return ds
+
+
+files = {"packed": packed, "many kinds": of_many_kinds, "bounds": with_bounds}
+decoding = [
+    {},
+    {"mask_and_scale": False},
+    {"decode_times": False},
+    {"decode_timedelta": True},
+    {"decode_cf": False},
+    {"decode_coords": "all", "drop_variables": "x"},
+]
+
+
+@pytest.mark.parametrize("options", decoding, ids=str)
+@pytest.mark.parametrize("make", files.values(), ids=files)
+def test_what_was_imported_is_what_xarray_gives_for_the_file(store, budget, tmp_path, make, options):
+    file = tmp_path / "a.nc"
+    make().to_netcdf(file, engine="h5netcdf", unlimited_dims=["time"])
+    ooc_import(store, file, "r")
+    with xr.open_dataset(file, engine="h5netcdf", **options) as right:
+        with xr.open_dataset(store.url, engine="oocarray", group="r", **options) as ours:
+            xr.testing.assert_identical(ours.load(), right.load())
+            for name in right.variables:
+                assert ours[name].dtype == right[name].dtype
+                for key, value in right[name].attrs.items():
+                    assert np.asarray(ours[name].attrs[key]).dtype == np.asarray(value).dtype, (name, key)
+
+
+def test_characters_are_texts(store, budget, tmp_path):
+    file = tmp_path / "a.nc"
+    xr.Dataset({"name": ("x", np.array([b"chr1", b"X"], "S4"))}).to_netcdf(file, engine="h5netcdf", encoding={"name": {"dtype": "S1"}})
+    ooc_import(store, file, "r", characters=["name"])
+    for options in ({}, {"concat_characters": False}):
+        right = xr.load_dataset(file, engine="h5netcdf", **options)
+        xr.testing.assert_identical(xr.load_dataset(store.url, engine="oocarray", group="r", **options), right)
+    assert xr.load_dataset(store.url, engine="oocarray", group="r").name.values.tolist() == [b"chr1", b"X"]
+
+
+@pytest.mark.parametrize("make", files.values(), ids=files)
+def test_what_is_written_to_hdf5_is_what_xarray_gives_for_the_store(store, budget, tmp_path, make):
+    make().to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
+    ooc_import(store, tmp_path / "a.nc", "r")
+    with h5py.File(tmp_path / "b.nc", "w") as f:
+        for entry in sorted(store.list("r"), key=lambda e: e.attributes["dimensions"] != f'["{e.name}"]'):
+            with store.open(entry.path, "r") as a:
+                ooc.to_hdf5(a, f)
+    for engine in ("h5netcdf", "netcdf4"):
+        with xr.open_dataset(tmp_path / "b.nc", engine=engine) as theirs:
+            with xr.open_dataset(store.url, engine="oocarray", group="r") as ours:
+                xr.testing.assert_identical(ours.load(), theirs.load())
+
+
+def test_what_comes_from_zarr_and_goes_there_is_what_xarray_gives_for_it(store, budget, tmp_path):
+    ds = packed()
+    ds["t2m"].encoding = {"dtype": "f4", "_FillValue": -1.0}
+    ds["seen"] = ("time", [True, False])
+    ds["crs"] = ((), 0, {"grid_mapping_name": "mercator"})
+    ds.to_zarr(tmp_path / "a.zarr", zarr_format=3, consolidated=False)
+    again = zarr.create_group(tmp_path / "b.zarr")
+    for name in ds.variables:
+        with ooc.from_zarr(tmp_path / "a.zarr", store, f"r/{name}", name=name) as a:
+            if a.attributes["dimensions"] != "[]":  # a scalar becomes an array of one element there
+                ooc.to_zarr(a, again)
+    with xr.open_dataset(store.url, engine="oocarray", group="r") as ours:
+        ours.load()
+    with xr.open_zarr(tmp_path / "a.zarr", chunks=None, consolidated=False) as theirs:
+        xr.testing.assert_identical(ours, theirs.load())
+    with xr.open_zarr(tmp_path / "b.zarr", chunks=None, consolidated=False) as theirs:
+        xr.testing.assert_identical(ours.drop_vars("crs"), theirs.load())
+
+
+def test_a_store_is_a_tree_of_folders(data, store):
+    store.create("runs/later/mask", (20, 3), "?", fill=True).close()
+    store.attributes("runs/later")["of"] = "a run"
+    with xr.open_datatree(data, engine="oocarray", drop_variables=["nameless"]) as tree:
+        assert sorted(tree.groups) == ["/", "/runs", "/runs/later"]
+        assert tree["runs"].attrs == {"title": "a run"} and float(tree["runs/temperature"][0, 0, 5]) == 5
+        assert bool(tree["runs/later/mask"].all())
+    with xr.open_datatree(data, engine="oocarray", group="runs") as tree:
+        assert sorted(tree.groups) == ["/", "/later"] and "temperature" in tree
+
+
+def test_several_stores_are_concatenated(tmp_path):
+    urls = [f"local:{tmp_path}/{k}" for k in range(2)]
+    with ooc.Runtime("32MiB"):
+        for k, url in enumerate(urls):
+            with ooc.create(url, "x", (3, 2), "i4") as x:
+                x[...] = k
+                oocarray.xarray.set_dimensions(x, ["time", "y"])
+        with xr.open_mfdataset(urls, engine="oocarray", combine="nested", concat_dim="time") as ds:
+            assert ds.x.values[:, 0].tolist() == [0, 0, 0, 1, 1, 1]
+
+
+# --- twice, and elsewhere
+
+
+def test_a_dataset_is_opened_twice_and_closed_once(data, store):
+    first, second = (xr.open_dataset(data, group="runs") for _ in range(2))
+    first.close()
+    assert float(second.temperature[0, 0, 7]) == 7
+    second.close()
+    store.open("runs/temperature").close()
+    assert float(second.temperature[0, 0, 7]) == 7  # opens it again
+    del first, second
+    store.open("runs/temperature").close()
+
+
+@pytest.mark.parametrize("chunks", [None, {}])
+def test_a_pickled_dataset_is_the_same_here(data, chunks):
+    with xr.open_dataset(data, group="runs", chunks=chunks) as ds:
+        told = pickle.dumps(ds)
+        assert len(told) < 100_000
+        xr.testing.assert_identical(pickle.loads(told), ds)
+
+
+def test_a_pickled_dataset_is_read_by_another_process(data, tmp_path):
+    with xr.open_dataset(data, group="runs") as ds:
+        (tmp_path / "p").write_bytes(pickle.dumps(ds))
+        code = f"import pickle; ds = pickle.load(open({str(tmp_path / 'p')!r}, 'rb')); print(float(ds.temperature[3].sum()))"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert (done.stdout, done.stderr) == (f"{float(ds.temperature[3].astype('f8').sum())}\n", "")
+
+
+def test_a_dataset_beside_an_array_that_is_open_for_writing_sees_what_is_written(store, budget):
+    a = store.create("runs/a", (10,), "i4")
+    a[...] = 1
+    with xr.open_dataset(store.url, group="runs") as ds:
+        a[...] = 2
+        assert int(ds.a.sum()) == 20
+    a[...] = 3  # the dataset has not closed it
+    gc.collect()
+    assert not a.closed

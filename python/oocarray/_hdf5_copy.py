@@ -1,0 +1,388 @@
+"""Arrays from and to HDF5, through h5py, in pieces of bounded size.
+
+h5py is imported when one of these functions is called: ``pip install h5py``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import warnings
+from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
+
+import numpy as np
+
+from ._array import Array
+from ._attributes import DTYPE, dimensions_of, texts_of, values_of, with_dimensions
+from ._copying import Progress, copied, free_in, make_filled, passing_name, pieces, whole
+from ._dtype import is_named
+from ._errors import TypeMismatch
+from ._store import Store
+
+# What the machinery of dimension scales and NetCDF-4 keeps for itself, as tools/formats/hdf5_attributes.cpp has it.
+_internal = {
+    "DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict",
+    "_NCProperties",
+}  # fmt: skip
+_bare_dimension = "This is a netCDF dimension but not a netCDF variable."
+
+
+def _h5py() -> Any:
+    try:
+        import h5py
+    except ImportError as why:
+        raise ImportError(f"from_hdf5 and to_hdf5 need h5py ({why}): pip install h5py") from why
+    return h5py
+
+
+# --- in
+
+
+@contextlib.contextmanager
+def _source(source: Any, name: Optional[str]) -> Iterator[Tuple[Any, str]]:
+    """A dataset, and what it is called in messages."""
+    h5py = _h5py()
+    with contextlib.ExitStack() as open_for_now:
+        found = source
+        if isinstance(source, (str, os.PathLike)):
+            found = open_for_now.enter_context(h5py.File(os.fspath(source), "r"))
+        where = repr(found.file.filename)
+        if isinstance(found, h5py.Group):
+            names: List[str] = []
+            if name is None:
+                found.visititems(lambda n, d: names.append(n) if isinstance(d, h5py.Dataset) and not _is_bare(d) else None)
+            if name is None and len(names) != 1:
+                raise KeyError(f"{where} has {', '.join(map(repr, names[:20])) or 'no datasets'}: say which with dataset=")
+            name = name or names[0]
+            if name not in found or not isinstance(found[name], h5py.Dataset):
+                raise KeyError(f"{where} has no dataset {name!r}; it has {', '.join(sorted(found)[:20]) or 'nothing'}")
+            found = found[name]
+        elif name is not None:
+            raise KeyError(f"{where}, dataset {found.name!r} is no group: leave dataset={name!r} out")
+        yield found, f"{where}, dataset {found.name!r}"
+
+
+def _is_scale(dataset: Any) -> bool:
+    return _h5py().h5ds.is_scale(dataset.id)
+
+
+def _is_bare(dataset: Any) -> bool:
+    mark = dataset.attrs.get("NAME", b"")
+    return isinstance(mark, bytes) and mark.startswith(_bare_dimension.encode())
+
+
+def _plain_dtype(dataset: Any, where: str) -> np.dtype:
+    """Of its elements in an array of ours: numbers in this machine's byte order, and enumerations as numbers."""
+    try:
+        dtype = dataset.dtype
+    except TypeError as why:
+        raise TypeMismatch(f"{where} has elements that NumPy has no type for ({why})") from None
+    if dtype.hasobject:
+        raise TypeMismatch(
+            f"{where} has texts, sequences or references, of no fixed size, which no array can have; texts become one of fixed "
+            "size in h5py by asstr()[...].astype('S')"
+        )
+    return _without_remarks(dtype).newbyteorder("=") if dtype.kind in "biufc" else _without_remarks(dtype)
+
+
+def _without_remarks(dtype: np.dtype) -> np.dtype:
+    """Without what h5py notes in types, as that they are enumerations."""
+    if dtype.subdtype is not None:
+        return np.dtype((_without_remarks(dtype.subdtype[0]), dtype.subdtype[1]))
+    if dtype.fields is None:
+        return np.dtype(dtype.str)
+    fields = {name: dtype.fields[name] for name in dtype.names or ()}
+    described: Any = {
+        "names": list(fields),
+        "formats": [_without_remarks(f[0]) for f in fields.values()],
+        "offsets": [f[1] for f in fields.values()],
+        "itemsize": dtype.itemsize,
+    }
+    return np.dtype(described)
+
+
+def _check_sources(dataset: Any, where: str) -> None:
+    """Refuses what libhdf5 would give the fill value for: parts of a dataset that lie elsewhere, and are not there."""
+    h5py = _h5py()
+    folder = os.path.dirname(os.path.abspath(dataset.file.filename))
+    for source in dataset.virtual_sources() if dataset.is_virtual else ():
+        if "%b" in source.file_name:  # as many files as there are
+            continue
+        places = [os.path.join(folder, source.file_name), source.file_name]
+        at = dataset.file.filename if source.file_name == "." else next(filter(os.path.exists, places), places[0])
+        part = f"{where}: its source {source.dset_name!r} in '{at}'"
+        try:
+            with h5py.File(at, "r") as file:
+                there = file[source.dset_name]
+                _check_sources(there, part)
+                if source.src_space.get_select_type() == h5py.h5s.SEL_ALL:
+                    used = source.vspace.get_select_npoints()
+                    short = there.size < used
+                else:
+                    used = tuple(u + 1 for u in source.src_space.get_select_bounds()[1])
+                    short = any(u > n for u, n in zip(used, there.shape))
+                if short:
+                    raise OSError(f"it has the shape {there.shape}, and {used} elements are used")
+        except (OSError, KeyError) as why:
+            raise OSError(f"{part} cannot be read ({why}): put it back as it was") from why
+    for name, offset, size in dataset.external or ():
+        missing = offset + min(size, dataset.nbytes) - os.path.getsize(name) if os.path.exists(name) else 0
+        if missing > 0:  # libhdf5 itself refuses where there is none
+            raise OSError(f"{where}: the file '{name}' that holds its data is {missing} bytes too short: put it back as it was")
+
+
+def _dimension_names(dataset: Any) -> Optional[List[str]]:
+    names = []
+    for d, dimension in enumerate(dataset.dims):
+        name = dimension.label or (dimension[0].name.rpartition("/")[2] if len(dimension) else "")
+        if not name and dataset.ndim == 1 and _is_scale(dataset):
+            name = dataset.name.rpartition("/")[2]
+        names.append(name)
+    if dataset.ndim and not any(names):
+        return None
+    return [n or f"dim_{d}" for d, n in enumerate(names)]
+
+
+def _attributes(dataset: Any, where: str) -> Dict[str, str]:
+    left_out: List[str] = []
+    values = {}
+    for key in dataset.attrs:
+        if key in _internal or (_is_scale(dataset) and key in ("CLASS", "NAME")):
+            continue
+        try:
+            values[key] = dataset.attrs[key]
+        except (TypeError, OSError) as why:
+            left_out.append(f"attribute '{key}': {why}")
+    texts = texts_of(values, left_out)
+    for line in left_out:
+        warnings.warn(f"{where}: {line}: it is left out", stacklevel=4)
+    return texts
+
+
+def from_hdf5(
+    source: Any,
+    store: Union[Store, str],
+    path: str,
+    *,
+    dataset: Optional[str] = None,
+    box: Optional[Any] = None,
+    progress: Optional[Progress] = None,
+    **options: Any,
+) -> Array:
+    """Copies a dataset of HDF5 into a store, piece by piece, and returns it open.
+
+    ::
+
+        a = ooc.from_hdf5("era5.nc", store, "runs/t", dataset="t2m", box=np.s_[0:24])
+
+    Parameters
+    ----------
+    source : str, path, h5py.File, h5py.Group or h5py.Dataset
+        A file, or what is open of one.
+    store : Store or str
+        Where the array is made, or its URL.
+    path : str
+        Its path there.
+    dataset : str
+        Of the dataset in a file or group; not needed where there is only one.
+    box : tuple of slice
+        The part that is copied, as ``np.s_[0:10, :]``; all of it without one.
+    progress : callable
+        Is given the bytes that have been copied, and those that there are.
+    options
+        As for `oocarray.create`; the fill value is that of the dataset.
+
+    Whatever h5py reads is read: chunks, filters, both byte orders, records, texts of fixed size.  Dimension names and
+    attributes with their types are kept as `ooc import` keeps them.  The array has its name when it is complete.  A chunk
+    is unpacked whole, beside the budget.
+
+    Raises
+    ------
+    ImportError
+        Without h5py.
+    KeyError
+        For a dataset that is not there.
+    TypeMismatch
+        For elements of no fixed size.
+    OSError
+        For what cannot be read, also of files that the dataset is made up of.
+    FileExistsError
+        If there is something at the path, unless ``replace=True``.
+    """
+    with _source(source, dataset) as (d, where):
+        store = free_in(store, path, options)
+        dtype = _plain_dtype(d, where)
+        if d.shape is None or 0 in d.shape:
+            raise ValueError(f"{where} has no elements, and every array has at least one")
+        _check_sources(d, where)
+        part = whole(box, d.shape, where)
+        shape = tuple(b.stop - b.start for b in part) or (1,)
+        if dtype.kind in "biufc" and np.array(d.fillvalue, dtype).tobytes().strip(b"\0"):
+            options.setdefault("fill", d.fillvalue)
+
+        def fill(a: Array) -> Dict[str, str]:
+            done = 0
+            for piece in pieces(d.chunks or (1,) * d.ndim, part, dtype.itemsize):
+                values = d[piece]
+                target = tuple(slice(p.start - b.start, p.stop - b.start) for p, b in zip(piece, part)) or (slice(0, 1),)
+                a.overwrite(target)
+                a[target] = values
+                done += values.nbytes
+                if progress is not None:
+                    progress(done, a.nbytes)
+            texts = _attributes(d, where)
+            if not is_named(dtype):
+                texts.pop(DTYPE, None)  # it is ours
+            return with_dimensions(texts, _dimension_names(d))
+
+        return make_filled(store, path, shape, dtype, options, fill)
+
+
+# --- out
+
+
+def _stored_dtype(array: Array) -> np.dtype:
+    """As h5py takes it."""
+    if array.dtype.kind == "U":
+        raise TypeMismatch(
+            f"array '{array.path}' has elements of type {array.dtype}, and HDF5 has none such: make them bytes, with "
+            "numpy.char.encode()"
+        )
+    return _h5py().opaque_dtype(array.dtype) if array.dtype.kind in "mM" else array.dtype
+
+
+def _attach(group: Any, dataset: Any, d: int, name: str) -> None:
+    """Names a dimension as NetCDF-4 does, by a scale beside the dataset, one without values if there is none; else by a label."""
+    if name == dataset.name.rpartition("/")[2] and dataset.ndim == 1:
+        dataset.make_scale(name)
+        return
+    possible = name not in ("", ".", dataset.name.rpartition("/")[2]) and "/" not in name
+    if possible and name not in group:
+        group.create_dataset(name, (dataset.shape[d],), ">f4").make_scale(f"{_bare_dimension}{dataset.shape[d]:10d}")
+    scale = group[name] if possible else None
+    if isinstance(scale, type(dataset)) and _is_scale(scale) and scale.shape == (dataset.shape[d],):
+        dataset.dims[d].attach_scale(scale)
+    else:
+        dataset.dims[d].label = name
+
+
+def _set_attribute(dataset: Any, key: str, value: Any, where: str) -> None:
+    left_out: List[str] = []
+    texts_of({key: value}, left_out)
+    if left_out:  # of Zarr, where attributes are JSON
+        value = json.dumps(value)
+    texts = isinstance(value, list) or (isinstance(value, np.ndarray) and value.dtype.hasobject)
+    try:
+        dataset.attrs.create(key, value, dtype=_h5py().string_dtype() if texts and _are_texts(value) else None)
+    except (TypeError, ValueError, OSError, RuntimeError) as why:
+        raise ValueError(f"array '{where}': its attribute '{key}' cannot be one of HDF5: {why}") from why
+
+
+def _are_texts(values: Any) -> bool:
+    return all(isinstance(v, str) for v in np.asarray(values, object).ravel())
+
+
+def _write(array: Array, group: Any, name: str, part: Tuple[slice, ...], progress: Any, options: Dict[str, Any]) -> None:
+    where, texts, fill = array.current_path, {}, None
+    if array.store is not None:  # a file in place has neither
+        fill, texts = array.store._core.entry(where)["fill"], array.attributes.texts()
+    stored = _stored_dtype(array)
+    names = dimensions_of(where, array.shape, texts)
+    shape = tuple(b.stop - b.start for b in part)
+    if fill and array.dtype.kind in "biufc":
+        options.setdefault("fillvalue", np.frombuffer(fill, array.dtype)[0])
+    is_scalar = names == [] and not options
+    folder, slash, last = name.rpartition("/")
+    passing = f"{folder}{slash}{passing_name(last)}"
+    dataset = group.create_dataset(passing, () if is_scalar else shape, stored, **options)
+    try:
+        total, done = int(np.prod(shape)) * array.itemsize, 0
+        for piece in pieces(dataset.chunks or (1,) * array.ndim, tuple(slice(0, n) for n in shape), array.itemsize):
+            at = tuple(slice(p.start + b.start, p.stop + b.start) for p, b in zip(piece, part))
+            values = copied(array, at)  # because the system writes to the file from it
+            dataset[() if is_scalar else piece] = values[0] if is_scalar else values.view(stored)
+            done += values.nbytes
+            if progress is not None:
+                progress(done, total)
+        for key, value in values_of(texts, array.dtype).items():
+            _set_attribute(dataset, key, value, where)
+    except BaseException:
+        del group[passing]
+        raise
+    if name in group:
+        del group[name]
+    group.move(passing, name)
+    for d, label in enumerate(names or ()):
+        _attach(group[name].parent, group[name], d, label)
+
+
+def to_hdf5(
+    array: Array,
+    target: Any,
+    dataset: Optional[str] = None,
+    *,
+    box: Optional[Any] = None,
+    overwrite: bool = False,
+    progress: Optional[Progress] = None,
+    **options: Any,
+) -> None:
+    """Copies an array to HDF5, piece by piece.
+
+    ::
+
+        ooc.to_hdf5(a, "a.h5", compression="gzip", shuffle=True)
+        with h5py.File("all.h5", "a") as f:
+            ooc.to_hdf5(a, f, "runs/7/a")
+
+    Parameters
+    ----------
+    array : Array
+    target : str, path, h5py.File or h5py.Group
+        A new file, or the open file or group that the dataset is made in.
+    dataset : str
+        Its name; without it, the last part of the array's path.
+    box : tuple of slice
+        The part that is copied; all of it without one.
+    overwrite : bool
+        Whether to replace the file, when the copy is complete, or the dataset of this name.
+    progress : callable
+        Is given the bytes that have been copied, and those that there are.
+    options
+        For `h5py.Group.create_dataset`, as ``chunks=``, ``compression=`` and ``maxshape=``; without any the dataset is
+        contiguous, and `open_file` can use it in place.
+
+    Attributes get the types that they had, and dimensions their names, as NetCDF-4 has them: write an array that holds the
+    coordinates of a dimension, and has its name, before those that lie along it.  What is not complete when an error is
+    raised is removed.
+    """
+    h5py = _h5py()
+    part = whole(box, array.shape, f"array '{array.path}'")
+    name = array.current_path.rpartition("/")[2] if dataset is None else dataset
+    if isinstance(target, h5py.Group):
+        if name in target:
+            if _is_bare(target[name]):
+                raise FileExistsError(
+                    f"{name!r} exists already, as the dimension of another dataset: write the array of its coordinates first"
+                )
+            if not overwrite:
+                raise FileExistsError(f"{name!r} exists already: take another name, or give overwrite=True")
+            if "REFERENCE_LIST" in target[name].attrs:
+                raise FileExistsError(f"{name!r} is a dimension of other datasets, which would lose it: remove those first")
+        _write(array, target, name, part, progress, options)
+        return
+    path = os.fspath(target)
+    if os.path.lexists(path) and not overwrite:
+        raise FileExistsError(
+            f"'{path}' exists already: take another name, or give overwrite=True; to add a dataset to it, give h5py.File(..., 'a')"
+        )
+    folder, slash, last = path.rpartition("/")
+    passing = f"{folder}{slash}{passing_name(last)}"
+    try:
+        with h5py.File(passing, "w", libver=("v108", "latest")) as file:  # attributes of more than 64 KiB
+            _write(array, file, name, part, progress, options)
+        os.rename(passing, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(passing)
+        raise
