@@ -164,7 +164,8 @@ class ooc_array : public indexed_array<T, N> {
   // past the last page that holds elements is a fault (layout_tiled: past the last tile), so up to
   // 4095 bytes after the last element are not found.
 
-  /// N == 1: the element; else a view of row i, to be indexed further: a[i][j].
+  /// N == 1: the element; else a view of row i, to be indexed further: a[i][j], or assigned: a[i] = b[k]
+  /// copies a row (view.hpp).
   decltype(auto) operator[](std::size_t i) noexcept { return rows<T>()[i]; }
   decltype(auto) operator[](std::size_t i) const noexcept { return rows<const T>()[i]; }
 
@@ -213,13 +214,14 @@ class ooc_array : public indexed_array<T, N> {
   /// The row-major image; size() elements.
   T* data() noexcept requires(Layout::contiguous) { return base_; }
   const T* data() const noexcept requires(Layout::contiguous) { return base_; }
-  std::span<T> span() noexcept requires(Layout::contiguous) { return {base_, size()}; }
-  std::span<const T> span() const noexcept requires(Layout::contiguous) { return {base_, size()}; }
+  /// As a span.  It is const, so that `a.span() = b.span()`, which would copy nothing, does not compile.
+  const std::span<T> span() noexcept requires(Layout::contiguous) { return {base_, size()}; }
+  const std::span<const T> span() const noexcept requires(Layout::contiguous) { return {base_, size()}; }
 #ifdef __cpp_lib_mdspan
-  auto mdspan() noexcept requires(Layout::contiguous) {
+  const auto mdspan() noexcept requires(Layout::contiguous) {
     return std::mdspan<T, std::dextents<std::size_t, N>>(base_, extents_);
   }
-  auto mdspan() const noexcept requires(Layout::contiguous) {
+  const auto mdspan() const noexcept requires(Layout::contiguous) {
     return std::mdspan<const T, std::dextents<std::size_t, N>>(base_, extents_);
   }
 #endif
@@ -246,7 +248,7 @@ class ooc_array : public indexed_array<T, N> {
   }
 
   /// A box of elements as a strided piece of memory, for code that takes a pointer, extents and strides:
-  /// eigen_map(a.slice(b)), or an mdspan with std::layout_stride.  It owns nothing and is valid as
+  /// eigen_map(a.slice(b)), or an mdspan with std::layout_stride; a.slice(b) = c.slice(d) copies.  It owns nothing and is valid as
   /// references are.  Throws usage_error: errc::closed, and (errc::invalid_request) for a box that does
   /// not lie within the extents.
   tile<T, N> slice(const box_type& b) requires(Layout::contiguous) { return slice_of<T>(b); }

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cstddef>
 #include <iterator>
@@ -20,6 +21,8 @@
 
 #include "oocarray/box.hpp"
 #include "oocarray/detail/array_core.hpp"
+#include "oocarray/layout.hpp"
+#include "oocarray/view.hpp"
 
 namespace ooc {
 
@@ -27,8 +30,27 @@ namespace ooc {
 template <class T, std::size_t N>
 class tile {
  public:
+  using element = T;
+
   tile(T* data, const box<N>& where, const coordinates<N>& strides) noexcept
       : data_(data), box_(where), strides_(strides) {}
+  tile(const tile&) = default;
+
+  /// Assignment is as that of views (view.hpp): of a tile that has a name, it becomes another tile, ...
+  tile& operator=(const tile&) & = default;
+  /// ... and of one that has none, `a.slice(box) = b.slice(box)`, it copies elements.
+  template <class From>
+    requires detail::elements_for<From, T, N>
+  tile operator=(const From& from) && {
+    assign(from);
+    return *this;
+  }
+  /// The elements become those of `from`, a view or a tile.
+  template <class From>
+    requires detail::elements_for<From, T, N>
+  void assign(const From& from) const {
+    as_rows(*this).assign(from);
+  }
 
   /// The element with the lowest coordinates.
   T* data() const noexcept { return data_; }
@@ -59,12 +81,19 @@ class tile {
   }
 
 #ifdef __cpp_lib_mdspan
-  auto mdspan() const noexcept {
+  const auto mdspan() const noexcept {
     using extents_type = std::dextents<std::size_t, N>;
     return std::mdspan<T, extents_type, std::layout_stride>(
         data_, typename std::layout_stride::template mapping<extents_type>(extents(), strides_));
   }
 #endif
+
+  /// The same elements as rows, which lie strides()[0] apart.
+  friend view<T, N, layout_right> as_rows(const tile& t) noexcept {
+    std::array<layout_right::dimension, N> map{};
+    for (std::size_t k = 0; k < N; ++k) map[k].step_ = t.strides_[k];
+    return {t.data_, map, t.extents()};
+  }
 
   // As a matrix: row-major, `stride` elements from row to row.
   std::size_t rows() const noexcept requires(N == 2) { return extent(0); }
