@@ -167,7 +167,7 @@ stencil_of<N, Kernel> stencil(const std::size_t (&radius)[N], Kernel kernel) {
 }
 
 /// Several fields, from arrays that are only read to others: `ooc::sweep(std::tie(u, v), std::tie(p, q), steps,
-/// stencil)`.  A field whose array is the same in both is swept in place.
+/// stencil)`.  A field whose array is the same in both is swept in place.  0 steps copy the others.
 template <std::size_t N, class... From, class... T, class... S>
 auto sweep(std::tuple<From&...> from, std::tuple<ooc_array<T, N>&...> to, std::size_t steps,
            const stencil_of<N, S...>& s, const sweep_options& options = {}) {
@@ -212,7 +212,7 @@ auto sweep(ooc_array<T, N>& a, std::size_t steps, const stencil_of<N, S...>& s,
   return sweep(std::tie(a), std::tie(a), steps, s, options);
 }
 
-/// From a to b; `a` is only read.  The first pass goes from a to b, later ones within b.
+/// From a to b; `a` is only read.  The first pass goes from a to b, later ones within b.  After 0 steps b is a copy.
 template <class T, std::size_t N, class... S>
 auto sweep(const ooc_array<T, N>& a, ooc_array<T, N>& b, std::size_t steps,
            const stencil_of<N, S...>& s, const sweep_options& options = {}) {
