@@ -218,10 +218,10 @@ class ooc_array : public indexed_array<T, N> {
   const std::span<T> span() noexcept requires(Layout::contiguous) { return {base_, size()}; }
   const std::span<const T> span() const noexcept requires(Layout::contiguous) { return {base_, size()}; }
 #ifdef __cpp_lib_mdspan
-  const auto mdspan() noexcept requires(Layout::contiguous) {
+  auto mdspan() noexcept requires(Layout::contiguous) {
     return std::mdspan<T, std::dextents<std::size_t, N>>(base_, extents_);
   }
-  const auto mdspan() const noexcept requires(Layout::contiguous) {
+  auto mdspan() const noexcept requires(Layout::contiguous) {
     return std::mdspan<const T, std::dextents<std::size_t, N>>(base_, extents_);
   }
 #endif

@@ -81,7 +81,7 @@ class tile {
   }
 
 #ifdef __cpp_lib_mdspan
-  const auto mdspan() const noexcept {
+  auto mdspan() const noexcept {
     using extents_type = std::dextents<std::size_t, N>;
     return std::mdspan<T, extents_type, std::layout_stride>(
         data_, typename std::layout_stride::template mapping<extents_type>(extents(), strides_));

@@ -67,8 +67,8 @@ class slab_view {
   }
 #ifdef __cpp_lib_mdspan
   /// The same of a slab of any dimensions: its index 0 is `lower`.
-  const auto mdspan(const std::array<std::ptrdiff_t, M>& lower,
-                    const std::array<std::ptrdiff_t, M>& upper) const noexcept {
+  auto mdspan(const std::array<std::ptrdiff_t, M>& lower,
+              const std::array<std::ptrdiff_t, M>& upper) const noexcept {
     using extents_type = std::dextents<std::ptrdiff_t, M>;
     std::array<std::ptrdiff_t, M> extents{}, strides{};
     std::copy(strides_.begin(), strides_.end(), strides.begin());
@@ -150,13 +150,13 @@ class slab_to_compute {
     return get<0>()[i];
   }
   /// What is to be computed.
-  const auto span() const noexcept
+  const std::span<std::tuple_element_t<0, std::tuple<T...>>> span() const noexcept
     requires(sizeof...(T) == 1 && N == 2)
   {
     return get<0>().span(lower(1), upper(1));
   }
 #ifdef __cpp_lib_mdspan
-  const auto mdspan() const noexcept
+  auto mdspan() const noexcept
     requires(sizeof...(T) == 1 && N > 1)
   {
     std::array<std::ptrdiff_t, N - 1> first{}, last{};
