@@ -72,7 +72,8 @@ namespace ooc {
 
 /// An N-d array of T in a file of a store.  Layout: the order of elements in memory, layout_right
 /// (default) or layout_tiled.  Extents and indices count elements, slowest dimension first.
-/// Movable, not copyable; a moved-from array may only be assigned to or destroyed.
+/// Movable, not copyable.  An array that was moved from, or made by `ooc_array<double, 2> a;`, has no file and no
+/// elements: it may be assigned to and destroyed, and is_open() and extents() say so.
 ///
 /// What is the same for all arrays is in array_base.hpp: writeback(), sync(), sync_halo(), invalidate(),
 /// advise(), close(), attributes and facts.  gather(), scatter() and accumulate(), which take lists of
@@ -82,6 +83,9 @@ class ooc_array : public indexed_array<T, N> {
   static_assert(std::is_trivially_copyable_v<T> && !std::is_const_v<T> && !std::is_volatile_v<T>,
                 "ooc_array<T, N>: elements travel between memory and disk as bytes, so T must be "
                 "trivially copyable, without const or volatile");
+  static_assert(!detail::holds_address<T>,
+                "ooc_array<T, N>: pointers, string_views and spans are addresses in this process, which mean "
+                "nothing in a file; keep indices, or std::array<char, n> for text");
   static_assert(N >= 1 && N <= 8, "ooc_array<T, N>: N must be 1 to 8");
   static_assert(std::is_same_v<Layout, layout_right> || std::is_same_v<Layout, layout_tiled>,
                 "ooc_array<T, N, Layout>: Layout must be ooc::layout_right or ooc::layout_tiled");
@@ -101,6 +105,9 @@ class ooc_array : public indexed_array<T, N> {
   using indexed_array<T, N>::core;
 
   // --- Making and opening
+
+  /// Without a file; to be assigned to: `a = ooc::ooc_array<double, 2>(rt, store, "a", ooc::open);`
+  ooc_array() noexcept = default;
 
   /// Makes a file at `path`, and the folders above it that do not exist.  Its elements are
   /// options.fill.  Throws usage_error: EEXIST where the path exists (unless options.replace);

@@ -7,11 +7,18 @@
 // With layout_tiled a tile is a block.  With layout_right it is a band of whole rows of about a
 // block (or a part of one row, where a row is larger than that) and contiguous.  Tiles are clipped
 // at the array's edge.  The next tiles are fetched ahead.
+//
+// Algorithms on a matrix of tiles take them by their coordinates in the grid of tiles, in any order:
+//
+//     const auto A = a.tiles(ooc::access_mode::write);
+//     for (std::size_t i = k + 1; i < A.grid()[0]; ++i)
+//       ooc::eigen_map(A(i, j)) -= ooc::eigen_map(A(i, k)) * ooc::eigen_map(A(k, j));
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <concepts>
 #include <cstddef>
 #include <iterator>
 
@@ -157,23 +164,35 @@ class tile_range {
     for (std::size_t g : grid_) n *= g;
     return n;
   }
+  /// Number of tiles in each dimension.
+  const coordinates<N>& grid() const noexcept { return grid_; }
   /// Tile number k, 0 <= k < size(): for loops that several threads share.
   tile<T, N> operator[](std::size_t k) const { return at(k); }
+  /// Tile (i, j, ...) of the grid.  Checked by assert() only.
+  template <std::convertible_to<std::size_t>... I>
+    requires(sizeof...(I) == N)
+  tile<T, N> operator()(I... i) const {
+    const coordinates<N> c{static_cast<std::size_t>(i)...};
+    for (std::size_t k = 0; k < N; ++k) assert(c[k] < grid_[k] && "tile out of range");
+    return in_box(box_of(c));
+  }
 
  private:
-  box<N> box_of(std::size_t number) const noexcept {
+  box<N> box_of(const coordinates<N>& in_grid) const noexcept {
     box<N> b;
-    for (std::size_t k = N; k-- > 0;) {
-      b.lower[k] = number % grid_[k] * shape_[k];
+    for (std::size_t k = 0; k < N; ++k) {
+      b.lower[k] = in_grid[k] * shape_[k];
       b.upper[k] = std::min(b.lower[k] + shape_[k], array_->extent(k));
-      number /= grid_[k];
     }
     return b;
   }
-  tile<T, N> at(std::size_t number) const {
-    const box<N> b = box_of(number);
-    return {&array_->element(b.lower), b, strides_};
+  box<N> box_of(std::size_t number) const noexcept {
+    coordinates<N> c;
+    for (std::size_t k = N; k-- > 0; number /= grid_[k]) c[k] = number % grid_[k];
+    return box_of(c);
   }
+  tile<T, N> in_box(const box<N>& b) const { return {&array_->element(b.lower), b, strides_}; }
+  tile<T, N> at(std::size_t number) const { return in_box(box_of(number)); }
   void fetch(std::size_t number) const {
     if (ahead_ == 0 || number >= size()) return;
     const box<N> b = box_of(number);

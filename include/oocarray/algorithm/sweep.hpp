@@ -96,10 +96,11 @@ class stencil_of {
   bool completes_parts = false;  ///< see edges_in_parts()
   bool former = false;           ///< see keeps_former()
 
-  /// The ends of dimension k meet.  Without it elements within the radius of an end keep their values.
-  stencil_of periodic(std::size_t k) const {
+  /// The ends of dimension k meet, or, as may be known at run time only, do not: periodic(0, wraps).  Without it
+  /// elements within the radius of an end keep their values.
+  stencil_of periodic(std::size_t k, bool meet = true) const {
     stencil_of s = *this;
-    s.boundaries.at(k) = boundary::periodic;
+    s.boundaries.at(k) = meet ? boundary::periodic : boundary::fixed;
     return s;
   }
   /// Of several fields the last one is the first as it was a step before, its ends included, as an equation of

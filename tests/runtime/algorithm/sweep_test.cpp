@@ -153,6 +153,12 @@ TEST_CASE("a sweep by no steps copies what it reads, and leaves alone what it sw
   CHECK(std::equal(a.begin(), a.end(), c.begin()));
 }
 
+TEST_CASE("whether ends meet may be known at run time only") {
+  const auto s = average().periodic(1);
+  CHECK(s.periodic(0, true).boundaries == std::array{boundary::periodic, boundary::periodic});
+  CHECK(s.periodic(1, false).boundaries == std::array{boundary::fixed, boundary::fixed});
+}
+
 TEST_CASE("a sweep reads and writes the array once a pass, whatever part of it memory holds") {
   const bool in_place = GENERATE(true, false);
   const test_store nodes(store_kind::in_memory);
