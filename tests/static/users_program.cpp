@@ -70,6 +70,12 @@ double passes(ooc::ooc_array<T, 2>& a, ooc::ooc_array<T, 2>& b, ooc::ooc_array<T
   const auto counts = ooc::histogram(a, T{0}, T{9}, 10);
   const ooc::histogram_counts same = counts;
   ooc::inclusive_scan(a, b);
+  ooc::exclusive_scan(a, b, T{1});
+  ooc::fill(a, T{2});
+  ooc::generate(a, [](std::size_t i, std::size_t j) { return static_cast<T>(i * j); });
+  ooc::for_each(a, [](T& x, std::size_t i, std::size_t) { x = static_cast<T>(i); });
+  const auto [largest, at] = ooc::max_element(a).value;
+  if (largest > ooc::min_element(b).value.value) a(at[0], at[1]) = T{};
   ooc::copy(a, {{0, 0}, {9, 9}}, b, {5, 5});
   ooc::transpose(a, b);
   ooc::sort(keys);
