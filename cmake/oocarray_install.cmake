@@ -9,6 +9,7 @@ install(DIRECTORY include/oocarray DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPO
 install(TARGETS oocarray oocarray_storage EXPORT oocarray_targets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development)
+install(FILES .gdbinit RENAME gdbinit DESTINATION ${CMAKE_INSTALL_DATADIR}/oocarray COMPONENT development)
 if(OOCARRAY_BUILD_MPI)
   # A set of its own: programs without MPI do not need MPI to be installed.
   list(APPEND libraries oocarray_mpi)

@@ -67,6 +67,8 @@ class any_array : public array_base {
             const options_type& options = {}, memory_layout layout = memory_layout::right);
   any_array(runtime& rt, const store& s, std::string_view path, open_read_only_t,
             const options_type& options = {}, memory_layout layout = memory_layout::right);
+  /// Without a file, as after a move; to be assigned to.
+  any_array() noexcept = default;
   any_array(any_array&&) noexcept = default;
   any_array& operator=(any_array&&) noexcept = default;
   /// Writes back as the destructor of ooc_array does.

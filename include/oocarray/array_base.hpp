@@ -6,7 +6,7 @@
 // durability holds here.
 //
 // Movable with the array that derives from it.  Calls throw usage_error (errc::closed) for an array
-// that has been closed or moved from.
+// that has been closed or moved from, or was made without a file.
 #pragma once
 
 #include <cstddef>
@@ -132,6 +132,8 @@ class array_base {
   const detail::array_core& core() const { return held(); }
 
  protected:
+  /// Without a file, as after a move.
+  array_base() noexcept = default;
   array_base(runtime& rt, const store& s, std::string_view path, const detail::array_request& r)
       : core_(std::make_unique<detail::array_core>(rt, s, path, r)) {}
   array_base(array_base&&) noexcept = default;
@@ -140,7 +142,7 @@ class array_base {
 
  private:
   detail::array_core& held() const {
-    if (!core_) throw usage_error(errc::closed, "this array has been moved from");
+    if (!core_) throw usage_error(errc::closed, "this array has no file: it was made without one, or moved from");
     return *core_;
   }
 

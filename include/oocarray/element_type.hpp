@@ -9,12 +9,29 @@
 // once.  Files keep the byte order and padding of the machine that wrote them.
 #pragma once
 
+#include <array>
 #include <complex>
 #include <cstddef>
+#include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 
 namespace ooc {
+
+namespace detail {
+
+/// A T is known to be an address in this process.  Members of structs nobody can look at.
+template <class T>
+inline constexpr bool holds_address = std::is_pointer_v<T> || std::is_member_pointer_v<T> || std::is_null_pointer_v<T>;
+template <class C, class Traits>
+inline constexpr bool holds_address<std::basic_string_view<C, Traits>> = true;
+template <class T, std::size_t N>
+inline constexpr bool holds_address<std::span<T, N>> = true;
+template <class T, std::size_t N>
+inline constexpr bool holds_address<std::array<T, N>> = holds_address<T>;
+
+}  // namespace detail
 
 /// The name of T.  Specialise it to tell two of your own types of one size apart:
 ///

@@ -85,6 +85,7 @@ class indexed_array : public array_base {
   }
 
  protected:
+  indexed_array() noexcept = default;
   using array_base::array_base;
   indexed_array(indexed_array&&) noexcept = default;
   indexed_array& operator=(indexed_array&&) noexcept = default;

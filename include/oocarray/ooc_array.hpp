@@ -72,7 +72,8 @@ namespace ooc {
 
 /// An N-d array of T in a file of a store.  Layout: the order of elements in memory, layout_right
 /// (default) or layout_tiled.  Extents and indices count elements, slowest dimension first.
-/// Movable, not copyable; a moved-from array may only be assigned to or destroyed.
+/// Movable, not copyable.  An array that was moved from, or made by `ooc_array<double, 2> a;`, has no file and no
+/// elements: it may be assigned to and destroyed, and is_open() and extents() say so.
 ///
 /// What is the same for all arrays is in array_base.hpp: writeback(), sync(), sync_halo(), invalidate(),
 /// advise(), close(), attributes and facts.  gather(), scatter() and accumulate(), which take lists of
@@ -82,6 +83,9 @@ class ooc_array : public indexed_array<T, N> {
   static_assert(std::is_trivially_copyable_v<T> && !std::is_const_v<T> && !std::is_volatile_v<T>,
                 "ooc_array<T, N>: elements travel between memory and disk as bytes, so T must be "
                 "trivially copyable, without const or volatile");
+  static_assert(!detail::holds_address<T>,
+                "ooc_array<T, N>: pointers, string_views and spans are addresses in this process, which mean "
+                "nothing in a file; keep indices, or std::array<char, n> for text");
   static_assert(N >= 1 && N <= 8, "ooc_array<T, N>: N must be 1 to 8");
   static_assert(std::is_same_v<Layout, layout_right> || std::is_same_v<Layout, layout_tiled>,
                 "ooc_array<T, N, Layout>: Layout must be ooc::layout_right or ooc::layout_tiled");
@@ -101,6 +105,9 @@ class ooc_array : public indexed_array<T, N> {
   using indexed_array<T, N>::core;
 
   // --- Making and opening
+
+  /// Without a file; to be assigned to: `a = ooc::ooc_array<double, 2>(rt, store, "a", ooc::open);`
+  ooc_array() noexcept = default;
 
   /// Makes a file at `path`, and the folders above it that do not exist.  Its elements are
   /// options.fill.  Throws usage_error: EEXIST where the path exists (unless options.replace);
@@ -164,7 +171,8 @@ class ooc_array : public indexed_array<T, N> {
   // past the last page that holds elements is a fault (layout_tiled: past the last tile), so up to
   // 4095 bytes after the last element are not found.
 
-  /// N == 1: the element; else a view of row i, to be indexed further: a[i][j].
+  /// N == 1: the element; else a view of row i, to be indexed further: a[i][j], or assigned: a[i] = b[k]
+  /// copies a row (view.hpp).
   decltype(auto) operator[](std::size_t i) noexcept { return rows<T>()[i]; }
   decltype(auto) operator[](std::size_t i) const noexcept { return rows<const T>()[i]; }
 
@@ -213,8 +221,9 @@ class ooc_array : public indexed_array<T, N> {
   /// The row-major image; size() elements.
   T* data() noexcept requires(Layout::contiguous) { return base_; }
   const T* data() const noexcept requires(Layout::contiguous) { return base_; }
-  std::span<T> span() noexcept requires(Layout::contiguous) { return {base_, size()}; }
-  std::span<const T> span() const noexcept requires(Layout::contiguous) { return {base_, size()}; }
+  /// As a span.  It is const, so that `a.span() = b.span()`, which would copy nothing, does not compile.
+  const std::span<T> span() noexcept requires(Layout::contiguous) { return {base_, size()}; }
+  const std::span<const T> span() const noexcept requires(Layout::contiguous) { return {base_, size()}; }
 #ifdef __cpp_lib_mdspan
   auto mdspan() noexcept requires(Layout::contiguous) {
     return std::mdspan<T, std::dextents<std::size_t, N>>(base_, extents_);
@@ -246,7 +255,7 @@ class ooc_array : public indexed_array<T, N> {
   }
 
   /// A box of elements as a strided piece of memory, for code that takes a pointer, extents and strides:
-  /// eigen_map(a.slice(b)), or an mdspan with std::layout_stride.  It owns nothing and is valid as
+  /// eigen_map(a.slice(b)), or an mdspan with std::layout_stride; a.slice(b) = c.slice(d) copies.  It owns nothing and is valid as
   /// references are.  Throws usage_error: errc::closed, and (errc::invalid_request) for a box that does
   /// not lie within the extents.
   tile<T, N> slice(const box_type& b) requires(Layout::contiguous) { return slice_of<T>(b); }

@@ -52,8 +52,9 @@ class pin_guard {
   std::span<const std::span<T>> rows() const noexcept { return rows_; }
   /// True if the box is one run.
   bool contiguous() const noexcept { return rows_.size() <= 1; }
-  /// The whole box; throws usage_error (errc::invalid_request) if it is not one run.
-  std::span<T> span() const {
+  /// The whole box; throws usage_error (errc::invalid_request) if it is not one run.  The span is const, so that an
+  /// assignment to it, which would copy nothing, does not compile.
+  const std::span<T> span() const {
     if (!contiguous())
       throw usage_error(errc::invalid_request,
                         "the pinned box consists of " + std::to_string(rows_.size()) +

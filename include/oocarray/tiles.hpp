@@ -8,10 +8,18 @@
 // block (or a part of one row, where a row is larger than that) and contiguous.  Tiles are clipped
 // at the array's edge.  The next tiles are fetched ahead.  A tile that is handed out is in memory; one that cannot be
 // read throws (ooc::error), where the touch of an element would end the process.
+//
+// Algorithms on a matrix of tiles take them by their coordinates in the grid of tiles, in any order:
+//
+//     const auto A = a.tiles(ooc::access_mode::write);
+//     for (std::size_t i = k + 1; i < A.grid()[0]; ++i)
+//       ooc::eigen_map(A(i, j)) -= ooc::eigen_map(A(i, k)) * ooc::eigen_map(A(k, j));
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cassert>
+#include <concepts>
 #include <cstddef>
 #include <iterator>
 #include <type_traits>
@@ -22,6 +30,8 @@
 
 #include "oocarray/box.hpp"
 #include "oocarray/detail/array_core.hpp"
+#include "oocarray/layout.hpp"
+#include "oocarray/view.hpp"
 
 namespace ooc {
 
@@ -29,8 +39,27 @@ namespace ooc {
 template <class T, std::size_t N>
 class tile {
  public:
+  using element = T;
+
   tile(T* data, const box<N>& where, const coordinates<N>& strides) noexcept
       : data_(data), box_(where), strides_(strides) {}
+  tile(const tile&) = default;
+
+  /// Assignment is as that of views (view.hpp): of a tile that has a name, it becomes another tile, ...
+  tile& operator=(const tile&) & = default;
+  /// ... and of one that has none, `a.slice(box) = b.slice(box)`, it copies elements.
+  template <class From>
+    requires detail::elements_for<From, T, N>
+  tile operator=(const From& from) && {
+    assign(from);
+    return *this;
+  }
+  /// The elements become those of `from`, a view or a tile.
+  template <class From>
+    requires detail::elements_for<From, T, N>
+  void assign(const From& from) const {
+    as_rows(*this).assign(from);
+  }
 
   /// The element with the lowest coordinates.
   T* data() const noexcept { return data_; }
@@ -67,6 +96,13 @@ class tile {
         data_, typename std::layout_stride::template mapping<extents_type>(extents(), strides_));
   }
 #endif
+
+  /// The same elements as rows, which lie strides()[0] apart.
+  friend view<T, N, layout_right> as_rows(const tile& t) noexcept {
+    std::array<layout_right::dimension, N> map{};
+    for (std::size_t k = 0; k < N; ++k) map[k].step_ = t.strides_[k];
+    return {t.data_, map, t.extents()};
+  }
 
   // As a matrix: row-major, `stride` elements from row to row.
   std::size_t rows() const noexcept requires(N == 2) { return extent(0); }
@@ -130,24 +166,38 @@ class tile_range {
     for (std::size_t g : grid_) n *= g;
     return n;
   }
+  /// Number of tiles in each dimension.
+  const coordinates<N>& grid() const noexcept { return grid_; }
   /// Tile number k, 0 <= k < size(): for loops that several threads share.
   tile<T, N> operator[](std::size_t k) const { return at(k); }
+  /// Tile (i, j, ...) of the grid.  Checked by assert() only.
+  template <std::convertible_to<std::size_t>... I>
+    requires(sizeof...(I) == N)
+  tile<T, N> operator()(I... i) const {
+    const coordinates<N> c{static_cast<std::size_t>(i)...};
+    for (std::size_t k = 0; k < N; ++k) assert(c[k] < grid_[k] && "tile out of range");
+    return in_box(box_of(c));
+  }
 
  private:
-  box<N> box_of(std::size_t number) const noexcept {
+  box<N> box_of(const coordinates<N>& in_grid) const noexcept {
     box<N> b;
-    for (std::size_t k = N; k-- > 0;) {
-      b.lower[k] = number % grid_[k] * shape_[k];
+    for (std::size_t k = 0; k < N; ++k) {
+      b.lower[k] = in_grid[k] * shape_[k];
       b.upper[k] = std::min(b.lower[k] + shape_[k], array_->extent(k));
-      number /= grid_[k];
     }
     return b;
   }
-  tile<T, N> at(std::size_t number) const {
-    const box<N> b = box_of(number);
+  box<N> box_of(std::size_t number) const noexcept {
+    coordinates<N> c;
+    for (std::size_t k = N; k-- > 0; number /= grid_[k]) c[k] = number % grid_[k];
+    return box_of(c);
+  }
+  tile<T, N> in_box(const box<N>& b) const {
     array_->core().bring_in({b.lower, b.upper}, std::is_const_v<T> ? access_mode::read : access_mode::write);
     return {&array_->element(b.lower), b, strides_};
   }
+  tile<T, N> at(std::size_t number) const { return in_box(box_of(number)); }
   void fetch(std::size_t number) const {
     if (ahead_ == 0 || number >= size()) return;
     const box<N> b = box_of(number);

@@ -668,7 +668,7 @@ def sweep(
     steps : int
     kernel : callable
     to : Array or tuple of Array
-        As many as in `a`, of the same types; without it, `a` is swept in place.
+        As many as in `a`, of the same types; without it, `a` is swept in place.  After 0 steps they are copies.
     radius : int or tuple of int
         How far the kernel looks, in each dimension.
     periodic : bool, int or tuple of int

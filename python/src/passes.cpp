@@ -43,7 +43,7 @@ template <class T, class Value, class Op>
 py::object reduced(algorithm_call& call, const array_handle& a, Value identity, Op op) {
   const auto f = [](const T& x) { return static_cast<Value>(x); };
   return py::cast(call.run([&] {
-    return static_cast<Value>(detail::reduce_spans<T>(request("reduction", call, {in_pass(a, true, false)}),
+    return static_cast<Value>(detail::reduce_spans<0, T>(request("reduction", call, {in_pass(a, true, false)}),
                                                       a.get().size(), identity, op, f));
   }));
 }
@@ -78,7 +78,7 @@ py::object inner(const array_handle& a, const array_handle& b, const py::dict& o
     };
     plus op;
     return py::cast(call.run([&] {
-      return static_cast<value>(detail::reduce_spans<T, T>(
+      return static_cast<value>(detail::reduce_spans<0, T, T>(
           request("inner product", call, {in_pass(a, true, false), in_pass(b, true, false)}),
           a.get().size(), value{}, op, f));
     }));

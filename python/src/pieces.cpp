@@ -25,7 +25,7 @@ class function_program final : public detail::span_program {
   function_program(algorithm_call& call, const std::vector<array_in_pass>& arrays, const py::object& f)
       : call_(call), arrays_(arrays), f_(f) {}
 
-  void run(std::size_t piece, unsigned, std::byte* const* p, std::size_t count) override {
+  void run(std::size_t piece, unsigned, std::byte* const* p, std::size_t count, const std::size_t*) override {
     for (std::size_t k = 0; k < arrays_.size(); ++k)
       if (arrays_[k].read) bring_in(p[k], count * size_of(k));
     call_.call([&] {

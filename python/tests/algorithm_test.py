@@ -487,6 +487,8 @@ def test_a_sweep_is_bit_by_bit_that_of_the_plain_loop(store, budget, rng):
     done = ooc.sweep(a, 7, jacobi, to=b)
     assert done["steps"] == 7 and done["passes"] < 7
     assert same(a, plain) and same(b, plain_jacobi(plain.copy(), 7))
+    assert ooc.sweep(a, 0, jacobi, to=b)["steps"] == 0
+    assert same(b, plain)
     told = []
     done = ooc.sweep(a, 10, jacobi, every=2, after=lambda step: told.append(step) or step < 6, threads=2)
     assert told == [2, 4, 6] and done["steps"] == 6

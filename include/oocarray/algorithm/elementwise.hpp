@@ -3,17 +3,23 @@
 //
 //     ooc::for_each(a, [](double& x) { x = 1 / x; });
 //     ooc::for_each(std::tie(a, b), [](double& x, float& y) { std::swap... });
+//     ooc::for_each(a, [](double& x, std::size_t i, std::size_t j) { x *= w[i] * w[j]; });
 //     ooc::transform(a, b, c, [](double x, double y) { return x * y; });   // c = a * b
+//     ooc::generate(a, [](std::size_t i, std::size_t j) { return 1.0 / (i + j + 1); });
+//     ooc::fill(a, 0.0);
 //     double sum = ooc::reduce(a, 0.0);
 //     double norm = ooc::transform_reduce(a, 0.0, std::plus<>(), [](double x) { return x * x; });
 //     double inner = ooc::transform_reduce(a, b, 0.0);
+//     const auto [value, at] = ooc::max_element(a).value;   // and its coordinates
 //     ooc::inclusive_scan(a, b);                  // b[i] = a[0] + ... + a[i]
 //     auto h = ooc::histogram(a, 0.0, 1.0, 100);  // h.value.counts[k]
 //
 // Each pass reads each array once, or writes it, and nothing that is overwritten is read;
 // docs/algorithms.md has the model.  The functions are called by several threads at once, on
 // contiguous elements in a loop that vectorises where the function does.  They must not touch the
-// arrays by other ways, and see elements in any order.  Arrays of one call have the same extents;
+// arrays by other ways, and see elements in any order.  Functions of for_each, transform and transform_reduce that
+// cannot be called with elements alone are given the indices of each element too, of the whole array.  Arrays of one
+// call have the same extents;
 // their element types, blocks and orders in the file may differ.  Their layouts may differ too, but
 // then memory must hold a band of tiles of both.
 //
@@ -60,6 +66,13 @@
 
 namespace ooc {
 
+/// What min_element() and max_element() have found.
+template <class T, std::size_t N>
+struct found_element {
+  T value{};
+  coordinates<N> at{};
+};
+
 /// What histogram() has counted.
 struct histogram_counts {
   std::vector<std::uint64_t> counts;  ///< of each bin
@@ -81,6 +94,20 @@ using element_of = typename std::remove_cv_t<A>::value_type;
 /// const where the array is.
 template <class A>
 using accessed = std::conditional_t<std::is_const_v<A>, const element_of<A>, element_of<A>>;
+
+template <class A>
+constexpr std::size_t dimensions_of = std::tuple_size_v<typename std::remove_cv_t<A>::index_type>;
+
+template <std::size_t>
+using one_index = std::size_t;
+template <class F, class Dimensions, class... X>
+inline constexpr bool takes_indices = false;
+template <class F, std::size_t... K, class... X>
+inline constexpr bool takes_indices<F, std::index_sequence<K...>, X...> = std::invocable<F&, X..., one_index<K>...>;
+/// How many indices f(x...) is given after the elements X of arrays of N dimensions: none if it can do without.
+template <class F, std::size_t N, class... X>
+inline constexpr std::size_t indices_for =
+    !std::invocable<F&, X...> && takes_indices<F, std::make_index_sequence<N>, X...> ? N : 0;
 
 template <class A>
 span_array in_pass(A& a, bool read, bool written) {
@@ -107,19 +134,23 @@ pass_statistics transform_all(Out& out, F& f, const pass_options& options, const
   };
   (add(in_pass(in, true, false)), ...);
   r.arrays.push_back(written);
-  transform_program<F, element_of<Out>, element_of<A>...> program(f);
+  constexpr std::size_t indices = indices_for<F, dimensions_of<Out>, const element_of<A>&...>;
+  r.indices = indices != 0;
+  transform_program<indices, F, element_of<Out>, element_of<A>...> program(f);
   return run_spans(r, program);
 }
 
-/// Over the arrays of the request, whose elements are of types T...; each has `elements` of them.
-template <class... T, class Value, class Op, class F>
+/// Over the arrays of the request, whose elements are of types T...; each has `elements` of them.  `indices`: that
+/// f is given, or 0.
+template <std::size_t indices, class... T, class Value, class Op, class F>
 pass_result<Value> reduce_spans(span_request r, std::size_t elements, Value init, Op& op, F& f) {
   static_assert(std::is_trivially_copyable_v<Value>);
   const bool reproducible = r.options.reproducible;
   r.rule = reproducible ? piece_rule::whole : piece_rule::fixed;
   r.reads_others = reproducible;  // pieces go beyond the rank's own rows
   r.memory = elements / elements_of_piece * sizeof(std::optional<Value>);
-  reduce_program<Value, Op, F, T...> program(op, f);
+  r.indices = indices != 0;
+  reduce_program<indices, Value, Op, F, T...> program(op, f);
   span_run run(r);
   run.begin();
   run.pass(program);
@@ -141,7 +172,9 @@ pass_result<Value> reduce_all(Value init, Op& op, F& f, const pass_options& opti
                               const A&... in) {
   span_request r{.verb = "reduction", .options = options};
   (r.arrays.push_back(in_pass(in, true, false)), ...);
-  return reduce_spans<element_of<A>...>(std::move(r), std::get<0>(std::tie(in...)).size(), init, op, f);
+  constexpr std::size_t n = dimensions_of<std::tuple_element_t<0, std::tuple<A...>>>;
+  return reduce_spans<indices_for<F, n, const element_of<A>&...>, element_of<A>...>(
+      std::move(r), std::get<0>(std::tie(in...)).size(), init, op, f);
 }
 
 /// The element as it is.
@@ -152,16 +185,16 @@ struct same_value {
   }
 };
 
-/// What the parts of the ranks before this one come to.
+/// What the parts of the ranks before this one come to, after `first`.
 template <class T, class U, class Op>
-scanned_before<U> parts_before(span_run& run, Op& op) {
+scanned_before<U> parts_before(span_run& run, const std::optional<U>& first, Op& op) {
   same_value f;
-  reduce_program<U, Op, same_value, T> sums(op, f);
+  reduce_program<0, U, Op, same_value, T> sums(op, f);
   run.pass(sums);
   std::vector<U> mine = sums.values();
   if (mine.size() > 1) mine = {fold_pieces(mine.data(), mine.size(), op)};
   const auto told = run.gathered(bytes_of_values(mine));
-  scanned_before<U> before;
+  scanned_before<U> before{first, {}};
   for (int rank = 0; rank < run.rank(); ++rank) {
     std::vector<U> sum;
     add_values(sum, told[static_cast<std::size_t>(rank)], U{});
@@ -173,7 +206,8 @@ scanned_before<U> parts_before(span_run& run, Op& op) {
 /// The same from pieces that end where they would on one rank.  A piece that the ranks' parts cut is summed up
 /// from its beginning by each of them.
 template <class T, class U, std::size_t N, class Op>
-scanned_before<U> pieces_before(span_run& run, const ooc_array<T, N>& a, ooc_array<U, N>& b, Op& op) {
+scanned_before<U> pieces_before(span_run& run, const ooc_array<T, N>& a, ooc_array<U, N>& b,
+                                const std::optional<U>& begin, Op& op) {
   const std::size_t row = b.size() / b.extent(0);
   const std::size_t first = b.local_box().lower[0] * row, last = b.local_box().upper[0] * row;
   const std::size_t cut = first % elements_of_piece;
@@ -190,27 +224,63 @@ scanned_before<U> pieces_before(span_run& run, const ooc_array<T, N>& a, ooc_arr
   if (ends_in_piece && !mine.empty()) mine.pop_back();
   std::vector<U> all;
   for (const auto& of_rank : run.gathered(bytes_of_values(mine))) add_values(all, of_rank, U{});
-  scanned_before<U> before{{}, sums.head()};
+  scanned_before<U> before{begin, sums.head()};
   for (std::size_t p = 0; p < first / elements_of_piece; ++p)
     before.pieces = before.pieces ? op(*before.pieces, all[p]) : all[p];
   return before;
 }
 
-/// From the first array of the request, of T, into the second, of U, which may be the first.  `before` says, on
-/// several ranks, what comes before the part of this one.
-template <class T, class U, class Op, class Before>
-pass_statistics scan_spans(span_request r, Op& op, Before before) {
+/// From the first array of the request, of T, into the second, of U, which may be the first.  `first`: what comes
+/// before all, of an exclusive scan.  `before` says, on several ranks, what comes before the part of this one.
+template <bool Exclusive, class T, class U, class Op, class Before>
+pass_statistics scan_spans(span_request r, const std::optional<U>& first, Op& op, Before before) {
   r.rule = piece_rule::fixed;
   if (r.arrays[0].core == r.arrays[1].core) r.arrays[0].read = false, r.arrays[1].read = true;
   span_run run(r);
   run.begin(run.ranks() > 1 ? 2 : 1);
-  scan_program<Op, T, U> scan(op, run.ranks() > 1 ? before(run) : scanned_before<U>{});
+  scan_program<Exclusive, Op, T, U> scan(op, run.ranks() > 1 ? before(run) : scanned_before<U>{first, {}});
   run.pass(scan);
   return run.finish();
 }
 template <class T, class U, class Op>
 pass_statistics scan_spans(span_request r, Op& op) {
-  return scan_spans<T, U>(std::move(r), op, [&](span_run& run) { return parts_before<T, U>(run, op); });
+  return scan_spans<false, T, U>(std::move(r), std::optional<U>(), op,
+                                 [&](span_run& run) { return parts_before<T, U>(run, {}, op); });
+}
+/// Of all elements, in row-major order.
+template <bool Exclusive, class T, class U, std::size_t N, class Op>
+pass_statistics scan_all(const ooc_array<T, N>& a, ooc_array<U, N>& b, const std::optional<U>& first, Op& op,
+                         const pass_options& options) {
+  span_request r{.verb = "scan", .options = options};
+  r.arrays = {in_pass(a, true, false), in_pass(b, false, true)};
+  if (options.reproducible) {
+    r.reads_others = true;
+    r.memory = a.size() / elements_of_piece * sizeof(std::optional<U>);
+  }
+  return scan_spans<Exclusive, T, U>(std::move(r), first, op, [&](span_run& run) {
+    return options.reproducible ? pieces_before(run, a, b, first, op) : parts_before<T, U>(run, first, op);
+  });
+}
+
+/// The element that comes before all others by `less`, and of equal ones the first.  What is no number comes last.
+template <class T, std::size_t N, class A, class Less>
+pass_result<found_element<T, N>> first_by(const A& a, Less& less, const pass_options& options) {
+  using found = std::optional<found_element<T, N>>;
+  const auto no_number = []([[maybe_unused]] const T& x) {
+    if constexpr (std::is_floating_point_v<T>)
+      return std::isnan(x);
+    else
+      return false;
+  };
+  auto better = [&](const found& x, const found& y) {
+    if (!x || !y) return x ? x : y;
+    const bool nan = no_number(x->value);
+    if (nan != no_number(y->value)) return nan ? y : x;
+    return less(y->value, x->value) || (!less(x->value, y->value) && y->at < x->at) ? y : x;
+  };
+  auto place = []<class... I>(const T& x, I... i) requires(sizeof...(I) == N) { return found({x, {i...}}); };
+  const pass_result<found> r = reduce_all(found(), better, place, options, a);
+  return {r, *r.value};
 }
 
 /// How many elements of the array of the request, which are of type T, f puts into which bin.
@@ -258,7 +328,10 @@ pass_statistics for_each(std::tuple<A&...> arrays, F f, const pass_options& opti
   std::apply(
       [&](A&... a) { (r.arrays.push_back(detail::in_pass(a, true, !std::is_const_v<A>)), ...); },
       arrays);
-  detail::for_each_program<F, detail::accessed<A>...> program(f);
+  constexpr std::size_t n = detail::dimensions_of<std::tuple_element_t<0, std::tuple<A...>>>;
+  constexpr std::size_t indices = detail::indices_for<F, n, detail::accessed<A>&...>;
+  r.indices = indices != 0;
+  detail::for_each_program<indices, F, detail::accessed<A>...> program(f);
   return detail::run_spans(r, program);
 }
 
@@ -277,6 +350,21 @@ pass_statistics transform(const A& a, const B& b, Out& out, F f, const pass_opti
 template <detail::any_array... A, detail::any_array Out, class F>
 pass_statistics transform(std::tuple<A&...> in, Out& out, F f, const pass_options& options = {}) {
   return std::apply([&](A&... a) { return detail::transform_all(out, f, options, a...); }, in);
+}
+
+/// out(i, ...) = f(i, ...).
+template <detail::any_array Out, class F>
+  requires detail::takes_indices<F, std::make_index_sequence<detail::dimensions_of<Out>>>
+pass_statistics generate(Out& out, F f, const pass_options& options = {}) {
+  auto by_indices = [&](auto... at) requires(sizeof...(at) == detail::dimensions_of<Out>) { return f(at...); };
+  return detail::transform_all(out, by_indices, options);
+}
+/// Every element becomes `value`.
+template <detail::any_array Out>
+pass_statistics fill(Out& out, const std::type_identity_t<detail::element_of<Out>>& value,
+                     const pass_options& options = {}) {
+  auto f = [value] { return value; };
+  return detail::transform_all(out, f, options);
 }
 
 /// init op a(0, ...) op ...
@@ -307,6 +395,19 @@ pass_result<Value> transform_reduce(std::tuple<A&...> in, Value init, Op op, F f
   return std::apply([&](A&... a) { return detail::reduce_all(init, op, f, options, a...); }, in);
 }
 
+/// The smallest element and its coordinates, and of equal ones the first in row-major order.  Not-a-numbers are passed
+/// over, unless there is nothing else.
+template <detail::any_array A, class Less = std::less<>>
+auto min_element(const A& a, Less less = {}, const pass_options& options = {}) {
+  return detail::first_by<detail::element_of<A>, detail::dimensions_of<A>>(a, less, options);
+}
+/// The largest, likewise.
+template <detail::any_array A, class Less = std::less<>>
+auto max_element(const A& a, Less less = {}, const pass_options& options = {}) {
+  auto greater = [&](const auto& x, const auto& y) { return less(y, x); };
+  return detail::first_by<detail::element_of<A>, detail::dimensions_of<A>>(a, greater, options);
+}
+
 /// b[i] = a[0] op ... op a[i] over the elements in row-major order, in the type of b.  b may be a.
 /// With floating-point numbers each sum is rounded as a sum of pieces of 2^15 elements, and on
 /// ranks of their parts; with pass_options::reproducible the result is that of one rank.  On several
@@ -314,13 +415,13 @@ pass_result<Value> transform_reduce(std::tuple<A&...> in, Value init, Op op, F f
 template <class T, class U, std::size_t N, class Op = std::plus<>>
 pass_statistics inclusive_scan(const ooc_array<T, N>& a, ooc_array<U, N>& b, Op op = {},
                                const pass_options& options = {}) {
-  detail::span_request r{.verb = "scan", .options = options};
-  r.arrays = {detail::in_pass(a, true, false), detail::in_pass(b, false, true)};
-  if (!options.reproducible) return detail::scan_spans<T, U>(std::move(r), op);
-  r.reads_others = true;
-  r.memory = a.size() / detail::elements_of_piece * sizeof(std::optional<U>);
-  return detail::scan_spans<T, U>(std::move(r), op,
-                                  [&](detail::span_run& run) { return detail::pieces_before(run, a, b, op); });
+  return detail::scan_all<false, T, U>(a, b, std::optional<U>(), op, options);
+}
+/// b[i] = init op a[0] op ... op a[i-1], so b[0] = init; the rest is as above.
+template <class T, class U, std::size_t N, class Op = std::plus<>>
+pass_statistics exclusive_scan(const ooc_array<T, N>& a, ooc_array<U, N>& b, const std::type_identity_t<U>& init,
+                               Op op = {}, const pass_options& options = {}) {
+  return detail::scan_all<true, T, U>(a, b, std::optional<U>(init), op, options);
 }
 
 /// counts[k]: how many elements x have f(x) == k, for k < bins; the others are `outside`.

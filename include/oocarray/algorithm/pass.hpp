@@ -25,7 +25,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <utility>
 
 namespace ooc {
 
@@ -63,13 +62,13 @@ struct pass_statistics {
   std::uint64_t bytes_written = 0;  ///< the same
 };
 
-/// The same, of an algorithm that has a value as its result: `double sum = ooc::reduce(a, 0.0);`
+/// The same, of an algorithm that has a value as its result: `double sum = ooc::reduce(a, 0.0);`  Where no type says
+/// that the value is meant, as in printf() or `auto`, it is `.value`.
 template <class Value>
 struct pass_result : pass_statistics {
   Value value{};
 
-  operator const Value&() const& noexcept { return value; }
-  operator Value() && { return std::move(value); }
+  operator Value() const { return value; }
 };
 
 }  // namespace ooc

@@ -96,10 +96,11 @@ class stencil_of {
   bool completes_parts = false;  ///< see edges_in_parts()
   bool former = false;           ///< see keeps_former()
 
-  /// The ends of dimension k meet.  Without it elements within the radius of an end keep their values.
-  stencil_of periodic(std::size_t k) const {
+  /// The ends of dimension k meet, or, as may be known at run time only, do not: periodic(0, wraps).  Without it
+  /// elements within the radius of an end keep their values.
+  stencil_of periodic(std::size_t k, bool meet = true) const {
     stencil_of s = *this;
-    s.boundaries.at(k) = boundary::periodic;
+    s.boundaries.at(k) = meet ? boundary::periodic : boundary::fixed;
     return s;
   }
   /// Of several fields the last one is the first as it was a step before, its ends included, as an equation of
@@ -167,7 +168,7 @@ stencil_of<N, Kernel> stencil(const std::size_t (&radius)[N], Kernel kernel) {
 }
 
 /// Several fields, from arrays that are only read to others: `ooc::sweep(std::tie(u, v), std::tie(p, q), steps,
-/// stencil)`.  A field whose array is the same in both is swept in place.
+/// stencil)`.  A field whose array is the same in both is swept in place.  0 steps copy the others.
 template <std::size_t N, class... From, class... T, class... S>
 auto sweep(std::tuple<From&...> from, std::tuple<ooc_array<T, N>&...> to, std::size_t steps,
            const stencil_of<N, S...>& s, const sweep_options& options = {}) {
@@ -212,7 +213,7 @@ auto sweep(ooc_array<T, N>& a, std::size_t steps, const stencil_of<N, S...>& s,
   return sweep(std::tie(a), std::tie(a), steps, s, options);
 }
 
-/// From a to b; `a` is only read.  The first pass goes from a to b, later ones within b.
+/// From a to b; `a` is only read.  The first pass goes from a to b, later ones within b.  After 0 steps b is a copy.
 template <class T, std::size_t N, class... S>
 auto sweep(const ooc_array<T, N>& a, ooc_array<T, N>& b, std::size_t steps,
            const stencil_of<N, S...>& s, const sweep_options& options = {}) {

@@ -297,11 +297,13 @@ void merge_two(cursor<T> a, cursor<T> b, T* to, const Order& order) {
   std::copy(b.at, b.end, to);
 }
 
+__extension__ typedef unsigned __int128 wide_number;  // which ISO C++ does not have, as -Wpedantic says
+
 /// By bits: the player is key and window in one number, and no branch depends on who wins.
 template <class T, class Order>
 void merge_by_bits(std::vector<cursor<T>> from, std::size_t count, T* to, const Order& order) {
   using bits_type = typename Order::bits_type;
-  using player = std::conditional_t<sizeof(bits_type) <= 4, std::uint64_t, unsigned __int128>;
+  using player = std::conditional_t<sizeof(bits_type) <= 4, std::uint64_t, wide_number>;
   constexpr std::uint32_t ended = std::uint32_t{1} << 31;  // comes after all that have not
   const auto of = [](bits_type b, std::uint32_t window) {
     return static_cast<player>(b) << 32 | window;

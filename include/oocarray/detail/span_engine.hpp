@@ -28,9 +28,10 @@ class span_program {
   virtual ~span_program() = default;
   /// Before anything else: the pieces of this rank are 0 to pieces - 1, in the order of elements.
   virtual void begin(std::size_t /*pieces*/) {}
-  /// `count` elements of array number k begin at p[k].  `thread` < threads of the request.
-  /// Arrays that are only read must not be written.
-  virtual void run(std::size_t piece, unsigned thread, std::byte* const* p, std::size_t count) = 0;
+  /// `count` elements of array number k begin at p[k].  `thread` < threads of the request.  `at`: the indices of the
+  /// first, where the request asks for them.  Arrays that are only read must not be written.
+  virtual void run(std::size_t piece, unsigned thread, std::byte* const* p, std::size_t count,
+                   const std::size_t* at) = 0;
   /// All runs of the piece have been.
   virtual void end_piece(std::size_t /*piece*/) {}
   /// Another thread has failed: whoever waits for a piece must not.
@@ -57,6 +58,7 @@ struct span_request {
   piece_rule rule = piece_rule::by_threads;
   /// Elements of other ranks are read too: begin() brings together what all have written.
   bool reads_others = false;
+  bool indices = false;      ///< each run is of one row, and the program is told where it begins
   std::uint64_t memory = 0;  ///< that the program takes for itself
   pass_options options = {};
 };

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -27,42 +28,65 @@
 
 namespace ooc::detail {
 
-/// f(x, y, ...) of each element; T is const where the array is only read.
-template <class F, class... T>
+/// The indices of an element, or with N = 0 none.
+template <std::size_t N>
+using indices_of_element = std::array<std::size_t, N>;
+
+/// A copy, whose address nobody else has: a loop need not read it again.
+template <std::size_t N>
+indices_of_element<N> indices_at([[maybe_unused]] const std::size_t* at) noexcept {
+  indices_of_element<N> all{};
+  if constexpr (N != 0) std::copy_n(at, N, all.begin());
+  return all;
+}
+
+/// f(x, y, ...), and after these the indices of the element `i` places after `at` in its row.
+template <std::size_t N, class F, class... X>
+decltype(auto) call_at(F& f, [[maybe_unused]] const indices_of_element<N>& at, [[maybe_unused]] std::size_t i, X&... x) {
+  if constexpr (N == 0)
+    return f(x...);
+  else
+    return [&]<std::size_t... D>(std::index_sequence<D...>) -> decltype(auto) {
+      return f(x..., std::size_t{at[D]}..., at[N - 1] + i);
+    }(std::make_index_sequence<N - 1>{});
+}
+
+/// f(x, y, ...) of each element; T is const where the array is only read.  N: indices that f is given, or 0.
+template <std::size_t N, class F, class... T>
 class for_each_program final : public span_program {
  public:
   explicit for_each_program(F& f) noexcept : f_(f) {}
-  void run(std::size_t, unsigned, std::byte* const* p, std::size_t count) override {
-    run(p, count, std::index_sequence_for<T...>{});
+  void run(std::size_t, unsigned, std::byte* const* p, std::size_t count, const std::size_t* at) override {
+    run(p, count, indices_at<N>(at), std::index_sequence_for<T...>{});
   }
 
  private:
   template <std::size_t... K>
-  void run(std::byte* const* p, std::size_t count, std::index_sequence<K...>) {
+  void run(std::byte* const* p, std::size_t count, const indices_of_element<N>& at, std::index_sequence<K...>) {
     const std::tuple<T*...> x{reinterpret_cast<T*>(p[K])...};
     OOC_INDEPENDENT_ITERATIONS
-    for (std::size_t i = 0; i < count; ++i) f_(std::get<K>(x)[i]...);
+    for (std::size_t i = 0; i < count; ++i) call_at<N>(f_, at, i, std::get<K>(x)[i]...);
   }
 
   F& f_;
 };
 
-/// The last array becomes f(x, y, ...) of the others.
-template <class F, class Out, class... T>
+/// The last array becomes f(x, y, ...) of the others, of which there may be none.  N as above.
+template <std::size_t N, class F, class Out, class... T>
 class transform_program final : public span_program {
  public:
   explicit transform_program(F& f) noexcept : f_(f) {}
-  void run(std::size_t, unsigned, std::byte* const* p, std::size_t count) override {
-    run(p, count, std::index_sequence_for<T...>{});
+  void run(std::size_t, unsigned, std::byte* const* p, std::size_t count, const std::size_t* at) override {
+    run(p, count, indices_at<N>(at), std::index_sequence_for<T...>{});
   }
 
  private:
   template <std::size_t... K>
-  void run(std::byte* const* p, std::size_t count, std::index_sequence<K...>) {
-    const std::tuple<const T*...> x{reinterpret_cast<const T*>(p[K])...};
+  void run(std::byte* const* p, std::size_t count, const indices_of_element<N>& at, std::index_sequence<K...>) {
+    [[maybe_unused]] const std::tuple<const T*...> x{reinterpret_cast<const T*>(p[K])...};
     Out* const out = reinterpret_cast<Out*>(p[sizeof...(T)]);
     OOC_INDEPENDENT_ITERATIONS
-    for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<Out>(f_(std::get<K>(x)[i]...));
+    for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<Out>(call_at<N>(f_, at, i, std::get<K>(x)[i]...));
   }
 
   F& f_;
@@ -97,16 +121,16 @@ Value fold_pieces(const Value* values, std::size_t count, Op& op) {
   return op(fold_pieces(values, half, op), fold_pieces(values + half, count - half, op));
 }
 
-/// f(x, y, ...) of all elements, put together with op.
-template <class Value, class Op, class F, class... T>
+/// f(x, y, ...) of all elements, put together with op.  N as above.
+template <std::size_t N, class Value, class Op, class F, class... T>
 class reduce_program final : public span_program {
   static constexpr std::size_t leaf = 4096;  // elements
 
  public:
   reduce_program(Op& op, F& f) noexcept : op_(op), f_(f) {}
   void begin(std::size_t pieces) override { values_.assign(pieces, std::nullopt); }
-  void run(std::size_t piece, unsigned, std::byte* const* p, std::size_t count) override {
-    run(piece, p, count, std::index_sequence_for<T...>{});
+  void run(std::size_t piece, unsigned, std::byte* const* p, std::size_t count, const std::size_t* at) override {
+    run(piece, p, count, indices_at<N>(at), std::index_sequence_for<T...>{});
   }
   /// Of the pieces of this rank, in order.
   std::vector<Value> values() const {
@@ -117,13 +141,14 @@ class reduce_program final : public span_program {
 
  private:
   template <std::size_t... K>
-  void run(std::size_t piece, std::byte* const* p, std::size_t count, std::index_sequence<K...>) {
+  void run(std::size_t piece, std::byte* const* p, std::size_t count, const indices_of_element<N>& at,
+           std::index_sequence<K...>) {
     std::optional<Value>& value = values_[piece];
     for (std::size_t first = 0; first < count; first += leaf) {
       const std::tuple<const T*...> x{reinterpret_cast<const T*>(p[K]) + first...};
       const Value v = reduce_run<Value>(
           std::min(leaf, count - first), op_,
-          [&](std::size_t i) { return static_cast<Value>(f_(std::get<K>(x)[i]...)); });
+          [&](std::size_t i) { return static_cast<Value>(call_at<N>(f_, at, first + i, std::get<K>(x)[i]...)); });
       value = value ? op_(*value, v) : v;
     }
   }
@@ -154,7 +179,7 @@ class piece_sums_program final : public span_program {
     bring_in_();
     head_ = sum_in_order<U>(std::nullopt, before_.data(), before_.size(), op_);
   }
-  void run(std::size_t piece, unsigned, std::byte* const* p, std::size_t count) override {
+  void run(std::size_t piece, unsigned, std::byte* const* p, std::size_t count, const std::size_t*) override {
     sums_[piece] =
         sum_in_order(piece == 0 ? head_ : std::nullopt, reinterpret_cast<const T*>(p[0]), count, op_);
   }
@@ -181,20 +206,26 @@ struct scanned_before {
 };
 
 /// Sums from the first element up to each: a piece is summed up by itself, and then what all before
-/// it come to is added, while it is in the processor's cache still.
-template <class Op, class T, class Out>
+/// it come to is added, while it is in the processor's cache still.  Exclusive: without the element itself, and
+/// there is something before the first.
+template <bool Exclusive, class Op, class T, class Out>
 class scan_program final : public span_program {
   static constexpr std::size_t stopped = std::numeric_limits<std::size_t>::max();
 
  public:
   scan_program(Op& op, scanned_before<Out> before)
       : op_(op), head_(std::move(before.head)), carry_(std::move(before.pieces)) {}
-  void run(std::size_t piece, unsigned, std::byte* const* p, std::size_t count) override {
+  void run(std::size_t piece, unsigned, std::byte* const* p, std::size_t count, const std::size_t*) override {
     const T* const x = reinterpret_cast<const T*>(p[0]);
     Out* const y = reinterpret_cast<Out*>(p[1]);
-    Out sum = sum_in_order(piece == 0 ? head_ : std::nullopt, x, 1, op_);
-    y[0] = sum;
-    for (std::size_t i = 1; i < count; ++i) y[i] = sum = op_(sum, static_cast<Out>(x[i]));
+    const std::optional<Out> head = piece == 0 ? head_ : std::nullopt;
+    Out sum = sum_in_order(head, x, 1, op_);
+    if (!Exclusive) y[0] = sum;
+    for (std::size_t i = 1; i < count; ++i) {
+      const Out next = op_(sum, static_cast<Out>(x[i]));  // y may be x
+      y[i] = Exclusive ? sum : next;
+      sum = next;
+    }
     // Pieces are begun in order, so whoever has the one before is at work.
     for (std::size_t done; (done = done_.load(std::memory_order_acquire)) != piece;) {
       if (done == stopped) return;
@@ -206,8 +237,9 @@ class scan_program final : public span_program {
     done_.compare_exchange_strong(expected, piece + 1, std::memory_order_acq_rel);
     done_.notify_all();
     if (!before) return;
+    if (Exclusive) y[0] = head ? op_(*before, *head) : *before;
     OOC_INDEPENDENT_ITERATIONS
-    for (std::size_t i = 0; i < count; ++i) y[i] = op_(*before, y[i]);
+    for (std::size_t i = Exclusive; i < count; ++i) y[i] = op_(*before, y[i]);
   }
   void stop() noexcept override {
     done_.store(stopped, std::memory_order_release);
@@ -227,7 +259,7 @@ class histogram_program final : public span_program {
  public:
   histogram_program(F& f, std::size_t bins, unsigned threads)
       : f_(f), counts_(threads, std::vector<std::uint64_t>(bins + 1)) {}
-  void run(std::size_t, unsigned thread, std::byte* const* p, std::size_t count) override {
+  void run(std::size_t, unsigned thread, std::byte* const* p, std::size_t count, const std::size_t*) override {
     const T* const x = reinterpret_cast<const T*>(p[0]);
     std::uint64_t* const counts = counts_[thread].data();
     const std::size_t bins = counts_[thread].size() - 1;

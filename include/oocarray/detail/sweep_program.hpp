@@ -1,7 +1,8 @@
 // The part of a sweep that has types: slabs as the kernel sees them, and the calls of the kernel.
 // See algorithm/sweep.hpp.
 //
-// Everything here is a view of the engine's memory and valid during one call of the kernel.
+// Everything here is a view of the engine's memory and valid during one call of the kernel.  Spans are returned
+// const, so that an assignment to one, which would copy nothing, does not compile.
 #pragma once
 
 #include <algorithm>
@@ -43,6 +44,13 @@ class slab_view {
     if constexpr (M > 1)
       for (std::size_t k = 0; k + 1 < M; ++k) strides_[k] = strides[k];
   }
+  slab_view(const slab_view&) = default;
+  /// Of one that has a name: it becomes other elements, as a view does.
+  slab_view& operator=(const slab_view&) & = default;
+  /// A slab does not know how long it is, so out[j] = in[0][j] cannot copy a row: copy spans, or element by element.
+  template <class From>
+  void operator=(const From&) && = delete;
+
   decltype(auto) operator[](std::ptrdiff_t i) const noexcept {
     if constexpr (M == 1)
       return static_cast<T&>(origin_[i]);
@@ -52,7 +60,7 @@ class slab_view {
   T* data() const noexcept { return origin_; }
   /// Of a row, the elements lower <= index < upper.  Only what the kernel may touch is in memory: of `out` its own
   /// elements, of `in` these and the radius on either side.
-  std::span<T> span(std::ptrdiff_t lower, std::ptrdiff_t upper) const noexcept
+  const std::span<T> span(std::ptrdiff_t lower, std::ptrdiff_t upper) const noexcept
     requires(M == 1)
   {
     return {origin_ + lower, static_cast<std::size_t>(upper - lower)};
@@ -111,6 +119,8 @@ class slab_to_compute {
  public:
   slab_to_compute(const detail::sweep_piece& p, std::size_t number) noexcept
       : piece_(&p), number_(number) {}
+  slab_to_compute(const slab_to_compute&) = default;
+  slab_to_compute& operator=(const slab_to_compute&) = delete;  // which elements would it copy?
 
   /// Its index in the array, and the step that computes it, from 1.
   std::size_t index() const noexcept { return piece_->index + number_; }
@@ -140,7 +150,7 @@ class slab_to_compute {
     return get<0>()[i];
   }
   /// What is to be computed.
-  auto span() const noexcept
+  const std::span<std::tuple_element_t<0, std::tuple<T...>>> span() const noexcept
     requires(sizeof...(T) == 1 && N == 2)
   {
     return get<0>().span(lower(1), upper(1));

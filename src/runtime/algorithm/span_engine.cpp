@@ -88,7 +88,7 @@ class span_run::state {
                     "stripes");
     }
     if (request.options.reproducible) call.must_agree(", reproducible");
-    span_order o(request.arrays, mine.first, mine.second, request.rule, call.threads());
+    span_order o(request, mine.first, mine.second, call.threads());
     call.together([&] { take_memory(o); });
     return o;
   }
@@ -165,9 +165,9 @@ void span_run::state::go_over(span_program& program) {
     exact_access() = own_rows;
     try {
       for (std::size_t piece; !failed && (piece = next++) < order.pieces();) {
-        order.for_each_run(piece, [&](std::byte* const* p, std::size_t count) {
+        order.for_each_run(piece, [&](std::byte* const* p, std::size_t count, const std::size_t* at) {
           bring_in(p, count);
-          program.run(piece, thread, p, count);
+          program.run(piece, thread, p, count, at);
         });
         program.end_piece(piece);
         call.advance(order.elements(piece) * of_element);

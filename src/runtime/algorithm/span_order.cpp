@@ -10,9 +10,10 @@ constexpr std::size_t pieces_of_thread = 8;
 
 }  // namespace
 
-span_order::span_order(const std::vector<span_array>& arrays, std::size_t first, std::size_t last,
-                       piece_rule rule, unsigned threads) {
-  const bool whole = rule == piece_rule::whole;
+span_order::span_order(const span_request& r, std::size_t first, std::size_t last, unsigned threads)
+    : in_rows_(r.indices) {
+  const std::vector<span_array>& arrays = r.arrays;
+  const bool whole = r.rule == piece_rule::whole;
   const array_facts& shape = arrays.front().core->facts();
   extents_.assign(shape.extents.begin(), shape.extents.end());
   const std::size_t n = extents_.size();
@@ -46,7 +47,7 @@ span_order::span_order(const std::vector<span_array>& arrays, std::size_t first,
     first_ = first * row;
     last_ = last * row;
     piece_ = elements_of_piece;
-    if (rule == piece_rule::by_threads)
+    if (r.rule == piece_rule::by_threads)
       piece_ = std::clamp((last_ - first_) / (threads * pieces_of_thread), least_elements,
                           elements_of_piece);
     if (whole) {  // from the first that begins in the rows, to the end of the last that does
@@ -107,26 +108,37 @@ std::size_t span_order::elements(std::size_t piece) const {
   return n;
 }
 
-void span_order::for_each_run(std::size_t piece, const use_run& use) const {
+void span_order::for_each_run_of_interval(std::size_t piece, const use_run& use) const {
   std::vector<std::byte*> p(places_.size());
-  if (!tiled_) {
-    std::size_t first = 0, last = 0;
-    interval(piece, first, last);
-    for (std::size_t a = 0; a < p.size(); ++a)
-      p[a] = places_[a].base + first * places_[a].element_size;
-    return use(p.data(), last - first);
+  std::size_t first = 0, last = 0;
+  interval(piece, first, last);
+  for (std::size_t a = 0; a < p.size(); ++a) p[a] = places_[a].base + first * places_[a].element_size;
+  if (!in_rows_) return use(p.data(), last - first, nullptr);
+  const std::size_t n = extents_.size();
+  extent_list at(n);
+  while (first < last) {
+    for (std::size_t k = n, rest = first; k-- > 0; rest /= extents_[k]) at[k] = rest % extents_[k];
+    const std::size_t count = std::min(extents_[n - 1] - at[n - 1], last - first);
+    use(p.data(), count, at.data());
+    first += count;
+    for (std::size_t a = 0; a < p.size(); ++a) p[a] += count * places_[a].element_size;
   }
+}
+
+void span_order::for_each_run(std::size_t piece, const use_run& use) const {
+  if (!tiled_) return for_each_run_of_interval(piece, use);
+  std::vector<std::byte*> p(places_.size());
   extent_list lower, upper;
   grid_.box(piece, lower, upper);
   const auto find = [&](const extent_list& at) {
     for (std::size_t a = 0; a < p.size(); ++a) p[a] = places_[a].base + offset(places_[a], at);
   };
   const std::size_t n = lower.size();
-  bool one_run = same_tiles_;
+  bool one_run = same_tiles_ && !in_rows_;
   for (std::size_t k = 1; k < n; ++k) one_run = one_run && upper[k] - lower[k] == edges_[k];
   if (one_run) {
     find(lower);
-    return use(p.data(), elements(piece));
+    return use(p.data(), elements(piece), nullptr);
   }
   for (extent_list at = lower;;) {
     for (at[n - 1] = lower[n - 1]; at[n - 1] < upper[n - 1];) {
@@ -135,7 +147,7 @@ void span_order::for_each_run(std::size_t piece, const use_run& use) const {
         if (!q.tile.empty())
           end = std::min(end, (at[n - 1] / q.tile[n - 1] + 1) * q.tile[n - 1]);
       find(at);
-      use(p.data(), end - at[n - 1]);
+      use(p.data(), end - at[n - 1], at.data());
       at[n - 1] = end;
     }
     std::size_t k = n - 1;

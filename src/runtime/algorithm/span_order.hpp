@@ -20,12 +20,11 @@ namespace ooc::detail {
 class span_order {
  public:
   /// Rows first <= i < last are this rank's.
-  span_order(const std::vector<span_array>& arrays, std::size_t first, std::size_t last,
-             piece_rule rule, unsigned threads);
+  span_order(const span_request& r, std::size_t first, std::size_t last, unsigned threads);
 
   std::size_t pieces() const noexcept { return pieces_; }
   std::size_t elements(std::size_t piece) const;
-  using use_run = std::function<void(std::byte* const* p, std::size_t count)>;
+  using use_run = std::function<void(std::byte* const* p, std::size_t count, const std::size_t* at)>;
   void for_each_run(std::size_t piece, const use_run& use) const;
 
   /// Bytes that should fit into memory so that no block is loaded twice.
@@ -42,9 +41,11 @@ class span_order {
 
   static std::size_t offset(const place& p, const extent_list& at) noexcept;
   void interval(std::size_t piece, std::size_t& first, std::size_t& last) const noexcept;
+  void for_each_run_of_interval(std::size_t piece, const use_run& use) const;
 
   extent_list extents_;
   std::vector<place> places_;
+  bool in_rows_ = false;  ///< runs are of one row
   bool tiled_ = false;
   bool same_tiles_ = true;
   std::size_t pieces_ = 0;

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "oocarray/detail/copy_engine.hpp"
 #include "oocarray/error.hpp"
 #include "runtime/algorithm/algorithm_call.hpp"
 #include "runtime/algorithm/cut_sweep.hpp"
@@ -60,7 +61,7 @@ class sweep_run {
     call_.must_agree(", fuse " + std::to_string(request_.options.fuse) + ", told every " +
                      std::to_string(request_.every) + ", piece " + std::to_string(request_.options.piece));
     call_.together([] {});
-    if (request_.steps == 0) return done_;
+    if (request_.steps == 0) return copied();
     done_.fuse = choose_levels();
     plan_.levels = done_.fuse;
     if (cut_) begin_cut();
@@ -133,6 +134,26 @@ class sweep_run {
       if (f.to->ranks().rows_of(f.to->ranks().rank()) != mine)
         call_.refuse("'" + f.to->facts().path +
                "' is dealt out to the ranks otherwise; give both the same group, block and stripes");
+  }
+
+  /// No steps: arrays that are written hold what was read.
+  sweep_statistics copied() {
+    for (const sweep_field& f : request_.fields) {
+      if (f.from == f.to) continue;
+      const std::size_t dimensions = f.to->facts().extents.size();
+      copy_request r{.from = f.from, .to = f.to, .from_size = f.element_size, .to_size = f.element_size};
+      r.from_lower.assign(dimensions, 0);
+      r.to_lower.assign(dimensions, 0);
+      r.extents.assign(f.to->facts().extents.begin(), f.to->facts().extents.end());
+      for (std::size_t k = 0; k < dimensions; ++k) r.permutation.push_back(k);
+      r.options = {.threads = call_.threads(), .mark = request_.options.mark, .progress = request_.options.progress};
+      const pass_statistics copy = run_copy(r);
+      done_.passes = 1;
+      done_.memory = std::max(done_.memory, copy.memory);
+      done_.bytes_read += copy.bytes_read;
+      done_.bytes_written += copy.bytes_written;
+    }
+    return done_;
   }
 
   std::size_t slab_bytes() const {

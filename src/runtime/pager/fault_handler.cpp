@@ -156,7 +156,8 @@ std::size_t turn_of(const siginfo_t& info, const void* context) noexcept {
   return passed.older;
 }
 
-void pass_on(int signal, siginfo_t* info, void* context) noexcept {
+// Debuggers stop here (.gdbinit).
+[[gnu::noinline]] void pass_on(int signal, siginfo_t* info, void* context) noexcept {
   const predecessor_list& list = predecessors_of(signal);
   const std::size_t known = list.used.load(std::memory_order_acquire);
   const std::size_t older = turn_of(*info, context);

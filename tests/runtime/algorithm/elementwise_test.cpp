@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include "support/algorithm/random_passes.hpp"
@@ -167,6 +168,59 @@ TEST_CASE("passes over arrays that do not fit together are refused by name") {
   CHECK_THROWS_WITH(transform(wide, tiled, same),
                     Contains("the arrays lie in memory in different orders, of which it must hold") &&
                         Contains("give the runtime") && Contains("ooc::copy()"));
+}
+
+TEST_CASE("the smallest and the largest element are found with their places, the first of equal ones, past what is no number") {
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(memory(nodes.staging() + 1_MiB));
+  ooc_array<double, 2> a{rt, nodes.handle(), "a", create, {300, 200}, {.block = 4_KiB}};
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  ooc::fill(a, nan);
+  CHECK(std::isnan(min_element(a).value.value));
+  CHECK(min_element(a).value.at == coordinates<2>{0, 0});
+  a[7][199] = a[8][0] = a[250][3] = 4;
+  a[100][100] = 5;
+  const auto [least, where] = min_element(a).value;
+  CHECK(least == 4);
+  CHECK(where == coordinates<2>{7, 199});
+  CHECK(max_element(a).value.at == coordinates<2>{100, 100});
+  CHECK(max_element(a, std::greater<>(), {.threads = 3}).value.at == coordinates<2>{7, 199});
+}
+
+TEST_CASE("functions are given indices only where they cannot do without") {
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(memory(nodes.staging() + 1_MiB));
+  ooc_array<double, 2, layout_tiled> a{rt, nodes.handle(), "a", create, {30, 20}, {.tile = {8, 8}}};
+  ooc_array<std::int32_t, 2> b{rt, nodes.handle(), "b", create, {30, 20}};
+  generate(a, [](auto... at) { return static_cast<double>((at * ...) + sizeof...(at)); });
+  CHECK(a[3][5] == 17);
+  for_each(a, [](double& x, auto... more) { x = static_cast<double>(sizeof...(more)); });
+  CHECK(a[3][5] == 0);
+  for_each(std::tie(a, b), [](double& x, std::int32_t& y, std::size_t i, std::size_t j) {
+    x = static_cast<double>(i);
+    y = static_cast<std::int32_t>(j);
+  });
+  CHECK(a[29][19] == 29);
+  CHECK(b[29][19] == 19);
+  transform(b, a, [](std::int32_t y, std::size_t i, std::size_t) { return 100.0 * static_cast<double>(i) + y; });
+  CHECK(a[29][19] == 2919);
+  const double trace = transform_reduce(a, 0.0, std::plus<>(), [](double x, std::size_t i, std::size_t j) {
+    return i == j ? x : 0;
+  });
+  CHECK(trace == 101 * 190);
+}
+
+TEST_CASE("an exclusive scan begins with what is given, and leaves the last element out") {
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(memory(nodes.staging() + 4_MiB));
+  constexpr std::size_t n = 100'000;
+  ooc_array<std::int32_t, 1> lengths{rt, nodes.handle(), "lengths", create, {n}};
+  ooc_array<std::uint64_t, 1> offsets{rt, nodes.handle(), "offsets", create, {n}};
+  ooc::fill(lengths, 3);
+  ooc::exclusive_scan(lengths, offsets, 10, std::plus<>(), {.threads = 4});
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < n; ++i) wrong += offsets[i] != 10 + 3 * i;
+  CHECK(wrong == 0);
 }
 
 TEST_CASE("a histogram of bins wider than the largest number counts each element in its bin") {

@@ -10,6 +10,7 @@
 #include <ranges>
 #include <thread>
 
+#include "oocarray/any_array.hpp"
 #include "oocarray/eigen.hpp"
 #include "support/random_source.hpp"
 #include "support/test_arrays.hpp"
@@ -220,6 +221,29 @@ TEST_CASE("tiles visit every element once, in storage order, and know where they
   CHECK(tiled.tiles(access_mode::read).size() == 3 * 7);
 }
 
+TEST_CASE("a tile is named by its coordinates in the grid of tiles, for algorithms by blocks of a matrix") {
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(blocks(nodes, 64));
+  const array_options<double> o{.tile = {32, 32}, .block = 8_KiB};
+  ooc_array<double, 2, layout_tiled> a{rt, nodes.handle(), "a", create, {70, 100}, o};
+  std::iota(a.begin(), a.end(), 0.0);
+  const auto tiles = a.tiles(access_mode::write);
+  CHECK(tiles.grid() == coordinates<2>{3, 4});
+  for (std::size_t i = 0; i < 3; ++i)
+    for (std::size_t j = 0; j < 4; ++j) {
+      const auto t = tiles(i, j);
+      CHECK(t.lower() == coordinates<2>{32 * i, 32 * j});
+      CHECK(t.box() == tiles[4 * i + j].box());
+      CHECK(t.data() == &a(32 * i, 32 * j));
+    }
+  CHECK(tiles(2, 3).extents() == coordinates<2>{6, 4});
+  const double before = a(64, 33);
+  eigen_map(tiles(2, 1)) -= eigen_map(tiles(2, 0)) * eigen_map(tiles(0, 1));
+  CHECK(a(64, 33) != before);
+  ooc_array<double, 2> rows{rt, nodes.handle(), "rows", create, {70, 100}, {.block = 8_KiB}};
+  CHECK(std::as_const(rows).tiles()(1, 0).lower()[0] == 10);
+}
+
 TEST_CASE("pinned rows may be given to system calls") {
   const test_store nodes(store_kind::in_memory);
   runtime rt(blocks(nodes, 16));
@@ -282,6 +306,32 @@ TEST_CASE("arrays move, and close when they go") {
   }
   const ooc_array<int, 1> a{rt, nodes.handle(), "a", open_read_only};
   CHECK(a[5] == 55);
+}
+
+TEST_CASE("an array without a file is closed until it is assigned to") {
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(blocks(nodes, 40));
+  struct {
+    ooc_array<double, 2> u;
+    ooc_array<double, 2, layout_tiled> v;
+    any_array w;
+  } model;
+  CHECK(!model.u.is_open());
+  CHECK(model.u.extents() == coordinates<2>{0, 0});
+  CHECK(model.u.size() == 0);
+  CHECK_THROWS_WITH(model.u.writeback(), Catch::Contains("no file"));
+  CHECK_THROWS_WITH(model.v.at(0, 0), Catch::Contains("no file") || Catch::Contains("extent"));
+  CHECK_THROWS_WITH(model.w.rank(), Catch::Contains("no file"));
+  model.u = ooc_array<double, 2>(rt, nodes.handle(), "u", create, {10, 10}, {.fill = 2.0});
+  CHECK(model.u[9][9] == 2);
+}
+
+TEST_CASE("elements that are addresses are no elements of a file") {
+  STATIC_REQUIRE(detail::holds_address<int*> && detail::holds_address<const char* const>);
+  STATIC_REQUIRE(detail::holds_address<std::string_view> && detail::holds_address<std::span<double>>);
+  STATIC_REQUIRE(detail::holds_address<std::array<void*, 3>> && detail::holds_address<int triple::*>);
+  STATIC_REQUIRE(!detail::holds_address<double> && !detail::holds_address<triple>);
+  STATIC_REQUIRE(!detail::holds_address<std::array<char, 8>>);
 }
 
 TEST_CASE(

@@ -10,6 +10,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "oocarray/algorithm/elementwise.hpp"
@@ -20,6 +21,14 @@ namespace ooc::testing {
 
 /// Elements for which every sum is exact.
 inline double exact(std::size_t n) { return static_cast<double>((n * 2654435761u) % 100000) - 50000; }
+
+/// The number of an element in row-major order.
+template <std::size_t N>
+std::size_t number_of(const coordinates<N>& extents, const coordinates<N>& at) {
+  std::size_t n = 0;
+  for (std::size_t k = 0; k < N; ++k) n = n * extents[k] + at[k];
+  return n;
+}
 
 /// Arrays of the store `st`, whose names begin with `name`; up to `longest` elements in one dimension.
 template <std::size_t N, class A, class B, class C>
@@ -89,6 +98,26 @@ void pass_at_random(std::mt19937_64& g, const store& st, const std::string& name
       c, c, [](double x) { return -x; }, options);
   REQUIRE(wrong(c, [&](std::size_t n) { return -(product(n) + static_cast<double>(n % 17)); }) == 0);
 
+  const auto numbered = [&](auto... at) { return exact(number_of(extents, coordinates<N>{at...})); };
+  const auto c_plus_number = [&](double& z, auto... at) requires(sizeof...(at) == N) { z += numbered(at...); };
+  for_each(c, c_plus_number, options);
+  REQUIRE(wrong(c, [&](std::size_t n) { return exact(n) - (product(n) + static_cast<double>(n % 17)); }) == 0);
+  generate(c, numbered, options);
+  REQUIRE(wrong(c, exact) == 0);
+  const auto weighted = [&](float y, auto... at) requires(sizeof...(at) == N) { return y * numbered(at...); };
+  CHECK(transform_reduce(b, 0.0, std::plus<>(), weighted, options).value == inner);
+  std::size_t lowest = 0, highest = 0;
+  for (std::size_t n = 0; n < a.size(); ++n) {
+    if (n % 17 < lowest % 17) lowest = n;
+    if (n % 17 > highest % 17) highest = n;
+  }
+  CHECK(number_of(extents, min_element(b, std::less<>(), options).value.at) == lowest);
+  CHECK(number_of(extents, max_element(b, std::less<>(), options).value.at) == highest);
+  CHECK(max_element(b, std::less<>(), options).value.value == static_cast<float>(highest % 17));
+  const auto filled = ooc::fill(c, 2, options);
+  CHECK(filled.bytes_read == 0);
+  REQUIRE(wrong(c, [](std::size_t) { return 2.0; }) == 0);
+
   const auto h = histogram(b, 0, 16, 8, options);
   std::vector<std::uint64_t> bins(8);
   std::uint64_t outside = 0;
@@ -102,7 +131,13 @@ void pass_at_random(std::mt19937_64& g, const store& st, const std::string& name
     double s = 0;
     for (std::size_t n = 0; n < a.size(); ++n) sums[n] = s += exact(n);
     REQUIRE(wrong(c, [&](std::size_t n) { return sums[n]; }) == 0);
+    ooc::exclusive_scan(a, c, 7, std::plus<>(), options);
+    REQUIRE(wrong(c, [&](std::size_t n) { return 7 + (n == 0 ? 0 : sums[n - 1]); }) == 0);
     ooc::inclusive_scan(a, a, std::plus<>(), options);
+    REQUIRE(wrong(a, [&](std::size_t n) { return sums[n]; }) == 0);
+    ooc::exclusive_scan(a, a, 0, std::plus<>(), options);
+    double before = 0;
+    for (std::size_t n = 0; n < a.size(); ++n) before += std::exchange(sums[n], before);
     REQUIRE(wrong(a, [&](std::size_t n) { return sums[n]; }) == 0);
   } else {
     REQUIRE(wrong(a, exact) == 0);
