@@ -5,13 +5,14 @@
 //                                       {.extents = {100, 2000, 3000}, .offset = 512});
 //
 // A dataset of HDF5 is a raw file, too, where its elements lie in the file as they are: its layout is contiguous
-// (H5Pget_layout), it has no external files (H5Pget_external_count), its space has been allocated (H5Dget_space_status), and
-// H5Tequal says that its type is that of T.  H5Dget_offset() is then where it begins, a user block counted in, in the file that
-// H5Fget_name() names when it is asked for the *dataset*: links lead to other files.  That file must be one for the driver
-// H5FD_SEC2 (H5Pget_driver).  Note which file it is (H5Fget_vfd_handle, fstat), so that no other is opened under its name, and close it
-// for HDF5 before you write to the array:
+// (H5Pget_layout), it has no external files (H5Pget_external_count), its space has been allocated
+// (H5Dget_space_status), and H5Tequal says that its type is that of T.  H5Dget_offset() is then where it begins, a user
+// block counted in, in the file that H5Fget_name() names when it is asked for the *dataset*: links lead to other files.
+// That file must be one for the driver H5FD_SEC2 (H5Pget_driver).  Note which file it is (H5Fget_vfd_handle, fstat), so
+// that no other is opened under its name, and close it for HDF5 before you write to the array:
 //
-//     auto c = ooc::open_file<double, 2>(rt, holder, ooc::open, {.extents = {300, 400}, .offset = offset, .read_from = which});
+//     auto c = ooc::open_file<double, 2>(rt, holder, ooc::open,
+//                                        {.extents = {300, 400}, .offset = offset, .read_from = which});
 //
 // tests/runtime/array/hdf5_in_place_test.cpp has the calls.
 //
@@ -86,8 +87,8 @@ struct file_contents {
   /// A .npy file in the other order than this is refused, so that no index changes its meaning unseen.
   index_order order = index_order::row_major;
 
-  /// The file that the program has read all this from.  Another file that has taken its name since is refused (ESTALE), if
-  /// the program keeps the first one open until then.
+  /// The file that the program has read all this from.  Another file that has taken its name since is refused (ESTALE),
+  /// if the program keeps the first one open until then.
   std::optional<file_identity> read_from = {};
 };
 

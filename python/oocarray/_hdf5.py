@@ -50,7 +50,7 @@ def _lock_error(file: Any) -> int:
 
 
 def _has_writer(file: Any) -> bool:
-    """Whether somebody on this machine has the file open for writing, without a lock; False, too, where it cannot be known."""
+    """Whether somebody on this machine has the file open for writing, without a lock; False where it cannot be known."""
     try:
         fcntl.fcntl(file, 10, signal.SIGURG)  # F_SETSIG: who opens it this very moment must not end us by SIGIO
         fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_RDLCK)
@@ -67,23 +67,24 @@ def _refuse_unopened(path: str, file: Any, why: OSError) -> None:
         raise Busy(f"'{path}' is open for writing in another program: wait until that has closed it") from None
     if lock:
         raise InvalidRequest(
-            f"'{path}' lies on a file system without file locks ({os.strerror(lock)}): where nobody is writing to it, set "
-            "HDF5_USE_FILE_LOCKING=FALSE before h5py is imported"
+            f"'{path}' lies on a file system without file locks ({os.strerror(lock)}): where nobody is writing to it, "
+            "set HDF5_USE_FILE_LOCKING=FALSE before h5py is imported"
         ) from None
     if _flags(file) & (_being_written | _being_written_swmr):
         raise InvalidRequest(
-            f"'{path}' is marked as open for writing, though nobody on this machine writes to it: its writer has died, or runs "
-            f"on another host; where nobody has it open, `h5clear -s {path}` takes the mark away"
+            f"'{path}' is marked as open for writing, though nobody on this machine writes to it: its writer has died, or "
+            f"runs on another host; where nobody has it open, `h5clear -s {path}` takes the mark away"
         ) from None
     file.seek(0)
     if file.read(3) == b"CDF":
         raise InvalidRequest(
-            f"'{path}' is no HDF5 file: it is a NetCDF file of the classic format, which becomes one with `nccopy -k nc4`"
+            f"'{path}' is no HDF5 file: it is a NetCDF file of the classic format, which becomes one with "
+            "`nccopy -k nc4`"
         ) from None
     if "driver should be used" in str(why):
         raise InvalidRequest(
-            f"'{path}' is one part of what another driver of HDF5 has spread over several files ({why}): make one file of "
-            "them with `h5repart` or h5repack"
+            f"'{path}' is one part of what another driver of HDF5 has spread over several files ({why}): make one file "
+            "of them with `h5repart` or h5repack"
         ) from None
     raise InvalidRequest(f"'{path}' cannot be opened as HDF5: {why}; copy it again where it was cut short") from None
 
@@ -128,7 +129,9 @@ def _check_holder(holder: Any, path: str, name: str, writable: bool) -> None:
     if intent & h5py.h5f.ACC_RDWR:
         raise Busy(f"{where}: the file is open for writing in this process, by h5py: close it first")
     if writable and intent & h5py.h5f.ACC_SWMR_READ:
-        raise Busy(f"{where}: another program is writing the file (SWMR): wait until it has closed it, or open it with mode='r'")
+        raise Busy(
+            f"{where}: another program is writing the file (SWMR): wait until it has closed it, or open it with mode='r'"
+        )
 
 
 def _dataset(file: Any, path: str, name: str) -> Any:
@@ -138,7 +141,9 @@ def _dataset(file: Any, path: str, name: str) -> Any:
         found = file[name]
     except KeyError as why:
         if file.get(name, getlink=True) is not None:
-            raise FileNotFoundError(f"'{path}' has no dataset '{name}' but a link that leads nowhere: {why.args[0]}") from None
+            raise FileNotFoundError(
+                f"'{path}' has no dataset '{name}' but a link that leads nowhere: {why.args[0]}"
+            ) from None
         there = ", ".join(sorted(file)[:20]) or "nothing"
         raise FileNotFoundError(f"'{path}' has no dataset '{name}'; it has {there}") from None
     if not isinstance(found, h5py.Dataset):

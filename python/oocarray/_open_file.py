@@ -119,8 +119,8 @@ def open_file(
         Of a raw file: which index runs fastest, the last or the first.  In Fortran's order ``a[...]`` is a
         Fortran-contiguous NumPy array.
     dataset : str
-        The file is of HDF5, and this is the dataset: contiguous, with space in the file, not external.  Where a link leads to
-        another file, that file is used, and is what the array's messages name.
+        The file is of HDF5, and this is the dataset: contiguous, with space in the file, not external.  Where a link
+        leads to another file, that file is used, and is what the array's messages name.
     layout, tile, block, shared, wait_for_writer
         As for `create`.
 
@@ -181,8 +181,9 @@ def _opened(contents: _Contents, writable: bool, options: Dict[str, Any]) -> Arr
     if contents.descriptor is not None:
         read = os.fstat(contents.descriptor)
         identity = (read.st_dev, read.st_ino)
+    shape, offset = contents.shape or (), contents.offset
     core = _core.open_file(
-        runtime()._core, file, writable, name, size, contents.shape or (), contents.offset, reverse, identity, core_options
+        runtime()._core, file, writable, name, size, shape, offset, reverse, identity, core_options
     )
     try:
         a = Array(core, None, bool(core_options.get("tiled_memory")), dtype=contents.dtype, reverse=reverse)

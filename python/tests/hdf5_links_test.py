@@ -1,4 +1,4 @@
-"""Datasets of HDF5 that another file holds, or that another name leads to, used in place: always the bytes that h5py reads."""
+"""Datasets of HDF5 that another file holds, or another name leads to, used in place: always the bytes that h5py reads."""
 
 import os
 

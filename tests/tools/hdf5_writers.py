@@ -29,8 +29,8 @@ f.close()
 
 @contextlib.contextmanager
 def writer(path, latest=False, swmr=False, **environment):
-    """A process that has an HDF5 file open for writing: `x` of 3 doubles, and `grows`, to which a line on its input adds 2."""
-    options = {"libver": "latest"} if latest or swmr else {}
+    """A process that writes an HDF5 file: `x` of 3 doubles, and `grows`, to which a line on its input adds 2."""
+    options = {"libver": ("v110", "v110")} if latest or swmr else {}
     program = textwrap.dedent(_writer).format(options=options, swmr=swmr)
     process = subprocess.Popen(
         [sys.executable, "-c", program, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,

@@ -19,7 +19,8 @@ def shell(tmp_path):
 @pytest.mark.parametrize("latest", [False, True])
 def test_a_file_that_another_program_is_writing_is_waited_for(shell, latest):
     with writer(f"{shell.folder}/w.h5", latest):
-        shell.refused("import", "w.h5", "x", "--dataset", "x", names=["'w.h5'", "open for writing in another program", "wait"])
+        names = ["'w.h5'", "open for writing in another program", "wait"]
+        shell.refused("import", "w.h5", "x", "--dataset", "x", names=names)
         assert b"h5clear" not in shell.run("import", "w.h5", "x", "--dataset", "x").stderr
     shell.ok("import", "w.h5", "x", "--dataset", "x")
     assert shell.array("x").tolist() == [0, 1, 2]
@@ -64,7 +65,7 @@ def test_a_file_system_without_locks_is_named(shell, monkeypatch, error):
 
 
 def test_a_file_that_is_cut_short_is_to_be_copied_again(shell):
-    for libver in ("earliest", "latest"):
+    for libver in ("earliest", ("v110", "v110")):
         with shell.open("a.h5", "w", libver=libver) as f:
             f["a"] = np.arange(10000.0)
         os.truncate(f"{shell.folder}/a.h5", 40000)
@@ -120,7 +121,8 @@ def test_files_of_other_endings_are_known_by_their_signature(shell):
 def test_a_packed_chunk_that_does_not_fit_in_memory_is_refused_before_it_is_read(shell, packing):
     with shell.open("a.h5", "w") as f:
         f.create_dataset("a", data=np.arange(1 << 18).reshape(1 << 9, -1), chunks=(1 << 9, 1 << 9), **packing)
-    shell.refused("import", "a.h5", "x", "--memory", "3MiB", names=["'a'", "512x512", "2097152 bytes", "3145728 of --memory", "h5repack"])
+    names = ["'a'", "512x512", "2097152 bytes", "3145728 of --memory", "h5repack"]
+    shell.refused("import", "a.h5", "x", "--memory", "3MiB", names=names)
     shell.ok("import", "a.h5", "x", "--memory", "4MiB")
     assert np.array_equal(shell.array("x"), np.arange(1 << 18).reshape(1 << 9, -1))
 

@@ -1,4 +1,4 @@
-"""`ooc import` of HDF5 datasets that take their elements from other files: all of them, or a refusal that names the file."""
+"""`ooc import` of HDF5 datasets that take elements from other files: all of them, or a refusal that names the file."""
 
 import os
 import subprocess
@@ -87,7 +87,8 @@ def break_rank(path):
     return "is 2x3 large, and 4"
 
 
-breaks = [break_removed, break_renamed, break_dangling, break_folder, break_damaged, break_no_dataset, break_smaller, break_rank]
+breaks = [break_removed, break_renamed, break_dangling, break_folder]
+breaks += [break_damaged, break_no_dataset, break_smaller, break_rank]
 
 
 @pytest.mark.parametrize("how", breaks)
@@ -176,7 +177,7 @@ def test_a_source_that_lacks_elements_itself_is_named(shell):
 
 def unlimited(shell, name, pattern, dataset, block, source):
     """A virtual dataset of rows of 4 that goes on; `source`: its space, or None for one that goes on, too."""
-    with shell.open(name, "w", libver="latest") as f:
+    with shell.open(name, "w", libver=("v110", "v110")) as f:
         created = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
         to = h5py.h5s.create_simple((block, 4), (h5py.h5s.UNLIMITED, 4))
         if source is None:

@@ -29,8 +29,8 @@ inline file_format format_of(const command_line& line, const std::string& file) 
   throw usage_mistake("--format: '" + name + "' is none of npy, raw and hdf5");
 }
 
-/// The same of a file that is there: one of an unknown ending that is not said to be raw is HDF5 where it has the signature
-/// (MATLAB's .mat, PyTables, Keras).
+/// The same of a file that is there: one of an unknown ending that is not said to be raw is HDF5 where it has the
+/// signature (MATLAB's .mat, PyTables, Keras).
 inline file_format format_of_input(const command_line& line, const std::string& file) {
   const file_format f = format_of(line, file);
   const bool said = line.has("format") || line.has("type") || line.has("shape");

@@ -59,7 +59,10 @@ std::vector<std::string> linked_names(hid_t file, bool any) {
         return 0;
       },
       &names);
-  if (!any) std::erase_if(names, [&](const std::string& n) { return !handle(H5Dopen2(file, n.c_str(), H5P_DEFAULT), H5Dclose); });
+  if (!any)
+    std::erase_if(names, [&](const std::string& n) {
+      return !handle(H5Dopen2(file, n.c_str(), H5P_DEFAULT), H5Dclose);
+    });
   return names;
 }
 
@@ -117,7 +120,8 @@ std::string chosen(hid_t file, const std::string& name, const std::string& wante
   if (all.empty())
     throw usage_error(errc::invalid_request,
                       "'" + name + "' holds no dataset, only " +
-                          (links.empty() ? "folders, if anything" : "links to other files that lead nowhere: " + links[0]));
+                          (links.empty() ? "folders, if anything"
+                                         : "links to other files that lead nowhere: " + links[0]));
   if (wanted.empty()) {
     if (all.size() == 1) return all[0];
     throw usage_error(errc::invalid_request,
@@ -247,9 +251,9 @@ void hdf5_input::check_memory(const memory_limit& limit) const {
   const std::uint64_t needed = 2 * impl_->chunk_bytes;
   if (needed <= limit.bytes) return;
   throw usage_error(errc::invalid_request,
-                    impl_->what + " has chunks of " + shape_text(impl_->chunk) + ", " + std::to_string(impl_->chunk_bytes) +
-                        " bytes, which are unpacked whole; that takes " + std::to_string(needed) + " bytes of memory, of " +
-                        std::to_string(limit.bytes) + " " + limit.whose +
+                    impl_->what + " has chunks of " + shape_text(impl_->chunk) + ", " +
+                        std::to_string(impl_->chunk_bytes) + " bytes, which are unpacked whole; that takes " +
+                        std::to_string(needed) + " bytes of memory, of " + std::to_string(limit.bytes) + " " + limit.whose +
                         ": rewrite it in smaller ones where there is more (`h5repack -l CHUNK=...`)");
 }
 
@@ -257,9 +261,9 @@ void hdf5_input::check_sources(const storage::index& lower, const storage::index
   impl& m = *impl_;
   lost_elements now = find_lost(m.data, lower, upper);
   if (now.count != 0 && !fill)
-    throw usage_error(errc::invalid_request, m.what + " takes " + std::to_string(now.count) +
-                                                 " elements from where they are not: " + first_of(now.reasons) +
-                                                 "; put it there, or give --missing-as-fill to have the fill value instead");
+    throw usage_error(errc::invalid_request,
+                      m.what + " takes " + std::to_string(now.count) + " elements from where they are not: " +
+                          first_of(now.reasons) + "; put it there, or give --missing-as-fill to have the fill value instead");
   if (m.looked && now.count != m.lost.count)
     throw usage_error(errc::invalid_request, m.what + ": its sources have changed while it was read; import it again");
   m.looked = true;
@@ -291,16 +295,16 @@ void hdf5_input::read(const storage::index& lower, const storage::index& upper,
       std::fill_n(out.begin() + static_cast<std::ptrdiff_t>(at), m.element.size, std::byte{});
     else
       std::copy(m.fill.begin(), m.fill.end(), out.begin() + static_cast<std::ptrdiff_t>(at));
-  for (const selected_block& b : blocks_without(m.lost, lower, upper)) {
+  for (const slab& b : blocks_without(m.lost, lower, upper)) {
     std::vector<hsize_t> extents, start;
     storage::index last;
     for (std::size_t d = 0; d < lower.size(); ++d) {
       extents.push_back(upper[d] - lower[d]);
       start.push_back(b.start[d] - lower[d]);
-      last.push_back(b.start[d] + b.count[d]);
+      last.push_back(b.start[d] + b.block[d]);
     }
     const handle memory(H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr), H5Sclose);
-    H5Sselect_hyperslab(memory, H5S_SELECT_SET, start.data(), nullptr, b.count.data(), nullptr);
+    H5Sselect_hyperslab(memory, H5S_SELECT_SET, start.data(), nullptr, b.block.data(), nullptr);
     read({b.start.begin(), b.start.end()}, last, memory);
   }
 }

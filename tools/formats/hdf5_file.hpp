@@ -39,9 +39,9 @@ class hdf5_input {
   /// Row-major.
   void read(const storage::index& lower, const storage::index& upper, std::span<std::byte> out);
 
-  /// Looks at the other files that the elements of a box are taken from (hdf5_sources.hpp), before and after they are read: libhdf5
-  /// would make up what is missing.  Throws usage_error that names the sources, unless `fill`: read() then gives the fill
-  /// value for what is lost.
+  /// Looks at the other files that the elements of a box are taken from (hdf5_sources.hpp), before and after they are
+  /// read: libhdf5 would make up what is missing.  Throws usage_error that names the sources, unless `fill`: read() then
+  /// gives the fill value for what is lost.
   void check_sources(const storage::index& lower, const storage::index& upper, bool fill);
   /// How many elements that was, and why; nothing: none.
   std::string filled() const;

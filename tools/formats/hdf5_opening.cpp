@@ -26,7 +26,10 @@ file_descriptor opened(const std::string& file) {
   file_descriptor f(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe is not waited for
   struct ::stat s {};
   if (f && ::fstat(f.get(), &s) == 0 && S_ISREG(s.st_mode)) return f;
-  throw io_error({!f ? errno : S_ISDIR(s.st_mode) ? EISDIR : EINVAL, std::generic_category()},
+  throw io_error({!f                   ? errno
+                  : S_ISDIR(s.st_mode) ? EISDIR
+                                       : EINVAL,
+                  std::generic_category()},
                  "'" + file + "' cannot be read");
 }
 
@@ -34,7 +37,8 @@ file_descriptor opened(const std::string& file) {
 unsigned flags_of(int file) {
   const auto at = hdf5_superblock(file);
   std::array<unsigned char, 12> head{};
-  if (!at || ::pread(file, head.data(), head.size(), static_cast<off_t>(*at)) != static_cast<ssize_t>(head.size())) return 0;
+  if (!at || ::pread(file, head.data(), head.size(), static_cast<off_t>(*at)) != static_cast<ssize_t>(head.size()))
+    return 0;
   return head[8] >= 3 ? head[11] : 0;
 }
 
@@ -45,7 +49,8 @@ int lock_error(int file) {
   return e;
 }
 
-/// Whether somebody on this machine has the file open for writing, without a lock; false, too, where it cannot be known.
+/// Whether somebody on this machine has the file open for writing, without a lock; false, too, where it cannot be
+/// known.
 bool has_writer(int file) {
   if (::fcntl(file, F_SETSIG, SIGURG) != 0) return false;  // who opens it this very moment must not end us by SIGIO
   if (::fcntl(file, F_SETLEASE, F_RDLCK) != 0) return errno == EAGAIN;
@@ -59,13 +64,16 @@ bool has_writer(int file) {
   if (lock == EWOULDBLOCK || lock == EACCES || has_writer(descriptor))
     throw usage_error(errc::busy, name + " is open for writing in another program: wait until that has closed it");
   if (lock != 0)
-    throw usage_error(errc::invalid_request,
-                      name + " lies on a file system without file locks (" + std::strerror(lock) +
-                          "): where nobody is writing to it, set HDF5_USE_FILE_LOCKING=FALSE");
+    throw usage_error(errc::invalid_request, name + " lies on a file system without file locks (" +
+                                                 std::strerror(lock) +
+                                                 "): where nobody is writing to it, set HDF5_USE_FILE_LOCKING=FALSE");
   if (flags_of(descriptor) & (being_written | being_written_swmr))
-    throw usage_error(errc::invalid_request,
-                      name + " is marked as open for writing, though nobody on this machine writes to it: its writer has died, or "
-                             "runs on another host; where nobody has it open, `h5clear -s " + file + "` takes the mark away");
+    throw usage_error(
+        errc::invalid_request,
+        name +
+            " is marked as open for writing, though nobody on this machine writes to it: its writer has died, or "
+            "runs on another host; where nobody has it open, `h5clear -s " +
+            file + "` takes the mark away");
   if (said.find("driver should be used") != said.npos)
     throw usage_error(errc::invalid_request,
                       name + " is one part of what another driver of HDF5 has spread over several files (" + said +
@@ -80,10 +88,11 @@ handle open_for_reading(const std::string& file) {
   be_quiet();
   const file_descriptor f = opened(file);
   if (!hdf5_superblock(f.get()))
-    throw usage_error(errc::invalid_request,
-                      "'" + file +
-                          "' is no HDF5 file: its signature is missing; NetCDF files of the classic format become one with "
-                          "`nccopy -k nc4`, and --format says what else it is");
+    throw usage_error(
+        errc::invalid_request,
+        "'" + file +
+            "' is no HDF5 file: its signature is missing; NetCDF files of the classic format become one with "
+            "`nccopy -k nc4`, and --format says what else it is");
   handle h(H5Fopen(file.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
   std::string said = h ? "" : last_error();
   if (!h && (flags_of(f.get()) & being_written_swmr)) {

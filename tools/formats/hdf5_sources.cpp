@@ -12,7 +12,9 @@
 #include <optional>
 #include <utility>
 
+#include "base/entry_text.hpp"
 #include "formats/hdf5_opening.hpp"
+#include "formats/hdf5_slabs.hpp"
 #include "formats/source_places.hpp"
 #include "oocarray/error.hpp"
 #include "storage/base/file_descriptor.hpp"
@@ -21,145 +23,13 @@ namespace ooc::tool::hdf5 {
 
 namespace {
 
-using extents = std::vector<std::uint64_t>;
-using counts = std::vector<hsize_t>;
-
 constexpr int deepest = 16;  // of virtual datasets of virtual datasets
-
-std::string shape(const extents& n) {
-  std::string text;
-  for (const std::uint64_t k : n) text += (text.empty() ? "" : "x") + std::to_string(k);
-  return text;
-}
-
-handle space_of(const extents& n) {
-  const counts dims(n.begin(), n.end());
-  return {H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr), H5Sclose};
-}
-
-// --- regular selections, which may go on without end
-
-struct slab {
-  counts start, stride, count, block;
-  int endless = -1;  ///< the dimension that goes on
-  bool whole = false;
-
-  bool by_count() const { return endless >= 0 && count[static_cast<std::size_t>(endless)] == H5S_UNLIMITED; }
-};
-using slabs = std::vector<slab>;
-
-slab box_of(const extents& lower, const extents& upper) {
-  slab s{{lower.begin(), lower.end()}, counts(lower.size(), 1), counts(lower.size(), 1), {}};
-  for (std::size_t d = 0; d < lower.size(); ++d) s.block.push_back(upper[d] - lower[d]);
-  return s;
-}
-
-/// Changes what is selected in a space.  (H5Scombine_select() of libhdf5 1.10 dies of what has no elements.)
-void select(hid_t space, H5S_seloper_t how, const slab& s) {
-  if (H5Sselect_hyperslab(space, how, s.start.data(), s.stride.data(), s.count.data(), s.block.data()) < 0)
-    throw io_error({EIO, std::generic_category()}, "a selection cannot be computed: " + last_error());
-}
-
-std::uint64_t points(hid_t space) {
-  return static_cast<std::uint64_t>(std::max<hssize_t>(0, H5Sget_select_npoints(space)));
-}
-
-/// The boxes of which a selection consists.
-slabs blocks_of(hid_t space) {
-  const auto rank = static_cast<std::size_t>(H5Sget_simple_extent_ndims(space));
-  const auto n = static_cast<std::size_t>(std::max<hssize_t>(0, points(space) > 0 ? H5Sget_select_hyper_nblocks(space) : 0));
-  counts corners(n * 2 * rank);
-  if (n > 0) H5Sget_select_hyper_blocklist(space, 0, n, corners.data());
-  slabs all;
-  for (auto at = corners.begin(); at != corners.end(); at += static_cast<std::ptrdiff_t>(2 * rank)) {
-    const auto middle = at + static_cast<std::ptrdiff_t>(rank);
-    extents upper(middle, middle + static_cast<std::ptrdiff_t>(rank));
-    for (std::uint64_t& u : upper) ++u;
-    all.push_back(box_of({at, middle}, upper));
-  }
-  return all;
-}
-
-/// Of a space all of whose elements are selected, or a regular hyperslab; nothing: of another.
-std::optional<slab> slab_of(hid_t space) {
-  const auto rank = static_cast<std::size_t>(std::max(0, H5Sget_simple_extent_ndims(space)));
-  slab s{counts(rank), counts(rank, 1), counts(rank, 1), counts(rank, 1)};
-  if (H5Sget_select_type(space) == H5S_SEL_ALL) {
-    H5Sget_simple_extent_dims(space, s.block.data(), nullptr);
-    s.whole = true;
-    return s;
-  }
-  if (H5Sget_select_type(space) != H5S_SEL_HYPERSLABS || H5Sis_regular_hyperslab(space) <= 0) return {};
-  H5Sget_regular_hyperslab(space, s.start.data(), s.stride.data(), s.count.data(), s.block.data());
-  for (std::size_t d = 0; d < rank; ++d)
-    if (s.count[d] == H5S_UNLIMITED || s.block[d] == H5S_UNLIMITED) s.endless = static_cast<int>(d);
-  return s;
-}
-
-/// What of a slab is in an array of these extents, from row `from` of the endless dimension on; its last blocks may reach past the end.
-slabs inside(slab s, const extents& n, hsize_t from = 0) {
-  if (s.endless < 0) return {std::move(s)};
-  const auto d = static_cast<std::size_t>(s.endless);
-  const bool by_count = s.by_count();
-  s.endless = -1;
-  slabs all;
-  const auto add = [&](hsize_t start, bool one, hsize_t block) {
-    if (start >= n[d] || block == 0) return;
-    slab part = s;
-    part.start[d] = start;
-    part.count[d] = one ? 1 : (n[d] - start + s.stride[d] - 1) / s.stride[d];
-    part.block[d] = block;
-    all.push_back(std::move(part));
-  };
-  if (!by_count) {
-    const hsize_t start = s.start[d] + from;
-    add(start, true, start < n[d] ? n[d] - start : 0);
-    return all;
-  }
-  const hsize_t first = from / s.block[d], rest = from % s.block[d];
-  if (rest > 0) add(s.start[d] + first * s.stride[d] + rest, true, s.block[d] - rest);
-  add(s.start[d] + (first + (rest > 0 ? 1 : 0)) * s.stride[d], false, s.block[d]);
-  return all;
-}
-
-std::uint64_t elements_of(const slab& s) {
-  std::uint64_t n = 1;
-  for (std::size_t d = 0; d < s.start.size(); ++d) n *= s.count[d] * s.block[d];
-  return n;
-}
-
-/// Rows of the endless dimension that a slab selects of a dataset that is so large in it.
-hsize_t rows_within(const slab& s, hsize_t extent) {
-  const auto d = static_cast<std::size_t>(s.endless);
-  const hsize_t left = extent > s.start[d] ? extent - s.start[d] : 0;
-  if (!s.by_count()) return left;
-  return left / s.stride[d] * s.block[d] + std::min(left % s.stride[d], s.block[d]);
-}
-
-// --- raw files
-
-/// Elements first to last - 1, in the order in which they lie in a file.
-slabs range(const extents& n, std::uint64_t first, std::uint64_t last) {
-  slabs all;
-  while (first < last) {
-    std::size_t d = n.size();
-    std::uint64_t unit = 1;  // elements of one step in dimension d - 1
-    while (d > 1 && first % (unit * n[d - 1]) == 0 && first + unit * n[d - 1] <= last) unit *= n[--d];
-    slab s = box_of(extents(n.size(), 0), extents(n.size(), 1));
-    std::uint64_t rest = first;
-    for (std::size_t k = n.size(); k-- > 0; rest /= n[k]) s.start[k] = rest % n[k];
-    for (std::size_t k = d; k < n.size(); ++k) s.block[k] = n[k];
-    s.block[d - 1] = std::min<std::uint64_t>((last - first) / unit, n[d - 1] - s.start[d - 1]);
-    first += s.block[d - 1] * unit;
-    all.push_back(std::move(s));
-  }
-  return all;
-}
 
 /// Collects what is lost within a box.
 class collector {
  public:
-  collector(extents n, const extents& lower, const extents& upper) : extents_(std::move(n)), wanted_(box_of(lower, upper)) {}
+  collector(extents n, const extents& lower, const extents& upper)
+      : extents_(std::move(n)), wanted_(box_of(lower, upper)) {}
 
   /// Whether any of these elements is wanted.
   bool wants(const slabs& which) const {
@@ -171,7 +41,8 @@ class collector {
   /// They are lost, for this reason.
   void add(const slabs& which, std::string reason) {
     if (!wants(which)) return;
-    if (std::find(all_.reasons.begin(), all_.reasons.end(), reason) == all_.reasons.end()) all_.reasons.push_back(std::move(reason));
+    if (std::find(all_.reasons.begin(), all_.reasons.end(), reason) == all_.reasons.end())
+      all_.reasons.push_back(std::move(reason));
     if (!all_.selection) {
       all_.selection = space_of(extents_);
       H5Sselect_none(all_.selection);
@@ -193,6 +64,8 @@ class collector {
   lost_elements all_;
 };
 
+// --- raw files
+
 void look_at_raw_files(hid_t dataset, hid_t creation, collector& lost) {
   const handle type(H5Dget_type(dataset), H5Tclose);
   const std::uint64_t element = H5Tget_size(type);
@@ -208,7 +81,10 @@ void look_at_raw_files(hid_t dataset, hid_t creation, collector& lost) {
     const std::uint64_t here = std::min<std::uint64_t>(size, total - at);
     const storage::file_descriptor f(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     struct ::stat s {};
-    const int error = !f || ::fstat(f.get(), &s) != 0 ? errno : S_ISREG(s.st_mode) ? 0 : S_ISDIR(s.st_mode) ? EISDIR : EINVAL;
+    const int error = !f || ::fstat(f.get(), &s) != 0 ? errno
+                      : S_ISREG(s.st_mode)            ? 0
+                      : S_ISDIR(s.st_mode)            ? EISDIR
+                                                      : EINVAL;
     const auto has = static_cast<std::uint64_t>(error == 0 ? std::max<off_t>(0, s.st_size - offset) : 0);
     if (has < here)
       lost.add(range(lost.of(), (at + has) / element, (at + here + element - 1) / element),
@@ -253,9 +129,11 @@ class virtual_sources {
 
  private:
   void look_at(std::size_t i) {
-    const handle to(H5Pget_virtual_vspace(creation_, i), H5Sclose), from(H5Pget_virtual_srcspace(creation_, i), H5Sclose);
+    const handle to(H5Pget_virtual_vspace(creation_, i), H5Sclose),
+        from(H5Pget_virtual_srcspace(creation_, i), H5Sclose);
     const auto target = slab_of(to), source = slab_of(from);
-    const std::string file = text_of(H5Pget_virtual_filename, creation_, i), name = text_of(H5Pget_virtual_dsetname, creation_, i);
+    const std::string file = text_of(H5Pget_virtual_filename, creation_, i),
+                      name = text_of(H5Pget_virtual_dsetname, creation_, i);
     if (!target)
       check(blocks_of(to), file, name, from, source, {});
     else if (source && target->endless >= 0 && source->endless < 0)
@@ -285,11 +163,12 @@ class virtual_sources {
     if (fresh) s = state_of(file, name);
     const std::string what = source_text(file, name);
     if (!s.lost.empty()) return lost_.add(which, what + s.lost);
-    if (const std::string why = too_small(s.has, which, from, source); !why.empty()) return lost_.add(which, what + why);
+    if (const std::string why = too_small(s.has, which, from, source); !why.empty())
+      return lost_.add(which, what + why);
     if (!source || source->endless < 0 || !target || target->endless < 0) return;
     // Both go on: what the source has not got yet, although another one has let the array grow beyond.
     const hsize_t rows = rows_within(*source, s.has[static_cast<std::size_t>(source->endless)]);
-    lost_.add(inside(*target, lost_.of(), rows), what + "is " + shape(s.has) + " large, and the array goes on");
+    lost_.add(inside(*target, lost_.of(), rows), what + "is " + shape_text(s.has) + " large, and the array goes on");
   }
 
   /// Why a source does not have what is taken from it; of one that goes on, whatever there is in that dimension.
@@ -299,7 +178,7 @@ class virtual_sources {
       for (const slab& s : which) taken += elements_of(s);
       for (const std::uint64_t k : has) there *= k;
       if (taken == there) return {};
-      return "is " + shape(has) + " large, and " + std::to_string(taken) + " elements are what the array takes from it";
+      return "is " + shape_text(has) + " large, and " + std::to_string(taken) + " elements are what the array takes from it";
     }
     const auto rank = static_cast<std::size_t>(std::max(0, H5Sget_simple_extent_ndims(from)));
     extents needed(rank, 0);
@@ -313,7 +192,7 @@ class virtual_sources {
       for (std::size_t d = 0; d < rank; ++d) needed[d] = high[d] + 1;
     }
     if (std::equal(has.begin(), has.end(), needed.begin(), needed.end(), std::greater_equal<>())) return {};
-    return "is " + shape(has) + " large, and " + shape(needed) + " is what the array takes from it";
+    return "is " + shape_text(has) + " large, and " + shape_text(needed) + " is what the array takes from it";
   }
 
   source_state state_of(const std::string& file, const std::string& name) {
@@ -327,7 +206,8 @@ class virtual_sources {
     }
     const handle same(file == "." ? H5Iget_file_id(dataset_) : -1, H5Fclose);
     const handle access = access_to_sources();
-    const handle d(H5Dopen2(file == "." ? static_cast<hid_t>(same) : static_cast<hid_t>(opened), name.c_str(), access), H5Dclose);
+    const handle d(H5Dopen2(file == "." ? static_cast<hid_t>(same) : static_cast<hid_t>(opened), name.c_str(), access),
+                   H5Dclose);
     if (!d) return none("is not there: " + last_error());
     source_state s{"", extents_of_dataset(d)};
     if (std::find(s.has.begin(), s.has.end(), 0u) != s.has.end() || s.has.empty()) return s;
@@ -358,7 +238,7 @@ handle access_to_sources() {
   return access;
 }
 
-std::vector<std::uint64_t> extents_of_dataset(hid_t dataset) {
+extents extents_of_dataset(hid_t dataset) {
   const handle space(H5Dget_space(dataset), H5Sclose);
   const H5S_class_t kind = space ? H5Sget_simple_extent_type(space) : H5S_NO_CLASS;
   if (kind == H5S_NULL || kind == H5S_NO_CLASS) return {};
@@ -379,13 +259,11 @@ lost_elements find_lost(hid_t dataset, const extents& lower, const extents& uppe
   return find_lost_to(dataset, lower, upper, 0);
 }
 
-std::vector<selected_block> blocks_without(const lost_elements& lost, const extents& lower, const extents& upper) {
+slabs blocks_without(const lost_elements& lost, const extents& lower, const extents& upper) {
   const handle rest(H5Scopy(lost.selection), H5Sclose);
   select(rest, H5S_SELECT_SET, box_of(lower, upper));
   for (const slab& s : blocks_of(lost.selection)) select(rest, H5S_SELECT_NOTB, s);
-  std::vector<selected_block> all;
-  for (slab& s : blocks_of(rest)) all.push_back({std::move(s.start), std::move(s.block)});
-  return all;
+  return blocks_of(rest);
 }
 
 }  // namespace ooc::tool::hdf5

@@ -51,8 +51,9 @@ bool fits(hid_t type, hid_t ieee) {
     long long smallest() const { return 1 - bias; }
   };
   const fields a(type), b(ieee);
-  return H5Tget_norm(type) == H5T_NORM_IMPLIED && H5Tget_order(type) != H5T_ORDER_VAX && a.exponent_size <= b.exponent_size &&
-         a.mantissa_size <= b.mantissa_size && a.largest() <= b.largest() && a.smallest() >= b.smallest();
+  const bool plain = H5Tget_norm(type) == H5T_NORM_IMPLIED && H5Tget_order(type) != H5T_ORDER_VAX;
+  return plain && a.exponent_size <= b.exponent_size && a.mantissa_size <= b.mantissa_size &&
+         a.largest() <= b.largest() && a.smallest() >= b.smallest();
 }
 
 /// The smallest of our float types, not smaller than it is itself, that holds all values of a float type; -1: none.
@@ -85,8 +86,8 @@ hid_t integer(bool is_signed, std::size_t size) {
   }
 }
 
-/// For integers of fewer bits than their bytes have: where only the order of the bytes differs, libhdf5 swaps these and does not
-/// look at the sign's place.  Without that shortcut it converts the values.
+/// For integers of fewer bits than their bytes have: where the order of the bytes differs, libhdf5 swaps these alone, and
+/// loses the sign.  Without that shortcut it converts the values.
 void convert_by_value(hid_t integers) {
   if (H5Tget_precision(integers) == 8 * H5Tget_size(integers)) return;
   for (const char* shortcut : {"ibo", "ibo(opt)"}) H5Tunregister(H5T_PERS_SOFT, shortcut, -1, -1, nullptr);

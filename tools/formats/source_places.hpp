@@ -8,8 +8,8 @@
 
 namespace ooc::tool::hdf5 {
 
-/// The file of a virtual dataset's source: the first that can be opened of the places where libhdf5 looks.  Without a handle, `why`
-/// says what is wrong with the file, by the place where one is.
+/// The file of a virtual dataset's source: the first that can be opened of the places where libhdf5 looks.  Without a
+/// handle, `why` says what is wrong with the file, by the place where one is.
 handle open_source_file(hid_t dataset, const std::string& name, std::string& why);
 
 /// The path of a raw file of an external dataset.
