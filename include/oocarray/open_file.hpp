@@ -5,10 +5,14 @@
 //                                       {.extents = {100, 2000, 3000}, .offset = 512});
 //
 // A dataset of HDF5 is a raw file, too, where its elements lie in the file as they are: its layout is contiguous
-// (H5Pget_layout), it has no external files (H5Pget_external_count), its space has been allocated (H5Dget_space_status), and
-// H5Tequal says that its type is that of T.  H5Dget_offset() is then where it begins.  Close the file of HDF5 first:
+// (H5Pget_layout), it has no external files (H5Pget_external_count), its space has been allocated
+// (H5Dget_space_status), and H5Tequal says that its type is that of T.  H5Dget_offset() is then where it begins, a user
+// block counted in, in the file that H5Fget_name() names when it is asked for the *dataset*: links lead to other files.
+// That file must be one for the driver H5FD_SEC2 (H5Pget_driver).  Note which file it is (H5Fget_vfd_handle, fstat), so
+// that no other is opened under its name, and close it for HDF5 before you write to the array:
 //
-//     auto c = ooc::open_file<double, 2>(rt, "/data/c.h5", ooc::open, {.extents = {300, 400}, .offset = offset});
+//     auto c = ooc::open_file<double, 2>(rt, holder, ooc::open,
+//                                        {.extents = {300, 400}, .offset = offset, .read_from = which});
 //
 // tests/runtime/array/hdf5_in_place_test.cpp has the calls.
 //
@@ -40,6 +44,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -62,6 +67,12 @@ enum class file_format : std::uint8_t {
   npy,      ///< type, extents, order and offset are those of the header
 };
 
+/// Which file it is, whatever its name: st_dev and st_ino of fstat().
+struct file_identity {
+  std::uint64_t device = 0, inode = 0;
+  bool operator==(const file_identity&) const = default;
+};
+
 /// What a file holds, as far as it does not say so itself.
 struct file_contents {
   file_format format = file_format::by_name;
@@ -76,6 +87,10 @@ struct file_contents {
 
   /// A .npy file in the other order than this is refused, so that no index changes its meaning unseen.
   index_order order = index_order::row_major;
+
+  /// The file that the program has read all this from.  Another file that has taken its name since is refused (ESTALE),
+  /// if the program keeps the first one open until then.
+  std::optional<file_identity> read_from = {};
 };
 
 namespace detail {
@@ -129,7 +144,7 @@ ooc::any_array open_any_in_place(runtime& rt, std::string_view path, How how,
 /// bytes (objects); errc::invalid_request for a file that is no .npy file although it should be, or
 /// whose header is cut short, for one that is shorter than its extents need (with both sizes), an
 /// offset beyond its end or between the places that elements can have, extents of 0, and for
-/// options.group; errc::busy where the file is in use, see above.
+/// options.group; errc::busy where the file is in use, see above; ESTALE where it is not contents.read_from.
 template <class T, std::size_t N, class Layout = layout_right>
 ooc_array<T, N, Layout> open_file(runtime& rt, std::string_view path, open_t how,
                                   const file_contents& contents = {},

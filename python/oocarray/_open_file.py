@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import Any, NamedTuple, Optional, Tuple, Union
+from typing import Any, Dict, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 
-from . import _core
+from . import _core, _hdf5
 from ._array import Array, _core_options
 from ._dtype import element_of
 from ._errors import InvalidRequest, TypeMismatch
@@ -25,6 +25,8 @@ class _Contents(NamedTuple):
     shape: Optional[Tuple[int, ...]]  #: None: one dimension to the end of the file
     offset: int
     fortran: bool
+    path: str  #: of the file that holds the elements
+    descriptor: Optional[int] = None  #: of what the header was read from, to be closed
 
 
 def _npy(path: str) -> _Contents:
@@ -37,9 +39,10 @@ def _npy(path: str) -> _Contents:
             elif version == (2, 0):
                 shape, fortran, dtype = format.read_array_header_2_0(file)
             else:
-                mapped = np.load(path, mmap_mode="r")
-                return _Contents(mapped.dtype, mapped.shape, mapped.offset, not mapped.flags.c_contiguous)
-            return _Contents(dtype, shape, file.tell(), fortran)
+                mapped = np.load(f"/proc/self/fd/{file.fileno()}", mmap_mode="r")
+                at, fortran, shape, dtype = mapped.offset, not mapped.flags.c_contiguous, mapped.shape, mapped.dtype
+                return _Contents(dtype, shape, at, fortran, path, os.dup(file.fileno()))
+            return _Contents(dtype, shape, file.tell(), fortran, path, os.dup(file.fileno()))
     except ValueError as why:
         raise InvalidRequest(
             f"'{path}' is not a usable .npy file: {why}; copy it again where it was cut short, and give dtype= where it is "
@@ -47,61 +50,9 @@ def _npy(path: str) -> _Contents:
         ) from None
 
 
-def _described(stored: Any) -> str:
-    """A type of HDF5 in words, as far as it tells why NumPy has none."""
-    kind = type(stored).__name__.replace("Type", "").replace("ID", "").lower()
-    text = f"{kind} of {stored.get_size()} bytes"
-    if hasattr(stored, "get_precision"):
-        text += f", {stored.get_precision()} bits from bit {stored.get_offset()} on"
-    if hasattr(stored, "get_fields"):
-        text += f", of which {stored.get_fields()[2]} exponent and {stored.get_fields()[4]} mantissa"
-    return text
-
-
-def _hdf5(path: str, name: str) -> _Contents:
-    try:
-        import h5py
-    except ImportError:
-        raise ImportError(f"'{path}': finding a dataset of HDF5 needs the package h5py") from None
-    try:
-        opened = h5py.File(path, "r")
-    except (FileNotFoundError, IsADirectoryError, PermissionError):
-        raise
-    except OSError as why:  # names no file
-        raise InvalidRequest(
-            f"'{path}' cannot be opened as HDF5: {why}; copy it again where it was cut short; h5dump and h5clear look into it"
-        ) from None
-    with opened as file:
-        if name not in file:
-            there = ", ".join(sorted(file)[:20]) or "nothing"
-            raise FileNotFoundError(f"'{path}' has no dataset '{name}'; it has {there}")
-        dataset = file[name]
-
-        def refuse(why: str) -> None:
-            raise TypeMismatch(f"'{path}', dataset '{name}': {why}, so it cannot be used in place: import it")
-
-        if not isinstance(dataset, h5py.Dataset):
-            raise TypeMismatch(f"'{path}': '{name}' is a group, not a dataset")
-        layout = dataset.id.get_create_plist().get_layout()
-        if layout != h5py.h5d.CONTIGUOUS:
-            kinds = {h5py.h5d.CHUNKED: "is stored in chunks", h5py.h5d.COMPACT: "is stored in its header"}
-            refuse(kinds.get(layout, "is made up of other datasets"))
-        if dataset.external:
-            refuse("has its data in other files")
-        offset = dataset.id.get_offset()  # of nothing: None, or a number where the file has a user block
-        if offset is None or dataset.id.get_space_status() == h5py.h5d.SPACE_STATUS_NOT_ALLOCATED:
-            refuse("has no space in the file yet, as nothing was written to it")
-        # h5py converts what it reads: that it has a type for the elements does not mean that they are stored so.
-        stored = dataset.id.get_type()
-        try:
-            dtype = dataset.dtype
-            same = stored == h5py.h5t.py_create(dtype, logical=True)
-        except TypeError:
-            same = False
-        if not same and not (isinstance(stored, h5py.h5t.TypeOpaqueID) and dtype.kind == "V"):
-            refuse(f"has elements ({_described(stored)}) that NumPy has no type for")
-        plain = dtype if dtype.names else np.dtype(dtype.str)  # without h5py's remarks
-        return _Contents(plain, dataset.shape, offset, False)
+def _of_dataset(path: str, name: str, writable: bool) -> _Contents:
+    place = _hdf5.find(path, name, writable)
+    return _Contents(place.dtype, place.shape, place.offset, False, place.path, place.descriptor)
 
 
 def _checked(path: str, c: _Contents) -> None:
@@ -169,7 +120,8 @@ def open_file(
         Of a raw file: which index runs fastest, the last or the first.  In Fortran's order ``a[...]`` is a
         Fortran-contiguous NumPy array.
     dataset : str
-        The file is of HDF5, and this is the dataset: contiguous, with space in the file, not external.
+        The file is of HDF5, and this is the dataset: contiguous, with space in the file, not external.  Where a link
+        leads to another file, that file is used, and is what the array's messages name.
     layout, tile, block, shared, wait_for_writer
         As for `create`.
 
@@ -183,7 +135,9 @@ def open_file(
         For a file that is shorter than its shape needs, with both sizes; an offset beyond the end, or that is not
         aligned; a .npy file without its mark, or with a header that is cut short; what h5py cannot open.
     Busy
-        If the file is open in this process already, or in another as said above.
+        If the file is open in this process already, or in another as said above; of HDF5, if a program is writing it.
+    OSError
+        With ESTALE, if another file takes the place of this one while it is being opened.
     """
     if mode not in ("r", "r+"):
         raise ValueError(f"mode {mode!r}: choose 'r' or 'r+'")
@@ -200,13 +154,22 @@ def open_file(
         for name, value in (("dtype", dtype), ("shape", shape), ("offset", offset or None), ("order", order)):
             if value is not None:
                 raise TypeError(f"'{file}' says its {name} itself; {name} is for raw files")
-        contents = _npy(file) if dataset is None else _hdf5(file, dataset)
+        contents = _npy(file) if dataset is None else _of_dataset(file, dataset, mode == "r+")
     elif dtype is None:
         raise TypeError(f"'{file}': say dtype, and shape; a raw file does not tell them")
     else:
         contents = _Contents(
-            np.dtype(dtype), None if shape is None else shape_of(shape), count(offset, "offset"), order == "F"
+            np.dtype(dtype), None if shape is None else shape_of(shape), count(offset, "offset"), order == "F", file
         )
+    try:
+        return _opened(contents, mode == "r+", options)
+    finally:
+        if contents.descriptor is not None:
+            os.close(contents.descriptor)
+
+
+def _opened(contents: _Contents, writable: bool, options: Dict[str, Any]) -> Array:
+    file = contents.path
     _checked(file, contents)
     name, size, _ = element_of(contents.dtype)
     for wrong in options.keys() - _options:
@@ -215,10 +178,15 @@ def open_file(
     reverse = contents.fortran and contents.shape is not None and len(contents.shape) > 1
     if reverse and "tile" in core_options:
         core_options["tile"] = core_options["tile"][::-1]
+    identity = None
+    if contents.descriptor is not None:
+        read = os.fstat(contents.descriptor)
+        identity = (read.st_dev, read.st_ino)
+    shape, offset = contents.shape or (), contents.offset
     tiled = bool(core_options.get("tiled_memory"))
-    there = file_open_already(file, contents, mode == "r+", core_options)
+    there = file_open_already(file, contents, writable, core_options)
     core = there or _core.open_file(
-        runtime()._core, file, mode == "r+", name, size, contents.shape or (), contents.offset, reverse, core_options
+        runtime()._core, file, writable, name, size, shape, offset, reverse, identity, core_options
     )
     try:
         a = Array(core, None, tiled, dtype=contents.dtype, reverse=reverse)

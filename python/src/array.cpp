@@ -76,7 +76,9 @@ array_handle make(const runtime_handle& rt, const store& s, const std::string& p
 /// A raw file in place; what its header says Python has read.
 array_handle open_in_place(const runtime_handle& rt, const std::string& path, bool writable,
                            const std::string& type, std::uint32_t element_size, const sizes& shape,
-                           std::uint64_t offset, bool column_major, const py::dict& options) {
+                           std::uint64_t offset, bool column_major,
+                           const std::optional<std::pair<std::uint64_t, std::uint64_t>>& read_from,
+                           const py::dict& options) {
   const any_array::options_type o = options_from(options);
   const auto layout = option(options, "tiled_memory", false) ? any_array::memory_layout::tiled
                                                              : any_array::memory_layout::right;
@@ -85,7 +87,9 @@ array_handle open_in_place(const runtime_handle& rt, const std::string& path, bo
   const file_contents c{.format = file_format::raw,
                         .extents = shape,
                         .offset = offset,
-                        .order = column_major ? index_order::column_major : index_order::row_major};
+                        .order = column_major ? index_order::column_major : index_order::row_major,
+                        .read_from = read_from ? std::optional(file_identity{read_from->first, read_from->second})
+                                               : std::nullopt};
   any_array made = writable
                        ? open_any_file(rt.get(), path, ooc::open, format, c, o, layout)
                        : open_any_file(rt.get(), path, open_read_only, format, c, o, layout);

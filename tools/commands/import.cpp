@@ -130,11 +130,15 @@ storage::index moved_back(storage::index at, const storage::index& back_by) {
 int run_import(const command& self, const std::vector<std::string>& arguments) {
   command_line line(self);
   line.option()("format", po::value<std::string>()->value_name("npy|raw|hdf5"),
-                "of the file; otherwise by the end of its name (.npy, .h5, .hdf5, .nc)");
+                "of the file; otherwise by the end of its name (.npy, .h5, .hdf5, .nc), or HDF5's signature");
   line.option()("dataset", po::value<std::string>()->value_name("NAME"),
                 "of an HDF5 file; otherwise the only one in it");
   line.option()("box", po::value<std::string>()->value_name("L:U,..."),
                 "only these elements of an HDF5 dataset, for instance 10:20,:");
+  line.option()("missing-as-fill",
+                "where an HDF5 dataset takes elements from files that are missing or too short: the fill value");
+  line.option()("memory", po::value<std::string>()->value_name("BYTES"),
+                "what unpacking a chunk of HDF5 may take; otherwise what the machine has available, or the cgroup may have");
   line.option()("type", po::value<std::string>()->value_name("TYPE"),
                 "element type of a raw file: b1 f2 f4 f8 c8 c16 i1..i8 u1..u8 structN");
   line.option()("shape", po::value<std::string>()->value_name("NxM"),
@@ -155,9 +159,9 @@ int run_import(const command& self, const std::vector<std::string>& arguments) {
   const std::string file = line.required("FILE"), name = line.required("PATH");
   const std::uint64_t buffer = std::max<std::uint64_t>(4096, line.bytes("buffer", 32_MiB));
 
-  const file_format format = format_of(line, file);
+  const file_format format = format_of_input(line, file);
   if (format != file_format::hdf5)
-    for (const char* o : {"dataset", "box"})
+    for (const char* o : {"dataset", "box", "missing-as-fill", "memory"})
       if (line.has(o)) throw usage_mistake(std::string("--") + o + " is for HDF5 files");
   std::optional<input_file> in;
   if (format != file_format::hdf5) in.emplace(file);
@@ -167,6 +171,10 @@ int run_import(const command& self, const std::vector<std::string>& arguments) {
   require_array(file, from.array.extents);
   from.part = parse_box(line.text_or("box", ""), from.array.extents);
   from.array.extents = from.part.extents();
+  if (from.hdf5) {
+    from.hdf5->check_memory(line.has("memory") ? memory_limit{line.bytes("memory", 0), "of --memory"} : available_memory());
+    from.hdf5->check_sources(from.part.lower, from.part.upper, line.has("missing-as-fill"));
+  }
   const std::uint64_t bytes = storage::array_bytes(from.array);
   if (!in || in->is_stream()) {
     // How much there is of a stream shows at its end.
@@ -226,6 +234,9 @@ int run_import(const command& self, const std::vector<std::string>& arguments) {
             from.hdf5->read(lower, upper, slab);
           },
           drain);
+      // Once more, as libhdf5 would not have said that a source has gone meanwhile.
+      from.hdf5->check_sources(from.part.lower, from.part.upper, line.has("missing-as-fill"));
+      if (const std::string filled = from.hdf5->filled(); !filled.empty()) std::cerr << "note: " << printable(filled) << "\n";
     } else {
       std::uint64_t at = from.offset;
       pump_slabs(

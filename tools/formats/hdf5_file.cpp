@@ -4,11 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 
 #include "base/entry_text.hpp"
 #include "base/named_path.hpp"
 #include "formats/hdf5_attributes.hpp"
+#include "formats/hdf5_opening.hpp"
+#include "formats/hdf5_sources.hpp"
 #include "formats/hdf5_types.hpp"
 #include "oocarray/error.hpp"
 #include "oocarray/units.hpp"
@@ -25,34 +26,14 @@ std::string quoted(const std::string& file, const std::string& dataset) {
   return "'" + file + "': dataset '" + dataset + "'";
 }
 
+std::string first_of(const std::vector<std::string>& reasons) {
+  return reasons[0] + (reasons.size() > 1 ? ", and " + std::to_string(reasons.size() - 1) + " more" : "");
+}
+
 std::string library_version() {
   unsigned major = 0, minor = 0, release = 0;
   H5get_libversion(&major, &minor, &release);
   return std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(release);
-}
-
-handle open_file(const std::string& file) {
-  be_quiet();
-  std::error_code ec;
-  const auto status = std::filesystem::status(file, ec);
-  if (!std::filesystem::exists(status))
-    throw io_error({ENOENT, std::generic_category()}, "'" + file + "' cannot be read");
-  if (std::filesystem::is_directory(status))
-    throw io_error({EISDIR, std::generic_category()}, "'" + file + "' cannot be read");
-  const htri_t is = H5Fis_hdf5(file.c_str());
-  if (is == 0)
-    throw usage_error(errc::invalid_request,
-                      "'" + file +
-                          "' is no HDF5 file: its signature is missing; NetCDF files of the "
-                          "classic format become "
-                          "one with `nccopy -k nc4`, and --format says what else it is");
-  handle f(H5Fopen(file.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
-  if (!f)
-    throw usage_error(
-        errc::invalid_request,
-        "'" + file + "' cannot be opened as HDF5: " + last_error() +
-            "; where it was cut short, copy it again (`h5check`, `h5clear` look into it)");
-  return f;
 }
 
 std::vector<std::string> dataset_names(hid_t file) {
@@ -68,16 +49,29 @@ std::vector<std::string> dataset_names(hid_t file) {
   return names;
 }
 
+/// Links to other files that lead to datasets, or, where `any`, to wherever they lead.
+std::vector<std::string> linked_names(hid_t file, bool any) {
+  std::vector<std::string> names;
+  H5Lvisit(
+      file, H5_INDEX_NAME, H5_ITER_INC,
+      [](hid_t, const char* name, const H5L_info_t* info, void* out) -> herr_t {
+        if (info->type == H5L_TYPE_EXTERNAL) static_cast<std::vector<std::string>*>(out)->emplace_back(name);
+        return 0;
+      },
+      &names);
+  if (!any)
+    std::erase_if(names, [&](const std::string& n) {
+      return !handle(H5Dopen2(file, n.c_str(), H5P_DEFAULT), H5Dclose);
+    });
+  return names;
+}
+
 storage::index extents_of(hid_t dataset, const std::string& what) {
-  const handle space(H5Dget_space(dataset), H5Sclose);
-  const H5S_class_t kind = space ? H5Sget_simple_extent_type(space) : H5S_NO_CLASS;
-  if (kind == H5S_NULL || kind == H5S_NO_CLASS)
+  storage::index n = extents_of_dataset(dataset);
+  if (n.empty())
     throw usage_error(errc::invalid_request,
                       what + " has no elements, and every array has at least one");
-  std::array<hsize_t, H5S_MAX_RANK> n{};
-  const int rank = H5Sget_simple_extent_dims(space, n.data(), nullptr);
-  if (rank == 0) return {1};
-  return {n.begin(), n.begin() + rank};
+  return n;
 }
 
 /// A dimension of NetCDF-4 that has no values.
@@ -106,24 +100,34 @@ std::string list_of(hid_t file, const std::vector<std::string>& names) {
 }
 
 std::string chosen(hid_t file, const std::string& name, const std::string& wanted) {
+  // Links to other files are in no list, and can be opened.
+  std::string why;
+  if (!wanted.empty()) {
+    if (handle(H5Dopen2(file, wanted.c_str(), H5P_DEFAULT), H5Dclose)) return trimmed(wanted);
+    why = last_error();
+  }
   auto all = dataset_names(file);
   if (wanted.empty())
     std::erase_if(all, [&](const std::string& n) {
       const handle d(H5Dopen2(file, n.c_str(), H5P_DEFAULT), H5Dclose);
       return d && is_bare_dimension(d);
     });
+  if (all.empty()) all = linked_names(file, false);
+  const auto links = linked_names(file, true);
+  if (std::find(links.begin(), links.end(), trimmed(wanted)) != links.end())
+    throw usage_error({ENOENT, std::generic_category()},
+                      "'" + name + "': '" + wanted + "' is a link to another file, and cannot be followed: " + why);
   if (all.empty())
     throw usage_error(errc::invalid_request,
-                      "'" + name + "' holds no dataset, only folders, if anything");
+                      "'" + name + "' holds no dataset, only " +
+                          (links.empty() ? "folders, if anything"
+                                         : "links to other files that lead nowhere: " + links[0]));
   if (wanted.empty()) {
     if (all.size() == 1) return all[0];
     throw usage_error(errc::invalid_request,
                       "'" + name + "' holds several datasets; say which one with --dataset: " +
                           list_of(file, all));
   }
-  // Links to other files and the like are not in the list, and can be opened.
-  const handle d(H5Dopen2(file, wanted.c_str(), H5P_DEFAULT), H5Dclose);
-  if (d) return trimmed(wanted);
   throw usage_error({ENOENT, std::generic_category()},
                     "'" + name + "' has no dataset '" + wanted + "'; it has " + list_of(file, all));
 }
@@ -165,6 +169,9 @@ struct hdf5_input::impl {
   element_type element;
   storage::array_description array;
   storage::index chunk;
+  std::uint64_t chunk_bytes = 0;  ///< of one that is packed
+  lost_elements lost;
+  bool looked = false;  ///< for what is lost
   std::vector<std::byte> fill;
   texts attributes;
   std::vector<std::string> left_out;
@@ -173,10 +180,11 @@ struct hdf5_input::impl {
 hdf5_input::hdf5_input(const std::string& file, const std::string& dataset)
     : impl_(std::make_unique<impl>()) {
   impl& m = *impl_;
-  m.file = open_file(file);
+  m.file = open_for_reading(file);
   m.dataset = chosen(m.file, file, dataset);
   m.what = quoted(file, m.dataset);
-  m.data = handle(H5Dopen2(m.file, m.dataset.c_str(), H5P_DEFAULT), H5Dclose);
+  const handle access = access_to_sources();
+  m.data = handle(H5Dopen2(m.file, m.dataset.c_str(), access), H5Dclose);
   const handle type(m.data ? H5Dget_type(m.data) : -1, H5Tclose);
   handle creation(m.data ? H5Dget_create_plist(m.data) : -1, H5Pclose);
   if (!type || !creation)
@@ -189,17 +197,21 @@ hdf5_input::hdf5_input(const std::string& file, const std::string& dataset)
   m.array.element_type = m.element.name;
   m.array.element_size = m.element.size;
   m.array.extents = extents_of(m.data, m.what);
+  if (const std::string source = first_source(creation);
+      !source.empty() && std::find(m.array.extents.begin(), m.array.extents.end(), 0u) != m.array.extents.end())
+    throw usage_error(errc::invalid_request, m.what + " has no elements: " + source + "is not there, or has none");
   check_filters(creation, m.what);
   if (H5Pget_layout(creation) == H5D_CHUNKED) {
     std::array<hsize_t, H5S_MAX_RANK> n{};
     const int rank = H5Pget_chunk(creation, H5S_MAX_RANK, n.data());
     m.chunk.assign(n.begin(), n.begin() + rank);
-    // Room for one chunk, so that one that is read in parts is unpacked once.
-    std::uint64_t bytes = m.element.size;
-    for (const std::uint64_t k : m.chunk) bytes *= k;
-    const handle access(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose);
-    H5Pset_chunk_cache(access, 1, std::max<std::uint64_t>(bytes, 1_MiB), 1.0);
-    m.data = handle(H5Dopen2(m.file, m.dataset.c_str(), access), H5Dclose);
+    if (H5Pget_nfilters(creation) > 0) {
+      m.chunk_bytes = std::max<std::uint64_t>(m.element.size, H5Tget_size(type));
+      for (const std::uint64_t k : m.chunk) m.chunk_bytes *= k;
+      // Room for one chunk, so that one that is read in parts is unpacked once.  What is not packed is read without it.
+      H5Pset_chunk_cache(access, 1, std::max<std::uint64_t>(m.chunk_bytes, 1_MiB), 1.0);
+      m.data = handle(H5Dopen2(m.file, m.dataset.c_str(), access), H5Dclose);
+    }
   }
   H5D_fill_value_t has_fill = H5D_FILL_VALUE_UNDEFINED;
   if (H5Pfill_value_defined(creation, &has_fill) >= 0 && has_fill == H5D_FILL_VALUE_USER_DEFINED) {
@@ -234,14 +246,67 @@ const std::vector<std::string>& hdf5_input::left_out() const {
   return impl_->left_out;
 }
 
+void hdf5_input::check_memory(const memory_limit& limit) const {
+  // Packed and unpacked, or before and after a filter, at the same time.
+  const std::uint64_t needed = 2 * impl_->chunk_bytes;
+  if (needed <= limit.bytes) return;
+  throw usage_error(errc::invalid_request,
+                    impl_->what + " has chunks of " + shape_text(impl_->chunk) + ", " +
+                        std::to_string(impl_->chunk_bytes) + " bytes, which are unpacked whole; that takes " +
+                        std::to_string(needed) + " bytes of memory, of " + std::to_string(limit.bytes) + " " + limit.whose +
+                        ": rewrite it in smaller ones where there is more (`h5repack -l CHUNK=...`)");
+}
+
+void hdf5_input::check_sources(const storage::index& lower, const storage::index& upper, bool fill) {
+  impl& m = *impl_;
+  lost_elements now = find_lost(m.data, lower, upper);
+  if (now.count != 0 && !fill)
+    throw usage_error(errc::invalid_request,
+                      m.what + " takes " + std::to_string(now.count) + " elements from where they are not: " +
+                          first_of(now.reasons) + "; put it there, or give --missing-as-fill to have the fill value instead");
+  if (m.looked && now.count != m.lost.count)
+    throw usage_error(errc::invalid_request, m.what + ": its sources have changed while it was read; import it again");
+  m.looked = true;
+  m.lost = std::move(now);
+}
+
+std::string hdf5_input::filled() const {
+  const impl& m = *impl_;
+  if (m.lost.count == 0) return {};
+  return m.what + ": " + std::to_string(m.lost.count) + " elements have the fill value, as they are missing: " +
+         first_of(m.lost.reasons);
+}
+
 void hdf5_input::read(const storage::index& lower, const storage::index& upper,
                       std::span<std::byte> out) {
   be_quiet();
-  const auto [in_file, in_memory] = selected(impl_->data, lower, upper);
-  if (H5Dread(impl_->data, impl_->element.type, in_memory, in_file, H5P_DEFAULT, out.data()) < 0)
-    throw io_error({EIO, std::generic_category()},
-                   impl_->what + " cannot be read: " + last_error() +
-                       "; where it is damaged, take the file from its source again");
+  const impl& m = *impl_;
+  const auto read = [&](const storage::index& first, const storage::index& last, hid_t in_memory) {
+    const auto [in_file, packed] = selected(m.data, first, last);
+    if (H5Dread(m.data, m.element.type, in_memory < 0 ? static_cast<hid_t>(packed) : in_memory, in_file, H5P_DEFAULT,
+                out.data()) < 0)
+      throw io_error({EIO, std::generic_category()},
+                     m.what + " cannot be read: " + last_error() +
+                         "; where it is damaged, take the file from its source again");
+  };
+  if (m.lost.count == 0) return read(lower, upper, -1);
+  for (std::size_t at = 0; at < out.size(); at += m.element.size)
+    if (m.fill.empty())
+      std::fill_n(out.begin() + static_cast<std::ptrdiff_t>(at), m.element.size, std::byte{});
+    else
+      std::copy(m.fill.begin(), m.fill.end(), out.begin() + static_cast<std::ptrdiff_t>(at));
+  for (const slab& b : blocks_without(m.lost, lower, upper)) {
+    std::vector<hsize_t> extents, start;
+    storage::index last;
+    for (std::size_t d = 0; d < lower.size(); ++d) {
+      extents.push_back(upper[d] - lower[d]);
+      start.push_back(b.start[d] - lower[d]);
+      last.push_back(b.start[d] + b.block[d]);
+    }
+    const handle memory(H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr), H5Sclose);
+    H5Sselect_hyperslab(memory, H5S_SELECT_SET, start.data(), nullptr, b.block.data(), nullptr);
+    read({b.start.begin(), b.start.end()}, last, memory);
+  }
 }
 
 struct hdf5_output::impl {

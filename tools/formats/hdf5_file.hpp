@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "base/memory_limit.hpp"
 #include "storage/layout/box_requests.hpp"
 
 namespace ooc::tool {
@@ -37,6 +38,15 @@ class hdf5_input {
   const std::vector<std::string>& left_out() const;  ///< a line for each attribute that is no text
   /// Row-major.
   void read(const storage::index& lower, const storage::index& upper, std::span<std::byte> out);
+
+  /// Looks at the other files that the elements of a box are taken from (hdf5_sources.hpp), before and after they are
+  /// read: libhdf5 would make up what is missing.  Throws usage_error that names the sources, unless `fill`: read() then
+  /// gives the fill value for what is lost.
+  void check_sources(const storage::index& lower, const storage::index& upper, bool fill);
+  /// How many elements that was, and why; nothing: none.
+  std::string filled() const;
+  /// Throws usage_error where unpacking a chunk needs more memory than there is.
+  void check_memory(const memory_limit& limit) const;
 
  private:
   struct impl;

@@ -32,8 +32,35 @@ std::string member(hid_t type, unsigned i) {
 
 /// As h5py and NumPy write booleans.
 bool is_boolean(hid_t type) {
-  return H5Tget_size(type) == 1 && H5Tget_nmembers(type) == 2 && member(type, 0) == "FALSE" &&
-         member(type, 1) == "TRUE";
+  if (H5Tget_size(type) != 1 || H5Tget_nmembers(type) != 2) return false;
+  std::uint8_t no = 1, yes = 0;
+  return member(type, 0) == "FALSE" && member(type, 1) == "TRUE" && H5Tget_member_value(type, 0, &no) >= 0 &&
+         H5Tget_member_value(type, 1, &yes) >= 0 && no == 0 && yes == 1;
+}
+
+/// Whether every value of a float type is one of the IEEE type too.
+bool fits(hid_t type, hid_t ieee) {
+  struct fields {
+    std::size_t sign = 0, exponent = 0, exponent_size = 0, mantissa = 0, mantissa_size = 0;
+    long long bias = 0;
+    explicit fields(hid_t t) {
+      H5Tget_fields(t, &sign, &exponent, &exponent_size, &mantissa, &mantissa_size);
+      bias = static_cast<long long>(H5Tget_ebias(t));
+    }
+    long long largest() const { return (1LL << exponent_size) - 2 - bias; }
+    long long smallest() const { return 1 - bias; }
+  };
+  const fields a(type), b(ieee);
+  const bool plain = H5Tget_norm(type) == H5T_NORM_IMPLIED && H5Tget_order(type) != H5T_ORDER_VAX;
+  return plain && a.exponent_size <= b.exponent_size && a.mantissa_size <= b.mantissa_size &&
+         a.largest() <= b.largest() && a.smallest() >= b.smallest();
+}
+
+/// The smallest of our float types, not smaller than it is itself, that holds all values of a float type; -1: none.
+hid_t float_for(hid_t type) {
+  for (const hid_t ours : {H5T_IEEE_F32LE, H5T_IEEE_F64LE})
+    if (H5Tget_size(type) <= H5Tget_size(ours) && fits(type, ours)) return ours;
+  return -1;
 }
 
 handle complex_of(hid_t part) {
@@ -57,6 +84,13 @@ hid_t integer(bool is_signed, std::size_t size) {
     default:
       return -1;
   }
+}
+
+/// For integers of fewer bits than their bytes have: where the order of the bytes differs, libhdf5 swaps these alone, and
+/// loses the sign.  Without that shortcut it converts the values.
+void convert_by_value(hid_t integers) {
+  if (H5Tget_precision(integers) == 8 * H5Tget_size(integers)) return;
+  for (const char* shortcut : {"ibo", "ibo(opt)"}) H5Tunregister(H5T_PERS_SOFT, shortcut, -1, -1, nullptr);
 }
 
 hid_t bits(std::size_t size) {
@@ -127,6 +161,7 @@ element_type element_of(hid_t type, const std::string& what) {
   switch (H5Tget_class(type)) {
     case H5T_INTEGER: {
       const bool is_signed = H5Tget_sign(type) == H5T_SGN_2;
+      convert_by_value(type);
       if (const hid_t t = integer(is_signed, size); t >= 0)
         return named(is_signed ? "i" : "u", handle(H5Tcopy(t), H5Tclose));
       break;
@@ -135,15 +170,19 @@ element_type element_of(hid_t type, const std::string& what) {
       if (const hid_t t = bits(size); t >= 0) return named("u", handle(H5Tcopy(t), H5Tclose));
       break;
     case H5T_FLOAT:
-      if (size == 4) return named("f", handle(H5Tcopy(H5T_IEEE_F32LE), H5Tclose));
-      if (size == 8) return named("f", handle(H5Tcopy(H5T_IEEE_F64LE), H5Tclose));
       if (size == 2 && is_half(type)) return named("f", half());
+      if (const hid_t t = float_for(type); t >= 0) {
+        const std::size_t bytes = H5Tget_size(t);
+        return {"f" + std::to_string(bytes), static_cast<std::uint32_t>(bytes), handle(H5Tcopy(t), H5Tclose)};
+      }
       break;
     case H5T_ENUM: {
       const handle base(H5Tget_super(type), H5Tclose);
       if (!(H5Tget_class(base) == H5T_INTEGER && integer(true, size) >= 0)) break;
-      const char* prefix = is_boolean(type) ? "b" : H5Tget_sign(base) == H5T_SGN_2 ? "i" : "u";
-      return named(prefix, handle(H5Tget_native_type(type, H5T_DIR_ASCEND), H5Tclose));
+      const bool is_signed = H5Tget_sign(base) == H5T_SGN_2;
+      convert_by_value(base);
+      // As integers: between enumerations libhdf5 turns values without a name into -1.
+      return named(is_boolean(type) ? "b" : is_signed ? "i" : "u", handle(H5Tcopy(integer(is_signed, size)), H5Tclose));
     }
     case H5T_COMPOUND: {
       if (H5Tget_nmembers(type) != 2) break;
@@ -151,8 +190,8 @@ element_type element_of(hid_t type, const std::string& what) {
       const handle a(H5Tget_member_type(type, 0), H5Tclose),
           b(H5Tget_member_type(type, 1), H5Tclose);
       const std::size_t part = H5Tget_size(a);
-      const bool complex = H5Tget_class(a) == H5T_FLOAT && H5Tequal(a, b) > 0 &&
-                           (part == 4 || part == 8) &&
+      const bool complex = H5Tget_class(a) == H5T_FLOAT && H5Tequal(a, b) > 0 && (part == 4 || part == 8) &&
+                           fits(a, part == 4 ? H5T_IEEE_F32LE : H5T_IEEE_F64LE) &&
                            (names == "r,i" || names == "real,imag" || names == "re,im");
       if (!complex) break;
       handle t(H5Tcreate(H5T_COMPOUND, 2 * part), H5Tclose);

@@ -45,6 +45,15 @@ const std::vector<std::string>& hdf5_input::left_out() const {
 void hdf5_input::read(const storage::index&, const storage::index&, std::span<std::byte>) {
   std::abort();
 }
+void hdf5_input::check_sources(const storage::index&, const storage::index&, bool) {
+  std::abort();
+}
+std::string hdf5_input::filled() const {
+  std::abort();
+}
+void hdf5_input::check_memory(const memory_limit&) const {
+  std::abort();
+}
 
 hdf5_output::hdf5_output(const std::string&, const std::string& file, const hdf5_dataset&) {
   refuse(file);

@@ -224,6 +224,9 @@ store store_in_place(const place_request& r) {
   struct stat s {};
   if (::fstat(f.file.get(), &s) != 0)
     refuse({errno, std::generic_category()}, path, "cannot be looked at");
+  if (r.contents.read_from && *r.contents.read_from != file_identity{s.st_dev, s.st_ino})
+    refuse({ESTALE, std::generic_category()}, path,
+           "another file has taken its place since its header was read; open it again");
   const auto size = static_cast<std::uint64_t>(s.st_size);
   const file_format format = r.contents.format;
   const bool npy =

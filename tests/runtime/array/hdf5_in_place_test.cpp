@@ -1,8 +1,11 @@
 // A contiguous dataset of HDF5 as a raw file in place, as open_file.hpp says.
 
 #include <hdf5.h>
+#include <sys/stat.h>
 
 #include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -19,22 +22,38 @@ namespace {
 
 // --- what open_file.hpp refers to
 
-/// Where the elements of a dataset of doubles begin; nothing where they do not lie in the file as they are.
-std::optional<std::uint64_t> place_of_doubles(const char* path, const char* name) {
+struct place {
+  std::string path;
+  std::uint64_t offset;
+  file_identity which;
+};
+
+/// Where the elements of a dataset of doubles begin; nothing where they do not lie in a file as they are.
+std::optional<place> place_of_doubles(const char* path, const char* name) {
   const hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
   const hid_t dataset = H5Dopen2(file, name, H5P_DEFAULT);
+  const hid_t holder = H5Iget_file_id(dataset), access = H5Fget_access_plist(holder);
   const hid_t made = H5Dget_create_plist(dataset), type = H5Dget_type(dataset);
-  const bool as_they_are = H5Pget_layout(made) == H5D_CONTIGUOUS && H5Pget_external_count(made) == 0 &&
-                           H5Tequal(type, H5T_NATIVE_DOUBLE) > 0;
+  const bool as_they_are = H5Pget_driver(access) == H5FD_SEC2 && H5Pget_layout(made) == H5D_CONTIGUOUS &&
+                           H5Pget_external_count(made) == 0 && H5Tequal(type, H5T_NATIVE_DOUBLE) > 0;
   H5D_space_status_t written = H5D_SPACE_STATUS_ERROR;
   H5Dget_space_status(dataset, &written);
-  const haddr_t offset = H5Dget_offset(dataset);  // of nothing: a number, where the file has a user block
+  place p{.path = std::string(static_cast<std::size_t>(H5Fget_name(dataset, nullptr, 0)), '\0'),
+          .offset = H5Dget_offset(dataset),  // of nothing: a number, where the file has a user block
+          .which = {}};
+  H5Fget_name(dataset, p.path.data(), p.path.size() + 1);
+  void* descriptor = nullptr;
+  struct stat is {};
+  if (H5Fget_vfd_handle(holder, H5P_DEFAULT, &descriptor) >= 0 && ::fstat(*static_cast<int*>(descriptor), &is) == 0)
+    p.which = {is.st_dev, is.st_ino};
   H5Tclose(type);
   H5Pclose(made);
+  H5Pclose(access);
+  H5Fclose(holder);
   H5Dclose(dataset);
   H5Fclose(file);
   if (!as_they_are || written != H5D_SPACE_STATUS_ALLOCATED) return {};
-  return offset;
+  return p;
 }
 
 // ---
@@ -50,6 +69,15 @@ void write_dataset(hid_t file, const char* name, hid_t type, hid_t made, const s
     REQUIRE(H5Dwrite(dataset, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) >= 0);
   H5Dclose(dataset);
   H5Sclose(space);
+}
+
+std::vector<double> read_dataset(const std::string& path, const char* name) {
+  const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), dataset = H5Dopen2(file, name, H5P_DEFAULT);
+  std::vector<double> there(rows * columns);
+  REQUIRE(H5Dread(dataset, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, there.data()) >= 0);
+  H5Dclose(dataset);
+  H5Fclose(file);
+  return there;
 }
 
 }  // namespace
@@ -76,20 +104,54 @@ TEST_CASE("a contiguous dataset of HDF5 is read and written in place, behind a u
     CHECK_FALSE(place_of_doubles(path.c_str(), other));
   }
 
-  const auto offset = place_of_doubles(path.c_str(), "run");
-  REQUIRE(offset);
+  const auto run = place_of_doubles(path.c_str(), "run");
+  REQUIRE(run);
   {
     runtime rt{{.memory = 512 << 10}};  // half of the dataset
-    auto a = open_file<double, 2>(rt, path, open, {.extents = {rows, columns}, .offset = *offset});
+    auto a = open_file<double, 2>(rt, run->path, open,
+                                  {.extents = {rows, columns}, .offset = run->offset, .read_from = run->which});
     CHECK(std::equal(a.begin(), a.end(), values.begin()));
     a[299][399] = -1;
   }
-  const hid_t again = H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
-  const hid_t dataset = H5Dopen2(again, "run", H5P_DEFAULT);
-  std::vector<double> there(rows * columns);
-  H5Dread(dataset, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, there.data());
   values.back() = -1;
-  CHECK(there == values);
-  H5Dclose(dataset);
-  H5Fclose(again);
+  CHECK(read_dataset(path, "run") == values);
+}
+
+TEST_CASE("a dataset that a link leads to is used in the file that holds it") {
+  const temporary_folder folder;
+  const auto name = [&](const char* n) { return (folder.path() / n).string(); };
+  const std::vector<double> there(rows * columns, 1.0), other(rows * columns, -7.0);
+  for (const auto& [path, values] : {std::pair(name("g.h5"), there), std::pair(name("e.h5"), other)}) {
+    const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    write_dataset(file, "run", H5T_IEEE_F64LE, H5P_DEFAULT, values);
+    if (path == name("e.h5")) REQUIRE(H5Lcreate_external("g.h5", "/run", file, "far", H5P_DEFAULT, H5P_DEFAULT) >= 0);
+    H5Fclose(file);
+  }
+  const auto far = place_of_doubles(name("e.h5").c_str(), "far");
+  REQUIRE(far);
+  CHECK(std::filesystem::equivalent(far->path, name("g.h5")));
+  runtime rt{{.memory = 512 << 10}};
+  {
+    auto a = open_file<double, 2>(rt, far->path, open,
+                                  {.extents = {rows, columns}, .offset = far->offset, .read_from = far->which});
+    CHECK(a[0][0] == 1.0);
+    a[0][0] = 2.0;
+  }
+  CHECK(read_dataset(name("g.h5"), "run")[0] == 2.0);
+  CHECK(read_dataset(name("e.h5"), "run") == other);
+}
+
+TEST_CASE("a file that has taken the place of the one that was read is refused") {
+  const temporary_folder folder;
+  const auto name = [&](const char* n) { return (folder.path() / n).string(); };
+  for (const char* n : {"a.raw", "b.raw"}) std::ofstream(name(n)) << std::string(800, 'x');
+  struct stat is {};
+  REQUIRE(::stat(name("a.raw").c_str(), &is) == 0);
+  const file_contents contents{.extents = {100}, .read_from = file_identity{is.st_dev, is.st_ino}};
+  runtime rt{{.memory = 512 << 10}};
+  { auto a = open_file<double, 1>(rt, name("a.raw"), open_read_only, contents); }
+  std::filesystem::rename(name("a.raw"), name("kept.raw"));  // so that its inode is not used again
+  std::filesystem::rename(name("b.raw"), name("a.raw"));
+  CHECK_THROWS_WITH((open_file<double, 1>(rt, name("a.raw"), open, contents)),
+                    Catch::Contains("a.raw") && Catch::Contains("another file has taken its place"));
 }

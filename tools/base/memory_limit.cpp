@@ -1,0 +1,58 @@
+#include "base/memory_limit.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+namespace ooc::tool {
+
+namespace {
+
+constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
+
+std::uint64_t number_in(const std::string& file) {
+  std::uint64_t n = 0;
+  std::ifstream in(file);
+  return in >> n ? n : none;  // "max" is no number
+}
+
+std::uint64_t available_on_machine() {
+  std::ifstream in("/proc/meminfo");
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with("MemAvailable:")) {
+      std::uint64_t kib = 0;
+      if (std::istringstream(line.substr(13)) >> kib) return kib * 1024;
+    }
+  return none;
+}
+
+/// The least of the group's limit and those above it; of both versions of control groups.
+std::uint64_t limit_of_group() {
+  std::uint64_t least = none;
+  std::ifstream in("/proc/self/cgroup");
+  for (std::string line; std::getline(in, line);) {
+    const auto first = line.find(':'), second = line.find(':', first + 1);
+    if (second == line.npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const bool unified = controllers.empty();
+    if (!unified && ("," + controllers + ",").find(",memory,") == std::string::npos) continue;
+    const std::string root = unified ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
+    for (std::string path = line.substr(second + 1);; path.resize(path.find_last_of('/'))) {
+      if (path == "/") path.clear();
+      least = std::min(least, number_in(root + path + (unified ? "/memory.max" : "/memory.limit_in_bytes")));
+      if (path.find('/') == path.npos) break;
+    }
+  }
+  return least;
+}
+
+}  // namespace
+
+memory_limit available_memory() {
+  const std::uint64_t machine = available_on_machine(), group = limit_of_group();
+  if (group < machine) return {group, "of the control group (cgroup)"};
+  return {machine, "that the machine has available"};
+}
+
+}  // namespace ooc::tool
