@@ -89,15 +89,21 @@ TEST_CASE("a reproducible scan of rounded sums is that of one process to the las
     const std::size_t size = between(g, 1, between(g, 0, 1) ? 20'000 : 300'000);
     const pass_options options{
         .threads = static_cast<unsigned>(between(g, 1, 8)), .mark = between(g, 0, 1) == 1, .reproducible = true};
-    const bool in_place = between(g, 0, 1), checks = between(g, 0, 1);
-    CAPTURE(size, options.threads, options.mark, in_place, checks);
+    const bool in_place = between(g, 0, 1), checks = between(g, 0, 1), exclusive = between(g, 0, 1);
+    CAPTURE(size, options.threads, options.mark, in_place, checks, exclusive);
+    const auto scan = [&](const auto& from, auto& to, const pass_options& how) {
+      if (exclusive)
+        ooc::exclusive_scan(from, to, 0.3, std::plus<>(), how);
+      else
+        ooc::inclusive_scan(from, to, std::plus<>(), how);
+    };
     runtime rt(memory(st.core()->staging_bytes() + 2_MiB));
     std::vector<double> alone(size);
     {
       const std::string name = "passes/mine" + std::to_string(group->rank());
       ooc_array<double, 1> mine{rt, st, name, create, {size}, {.replace = true}};
       for (std::size_t e = 0; e < size; ++e) mine[e] = start_value(e);
-      ooc::inclusive_scan(mine, mine, std::plus<>(), {.mark = false});
+      scan(mine, mine, {.mark = false});
       std::copy(mine.begin(), mine.end(), alone.begin());
     }
     array_options<double> o{.block = 4_KiB * between(g, 1, 3), .replace = true, .group = group};
@@ -107,7 +113,7 @@ TEST_CASE("a reproducible scan of rounded sums is that of one process to the las
     const auto [first, last] = a.local_rows();
     for (std::size_t e = first; e < last; ++e) a[e] = start_value(e);
     ooc_array<double, 1>& result = in_place ? a : b;
-    ooc::inclusive_scan(a, result, std::plus<>(), options);
+    scan(a, result, options);
     result.sync();
     std::size_t wrong = 0;
     for (std::size_t e = 0; e < size; ++e)

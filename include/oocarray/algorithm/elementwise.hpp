@@ -127,7 +127,7 @@ template <class Out, class F, class... A>
 pass_statistics transform_all(Out& out, F& f, const pass_options& options, const A&... in) {
   span_request r{.verb = "transformation", .options = options};
   span_array written = in_pass(out, false, true);
-  const auto add = [&](span_array a) {
+  [[maybe_unused]] const auto add = [&](span_array a) {
     a.read = a.core != written.core;
     written.read = written.read || !a.read;  // in place
     r.arrays.push_back(a);
@@ -262,6 +262,26 @@ pass_statistics scan_all(const ooc_array<T, N>& a, ooc_array<U, N>& b, const std
   });
 }
 
+/// f of indices, and of nothing else.
+template <std::size_t N, class F>
+struct by_indices_only {
+  F& f;
+  template <class... I>
+    requires(sizeof...(I) == N)
+  decltype(auto) operator()(I... at) const {
+    return f(at...);
+  }
+};
+
+template <class T, std::size_t N>
+struct element_with_place {
+  template <class... I>
+    requires(sizeof...(I) == N)
+  std::optional<found_element<T, N>> operator()(const T& x, I... at) const {
+    return found_element<T, N>{x, {at...}};
+  }
+};
+
 /// The element that comes before all others by `less`, and of equal ones the first.  What is no number comes last.
 template <class T, std::size_t N, class A, class Less>
 pass_result<found_element<T, N>> first_by(const A& a, Less& less, const pass_options& options) {
@@ -278,7 +298,7 @@ pass_result<found_element<T, N>> first_by(const A& a, Less& less, const pass_opt
     if (nan != no_number(y->value)) return nan ? y : x;
     return less(y->value, x->value) || (!less(x->value, y->value) && y->at < x->at) ? y : x;
   };
-  auto place = []<class... I>(const T& x, I... i) requires(sizeof...(I) == N) { return found({x, {i...}}); };
+  element_with_place<T, N> place;
   const pass_result<found> r = reduce_all(found(), better, place, options, a);
   return {r, *r.value};
 }
@@ -356,7 +376,7 @@ pass_statistics transform(std::tuple<A&...> in, Out& out, F f, const pass_option
 template <detail::any_array Out, class F>
   requires detail::takes_indices<F, std::make_index_sequence<detail::dimensions_of<Out>>>
 pass_statistics generate(Out& out, F f, const pass_options& options = {}) {
-  auto by_indices = [&](auto... at) requires(sizeof...(at) == detail::dimensions_of<Out>) { return f(at...); };
+  detail::by_indices_only<detail::dimensions_of<Out>, F> by_indices{f};
   return detail::transform_all(out, by_indices, options);
 }
 /// Every element becomes `value`.

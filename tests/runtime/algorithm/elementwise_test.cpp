@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
+#include <functional>
 #include <map>
 
 #include "support/algorithm/random_passes.hpp"
