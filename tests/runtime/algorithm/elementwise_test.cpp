@@ -5,8 +5,8 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <limits>
 #include <functional>
+#include <limits>
 #include <map>
 
 #include "support/algorithm/random_passes.hpp"
