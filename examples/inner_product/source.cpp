@@ -29,9 +29,9 @@ class stream {
       npy_.open(name_, std::ios::binary);
       if (!npy_) throw examples::bad_option(name_ + ": cannot be opened; give a readable .npy file");
       const auto h = ooc::storage::read_npy_header(npy_, name_);
-      if (h.element_type != ooc::element_type<T>::name() || h.shape.size() != 1)
+      if (h.element_type != ooc::element_type<T>::name() || h.swap_unit != 0 || h.shape.size() != 1)
         throw examples::bad_option(name_ + ": holds " + std::to_string(h.shape.size()) +
-                                   " dimensions of " + h.element_type + ", not a vector of " +
+                                   " dimensions of " + h.element_type + (h.swap_unit != 0 ? " in the other byte order" : "") + ", not a vector of " +
                                    ooc::element_type<T>::name() + "; see --type");
       elements_ = h.shape[0];
     } else {

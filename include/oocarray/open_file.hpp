@@ -36,7 +36,8 @@
 //   - options.group is refused.  Ranks can open a file for reading each by itself, or for writing with
 //     options.shared.
 //
-// The elements are in the byte order of this machine and begin at a multiple of their alignment.
+// The elements are in the byte order of this machine (`ooc import` turns others round on their way into a store) and
+// begin at a multiple of their alignment.  Records, texts and times of a .npy file are struct<N> here.
 // Memory is the image of the file: where elements begin within a page of the file, they begin within a
 // page of memory, so that whole pages travel without a copy, past the page cache where the file system
 // can do that (O_DIRECT).

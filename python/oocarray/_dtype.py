@@ -2,7 +2,8 @@
 
 A type that the library has a name for is recorded by it ("f8" for float64), so that C++ programs open the file
 as what it is.  Any other type of fixed size is recorded as that many bytes ("struct24"), with its description
-as .npy files have it in the attribute ``dtype`` of the array.
+as .npy files have it in the attribute ``dtype`` of the array.  docs/disk-format.md has this as an interface: `ooc import`
+and `ooc export` read and write the same.
 """
 
 from __future__ import annotations
@@ -18,9 +19,17 @@ _largest_element = 1 << 16
 _named = {"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "f16", "c8", "c16", "c32"}
 
 
+def _of_others(dtype: np.dtype) -> Optional[np.dtype]:
+    """The type, or that of a field, that a package other than NumPy has made, as ml_dtypes' bfloat16."""
+    if dtype.subdtype is not None:
+        return _of_others(dtype.subdtype[0])
+    fields = dtype.fields or {}
+    return dtype if dtype.isbuiltin == 2 else next(filter(None, (_of_others(f[0]) for f in fields.values())), None)
+
+
 def is_named(dtype: np.dtype) -> bool:
     """Whether the library has a name for it, so that the attribute ``dtype`` is the user's own."""
-    return f"{dtype.kind}{dtype.itemsize}" in _named and dtype.isnative
+    return f"{dtype.kind}{dtype.itemsize}" in _named and dtype.isnative and dtype.isbuiltin != 2
 
 
 def element_of(dtype: np.dtype) -> Tuple[str, int, Optional[str]]:
@@ -36,6 +45,12 @@ def element_of(dtype: np.dtype) -> Tuple[str, int, Optional[str]]:
     if not 0 < dtype.itemsize <= _largest_element:
         raise TypeError(
             f"elements of type {dtype!r} have {dtype.itemsize} bytes: 1 to {_largest_element} are possible"
+        )
+    foreign = _of_others(dtype)
+    if foreign is not None:
+        raise TypeError(
+            f"elements of type {foreign} are none of NumPy's, and no file says what they are ({foreign.type.__module__} does): "
+            f"store their bytes, a.view('u{foreign.itemsize}'), and take a view of that type of the array"
         )
     if is_named(dtype):
         return f"{dtype.kind}{dtype.itemsize}", dtype.itemsize, None

@@ -61,11 +61,6 @@ def _checked(path: str, c: _Contents) -> None:
             f"'{path}': elements of type {c.dtype} are Python objects, which have no bytes in the file: give the "
             "array a type of fixed size first"
         )
-    if not c.dtype.isnative:
-        raise TypeMismatch(
-            f"'{path}': elements of type {c.dtype} have the other byte order; convert them first: "
-            "np.save(file, a.astype(a.dtype.newbyteorder('=')))"
-        )
     if c.shape == ():
         raise TypeMismatch(f"'{path}' holds a single element without dimensions, which is no array")
     if c.offset < 0 or c.offset % c.dtype.alignment != 0:
@@ -111,7 +106,8 @@ def open_file(
     mode : "r" or "r+"
         Reading only, or reading and writing.
     dtype
-        Of a raw file: any NumPy type of fixed size in the byte order of this machine.
+        Of a raw file: any NumPy type of fixed size.  Elements in the other byte order stay so: ``a[...]`` is a NumPy
+        array of '>f4', with which NumPy computes; `ooc import` turns them round.
     shape : int or tuple of int
         Of a raw file; without it, one dimension to the file's end.
     offset : int
@@ -129,7 +125,7 @@ def open_file(
     ------
     FileNotFoundError, IsADirectoryError, PermissionError, OSError
     TypeMismatch
-        For elements of the other byte order and Python objects, and datasets that do not lie in one piece or have
+        For elements that are Python objects, and datasets that do not lie in one piece or have
         elements that NumPy has no type for.
     InvalidRequest
         For a file that is shorter than its shape needs, with both sizes; an offset beyond the end, or that is not

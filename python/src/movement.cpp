@@ -6,22 +6,6 @@ namespace ooc::python {
 
 namespace {
 
-struct sixteen_bytes {
-  std::uint64_t low, high;
-};
-
-/// Whatever elements are: their bytes are moved.
-detail::element_kernel kernel_of(std::size_t element_size) {
-  switch (element_size) {
-    case 1: return detail::kernel_for<std::uint8_t, std::uint8_t>();
-    case 2: return detail::kernel_for<std::uint16_t, std::uint16_t>();
-    case 4: return detail::kernel_for<std::uint32_t, std::uint32_t>();
-    case 8: return detail::kernel_for<std::uint64_t, std::uint64_t>();
-    case 16: return detail::kernel_for<sixteen_bytes, sixteen_bytes>();
-    default: return {};
-  }
-}
-
 /// Element from_lower + s of a becomes element to_lower + d of b, where d[k] = s[permutation[k]].
 py::dict move_box(const array_handle& a, const array_handle& b, bool transposed, sizes from_lower,
                   sizes to_lower, sizes extents, sizes permutation, const py::dict& options) {
@@ -35,7 +19,7 @@ py::dict move_box(const array_handle& a, const array_handle& b, bool transposed,
   r.to_lower = std::move(to_lower);
   r.extents = std::move(extents);
   r.permutation = std::move(permutation);
-  r.kernel = kernel_of(r.from_size);
+  r.kernel = detail::kernel_for_bytes(r.from_size);
   r.options = call.options<pass_options>();
   return figures(call.run([&] { return detail::run_copy(r); }));
 }

@@ -69,6 +69,14 @@ def test_what_has_no_bytes_is_refused(store, budget, kind, said):
     assert not store.exists("a")
 
 
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_type_that_is_not_of_numpy_is_refused_as_that(store, budget, inside):
+    tests = pytest.importorskip("numpy.core._rational_tests" if np.__version__ < "2" else "numpy._core._rational_tests")
+    foreign = np.dtype(tests.rational)
+    with pytest.raises(TypeError, match="rational are none of NumPy's.*view\\('u8'\\)"):
+        store.create("a", 10, [("x", "f4"), ("y", foreign, (3,))] if inside else foreign)
+
+
 def test_another_structure_of_the_same_size_is_refused(store, budget):
     store.create("a", 10, [("x", "f4"), ("y", "f4")]).close()
     with pytest.raises(ooc.TypeMismatch, match="'x'"):

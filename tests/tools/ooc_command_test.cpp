@@ -150,18 +150,15 @@ TEST_CASE("what a .npy header says and we cannot store is refused with a remedy"
         "{'descr': " + descr + ", 'fortran_order': " + order + ", 'shape': " + shape + ", }", 1,
         numbered(48));
   };
-  write(sh.folder / "x.npy", header("'>f8'", "False", "(2, 3)"));
-  sh.refused("import x.npy x", "newbyteorder");
   write(sh.folder / "x.npy", header("'|O'", "False", "(2, 3)"));
   sh.refused("import x.npy x", "objects");
-  write(sh.folder / "x.npy", header("'<f16'", "False", "(3,)"));
+  write(sh.folder / "x.npy", header("'|T16'", "False", "(3,)"));
+  sh.refused("import x.npy x", "variable length");
+  write(sh.folder / "x.npy", header("'<f3'", "False", "(16,)"));
   sh.refused("import x.npy x", "astype");
-  write(sh.folder / "x.npy", header("'<U3'", "False", "(4,)"));
-  sh.refused("import x.npy x", "view");
-  write(sh.folder / "x.npy", header("[('a', '<f8')]", "False", "(6,)"));
-  sh.refused("import x.npy x", "named fields");
+  write(sh.folder / "x.npy", header("[('a', '|O')]", "False", "(6,)"));
+  sh.refused("import x.npy x", "objects");
   write(sh.folder / "x.npy", header("'<f8'", "True", "(2, 3)"));
-  sh.refused("import x.npy x", "--transpose");
   sh.ok("import --transpose x.npy x");
   CHECK(sh.ok("stat x").find("f8 3x2") != std::string::npos);
   write(sh.folder / "x.npy", header("'<f8'", "False", "(2, 4)"));
@@ -240,7 +237,7 @@ TEST_CASE("names move, folders nest") {
   sh.ok("mv w/y/z/b w/y");
   sh.refused("mv nothing q", "'nothing'");
   sh.refused("import a w/y/b --type u1 --shape 8", "'w/y/b'");
-  sh.refused("import a q/b --type u1 --shape 8", "'q/b'");
+  sh.refused("import a w/y/b/c --type u1 --shape 8", "'w/y/b/c'");
   sh.refused("rm w", "-r");
   sh.refused("rm nothing w/y/b", "nothing");
   sh.refused("rm -r /", "root");

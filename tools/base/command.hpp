@@ -17,7 +17,7 @@ namespace po = boost::program_options;
 /// Exit statuses.
 inline constexpr int success = 0;
 inline constexpr int failed = 1;          ///< one line on stderr says why; nothing was changed
-inline constexpr int problems_found = 2;  ///< verify: the store holds damaged or orphaned data
+inline constexpr int problems_found = 2;  ///< verify: damaged or orphaned data; import of a tree: something was left out
 
 /// A mistake on the command line.
 struct usage_mistake : std::runtime_error {

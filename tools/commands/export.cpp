@@ -8,9 +8,12 @@
 #include "copying/slab_pump.hpp"
 #include "formats/file_format.hpp"
 #include "formats/hdf5_file.hpp"
+#include "formats/netcdf_types.hpp"
 #include "formats/plain_file.hpp"
 #include "oocarray/error.hpp"
 #include "progress/progress.hpp"
+#include "storage/layout/element_description.hpp"
+#include "storage/layout/element_type.hpp"
 #include "storage/layout/npy.hpp"
 #include "storage/service/store_core.hpp"
 
@@ -32,6 +35,22 @@ storage::index usual_chunk(const storage::array_description& a) {
     bytes *= chunk[d];
   }
   return chunk;
+}
+
+/// What the attribute `dtype` says of elements that are so many bytes; empty: nothing.
+std::string description_in(const storage::entry& e) {
+  const auto found = e.attributes.find(storage::dtype_attribute);
+  if (!e.array.element_type.starts_with("struct") || found == e.attributes.end()) return "";
+  try {
+    const storage::element_description d = storage::description_of(found->second);
+    if (d.size() == e.array.element_size) return d.text();
+    throw storage::no_element("it describes elements of " + std::to_string(d.size()) + " bytes, and there are " +
+                              std::to_string(e.array.element_size));
+  } catch (const storage::no_element& why) {
+    throw usage_error(errc::type_mismatch, "'" + e.path + "', attribute 'dtype': " + why.what() +
+                                               "; set it right, or remove it to export bytes (`ooc attr rm " + e.path +
+                                               " dtype`)");
+  }
 }
 
 hdf5_dataset dataset_of(const command_line& line, const storage::entry& e, const storage::array_description& part) {
@@ -92,8 +111,9 @@ int run_export(const command& self, const std::vector<std::string>& arguments) {
     array.element_type = "u1";
     array.extents = {source.meta.size};
   }
-  if (array.element_type.empty())
+  if (storage::element_size(array.element_type) != array.element_size)  // none, or a name of the user's
     array.element_type = "struct" + std::to_string(array.element_size);
+  const std::string description = description_in(source.meta);
   if (storage::array_file_bytes(array) > source.meta.size)
     throw integrity_error(errc::corrupt, "'" + source.meta.path +
                                              "': its entry describes more data "
@@ -110,6 +130,10 @@ int run_export(const command& self, const std::vector<std::string>& arguments) {
       if (line.has(o)) throw usage_mistake(std::string("--") + o + " is for HDF5 files");
   catch_interrupts();
   output_file out(file, line.has("force"));
+  const bool is_array = !source.meta.array.extents.empty();
+  if (format == file_format::npz)
+    throw usage_mistake("'" + file + "': .npz files are read only; export each array to a .npy file");
+  if (is_array && format == file_format::raw && !out.path().empty()) require_written_format(line, file);
   const std::uint64_t bytes = storage::array_bytes(part);
   std::optional<progress> bar;
   const auto fill = [&](const storage::index& lower, const storage::index& upper, std::span<std::byte> slab) {
@@ -118,7 +142,10 @@ int run_export(const command& self, const std::vector<std::string>& arguments) {
   };
   if (format == file_format::hdf5) {
     if (out.path().empty()) throw usage_mistake("'" + file + "': an HDF5 file cannot be written to a stream");
-    const hdf5_dataset d = dataset_of(line, source.meta, part);
+    hdf5_dataset d = dataset_of(line, source.meta, part);
+    d.description = description;
+    if (part.element_type.starts_with("struct")) d.attributes.erase(storage::dtype_attribute);  // is the type
+    if (!line.has("format") && names_netcdf(file)) fit_netcdf(file, d);
     hdf5_output made(out.path(), file, d);
     if (!line.has("quiet")) bar.emplace("export " + path, bytes);
     // In pieces of the file where it has some: each is packed once.
@@ -133,7 +160,7 @@ int run_export(const command& self, const std::vector<std::string>& arguments) {
     made.finish();
   } else {
     if (format == file_format::npy) {
-      const std::string header = storage::format_npy_header(part.element_type, part.extents);
+      const std::string header = storage::format_npy_header(part.element_type, part.extents, description);
       out.append(std::as_bytes(std::span(header)));
     }
     if (!line.has("quiet")) bar.emplace("export " + path, bytes);

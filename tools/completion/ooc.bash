@@ -28,7 +28,7 @@ _ooc() {
     --encrypt) COMPREPLY=($(compgen -W "on off" -- "$cur")); return ;;
     --user) COMPREPLY=($(compgen -u -- "$cur")); return ;;
     --launcher) COMPREPLY=($(compgen -W "ssh srun" -- "$cur")); return ;;
-    --shape|--size|--tile|--dataset|--box|--memory|--chunk|--deflate|--slice|--range|--sf|--nn|--sn|--buffer|--nodes|--port|--addresses|--wait|--interval|--groups) return ;;
+    --shape|--size|--tile|--dataset|--box|--offset|--at|--max-extents|--memory|--chunk|--deflate|--slice|--range|--sf|--nn|--sn|--buffer|--nodes|--port|--addresses|--wait|--interval|--groups) return ;;
   esac
 
   if [[ -z $command ]]; then
@@ -49,7 +49,7 @@ _ooc() {
       cp) options+=" --from --to --recursive --no-clobber --skip-existing --force --sf --nn --sn --buffer --quiet" ;;
       mv) options+=" --from --to --no-clobber --skip-existing --force --sf --nn --sn --buffer --quiet" ;;
       mkdir) options+=" --parents" ;;
-      import) options+=" --format --dataset --box --missing-as-fill --memory --type --shape --transpose --tile --sf --nn --sn --sparse --buffer --quiet" ;;
+      import) options+=" --format --dataset --box --missing-as-fill --memory --type --shape --offset --transpose --append --at --force --tile --max-extents --sf --nn --sn --sparse --buffer --quiet" ;;
       export) options+=" --format --dataset --box --chunk --deflate --force --buffer --quiet" ;;
       up) options+=" --dir --nodes --port --key --encrypt --addresses --direct-io --iod-memory --wait --hosts --launcher --ooc" ;;
       down) options+=" --dir --key --wait --hosts --launcher --ooc" ;;

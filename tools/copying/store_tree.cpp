@@ -6,6 +6,7 @@
 #include "base/named_path.hpp"
 #include "copying/file_tree.hpp"
 #include "copying/target_striping.hpp"
+#include "copying/under_name.hpp"
 #include "oocarray/error.hpp"
 #include "storage/layout/box_requests.hpp"
 #include "storage/service/store_core.hpp"
@@ -64,7 +65,9 @@ class store_target : public byte_target {
         from_(from),
         made_(std::move(f)) {
     // The file of a stream has a name from the beginning on, because only such a file can grow.
-    file_ = from_.is_stream ? core_.create(passing_, made_) : core_.make(passing_, made_);
+    under_name(passing_, path_, [&] {
+      file_ = from_.is_stream ? core_.create(passing_, made_) : core_.make(passing_, made_);
+    });
     named_ = from_.is_stream;
   }
 
@@ -100,6 +103,11 @@ class store_target : public byte_target {
   void skip(std::uint64_t bytes) override { at_ += bytes; }
 
   void publish() override {
+    under_name(passing_, path_, [&] { publish_passing(); });
+  }
+
+ private:
+  void publish_passing() {
     if (from_.is_stream) file_ = core_.resize(file_, at_, {});
     throw_if(file_.file->sync());
     if (!named_) {
@@ -113,7 +121,6 @@ class store_target : public byte_target {
     published_ = true;
   }
 
- private:
   storage::store_core& core_;
   const std::string path_, passing_;
   const byte_source& from_;

@@ -8,6 +8,7 @@
 #include "base/entry_text.hpp"
 #include "base/named_path.hpp"
 #include "formats/hdf5_attributes.hpp"
+#include "formats/hdf5_descriptions.hpp"
 #include "formats/hdf5_opening.hpp"
 #include "formats/hdf5_sources.hpp"
 #include "formats/hdf5_types.hpp"
@@ -99,6 +100,16 @@ std::string list_of(hid_t file, const std::vector<std::string>& names) {
   return text;
 }
 
+/// Without the bare dimensions; where there are no others, links to other files that lead to some.
+std::vector<std::string> value_names(hid_t file) {
+  auto all = dataset_names(file);
+  std::erase_if(all, [&](const std::string& n) {
+    const handle d(H5Dopen2(file, n.c_str(), H5P_DEFAULT), H5Dclose);
+    return d && is_bare_dimension(d);
+  });
+  return all.empty() ? linked_names(file, false) : all;
+}
+
 std::string chosen(hid_t file, const std::string& name, const std::string& wanted) {
   // Links to other files are in no list, and can be opened.
   std::string why;
@@ -106,12 +117,7 @@ std::string chosen(hid_t file, const std::string& name, const std::string& wante
     if (handle(H5Dopen2(file, wanted.c_str(), H5P_DEFAULT), H5Dclose)) return trimmed(wanted);
     why = last_error();
   }
-  auto all = dataset_names(file);
-  if (wanted.empty())
-    std::erase_if(all, [&](const std::string& n) {
-      const handle d(H5Dopen2(file, n.c_str(), H5P_DEFAULT), H5Dclose);
-      return d && is_bare_dimension(d);
-    });
+  auto all = wanted.empty() ? value_names(file) : dataset_names(file);
   if (all.empty()) all = linked_names(file, false);
   const auto links = linked_names(file, true);
   if (std::find(links.begin(), links.end(), trimmed(wanted)) != links.end())
@@ -161,6 +167,13 @@ std::pair<handle, handle> selected(hid_t dataset, const storage::index& lower,
 }
 
 }  // namespace
+
+std::vector<std::string> hdf5_dataset_names(const std::string& file) {
+  const handle opened = open_for_reading(file);
+  auto names = value_names(opened);
+  if (names.empty()) (void)chosen(opened, file, "");  // says so
+  return names;
+}
 
 struct hdf5_input::impl {
   std::string what;
@@ -232,6 +245,9 @@ const std::string& hdf5_input::dataset() const {
 }
 const storage::array_description& hdf5_input::array() const {
   return impl_->array;
+}
+const std::string& hdf5_input::description() const {
+  return impl_->element.description;
 }
 const storage::index& hdf5_input::chunk() const {
   return impl_->chunk;
@@ -324,7 +340,10 @@ hdf5_output::hdf5_output(const std::string& part, const std::string& file, const
     if (!good)
       throw io_error({EIO, std::generic_category()}, m.what + " cannot be made: " + last_error());
   };
-  m.element = element_named(d.array.element_type, d.array.element_size, m.what);
+  if (d.description.empty())
+    m.element = element_named(d.array.element_type, d.array.element_size, m.what);
+  else
+    m.element.type = type_described(storage::description_of(d.description), m.what);
   const handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_libver_bounds(access, H5F_LIBVER_V18,
                        H5F_LIBVER_LATEST);  // attributes of more than 64 KiB

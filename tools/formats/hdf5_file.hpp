@@ -31,6 +31,8 @@ class hdf5_input {
 
   const std::string& dataset() const;
   const storage::array_description& array() const;
+  /// Of its elements, where their name does not say it (element_description.hpp).
+  const std::string& description() const;
   /// Shape of the pieces in which it is stored; empty: it is contiguous.
   const storage::index& chunk() const;
   const std::vector<std::byte>& fill() const;  ///< one element; empty: zeros
@@ -53,10 +55,15 @@ class hdf5_input {
   std::unique_ptr<impl> impl_;
 };
 
+/// The datasets of a file with the folders that they are in, but for dimensions of NetCDF-4 that have no values.  Throws
+/// as hdf5_input does.
+std::vector<std::string> hdf5_dataset_names(const std::string& file);
+
 /// What is to be written.
 struct hdf5_dataset {
   std::string name;
   storage::array_description array;  ///< type and extents count
+  std::string description;           ///< of elements that are so many bytes; empty: opaque ones
   storage::index chunk;              ///< empty: contiguous
   unsigned deflate = 0;              ///< 1 to 9; needs chunks
   std::vector<std::byte> fill;

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "formats/hdf5_descriptions.hpp"
 #include "oocarray/error.hpp"
 
 namespace ooc::tool::hdf5 {
@@ -105,23 +106,18 @@ hid_t bits(std::size_t size) {
   throw usage_error(
       errc::type_mismatch,
       what + " holds " + is +
-          ", which no array can be; integers and bit fields of 1 to 8 bytes, floats of "
-          "2, 4 and 8, complex numbers, booleans and opaque bytes can: convert it (h5py: "
-          "astype())");
+          ", which no array can be; integers and bit fields of 1 to 8 bytes, floats of 2, 4, 8 and 16, complex numbers, "
+          "booleans, strings of fixed size, opaque bytes and records of them can: convert it (h5py: astype())");
 }
 
 const char* class_name(hid_t type) {
   switch (H5Tget_class(type)) {
-    case H5T_STRING:
-      return "strings";
     case H5T_REFERENCE:
       return "references";
     case H5T_VLEN:
       return "sequences of variable length";
     case H5T_ARRAY:
       return "arrays as elements";
-    case H5T_COMPOUND:
-      return "records with named fields";
     case H5T_TIME:
       return "times";
     case H5T_FLOAT:
@@ -134,6 +130,10 @@ const char* class_name(hid_t type) {
 }
 
 }  // namespace
+
+bool is_long_double(hid_t type) {
+  return sizeof(long double) == 16 && H5Tget_class(type) == H5T_FLOAT && H5Tequal(type, H5T_NATIVE_LDOUBLE) > 0;
+}
 
 void be_quiet() {
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
@@ -171,6 +171,7 @@ element_type element_of(hid_t type, const std::string& what) {
       break;
     case H5T_FLOAT:
       if (size == 2 && is_half(type)) return named("f", half());
+      if (is_long_double(type)) return named("f", handle(H5Tcopy(H5T_NATIVE_LDOUBLE), H5Tclose));
       if (const hid_t t = float_for(type); t >= 0) {
         const std::size_t bytes = H5Tget_size(t);
         return {"f" + std::to_string(bytes), static_cast<std::uint32_t>(bytes), handle(H5Tcopy(t), H5Tclose)};
@@ -185,23 +186,25 @@ element_type element_of(hid_t type, const std::string& what) {
       return named(is_boolean(type) ? "b" : is_signed ? "i" : "u", handle(H5Tcopy(integer(is_signed, size)), H5Tclose));
     }
     case H5T_COMPOUND: {
-      if (H5Tget_nmembers(type) != 2) break;
+      if (H5Tget_nmembers(type) != 2) return described_element_of(type, what);
       const std::string names = member(type, 0) + "," + member(type, 1);
       const handle a(H5Tget_member_type(type, 0), H5Tclose),
           b(H5Tget_member_type(type, 1), H5Tclose);
       const std::size_t part = H5Tget_size(a);
-      const bool complex = H5Tget_class(a) == H5T_FLOAT && H5Tequal(a, b) > 0 && (part == 4 || part == 8) &&
-                           fits(a, part == 4 ? H5T_IEEE_F32LE : H5T_IEEE_F64LE) &&
+      const bool plain = (part == 4 || part == 8) && fits(a, part == 4 ? H5T_IEEE_F32LE : H5T_IEEE_F64LE);
+      const bool complex = H5Tget_class(a) == H5T_FLOAT && H5Tequal(a, b) > 0 && (plain || is_long_double(a)) &&
+                           H5Tget_size(type) == 2 * part &&
                            (names == "r,i" || names == "real,imag" || names == "re,im");
-      if (!complex) break;
+      if (!complex) return described_element_of(type, what);
       handle t(H5Tcreate(H5T_COMPOUND, 2 * part), H5Tclose);
-      const hid_t native = part == 4 ? H5T_IEEE_F32LE : H5T_IEEE_F64LE;
+      const hid_t native = part == 4 ? H5T_IEEE_F32LE : part == 8 ? H5T_IEEE_F64LE : H5T_NATIVE_LDOUBLE;
       H5Tinsert(t, member(type, 0).c_str(), 0, native);
       H5Tinsert(t, member(type, 1).c_str(), part, native);
       return {"c" + std::to_string(2 * part), static_cast<std::uint32_t>(2 * part), std::move(t)};
     }
     case H5T_OPAQUE:
-      return named("struct", handle(H5Tcopy(type), H5Tclose));
+    case H5T_STRING:
+      return described_element_of(type, what);
     default:
       break;
   }
@@ -221,6 +224,8 @@ element_type element_named(const std::string& name, std::uint32_t size, const st
   if (name == "f2") return made(half());
   if (name == "f4") return made(handle(H5Tcopy(H5T_IEEE_F32LE), H5Tclose));
   if (name == "f8") return made(handle(H5Tcopy(H5T_IEEE_F64LE), H5Tclose));
+  if (name == "f16" && sizeof(long double) == 16) return made(handle(H5Tcopy(H5T_NATIVE_LDOUBLE), H5Tclose));
+  if (name == "c32" && sizeof(long double) == 16) return made(complex_of(H5T_NATIVE_LDOUBLE));
   if (name == "c8") return made(complex_of(H5T_IEEE_F32LE));
   if (name == "c16") return made(complex_of(H5T_IEEE_F64LE));
   if (name.starts_with("struct") || name.empty()) {

@@ -20,6 +20,9 @@ namespace {
 
 }  // namespace
 
+std::vector<std::string> hdf5_dataset_names(const std::string& file) {
+  refuse(file);
+}
 hdf5_input::hdf5_input(const std::string& file, const std::string&) {
   refuse(file);
 }
@@ -28,6 +31,9 @@ const std::string& hdf5_input::dataset() const {
   std::abort();
 }
 const storage::array_description& hdf5_input::array() const {
+  std::abort();
+}
+const std::string& hdf5_input::description() const {
   std::abort();
 }
 const storage::index& hdf5_input::chunk() const {

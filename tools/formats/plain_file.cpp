@@ -80,6 +80,14 @@ void input_file::read(std::uint64_t offset, std::span<std::byte> out) const {
   }
 }
 
+void input_file::skip(std::uint64_t bytes) const {
+  std::vector<std::byte> passed(std::min<std::uint64_t>(bytes, 64_KiB));
+  for (; bytes > 0; bytes -= passed.size()) {
+    passed.resize(std::min<std::uint64_t>(bytes, passed.size()));
+    read(0, passed);
+  }
+}
+
 std::size_t input_file::read_some(std::span<std::byte> out) const {
   std::size_t got = 0;
   while (got < out.size()) {

@@ -25,6 +25,8 @@ class input_file {
   /// Fills `out` from byte `offset` on (a stream: with what comes next); one that ends before is a
   /// failure.
   void read(std::uint64_t offset, std::span<std::byte> out) const;
+  /// Of a stream: leaves out what comes next; one that ends before is a failure.
+  void skip(std::uint64_t bytes) const;
   /// Of a stream: fills `out` with what comes next; less where it ends.
   std::size_t read_some(std::span<std::byte> out) const;
 

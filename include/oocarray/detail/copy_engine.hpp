@@ -71,6 +71,28 @@ constexpr element_kernel kernel_for() {
   return {convert_run<T, U>, convert_panel<T, U>, !std::is_same_v<T, U>};
 }
 
+struct sixteen_bytes {
+  std::uint64_t low, high;
+};
+
+/// For elements of any type whose bytes stay.
+inline element_kernel kernel_for_bytes(std::size_t element_size) {
+  switch (element_size) {
+    case 1:
+      return kernel_for<std::uint8_t, std::uint8_t>();
+    case 2:
+      return kernel_for<std::uint16_t, std::uint16_t>();
+    case 4:
+      return kernel_for<std::uint32_t, std::uint32_t>();
+    case 8:
+      return kernel_for<std::uint64_t, std::uint64_t>();
+    case 16:
+      return kernel_for<sixteen_bytes, sixteen_bytes>();
+    default:
+      return {};
+  }
+}
+
 /// The elements from_lower + s of `from` become the elements to_lower + d of `to`, where
 /// d[k] = s[permutation[k]] and 0 <= d[k] < extents[k].
 struct copy_request {

@@ -18,9 +18,9 @@ std::uint32_t element_size(std::string_view type) noexcept {
     case 'b':
       return n == 1 ? n : 0;
     case 'f':
-      return n == 2 || n == 4 || n == 8 ? n : 0;
+      return n == 2 || n == 4 || n == 8 || n == 16 ? n : 0;
     case 'c':
-      return n == 8 || n == 16 ? n : 0;
+      return n == 8 || n == 16 || n == 32 ? n : 0;
     case 'i':
     case 'u':
       return n == 1 || n == 2 || n == 4 || n == 8 ? n : 0;

@@ -1,14 +1,13 @@
 #include "storage/layout/npy.hpp"
 
+#include <algorithm>
 #include <array>
-#include <bit>
-#include <charconv>
 #include <istream>
-#include <limits>
 
 #include "oocarray/error.hpp"
+#include "storage/layout/element_description.hpp"
 #include "storage/layout/element_order.hpp"
-#include "storage/layout/element_type.hpp"
+#include "storage/layout/python_literal.hpp"
 
 namespace ooc::storage {
 
@@ -23,109 +22,62 @@ constexpr std::size_t max_header = std::size_t{1} << 20;
                                                "where it is a raw file");
 }
 
-[[noreturn]] void unsupported(const std::string& name, const std::string& why) {
-  throw usage_error(errc::type_mismatch, "'" + name + "': " + why);
-}
-
-/// Reads the Python literal {'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }.
-class literal_reader {
- public:
-  literal_reader(std::string_view text, const std::string& name) : rest_(text), name_(name) {}
-
-  bool accept(char c) {
-    skip_space();
-    if (rest_.empty() || rest_[0] != c) return false;
-    rest_.remove_prefix(1);
-    return true;
-  }
-
-  void expect(char c) {
-    if (!accept(c)) malformed(name_, std::string("its header lacks a '") + c + "'");
-  }
-
-  bool at(char c) {
-    skip_space();
-    return !rest_.empty() && rest_[0] == c;
-  }
-
-  std::string string() {
-    skip_space();
-    if (rest_.empty() || (rest_[0] != '\'' && rest_[0] != '"'))
-      malformed(name_, "its header lacks a string");
-    const auto end = rest_.find(rest_[0], 1);
-    if (end == rest_.npos) malformed(name_, "a string in its header does not end");
-    std::string s(rest_.substr(1, end - 1));
-    rest_.remove_prefix(end + 1);
-    return s;
-  }
-
-  bool boolean() {
-    skip_space();
-    for (const auto& [word, value] : {std::pair<std::string_view, bool>{"True", true},
-                                      std::pair<std::string_view, bool>{"False", false}})
-      if (rest_.starts_with(word)) {
-        rest_.remove_prefix(word.size());
-        return value;
-      }
-    malformed(name_, "fortran_order is neither True nor False");
-  }
-
-  std::uint64_t number() {
-    skip_space();
-    std::uint64_t n = 0;
-    const auto r = std::from_chars(rest_.data(), rest_.data() + rest_.size(), n);
-    if (r.ec != std::errc()) malformed(name_, "its shape holds something that is not a number");
-    rest_.remove_prefix(static_cast<std::size_t>(r.ptr - rest_.data()));
-    if (!rest_.empty() && rest_[0] == 'L') rest_.remove_prefix(1);  // written by Python 2
-    return n;
-  }
-
-  bool finished() {
-    skip_space();
-    return rest_.empty();
-  }
-
- private:
-  void skip_space() {
-    while (!rest_.empty() && (rest_[0] == ' ' || rest_[0] == '\n' || rest_[0] == '\t'))
-      rest_.remove_prefix(1);
-  }
-
-  std::string_view rest_;
-  const std::string& name_;
-};
-
-/// '<f8' -> "f8".
-std::string element_type_of(const std::string& descr, const std::string& name) {
-  const std::string shown = "elements of NumPy type '" + descr + "'";
-  if (descr.size() < 2) unsupported(name, shown + " are not supported");
-  constexpr bool little = std::endian::native == std::endian::little;
-  const char order = descr[0];
-  const std::string type = descr.substr(1);
-  if (order == (little ? '>' : '<'))
-    unsupported(name, shown +
-                          " have the other byte order; convert them first: np.save(file, "
-                          "a.astype(a.dtype.newbyteorder('=')))");
-  if (order != '<' && order != '>' && order != '|' && order != '=')
-    unsupported(name, shown + " are not supported");
-  if (type[0] == 'V') {
-    const std::string structure = "struct" + type.substr(1);
-    if (element_size(structure) != 0) return structure;
-  }
-  if (type == "O")
-    unsupported(name, shown +
-                          " are Python objects, which have no bytes to store; give the array "
-                          "a numeric type first");
-  if (element_size(type) != 0 && type[0] != 's') return type;
-  unsupported(name, shown + std::string(" are not supported (") + element_types +
-                        " are); convert them with .astype(), or .view('V<bytes>') to keep the "
-                        "bytes as they are");
-}
-
 std::uint64_t little_endian(std::string_view bytes) {
   std::uint64_t n = 0;
   for (std::size_t i = bytes.size(); i-- > 0;) n = n << 8 | static_cast<unsigned char>(bytes[i]);
   return n;
+}
+
+/// Versions 1 and 2 have their header in Latin-1, version 3 in UTF-8.
+std::string from_latin_1(std::string_view text) {
+  std::string s;
+  for (const char c : text) append_utf8(s, static_cast<unsigned char>(c));
+  return s;
+}
+
+bool is_ascii(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+}
+
+void set_element(npy_header& h, element_description d) {
+  if (d.swapped) h.swap_unit = d.unit();
+  d.swapped = false;
+  const recorded_element is = recorded(d);
+  h.element_type = is.name;
+  h.element_size = is.size;
+  h.description = is.description;
+}
+
+/// {'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }
+npy_header read_dictionary(const std::string& text, const std::string& name) {
+  npy_header h;
+  bool has_descr = false, has_order = false, has_shape = false;
+  literal_reader r(text);
+  r.expect('{');
+  while (!r.accept('}')) {
+    const std::string key = r.string();
+    r.expect(':');
+    if (key == "descr") {
+      try {
+        set_element(h, read_description(r));
+      } catch (const no_element& why) {
+        throw usage_error(errc::type_mismatch, "'" + name + "': " + why.what());
+      }
+      has_descr = true;
+    } else if (key == "fortran_order") {
+      h.fortran_order = r.boolean();
+      has_order = true;
+    } else if (key == "shape") {
+      h.shape = r.numbers();
+      has_shape = true;
+    } else {
+      throw malformed_literal("it has an unknown key '" + key + "'");
+    }
+    if (!r.accept(',') && !r.at('}')) throw malformed_literal("it is not a Python dictionary");
+  }
+  if (!r.finished()) throw malformed_literal("something follows the dictionary in it");
+  if (!has_descr || !has_order || !has_shape) throw malformed_literal("it lacks descr, fortran_order or shape");
+  return h;
 }
 
 }  // namespace
@@ -147,41 +99,14 @@ npy_header read_npy_header(std::istream& in, const std::string& name) {
   in.read(text.data(), static_cast<std::streamsize>(length));
   if (!in) malformed(name, "its header is cut short");
 
+  if (version < 3) text = from_latin_1(text);
   npy_header h;
-  h.data_offset = 8 + length_bytes + length;
-  bool has_descr = false, has_order = false, has_shape = false;
-  literal_reader r(text, name);
-  r.expect('{');
-  while (!r.accept('}')) {
-    const std::string key = r.string();
-    r.expect(':');
-    if (key == "descr") {
-      if (r.at('['))
-        unsupported(name,
-                    "elements with named fields are not supported; import their bytes: "
-                    "np.save(file, a.view('V' + str(a.dtype.itemsize)))");
-      h.element_type = element_type_of(r.string(), name);
-      has_descr = true;
-    } else if (key == "fortran_order") {
-      h.fortran_order = r.boolean();
-      has_order = true;
-    } else if (key == "shape") {
-      r.expect('(');
-      while (!r.accept(')')) {
-        h.shape.push_back(r.number());
-        if (!r.accept(',') && !r.at(')')) malformed(name, "its shape is not a list of numbers");
-      }
-      has_shape = true;
-    } else {
-      malformed(name, "its header has an unknown key '" + key + "'");
-    }
-    if (!r.accept(',') && !r.at('}')) malformed(name, "its header is not a Python dictionary");
+  try {
+    h = read_dictionary(text, name);
+  } catch (const malformed_literal& why) {
+    malformed(name, std::string("of its header: ") + why.what());
   }
-  if (!r.finished()) malformed(name, "something follows the dictionary in its header");
-  if (!has_descr || !has_order || !has_shape)
-    malformed(name, "its header lacks descr, fortran_order or shape");
-
-  h.element_size = element_size(h.element_type);
+  h.data_offset = 8 + length_bytes + length;
   h.data_bytes = h.element_size;
   bool empty = false;
   for (const std::uint64_t n : h.shape) empty = empty || n == 0;
@@ -194,25 +119,21 @@ npy_header read_npy_header(std::istream& in, const std::string& name) {
   return h;
 }
 
-std::string format_npy_header(std::string_view element_type,
-                              const std::vector<std::uint64_t>& shape) {
-  const std::uint32_t size = element_size(element_type);
-  const char order = std::endian::native == std::endian::little ? '<' : '>';
-  std::string descr;
-  if (element_type.starts_with("struct"))
-    descr = "|V" + std::to_string(size);
-  else
-    descr = (size == 1 ? '|' : order) + std::string(element_type);
-  std::string text = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': (";
+std::string format_npy_header(std::string_view element_type, const std::vector<std::uint64_t>& shape,
+                              std::string_view description) {
+  const std::string descr =
+      description.empty() ? description_named(std::string(element_type)).text() : std::string(description);
+  std::string text = "{'descr': " + descr + ", 'fortran_order': False, 'shape': (";
   for (std::size_t i = 0; i < shape.size(); ++i)
     text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
   text += shape.size() == 1 ? ",), }" : "), }";
 
+  const bool utf8 = !is_ascii(text);
   const auto with_prefix = [&](std::size_t length_bytes) {
     const std::size_t prefix = 8 + length_bytes;
     const std::size_t total = (prefix + text.size() + 1 + 63) / 64 * 64;
     std::string out(magic);
-    out += static_cast<char>(length_bytes == 2 ? 1 : 2);
+    out += static_cast<char>(utf8 ? 3 : length_bytes == 2 ? 1 : 2);
     out += '\0';
     const std::size_t length = total - prefix;
     for (std::size_t i = 0; i < length_bytes; ++i)
@@ -222,7 +143,7 @@ std::string format_npy_header(std::string_view element_type,
     out += '\n';
     return out;
   };
-  return text.size() + 128 < 65536 ? with_prefix(2) : with_prefix(4);
+  return text.size() + 128 < 65536 && !utf8 ? with_prefix(2) : with_prefix(4);
 }
 
 }  // namespace ooc::storage

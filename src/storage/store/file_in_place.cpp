@@ -98,6 +98,9 @@ place_contents contents_of_npy(const place_request& r, const plain_file& f, std:
     refuse(errc::invalid_request, f.path,
            "an offset is for raw files; the header of a .npy file says where its data begin");
   npy_header h = npy_header_of(f, size);
+  if (h.swap_unit != 0)
+    refuse(errc::type_mismatch, f.path,
+           "its elements have the other byte order: `ooc import` turns them round on their way into a store");
   place_contents c;
   c.array.element_type = h.element_type;
   c.array.element_size = h.element_size;

@@ -47,8 +47,10 @@ TEST_CASE("sizes of element types") {
   CHECK(element_size("u1") == 1);
   CHECK(element_size("b1") == 1);
   CHECK(element_size("f2") == 2);
+  CHECK(element_size("f16") == 16);
+  CHECK(element_size("c32") == 32);
   CHECK(element_size("struct24") == 24);
-  for (const char* bad : {"", "f", "f3", "f16", "c4", "i3", "u16", "x8", "struct", "struct0",
+  for (const char* bad : {"", "f", "f3", "f32", "c4", "i3", "u16", "x8", "struct", "struct0",
                           "struct08", "struct99999", "f8 ", "f-8", "f08", "8"})
     CHECK(element_size(bad) == 0);
 }
