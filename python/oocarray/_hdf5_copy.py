@@ -18,6 +18,7 @@ from ._attributes import DTYPE, dimensions_of, texts_of, values_of, with_dimensi
 from ._copying import Progress, copied, free_in, make_filled, passing_name, pieces, whole
 from ._dtype import is_named
 from ._errors import TypeMismatch
+from ._hdf5 import opened
 from ._store import Store
 
 # What the machinery of dimension scales and NetCDF-4 keeps for itself, as tools/formats/hdf5_attributes.cpp has it.
@@ -46,7 +47,7 @@ def _source(source: Any, name: Optional[str]) -> Iterator[Tuple[Any, str]]:
     with contextlib.ExitStack() as open_for_now:
         found = source
         if isinstance(source, (str, os.PathLike)):
-            found = open_for_now.enter_context(h5py.File(os.fspath(source), "r"))
+            found = open_for_now.enter_context(opened(os.fspath(source)))
         where = repr(found.file.filename)
         if isinstance(found, h5py.Group):
             names: List[str] = []
@@ -126,8 +127,10 @@ def _check_sources(dataset: Any, where: str) -> None:
                     raise OSError(f"it has the shape {there.shape}, and {used} elements are used")
         except (OSError, KeyError) as why:
             raise OSError(f"{part} cannot be read ({why}): put it back as it was") from why
+    left = dataset.nbytes
     for name, offset, size in dataset.external or ():
-        missing = offset + min(size, dataset.nbytes) - os.path.getsize(name) if os.path.exists(name) else 0
+        missing = offset + min(size, left) - os.path.getsize(name) if os.path.exists(name) else 0
+        left -= min(size, left)
         if missing > 0:  # libhdf5 itself refuses where there is none
             raise OSError(f"{where}: the file '{name}' that holds its data is {missing} bytes too short: put it back as it was")
 
@@ -207,6 +210,8 @@ def from_hdf5(
         For elements of no fixed size.
     OSError
         For what cannot be read, also of files that the dataset is made up of.
+    Busy, InvalidRequest
+        For a file that h5py cannot open: as `open_file` says.
     FileExistsError
         If there is something at the path, unless ``replace=True``.
     """

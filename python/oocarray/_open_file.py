@@ -13,7 +13,7 @@ from ._dtype import element_of
 from ._errors import InvalidRequest, TypeMismatch
 from ._numbers import count, shape_of
 from ._runtime import runtime
-from ._sharing import file_open_already, inode_of
+from ._sharing import file_open_already
 from ._store import Shape
 
 
@@ -27,6 +27,11 @@ class _Contents(NamedTuple):
     fortran: bool
     path: str  #: of the file that holds the elements
     descriptor: Optional[int] = None  #: of what the header was read from, to be closed
+
+    def identity(self) -> Tuple[int, int]:
+        """Which file it is: the one that the header was read from, whatever has its name now."""
+        found = os.stat(self.path if self.descriptor is None else self.descriptor)
+        return found.st_dev, found.st_ino
 
 
 def _npy(path: str) -> _Contents:
@@ -174,13 +179,10 @@ def _opened(contents: _Contents, writable: bool, options: Dict[str, Any]) -> Arr
     reverse = contents.fortran and contents.shape is not None and len(contents.shape) > 1
     if reverse and "tile" in core_options:
         core_options["tile"] = core_options["tile"][::-1]
-    identity = None
-    if contents.descriptor is not None:
-        read = os.fstat(contents.descriptor)
-        identity = (read.st_dev, read.st_ino)
+    identity = None if contents.descriptor is None else contents.identity()
     shape, offset = contents.shape or (), contents.offset
     tiled = bool(core_options.get("tiled_memory"))
-    there = file_open_already(file, contents, writable, core_options)
+    there = file_open_already(contents, writable, core_options)
     core = there or _core.open_file(
         runtime()._core, file, writable, name, size, shape, offset, reverse, identity, core_options
     )
@@ -191,7 +193,7 @@ def _opened(contents: _Contents, writable: bool, options: Dict[str, Any]) -> Arr
             core.close()
         raise
     a._raw = (os.path.abspath(file), contents.dtype, a.shape, contents.offset, "F" if reverse else "C")
-    a._inode = inode_of(file)
+    a._inode = contents.identity()
     return a
 
 

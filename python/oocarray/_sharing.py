@@ -7,9 +7,8 @@ there is, in an `Array` of his own: both have the same memory, each is closed by
 from __future__ import annotations
 
 import gc
-import os
 import sys
-from typing import TYPE_CHECKING, Any, Iterator, List, Mapping, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Iterator, List, Mapping, Optional, Union
 
 from . import _core
 from ._errors import Busy
@@ -57,16 +56,10 @@ def open_already(uuid: str, path: Union[str, bytes], writable: bool, options: Ma
     return next((core.again() for core in _open_at(uuid, path) if _suits(core, writable, options)), None)
 
 
-def inode_of(file: str) -> Tuple[int, int]:
-    """What a file is, whatever leads to it."""
-    found = os.stat(file)
-    return found.st_dev, found.st_ino
-
-
-def file_open_already(file: str, contents: Any, writable: bool, options: Mapping[str, Any]) -> Optional[Any]:
+def file_open_already(contents: Any, writable: bool, options: Mapping[str, Any]) -> Optional[Any]:
     """The same of a file in place, of which that is to be the contents."""
     for a in list(runtime()._arrays.values()):
-        if a.closed or a._raw is None or not _suits(a._core, writable, options) or a._inode != inode_of(file):
+        if a.closed or a._raw is None or not _suits(a._core, writable, options) or a._inode != contents.identity():
             continue
         _, dtype, shape, offset, order = a._raw
         fortran = contents.fortran and len(shape) > 1

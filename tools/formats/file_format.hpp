@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include "base/command.hpp"
 #include "formats/hdf5_signature.hpp"
@@ -56,7 +57,8 @@ inline void require_written_format(const command_line& line, const std::string& 
 inline file_format format_of_input(const command_line& line, const std::string& file) {
   const file_format f = format_of(line, file);
   const bool said = line.has("format") || line.has("type") || line.has("shape");
-  if (f != file_format::raw || said || !std::filesystem::is_regular_file(file)) return f;
+  std::error_code ec;
+  if (f != file_format::raw || said || !std::filesystem::is_regular_file(file, ec)) return f;
   const storage::file_descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   return opened && hdf5_superblock(opened.get()) ? file_format::hdf5 : f;
 }
