@@ -640,7 +640,7 @@ def _core_options(given: Mapping[str, Any], dtype: Optional[np.dtype]) -> Dict[s
             out["mode"] = small_count(value, name)
         elif name == "comm":
             if value is not None:
-                out["group"] = group_of(value, seconds(given.get("deadline", 600.0), "deadline"))
+                out["group"] = group_of(value, seconds(given.get("deadline", 0.0), "deadline"))
         elif name == "deadline":
             if given.get("comm") is None:
                 raise TypeError("deadline is how long ranks wait for each other: it needs comm")
@@ -748,7 +748,7 @@ def create(store: Union[Store, str, "os.PathLike[str]"], path: Union[str, "os.Pa
         The ranks that share the array.  Each of them makes this call, as those of `Array.sync`, `Array.resize` and
         `Array.close`, in the same order.
     deadline : float
-        With `comm`: for how many seconds a rank waits for the others in one call; 600.
+        With `comm`: for how many seconds a rank waits for the others in one call; 0: as OOC_COLLECTIVE_DEADLINE says, else 600.
 
     Raises
     ------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-def group_of(comm: Any, deadline: float = 600.0) -> Any:
+def group_of(comm: Any, deadline: float = 0.0) -> Any:
     """The ranks of a communicator of mpi4py; collective over it.
 
     Raises ImportError where this installation of oocarray knows no MPI, or another one than mpi4py, and TypeError

@@ -90,7 +90,6 @@ int run(int argc, char** argv) {
   wire::revocations revoked = folder.revoked();
   server.set_revoked(revoked);
   server.start();
-  for (const std::string& a : server.addresses()) spdlog::info("listening on {}", a);
   servers::metrics_endpoint metrics(loop.context(), [&] { return iod::metrics_of(server.statistics()); });
   metrics.start(line.metrics_addresses());
 
@@ -127,6 +126,8 @@ int run(int argc, char** argv) {
   };
   servers::registration registration(r, events);
   registration.start();
+  // Last: who waits for it (`ooc start`) knows then that it has not failed.
+  for (const std::string& a : server.addresses()) spdlog::info("listening on {}", a);
   loop.run([&] {
     metrics.stop();
     server.stop();

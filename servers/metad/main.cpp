@@ -43,7 +43,9 @@ int run(int argc, char** argv) {
       "capability-life", po::value<unsigned>()->default_value(3600),
       "seconds that the right to a file holds before it must be renewed")(
       "forget-node", po::value<std::uint32_t>(),
-      "forget which folder this node had: another, empty one may take its place");
+      "forget which folder this node had: another, empty one may take its place")(
+      "missing-node", po::value<std::vector<std::uint32_t>>()->composing(),
+      "this node's folder is not there: clients do not wait for it, until it registers; several may be given");
   line.encrypt_option();
   line.metrics_option();
   if (!line.parse(argc, argv)) return 0;
@@ -63,15 +65,17 @@ int run(int argc, char** argv) {
     throw usage_error(errc::invalid_request, "--memory is 16 MiB to 1 TiB");
   o.grace = seconds(line, "grace");
   o.capability_life = seconds(line, "capability-life");
+  if (line.has("missing-node")) o.missing_nodes = line.get<std::vector<std::uint32_t>>("missing-node");
   if (line.has("forget-node")) o.forget_node = line.get<std::uint32_t>("forget-node");
 
   servers::server_loop loop(1);
   metad::metad_server server(loop.context(), o);
   server.start();
-  for (const std::string& a : server.addresses()) spdlog::info("listening on {}", a);
-  spdlog::info("serving store {} from {}", server.store_uuid(), o.folder.string());
   servers::metrics_endpoint metrics(loop.context(), [&] { return server.metrics(); });
   metrics.start(line.metrics_addresses());
+  spdlog::info("serving store {} from {}", server.store_uuid(), o.folder.string());
+  // Last: who waits for it (`ooc start`) knows then that it has not failed.
+  for (const std::string& a : server.addresses()) spdlog::info("listening on {}", a);
   loop.run([&] {
     metrics.stop();
     server.stop();

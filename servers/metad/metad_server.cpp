@@ -42,6 +42,7 @@ metad_server::metad_server(asio::io_context& context, metad_options options)
     nodes_.forget(*options_.forget_node);
     spdlog::warn("node {}: forgotten, another folder may register", *options_.forget_node);
   }
+  for (const std::uint32_t node : options_.missing_nodes) nodes_.set_missing(node);
   for (const client_key& c : calls_.remembered()) clients_.expect(c);
 }
 
@@ -231,6 +232,7 @@ std::string metad_server::cluster(const session& asker) const {
     n.set_incarnation(s.known.incarnation);
     n.set_disk_bytes(s.known.disk_bytes);
     n.set_disk_free(s.known.disk_free);
+    n.set_refused(s.refused);
   }
   return reply.SerializeAsString();
 }

@@ -39,6 +39,7 @@ struct metad_options {
   std::chrono::seconds grace{30};  ///< for clients to come back
   std::chrono::seconds capability_life{3600};
   std::optional<std::uint32_t> forget_node;  ///< another folder may take its place
+  std::vector<std::uint32_t> missing_nodes;  ///< whose folders are not there
 };
 
 class metad_server final : public session_host {

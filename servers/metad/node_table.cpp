@@ -54,38 +54,60 @@ void node_table::keep(const node_registration& r) {
       joined(r.addresses));
 }
 
-bool node_table::enlist(const node_registration& r, std::uint64_t connection) {
+void node_table::require_right(const node_registration& r) const {
   const std::string name = "node " + std::to_string(r.node);
-  if (r.node >= rows_.size())
-    refuse(name + ": the store has nodes 0 to " + std::to_string(rows_.size() - 1));
   if (r.uuid.empty() || r.uuid.size() > 64 || r.addresses.empty() ||
       r.addresses.size() > max_addresses)
     refuse(name + ": a registration needs the folder's identity and 1 to 64 addresses");
   for (const std::string& a : r.addresses)
     if (a.empty() || a.size() > max_address || a.find_first_of(" \t\n") != a.npos)
       refuse(name + ": '" + a.substr(0, 50) + "' is not an address");
-  row& mine = rows_[r.node];
+  const row& mine = rows_[r.node];
   if (!mine.known.uuid.empty() && mine.known.uuid != r.uuid)
-    refuse(name + " has its stripe objects in folder " + mine.known.uuid + "; the one that registers is " +
-           r.uuid +
-           ": put the node's own folder back, or, if it is lost, start the metadata "
-           "server once with --forget-node " +
-           std::to_string(r.node));
+    refuse(name + " has its stripe objects in folder " + mine.known.uuid +
+           ", and the server at " + r.addresses.front() + " has another, " + r.uuid +
+           ", which is new, or was made for another store: put the node's own folder back (is its disk mounted?), "
+           "or, if it is lost, give it up once with `ooc up --forget-node " +
+           std::to_string(r.node) + "` (or ooc-metad --forget-node " + std::to_string(r.node) + ")");
   for (const row& other : rows_)
     if (&other != &mine && other.known.uuid == r.uuid)
       refuse("folder " + r.uuid + " is that of node " + std::to_string(other.known.node) +
              ", not of " + name + "; check --node");
+}
+
+bool node_table::enlist(const node_registration& r, std::uint64_t connection) {
+  if (r.node >= rows_.size())
+    refuse("node " + std::to_string(r.node) + ": the store has nodes 0 to " + std::to_string(rows_.size() - 1));
+  row& mine = rows_[r.node];
+  try {
+    require_right(r);
+  } catch (const usage_error& e) {
+    const std::string kind = ": " + e.code().message(), what = e.what();
+    mine.refused = what.ends_with(kind) ? what.substr(0, what.size() - kind.size()) : what;
+    mine.refused_until = clock::now() + silence_limit;
+    throw;
+  }
   const bool same_place = mine.known.addresses == r.addresses && mine.known.uuid == r.uuid;
   const bool news =
       !same_place || mine.connection != connection || mine.known.incarnation != r.incarnation;
   if (!same_place) keep(r);
-  mine = {r, connection, clock::now()};
+  mine = {r, connection, clock::now(), {}, {}};
   return news;
 }
 
 void node_table::lost(std::uint64_t connection) {
   for (row& r : rows_)
     if (r.connection == connection) r.connection = 0;
+}
+
+void node_table::set_missing(std::uint32_t node) {
+  if (node >= rows_.size()) refuse("--missing-node " + std::to_string(node) + ": no such node");
+  if (rows_[node].known.uuid.empty()) return;  // it is to be made
+  const std::string n = std::to_string(node);
+  rows_[node].refused = "the folder of node " + n + " was missing, or another one, when the servers were started: when "
+                        "its disk is mounted, `ooc up` starts it; if it is lost, `ooc up --forget-node " + n +
+                        "` goes on with an empty one";
+  rows_[node].refused_until = clock::time_point::max();
 }
 
 void node_table::forget(std::uint32_t node) {
@@ -97,8 +119,11 @@ void node_table::forget(std::uint32_t node) {
 
 std::vector<node_table::state> node_table::states() const {
   std::vector<state> all;
-  for (const row& r : rows_)
-    all.push_back({r.known, r.connection != 0 && clock::now() - r.heard < silence_limit});
+  for (const row& r : rows_) {
+    const bool up = r.connection != 0 && clock::now() - r.heard < silence_limit;
+    const bool tries = !up && clock::now() < r.refused_until;
+    all.push_back({r.known, up, tries ? r.refused : ""});
+  }
   return all;
 }
 

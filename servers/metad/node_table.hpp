@@ -39,12 +39,16 @@ class node_table {
   bool enlist(const node_registration& r, std::uint64_t connection);
   /// The connection has ended.
   void lost(std::uint64_t connection);
+  /// The node's folder is not there, as who starts the servers has seen, so nobody waits for a node that was there before
+  /// until it registers.
+  void set_missing(std::uint32_t node);
   /// Forgets which folder the node had; another may take its place.
   void forget(std::uint32_t node);
 
   struct state {
     node_registration known;  ///< without uuid: has never registered
     bool up = false;
+    std::string refused;  ///< why the server that tries to register as this node may not, or there is none; else empty
   };
   std::vector<state> states() const;
 
@@ -53,7 +57,10 @@ class node_table {
     node_registration known;
     std::uint64_t connection = 0;
     clock::time_point heard{};
+    std::string refused;  // the last registration, why, until:
+    clock::time_point refused_until{};
   };
+  void require_right(const node_registration& r) const;
   void keep(const node_registration& r);
 
   std::unique_ptr<storage::sqlite::connection> connection_;

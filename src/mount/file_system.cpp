@@ -142,8 +142,24 @@ void link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char* name) {
   answer_errors(req, [&](file_system& fs) { fs.reply_entry(req, fs.entries().link(ino, {parent, name})); });
 }
 
+/// While it is held nobody can begin to write the array whose last name this is; null for anything else.  Throws
+/// errc::busy where a program writes it: what it still has would be lost without a word.  Who has it open on this mount
+/// goes on with it, as POSIX has it.
+std::shared_ptr<void> claim_unused_array(file_system& fs, const place& at, const char* to_be) {
+  try {
+    const entry e = fs.entries().look_in(at);
+    if (e.kind != entry_kind::file || e.array.extents.empty() || e.names > 1) return nullptr;
+    if (const auto here = fs.find(e.id); here && here->writable()) return nullptr;
+    return fs.core().claim_unused(e, to_be);
+  } catch (const error& none) {
+    if (none.code() != std::errc::no_such_file_or_directory) throw;
+    return nullptr;
+  }
+}
+
 void unlink(fuse_req_t req, fuse_ino_t parent, const char* name) {
   answer_errors(req, [&](file_system& fs) {
+    const auto claim = claim_unused_array(fs, {parent, name}, "removed");
     fs.removed(fs.entries().unlink({parent, name}, false));
     fuse_reply_err(req, 0);
   });
@@ -160,6 +176,7 @@ void rename(fuse_req_t req, fuse_ino_t parent, const char* name, fuse_ino_t to_p
             unsigned flags) {
   answer_errors(req, [&](file_system& fs) {
     if ((flags & ~unsigned{RENAME_NOREPLACE}) != 0) return (void)fuse_reply_err(req, EINVAL);
+    const auto claim = claim_unused_array(fs, {to_parent, to}, "replaced");
     const entry replaced =
         fs.entries().move({parent, name}, {to_parent, to}, (flags & RENAME_NOREPLACE) == 0);
     if (replaced.id != 0) fs.removed(replaced);

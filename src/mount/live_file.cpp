@@ -532,6 +532,11 @@ int wait_for(Start start) {
 
 }  // namespace
 
+bool live_file::writable() const {
+  const lock_guard lock(changing_);
+  return writable_;
+}
+
 int live_file::flush_and_wait() {
   // Not by flush(): this may run on the thread that would publish.
   const int error = wait_for([this](answer done) {

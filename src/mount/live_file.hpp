@@ -52,6 +52,8 @@ class live_file : public std::enable_shared_from_this<live_file> {
   /// Finds the file as it is now, and opens it for writing if it was not; throws as store_core::open does.
   void open(bool write);
   void close(bool write);
+  /// Somebody here has it open for writing.
+  bool writable() const;
   /// For all who have not closed it when the mount ends.
   void close_all();
 
@@ -109,7 +111,7 @@ class live_file : public std::enable_shared_from_this<live_file> {
   range_queue ranges_;
 
   /// Held while the stripe objects change; before mutex_.
-  mutex changing_;
+  mutable mutex changing_;
   std::shared_ptr<void> claim_ OOC_GUARDED_BY(changing_);
   bool writable_ OOC_GUARDED_BY(changing_) = false;
   std::chrono::steady_clock::time_point asked_at_ OOC_GUARDED_BY(changing_);  // how long the file is

@@ -7,6 +7,7 @@
 // What a nonblocking operation was given stays where it is if the wait is given up: the group keeps
 // it for good, and is of no further use.
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <limits>
 #include <memory>
@@ -20,6 +21,8 @@
 #include "mpi/notices.hpp"
 #include "oocarray/error.hpp"
 #include "oocarray/mpi.hpp"
+#include "storage/base/duration.hpp"
+#include "storage/base/notice.hpp"
 
 namespace ooc::mpi {
 namespace {
@@ -47,9 +50,22 @@ class patience {
   std::chrono::nanoseconds nap_ = std::chrono::microseconds(10);
 };
 
+/// Of the program, else of the environment.
+std::chrono::milliseconds deadline_of(const mpi_options& o) {
+  if (o.deadline != o.deadline.zero()) return o.deadline;
+  constexpr const char* variable = "OOC_COLLECTIVE_DEADLINE";
+  const char* const text = std::getenv(variable);
+  if (text == nullptr || *text == '\0') return std::chrono::minutes(10);
+  const std::string what = std::string("the environment variable ") + variable;
+  const auto deadline = storage::parse_duration(text, what);
+  if (deadline < std::chrono::milliseconds(100))
+    throw usage_error(errc::invalid_request, what + " is " + text + "; give 100ms or more");
+  return deadline;
+}
+
 class group final : public process_group {
  public:
-  group(MPI_Comm of, const mpi_options& o) : deadline_(o.deadline) {
+  group(MPI_Comm of, const mpi_options& o) : deadline_(deadline_of(o)), notice_after_(o.notice_after) {
     check(MPI_Comm_rank(of, &rank_), "MPI_Comm_rank");
     check(MPI_Comm_size(of, &size_), "MPI_Comm_size");
     check(MPI_Comm_dup(of, &data_), "MPI_Comm_dup");
@@ -227,7 +243,7 @@ class group final : public process_group {
   /// Large messages advance only when they are tested: then naps must be short.
   void wait(std::string_view call,
             std::chrono::nanoseconds longest_nap = std::chrono::milliseconds(1)) {
-    const clock::time_point end = clock::now() + deadline_;
+    const clock::time_point begin = clock::now(), end = begin + deadline_;
     patience p(longest_nap);
     for (;;) {
       // Notices first: what others gave up on must not end well here.
@@ -245,9 +261,30 @@ class group final : public process_group {
                         MPI_STATUSES_IGNORE),
             "MPI_Testall");
       if (done) return requests_.clear();
-      if (clock::now() > end) expire(call);
+      const clock::time_point now = clock::now();
+      if (now > end) expire(call);
+      if (notice_after_ != notice_after_.zero() && now > begin + notice_after_) say_that_ranks_wait(call, now, end);
       p.pause();
     }
+  }
+
+  /// Everybody who waits tells the others, and a moment later the lowest of them names those who have not come.
+  void say_that_ranks_wait(std::string_view call, clock::time_point now, clock::time_point end) {
+    if (told_in_ != operations_) {
+      told_in_ = operations_;
+      said_at_ = now + std::min(std::chrono::milliseconds(1000), notice_after_);
+      board_->tell(notice_board::kind::waits, rank_, operations_, call);
+    }
+    if (now < said_at_) return;
+    said_at_ = clock::time_point::max();
+    std::vector<int> waiting, missing;
+    for (int r = 0; r < size_; ++r)
+      (r == rank_ || board_->of(r).waits_in == operations_ ? waiting : missing).push_back(r);
+    // Where all have come, what they exchange is on its way.
+    if (missing.empty() || waiting.front() != rank_) return;
+    storage::notice("rank " + list_of_ranks(waiting) + (waiting.size() == 1 ? " waits" : " wait") + " for rank " +
+                    list_of_ranks(missing) + " in " + std::string(call) + ", " +
+                    storage::until_text(end, deadline_));
   }
 
   [[noreturn]] void give_up(std::string_view call, std::errc code, const std::string& why) {
@@ -276,7 +313,7 @@ class group final : public process_group {
                             : "rank " + list_of_ranks(missing) + " did not come" + waited);
   }
 
-  std::chrono::milliseconds deadline_;
+  const std::chrono::milliseconds deadline_, notice_after_;
   int rank_ = 0;
   int size_ = 1;
   MPI_Comm data_ = MPI_COMM_NULL;
@@ -285,6 +322,8 @@ class group final : public process_group {
   std::unique_ptr<transfer> kept_ = std::make_unique<transfer>();
   std::unique_ptr<notice_board> board_;
   std::uint64_t operations_ = 0;
+  std::uint64_t told_in_ = 0;  ///< the operation in which the others were told that this rank waits
+  clock::time_point said_at_;  ///< when a line is to say it
   std::string broken_;  ///< why the group is of no further use
 };
 

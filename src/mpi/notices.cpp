@@ -31,6 +31,10 @@ void notice_board::read() {
     check(MPI_Recv(&m, sizeof m, MPI_BYTE, from.MPI_SOURCE, tag, comm_, MPI_STATUS_IGNORE),
           "MPI_Recv of a notice");
     standing& s = ranks_[static_cast<std::size_t>(from.MPI_SOURCE)];
+    if (m.what == kind::waits) {
+      s.waits_in = m.operation;
+      continue;
+    }
     (m.what == kind::left ? s.left : s.gave_up) = true;
     s.at = m.operation;
     s.call = m.call.data();

@@ -169,7 +169,7 @@ int together(ooc_mpiio_file* handle, MPI_Comm communicator, int write, int atomi
   f.noting = false;
   int error = guarded(doing(write), f.name.c_str(), [&] {
     // A rank of an MPI program waits for the others as long as it takes.
-    if (!f.ranks) f.ranks = mpi_group(communicator, {.deadline = std::chrono::hours(24 * 365)});
+    if (!f.ranks) f.ranks = mpi_group(communicator, {.deadline = std::chrono::hours(24 * 365), .notice_after = {}});
   });
   if (error != MPI_SUCCESS) return error;
   const bool says = f.ranks->rank() == 0;

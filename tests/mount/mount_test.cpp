@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "mounted.hpp"
+#include "storage/service/writer_claim.hpp"
 #include "support/small_space.hpp"
 
 using namespace ooc;
@@ -150,6 +151,39 @@ TEST_CASE("an array is a file that can be read and written, and stays as long as
   mount_process again(s.url, s.folder / "mount");
   CHECK(error_of(::open((again / "a").c_str(), O_RDWR)) == EBUSY);
   CHECK(contents(again / "a").size() == 96);
+}
+
+TEST_CASE("an array that a program writes is not removed or replaced, one that is only open here or has another name is") {
+  if (!can_mount()) return;
+  const bool served = GENERATE(false, true);
+  CAPTURE(served);
+#ifndef OOC_WITH_SERVERS
+  if (served) return;
+#endif
+  mountable_store s(served);
+  const auto core = s.core();
+  make_array(*core, "a");
+  mount_process m(s.url, s.folder / "mount");
+  const std::string a = m / "a", plain = m / "plain", other = m / "other";
+  write(plain, "bytes");
+  {
+    const auto claim = storage::claim_to_write(*core, core->metadata().lookup("a").id, false);
+    REQUIRE(claim);
+    CHECK(error_of(::unlink(a.c_str())) == EBUSY);
+    CHECK(error_of(::rename(plain.c_str(), a.c_str())) == EBUSY);
+    CHECK(fs::file_size(a) == 96);
+    CHECK(error_of(::rename(a.c_str(), other.c_str())) == 0);  // moved, it stays the array
+    CHECK(error_of(::link(other.c_str(), a.c_str())) == 0);
+    CHECK(error_of(::unlink(other.c_str())) == 0);  // a name, not the last
+  }
+  {
+    descriptor f(a, O_RDWR);
+    CHECK(error_of(::unlink(a.c_str())) == 0);
+    CHECK(::pwrite(f, "x", 1, 0) == 1);
+  }
+  make_array(*core, "a");
+  CHECK(error_of(::rename(plain.c_str(), a.c_str())) == 0);
+  CHECK(contents(a) == "bytes");
 }
 
 TEST_CASE("striping, type and shape are set on an empty file, which then is an array") {

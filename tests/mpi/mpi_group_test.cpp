@@ -1,10 +1,18 @@
 // The ranks of a communicator as a process_group: what is exchanged, and what goes wrong.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "mpi/ranks.hpp"
 #include "oocarray/error.hpp"
 #include "support/random_seed.hpp"
+#include "support/soon.hpp"
+#include "support/temporary_folder.hpp"
 
 using namespace ooc;
 using namespace std::chrono_literals;
@@ -96,6 +104,58 @@ TEST_CASE("ranks that call different things are told who called what, and may go
   else
     CHECK_THROWS_AS(group->all_reduce("x", {&one, 1}, reduction::sum), usage_error);
   CHECK_NOTHROW(group->barrier("together again"));
+}
+
+TEST_CASE("ranks that wait say after some time for whom and in which call, one line for all") {
+  const auto group = mpi_group(MPI_COMM_WORLD, {.deadline = 60s, .notice_after = 50ms});
+  if (group->size() == 1) return;
+  const int late = group->size() - 1;
+  testing::temporary_folder own;  // of rank 0, whose folder all use
+  std::string folder = own.path().string();
+  folder.resize(4096);
+  MPI_Bcast(folder.data(), 4096, MPI_CHAR, 0, MPI_COMM_WORLD);
+  const std::filesystem::path said = std::string(folder.c_str()) + "/said";
+  const auto text = [&] {
+    std::ifstream in(said);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  const std::string mine = said.string() + (group->rank() == 0 ? "" : std::to_string(group->rank()));
+  const int old = ::dup(STDERR_FILENO), file = ::open(mine.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+  REQUIRE(::dup2(file, STDERR_FILENO) == STDERR_FILENO);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (group->rank() == late) CHECK(testing::soon([&] { return !text().empty(); }));
+  group->barrier("sync of 'a'");
+  group->barrier("more");
+  ::dup2(old, STDERR_FILENO);
+  ::close(old);
+  ::close(file);
+  const std::string others = late == 1 ? "rank 0 waits" : "rank 0-" + std::to_string(late - 1) + " wait";
+  if (group->rank() == 0) {
+    CHECK_THAT(text(), Catch::Contains(others + " for rank " + std::to_string(late) + " in sync of 'a', until ") &&
+                           Catch::Contains("(60 s)"));
+  } else {
+    std::ifstream in(mine);
+    CHECK(std::string(std::istreambuf_iterator<char>(in), {}).empty());
+  }
+  MPI_Barrier(MPI_COMM_WORLD);  // rank 0 has the folder
+}
+
+TEST_CASE("the environment says how long ranks wait where the program does not") {
+  ::setenv("OOC_COLLECTIVE_DEADLINE", "soon", 1);
+  CHECK_THROWS_WITH(mpi_group(MPI_COMM_WORLD), Catch::Contains("OOC_COLLECTIVE_DEADLINE is 'soon'"));
+  ::setenv("OOC_COLLECTIVE_DEADLINE", "0.3s", 1);
+  const auto group = mpi_group(MPI_COMM_WORLD);
+  ::unsetenv("OOC_COLLECTIVE_DEADLINE");
+  if (group->size() == 1) return;
+  const int late = group->size() - 1;
+  if (group->rank() == late) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    CHECK_THROWS(group->barrier("work"));
+  } else {
+    CHECK_THROWS_WITH(group->barrier("work"), Catch::Contains("did not come within 300 ms"));
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
 }
 
 TEST_CASE("a rank that does not come is named at the deadline") {

@@ -17,6 +17,7 @@ struct registry {
   std::vector<std::string> look() {
     const std::lock_guard lock(mutex);
     ++looks;
+    if (!refusal.empty()) throw server_refused({ENXIO, std::generic_category()}, refusal);
     if (!trouble.empty()) throw io_error({ETIMEDOUT, std::generic_category()}, trouble);
     return addresses;
   }
@@ -24,11 +25,12 @@ struct registry {
     const std::lock_guard lock(mutex);
     addresses = std::move(a);
     trouble.clear();
+    refusal.clear();
   }
 
   std::mutex mutex;
   std::vector<std::string> addresses;
-  std::string trouble;
+  std::string trouble, refusal;
   std::atomic<int> looks{0};
 };
 
@@ -103,6 +105,20 @@ TEST_CASE("requests for a server that does not come fail at their deadline, and 
   running_iod server(signer, folder.path());
   r.set(server.addresses());
   CHECK(soon([&] { return !create(*node, shape); }));
+}
+
+TEST_CASE("requests for a node whose server is refused fail at once and say why, and go on when it is back") {
+  const test_signer signer;
+  temporary_folder folder;
+  registry r;
+  r.refusal = "its folder is new";
+  const auto node = node_in(r, 600s);
+  const auto shape = granted(signer, 1, 1 << 20);
+  for (int i = 0; i < 2; ++i)
+    CHECK_THAT(create(*node, shape).what, Catch::Contains("node 0") && Catch::Contains("its folder is new"));
+  running_iod server(signer, folder.path());
+  r.set(server.addresses());
+  REQUIRE(soon([&] { return !create(*node, shape); }));
 }
 
 TEST_CASE("a node that never came can be let go, also by the completion of a failed request") {

@@ -142,6 +142,37 @@ TEST_CASE("a restarted metadata server knows whose folder is which node, and tha
   CHECK(nodes->states().at(2).known.uuid.empty());
 }
 
+TEST_CASE("a node whose place another folder wants says why that may not be, until its own is back or forgotten") {
+  stored<node_table> nodes;
+  nodes->enlist(registration(1, "own"), 5);
+  CHECK_THROWS_AS(nodes->enlist(registration(1, "new"), 6), usage_error);
+  CHECK(nodes->states().at(1).refused.empty());  // its own is up
+  nodes->lost(5);
+  CHECK_THAT(nodes->states().at(1).refused,
+             Catch::Contains("own") && Catch::Contains("new") && Catch::Contains("ooc up --forget-node 1"));
+  CHECK(nodes->states().at(0).refused.empty());
+  nodes->enlist(registration(1, "own"), 7);
+  nodes->lost(7);
+  CHECK(nodes->states().at(1).refused.empty());
+  CHECK_THROWS_AS(nodes->enlist(registration(1, "new"), 6), usage_error);
+  nodes->forget(1);
+  CHECK(nodes->states().at(1).refused.empty());
+}
+
+TEST_CASE("a node whose folder is missing is said to be, until it registers, and a new one is not missing") {
+  stored<node_table> nodes;
+  nodes->enlist(registration(1, "own"), 5);
+  nodes.open();
+  nodes->set_missing(1);
+  nodes->set_missing(2);
+  CHECK_THAT(nodes->states().at(1).refused, Catch::Contains("ooc up --forget-node 1"));
+  CHECK(nodes->states().at(2).refused.empty());
+  CHECK_THROWS_AS(nodes->set_missing(3), usage_error);
+  nodes->enlist(registration(1, "own"), 6);
+  nodes->lost(6);
+  CHECK(nodes->states().at(1).refused.empty());
+}
+
 TEST_CASE("registrations that cannot be right are refused and change nothing") {
   stored<node_table> nodes;
   CHECK_THROWS_WITH(nodes->enlist(registration(3, "f"), 1), Catch::Contains("nodes 0 to 2"));

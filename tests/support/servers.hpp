@@ -35,7 +35,7 @@ class servers {
   const fs::path& dir() const { return dir_; }
 
   /// Starts again what does not run.
-  outcome up() { return ooc("up"); }
+  outcome up(const std::string& options = "") { return ooc("up " + options); }
   outcome down(const std::string& options = "") { return ooc("down " + options); }
 
   /// 0: it was never started.

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <csignal>
@@ -183,6 +184,147 @@ TEST_CASE("names are served while an I/O server is down; its data come when it i
   CHECK(contents(sh.folder / "c") == data);
 }
 
+namespace {
+
+/// A served store of two nodes with an array on node 0 and one on both.
+struct two_node_store : cluster_shell {
+  two_node_store() : cluster_shell(2) {
+    write(folder / "bytes", numbered(20'000));
+    for (const char* import : {"--nn 1 --sn 0 bytes first", "--sn 0 --sf 4096 bytes both"})
+      on("import -q --type u1 --shape 20000 " + std::string(import));
+    CHECK(served.down().status == 0);
+  }
+  fs::path lost() const { return served.dir() / "iod-1"; }
+  /// Without waiting for anybody: the deadline is longer than a test may take.
+  outcome read(const std::string& array) {
+    return run("export -q -f --format raw --store " + served.url() + "?deadline=1h " + array + " back");
+  }
+  void check_first_is_whole() {
+    const outcome o = read("first");
+    INFO(o.err);
+    CHECK(o.status == 0);
+    CHECK(contents(folder / "back") == numbered(20'000));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a store with a lost folder comes up without that node, makes no new one, and forgets it when it is told to") {
+  two_node_store s;
+  const fs::path own = s.folder / "own";
+  fs::rename(s.lost(), own);
+  if (GENERATE(false, true)) fs::create_directory(s.lost());  // the place of a disk that is not mounted
+  const bool there = fs::exists(s.lost());
+  outcome o = s.served.up();
+  INFO(o.err);
+  CHECK(o.status == 1);
+  CHECK(o.out == "2 servers started\n" + s.served.url() + "\n");
+  CHECK(o.err.starts_with("ooc: iod-1: folder '" + s.lost().string() + "' is missing, empty or cannot be read"));
+  CHECK(contains(o.err, "ooc up --forget-node 1"));
+  CHECK(std::count(o.err.begin(), o.err.end(), '\n') == 1);
+  CHECK(fs::exists(s.lost()) == there);
+  CHECK((!there || fs::is_empty(s.lost())));
+  s.check_first_is_whole();
+  CHECK(contains(s.read("both").err, "the folder of node 1 was missing"));
+  CHECK(s.served.up().status == 1);  // it still is not there
+
+  if (there) {  // as when the disk is mounted later
+    fs::remove_all(s.lost());
+    fs::rename(own, s.lost());
+    CHECK(s.served.up().status == 0);
+    CHECK(s.read("both").status == 0);
+    CHECK(s.served.send("iod-1", SIGKILL));
+    fs::remove_all(s.lost());
+  }
+
+  CHECK(contains(s.served.up("--forget-node 2").err, "nodes 0 to 1"));
+  o = s.served.up("--forget-node 1");
+  INFO(o.err);
+  CHECK(o.status == 0);
+  s.check_first_is_whole();
+  o = s.read("both");
+  CHECK(o.status == 1);
+  CHECK(contains(o.err, "both"));
+  CHECK(contains(o.err, "node 1"));
+  o = s.run("verify -q --store " + s.served.url());
+  CHECK(o.status == 2);
+  CHECK(contains(o.out, "0 corrupt, 2 lost, 0 torn; stripe objects: 1 lost, 0 unreadable, 0 orphaned"));
+  CHECK(s.served.up().status == 0);
+}
+
+TEST_CASE("a node with a new folder is refused at once, by up and to programs, and goes on when its own is back") {
+  two_node_store s;
+  const fs::path identity = s.lost() / "oocarray-iod";
+  const std::string own = contents(identity);
+  std::string other = own.substr(0, own.find("store "));
+  std::swap(other[other.find("folder ") + 7], other[other.find("folder ") + 8]);
+  other[other.find("folder ") + 9] = other[other.find("folder ") + 9] == '0' ? '1' : '0';
+  fs::rename(s.lost(), s.folder / "own");
+  fs::create_directory(s.lost());
+  write(identity, other);
+
+  outcome o = s.served.up("--wait 600");
+  INFO(o.err);
+  CHECK(o.status == 1);
+  CHECK(contains(o.err, "iod-1: node 1 has its stripe objects in folder"));
+  CHECK(contains(o.err, "--forget-node 1"));
+  CHECK(contains(s.run("ping " + s.served.url()).out, "down: node 1 has its stripe objects in folder"));
+  s.check_first_is_whole();
+  o = s.read("both");
+  INFO(o.err);
+  CHECK(o.status == 1);
+  CHECK(contains(o.err, "both"));
+  CHECK(contains(o.err, "node 1 has its stripe objects in folder"));
+
+  CHECK(s.served.down().status == 0);
+  fs::remove_all(s.lost());
+  fs::rename(s.folder / "own", s.lost());
+  CHECK(s.served.up().status == 0);
+  CHECK(s.read("both").status == 0);
+}
+
+TEST_CASE("the folder of another store in the place of a node's is named, and not served") {
+  two_node_store s;
+  {
+    servers other(s.folder / "other", 2);
+    REQUIRE(other.down().status == 0);
+  }
+  fs::rename(s.lost(), s.folder / "own");
+  fs::rename(s.folder / "other" / "iod-1", s.lost());
+  const outcome o = s.served.up("--wait 600");
+  CHECK(o.status == 1);
+  CHECK(contains(o.err, "iod-1: folder '" + s.lost().string() + "' belongs to store "));
+  s.check_first_is_whole();
+  CHECK(contains(s.read("both").err, "the folder of node 1 was missing, or another one"));
+}
+
+TEST_CASE("no new store is made beside I/O servers' folders whose metadata folder is missing") {
+  two_node_store s;
+  fs::rename(s.served.dir() / "metad", s.folder / "metad");
+  const std::string store = contents(s.served.dir() / "iod-0" / "oocarray-iod");
+  const outcome o = s.served.up();
+  CHECK(o.status == 1);
+  CHECK(contains(o.err, "iod-0 belongs to store " + store.substr(store.find("store ") + 6, 36)));
+  CHECK_FALSE(fs::exists(s.served.dir() / "metad" / "metadata.sqlite"));
+  fs::remove_all(s.served.dir() / "metad");
+  fs::rename(s.folder / "metad", s.served.dir() / "metad");
+  CHECK(s.served.up().status == 0);
+  CHECK(s.read("both").status == 0);
+}
+
+TEST_CASE("start waits until the server listens, and says what the log says where it has ended") {
+  shell sh;
+  const outcome o = sh.run("start --dir c metad");
+  CHECK(o.status == 1);
+  CHECK(o.out.empty());
+  CHECK(contains(o.err, "metad has ended"));
+  CHECK(contains(o.err, "'--folder' is required"));
+  const std::string address = "127.0.0.1:" + free_port();
+  sh.ok("start --dir c metad -- --nodes 1 --listen " + address + " --folder " + (sh.folder / "c/metad").string());
+  CHECK(contains(contents(sh.folder / "c/log/metad.log"), "listening on " + address));
+  sh.ok("stop --dir c metad");
+}
+
 TEST_CASE("down stops every server and loses nothing") {
   cluster_shell sh(2);
   const std::string data = numbered(3'000'000);
@@ -296,6 +438,17 @@ TEST_CASE("servers on several hosts are started and stopped through a launcher")
   CHECK(contains(stopped, "head: metad stopped"));
   CHECK(contains(stopped, "n2: iod-1 stopped"));
   CHECK(contains(sh.ok("down" + options), "was not running"));
+
+  // A lost folder on a host.
+  fs::remove_all(sh.folder / "n2" / "iod-1");
+  const outcome partly = sh.run("up" + options);
+  CHECK(partly.status == 1);
+  CHECK(servers::last_line(partly.out) == "ooc://" + address + "/");
+  CHECK(contains(partly.err, "iod 1"));
+  CHECK(contains(partly.err, "node 1 has its stripe objects in folder"));
+  CHECK(contains(sh.run("up --forget-node 2" + options).err, "nodes 0 to 1"));
+  CHECK(contains(sh.ok("up --forget-node 1" + options), "head: metad started"));
+  sh.ok("down" + options);
 
   sh.refused("up --hosts nowhere", "nowhere");
   write(sh.folder / "bad", "a metad /x\nb disk /y\n");

@@ -1,8 +1,11 @@
 // ooc cp: between stores, and within one.
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstddef>
+#include <cstring>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -32,6 +35,16 @@ struct two_stores : shell {
   }
   std::string to_other() const { return "cp --to " + other_url() + " "; }
   std::string from_other() const { return "cp --from " + other_url() + " "; }
+  /// Changes bytes from 10000 on of the only file with stripe objects in the store's second folder.
+  void damage() {
+    fs::path victim;
+    for (const auto& e : fs::recursive_directory_iterator(folder / "n1"))
+      if (e.is_regular_file() && e.path().extension() == ".data") victim = e.path();
+    REQUIRE_FALSE(victim.empty());
+    std::fstream f(victim, std::ios::in | std::ios::out | std::ios::binary);
+    f.seekp(10000);
+    f.write("damaged?", 8);
+  }
   ooc::storage::entry entry_in_other(const std::string& path) const {
     return ooc::store::open(other_url(), {.create = false}).core()->metadata().lookup(path);
   }
@@ -161,16 +174,119 @@ TEST_CASE("a copy of damaged data is refused and leaves nothing") {
   two_stores sh;
   write(sh.folder / "a", numbered(1'000'000));
   sh.ok("import a a --type u1 --shape 1000000");
-  fs::path victim;
-  for (const auto& e : fs::recursive_directory_iterator(sh.folder / "n1"))
-    if (e.is_regular_file() && e.path().extension() == ".data") victim = e.path();
-  REQUIRE_FALSE(victim.empty());
-  {
-    std::fstream f(victim, std::ios::in | std::ios::out | std::ios::binary);
-    f.seekp(10000);
-    f.write("damaged?", 8);
-  }
+  sh.damage();
   sh.refused(sh.to_other() + "a a", "'a'");
   CHECK(sh.in_other("ls").empty());
   CHECK(sh.in_other("verify --json").find("\"clean\": true") != std::string::npos);
+}
+
+TEST_CASE("a copy or move of several names what is damaged, goes on with the others and ends with 1") {
+  two_stores sh;
+  write(sh.folder / "x", numbered(100'000));
+  sh.ok("mkdir d d/e");
+  sh.ok("import -q x d/bad --type u1 --shape 100000 --nn 1 --sn 1");
+  for (const char* good : {"d/a", "d/e/c", "d/z", "z"})
+    sh.ok("import -q x " + std::string(good) + " --type u1 --shape 100000 --nn 1 --sn 0");
+  sh.damage();
+  const auto partly = [&](const std::string& arguments) {
+    const outcome o = sh.run(arguments);
+    INFO(arguments << ": " << o.err);
+    CHECK(o.status == 1);
+    CHECK(o.out.empty());
+    CHECK(std::count(o.err.begin(), o.err.end(), '\n') == 1);
+    CHECK(o.err.starts_with("ooc: "));
+    return o.err;
+  };
+  CHECK(partly(sh.to_other() + "-q -r / /").find("'d/bad'") != std::string::npos);
+  CHECK(sh.in_other("ls -r") == "d/\nd/a\nd/e/\nd/e/c\nd/z\nz\n");
+  CHECK(sh.bytes_in_other("d/z") == numbered(100'000));
+  sh.in_other("rm -r d z");
+  CHECK(partly(sh.to_other() + "-q nothing z /").find("'nothing' does not exist") != std::string::npos);
+  CHECK(sh.in_other("ls -r") == "z\n");
+  CHECK(partly("mv -q --to " + sh.other_url() + " d d").find("'d/bad'") != std::string::npos);
+  CHECK(sh.in_other("ls -r d") == "d/a\nd/e/\nd/e/c\nd/z\n");
+  CHECK(sh.ok("ls -r") == "d/\nd/bad\nz\n");
+  sh.ok("mkdir f");
+  CHECK(partly("mv nothing z f").find("nothing") != std::string::npos);
+  CHECK(sh.ok("ls f") == "f/z\n");
+}
+
+TEST_CASE("--salvage takes what can be read, fills the rest, and says how much that is and where") {
+  two_stores sh;
+  std::vector<double> numbers(10'000);
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<double>(i);
+  std::string data(reinterpret_cast<const char*>(numbers.data()), numbers.size() * 8);
+  write(sh.folder / "x", data);
+  const bool structs = GENERATE(false, true);
+  CAPTURE(structs);
+  sh.ok("import -q x a --nn 1 --sn 1 " +
+        std::string(structs ? "--type struct32 --shape 5x500" : "--type f8 --shape 10x1000"));
+  sh.damage();  // elements 1024 to 1535 of the f8, 256 to 383 of the structures
+  const std::string value = structs ? "7" : "nan";
+  std::string expected = data;
+  if (structs)
+    expected.replace(8192, 4096, std::string(4096, '\7'));
+  else
+    for (std::size_t i = 1024; i < 1536; ++i) {
+      const double nan = std::numeric_limits<double>::quiet_NaN();
+      std::memcpy(expected.data() + i * 8, &nan, 8);
+    }
+  const auto salvaged = [&](const std::string& arguments, const std::string& said) {
+    const outcome o = sh.run(arguments);
+    INFO(arguments << ": " << o.err);
+    CHECK(o.status == 1);
+    CHECK(o.err.find("'a': " + said) != std::string::npos);
+    CHECK(o.err.find("checksum") != std::string::npos);
+    CHECK(std::count(o.err.begin(), o.err.end(), '\n') == 1);
+  };
+  const std::string all = structs ? "128 elements (4096 bytes) cannot be read and are 7 in the copy: 256-383 "
+                                  : "512 elements (4096 bytes) cannot be read and are nan in the copy: 1024-1535 ";
+  salvaged(sh.to_other() + "-q --salvage " + value + " --buffer 5000 a a", all);
+  CHECK((sh.bytes_in_other("a") == expected));
+  salvaged("export -q --format raw --salvage " + value + " a whole", all);
+  CHECK((contents(sh.folder / "whole") == expected));
+  if (structs) return;
+  salvaged("export -q --format raw --salvage nan --box 1:2,: a row",
+           "512 elements (4096 bytes) cannot be read and are nan in the copy: 24-535 ");
+  CHECK((contents(sh.folder / "row") == expected.substr(8000, 8000)));
+  sh.refused(sh.to_other() + "--salvage many a b", "'many' is no f8");
+}
+
+TEST_CASE("a local store that has lost a folder is read as far as the others go", "[local]") {
+  two_stores sh;
+  write(sh.folder / "x", numbered(100'000));
+  sh.ok("import -q x first --type u1 --shape 100000 --nn 1 --sn 0");
+  sh.ok("import -q x both --type u1 --shape 100000 --sn 0 --sf 4096");
+  fs::remove_all(sh.folder / "n1");
+  const std::string url = sh.url() + "?lost=" + (sh.folder / "n1").string();
+  outcome o = sh.run("ls");
+  CHECK(o.err.find("if it is lost, '" + url + "' opens what is left") != std::string::npos);
+
+  const std::string left = "--store '" + url + "' ";
+  CHECK(sh.ok("ls " + left) == "both\nfirst\n");
+  sh.ok("export -q --format raw " + left + "first back");
+  CHECK(contents(sh.folder / "back") == numbered(100'000));
+  o = sh.run("export -q --format raw " + left + "both none");
+  CHECK(o.status == 1);
+  CHECK(o.err.find("both") != std::string::npos);
+  CHECK(o.err.find((sh.folder / "n1").string() + "' is given up as lost") != std::string::npos);
+  CHECK(sh.run("mkdir d " + left).err.find("open for reading only") != std::string::npos);
+  CHECK_FALSE(fs::exists(sh.folder / "n1"));
+
+  o = sh.run("cp -q -r --from '" + url + "' --to " + sh.other_url() + " / /");
+  CHECK(o.status == 1);
+  CHECK(sh.in_other("ls") == "first\n");
+  CHECK(sh.run("cp -q --salvage 0 --from '" + url + "' --to " + sh.other_url() + " both both").status == 1);
+  std::string expected = numbered(100'000);
+  for (std::size_t at = 0; at < expected.size(); ++at)
+    if (at / 4096 % 2 == 1) expected[at] = '\0';
+  CHECK((sh.bytes_in_other("both") == expected));
+
+  const auto lost = [&](const std::string& folder) { return sh.run("ls --store '" + sh.url() + "?lost=" + folder + "'").err; };
+  CHECK(lost("/nowhere").find("none of the store's") != std::string::npos);
+  CHECK(lost((sh.folder / "n0").string()).find("cannot be done without") != std::string::npos);
+  fs::remove(sh.folder / "n0" / "metadata.sqlite");
+  o = sh.run("ls " + left);
+  CHECK(o.err.find("is not there") != std::string::npos);
+  CHECK(o.err.find("No such file or directory") != std::string::npos);
 }

@@ -283,6 +283,12 @@ TEST_CASE("du adds up what is in folders") {
   CHECK(sh.ok("du -b") == "500         x/y/\n3500        x/\n3500        /\n");
   CHECK(sh.ok("du -b -s x x/a") == "3500        x/\n3000        x/a\n");
   CHECK(sh.ok("du x/a").find("2.9 KiB") != std::string::npos);
+  CHECK(sh.ok("du -h x/a") == sh.ok("du x/a"));
+  CHECK(sh.ok("du -sh x") == sh.ok("du -s x"));
+  CHECK(sh.ok("ls -R x") == sh.ok("ls -r x"));
+  sh.ok("cp -R x z");
+  CHECK(sh.ok("ls -R z") == "z/a\nz/y/\nz/y/b\n");
+  sh.ok("rm -R z");
   const auto j = nlohmann::json::parse(sh.ok("du --json -s x"));
   CHECK(j[0].at("bytes") == 3500);
   CHECK(j[0].at("files") == 2);

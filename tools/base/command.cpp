@@ -22,6 +22,11 @@ void command_line::key_option() {
            "cluster key; otherwise OOC_KEY or ~/.config/oocarray/key");
 }
 
+void command_line::recursive_option(const char* what) {
+  options_.add_options()("recursive,r", what);
+  hidden_.add_options()(",R", "the same");
+}
+
 void command_line::positional(const std::string& name, bool many) {
   if (many)
     hidden_.add_options()(name.c_str(), po::value<std::vector<std::string>>());

@@ -16,7 +16,8 @@ namespace po = boost::program_options;
 
 /// Exit statuses.
 inline constexpr int success = 0;
-inline constexpr int failed = 1;          ///< one line on stderr says why; nothing was changed
+inline constexpr int failed = 1;          ///< a line on stderr says why; of one thing nothing was changed, of several the
+                                          ///< others were done
 inline constexpr int problems_found = 2;  ///< verify: damaged or orphaned data; import of a tree: something was left out
 
 /// A mistake on the command line.
@@ -48,6 +49,9 @@ class command_line {
   explicit command_line(const command& c);
 
   po::options_description_easy_init option() { return options_.add_options(); }
+  /// --recursive, -r or -R: `what` it takes.
+  void recursive_option(const char* what);
+  bool recursive() const { return has("recursive") || has("-R"); }
   /// --key, for commands that ask the servers themselves.
   void key_option();
   /// A positional argument, in order; `many`: all that remain.
@@ -94,6 +98,9 @@ class command_line {
   po::variables_map values_;
   mutable std::map<std::string, ooc::store> stores_;  ///< of locate(), by URL
 };
+
+/// "ooc: <what>", in one line on standard error; returns `failed`.
+int complain(std::string what);
 
 /// "64KiB" -> 65536.  Throws usage_mistake, naming `option`.
 std::uint64_t parse_bytes(const std::string& text, const std::string& option);

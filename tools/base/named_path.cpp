@@ -61,23 +61,34 @@ bool is_url(const std::string& argument) {
   return argument.starts_with("local:") || argument.starts_with("ooc:");
 }
 
+namespace {
+
+/// Where the options at the end begin: "?key=value"; any other question mark is a wildcard.
+std::size_t begin_of_options(const std::string& url) {
+  const auto mark = url.find_last_of('?');
+  if (mark == url.npos) return url.size();
+  const auto equals = url.find('=', mark);
+  return equals != url.npos && url.find_first_of("/*[", mark) > equals ? mark : url.size();
+}
+
+url_path split_local_url(const std::string& url) {
+  std::string options = url.substr(begin_of_options(url));
+  if (!options.starts_with("?lost=") && !options.starts_with("?hosts=")) options.clear();
+  const std::string name = url.substr(0, url.size() - options.size());
+  const auto first = name.find(':') + 1, comma = name.find_last_of(',');
+  const auto last_folder = comma == name.npos ? first : comma + 1;
+  for (auto end = name.size(); end != name.npos && end > last_folder; end = name.find_last_of('/', end - 1))
+    if (ends_in_store(name.substr(0, end)))
+      return {name.substr(0, end) + options, end == name.size() ? "" : name.substr(end + 1)};
+  return {url, ""};
+}
+
+}  // namespace
+
 url_path split_url(const std::string& url) {
-  if (url.starts_with("local:")) {
-    const auto first = url.find(':') + 1, comma = url.find_last_of(',');
-    const auto last_folder = comma == url.npos ? first : comma + 1;
-    for (auto end = url.size(); end != url.npos && end > last_folder;
-         end = url.find_last_of('/', end - 1))
-      if (ends_in_store(url.substr(0, end)))
-        return {url.substr(0, end), end == url.size() ? "" : url.substr(end + 1)};
-    return {url, ""};
-  }
+  if (url.starts_with("local:")) return split_local_url(url);
   if (!url.starts_with("ooc://")) return {url, ""};
-  // The options at the end: "?key=value"; any other question mark is a wildcard.
-  auto end = url.size();
-  if (const auto mark = url.find_last_of('?'); mark != url.npos) {
-    const auto equals = url.find('=', mark);
-    if (equals != url.npos && url.find_first_of("/*[", mark) > equals) end = mark;
-  }
+  const auto end = begin_of_options(url);
   const auto slash = url.find('/', std::string("ooc://").size());
   if (slash >= end) return {url, ""};
   return {url.substr(0, slash + 1) + url.substr(end), url.substr(slash + 1, end - slash - 1)};

@@ -77,13 +77,13 @@ int run(std::vector<std::string> arguments) {
   return (*c)->run(**c, arguments);
 }
 
+}  // namespace
+
 int complain(std::string what) {
   std::replace(what.begin(), what.end(), '\n', ' ');
   std::cerr << "ooc: " << printable(what) << std::endl;
   return failed;
 }
-
-}  // namespace
 
 int run_and_report(int argc, char** argv) {
   try {

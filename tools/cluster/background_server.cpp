@@ -97,6 +97,8 @@ void background_server::start(const fs::path& program, const std::vector<std::st
   };
   const file_descriptor log_file(
       ::open(log().c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  std::error_code ignored;
+  log_before_ = fs::file_size(log(), ignored);
   if (!log_file) fail(errno, "its log '" + log().string() + "' cannot be written");
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) fail(errno, "no pipe");
@@ -132,6 +134,23 @@ void background_server::start(const fs::path& program, const std::vector<std::st
   fs::rename(part, pid_file());
 }
 
+bool background_server::wait_listening(std::chrono::steady_clock::time_point deadline) const {
+  for (;;) {
+    if (!running()) fail_ended();
+    if (has_said("listening on ")) return true;
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(5ms);
+  }
+}
+
+bool background_server::has_said(const std::string& text) const {
+  std::ifstream in(log());
+  in.seekg(static_cast<std::streamoff>(log_before_));
+  for (std::string line; std::getline(in, line);)
+    if (line.find(text) != line.npos) return true;
+  return false;
+}
+
 std::string background_server::log_end() const {
   std::ifstream in(log());
   std::deque<std::string> last;
@@ -144,9 +163,12 @@ std::string background_server::log_end() const {
   return text.empty() ? "its log is empty" : "the end of its log: " + text;
 }
 
+std::string background_server::ended() const {
+  return name_ + " has ended; " + log_end() + " (" + log().string() + ")";
+}
+
 void background_server::fail_ended() const {
-  throw io_error({EIO, std::generic_category()},
-                 name_ + " has ended; " + log_end() + " (" + log().string() + ")");
+  throw io_error({EIO, std::generic_category()}, ended());
 }
 
 bool background_server::ask_to_stop() const {

@@ -31,7 +31,16 @@ class background_server {
   /// Starts `program` with `arguments` in a session of its own, with its output in the log. Returns
   /// when it runs, which does not mean that it serves yet.
   void start(const std::filesystem::path& program, const std::vector<std::string>& arguments);
-  /// Throws that the server has ended, with the last lines of its log.
+  /// After start(): waits until it says in its log that it listens.  False where it has not at `deadline`; throws as
+  /// fail_ended() does where it has ended.
+  bool wait_listening(std::chrono::steady_clock::time_point deadline) const;
+  /// Whether its log has this text, in one line, since start(); before it was ever started by this object, at any time.
+  bool has_said(const std::string& text) const;
+  /// The last lines of its log.
+  std::string log_end() const;
+  /// That the server has ended, with the last lines of its log.
+  std::string ended() const;
+  /// Throws that.
   [[noreturn]] void fail_ended() const;
   /// Asks it to stop (SIGTERM).  False where it does not run.
   bool ask_to_stop() const;
@@ -41,10 +50,10 @@ class background_server {
 
  private:
   std::filesystem::path pid_file() const { return dir_ / "run" / (name_ + ".pid"); }
-  std::string log_end() const;
 
   std::filesystem::path dir_;
   std::string name_;
+  std::uintmax_t log_before_ = 0;  // bytes of the log when it was started
 };
 
 }  // namespace ooc::cluster

@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::string_view already = "is running already";  // what `ooc start` says
 constexpr auto look_pause = 1s;
+constexpr auto settling = 2s;  // until then, a refusal may be of the folder that was there before
 
 const char* program_of(const host_server& s) {
   return s.name == "metad" ? "ooc-metad" : "ooc-iod";
@@ -51,19 +52,19 @@ std::vector<std::string> host_cluster::arguments(const host_server& s) const {
   return words;
 }
 
-std::string host_cluster::start(const host_server& s) const {
+std::string host_cluster::start(const host_server& s, const std::vector<std::string>& more) const {
+  auto all = arguments(s);
+  all.insert(all.end(), more.begin(), more.end());
   std::vector<std::string> words;
   if (!options_.how.holds_servers()) {
     words = {options_.ooc, "start", "--dir", s.folder, s.name, "--"};
-    const auto more = arguments(s);
-    words.insert(words.end(), more.begin(), more.end());
+    words.insert(words.end(), all.begin(), all.end());
     return options_.how.run(s.host, words);
   }
   background_server b(options_.dir, s.name);
   if (b.running()) return s.name + " " + std::string(already);
   words.push_back(program_of(s));
-  const auto more = arguments(s);
-  words.insert(words.end(), more.begin(), more.end());
+  words.insert(words.end(), all.begin(), all.end());
   words = options_.how.command(s.host, words);
   const auto program = find_program(words.front());
   words.erase(words.begin());
@@ -71,22 +72,48 @@ std::string host_cluster::start(const host_server& s) const {
   return s.name + " started";
 }
 
-std::vector<std::string> host_cluster::up(std::chrono::seconds patience) {
+std::string host_cluster::stop(const host_server& s, std::chrono::seconds patience) const {
+  if (!options_.how.holds_servers())
+    return options_.how.run(s.host, {options_.ooc, "stop", "--dir", s.folder, "--wait",
+                                     std::to_string(patience.count()), s.name});
+  const background_server b(options_.dir, s.name);
+  const bool ran = b.ask_to_stop();
+  if (ran) b.wait_stopped(steady_clock::now() + patience);
+  return s.name + (ran ? " stopped" : " was not running");
+}
+
+host_cluster::started host_cluster::up(std::chrono::seconds patience, std::optional<unsigned> forget) {
+  if (forget && *forget + 1 >= servers_.size())
+    throw usage_error(errc::invalid_request, "--forget-node " + std::to_string(*forget) + ": the store has nodes 0 to " +
+                                                 std::to_string(servers_.size() - 2));
   const auto deadline = steady_clock::now() + patience;
-  std::vector<std::string> lines;
+  started done;
+  if (forget) (void)stop(servers_.front(), patience);
   std::vector<const host_server*> found;  // running when they were to be started
   for (const host_server& s : servers_) {
-    lines.push_back(s.host + ": " + start(s));
-    if (lines.back().ends_with(already)) found.push_back(&s);
+    std::vector<std::string> more;
+    if (forget && &s == &servers_.front()) more = {"--forget-node", std::to_string(*forget)};
+    done.lines.push_back(s.host + ": " + start(s, more));
+    if (done.lines.back().ends_with(already)) found.push_back(&s);
   }
   auto look_again = steady_clock::now() + look_pause;
+  const auto settled = steady_clock::now() + settling;
   asker who = asker::with_key(options_.key, options_.encrypt);
   for (;;) {
+    const std::vector<pulse> all = ping_all(servers_.front().addresses.front(), who);
+    const bool late = steady_clock::now() >= deadline;
     std::string missing;
-    for (const pulse& p : ping_all(servers_.front().addresses.front(), who))
-      if (!p.up && missing.empty()) missing = p.name + " " + p.address + ": " + p.why;
-    if (missing.empty()) return lines;
-    if (steady_clock::now() >= deadline)
+    bool any = false;
+    done.missing.clear();
+    for (const pulse& p : all) {
+      const std::string text = p.name + " " + p.address + ": " + p.why;
+      any = any || (p.up && p.name != "metad");
+      const bool refused = p.refused && steady_clock::now() >= settled;
+      if (!p.up && (refused || late)) done.missing.push_back(text);
+      if (!p.up && !refused && missing.empty()) missing = text;
+    }
+    if (missing.empty() || (late && any)) return done;
+    if (late)
       throw io_error({ETIMEDOUT, std::generic_category()},
                      "the servers have not come up: " + missing +
                          "; the logs are in the `log` folders beside their own");
@@ -100,18 +127,7 @@ std::vector<std::string> host_cluster::up(std::chrono::seconds patience) {
 
 std::vector<std::string> host_cluster::down(std::chrono::seconds patience) {
   std::vector<std::string> lines;
-  for (auto s = servers_.rbegin(); s != servers_.rend(); ++s) {
-    if (options_.how.holds_servers()) {
-      const background_server b(options_.dir, s->name);
-      const bool ran = b.ask_to_stop();
-      if (ran) b.wait_stopped(steady_clock::now() + patience);
-      lines.push_back(s->host + ": " + s->name + (ran ? " stopped" : " was not running"));
-    } else {
-      lines.push_back(s->host + ": " +
-                      options_.how.run(s->host, {options_.ooc, "stop", "--dir", s->folder, "--wait",
-                                                 std::to_string(patience.count()), s->name}));
-    }
-  }
+  for (auto s = servers_.rbegin(); s != servers_.rend(); ++s) lines.push_back(s->host + ": " + stop(*s, patience));
   return lines;
 }
 

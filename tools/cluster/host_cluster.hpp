@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,15 +31,21 @@ class host_cluster {
  public:
   host_cluster(std::vector<host_server> servers, host_options options);
 
-  /// Starts what does not run, a line for each server, and waits until all answer.
-  std::vector<std::string> up(std::chrono::seconds patience);
+  struct started {
+    std::vector<std::string> lines;    ///< one for each server
+    std::vector<std::string> missing;  ///< one for each I/O server that does not serve
+  };
+  /// Starts what does not run and waits until all answer.  I/O servers may be missing, as in local_cluster::up(), if
+  /// others answer.  With `forget` the metadata server is started anew, and forgets which folder that node had.
+  started up(std::chrono::seconds patience, std::optional<unsigned> forget = {});
   /// Stops the I/O servers, then the metadata server; a line for each.
   std::vector<std::string> down(std::chrono::seconds patience);
   std::string url() const;
 
  private:
   std::vector<std::string> arguments(const host_server& s) const;
-  std::string start(const host_server& s) const;
+  std::string start(const host_server& s, const std::vector<std::string>& more = {}) const;
+  std::string stop(const host_server& s, std::chrono::seconds patience) const;
 
   std::vector<host_server> servers_;
   host_options options_;

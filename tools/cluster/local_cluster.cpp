@@ -1,21 +1,18 @@
 #include "cluster/local_cluster.hpp"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/socket.h>
 
 #include <cerrno>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <random>
 #include <thread>
 
 #include "cluster/find_program.hpp"
+#include "cluster/ports.hpp"
 #include "cluster/server_queries.hpp"
 #include "oocarray/error.hpp"
 #include "storage/base/durable_file.hpp"
-#include "storage/wire/address.hpp"
 
 namespace ooc::cluster {
 
@@ -27,56 +24,8 @@ using storage::file_descriptor;
 namespace {
 
 constexpr const char* settings_file = "cluster.json";
-
-std::string at_port(const std::string& address, unsigned port) {
-  return wire::server_address{address, std::to_string(port), {}}.text();
-}
-
-/// Whether nobody listens there.
-bool is_free(const std::string& address, std::uint16_t port) {
-  sockaddr_in v4{};
-  v4.sin_family = AF_INET;
-  v4.sin_port = htons(port);
-  sockaddr_in6 v6{};
-  v6.sin6_family = AF_INET6;
-  v6.sin6_port = htons(port);
-  const bool is_v4 = ::inet_pton(AF_INET, address.c_str(), &v4.sin_addr) == 1;
-  if (!is_v4 && ::inet_pton(AF_INET6, address.c_str(), &v6.sin6_addr) != 1) return true;  // a name
-  const file_descriptor s(::socket(is_v4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int on = 1;
-  ::setsockopt(s.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  const int bound = is_v4 ? ::bind(s.get(), reinterpret_cast<sockaddr*>(&v4), sizeof v4)
-                          : ::bind(s.get(), reinterpret_cast<sockaddr*>(&v6), sizeof v6);
-  return bound == 0 || errno != EADDRINUSE;
-}
-
-/// Throws where another program has the port of a server, which would answer in its stead.
-void require_free(const cluster_settings& s, const std::string& name, std::uint16_t port) {
-  const auto patience = steady_clock::now() + 2s;  // with one that is just ending
-  for (const std::string& a : s.addresses)
-    while (!is_free(a, port)) {
-      if (steady_clock::now() >= patience)
-        throw io_error({EADDRINUSE, std::generic_category()},
-                       name + " cannot have " + at_port(a, port) + "; give another --port");
-      std::this_thread::sleep_for(10ms);
-    }
-}
-
-/// The first of as many neighbouring free ports as the servers need, below those that the system
-/// gives to connections.
-std::uint16_t free_ports(const cluster_settings& s) {
-  std::random_device random;
-  for (int attempt = 0; attempt < 1000; ++attempt) {
-    const unsigned port = std::uniform_int_distribution<unsigned>(10'000, 31'000)(random);
-    bool free = true;
-    for (unsigned i = 0; i <= s.nodes && free; ++i)
-      for (const std::string& a : s.addresses)
-        free = free && is_free(a, static_cast<std::uint16_t>(port + i));
-    if (free) return static_cast<std::uint16_t>(port);
-  }
-  throw io_error({EADDRINUSE, std::generic_category()},
-                 "no " + std::to_string(s.nodes + 1) + " neighbouring ports are free");
-}
+// What the servers know their folders by.
+constexpr const char *metad_identity = "oocarray-metadata", *iod_identity = "oocarray-iod";
 
 cluster_settings read_settings(std::istream& in) {
   const auto j = nlohmann::json::parse(in);
@@ -90,6 +39,14 @@ cluster_settings read_settings(std::istream& in) {
   s.iod_memory = j.value("iod_memory", 0u);
   if (s.nodes == 0 || s.addresses.empty()) throw std::runtime_error("no nodes or no addresses");
   return s;
+}
+
+/// The store that a server's folder belongs to, as the file `identity` says; empty: none yet.
+std::string store_of(const fs::path& identity) {
+  std::ifstream in(identity);
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with("store ")) return line.substr(6, line.find(' ', 6) - 6);
+  return {};
 }
 
 void add_common(const cluster_settings& s, unsigned port, std::vector<std::string>& words) {
@@ -194,67 +151,187 @@ std::vector<background_server> local_cluster::servers(unsigned nodes) const {
   return all;
 }
 
-local_cluster::started local_cluster::up(const cluster_settings& wanted,
-                                         std::chrono::seconds patience) {
+/// A new name space would not know the files whose data lie beside it.
+void local_cluster::require_metadata(unsigned nodes) const {
+  std::error_code ec;
+  if (fs::exists(dir_ / "metad" / metad_identity, ec)) return;
+  for (unsigned i = 0; i < nodes; ++i) {
+    const std::string name = "iod-" + std::to_string(i), store = store_of(dir_ / name / iod_identity);
+    if (!store.empty())
+      throw usage_error(errc::not_a_store,
+                        "'" + (dir_ / "metad").string() + "' is missing or empty, but " + name + " belongs to store " +
+                            store + ": put metad/ back (is its disk mounted?), from a copy if it is lost, or give "
+                            "another --dir to make a new store");
+  }
+}
+
+/// One up(): what it has started, and which I/O servers it has given up.
+class bringing_up {
+ public:
+  bringing_up(const local_cluster& c, const cluster_settings& s, std::optional<unsigned> forget)
+      : dir_(c.dir_),
+        settings_(s),
+        forget_(forget),
+        all_(c.servers(s.nodes)),
+        metad_(find_program("ooc-metad")),
+        iod_(find_program("ooc-iod")),
+        who_(asker::with_key(s.key, s.encrypt)),
+        new_(!fs::exists(dir_ / "metad" / metad_identity)),
+        given_up_(s.nodes + 1) {
+    who_.patience = 1s;
+  }
+
+  local_cluster::started run(steady_clock::time_point deadline) {
+    if (forget_ && all_[0].ask_to_stop()) all_[0].wait_stopped(steady_clock::now() + 60s);
+    try {
+      wait(deadline, [&] { return metadata_answers(); });
+      leave_out_missing_folders();
+      wait(deadline, [&] { return all_answer(); });
+      require_some();
+    } catch (...) {
+      for (const background_server& b : mine_) (void)b.ask_to_stop();
+      for (const background_server& b : mine_) b.wait_stopped(steady_clock::now() + 10s);
+      throw;
+    }
+    local_cluster::started done{static_cast<unsigned>(mine_.size()), cluster_url(settings_), {}};
+    for (const std::string& why : given_up_)
+      if (!why.empty()) done.missing.push_back(why);
+    return done;
+  }
+
+ private:
+  std::string address() const { return at_port(settings_.addresses.front(), settings_.port); }
+
+  /// What is wrong with the folder of a node that the store has; empty: it may be the node's own.
+  std::string not_there(unsigned node) const {
+    const fs::path identity = all_[node + 1].folder() / iod_identity;
+    std::error_code ec;
+    if (!fs::exists(identity, ec)) return "is missing, empty or cannot be read";
+    const std::string its = store_of(identity), ours = store_of(dir_ / "metad" / metad_identity);
+    return its.empty() || its == ours ? "" : "belongs to store " + its + ", not to this one, " + ours;
+  }
+
+  /// Looks again and again.  At the deadline those that do not answer are given up.
+  template <class Done>
+  void wait(steady_clock::time_point deadline, const Done& done) {
+    for (auto pause = 5ms;; pause = std::min<std::chrono::milliseconds>(pause * 2, 100ms)) {
+      if (done()) return;
+      if (steady_clock::now() >= deadline) break;
+      std::this_thread::sleep_for(pause);
+    }
+    for (std::size_t i = 0; i < trouble_.size(); ++i)
+      if (given_up_[i].empty() && !trouble_[i].empty())
+        give_up(i, {ETIMEDOUT, std::generic_category()},
+                "the servers have not come up: " + trouble_[i] + "; " + all_[i].log_end() + "; the logs are in '" +
+                    (dir_ / "log").string() + "'");
+  }
+
+  bool metadata_answers() {
+    start(0);
+    const pulse p = ping_metadata(address(), who_);
+    trouble_.assign(1, p.up ? "" : p.name + " " + p.address + ": " + p.why);
+    return p.up;
+  }
+
+  /// Their disks may not be mounted, so no server makes new folders in their place.
+  void leave_out_missing_folders() {
+    const storage::cluster_info known = ask_cluster(address(), who_);
+    for (unsigned i = 0; i < settings_.nodes && i < known.nodes.size(); ++i) {
+      const background_server& b = all_[i + 1];
+      const std::string wrong = not_there(i), n = std::to_string(i);
+      if (known.nodes[i].uuid.empty() || b.running() || wrong.empty()) continue;
+      given_up_[i + 1] = b.name() + ": folder '" + b.folder().string() + "' " + wrong + ", and node " + n +
+                         " has its part of the store there: mount its disk or put the folder back, and call `ooc up` "
+                         "again; if it is lost, `ooc up --forget-node " + n + "` goes on with an empty one";
+    }
+  }
+
+  bool all_answer() {
+    // Also those that have ended since the last look: who was killed a moment ago still runs at first.
+    for (std::size_t i = 0; i < all_.size(); ++i)
+      if (given_up_[i].empty()) start(i);
+    trouble_.assign(all_.size(), "");
+    bool all_up = true;
+    for (const pulse& p : ping_all(address(), who_)) {
+      const std::size_t i = p.name == "metad" ? 0 : std::stoul(p.name.substr(4)) + 1;
+      if (p.up || i >= all_.size() || !given_up_[i].empty()) continue;
+      // What the metadata server says may be of the folder that was there before; then its server has not been told so.
+      if (p.refused && all_[i].has_said(p.why)) {
+        give_up(i, make_error_code(errc::not_a_store), all_[i].name() + ": " + p.why);
+      } else {
+        trouble_[i] = p.name + " " + p.address + ": " + p.why;
+        all_up = false;
+      }
+    }
+    return all_up;
+  }
+
+  void start(std::size_t i) {
+    background_server& b = all_[i];
+    if (b.running()) return;
+    if (std::any_of(mine_.begin(), mine_.end(), [&](const background_server& m) { return m.name() == b.name(); })) {
+      give_up(i, {EIO, std::generic_category()}, b.ended());
+      return;
+    }
+    require_free(settings_.addresses, b.name(), static_cast<std::uint16_t>(settings_.port + i));
+    auto words = i == 0 ? metad_arguments(settings_, b.folder())
+                        : iod_arguments(settings_, static_cast<unsigned>(i - 1), b.folder());
+    if (i == 0) {
+      if (forget_) words.insert(words.end(), {"--forget-node", std::to_string(*forget_)});
+      for (unsigned n = 0; n < settings_.nodes; ++n)
+        if (!new_ && n != forget_ && !not_there(n).empty()) words.insert(words.end(), {"--missing-node", std::to_string(n)});
+    }
+    b.start(i == 0 ? metad_ : iod_, words);
+    mine_.push_back(b);
+  }
+
+  /// Nothing works without the metadata server, and a new store begins with all its nodes.
+  void give_up(std::size_t i, std::error_code code, const std::string& why) {
+    if (i == 0 || new_) throw io_error(code, why);
+    given_up_[i] = why;
+  }
+
+  void require_some() const {
+    if (std::find(given_up_.begin() + 1, given_up_.end(), "") != given_up_.end()) return;
+    std::string text = "no I/O server has come up: " + given_up_[1];
+    if (given_up_.size() > 2) text += "; " + std::to_string(given_up_.size() - 2) + " more";
+    throw io_error({ENXIO, std::generic_category()}, text);
+  }
+
+  const fs::path dir_;
+  const cluster_settings settings_;
+  const std::optional<unsigned> forget_;
+  std::vector<background_server> all_;  // the metadata server, then I/O server i at i + 1
+  const fs::path metad_, iod_;
+  asker who_;
+  const bool new_;  // the store was not there before
+  std::vector<background_server> mine_;
+  std::vector<std::string> given_up_;  // why, as in all_; empty: it is not
+  std::vector<std::string> trouble_;   // of the last look
+};
+
+local_cluster::started local_cluster::up(const cluster_settings& wanted, std::chrono::seconds patience,
+                                         std::optional<unsigned> forget) {
   cluster_settings s = wanted;
   if (recorded_ && recorded_->nodes != s.nodes)
     throw usage_error(errc::invalid_request, "the store in '" + dir_.string() + "' has " +
                                                  std::to_string(recorded_->nodes) + " nodes, not " +
                                                  std::to_string(s.nodes) + ", and keeps as many");
-  std::vector<background_server> all = servers(s.nodes);
+  if (forget && *forget >= s.nodes)
+    throw usage_error(errc::invalid_request, "--forget-node " + std::to_string(*forget) + ": the store has nodes 0 to " +
+                                                 std::to_string(s.nodes - 1));
+  require_metadata(s.nodes);
+  const std::vector<background_server> all = servers(s.nodes);
   const bool any = std::any_of(all.begin(), all.end(), [](const auto& b) { return b.running(); });
   if (any && recorded_) s = *recorded_;  // where the running ones are
-  if (s.port == 0) s.port = free_ports(s);
+  if (s.port == 0) s.port = free_ports(s.addresses, s.nodes + 1);
   if (s.port + s.nodes > 65535)
     throw usage_error(errc::invalid_request, "port " + std::to_string(s.port) + " and the " +
                                                  std::to_string(s.nodes) +
                                                  " that follow it pass 65535");
-  const fs::path metad = find_program("ooc-metad"), iod = find_program("ooc-iod");
+  bringing_up work(*this, s, forget);
   record(s);
-
-  std::vector<background_server> mine;
-  const auto start_missing = [&] {
-    for (unsigned i = 0; i <= s.nodes; ++i) {
-      background_server& b = all[i];
-      if (b.running()) continue;
-      if (std::any_of(mine.begin(), mine.end(),
-                      [&](const background_server& m) { return m.name() == b.name(); }))
-        b.fail_ended();
-      require_free(s, b.name(), static_cast<std::uint16_t>(s.port + i));
-      b.start(i == 0 ? metad : iod,
-              i == 0 ? metad_arguments(s, b.folder()) : iod_arguments(s, i - 1, b.folder()));
-      mine.push_back(b);
-    }
-  };
-  try {
-    wait_until_serving(s, start_missing, steady_clock::now() + patience);
-  } catch (...) {
-    for (const background_server& b : mine) (void)b.ask_to_stop();
-    for (const background_server& b : mine) b.wait_stopped(steady_clock::now() + 10s);
-    throw;
-  }
-  return {static_cast<unsigned>(mine.size()), cluster_url(s)};
-}
-
-void local_cluster::wait_until_serving(const cluster_settings& s,
-                                       const std::function<void()>& start_missing,
-                                       steady_clock::time_point deadline) const {
-  asker who = asker::with_key(s.key, s.encrypt);
-  who.patience = 1s;
-  const std::string metadata = at_port(s.addresses.front(), s.port);
-  for (auto pause = 5ms;; pause = std::min<std::chrono::milliseconds>(pause * 2, 100ms)) {
-    // Also one that has ended since the last look: who was killed a moment ago still runs at first.
-    start_missing();
-    std::string missing;
-    for (const pulse& p : ping_all(metadata, who))
-      if (!p.up && missing.empty()) missing = p.name + " " + p.address + ": " + p.why;
-    if (missing.empty()) return;
-    if (steady_clock::now() >= deadline)
-      throw io_error({ETIMEDOUT, std::generic_category()},
-                     "the servers have not come up: " + missing + "; the logs are in '" +
-                         (dir_ / "log").string() + "'");
-    std::this_thread::sleep_for(pause);
-  }
+  return work.run(steady_clock::now() + patience);
 }
 
 std::vector<std::string> local_cluster::down(std::chrono::seconds patience) {

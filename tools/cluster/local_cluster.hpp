@@ -12,7 +12,6 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -53,20 +52,25 @@ class local_cluster {
   struct started {
     unsigned servers = 0;  ///< that did not run before
     std::string url;       ///< of the store
+    std::vector<std::string> missing;  ///< a line for each I/O server that does not serve, with the remedy
   };
   /// Starts what does not run, or ends meanwhile, and waits until all servers have found each other and answer, at most
-  /// `patience`.  If it fails, the servers that this call has started are stopped.
-  started up(const cluster_settings& s, std::chrono::seconds patience);
+  /// `patience`.  An I/O server of a store that was there before may be missing: the others go on.  No server is started
+  /// for a node whose folder is missing or empty though the store has data there: its disk may not be mounted.
+  /// With `forget` the metadata server is started anew and forgets which folder that node had, so a new, empty one takes
+  /// its place.  If up() fails, the servers that this call has started are stopped.
+  started up(const cluster_settings& s, std::chrono::seconds patience, std::optional<unsigned> forget = {});
 
   /// Stops what runs and waits for it; a line for each server.  All are asked to stop before one
   /// that does not makes it fail.
   std::vector<std::string> down(std::chrono::seconds patience);
 
  private:
+  friend class bringing_up;
+
   std::vector<background_server> servers(unsigned nodes) const;
   void record(const cluster_settings& s);
-  void wait_until_serving(const cluster_settings& s, const std::function<void()>& start_missing,
-                          std::chrono::steady_clock::time_point deadline) const;
+  void require_metadata(unsigned nodes) const;
   unsigned nodes_there() const;
 
   std::filesystem::path dir_;

@@ -163,6 +163,11 @@ std::vector<pulse> ping_all(const std::string& metadata, const asker& who) {
   std::uint32_t index = 0;
   for (const storage::node_info& n : cluster.nodes) {
     const std::uint32_t node = index++;
+    if (!n.refused.empty()) {
+      all.push_back({"iod " + std::to_string(node), n.addresses.empty() ? "" : n.addresses.front(), false, 0, 0, {},
+                     n.refused, true});
+      continue;
+    }
     for (const std::string& address : n.addresses)
       asked.push_back(std::async(std::launch::async, [&cluster, &who, node, address] {
         return ping_node(node, address, cluster.store_uuid, who);

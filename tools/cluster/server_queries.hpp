@@ -36,7 +36,8 @@ struct pulse {
   double round_trip_us = 0;  ///< of a ping, the best of three
   std::uint64_t incarnation = 0;
   std::string version;
-  std::string why;  ///< where it is not up
+  std::string why;       ///< where it is not up
+  bool refused = false;  ///< the metadata server does not take it as this node
 };
 
 /// The metadata server's view of the store.
@@ -47,6 +48,7 @@ pulse ping_node(std::uint32_t node, const std::string& address, const std::strin
                 const asker& who);
 /// Every server at every one of its addresses, all at once.  One that has never registered is down.
 /// A Unix socket of another host is left out where its server answers at another address.
+/// Of one that the metadata server refuses `why` says what it says.
 /// Without the metadata server nothing is known of the others: it is the only one listed.
 std::vector<pulse> ping_all(const std::string& metadata, const asker& who);
 

@@ -120,7 +120,7 @@ std::uint32_t group_id(const std::string& text) {
 
 int run_chmod(const command& self, const std::vector<std::string>& arguments) {
   command_line line(self);
-  line.option()("recursive,r", "folders with everything in them");
+  line.recursive_option("folders with everything in them");
   line.positional("MODE");
   line.positional("PATH", true);
   if (!line.parse(arguments)) return success;
@@ -131,7 +131,7 @@ int run_chmod(const command& self, const std::vector<std::string>& arguments) {
   for (const auto& [store, path] : all) {
     auto& metadata = store.core()->metadata();
     const auto& core = store.core();
-    walk(metadata, metadata.lookup(path), line.has("recursive"), closes,
+    walk(metadata, metadata.lookup(path), line.recursive(), closes,
          [&](const entry& e) {
            core->set_mode(e.path, changed(e.mode, e.kind == entry_kind::folder, changes) & 07777);
          });
@@ -141,7 +141,7 @@ int run_chmod(const command& self, const std::vector<std::string>& arguments) {
 
 int run_chown(const command& self, const std::vector<std::string>& arguments) {
   command_line line(self);
-  line.option()("recursive,r", "folders with everything in them");
+  line.recursive_option("folders with everything in them");
   line.positional("OWNER");
   line.positional("PATH", true);
   if (!line.parse(arguments)) return success;
@@ -156,7 +156,7 @@ int run_chown(const command& self, const std::vector<std::string>& arguments) {
   for (const auto& [store, path] : all) {
     auto& metadata = store.core()->metadata();
     const auto& core = store.core();
-    walk(metadata, metadata.lookup(path), line.has("recursive"), true,
+    walk(metadata, metadata.lookup(path), line.recursive(), true,
          [&](const entry& e) { core->set_owner(e.path, uid, gid); });
   }
   return success;

@@ -1,5 +1,6 @@
 #include "base/command.hpp"
 #include "copying/copying.hpp"
+#include "copying/salvage.hpp"
 
 namespace ooc::tool {
 
@@ -7,17 +8,19 @@ namespace {
 
 int run_cp(const command& self, const std::vector<std::string>& arguments) {
   command_line line(self);
-  line.option()("recursive,r", "folders with everything in them");
+  line.recursive_option("folders with everything in them");
   add_transfer_options(line);
+  add_salvage_option(line);
   if (!line.parse(arguments)) return success;
-  const auto all = transfers(line, true);
+  failures bad;
+  const auto all = transfers(line, true, bad);
   for (const transfer& t : all)
-    if (t.source.kind == storage::entry_kind::folder && !line.has("recursive"))
+    if (t.source.kind == storage::entry_kind::folder && !line.recursive())
       throw usage_mistake("'" + t.source.path + "' is a folder; give -r to copy everything in it");
   copy(line,
        "cp " + (all.size() == 1 ? all[0].source.path : std::to_string(all.size()) + " sources"),
-       all, [](const std::vector<transfer>&) {});
-  return success;
+       all, [](const std::vector<transfer>&) {}, bad);
+  return bad.status();
 }
 
 }  // namespace
@@ -29,7 +32,8 @@ const command cp{
     "file,\n"
     "- standard input or output.  Anything else is a path in the store of --store or OOC_STORE, "
     "or,\n"
-    "beside a URL, a plain file.  Files that are there are replaced when the copy is complete.",
+    "beside a URL, a plain file.  Files that are there are replaced when the copy is complete.  What\n"
+    "cannot be copied is named; the others are, and the status is 1.",
     run_cp};
 
 }  // namespace ooc::tool

@@ -37,13 +37,21 @@ used count(storage::metadata_service& metadata, const entry& e, std::vector<used
   return mine;
 }
 
+/// Without -h, which is du(1)'s word for sizes such as 1.5 GiB; those are usual here.
+std::vector<std::string> without_h(std::vector<std::string> arguments) {
+  for (std::string& a : arguments)
+    if (a.size() > 1 && a[0] == '-' && a[1] != '-') std::erase(a, 'h');
+  std::erase(arguments, "-");
+  return arguments;
+}
+
 int run_du(const command& self, const std::vector<std::string>& arguments) {
   command_line line(self);
   line.option()("summarize,s", "only what is named, without the folders in it");
   line.option()("bytes,b", "sizes in bytes");
   line.option()("json", "for programs");
   line.positional("PATH", true);
-  if (!line.parse(arguments)) return success;
+  if (!line.parse(without_h(arguments))) return success;
   std::vector<used> all;
   const auto named =
       line.texts("PATH").empty() ? std::vector<located>{line.locate("")} : line.locate_all("PATH");

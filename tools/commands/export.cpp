@@ -5,6 +5,7 @@
 #include "base/entry_text.hpp"
 #include "base/named_path.hpp"
 #include "copying/box_walk.hpp"
+#include "copying/salvage.hpp"
 #include "copying/slab_pump.hpp"
 #include "formats/file_format.hpp"
 #include "formats/hdf5_file.hpp"
@@ -82,6 +83,37 @@ hdf5_dataset dataset_of(const command_line& line, const storage::entry& e, const
   return d;
 }
 
+using box_reader = std::function<failure(const storage::index&, const storage::index&, std::byte*)>;
+
+/// A box of which not all can be read, row by row.
+void read_what_is_left(salvage& rescue, const storage::array_description& part, const std::vector<std::uint64_t>& tile,
+                       const storage::index& lower, const storage::index& upper, std::byte* out,
+                       const box_reader& read) {
+  const std::size_t last = lower.size() - 1;
+  const std::uint64_t row = upper[last] - lower[last];
+  std::uint64_t together = rescue.usually_together();
+  if (!tile.empty()) together = std::min(together, tile[last]);
+  storage::index at = lower;
+  for (std::byte* memory = out;; memory += row * rescue.element_size()) {
+    std::uint64_t number = 0;  // of the row's first element, in the order of what is exported
+    for (std::size_t d = 0; d <= last; ++d) number = number * part.extents[d] + at[d];
+    rescue.read(lower[last], upper[last], together, number, memory,
+                [&](std::uint64_t begin, std::uint64_t end, std::byte* to) {
+                  storage::index from = at, until = at;
+                  from[last] = begin;
+                  until[last] = end;
+                  for (std::size_t d = 0; d < last; ++d) ++until[d];
+                  return read(from, until, to);
+                });
+    std::size_t d = last;
+    while (d-- > 0) {
+      if (++at[d] < upper[d]) break;
+      at[d] = lower[d];
+    }
+    if (d == static_cast<std::size_t>(-1)) return;
+  }
+}
+
 int run_export(const command& self, const std::vector<std::string>& arguments) {
   command_line line(self);
   line.option()("format", po::value<std::string>()->value_name("npy|raw|hdf5"),
@@ -92,6 +124,7 @@ int run_export(const command& self, const std::vector<std::string>& arguments) {
                 "HDF5: store in pieces of this shape; otherwise contiguous");
   line.option()("deflate", po::value<std::uint32_t>()->value_name("1..9"), "HDF5: compress the pieces");
   line.option()("box", po::value<std::string>()->value_name("L:U,..."), "only these elements, for instance 10:20,:");
+  add_salvage_option(line);
   line.option()("force,f", "replace the file if it is there");
   line.option()("buffer", po::value<std::string>()->value_name("BYTES"),
                 "memory for each of the two buffers; otherwise 32MiB");
@@ -136,9 +169,16 @@ int run_export(const command& self, const std::vector<std::string>& arguments) {
   if (is_array && format == file_format::raw && !out.path().empty()) require_written_format(line, file);
   const std::uint64_t bytes = storage::array_bytes(part);
   std::optional<progress> bar;
+  std::optional<salvage> rescue = salvage::of(line, source.meta.array);
+  const auto read = [&](const storage::index& lower, const storage::index& upper, std::byte* memory) {
+    return source.file->read(storage::box_request(array, moved(lower, wanted.lower), moved(upper, wanted.lower)), memory);
+  };
   const auto fill = [&](const storage::index& lower, const storage::index& upper, std::span<std::byte> slab) {
-    throw_if(source.file->read(storage::box_request(array, moved(lower, wanted.lower), moved(upper, wanted.lower)),
-                               slab.data()));
+    const failure f = read(lower, upper, slab.data());
+    if (f && rescue)
+      read_what_is_left(*rescue, part, array.tile, lower, upper, slab.data(), read);
+    else
+      throw_if(f);
   };
   if (format == file_format::hdf5) {
     if (out.path().empty()) throw usage_mistake("'" + file + "': an HDF5 file cannot be written to a stream");
@@ -172,7 +212,7 @@ int run_export(const command& self, const std::vector<std::string>& arguments) {
   }
   out.publish();
   if (bar) bar->finish();
-  return success;
+  return rescue && rescue->lost_any() ? complain(rescue->report(path)) : success;
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ void collect(storage::metadata_service& metadata, const std::string& path, bool 
 int run_ls(const command& self, const std::vector<std::string>& arguments) {
   command_line line(self);
   line.option()("long,l", "mode, owner, size and what it holds");
-  line.option()("recursive,r", "folders below as well");
+  line.recursive_option("folders below as well");
   line.option()("directory,d", "folders themselves, not what is in them");
   line.option()("json", "for programs");
   line.positional("PATH", true);
@@ -39,7 +39,7 @@ int run_ls(const command& self, const std::vector<std::string>& arguments) {
     if (line.has("directory"))
       entries.push_back(metadata.lookup(path));
     else
-      collect(metadata, path, line.has("recursive"), entries);
+      collect(metadata, path, line.recursive(), entries);
   }
   if (line.has("json")) {
     nlohmann::json j = nlohmann::json::array();

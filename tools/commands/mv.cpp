@@ -2,6 +2,7 @@
 
 #include "base/command.hpp"
 #include "copying/copying.hpp"
+#include "oocarray/error.hpp"
 
 namespace ooc::tool {
 
@@ -11,8 +12,12 @@ using storage::entry;
 using storage::entry_kind;
 
 /// What has come into a folder since then was not copied, and stays.
-void remove_copied(const std::vector<transfer>& items) {
-  for (auto t = items.rbegin(); t != items.rend(); ++t) t->from->remove(t->source);
+void remove_copied(const std::vector<transfer>& items, failures& bad) {
+  for (auto t = items.rbegin(); t != items.rend(); ++t) try {
+      t->from->remove(t->source);
+    } catch (const error& e) {
+      bad.add(e.what());
+    }
 }
 
 void check_all_unused(file_tree& tree, const entry& e) {
@@ -26,7 +31,8 @@ int run_mv(const command& self, const std::vector<std::string>& arguments) {
   add_transfer_options(line);
   if (!line.parse(arguments)) return success;
   std::vector<transfer> far;
-  const auto all = transfers(line, false);
+  failures bad;
+  const auto all = transfers(line, false, bad);
   for (const transfer& t : all) {
     if (t.source.path.empty()) throw usage_mistake("the root folder cannot be moved");
     if (is_standard_stream(*t.from, t.source.path) || is_standard_stream(*t.to, t.target))
@@ -40,12 +46,16 @@ int run_mv(const command& self, const std::vector<std::string>& arguments) {
     far.push_back(t);
   }
   for (const transfer& t : all)
-    if (t.from->identity() == t.to->identity()) t.to->move(t.source, t.target);
+    if (t.from->identity() == t.to->identity()) try {
+        t.to->move(t.source, t.target);
+      } catch (const error& e) {
+        bad.add(e.what());
+      }
   if (!far.empty())
     copy(line,
          "mv " + (far.size() == 1 ? far[0].source.path : std::to_string(far.size()) + " sources"),
-         far, remove_copied);
-  return success;
+         far, [&](const std::vector<transfer>& items) { remove_copied(items, bad); }, bad);
+  return bad.status();
 }
 
 }  // namespace
@@ -54,7 +64,8 @@ const command mv{
     "mv", "mv [options] SOURCE... DESTINATION",
     "Gives files and folders a new path; to another store, or from and to plain files, it copies "
     "and\n"
-    "then removes.  The arguments are as in `ooc cp`.  Files that are there are replaced.",
+    "then removes.  The arguments are as in `ooc cp`.  Files that are there are replaced.  What cannot\n"
+    "be moved is named and stays; the others are moved, and the status is 1.",
     run_mv};
 
 }  // namespace ooc::tool

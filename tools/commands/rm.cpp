@@ -16,7 +16,7 @@ void collect(const ooc::store& store, const storage::entry& e, std::vector<locat
 
 int run_rm(const command& self, const std::vector<std::string>& arguments) {
   command_line line(self);
-  line.option()("recursive,r", "folders with everything in them");
+  line.recursive_option("folders with everything in them");
   line.positional("PATH", true);
   if (!line.parse(arguments)) return success;
   // Everything is looked at before anything is removed.
@@ -25,7 +25,7 @@ int run_rm(const command& self, const std::vector<std::string>& arguments) {
     auto& metadata = named.store.core()->metadata();
     const storage::entry e = metadata.lookup(named.path);
     if (e.path.empty()) throw usage_mistake("the root folder cannot be removed");
-    if (!line.has("recursive") && e.kind == storage::entry_kind::folder && !metadata.list(e.path).empty())
+    if (!line.recursive() && e.kind == storage::entry_kind::folder && !metadata.list(e.path).empty())
       throw usage_mistake("'" + e.path +
                           "' is a folder with something in it; give -r to remove it all");
     collect(named.store, e, doomed);

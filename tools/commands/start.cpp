@@ -28,6 +28,8 @@ int run_start(const command& self, const std::vector<std::string>& arguments) {
   command_line line(self);
   line.option()("dir,d", po::value<std::string>()->value_name("DIR"),
                 "the server's folder, its log and its process id lie below");
+  line.option()("wait", po::value<std::uint32_t>()->value_name("SECONDS"),
+                "how long to wait until it listens, otherwise 10");
   line.positional("NAME");
   line.positional("ARGUMENT", true);
   if (!line.parse(arguments)) return success;
@@ -38,7 +40,10 @@ int run_start(const command& self, const std::vector<std::string>& arguments) {
   }
   s.start(cluster::find_program(s.name() == "metad" ? "ooc-metad" : "ooc-iod"),
           line.texts("ARGUMENT"));
-  std::cout << s.name() << " started\n";
+  const bool listens = s.wait_listening(std::chrono::steady_clock::now() +
+                                        std::chrono::seconds(line.number("wait", 10)));
+  std::cout << s.name() << " started" << (listens ? "" : ", and does not listen yet; its log is " + s.log().string())
+            << "\n";
   return success;
 }
 
@@ -63,7 +68,7 @@ int run_stop(const command& self, const std::vector<std::string>& arguments) {
 }  // namespace
 
 const command start{"start", "start --dir DIR NAME -- ARGUMENTS",
-                    "Starts one server (metad, iod-0, ...) in the background.", run_start};
+                    "Starts one server (metad, iod-0, ...) in the background, and waits until it listens or has ended.", run_start};
 const command stop{"stop", "stop --dir DIR NAME", "Stops a server that `ooc start` started.",
                    run_stop};
 

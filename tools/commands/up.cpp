@@ -1,4 +1,5 @@
 #include <iostream>
+#include <optional>
 #include <sstream>
 
 #include "base/command.hpp"
@@ -63,6 +64,12 @@ cluster::host_options host_options(const command_line& line) {
   return o;
 }
 
+/// Says on standard error which servers are missing; the status of `ooc up`.
+int report(const std::vector<std::string>& missing) {
+  for (const std::string& why : missing) complain(why);
+  return missing.empty() ? success : failed;
+}
+
 int run_up(const command& self, const std::vector<std::string>& arguments) {
   command_line line(self);
   line.option()("dir,d", po::value<std::string>()->value_name("DIR"),
@@ -85,28 +92,33 @@ int run_up(const command& self, const std::vector<std::string>& arguments) {
                 "memory for requests and transfers in each I/O server, otherwise 64 MiB");
   line.option()("wait", po::value<std::uint32_t>()->value_name("SECONDS"),
                 "how long to wait until all servers answer, otherwise 30");
+  line.option()("forget-node", po::value<std::uint32_t>()->value_name("N"),
+                "node N's folder is lost: an empty one takes its place, and what it held of every file is gone");
   add_host_options(line);
   if (!line.parse(arguments)) return success;
   const std::chrono::seconds patience(line.number("wait", 30));
+  std::optional<unsigned> forget;
+  if (line.has("forget-node")) forget = line.number("forget-node", 0);
   if (line.has("hosts")) {
     cluster::host_options o = host_options(line);
     o.direct_io = line.has("direct-io");
     o.iod_memory = line.number("iod-memory", 0);
     cluster::host_cluster c(cluster::read_host_file(line.text("hosts")), o);
-    for (const std::string& what : c.up(patience)) std::cout << what << "\n";
+    const auto done = c.up(patience, forget);
+    for (const std::string& what : done.lines) std::cout << what << "\n";
     std::cout << c.url() << "\n";
-    return success;
+    return report(done.missing);
   }
   if (!line.has("dir"))
     throw usage_mistake("--dir is missing; usage: ooc " + std::string(self.usage));
 
   cluster::local_cluster c(line.text("dir"));
-  const auto done = c.up(settings(line, c), patience);
+  const auto done = c.up(settings(line, c), patience, forget);
   std::cout << (done.servers == 0 ? std::string("already up")
                                   : std::to_string(done.servers) + " servers started")
             << "\n"
             << done.url << "\n";
-  return success;
+  return report(done.missing);
 }
 
 int run_down(const command& self, const std::vector<std::string>& arguments) {

@@ -45,6 +45,8 @@ int run_verify(const command& self, const std::vector<std::string>& arguments) {
            {"chunks", r.chunks},
            {"corrupt", r.corrupt},
            {"lost", r.lost},
+           {"lost_shares", r.lost_objects},
+           {"unread_shares", r.unread},
            {"torn", r.torn},
            {"damaged", damaged},
            {"orphans", orphans},
@@ -56,8 +58,9 @@ int run_verify(const command& self, const std::vector<std::string>& arguments) {
     if (r.clean())
       std::cout << "all as written\n";
     else
-      std::cout << r.corrupt << " corrupt, " << r.lost << " lost, " << r.torn << " torn, " << r.orphans.size()
-                << " orphaned stripe objects" << (remove ? " (removed)" : "") << "\n";
+      std::cout << r.corrupt << " corrupt, " << r.lost << " lost, " << r.torn << " torn; stripe objects: "
+                << r.lost_objects << " lost, " << r.unread << " unreadable, " << r.orphans.size() << " orphaned"
+                << (remove ? " (removed)" : "") << "\n";
   }
   return r.clean() ? success : problems_found;
 }

@@ -28,7 +28,7 @@ _ooc() {
     --encrypt) COMPREPLY=($(compgen -W "on off" -- "$cur")); return ;;
     --user) COMPREPLY=($(compgen -u -- "$cur")); return ;;
     --launcher) COMPREPLY=($(compgen -W "ssh srun" -- "$cur")); return ;;
-    --shape|--size|--tile|--dataset|--box|--offset|--at|--max-extents|--memory|--chunk|--deflate|--slice|--range|--sf|--nn|--sn|--buffer|--nodes|--port|--addresses|--wait|--interval|--groups) return ;;
+    --shape|--size|--tile|--dataset|--box|--offset|--at|--max-extents|--memory|--chunk|--deflate|--slice|--range|--sf|--nn|--sn|--buffer|--nodes|--port|--addresses|--wait|--interval|--groups|--salvage|--forget-node) return ;;
   esac
 
   if [[ -z $command ]]; then
@@ -46,12 +46,12 @@ _ooc() {
       truncate) options+=" --size --no-create --sf --nn --sn" ;;
       stat|info) options+=" --json" ;;
       rm|chmod|chown) options+=" --recursive" ;;
-      cp) options+=" --from --to --recursive --no-clobber --skip-existing --force --sf --nn --sn --buffer --quiet" ;;
+      cp) options+=" --from --to --recursive --salvage --no-clobber --skip-existing --force --sf --nn --sn --buffer --quiet" ;;
       mv) options+=" --from --to --no-clobber --skip-existing --force --sf --nn --sn --buffer --quiet" ;;
       mkdir) options+=" --parents" ;;
       import) options+=" --format --dataset --box --missing-as-fill --memory --type --shape --offset --transpose --append --at --force --tile --max-extents --sf --nn --sn --sparse --buffer --quiet" ;;
-      export) options+=" --format --dataset --box --chunk --deflate --force --buffer --quiet" ;;
-      up) options+=" --dir --nodes --port --key --encrypt --addresses --direct-io --iod-memory --wait --hosts --launcher --ooc" ;;
+      export) options+=" --format --dataset --box --chunk --deflate --salvage --force --buffer --quiet" ;;
+      up) options+=" --dir --nodes --port --key --encrypt --addresses --direct-io --iod-memory --wait --forget-node --hosts --launcher --ooc" ;;
       down) options+=" --dir --key --wait --hosts --launcher --ooc" ;;
       keygen) options+=" --user --groups --key" ;;
       revoke) options+=" --key" ;;
@@ -71,7 +71,7 @@ _ooc() {
   for ((i = 1; i < cword; i++)); do
     case ${words[i]} in
       --store|-o|--options|--from|--to|--format|--type|--shape|--size|--tile|--sf|--nn|--sn|--buffer) ((i++)) ;;
-      --dataset|--box|--chunk|--deflate|--slice|--range) ((i++)) ;;
+      --dataset|--box|--chunk|--deflate|--slice|--range|--salvage) ((i++)) ;;
       --dir|--key|--user|--groups|--encrypt|--wait|--interval|--nodes|--port|--addresses|--hosts|--launcher|--ooc) ((i++)) ;;
       -*) ;;
       *) ((seen++)) && ((position++)) ;;

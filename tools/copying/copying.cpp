@@ -9,6 +9,7 @@
 
 #include "base/interrupt.hpp"
 #include "base/named_path.hpp"
+#include "copying/salvage.hpp"
 #include "copying/slab_pump.hpp"
 #include "copying/target_striping.hpp"
 #include "oocarray/error.hpp"
@@ -115,7 +116,45 @@ void add_transfer_options(command_line& line) {
   line.positional("SOURCE", true);
 }
 
-std::vector<transfer> transfers(const command_line& line, bool merge) {
+namespace {
+
+/// SOURCE `path`, and what it becomes; nothing where it is left out.
+std::optional<transfer> transfer_of(const command_line& line, const argument_reader::named& from,
+                                    const std::string& path, const argument_reader::named& to,
+                                    const std::string& target, bool into, bool merge, std::set<std::string>& taken) {
+  const bool output = is_standard_stream(*to.tree, target);
+  const auto source = from.tree->look(path);
+  if (!source) throw usage_error({ENOENT, std::generic_category()}, "'" + path + "' does not exist");
+  transfer t{from.tree, to.tree, *source, target, false};
+  if (into) {
+    const bool input = is_standard_stream(*from.tree, path);
+    const std::string name = input ? "" : name_of(source->path, from.plain);
+    if (input)
+      throw usage_mistake("'" + target + "' is a folder; say which name standard input is to have in it");
+    t.target = name.empty() ? target : join(target, name);
+  }
+  if (output && (source->kind == entry_kind::folder || source->kind == entry_kind::link))
+    throw usage_mistake("'" + path + "' is " +
+                        (source->kind == entry_kind::folder ? "a folder" : "a symbolic link") +
+                        ", and standard output takes files only");
+  const bool same_tree = from.tree->identity() == to.tree->identity();
+  if (same_tree && source->path == t.target)
+    throw usage_mistake("'" + path + "' and '" + t.target + "' are the same");
+  if (same_tree && source->kind == entry_kind::folder &&
+      (t.target + "/").starts_with(source->path.empty() ? "" : source->path + "/"))
+    throw usage_mistake("'" + source->path + "' cannot be put into itself");
+  if (!output && !taken.insert(t.target).second)
+    throw usage_mistake("two sources would both become '" + t.target + "'");
+  if (const auto there = output ? std::nullopt : t.to->look(t.target)) {
+    t.exists = true;
+    if (!may_take_place(line, t, *there, merge)) return std::nullopt;
+  }
+  return t;
+}
+
+}  // namespace
+
+std::vector<transfer> transfers(const command_line& line, bool merge, failures& bad) {
   auto arguments = line.texts("SOURCE");
   if (arguments.empty()) throw usage_mistake("SOURCE and DESTINATION are missing; see --help");
   if (arguments.size() == 1)
@@ -147,35 +186,11 @@ std::vector<transfer> transfers(const command_line& line, bool merge) {
   std::set<std::string> taken;
   for (const auto& from : sources)
     for (const std::string& path : from.paths) {
-      const auto source = from.tree->look(path);
-      if (!source)
-        throw usage_error({ENOENT, std::generic_category()}, "'" + path + "' does not exist");
-      transfer t{from.tree, to.tree, *source, target, false};
-      if (into) {
-        const bool input = is_standard_stream(*from.tree, path);
-        const std::string name = input ? "" : name_of(source->path, from.plain);
-        if (input)
-          throw usage_mistake("'" + target +
-                              "' is a folder; say which name standard input is to have in it");
-        t.target = name.empty() ? target : join(target, name);
+      try {
+        if (auto t = transfer_of(line, from, path, to, target, into, merge, taken)) all.push_back(std::move(*t));
+      } catch (const error& e) {
+        bad.add(e.what());
       }
-      if (output && (source->kind == entry_kind::folder || source->kind == entry_kind::link))
-        throw usage_mistake("'" + path + "' is " +
-                            (source->kind == entry_kind::folder ? "a folder" : "a symbolic link") +
-                            ", and standard output takes files only");
-      const bool same_tree = from.tree->identity() == to.tree->identity();
-      if (same_tree && source->path == t.target)
-        throw usage_mistake("'" + path + "' and '" + t.target + "' are the same");
-      if (same_tree && source->kind == entry_kind::folder &&
-          (t.target + "/").starts_with(source->path.empty() ? "" : source->path + "/"))
-        throw usage_mistake("'" + source->path + "' cannot be put into itself");
-      if (!output && !taken.insert(t.target).second)
-        throw usage_mistake("two sources would both become '" + t.target + "'");
-      if (const auto there = output ? std::nullopt : t.to->look(t.target)) {
-        t.exists = true;
-        if (!may_take_place(line, t, *there, merge)) continue;
-      }
-      all.push_back(std::move(t));
     }
   return all;
 }
@@ -186,27 +201,54 @@ namespace {
 struct plan {
   std::vector<transfer> items;
   std::uint64_t bytes = 0;
+  std::set<std::string> incomplete;  ///< targets that are not all of their sources
 
-  void add(const command_line& line, const transfer& t) {
+  void add(const command_line& line, const transfer& t, failures& bad) {
+    items.push_back(t);
     if (t.source.kind != entry_kind::folder) {
-      items.push_back(t);
       bytes += storage::stored_size(t.source);
       return;
     }
-    items.push_back(t);
-    for (const entry& below : t.from->list(t.source.path)) {
+    std::vector<entry> inside;
+    try {
+      inside = t.from->list(t.source.path);
+    } catch (const error& e) {
+      lose(t.target, bad, e);
+    }
+    for (const entry& below : inside) {
       transfer b{t.from, t.to, below, join(t.target, last_name(below.path)), false};
       if (below.kind != entry_kind::folder && below.kind != entry_kind::file &&
           below.kind != entry_kind::link)
         throw usage_mistake("'" + below.path +
                             "' is a FIFO, a socket or a device, which is not copied; remove it, "
                             "or copy the rest by name");
-      if (const auto there = t.to->look(b.target)) {
-        b.exists = true;
-        if (!may_take_place(line, b, *there, true)) continue;
+      try {
+        if (const auto there = t.to->look(b.target)) {
+          b.exists = true;
+          if (!may_take_place(line, b, *there, true)) continue;
+        }
+      } catch (const error& e) {
+        lose(b.target, bad, e);
+        continue;
       }
-      add(line, b);
+      add(line, b, bad);
     }
+  }
+
+  void lose(const std::string& target, failures& bad, const std::exception& why) {
+    incomplete.insert(target);
+    bad.add(why.what());
+  }
+  /// Whether it, or something in it, is missing.
+  bool lacks(const std::string& target) const {
+    const std::string inside = target.empty() ? "" : target + "/";
+    const auto first = incomplete.lower_bound(inside);
+    return incomplete.contains(target) || (first != incomplete.end() && first->starts_with(inside));
+  }
+  /// Whether a folder that it would be in is missing.
+  bool is_below_missing(const std::string& target) const {
+    return std::any_of(incomplete.begin(), incomplete.end(),
+                       [&](const std::string& folder) { return target.starts_with(folder + "/"); });
   }
 };
 
@@ -245,38 +287,71 @@ void copy_bytes(byte_source& source, byte_target& target, std::uint64_t buffer, 
 
 }  // namespace
 
+namespace {
+
+/// What of the copy is filled, for want of the bytes, is left to `p` and `bad`, too.
+void copy_file(const command_line& line, const transfer& t, std::uint64_t buffer, progress* bar, plan& p,
+               failures& bad) {
+  const auto source = t.from->open(t.source);
+  std::optional<salvage> rescue = salvage::of(line, source->meta.array);
+  if (rescue) {
+    source->rescue = &*rescue;
+    buffer = std::max(rescue->element_size(), buffer / rescue->element_size() * rescue->element_size());
+  }
+  const auto target = t.to->make(t.target, *source);
+  copy_bytes(*source, *target, buffer, bar);
+  target->publish();
+  if (!rescue || !rescue->lost_any()) return;
+  p.incomplete.insert(t.target);
+  bad.add(rescue->report(t.source.path));
+}
+
+void copy_item(const command_line& line, const transfer& t, std::uint64_t buffer, progress* bar, plan& p,
+               failures& bad) {
+  if (p.is_below_missing(t.target)) return;
+  try {
+    if (t.source.kind == entry_kind::folder)
+      t.to->make_folder(t.target, t.source);
+    else if (t.source.kind == entry_kind::link)
+      t.to->make_link(t.target, t.source.target);
+    else
+      copy_file(line, t, buffer, bar, p, bad);
+  } catch (const error& e) {
+    p.lose(t.target, bad, e);
+  } catch (const usage_mistake& e) {  // --salvage with a value that this array cannot have
+    p.lose(t.target, bad, e);
+  }
+}
+
+}  // namespace
+
 void copy(const command_line& line, const std::string& label, const std::vector<transfer>& all,
-          const std::function<void(const std::vector<transfer>&)>& done) {
+          const std::function<void(const std::vector<transfer>&)>& done, failures& bad) {
   const std::uint64_t buffer = std::max<std::uint64_t>(4096, line.bytes("buffer", 32_MiB));
   std::vector<plan> plans;
   std::uint64_t bytes = 0;
   for (const transfer& t : all) {
-    plans.emplace_back().add(line, t);
+    plans.emplace_back().add(line, t, bad);
     bytes += plans.back().bytes;
   }
   catch_interrupts();
   std::optional<progress> bar;
   if (!line.has("quiet")) bar.emplace(label, bytes);
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const auto& items = plans[i].items;
-    for (const transfer& t : items) {
-      if (t.source.kind == entry_kind::folder) {
-        t.to->make_folder(t.target, t.source);
-      } else if (t.source.kind == entry_kind::link) {
-        t.to->make_link(t.target, t.source.target);
-      } else {
-        const auto source = t.from->open(t.source);
-        const auto target = t.to->make(t.target, *source);
-        copy_bytes(*source, *target, buffer, bar ? &*bar : nullptr);
-        target->publish();
+    plan& p = plans[i];
+    for (const transfer& t : p.items) copy_item(line, t, buffer, bar ? &*bar : nullptr, p, bad);
+    // From the innermost outwards: a folder that is closed to its owner is closed last.
+    for (auto t = p.items.rbegin(); t != p.items.rend(); ++t) {
+      if (t->source.kind != entry_kind::folder || t->target.empty() || p.is_below_missing(t->target)) continue;
+      try {
+        t->to->finish_folder(t->target, t->source);
+      } catch (const error& e) {
+        p.lose(t->target, bad, e);
       }
     }
-    // From the innermost outwards: a folder that is closed to its owner is closed last.
-    for (auto t = items.rbegin(); t != items.rend(); ++t)
-      if (t->source.kind == entry_kind::folder && !t->target.empty())
-        t->to->finish_folder(t->target, t->source);
     all[i].to->sync();
-    done(items);
+    std::erase_if(p.items, [&](const transfer& t) { return p.lacks(t.target) || p.is_below_missing(t.target); });
+    done(p.items);
   }
   if (bar) bar->finish();
 }

@@ -20,6 +20,17 @@ struct transfer {
   bool exists = false;  ///< something is there, and is to be replaced
 };
 
+/// What could not be done: each is said at once, and the command goes on with the others, as cp(1) does.
+class failures {
+ public:
+  void add(const std::string& what) { status_ = complain(what); }
+  /// Of the command.
+  int status() const noexcept { return status_; }
+
+ private:
+  int status_ = success;
+};
+
 /// The options of both commands and their arguments SOURCE... DESTINATION.
 void add_transfer_options(command_line& line);
 
@@ -27,15 +38,16 @@ void add_transfer_options(command_line& line);
 /// only such a one receives several.  Everything is looked at: usage_mistake for two things under
 /// one name, for a thing into itself, and for a folder in the way of a file or a file in the way of
 /// a folder.  Leaves out, with -n, what is there already; a folder that is there is not in the way
-/// of a folder where `merge`.
-std::vector<transfer> transfers(const command_line& line, bool merge);
+/// of a folder where `merge`.  A source that is not there, or cannot be looked at, is left to `bad`.
+std::vector<transfer> transfers(const command_line& line, bool merge, failures& bad);
 
 /// Standard input or output, which "-" names where it is no path of a store.
 bool is_standard_stream(const file_tree& tree, const std::string& path);
 
-/// Copies them one after another, folders with everything in them; calls done() after each with all that was copied,
-/// folders before what is in them.
+/// Copies them one after another, folders with everything in them; calls done() after each with all that was copied
+/// whole, folders before what is in them.  What cannot be read or written is left to `bad`; with --salvage, of what cannot
+/// be read the rest is copied.
 void copy(const command_line& line, const std::string& label, const std::vector<transfer>& all,
-          const std::function<void(const std::vector<transfer>&)>& done);
+          const std::function<void(const std::vector<transfer>&)>& done, failures& bad);
 
 }  // namespace ooc::tool

@@ -18,6 +18,8 @@
 
 namespace ooc::tool {
 
+class salvage;
+
 /// The bytes of a file, from the first one on.
 class byte_source {
  public:
@@ -31,6 +33,8 @@ class byte_source {
   /// What the file is; of a stream the size is not known.
   storage::entry meta;
   bool is_stream = false;
+  /// Where it is set, next() of a file of a store fills what it cannot read, and is called for whole elements.
+  salvage* rescue = nullptr;
 };
 
 /// A file that appears under its name, in the place of what had it, when it is complete.

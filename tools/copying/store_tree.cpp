@@ -5,6 +5,7 @@
 
 #include "base/named_path.hpp"
 #include "copying/file_tree.hpp"
+#include "copying/salvage.hpp"
 #include "copying/target_striping.hpp"
 #include "copying/under_name.hpp"
 #include "oocarray/error.hpp"
@@ -36,7 +37,10 @@ class store_source : public byte_source {
   explicit store_source(storage::opened_file f) : file_(std::move(f)) { meta = file_.meta; }
   std::size_t next(std::span<std::byte> out) override {
     const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), meta.size - at_));
-    if (n != 0) throw_if(file_.file->read(request::contiguous(at_, n), out.data()));
+    if (rescue)
+      read_what_is_left(n, out.data());
+    else if (n != 0)
+      throw_if(file_.file->read(request::contiguous(at_, n), out.data()));
     at_ += n;
     return n;
   }
@@ -51,6 +55,14 @@ class store_source : public byte_source {
   }
 
  private:
+  void read_what_is_left(std::size_t bytes, std::byte* out) {
+    const std::uint64_t each = rescue->element_size(), first = at_ / each;
+    rescue->read(first, first + bytes / each, rescue->usually_together(), first, out,
+                 [&](std::uint64_t begin, std::uint64_t end, std::byte* memory) {
+                   return file_.file->read(request::contiguous(begin * each, (end - begin) * each), memory);
+                 });
+  }
+
   storage::opened_file file_;
   std::uint64_t at_ = 0;
 };

@@ -79,9 +79,10 @@ failure damage_of(const remote_call& c) {
                              " times; look at the network and at `ooc verify`"};
 }
 
-/// Why a call is given up.
-failure late(const std::string& server, const remote_call& c, const outage& away,
-             const std::string& last_trouble) {
+/// Why a call is given up.  `refusal`: of the server by the metadata server, where there is one.
+failure given_up(const std::string& server, const remote_call& c, const outage& away,
+                 const std::string& last_trouble, const failure& refusal) {
+  if (refusal) return {refusal.code, server + ": no answer to " + describe(c) + ": " + refusal.what};
   std::string what =
       server + ": no answer to " + describe(c) + " within " + seconds_text(away.deadline());
   if (const auto now = remote_call::clock::now(); away.gone() && now - c.alive < away.deadline())
@@ -151,7 +152,7 @@ void io_client::submit(const call_ptr& c, std::vector<region> regions) {
     calls_.emplace(c->id, c);
     if (outage_.gone()) {
       c->answered = true;
-      c->outcome = late(name_, *c, outage_, last_trouble_);
+      c->outcome = given_up(name_, *c, outage_, last_trouble_, refusal_);
       ended_.push_back(c);
       // Not here: who submits need not expect its completion before this returns.
       asio::post(context_, [self = shared_from_this()] { self->finish_ended(); });
@@ -274,6 +275,7 @@ asio::awaitable<void> io_client::frame_came(std::size_t channel, wire::frame_rea
 }
 
 void io_client::heard(clock::time_point now) {
+  refusal_ = {};
   if (outage_.heard(now, !calls_.empty())) notice(name_ + " answers again");
 }
 
@@ -471,6 +473,11 @@ void io_client::look_for_server(clock::time_point now) {
       go_to(found);
       trouble.clear();
     }
+  } catch (const server_refused& e) {
+    trouble = e.what();
+    const lock_guard held(mutex_);
+    refusal_ = {e.code(), e.what()};
+    outage_.give_up();
   } catch (const std::exception& e) {
     trouble = e.what();
   }
@@ -570,7 +577,7 @@ void io_client::expire(clock::time_point now) {
       }
       if ((silent < options_.deadline && !gone) || c->holds != 0) continue;
       c->answered = true;
-      c->outcome = late(name_, *c, outage_, last_trouble_);
+      c->outcome = given_up(name_, *c, outage_, last_trouble_, refusal_);
       ended_.push_back(c);
     }
     std::erase_if(waiting_, [](const call_ptr& c) { return c->answered; });

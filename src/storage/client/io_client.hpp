@@ -130,6 +130,7 @@ class io_client final : public io_connection_owner, public std::enable_shared_fr
   std::vector<call_ptr> ended_ OOC_GUARDED_BY(mutex_);
   std::uint64_t next_id_ OOC_GUARDED_BY(mutex_) = 1;
   std::string last_trouble_ OOC_GUARDED_BY(mutex_);
+  failure refusal_ OOC_GUARDED_BY(mutex_);  // of the server, by the metadata server
   outage outage_ OOC_GUARDED_BY(mutex_);
   std::atomic<bool> near_{false};
   bool stopping_ OOC_GUARDED_BY(mutex_) = false;

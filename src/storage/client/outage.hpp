@@ -57,6 +57,8 @@ class outage {
 
   /// True from the deadline on until something is heard.
   bool gone() const noexcept { return gone_; }
+  /// It will not come, as somebody knows who watches over it.
+  void give_up() noexcept { gone_ = true; }
   bool judge(clock::time_point now) { return gone_ = gone_ || now >= end(); }
 
   /// When a line is to be said that it is waited for; the maximum where there is none to say.

@@ -82,6 +82,7 @@ cluster_info remote_metadata::cluster(std::optional<std::chrono::milliseconds> w
     one.up = n.up();
     one.disk_bytes = n.disk_bytes();
     one.disk_free = n.disk_free();
+    one.refused = n.refused();
   }
   return info;
 }

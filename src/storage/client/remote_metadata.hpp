@@ -49,6 +49,7 @@ struct node_info {
   bool up = false;
   std::uint64_t disk_bytes = 0;
   std::uint64_t disk_free = 0;
+  std::string refused;  ///< why the server that tries to be this node may not; empty: none tries
 };
 
 struct cluster_info {

@@ -6,7 +6,8 @@
 // requests fail at once, until it answers again.  Lost connections are made again, with growing pauses, and what they left unanswered
 // is sent again after the server has fenced the lost connection (it will do nothing more for it),
 // so that a repetition is harmless.  While no address answers, the metadata server is asked for
-// others: a server may come late, or come back elsewhere.  The memory of a request is out of use
+// others: a server may come late, or come back elsewhere; where it knows that the server there may not be
+// the node, requests fail at once.  The memory of a request is out of use
 // when its completion is called: its connection has answered, or has been torn down.
 #pragma once
 
@@ -17,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "oocarray/error.hpp"
 #include "storage/service/io_service.hpp"
 #include "storage/service/metadata_service.hpp"
 #include "storage/wire/handshake.hpp"
@@ -32,8 +34,13 @@ struct client_identity {
   std::string name;   ///< program and process, for the servers' logs
 };
 
-/// The addresses of a node's server as they are now; none while it is not there.  Throws ooc::error
-/// where nobody can say.
+/// The server that tries to be the node may not: it has another folder.  Says why, and the remedy.
+struct server_refused : usage_error {
+  using usage_error::usage_error;
+};
+
+/// The addresses of a node's server as they are now; none while it is not there.  Throws server_refused where requests
+/// are to fail at once, and any other ooc::error where nobody can say.
 using address_lookup = std::function<std::vector<std::string>()>;
 
 struct remote_node_options {

@@ -99,6 +99,15 @@ std::int64_t pragma(sqlite::connection& c, std::string_view sql) {
   return q.next() ? q.integer(0) : 0;
 }
 
+/// Where there can be no write-ahead log, which needs memory that processes share, SQLite would go on without one.
+void require_log(sqlite::connection& c, const std::filesystem::path& file) {
+  sqlite::query q(c, "PRAGMA journal_mode = WAL");  // which changes nothing where there is one
+  if (const std::string mode = q.next() ? q.text(0) : ""; mode != "wal")
+    throw usage_error(errc::not_a_store,
+                      "metadata database '" + file.string() + "' has no write-ahead log (journal_mode is '" + mode +
+                          "'), so processes cannot share it: use a folder on a local disk");
+}
+
 std::vector<std::string> parts_of(const std::string& features) {
   std::vector<std::string> parts;
   std::istringstream in(features);
@@ -134,7 +143,7 @@ void use_feature(sqlite::connection& c, const char* feature) {
 void make_metadata_database(const std::filesystem::path& file, std::string_view store_uuid,
                             const credentials& owner, std::uint32_t mode) {
   sqlite::connection c(file, sqlite::open_as::fresh);
-  c.execute("PRAGMA journal_mode = WAL");
+  require_log(c, file);
   c.execute("PRAGMA synchronous = FULL");
   sqlite::transaction t(c, sqlite::transaction_kind::write);
   c.execute(tables);
@@ -215,6 +224,7 @@ std::unique_ptr<sqlite::connection> open_metadata_database(const std::filesystem
                                                ": put the store's own database back");
   }
   if (how != sqlite::open_as::existing) return c;
+  require_log(*c, file);
   // The write-ahead log survives the death of any process as it is; loss of power needs sync().
   c->execute("PRAGMA synchronous = NORMAL");
   skip_ids_of_other_boots(*c);

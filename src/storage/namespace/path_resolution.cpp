@@ -86,7 +86,7 @@ path_resolution::place path_resolution::place_for(std::string_view path) const {
     if (const auto n = p.parent.kind == entry_kind::folder ? child(p.parent, name) : std::nullopt;
         p.parent.kind == entry_kind::folder && (!n || !n->made))
       refuse(ENOENT, quoted(path) + ": there is no folder '" + name +
-                         "' on the way; mkdir with parents makes all that are missing");
+                         "' on the way; `ooc mkdir -p` makes all that are missing");
     p.parent = enter(p.parent, name, path);
   }
   if (p.parent.kind != entry_kind::folder)

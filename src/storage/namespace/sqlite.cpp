@@ -134,6 +134,12 @@ connection::connection(const std::filesystem::path& file, open_as how) : file_(f
   if (rc != SQLITE_OK) {
     const std::string message = db_ ? sqlite3_errmsg(db_) : sqlite3_errstr(rc);
     sqlite3_close(db_);
+    std::error_code ignored;
+    if (how != open_as::fresh && !std::filesystem::exists(file_, ignored) && !ignored)
+      throw io_error({ENOENT, std::generic_category()},
+                     "metadata database '" + file_.string() +
+                         "' is not there, and only it knows the names and shapes of the store's files: put it back, "
+                         "from a copy if it is lost");
     fail_with(rc, "cannot be opened", file_, message.c_str());
   }
   writes_ = how == open_as::existing;

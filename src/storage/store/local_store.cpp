@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <optional>
 #include <random>
@@ -13,6 +15,9 @@
 #include "storage/namespace/metadata_schema.hpp"
 #include "storage/namespace/opening_lock.hpp"
 #include "storage/node/local_node.hpp"
+#include "storage/base/refuse.hpp"
+#include "storage/store/lost_node.hpp"
+#include "storage/store/network_folder.hpp"
 #include "storage/store/store_folders.hpp"
 
 namespace ooc::storage {
@@ -79,14 +84,42 @@ std::shared_ptr<local_metadata> open_metadata(const std::filesystem::path& folde
   return metadata;
 }
 
+bool is_among(const std::vector<std::filesystem::path>& all, const std::filesystem::path& one) {
+  return std::find(all.begin(), all.end(), one) != all.end();
+}
+
+/// Before anything is written: hosts that share such a folder would damage each other's data.
+void refuse_network_folders(const std::vector<std::filesystem::path>& folders, local_options own) {
+  own.one_host = true;
+  for (const auto& f : folders) {
+    if (is_among(own.lost, f)) continue;
+    if (const std::string type = network_file_system_of(f); !type.empty())
+      refuse_folder(f.native(), "is on a network file system (" + type +
+                                    "), and several hosts cannot share a local store: let one host serve it (`ooc up`, "
+                                    "on its own disks), or, if never more than one host uses it, open '" +
+                                    local_url(folders, own) + "'");
+  }
+}
+
+/// Only what is left is read; the log that a program which died has left is brought in first, by who may.
+read_only_access without_lost(const std::filesystem::path& first, const std::string& uuid,
+                              const std::vector<std::filesystem::path>& lost, const credentials& who) {
+  if (!read_only({first}, who)) (void)open_metadata(first, uuid, who, {});
+  return {{EROFS, std::generic_category()},
+          "the store is open for reading only, for its folder '" + lost.front().string() + "' is given up as lost"};
+}
+
 }  // namespace
 
 std::shared_ptr<store_core> open_local_store(const store_url& url, const store_options& options) {
   check(options);
   const credentials who{::geteuid(), ::getegid(), further_groups()};
   const auto folders = local_folders(url);
-  const std::string uuid = open_store_folders(folders, options.create, who);
-  const auto only_reads = read_only(folders, who);
+  const local_options own = local_options_of(url);
+  if (!own.one_host) refuse_network_folders(folders, own);
+  const std::string uuid = own.lost.empty() ? open_store_folders(folders, options.create, who)
+                                            : open_remaining_folders(folders, own.lost);
+  const auto only_reads = own.lost.empty() ? read_only(folders, who) : without_lost(folders[0], uuid, own.lost, who);
   auto metadata = open_metadata(folders[0], uuid, who, only_reads);
 
   local_node_options node;
@@ -97,10 +130,11 @@ std::shared_ptr<store_core> open_local_store(const store_url& url, const store_o
   node.store = uuid;
   node.writable = !only_reads;
   striped_file::nodes nodes;
-  for (const auto& f : folders) nodes.push_back(open_local_node(f, node));
+  for (const auto& f : folders)
+    nodes.push_back(is_among(own.lost, f) ? make_lost_node(f) : open_local_node(f, node));
 
   auto core =
-      std::make_shared<store_core>(local_url(folders), uuid, std::move(metadata), std::move(nodes),
+      std::make_shared<store_core>(local_url(folders, own), uuid, std::move(metadata), std::move(nodes),
                                    std::random_device{}());
   if (!only_reads) core->sweep();
   return core;

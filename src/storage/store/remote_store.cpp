@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "oocarray/error.hpp"
+#include "storage/base/duration.hpp"
 #include "storage/base/refuse.hpp"
 #include "storage/client/remote_metadata.hpp"
 #include "storage/client/remote_node.hpp"
@@ -48,6 +49,7 @@ constexpr auto lookup_patience = 1s;
 address_lookup lookup_of(std::shared_ptr<remote_metadata> metadata, std::uint32_t node) {
   return [metadata = std::move(metadata), node] {
     const node_info now = metadata->cluster(lookup_patience).nodes.at(node);
+    if (!now.refused.empty()) throw server_refused({ENXIO, std::generic_category()}, now.refused);
     return now.up ? now.addresses : std::vector<std::string>();
   };
 }

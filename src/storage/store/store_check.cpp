@@ -116,6 +116,12 @@ void check_file(store_core& core, const entry& e, check_result& result,
     ++result.objects;
     if (o.damaged()) result.damaged.push_back({e.path, running[i].node, node});
     if (o.f) result.problems.push_back(where + o.f.what);
+    if (o.f && o.f.code == std::errc::no_such_file_or_directory) {
+      ++result.lost_objects;
+      result.lost += (running[i].bytes + chunk_size - 1) / chunk_size;
+    } else if (o.f) {
+      ++result.unread;
+    }
     result.lost += o.report.lost;
     result.chunks += o.report.chunks;
     result.corrupt += o.report.corrupt;

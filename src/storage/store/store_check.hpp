@@ -16,7 +16,9 @@ struct check_result {
   std::uint64_t objects = 0;
   std::uint64_t chunks = 0;           ///< 4 KiB chunks read
   std::uint64_t corrupt = 0;          ///< chunks whose bytes are not what was written
-  std::uint64_t lost = 0;             ///< chunks whose checksums are gone
+  std::uint64_t lost = 0;             ///< chunks whose checksums, or whose stripe objects, are gone
+  std::uint64_t lost_objects = 0;     ///< stripe objects that are gone
+  std::uint64_t unread = 0;           ///< stripe objects that cannot be read for another reason
   std::uint64_t torn = 0;             ///< chunks whose overwrite was cut short by a crash
   std::vector<std::string> problems;  ///< a line each; damage, missing stripe objects, orphans
   struct orphan {
@@ -31,7 +33,7 @@ struct check_result {
   std::vector<damage> damaged;  ///< where corrupt, lost or torn chunks are, or a stripe object cannot be read
   std::vector<orphan> orphans;  ///< stripe objects that no entry knows; only for the whole store
 
-  bool clean() const noexcept { return problems.empty() && corrupt == 0 && torn == 0 && lost == 0; }
+  bool clean() const noexcept { return problems.empty() && lost_objects == 0 && unread == 0 && corrupt == 0 && torn == 0 && lost == 0; }
 };
 
 /// Reads the file at `path`, or all files in the folder; for the root also looks for orphans.

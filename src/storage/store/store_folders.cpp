@@ -19,6 +19,7 @@
 #include "storage/base/file_access.hpp"
 #include "storage/base/refuse.hpp"
 #include "storage/namespace/metadata_schema.hpp"
+#include "storage/store/store_url.hpp"
 
 namespace ooc::storage {
 
@@ -73,7 +74,7 @@ node_identity read_node_file(const fs::path& file) {
   return n;
 }
 
-enum class folder_kind { missing, empty, unfinished, node, foreign };
+enum class folder_kind { missing, empty, unfinished, node, foreign, lost };
 
 struct folder_state {
   folder_kind kind = folder_kind::missing;
@@ -133,6 +134,11 @@ std::vector<folder_state> inspect(const std::vector<fs::path>& folders) {
   return states;
 }
 
+std::string remedy_if_lost(const std::vector<fs::path>& folders, std::size_t i) {
+  if (i == 0) return "; if it is lost, so are the names and shapes of the store's files: put back a copy";
+  return "; if it is lost, '" + local_url(folders, {{folders[i]}}) + "' opens what is left, for reading";
+}
+
 /// The uuid if all folders are nodes of one store in order; nothing if none is; throws otherwise.
 std::optional<std::string> identity_of(const std::vector<fs::path>& folders,
                                        const std::vector<folder_state>& states) {
@@ -150,10 +156,11 @@ std::optional<std::string> identity_of(const std::vector<fs::path>& folders,
   const fs::path& named = folders[static_cast<std::size_t>(first - states.begin())];
   for (std::size_t i = 0; i < folders.size(); ++i) {
     const std::string folder = "folder " + in_quotes(folders[i]);
+    if (states[i].kind == folder_kind::lost) continue;
     if (states[i].kind != folder_kind::node)
       refuse(errc::not_a_store, folder + " is missing or empty, but " + in_quotes(named) +
                                     " belongs to a store of " + std::to_string(id.count) +
-                                    " folders; mount the disk, or name the right folder");
+                                    " folders; mount the disk, or name the right folder" + remedy_if_lost(folders, i));
     const node_identity& n = states[i].identity;
     if (n.uuid != id.uuid)
       refuse(errc::not_a_store, folder + " belongs to store " + n.uuid + ", " + in_quotes(named) +
@@ -291,6 +298,20 @@ class new_folders {
 
 }  // namespace
 
+std::string open_remaining_folders(const std::vector<fs::path>& folders, const std::vector<fs::path>& lost) {
+  std::vector<folder_state> states;
+  for (const fs::path& f : folders) {
+    // Nothing is asked of the disk that is lost.
+    const bool gone = std::find(lost.begin(), lost.end(), f) != lost.end();
+    states.push_back(gone ? folder_state{folder_kind::lost, {}, {}} : inspect(f));
+  }
+  if (states[0].kind == folder_kind::lost)
+    refuse_folder(folders[0].native(), "cannot be done without: it has the names and shapes of the store's files; put "
+                                       "it back, from a copy if it is lost");
+  if (const auto uuid = identity_of(folders, states)) return *uuid;
+  refuse(errc::not_a_store, "there is no store in folder " + in_quotes(folders[0]));
+}
+
 std::string open_store_folders(const std::vector<fs::path>& folders, bool create,
                                credentials owner) {
   const auto any = [](const std::vector<folder_state>& states, folder_kind kind) {
@@ -326,7 +347,7 @@ std::string open_store_folders(const std::vector<fs::path>& folders, bool create
     if (!create)
       refuse(errc::not_a_store,
              "there is no store in folder " + in_quotes(folders[0]) +
-                 "; name the folder of a store, or ask for a new one to be made");
+                 "; name the folder of a store, or make a new one (`ooc init`)");
     if (any(states, folder_kind::missing)) continue;  // removed since: once more
     std::string uuid = make(folders, owner);
     made.keep();

@@ -23,4 +23,8 @@ inline constexpr const char* node_file_name = "oocarray-node";
 std::string open_store_folders(const std::vector<std::filesystem::path>& folders, bool create,
                                credentials owner);
 
+/// The same where some folders are lost for good: the others must be there, the first among them, and nothing is made.
+std::string open_remaining_folders(const std::vector<std::filesystem::path>& folders,
+                                   const std::vector<std::filesystem::path>& lost);
+
 }  // namespace ooc::storage

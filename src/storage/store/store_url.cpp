@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 
 #include "oocarray/error.hpp"
+#include "storage/base/duration.hpp"
 #include "storage/base/refuse.hpp"
 
 namespace ooc::storage {
@@ -49,6 +49,16 @@ fs::path normal(std::string_view url, const std::string& name) {
   return p;
 }
 
+constexpr std::string_view lost_option = "lost=", hosts_option = "hosts=";
+
+/// Where the options of a "local:" URL begin, with their '?'; its length where there are none.
+std::size_t begin_of_options(std::string_view rest) {
+  const auto mark = rest.rfind('?');
+  if (mark == rest.npos) return rest.size();
+  const std::string_view options = rest.substr(mark + 1);
+  return options.starts_with(lost_option) || options.starts_with(hosts_option) ? mark : rest.size();
+}
+
 }  // namespace
 
 store_url parse_store_url(std::string_view url) {
@@ -69,7 +79,7 @@ store_url parse_store_url(std::string_view url) {
 std::vector<fs::path> local_folders(const store_url& url) {
   const std::string whole = url.scheme + ":" + url.rest;
   std::vector<fs::path> folders;
-  std::string_view rest = url.rest;
+  std::string_view rest = std::string_view(url.rest).substr(0, begin_of_options(url.rest));
   for (bool more = true; more;) {
     const auto comma = rest.find(',');
     const std::string_view name = rest.substr(0, comma);
@@ -100,19 +110,29 @@ std::vector<fs::path> local_folders(const store_url& url) {
   return folders;
 }
 
-std::chrono::milliseconds parse_duration(std::string_view text, const std::string& what) {
-  double number = 0;
-  const auto r = std::from_chars(text.data(), text.data() + text.size(), number);
-  const std::string_view unit(r.ptr, static_cast<std::size_t>(text.data() + text.size() - r.ptr));
-  const double factor = unit == "ms"                ? 1
-                        : unit == "s" || unit == "" ? 1000
-                        : unit == "min"             ? 60'000
-                        : unit == "h"               ? 3'600'000
-                                                    : 0;
-  if (r.ec != std::errc() || factor == 0 || !(number >= 0) || number * factor > 1e12)
-    throw usage_error(errc::invalid_request, what + " is '" + std::string(text) +
-                                                 "'; write for instance 10s, 1500ms or 2min");
-  return std::chrono::milliseconds(static_cast<std::int64_t>(number * factor));
+local_options local_options_of(const store_url& url) {
+  const std::string whole = url.scheme + ":" + url.rest;
+  local_options o;
+  std::string_view rest = std::string_view(url.rest).substr(begin_of_options(url.rest));
+  if (rest.empty()) return o;
+  const auto folders = local_folders(url);
+  for (rest.remove_prefix(1); !rest.empty();) {
+    const auto end = rest.find('&');
+    const std::string_view one = rest.substr(0, end);
+    rest.remove_prefix(end == rest.npos ? rest.size() : end + 1);
+    if (one == "hosts=one") {
+      o.one_host = true;
+    } else if (one.starts_with(lost_option)) {
+      fs::path p = normal(whole, decode(whole, one.substr(lost_option.size())));
+      if (std::find(folders.begin(), folders.end(), p) == folders.end())
+        refuse(errc::not_a_store, "store", whole, "lost folder '" + p.string() + "' is none of the store's");
+      o.lost.push_back(std::move(p));
+    } else {
+      refuse(errc::not_a_store, "store", whole,
+             "option '" + std::string(one) + "' is unknown; write ?lost=FOLDER or ?hosts=one, with & between two");
+    }
+  }
+  return o;
 }
 
 url_options options_of(const store_url& url) {
@@ -148,12 +168,22 @@ url_options options_of(const store_url& url) {
   return o;
 }
 
-std::string local_url(const std::vector<fs::path>& folders) {
+std::string local_url(const std::vector<fs::path>& folders, const local_options& options) {
+  const auto encoded = [](const fs::path& folder) {
+    std::string text;
+    for (const char c : folder.string())
+      text += c == ',' ? "%2C" : c == '%' ? "%25" : c == '?' ? "%3F" : c == '&' ? "%26" : std::string(1, c);
+    return text;
+  };
   std::string url;
-  for (const fs::path& f : folders) {
-    url += url.empty() ? "local:" : ",";
-    for (const char c : f.string()) url += c == ',' ? "%2C" : c == '%' ? "%25" : std::string(1, c);
-  }
+  for (const fs::path& f : folders) url += (url.empty() ? "local:" : ",") + encoded(f);
+  char before = '?';
+  const auto add = [&](const std::string& option) {
+    url += before + option;
+    before = '&';
+  };
+  for (const fs::path& f : options.lost) add(std::string(lost_option) + encoded(f));
+  if (options.one_host) add("hosts=one");
   return url;
 }
 

@@ -1,4 +1,4 @@
-// The URL of a store: "local:/disk1,/disk2" (one folder per I/O node) or "ooc://host:port/?deadline=10s&encrypt=off".
+// The URL of a store: "local:/disk1,/disk2?lost=/disk2" (one folder per I/O node) or "ooc://host:port/?deadline=10s&encrypt=off".
 #pragma once
 
 #include <chrono>
@@ -19,9 +19,18 @@ struct store_url {
 store_url parse_store_url(std::string_view url);
 
 /// The folders of a "local:" URL as absolute, normal paths, in order.  In a folder's name "%2C" is
-/// a comma and "%25" a percent sign.  Throws usage_error (errc::not_a_store) for an empty name, a
+/// a comma, "%25" a percent sign and "%3F" a question mark.  Throws usage_error (errc::not_a_store) for an empty name, a
 /// malformed escape and for the same folder twice, io_error where a folder cannot be reached.
 std::vector<std::filesystem::path> local_folders(const store_url& url);
+
+/// What follows the last '?' in a "local:" URL where it is one of these; anything else is a part of a folder's name.
+struct local_options {
+  std::vector<std::filesystem::path> lost;  ///< "?lost=/disk2": this folder is gone for good; what is left is read
+  bool one_host = false;  ///< "?hosts=one": on a network file system, but only one host uses the store
+};
+
+/// Throws usage_error (errc::not_a_store) where a lost folder is none of the store's.
+local_options local_options_of(const store_url& url);
 
 /// What follows '?' in an "ooc:" URL.
 struct url_options {
@@ -32,10 +41,7 @@ struct url_options {
 /// Throws usage_error (errc::not_a_store) for what cannot be read, naming what can.
 url_options options_of(const store_url& url);
 
-/// "10s", "1500ms", "2min", "1h".  Throws usage_error (errc::invalid_request) that names `what`.
-std::chrono::milliseconds parse_duration(std::string_view text, const std::string& what);
-
-/// The URL of a store in these folders; local_folders() reads it back.
-std::string local_url(const std::vector<std::filesystem::path>& folders);
+/// The URL of a store in these folders; local_folders() reads it back, local_options_of() the rest.
+std::string local_url(const std::vector<std::filesystem::path>& folders, const local_options& options = {});
 
 }  // namespace ooc::storage

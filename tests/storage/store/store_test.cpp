@@ -14,6 +14,7 @@
 
 #include "oocarray/file.hpp"
 #include "storage/namespace/sqlite.hpp"
+#include "storage/store/network_folder.hpp"
 #include "storage/store/store_folders.hpp"
 #include "storage/store/store_url.hpp"
 #include "support/forwarded_node.hpp"
@@ -376,6 +377,52 @@ TEST_CASE("URLs name folders, with escapes for commas and percent signs") {
     CHECK(code_of([&] { folders(url); }) == errc::not_a_store);
 }
 
+TEST_CASE("a local URL says which folders are lost and that one host uses it; anything else is a name") {
+  const auto options = [](const std::string& url) { return local_options_of(parse_store_url(url)); };
+  const auto folders = [](const std::string& url) { return local_folders(parse_store_url(url)); };
+  const std::string url = "local:/no/a,/no/b%2Cc,/no/d?lost=/no/b%2Cc&hosts=one&lost=/no/d";
+  CHECK(folders(url) == std::vector<fs::path>{"/no/a", "/no/b,c", "/no/d"});
+  CHECK(options(url).lost == std::vector<fs::path>{"/no/b,c", "/no/d"});
+  CHECK(options(url).one_host);
+  CHECK(local_url(folders(url), options(url)) == "local:/no/a,/no/b%2Cc,/no/d?lost=/no/b%2Cc&lost=/no/d&hosts=one");
+  CHECK(folders("local:/no/a?b") == std::vector<fs::path>{"/no/a?b"});
+  CHECK_FALSE(options("local:/no/a?b").one_host);
+  CHECK(local_url({"/no/a?lost=b"}) == "local:/no/a%3Flost=b");
+  CHECK(folders("local:/no/a%3Flost=b") == std::vector<fs::path>{"/no/a?lost=b"});
+  for (const char* bad : {"local:/no/a?hosts=two", "local:/no/a?lost=/no/b", "local:/no/a,/no/b?lost=/no/b&deadline=1s"})
+    CHECK(code_of([&] { options(bad); }) == errc::not_a_store);
+}
+
+TEST_CASE("a database without a write-ahead log has one again when its store is opened") {
+  temporary_folder t;
+  { store::open(url_of({t / "s"})); }
+  const fs::path database = t / "s" / "metadata.sqlite";
+  const auto mode = [&](const std::string& set) {
+    sqlite::connection c(database, sqlite::open_as::existing);
+    sqlite::query q(c, "PRAGMA journal_mode" + set);
+    return q.next() ? q.text(0) : std::string();
+  };
+  CHECK(mode(" = DELETE") == "delete");
+  { store::open(url_of({t / "s"})); }
+  CHECK(mode("") == "wal");
+}
+
+TEST_CASE("network file systems are known by their numbers, those of FUSE by their names") {
+  CHECK(network_file_system(0x6969) == "NFS");
+  CHECK(network_file_system(0x0bd00bd0) == "Lustre");
+  CHECK(network_file_system(0x47504653) == "GPFS");
+  CHECK(network_file_system(static_cast<long>(0xff534d42)) == "CIFS");
+  CHECK(network_file_system(static_cast<long>(static_cast<int>(0xff534d42))) == "CIFS");  // as 32-bit fields give it
+  for (const long local : {0xef53L, 0x58465342L, 0x01021994L, 0x9123683eL, 0x794c7630L, 0x65735546L})
+    CHECK(network_file_system(local).empty());
+  CHECK(network_file_system(std::string_view("fuse.sshfs")) == "sshfs");
+  CHECK(network_file_system(std::string_view("fuse.glusterfs")) == "glusterfs");
+  for (const char* local : {"fuse.fuse-overlayfs", "fuseblk", "fuse.ooc", ""})
+    CHECK(network_file_system(std::string_view(local)).empty());
+  temporary_folder t;
+  CHECK(network_file_system_of(t / "not" / "made").empty());
+}
+
 TEST_CASE("unknown schemes are refused with a remedy") {
   CHECK(code_of([] { store::open("http://x"); }, "local:") == errc::not_a_store);
 }
@@ -466,7 +513,7 @@ TEST_CASE("the database of another store is refused") {
                 fs::copy_options::overwrite_existing);
   CHECK(code_of([&] { store::open(url_of({t / "a"})); }, "belongs to store") == errc::not_a_store);
   fs::remove(t / "a" / "metadata.sqlite");
-  CHECK(code_of([&] { store::open(url_of({t / "a"})); }, "metadata.sqlite").value() == EACCES);
+  CHECK(code_of([&] { store::open(url_of({t / "a"})); }, "metadata.sqlite' is not there").value() == ENOENT);
 }
 
 TEST_CASE("a folder that may not be used is named") {

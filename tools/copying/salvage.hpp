@@ -1,0 +1,63 @@
+// Reading what is left of a file whose disk or checksums are damaged (`--salvage VALUE`): what cannot be read gets a
+// value, and is counted.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/command.hpp"
+#include "oocarray/error.hpp"
+#include "storage/layout/array_description.hpp"
+
+namespace ooc::tool {
+
+void add_salvage_option(command_line& line);
+
+/// Of one file; one thread at a time.
+class salvage {
+ public:
+  /// Reads elements [begin, end) of a row to `out`; a failure leaves nothing said about `out`.
+  using read_elements = std::function<failure(std::uint64_t begin, std::uint64_t end, std::byte* out)>;
+
+  /// `value`: as on the command line; throws usage_mistake where it is none of the array's element type (of a plain
+  /// file: a byte).
+  salvage(const std::string& value, const storage::array_description& array);
+  /// As --salvage says; nothing where it was not given.
+  static std::optional<salvage> of(const command_line& line, const storage::array_description& array);
+
+  std::uint64_t element_size() const noexcept { return element_.size(); }
+
+  /// Fills `out` with the elements from `begin` on, as far as they can be read, and the others with the value.
+  /// `together`: so many elements that lie together in the file share at most two checksums.  `number`: of the element
+  /// `begin`, for report().
+  void read(std::uint64_t begin, std::uint64_t end, std::uint64_t together, std::uint64_t number, std::byte* out,
+            const read_elements& read);
+
+  /// Elements that share at most two checksums where they lie together in a file.
+  std::uint64_t usually_together() const noexcept;
+
+  bool lost_any() const noexcept { return lost_ != 0; }
+  /// "'a': 512 elements (4096 bytes) cannot be read and are nan: elements 512-1023 (<why>)".
+  std::string report(const std::string& path) const;
+
+ private:
+  struct range {
+    std::uint64_t begin, end;
+  };
+  void lose(range r, std::byte* out);
+
+  std::string value_;
+  std::vector<std::byte> element_;
+  std::uint64_t lost_ = 0;
+  std::vector<range> first_;  // of what is lost, as many as report() names
+  std::uint64_t more_ = 0;    // ranges beyond those
+  std::uint64_t last_end_ = 0;
+  std::string why_;
+};
+
+}  // namespace ooc::tool
