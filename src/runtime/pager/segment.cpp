@@ -244,14 +244,14 @@ void segment::unpin(std::span<const block_range> which, access_mode mode) noexce
   pager_.pins().unpin(*state_, which, mode);
 }
 
-failure segment::bring_in(std::span<const block_range> which, access_mode mode) {
-  return pager_.pins().bring_in(*state_, which, mode);
+failure bring_in(segment& s, std::span<const block_range> which, access_mode mode) {
+  return s.pager_.pins().bring_in(*s.state_, which, mode);
 }
 
-failure segment::bring_in(const std::byte* first, std::size_t bytes, access_mode mode) {
-  const auto from = static_cast<std::uint64_t>(first - base()), end = from + bytes;
-  const block_range which[] = {{from / block_bytes(), (end + block_bytes() - 1) / block_bytes()}};
-  return bytes == 0 ? failure{} : bring_in(which, mode);
+failure bring_in(segment& s, const std::byte* first, std::size_t bytes, access_mode mode) {
+  const auto from = static_cast<std::uint64_t>(first - s.base()), end = from + bytes;
+  const block_range which[] = {{from / s.block_bytes(), (end + s.block_bytes() - 1) / s.block_bytes()}};
+  return bytes == 0 ? failure{} : bring_in(s, which, mode);
 }
 
 void segment::promise(std::span<const block_range> which) {
