@@ -159,7 +159,6 @@ class segment {
 
  private:
   friend class segment_unit;
-  bool reserve();
   friend failure bring_in(segment& s, std::span<const block_range> which, access_mode mode);
   void add_grains();
   block_index edge(std::uint64_t blocks, std::uint64_t bytes) const noexcept;
