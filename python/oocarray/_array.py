@@ -72,7 +72,7 @@ class Array(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
 
     # --- facts
 
-    @property
+    @property  # type: ignore[misc]
     def shape(self) -> Tuple[int, ...]:
         """Its extents, the slowest dimension first (in a file in Fortran's order the fastest)."""
         return self._core.shape()[:: self._order]
@@ -798,8 +798,13 @@ def open(store: Union[Store, str, "os.PathLike[str]"], path: Union[str, "os.Path
         raise ValueError(f"mode {mode!r}: choose 'r' or 'r+'")
     of = _store_of(store)
     core_options = _core_options(options, None)
-    there = _sharing.open_already(of.uuid, path_text(path), mode == "r+", core_options)
-    if there is not None:
-        return _array(there, of, core_options, keep=True)
-    how = "read" if mode == "r" else "write"
-    return _array(_made(of, path, how, "", 0, (), core_options), of, core_options)
+    which = of.uuid, path_text(path), mode == "r+", core_options
+    there = _sharing.open_already(*which)
+    if there is None:
+        try:
+            core = _made(of, path, "read" if mode == "r" else "write", "", 0, (), core_options)
+        except Busy:  # it has been renamed since it was opened, or another thread has opened it now
+            there = _sharing.open_already(*which, renamed=True)
+            if there is None:
+                raise
+    return _array(core if there is None else there, of, core_options, keep=there is not None)

@@ -24,10 +24,13 @@ def _names(path: Union[str, bytes]) -> List[str]:
     return [name for name in text.split("/") if name]
 
 
-def _open_at(uuid: str, path: Union[str, bytes]) -> Iterator[Any]:
-    """The arrays of a store that are open here and have this path now."""
+def _open_at(uuid: str, path: Union[str, bytes], renamed: bool) -> Iterator[Any]:
+    """The arrays of a store that are open here and have this path now; `renamed`: those that were opened by another, too.
+
+    The store is asked for the path of each that may be it.
+    """
     for core in _core.open_arrays():
-        if core.uuid() != uuid or core.of_ranks():
+        if core.uuid() != uuid or core.of_ranks() or not (renamed or _names(core.path()) == _names(path)):
             continue
         try:
             now = core.current_path()
@@ -49,11 +52,13 @@ def _suits(core: Any, writable: bool, options: Mapping[str, Any]) -> bool:
     )
 
 
-def open_already(uuid: str, path: Union[str, bytes], writable: bool, options: Mapping[str, Any]) -> Optional[Any]:
+def open_already(
+    uuid: str, path: Union[str, bytes], writable: bool, options: Mapping[str, Any], *, renamed: bool = False
+) -> Optional[Any]:
     """The array at a path of a store, where it is open here in that mode."""
     if "group" in options:
         return None
-    return next((core.again() for core in _open_at(uuid, path) if _suits(core, writable, options)), None)
+    return next((core.again() for core in _open_at(uuid, path, renamed) if _suits(core, writable, options)), None)
 
 
 def file_open_already(contents: Any, writable: bool, options: Mapping[str, Any]) -> Optional[Any]:
@@ -70,7 +75,7 @@ def file_open_already(contents: Any, writable: bool, options: Mapping[str, Any])
 
 def in_use(busy: Busy, uuid: str, path: Union[str, bytes]) -> Busy:
     """The refusal, with what of this process holds the file."""
-    core = next(_open_at(uuid, path), None)
+    core = next(_open_at(uuid, path, True), None)
     return busy if core is None else Busy(f"{busy}; {_holders(core)}")
 
 

@@ -63,6 +63,13 @@ def test_an_array_of_which_only_a_view_is_left_is_opened_again(ten):
     again.close()
 
 
+def test_an_array_that_was_renamed_is_opened_again_by_its_new_path(ten):
+    a = ten.open("runs/a")
+    ten.rename("runs/a", "z")
+    ten.open("z")[0] = 4
+    assert a[0] == 4
+
+
 def test_another_store_handle_gives_the_same_array(ten):
     a = ten.open("runs/a")
     b = ooc.open(ten.url, "runs/a")

@@ -141,8 +141,8 @@ void span_run::state::bring_in(std::byte* const* p, std::size_t count) const {
   for (std::size_t a = 0; a < request.arrays.size(); ++a) {
     const span_array& x = request.arrays[a];
     if (x.read || (x.written && passes_left == 1))
-      throw_if(x.core->shared().segment().bring_in(p[a], count * x.element_size,
-                                                   x.read ? access_mode::read : access_mode::write));
+      throw_if(detail::bring_in(x.core->shared().segment(), p[a], count * x.element_size,
+                                x.read ? access_mode::read : access_mode::write));
   }
 }
 

@@ -248,7 +248,7 @@ void wavefront::do_task(const turn& t, std::size_t task, scratch& s) {
 // have been saved lie in other memory.
 void wavefront::bring_in(const array_core& from, const std::byte* first, std::size_t bytes) const {
   if (first < memory_ || first >= memory_ + memory_bytes_)
-    throw_if(from.shared().segment().bring_in(first, bytes, access_mode::read));
+    throw_if(detail::bring_in(from.shared().segment(), first, bytes, access_mode::read));
 }
 
 void wavefront::read_piece(std::ptrdiff_t i, std::size_t piece) {

@@ -243,7 +243,7 @@ void local_array::unpin(const pinned_region& r) noexcept {
 
 void local_array::bring_in(box_view b, access_mode mode) {
   const index_box box = checked(b, "bring_in()");
-  throw_if(segment_->bring_in(source_->current()->geometry.blocks_of(box), mode));
+  throw_if(detail::bring_in(*segment_, source_->current()->geometry.blocks_of(box), mode));
 }
 
 // --- the end

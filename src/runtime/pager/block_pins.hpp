@@ -27,7 +27,7 @@ class block_pins {
   /// All or nothing; see segment::pin().
   failure pin(segment_state& s, std::span<const block_range> which, access_mode mode);
   void unpin(segment_state& s, std::span<const block_range> which, access_mode mode) noexcept;
-  /// See segment::bring_in().
+  /// See bring_in() in segment.hpp.
   failure bring_in(segment_state& s, std::span<const block_range> which, access_mode mode);
 
  private:

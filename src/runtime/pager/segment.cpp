@@ -62,6 +62,30 @@ std::vector<block_range> take_marks(segment_state& s, std::span<const block_rang
   return marked;
 }
 
+// Where addresses are short the guards are what can be spared, then grains.  True: there may be grains.
+bool reserve(pager& p, segment_state& s) {
+  const std::size_t alignment = s.options.block_bytes % sys::huge_page == 0 ? sys::huge_page : page_bytes;
+  const auto needed = [&](bool in_grains) {
+    return s.reserved + alignment + s.options.max_blocks * sizeof(block) +
+           (in_grains ? s.reserved / grain_bytes * sizeof(block) : 0) +
+           p.addresses_for_frames(s.options.block_bytes, in_grains);
+  };
+  const address_room room = address_room::now();
+  const bool with_grains =
+      may_have_grains(s.options) && p.grains().possible() && room.has_plenty(needed(true));
+  const std::string what = "array '" + s.options.name + "' with the frames of its blocks";
+  if (!room.has(needed(with_grains))) refuse_addresses(what, needed(false));
+  s.guard = room.guard_beside(needed(with_grains), guard_bytes);
+  std::byte* reserved = sys::map_aligned(s.reserved + 2 * s.guard, alignment, PROT_NONE);
+  if (!reserved && s.guard) {
+    s.guard = 0;
+    reserved = sys::map_aligned(s.reserved, alignment, PROT_NONE);
+  }
+  if (!reserved) refuse_addresses(what, needed(with_grains));
+  s.base = reserved + s.guard;
+  return with_grains;
+}
+
 }  // namespace
 
 segment::segment(detail::pager& p, segment_options o, block_source& source)
@@ -82,7 +106,7 @@ segment::segment(detail::pager& p, segment_options o, block_source& source)
   s.source = &source;
   s.set_blocks(s.options.blocks, s.options.bytes);
   s.reserved = s.options.max_blocks * s.options.block_bytes;
-  const bool with_grains = reserve();
+  const bool with_grains = reserve(pager_, s);
   try {
     s.table = reinterpret_cast<block*>(make_table(s.options.name, s.options.max_blocks * sizeof(block)));
     if (with_grains) add_grains();
@@ -93,31 +117,6 @@ segment::segment(detail::pager& p, segment_options o, block_source& source)
     if (grains_) give_up_table(*grains_);
     throw;
   }
-}
-
-// Where addresses are short the guards are what can be spared, then grains.  True: there may be grains.
-bool segment::reserve() {
-  segment_state& s = *state_;
-  const std::size_t alignment = s.options.block_bytes % sys::huge_page == 0 ? sys::huge_page : page_bytes;
-  const auto needed = [&](bool in_grains) {
-    return s.reserved + alignment + s.options.max_blocks * sizeof(block) +
-           (in_grains ? s.reserved / grain_bytes * sizeof(block) : 0) +
-           pager_.addresses_for_frames(s.options.block_bytes, in_grains);
-  };
-  const address_room room = address_room::now();
-  const bool with_grains =
-      may_have_grains(s.options) && pager_.grains().possible() && room.has_plenty(needed(true));
-  const std::string what = "array '" + s.options.name + "' with the frames of its blocks";
-  if (!room.has(needed(with_grains))) refuse_addresses(what, needed(false));
-  s.guard = room.guard_beside(needed(with_grains), guard_bytes);
-  std::byte* reserved = sys::map_aligned(s.reserved + 2 * s.guard, alignment, PROT_NONE);
-  if (!reserved && s.guard) {
-    s.guard = 0;
-    reserved = sys::map_aligned(s.reserved, alignment, PROT_NONE);
-  }
-  if (!reserved) refuse_addresses(what, needed(with_grains));
-  s.base = reserved + s.guard;
-  return with_grains;
 }
 
 // A second table over the same addresses.
@@ -244,14 +243,14 @@ void segment::unpin(std::span<const block_range> which, access_mode mode) noexce
   pager_.pins().unpin(*state_, which, mode);
 }
 
-failure segment::bring_in(std::span<const block_range> which, access_mode mode) {
-  return pager_.pins().bring_in(*state_, which, mode);
+failure bring_in(segment& s, std::span<const block_range> which, access_mode mode) {
+  return s.pager_.pins().bring_in(*s.state_, which, mode);
 }
 
-failure segment::bring_in(const std::byte* first, std::size_t bytes, access_mode mode) {
-  const auto from = static_cast<std::uint64_t>(first - base()), end = from + bytes;
-  const block_range which[] = {{from / block_bytes(), (end + block_bytes() - 1) / block_bytes()}};
-  return bytes == 0 ? failure{} : bring_in(which, mode);
+failure bring_in(segment& s, const std::byte* first, std::size_t bytes, access_mode mode) {
+  const auto from = static_cast<std::uint64_t>(first - s.base()), end = from + bytes;
+  const block_range which[] = {{from / s.block_bytes(), (end + s.block_bytes() - 1) / s.block_bytes()}};
+  return bytes == 0 ? failure{} : bring_in(s, which, mode);
 }
 
 void segment::promise(std::span<const block_range> which) {

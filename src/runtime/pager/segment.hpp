@@ -136,13 +136,6 @@ class segment {
   failure pin(std::span<const block_range> which, access_mode mode);
   void unpin(std::span<const block_range> which, access_mode mode) noexcept;
 
-  /// Returns when the blocks are in memory, or with the failure of a load, which of a touch would end the process.
-  /// Nothing keeps them there: it is for touches that follow at once.  For writing as for a touch: of a block that is
-  /// promised only what lies outside is loaded.
-  [[nodiscard]] failure bring_in(std::span<const block_range> which, access_mode mode);
-  /// The same for the blocks of these bytes.
-  [[nodiscard]] failure bring_in(const std::byte* first, std::size_t bytes, access_mode mode);
-
   /// Marks blocks whose promised part (known to the source) the program will overwrite before it
   /// reads it: the next load of such a block for a write fault reads only what lies outside.  The
   /// first write fault uses the mark up; a read fault loads everything.  Blocks that are writable
@@ -166,7 +159,7 @@ class segment {
 
  private:
   friend class segment_unit;
-  bool reserve();
+  friend failure bring_in(segment& s, std::span<const block_range> which, access_mode mode);
   void add_grains();
   block_index edge(std::uint64_t blocks, std::uint64_t bytes) const noexcept;
   void clear_edge(block_index first);
@@ -175,5 +168,12 @@ class segment {
   std::unique_ptr<segment_state> state_;
   std::unique_ptr<segment_state> grains_;
 };
+
+/// Returns when the blocks are in memory, or with the failure of a load, which of a touch would end the process.  Nothing
+/// keeps them there: it is for touches that follow at once.  For writing as for a touch: of a block that is promised
+/// only what lies outside is loaded.
+[[nodiscard]] failure bring_in(segment& s, std::span<const block_range> which, access_mode mode);
+/// The same for the blocks of these bytes.
+[[nodiscard]] failure bring_in(segment& s, const std::byte* first, std::size_t bytes, access_mode mode);
 
 }  // namespace ooc::detail
