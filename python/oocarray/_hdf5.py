@@ -89,7 +89,7 @@ def _refuse_unopened(path: str, file: Any, why: OSError) -> None:
     raise InvalidRequest(f"'{path}' cannot be opened as HDF5: {why}; copy it again where it was cut short") from None
 
 
-def _opened(path: str) -> Any:
+def opened(path: str) -> Any:
     """The file, opened for reading by h5py; in SWMR mode where somebody is writing it so."""
     import h5py
 
@@ -157,7 +157,7 @@ def find(path: str, name: str, writable: bool) -> Place:
         import h5py
     except ImportError:
         raise ImportError(f"'{path}': finding a dataset of HDF5 needs the package h5py") from None
-    with _opened(path) as file:
+    with opened(path) as file:
         dataset = _dataset(file, path, name)
 
         def refuse(why: str) -> None:

@@ -18,6 +18,7 @@ from ._attributes import DTYPE, dimensions_of, texts_of, values_of, with_dimensi
 from ._copying import Progress, copied, free_in, make_filled, passing_name, pieces, whole
 from ._dtype import is_named
 from ._errors import TypeMismatch
+from ._hdf5 import opened
 from ._store import Store
 
 # What the machinery of dimension scales and NetCDF-4 keeps for itself, as tools/formats/hdf5_attributes.cpp has it.
@@ -46,7 +47,7 @@ def _source(source: Any, name: Optional[str]) -> Iterator[Tuple[Any, str]]:
     with contextlib.ExitStack() as open_for_now:
         found = source
         if isinstance(source, (str, os.PathLike)):
-            found = open_for_now.enter_context(h5py.File(os.fspath(source), "r"))
+            found = open_for_now.enter_context(opened(os.fspath(source)))
         where = repr(found.file.filename)
         if isinstance(found, h5py.Group):
             names: List[str] = []
