@@ -6,7 +6,6 @@ from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
 
 from . import _runtime
 from ._array import Array, open as open_array
-from ._errors import Busy
 from ._open_file import open_raw
 from ._store import Store, open_store
 
@@ -36,16 +35,9 @@ def opened(place: Place) -> Array:
             return open_raw(*place.raw, **place.options) if found is None else found
         store = store_at(place.url, place.key)
         there = [a for a in _open_arrays() if a.store is not None and a.store.uuid == store.uuid]
-        found = next((a for a in there if a.path == place.path and _is_at(a, place)), None)
-        if found is not None:
-            return found
-        try:
-            return open_array(store, place.path, "r", **place.options)
-        except Busy:
-            found = next((a for a in there if _is_at(a, place)), None)  # it has been renamed
-            if found is None:
-                raise
-            return found
+        there.sort(key=lambda a: a.path != place.path)  # any other has been renamed to it
+        found = next((a for a in there if _is_at(a, place)), None)
+        return open_array(store, place.path, "r", **place.options) if found is None else found
 
 
 def store_at(url: str, key: str = "") -> Store:

@@ -11,18 +11,9 @@ programs = pathlib.Path(__file__).parent / "programs"
 
 runs = [(p.stem,) for p in sorted(programs.glob("*.py")) if p.stem != "data_loader"]
 runs += [("data_loader", method) for method in ("spawn", "forkserver", "fork")]
-not_yet = {
-    "pandas_with_numexpr": "numexpr's threads block every signal, and die at the touch of what is not in memory",
-    "data_loader fork": "a forked child cannot make a runtime of its own",
-}
 
 
-def _marked(run):
-    marks = [pytest.mark.xfail(reason=not_yet[" ".join(run)], strict=False)] if " ".join(run) in not_yet else []
-    return pytest.param(*run[:1], run[1:], marks=marks, id=" ".join(run))
-
-
-@pytest.mark.parametrize("name, arguments", map(_marked, runs))
+@pytest.mark.parametrize("name, arguments", [(r[0], r[1:]) for r in runs], ids=[" ".join(r) for r in runs])
 def test_it_runs_and_is_right(tmp_path, name, arguments):
     done = subprocess.run(
         [sys.executable, "-B", programs / f"{name}.py", *arguments],

@@ -11,8 +11,8 @@ with store.create("table", (2_000_000, 2), "f8") as a:
     a[:, 0] = np.arange(len(a))
     a[:, 1] = 1
 
-a = store.open("table", "r")
 numexpr.set_num_threads(2)
+a = store.open("table", "r")
 df = pd.DataFrame(a[...], columns=["u", "v"], copy=False)
 assert np.shares_memory(df.to_numpy(), a)
 assert (df.u + df.v).sum() == sum(range(2_000_000)) + 2_000_000
