@@ -211,8 +211,8 @@ bool block_writer::make_room(unique_lock& l) {
 
 // Only where frames are about to run out: what fits in memory is not written before it must be.  A
 // miss that stands waiting says that they have, whatever the numbers are: its block may be larger than
-// the margin.  How far ahead of the eviction blocks are written, aged_return says.  At least as many grains are kept clean
-// as one request takes, and for a miss that waits one block is written.
+// the margin.  How far ahead of the eviction blocks are written, aged_return says.  So many grains are kept clean in any
+// case as may leave before the next look, and for a miss that waits one block is written.
 void block_writer::write_behind(unique_lock& l) {
   const std::uint64_t lookahead = std::min(most_write_bytes, state_.memory.pool().budget() / 4);
   if (!state_.starving() && state_.memory.pool().has_room(lookahead)) return;
@@ -226,17 +226,16 @@ void block_writer::write_behind(unique_lock& l) {
   aged_seen_ = aged;
   constexpr std::size_t most_stores = 64;
   store_batch batch;
-  while (state_.stores_in_flight() < most_stores && clean_some(l, lookahead, batch)) {
+  while (state_.stores_in_flight() < most_stores && clean_some(l, lookahead, worth_it, batch)) {
   }
   behind_ = state_.stores_in_flight() >= most_stores;
   send(l, batch);
   if (state_.starving() && state_.stores_in_flight() == 0) clean_oldest(l, nullptr);
 }
 
-// Goes over the first `lookahead` bytes of what has aged, until it has to begin anew, as it has released the lock: true;
-// or to their end: false.
-bool block_writer::clean_some(unique_lock& l, std::uint64_t lookahead, store_batch& batch) {
-  constexpr std::uint64_t clean_at_least = store_batch::most * grain_bytes;
+// Goes over the first `lookahead` bytes of what has aged, of which less than `at_least` are kept clean whatever comes back.
+// It ends early where it has released the lock.  False where it found nothing to do.
+bool block_writer::clean_some(unique_lock& l, std::uint64_t lookahead, std::uint64_t at_least, store_batch& batch) {
   const std::size_t queue = state_.memory.order().inactive_size();
   std::uint64_t passed = 0, clean_bytes = 0;
   std::size_t place = 0;
@@ -246,7 +245,7 @@ bool block_writer::clean_some(unique_lock& l, std::uint64_t lookahead, store_bat
     passed += bytes;
     if (f->failed) continue;
     const bool dirty = f->dirty.load(std::memory_order_relaxed);
-    if (dirty && clean_bytes + bytes > clean_at_least && place >= f->segment->aged.worth_writing(queue)) continue;
+    if (dirty && clean_bytes + bytes >= at_least && place >= f->segment->aged.worth_writing(queue)) continue;
     clean_bytes += bytes;
     if (!dirty) continue;
     const bool unmapped = f->segment->at(f->block).state() == block_state::ready;
