@@ -10,8 +10,11 @@
 //     PATTERN_touches_per_s   ours
 //     PATTERN_amplification   bytes read from the device for a touch / those of the rival with random
 //                             advice
+//     PATTERN_written_per_touch  bytes, of ours, written back at the end included; where the row waits for that
 //     PATTERN_served          the same ratio, with ours on a store of 4 I/O servers; one run
 //     worst_amplification     the largest of those, with the spread of that pattern
+//
+// nearly_fits is a row without a rival: patterns/nearly_fitting.hpp.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -37,6 +40,7 @@
 #include "measure/stopwatch.hpp"
 #include "oocarray/ooc_array.hpp"
 #include "patterns/loops.hpp"
+#include "patterns/nearly_fitting.hpp"
 
 namespace bench {
 namespace {
@@ -249,6 +253,7 @@ json run_ours(const setting& s, const pattern& p, const std::string& url) {
     }
     if (!may_go_on(p))
       for (matrix* m : {&a, &b}) m->close();
+    r["written"] = rt.stats().bytes_written;
     return r;
   });
 }
@@ -354,6 +359,8 @@ void measure(const setting& s, const pattern& p, const std::string& url, const s
   const std::string name = p.name;
   paired_ratio ratio(name), rate(name + "_touches_per_s"), read(name + "_amplification");
   double rival = 0;
+  std::optional<paired_ratio> written;
+  if (p.ends != done) written.emplace(name + "_written_per_touch");
   for (unsigned k = 0; k < rounds; ++k) {
     rival = 0;
     double random_reads = 0;
@@ -369,10 +376,12 @@ void measure(const setting& s, const pattern& p, const std::string& url, const s
     rate.add(number(mine, "rate"));
     if (random_reads > 0) read.add(read_per_touch(mine), random_reads);
     if (random_reads <= 0) read.add(0);
+    if (written) written->add(number(mine, "written"), std::max(1.0, number(mine, "touches")));
   }
   ratio.put(out);
   rate.put(out);
   read.put(out);
+  if (written) written->put(out);
   if (!all.amplification || read.middle() > all.amplification->middle()) {
     all.amplification = read;
     all.worst = name;
@@ -397,15 +406,7 @@ std::vector<pattern> patterns_named(const std::vector<std::string>& names) {
   return chosen;
 }
 
-}  // namespace
-
-json run_patterns(const options& o) {
-  const std::vector<pattern> chosen = patterns_named(o.only);
-  setting s;
-  s.dir = o.dir;
-  s.budget = o.memory_or(64_MiB);
-  if (s.budget < 4_MiB) throw std::runtime_error("patterns: --memory must be 4M or more");
-  s.seconds = o.seconds > 0 ? o.seconds : 2.5;
+void measure_beside_mapped_files(setting& s, const options& o, const std::vector<pattern>& chosen, json& out) {
   s.n = static_cast<std::size_t>(std::sqrt(static_cast<double>(s.budget)));  // 8 bytes each
   s.n = std::max<std::size_t>(64, s.n / 64 * 64);
   s.n_half = static_cast<std::size_t>(static_cast<double>(s.n) * std::sqrt(0.5)) / 2 * 2;
@@ -424,7 +425,6 @@ json run_patterns(const options& o) {
     servers.emplace(fresh_folder(o.dir, "served"), o.nodes ? o.nodes : 4);
     make_ours(s, servers->url());
   }
-  json out;
   measured all;
   for (const pattern& p : chosen)
     measure(s, p, url, serve ? servers->url() : std::string(), rounds, out, all);
@@ -434,8 +434,24 @@ json run_patterns(const options& o) {
     out["worst_amplification" + std::string(end)] = worst[all.worst + "_amplification" + end];
   out["worst_amplification_pattern"] = all.worst;
   out["peak_over_budget_mib"] = all.peak >> 20;
-  out["budget_mib"] = s.budget >> 20;
   out["array_mib"] = (8 * s.n * s.n) >> 20;
+}
+
+}  // namespace
+
+json run_patterns(const options& o) {
+  std::vector<std::string> names = o.only;
+  const bool nearly = std::erase(names, "nearly_fits") > 0;
+  const std::vector<pattern> chosen = nearly && names.empty() ? std::vector<pattern>{} : patterns_named(names);
+  setting s;
+  s.dir = o.dir;
+  s.budget = o.memory_or(64_MiB);
+  if (s.budget < 4_MiB) throw std::runtime_error("patterns: --memory must be 4M or more");
+  s.seconds = o.seconds > 0 ? o.seconds : 2.5;
+  json out;
+  if (nearly || o.only.empty()) patterns::measure_nearly_fitting(o.dir, s.budget, s.seconds, out);
+  if (!chosen.empty()) measure_beside_mapped_files(s, o, chosen, out);
+  out["budget_mib"] = s.budget >> 20;
   out["seconds_of_a_run"] = s.seconds;
   out["capped"] = can_cap_memory();
   return out;

@@ -59,6 +59,22 @@ class zipf {
   double s_, low_ = 0, high_ = 0, near_ = 0;
 };
 
+/// Zipf 0.99: rank k is the element k * step, so that no two ranks lie together.
+class zipf_elements {
+ public:
+  explicit zipf_elements(std::size_t size) : size_(size), ranks_(size, 0.99), step_(0x9e3779b97f4a7c15u % size | 1) {
+    while (std::gcd(step_, size) != 1) step_ += 2;
+  }
+  std::size_t operator()(random_numbers& g) const {
+    return static_cast<std::size_t>(static_cast<unsigned __int128>(ranks_(g)) * step_ % size_);
+  }
+
+ private:
+  std::size_t size_;
+  zipf ranks_;
+  std::uint64_t step_;
+};
+
 double read_some(const double* a, std::size_t size, std::uint64_t seed, const time_limit& t) {
   random_numbers g(seed);
   double done = 0, wrong = 0;
@@ -101,17 +117,22 @@ double random_read_16(const matrices& m, const time_limit& t) {
 }
 
 double zipf_read(const matrices& m, const time_limit& t) {
-  const std::size_t size = m.n * m.n;
-  std::uint64_t step = 0x9e3779b97f4a7c15u % size | 1;  // rank k lies at k * step: no two together
-  while (std::gcd(step, size) != 1) step += 2;
-  const zipf ranks(size, 0.99);
+  const zipf_elements elements(m.n * m.n);
   random_numbers g(2);
   double done = 0, wrong = 0;
   for (; !t.over(); ++done) {
-    const auto at = static_cast<std::size_t>(static_cast<unsigned __int128>(ranks(g)) * step % size);
+    const std::size_t at = elements(g);
     wrong += std::abs(m.a[at] - static_cast<double>(at));
   }
   check(wrong);
+  return done;
+}
+
+double zipf_update(const matrices& m, const time_limit& t) {
+  const zipf_elements elements(m.n * m.n);
+  random_numbers g(2);
+  double done = 0;
+  for (; !t.over(); ++done) m.b[elements(g)] += 1;
   return done;
 }
 

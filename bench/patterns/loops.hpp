@@ -53,6 +53,7 @@ std::vector<std::size_t> random_elements(std::size_t count, std::size_t of);
 double random_read(const matrices& m, const time_limit& t);
 double random_read_16(const matrices& m, const time_limit& t);
 double zipf_read(const matrices& m, const time_limit& t);
+double zipf_update(const matrices& m, const time_limit& t);
 double random_update(const matrices& m, const time_limit& t);
 /// out[i] = the element with indices[i].
 double gather(const matrices& m, const std::vector<std::size_t>& indices, std::vector<double>& out,

@@ -29,7 +29,8 @@ struct runtime_stats {
   std::uint64_t faults = 0;           ///< faults that had to wait for the store
   std::uint64_t soft_faults = 0;      ///< touches of a block that was only protected
   std::uint64_t write_faults = 0;     ///< first writes to a clean block
-  std::uint64_t evictions = 0;
+  std::uint64_t evictions = 0;        ///< blocks and grains that left to make room
+  std::uint64_t bytes_evicted = 0;
   std::uint64_t read_ahead_blocks = 0;   ///< blocks fetched before they were touched
   std::uint64_t read_ahead_hits = 0;     ///< of these: touched later; of grains every 16th is looked at, for all
   std::uint64_t read_ahead_waste = 0;    ///< of these: dropped untouched; likewise

@@ -14,6 +14,7 @@ py::dict counts(const runtime_stats& s) {
   d["soft_faults"] = s.soft_faults;
   d["write_faults"] = s.write_faults;
   d["evictions"] = s.evictions;
+  d["bytes_evicted"] = s.bytes_evicted;
   d["read_ahead_blocks"] = s.read_ahead_blocks;
   d["read_ahead_hits"] = s.read_ahead_hits;
   d["read_ahead_waste"] = s.read_ahead_waste;

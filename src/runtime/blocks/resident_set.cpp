@@ -165,6 +165,8 @@ bool resident_set::evict(lock_type& l, const segment_state* only, kept keep) noe
   }
   assert(!v.taken->dirty.load(std::memory_order_relaxed) && !v.taken->pins);  // only clean blocks leave
   counters::add(counters_.evictions);
+  counters::add(counters_.bytes_evicted, v.taken->cls->bytes);
+  v.taken->segment->aged.evicted();
   release(v.taken);
   return true;
 }

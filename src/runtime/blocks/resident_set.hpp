@@ -26,7 +26,7 @@ namespace ooc::detail {
 
 /// The counters behind runtime_stats.
 struct counters {
-  std::atomic<std::uint64_t> hits{0}, faults{0}, soft_faults{0}, write_faults{0}, evictions{0};
+  std::atomic<std::uint64_t> hits{0}, faults{0}, soft_faults{0}, write_faults{0}, evictions{0}, bytes_evicted{0};
   std::atomic<std::uint64_t> read_ahead_blocks{0}, read_ahead_hits{0}, read_ahead_waste{0};
   std::atomic<std::uint64_t> loads_avoided{0}, bytes_read{0}, bytes_written{0};
   std::atomic<std::uint64_t> bytes_reread{0}, blocks_invalidated{0}, bytes_invalidated{0};
@@ -81,6 +81,11 @@ class resident_set {
   /// Takes bytes off the budget, evicting clean blocks; false where that is not enough.
   bool reserve(lock_type& l, std::uint64_t bytes) noexcept OOC_REQUIRES(pager_mutex);
 
+  /// A block that the caller owns has been touched.
+  void touched(frame* f) noexcept OOC_REQUIRES(pager_mutex) {
+    if (f->list == frame_list::inactive) f->segment->aged.came_back();
+    order_.make_active(f);
+  }
   block_ageing& ageing() noexcept OOC_REQUIRES(pager_mutex) { return ageing_; }
 
   /// Ties `f` to block `b`, which the caller owns.

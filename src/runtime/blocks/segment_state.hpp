@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "runtime/blocks/aged_return.hpp"
 #include "runtime/blocks/block_state.hpp"
 #include "runtime/blocks/frame_needs.hpp"
 #include "runtime/blocks/frame_pool.hpp"
@@ -74,6 +75,7 @@ struct segment_state {
   read_ahead_yield yield OOC_GUARDED_BY(pager_mutex);
   left_behind left OOC_GUARDED_BY(pager_mutex);  ///< of grains
   write_guess to_be_written;                     ///< of grains
+  aged_return aged OOC_GUARDED_BY(pager_mutex);
   repeated_sweep repeated OOC_GUARDED_BY(pager_mutex);
   std::array<block_index, frame_needs::blocks> came_lately OOC_GUARDED_BY(pager_mutex) = {};  ///< and were touched: a ring
   std::size_t came_count OOC_GUARDED_BY(pager_mutex) = 0;

@@ -211,7 +211,8 @@ bool block_writer::make_room(unique_lock& l) {
 
 // Only where frames are about to run out: what fits in memory is not written before it must be.  A
 // miss that stands waiting says that they have, whatever the numbers are: its block may be larger than
-// the margin.
+// the margin.  How far ahead of the eviction blocks are written, aged_return says.  So many grains are kept clean in any
+// case as may leave before the next look, and for a miss that waits one block is written.
 void block_writer::write_behind(unique_lock& l) {
   const std::uint64_t lookahead = std::min(most_write_bytes, state_.memory.pool().budget() / 4);
   if (!state_.starving() && state_.memory.pool().has_room(lookahead)) return;
@@ -225,20 +226,34 @@ void block_writer::write_behind(unique_lock& l) {
   aged_seen_ = aged;
   constexpr std::size_t most_stores = 64;
   store_batch batch;
-  for (bool started = true; started && state_.stores_in_flight() < most_stores;) {
-    started = false;
-    std::uint64_t passed = 0;
-    for (frame* f = state_.memory.order().oldest(); f && passed < lookahead; f = f->next) {
-      passed += f->cls->bytes;
-      if (!f->dirty.load(std::memory_order_relaxed) || f->failed) continue;
-      const bool unmapped = f->segment->at(f->block).state() == block_state::ready;
-      if (!clean(l, f, nullptr, &batch)) continue;
-      started = true;
-      if (!unmapped || batch.count == 0) break;  // it has released the lock meanwhile: begin anew
-    }
+  while (state_.stores_in_flight() < most_stores && clean_some(l, lookahead, worth_it, batch)) {
   }
   behind_ = state_.stores_in_flight() >= most_stores;
   send(l, batch);
+  if (state_.starving() && state_.stores_in_flight() == 0) clean_oldest(l, nullptr);
+}
+
+// Goes over the first `lookahead` bytes of what has aged, of which less than `at_least` are kept clean whatever comes back.
+// It ends early where it has released the lock.  False where it found nothing to do.
+bool block_writer::clean_some(unique_lock& l, std::uint64_t lookahead, std::uint64_t at_least, store_batch& batch) {
+  const std::size_t queue = state_.memory.order().inactive_size();
+  std::uint64_t passed = 0, clean_bytes = 0;
+  std::size_t place = 0;
+  bool started = false;
+  for (frame* f = state_.memory.order().oldest(); f && passed < lookahead; f = f->next, ++place) {
+    const std::size_t bytes = f->cls->bytes;
+    passed += bytes;
+    if (f->failed) continue;
+    const bool dirty = f->dirty.load(std::memory_order_relaxed);
+    if (dirty && clean_bytes + bytes >= at_least && place >= f->segment->aged.worth_writing(queue)) continue;
+    clean_bytes += bytes;
+    if (!dirty) continue;
+    const bool unmapped = f->segment->at(f->block).state() == block_state::ready;
+    if (!clean(l, f, nullptr, &batch)) continue;
+    started = true;
+    if (!unmapped || batch.count == 0) return true;
+  }
+  return started;
 }
 
 // A sweep of writes has come to `index`: starts to write the block that it left two steps ago (one

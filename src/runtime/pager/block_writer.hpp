@@ -72,6 +72,8 @@ class block_writer {
     std::size_t count = 0;
   };
 
+  bool clean_some(unique_lock& l, std::uint64_t lookahead, std::uint64_t at_least, store_batch& batch)
+      OOC_REQUIRES(pager_mutex);
   bool clean(unique_lock& l, frame* f, std::shared_ptr<in_flight> group, store_batch* batch = nullptr,
              bool swept = false) OOC_REQUIRES(pager_mutex);
   void start_store(unique_lock& l, store_job job, store_batch* batch) OOC_REQUIRES(pager_mutex);

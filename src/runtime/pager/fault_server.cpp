@@ -107,7 +107,7 @@ fault_server::outcome fault_server::serve(const touched& at) noexcept {
         counters::add(n.soft_faults);
         {
           unique_lock l(state_.mutex());
-          state_.memory.order().make_active(f);
+          state_.memory.touched(f);
         }
         b.publish(writable ? block_state::rw : block_state::ro);
         state_.waiters.made_evictable();
@@ -288,7 +288,7 @@ bool fault_server::map_ready(const touched& at, bool waited) noexcept {
   bool ring = ahead;
   {
     unique_lock l(state_.mutex());
-    state_.memory.order().make_active(f);
+    state_.memory.touched(f);
     if (std::exchange(f->left, false)) s.left.came_back();
     if (ahead) {
       s.yield.used(f->stands_for);
@@ -310,7 +310,7 @@ bool fault_server::begin_write(frame* f, const std::byte* bytes, std::uint32_t& 
   if (f->segment->twinned(f->block) && !f->dirty.load(std::memory_order_relaxed)) {
     seen = state_.waiters.look();
     unique_lock l(state_.mutex());
-    if (f->list != frame_list::none) state_.memory.order().make_active(f);  // it has been touched
+    if (f->list != frame_list::none) state_.memory.touched(f);
     frame* twin = state_.memory.obtain_twin(l, f);
     if (!twin) {
       state_.waiters.write_found_none(*f->segment, f->block);

@@ -57,6 +57,7 @@ runtime_stats pager::stats() const {
   r.soft_faults = get(c.soft_faults);
   r.write_faults = get(c.write_faults);
   r.evictions = get(c.evictions);
+  r.bytes_evicted = get(c.bytes_evicted);
   r.read_ahead_blocks = get(c.read_ahead_blocks);
   r.read_ahead_hits = get(c.read_ahead_hits);
   r.read_ahead_waste = get(c.read_ahead_waste);

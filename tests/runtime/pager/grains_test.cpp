@@ -502,7 +502,9 @@ TEST_CASE("a walk down a column that comes after a sweep is not taken for one") 
   // In small blocks the time between two faults would tell little on a busy machine.
   fixture f(48, 16_MiB, 0, 0, 2_MiB);
   for (std::size_t i = 0; i < f.count / 2; ++i) static_cast<void>(f.words[i]);
-  constexpr std::size_t row = 8 * words_in_grain;  // 64 rows in a block
+  // 8 rows in a block.  64 of them lie in an eighth of its grains and take as long to touch as an eighth of it to read, which
+  // is where grain_choice draws the line.
+  constexpr std::size_t row = 64 * words_in_grain;
   // A machine that is busy gives the program time to touch that it has not had: then again.
   std::size_t loads = 48;
   for (int n = 0; n < 60 && loads > 8; ++n) {
