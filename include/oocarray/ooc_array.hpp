@@ -21,8 +21,9 @@
 //     is written back before it leaves memory.  After writeback(ooc::durable) the data also survive
 //     a loss of power.
 //   - System calls and MPI must be given pinned memory: pin().
-//   - An element access that cannot be served (a node is gone, a checksum is wrong) cannot throw:
-//     it ends the process with a message and fatal_exit_status; see runtime_options::on_fatal.
+//   - An element access that cannot be served (a node is gone, a checksum is wrong, modified blocks do
+//     not fit onto a full disk and nothing else can leave memory) cannot throw: it ends the
+//     process with a message and fatal_exit_status; see runtime_options::on_fatal.
 //   - Signal handlers must not touch array memory.
 //   - A write to an array opened read-only is a fault of the program (SIGSEGV); a const array or
 //     open_read_only as const makes the compiler find it.  This and a touch of a closed array, or of

@@ -22,12 +22,27 @@ namespace ooc::testing {
 
 inline constexpr std::uint64_t small_space = 4 << 20;  // bytes
 
+/// What `body`, which opens what it needs itself, returned in a child; 99 where it threw, 128 and the signal where one ended it.
+inline int in_child(const std::function<int()>& body) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    int status = 99;
+    try {
+      status = body();
+    } catch (...) {
+    }
+    ::_exit(status);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
 /// Runs `body` in a child whose `folder` has little space; `mounted` says by which means.  Returns
 /// what `body` returned.
 inline int in_small_space(const std::filesystem::path& folder,
                           const std::function<int(bool mounted)>& body) {
-  const pid_t child = ::fork();
-  if (child == 0) {
+  return in_child([&] {
     const bool mounted =
         (::unshare(CLONE_NEWNS) == 0 || ::unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0) &&
         ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
@@ -37,11 +52,8 @@ inline int in_small_space(const std::filesystem::path& folder,
       const rlimit limit{small_space, small_space};
       if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) ::_exit(99);
     }
-    ::_exit(body(mounted));
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+    return body(mounted);
+  });
 }
 
 // In the child, in place of Catch's macros: the line of the first expectation that failed.

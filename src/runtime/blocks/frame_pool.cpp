@@ -134,6 +134,27 @@ bool frame_pool::make_room(std::size_t bytes, const frame_class* keep) noexcept 
   return committed_ + bytes <= budget_;
 }
 
+void frame_pool::check_invariants() const noexcept {
+#ifndef NDEBUG
+  assert(sums_hold());
+  std::uint64_t used = charged_, committed = charged_;
+  std::size_t mapped = 0;
+  for (const auto& c : classes_) {
+    const auto count = [&](const frame* first) OOC_REQUIRES(pager_mutex) {
+      std::size_t n = 0;
+      for (const frame* f = first; f; f = f->next, ++n) assert(f->cls == c.get() && !f->segment && n < c->made);
+      return n;
+    };
+    const std::size_t empty = count(c->empty), with_memory = c->made - empty, in_use = with_memory - count(c->free);
+    assert(c->made <= c->capacity && in_use <= c->made);
+    used += in_use * c->cost;
+    committed += with_memory * c->cost;
+    if (!c->in_grains) mapped += in_use;
+  }
+  assert(used == used_ && committed == committed_ && mapped == frames_mapped_);
+#endif
+}
+
 bool frame_pool::reserve(std::uint64_t bytes) noexcept {
   if (bytes > budget_ || !make_room(bytes, nullptr)) return false;
   budget_ -= bytes;

@@ -8,6 +8,9 @@
 // Frames whose size is a multiple of 2 MiB are aligned to it and backed by huge pages.  A frame's
 // pages may be away, at the address of its block; the slot is then an empty mapping.
 //
+// Invariants: a slot that was ever used is in use, free (with memory) or empty (without); what is in use and what was charged are
+// used(); these and the free ones are within the budget, but for what was charged.
+//
 // Not thread-safe: the pager's lock guards every call.  take() and give_back() allocate nothing, so
 // that fault handlers may call them.
 #pragma once
@@ -131,6 +134,8 @@ class frame_pool {
   std::size_t max_frames() const noexcept { return max_frames_; }
   /// Bytes of frames in use, and what was charged.
   std::uint64_t used() const noexcept { return used_; }
+  /// Asserts the invariants.
+  void check_invariants() const noexcept OOC_REQUIRES(pager_mutex);
   /// True while blocks of `bytes` together can come in, and a quarter of the mappings is left.
   bool has_room(std::uint64_t bytes) const noexcept {
     return used_ + bytes <= budget_ && frames_mapped_ <= max_frames_ - max_frames_ / 4;

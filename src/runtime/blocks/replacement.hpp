@@ -50,6 +50,13 @@ class frame_queue {
     f->list = frame_list::none;
     --size_;
   }
+  /// Asserts that what is linked is what was put in here.
+  void check_invariants([[maybe_unused]] frame_list which) const noexcept OOC_REQUIRES(pager_mutex) {
+    [[maybe_unused]] std::size_t n = 0;
+    const frame* before = nullptr;
+    for (const frame* f = head_; f; before = f, f = f->next, ++n) assert(f->list == which && f->prev == before);
+    assert(n == size_ && tail_ == before);
+  }
   frame* head() const noexcept { return head_; }
   frame* tail() const noexcept { return tail_; }
   std::size_t size() const noexcept { return size_; }
@@ -92,6 +99,11 @@ class replacement {
     return std::max<std::size_t>(1, std::min(most, (inactive_.size() + active_.size()) / 32));
   }
   static constexpr std::size_t aged_per_miss = 4;
+
+  void check_invariants() const noexcept OOC_REQUIRES(pager_mutex) {
+    active_.check_invariants(frame_list::active);
+    inactive_.check_invariants(frame_list::inactive);
+  }
 
   frame* oldest_active() const noexcept { return active_.head(); }
   frame* oldest() const noexcept { return inactive_.head(); }

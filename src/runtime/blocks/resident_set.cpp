@@ -127,6 +127,19 @@ void resident_set::give_back_held(frame* f, block_state was) noexcept {
   f->segment->at(f->block).publish(was);
 }
 
+void resident_set::check_invariants([[maybe_unused]] const segment_state& s) const noexcept {
+#ifndef NDEBUG
+  std::size_t n = 0;
+  const frame* before = nullptr;
+  for (const frame* f = s.resident; f; before = f, f = f->segment_next, ++n) {
+    assert(f->segment == &s && f->cls == s.cls && f->segment_prev == before);
+    assert(f->list == frame_list::none || (f->pins == 0 && s.frame_of(s.at(f->block)) == f));
+    assert(!f->twin || f->twin->list == frame_list::none);
+  }
+  assert(n == s.resident_count);
+#endif
+}
+
 // --- replacement
 // -----------------------------------------------------------------------------------
 

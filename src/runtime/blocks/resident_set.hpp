@@ -1,5 +1,8 @@
 // The blocks that are in memory: how they get a frame, are mapped, age, and leave.
 //
+// Invariants: the frames of a segment are linked in segment_state::resident, resident_count of them.  A frame that stands in
+// the order of replacement is that of its block, and not pinned.
+//
 // Owns the pager's lock, `pager_mutex` to clang.  It is taken for bookkeeping only: never across a
 // system call that moves pages, never while waiting for a block.  Functions that take a unique_lock
 // expect it held, may release it meanwhile, and hold it again when they return; what OOC_REQUIRES the
@@ -86,6 +89,14 @@ class resident_set {
     if (f->list == frame_list::inactive) f->segment->aged.came_back();
     order_.make_active(f);
   }
+
+  /// Asserts the invariants for the frames of `s`; those of the pool and the order.
+  void check_invariants(const segment_state& s) const noexcept OOC_REQUIRES(pager_mutex);
+  void check_invariants() const noexcept OOC_REQUIRES(pager_mutex) {
+    pool_.check_invariants();
+    order_.check_invariants();
+  }
+
   block_ageing& ageing() noexcept OOC_REQUIRES(pager_mutex) { return ageing_; }
 
   /// Ties `f` to block `b`, which the caller owns.

@@ -1,6 +1,7 @@
 #include "runtime/pager/pager.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <vector>
 
 #include "runtime/pager/fault_handler.hpp"
@@ -104,6 +105,7 @@ void pager::add(segment_state& s) {
       state_.segments.push_back(s.grains);
     }
     state_.segments.push_back(&s);
+    state_.check_invariants();
     return {};
   }());
   try {
@@ -231,6 +233,8 @@ void pager::drop(segment_state& s) {
   dropper_.drop_all(g, s);
   state_.waiters.made_evictable();
   state_.changed.wait(g, [&]() OOC_REQUIRES(pager_mutex) { return s.calls == 0; });
+  assert(s.transfers == 0 && !s.resident && s.resident_count == 0 && s.dirty == 0);
+  state_.check_invariants();
 }
 
 void pager::end_owners() noexcept {

@@ -68,6 +68,7 @@ class pager_state {
     changed.notify_all();
     waiters.made_evictable();
     if (!events.stalled().empty() || failed() || stores_in_flight_) bell.ring();
+    check_invariants();
   }
   void store_ends(segment_state& s) noexcept OOC_REQUIRES(pager_mutex) {
     assert(stores_in_flight_ > 0);
@@ -109,11 +110,30 @@ class pager_state {
   bool failed() const noexcept { return failed_; }
   const failure& fatal() const noexcept OOC_REQUIRES(pager_mutex) { return fatal_; }
 
+  /// Asserts the invariants of all that is shared, where asserts are on; before the mutex is let go.  The lists are walked
+  /// the more rarely the longer they are.
+  void check_invariants() noexcept OOC_REQUIRES(pager_mutex) {
+#ifndef NDEBUG
+    std::size_t transfers = 0, frames = 0;
+    for (const segment_state* s : segments) {
+      transfers += s->transfers;
+      frames += s->resident_count;
+    }
+    assert(transfers <= transfers_);  // a segment that closes is in the list no more
+    assert(stores_in_flight_ <= transfers_ && failed() == static_cast<bool>(fatal_));
+    constexpr std::size_t at_once = 64;
+    if (++looks_ % (1 + frames / at_once) != 0) return;
+    memory.check_invariants();
+    for (const segment_state* s : segments) memory.check_invariants(*s);
+#endif
+  }
+
  private:
   std::size_t transfers_ OOC_GUARDED_BY(pager_mutex) = 0;
   std::size_t stores_in_flight_ OOC_GUARDED_BY(pager_mutex) = 0;
   failure fatal_ OOC_GUARDED_BY(pager_mutex);
   std::atomic<bool> failed_{false};
+  std::size_t looks_ OOC_GUARDED_BY(pager_mutex) = 0;
 };
 
 /// `cause`, with the name of the array and the number of the block in front.

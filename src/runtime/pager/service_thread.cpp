@@ -38,6 +38,7 @@ void service_thread::run() {
       if (std::exchange(state_.hint_due, false)) give_hints(l);
       if (state_.failed()) continue;
       missing = !events.stalled().empty();
+      state_.check_invariants();
     }
     if (stopping_.load()) return;
     if (missing && !waits_for_frame_) {  // from now on it is told; once more, for what came before

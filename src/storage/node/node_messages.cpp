@@ -1,10 +1,11 @@
 // Each text ends with the message of its code (see error.cpp).
 #include "storage/node/node_messages.hpp"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <string>
-
 
 namespace ooc::storage {
 namespace {
@@ -20,6 +21,11 @@ std::string subject(const node_folder& folder, const operation& op, const char* 
   return t + "(" + node_folder::relative(op.file->id) + ") failed";
 }
 
+bool has_limit_on_file_sizes() {
+  rlimit r{};
+  return ::getrlimit(RLIMIT_FSIZE, &r) == 0 && r.rlim_cur != RLIM_INFINITY;
+}
+
 const char* remedy(int error) {
   switch (error) {
     case ENOSPC:
@@ -30,7 +36,8 @@ const char* remedy(int error) {
     case ENFILE:
       return "; raise the limit of open files (ulimit -n)";
     case EFBIG:
-      return "; a limit on file sizes is set (ulimit -f)";
+      return has_limit_on_file_sizes() ? "; a limit on file sizes is set (ulimit -f)"
+                                       : "; the file system takes no file that large: spread it over more nodes";
     default:
       return "";
   }

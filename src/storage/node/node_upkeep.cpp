@@ -42,13 +42,21 @@ bool needs_undo_log_at_once(const file_permissions& p) {
   return (p.mode & 022) != 0;
 }
 
-std::string space_text(const std::filesystem::path& folder, std::uint64_t needed) {
-  struct statvfs v {};
-  std::string t = "it needs " + std::to_string(needed) + " bytes there";
-  if (::statvfs(folder.c_str(), &v) == 0)
-    t += ", " + std::to_string(std::uint64_t{v.f_bavail} * v.f_frsize) + " are available";
-  return t + " (a sparse file reserves nothing)";
-}
+/// Where space is about to be taken: what a reservation that fails has taken may come back late.
+class space_there {
+ public:
+  explicit space_there(const std::filesystem::path& folder) noexcept : known_(::statvfs(folder.c_str(), &v_) == 0) {}
+
+  std::string text(std::uint64_t needed) const {
+    std::string t = "it needs " + std::to_string(needed) + " bytes there";
+    if (known_) t += ", " + std::to_string(std::uint64_t{v_.f_bavail} * v_.f_frsize) + " are available";
+    return t + " (a sparse file reserves nothing)";
+  }
+
+ private:
+  struct statvfs v_ {};
+  bool known_;
+};
 
 }  // namespace
 
@@ -99,10 +107,11 @@ failure node_operations::create(operation& op, bool durably) {
   }
   const std::uint64_t sum_bytes = checksum_file::bytes_for(chunks);
   std::string space;
+  const space_there there(folder_.path());
   if (error == 0) error = extend_file(sums.get(), 0, sum_bytes, !f.sparse);
   if (error == 0) error = extend_file(data.get(), 0, chunks * chunk_size, !f.sparse);
   if (error == ENOSPC)
-    space = space_text(folder_.path(), f.sparse ? 0 : sum_bytes + chunks * chunk_size);
+    space = there.text(f.sparse ? 0 : sum_bytes + chunks * chunk_size);
   const checksum_file file(std::move(sums), object_seeds(identity(op)));
   // Entries come with the first write to their region: see checksum_file.hpp.
   if (error == 0) error = file.mark_untouched(0, checksum_file::regions_for(chunks));
@@ -184,11 +193,11 @@ failure node_operations::resize_claimed(operation& op, io_worker& w) {
   } else {
     const std::uint64_t growth = (chunks - have) * chunk_size;
     error = s.cut_off(have);  // what a resize that was cut short has left
+    const space_there there(folder_.path());
     if (error == 0) error = s.lengthen(have, chunks, !f.sparse);
     if (error == 0) error = s.set_chunks(chunks, cuts);
     if (error == ENOSPC)
-      more =
-          space_text(folder_.path(), f.sparse ? 0 : (chunks - have) * sizeof(checksum_entry) + growth);
+      more = there.text(f.sparse ? 0 : (chunks - have) * sizeof(checksum_entry) + growth);
     if (error != 0 && s.cut_off(have) != 0)
       more += "; the space that was reserved in part could not be given back";
   }

@@ -3,11 +3,19 @@
 #include <sys/mman.h>
 
 #include <catch2/catch.hpp>
+#include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <new>
+#include <utility>
+#include <vector>
+
+#include "storage/base/page.hpp"
+#include "support/small_space.hpp"
 
 using namespace ooc::detail;
+using ooc::testing::in_child;
 
 namespace {
 
@@ -162,3 +170,33 @@ TEST_CASE("a block is dirty once however often it is marked, and on record until
   CHECK(r.s.dirty == 0);
   CHECK(r.s.at(2).written == 1);
 }
+
+#ifndef NDEBUG
+// Each breaks one invariant behind the back of what keeps it; such a process is not to go on.
+TEST_CASE("where asserts are on, a broken invariant of the memory ends the process") {
+  const std::vector<std::pair<const char*, void (*)(resident_blocks&)>> broken{
+      {"none is broken", [](resident_blocks&) {}},
+      {"a frame is counted twice", [](resident_blocks& r) { ++r.s.resident_count; }},
+      {"a frame is another segment's", [](resident_blocks& r) { r.frame_of(1)->segment = &r.other; }},
+      {"a block has the frame of another", [](resident_blocks& r) { r.s.at(1).frame = r.s.at(2).frame; }},
+      {"a pinned frame may be evicted", [](resident_blocks& r) { r.frame_of(1)->pins = 1; }},
+      {"a frame stands in a queue that does not know", [](resident_blocks& r) { r.frame_of(1)->list = frame_list::none; }},
+      {"the order goes round", [](resident_blocks& r) { r.frame_of(2)->prev = r.frame_of(3); }},
+      {"a frame in use is free", [](resident_blocks& r) { r.s.cls->free = r.frame_of(1); }},
+      {"memory is counted that nobody has", [](resident_blocks& r) { r.s.cls->cost += ooc::page_bytes; }}};
+  for (const auto& [what, breaks] : broken) {
+    CAPTURE(what);
+    const int status = in_child([&, breaks = breaks] {
+      ::signal(SIGABRT, SIG_DFL);
+      static_cast<void>(std::freopen("/dev/null", "w", stderr));
+      auto* const r = new resident_blocks;  // which is not destroyed in that state
+      for (block_index b = 1; b <= 3; ++b) r->bring_in(b);
+      breaks(*r);
+      r->set.check_invariants();
+      r->set.check_invariants(r->s);
+      return 0;
+    });
+    CHECK(status == (breaks == broken[0].second ? 0 : 128 + SIGABRT));
+  }
+}
+#endif

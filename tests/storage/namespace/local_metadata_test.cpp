@@ -48,22 +48,6 @@ struct local_name_space final : name_space {
   temporary_folder folder;
 };
 
-/// Runs `body` in a child process, which opens what it needs itself, and returns its exit status.
-int in_child(const std::function<int()>& body) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    int status = 99;
-    try {
-      status = body();
-    } catch (...) {
-    }
-    ::_exit(status);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
 /// Takes all the space that is left in the folder.
 void fill_up(const std::filesystem::path& folder) {
   const file_descriptor fd(::open((folder / "ballast").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600));

@@ -1,7 +1,10 @@
 // A full disk.
+#include <fcntl.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "storage/base/file_descriptor.hpp"
 #include "support/node_fixture.hpp"
 #include "support/small_space.hpp"
 
@@ -70,4 +73,24 @@ TEST_CASE("a disk that fills up amid a write leaves every chunk readable, old or
           }
           return 0;
         }) == 0);
+}
+
+TEST_CASE("a file that is too large for the file system is told apart from one over a limit of the process") {
+  temporary_folder folder;
+  constexpr std::uint64_t huge = std::uint64_t{32} << 40;
+  const auto says = [&](const char* what) {
+    auto node = open_local_node(folder.path());
+    const failure e = create(*node, make_shape(1, {0, 1, 65536}, huge, true));
+    return e.code == std::errc::file_too_large && e.what.find(what) != std::string::npos;
+  };
+  const int limited = in_child([&] {
+    ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{small_space, small_space};
+    return ::setrlimit(RLIMIT_FSIZE, &limit) == 0 && says("a limit on file sizes is set (ulimit -f)") ? 0 : 1;
+  });
+  CHECK(limited == 0);
+  const auto probe = folder.path() / "probe";
+  const storage::file_descriptor fd(::open(probe.c_str(), O_RDWR | O_CREAT, 0600));
+  if (::ftruncate(fd.get(), huge) == 0) return;  // on ext4 16 TiB are the most
+  CHECK(says("the file system takes no file that large: spread it over more nodes"));
 }
