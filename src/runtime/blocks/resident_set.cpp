@@ -127,7 +127,7 @@ void resident_set::give_back_held(frame* f, block_state was) noexcept {
   f->segment->at(f->block).publish(was);
 }
 
-void resident_set::check_invariants([[maybe_unused]] const segment_state& s) const noexcept {
+void check_frames([[maybe_unused]] const segment_state& s) noexcept {
 #ifndef NDEBUG
   std::size_t n = 0;
   const frame* before = nullptr;

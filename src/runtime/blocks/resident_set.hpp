@@ -47,6 +47,9 @@ struct block_mappings {
   block_mapping* for_grains = nullptr;  ///< one of the two; nullptr: there are no grains
 };
 
+/// Asserts that the frames of a segment and its blocks belong together.
+void check_frames(const segment_state& s) noexcept OOC_REQUIRES(pager_mutex);
+
 class resident_set {
  public:
   using lock_type = unique_lock;
@@ -88,13 +91,6 @@ class resident_set {
   void touched(frame* f) noexcept OOC_REQUIRES(pager_mutex) {
     if (f->list == frame_list::inactive) f->segment->aged.came_back();
     order_.make_active(f);
-  }
-
-  /// Asserts the invariants for the frames of `s`; those of the pool and the order.
-  void check_invariants(const segment_state& s) const noexcept OOC_REQUIRES(pager_mutex);
-  void check_invariants() const noexcept OOC_REQUIRES(pager_mutex) {
-    pool_.check_invariants();
-    order_.check_invariants();
   }
 
   block_ageing& ageing() noexcept OOC_REQUIRES(pager_mutex) { return ageing_; }

@@ -123,8 +123,9 @@ class pager_state {
     assert(stores_in_flight_ <= transfers_ && failed() == static_cast<bool>(fatal_));
     constexpr std::size_t at_once = 64;
     if (++looks_ % (1 + frames / at_once) != 0) return;
-    memory.check_invariants();
-    for (const segment_state* s : segments) memory.check_invariants(*s);
+    memory.pool().check_invariants();
+    memory.order().check_invariants();
+    for (const segment_state* s : segments) check_frames(*s);
 #endif
   }
 

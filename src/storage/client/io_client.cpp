@@ -55,6 +55,15 @@ void unload(std::vector<io_link>& links, remote_call& c) {
   c.connection = 0;
 }
 
+/// The call of which nothing has been heard for the longest time; nullptr: all are answered.
+template <class Calls>
+const remote_call* longest_waiting(const Calls& calls) {
+  const remote_call* longest = nullptr;
+  for (const auto& [id, c] : calls)
+    if (!c->answered && (longest == nullptr || c->alive < longest->alive)) longest = c.get();
+  return longest;
+}
+
 bool is_unix(std::string_view address) {
   return address.starts_with("unix:");
 }
@@ -527,22 +536,10 @@ asio::awaitable<void> io_client::watch() {
     }
     for (const auto& channel : connections_) channel->check(now);
     look_for_server(now);
-    say_that_calls_wait(now);
     expire(now);
     fence_lost();
     place_waiting();
   }
-}
-
-void io_client::say_that_calls_wait(clock::time_point now) {
-  const lock_guard held(mutex_);
-  if (now < outage_.notice_at()) return;
-  const remote_call* longest = nullptr;
-  for (const auto& [id, c] : calls_)
-    if (!c->answered && (longest == nullptr || c->alive < longest->alive)) longest = c.get();
-  if (longest == nullptr) return;
-  outage_.say(name_ + " to answer " + describe(*longest) +
-              (last_trouble_.empty() ? "" : " (" + last_trouble_ + ")"));
 }
 
 void io_client::expire(clock::time_point now) {
@@ -550,6 +547,8 @@ void io_client::expire(clock::time_point now) {
   {
     const lock_guard held(mutex_);
     const invariants_hold at_end(*this);
+    if (const remote_call* c = now < outage_.notice_at() ? nullptr : longest_waiting(calls_))
+      outage_.say(name_ + " to answer " + describe(*c) + (last_trouble_.empty() ? "" : " (" + last_trouble_ + ")"));
     // A server speaks of every request that it has begun, so silence means that it, or the way to
     // it, is in trouble: another connection, perhaps to another address, may do better.
     const auto limit = options_.deadline < 3 * shortest_silence

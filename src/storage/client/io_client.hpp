@@ -103,7 +103,6 @@ class io_client final : public io_connection_owner, public std::enable_shared_fr
   void look_soon();
   boost::asio::awaitable<void> watch();
   void expire(clock::time_point now);
-  void say_that_calls_wait(clock::time_point now) OOC_EXCLUDES(mutex_);
   void close();
 
   const remote_node_options options_;

@@ -192,8 +192,9 @@ TEST_CASE("where asserts are on, a broken invariant of the memory ends the proce
       auto* const r = new resident_blocks;  // which is not destroyed in that state
       for (block_index b = 1; b <= 3; ++b) r->bring_in(b);
       breaks(*r);
-      r->set.check_invariants();
-      r->set.check_invariants(r->s);
+      r->set.pool().check_invariants();
+      r->set.order().check_invariants();
+      check_frames(r->s);
       return 0;
     });
     CHECK(status == (breaks == broken[0].second ? 0 : 128 + SIGABRT));
