@@ -1,8 +1,6 @@
 #include "runtime/algorithm/run_former.hpp"
 
 #include <algorithm>
-#include <system_error>
-#include <thread>
 #include <utility>
 
 namespace ooc::detail {
@@ -30,22 +28,21 @@ std::uint64_t run_former::count_of(std::uint64_t run) const noexcept {
 }
 
 void run_former::form(const element_file& from, const element_file& to) {
-  std::vector<std::thread> sorters;
-  try {
-    for (std::byte* scratch : scratch_)
-      sorters.emplace_back([this, &to, scratch] { sort_in_turn(to, scratch); });
-  } catch (const std::system_error&) {
-    if (sorters.empty()) throw;  // else those that there are do the work
-  }
-  try {
-    read_in_order(from);
-  } catch (...) {
-    keep_error();
-  }
-  for (std::thread& t : sorters) t.join();
+  const auto read_or_sort = [&](unsigned thread) noexcept {
+    try {
+      if (thread == 0)
+        read_in_order(from);
+      else
+        sort_in_turn(to, scratch_[thread - 1]);
+    } catch (...) {
+      error_.keep();
+      const lock_guard lock(mutex_);
+      changed_.notify_all();
+    }
+  };
+  run_on_threads(static_cast<unsigned>(scratch_.size()) + 1, read_or_sort, true);
   slots_.clear();  // waits
-  const lock_guard lock(mutex_);
-  if (error_) std::rethrow_exception(error_);
+  error_.rethrow();
 }
 
 void run_former::read_in_order(const element_file& from) {
@@ -55,8 +52,8 @@ void run_former::read_in_order(const element_file& from) {
       const std::uint64_t before = r / plan_.slots;
       {
         unique_lock lock(mutex_);
-        while (s.sorted < before && !error_) changed_.wait(lock);
-        if (error_) return;
+        while (s.sorted < before && !error_.kept()) changed_.wait(lock);
+        if (error_.kept()) return;
       }
       s.out.wait();
       call_.advance(2 * count_of(r - plan_.slots) * program_.element_size());
@@ -69,34 +66,24 @@ void run_former::read_in_order(const element_file& from) {
   }
 }
 
-void run_former::sort_in_turn(const element_file& to, std::byte* scratch) noexcept {
-  try {
-    for (;;) {
-      std::uint64_t r = 0;
-      {
-        unique_lock lock(mutex_);
-        if (error_ || taken_ == runs_) return;
-        r = taken_++;
-        while (begun_ <= r && !error_) changed_.wait(lock);
-        if (error_) return;
-      }
-      slot& s = *slots_[r % plan_.slots];
-      s.in.wait();
-      if (program_.sort_run(s.memory, count_of(r), scratch)) std::swap(s.memory, scratch);
-      s.out.begin_write(to, first_of(r), count_of(r), s.memory);
-      const lock_guard lock(mutex_);
-      ++s.sorted;
-      changed_.notify_all();
+void run_former::sort_in_turn(const element_file& to, std::byte* scratch) {
+  for (;;) {
+    std::uint64_t r = 0;
+    {
+      unique_lock lock(mutex_);
+      if (error_.kept() || taken_ == runs_) return;
+      r = taken_++;
+      while (begun_ <= r && !error_.kept()) changed_.wait(lock);
+      if (error_.kept()) return;
     }
-  } catch (...) {
-    keep_error();
+    slot& s = *slots_[r % plan_.slots];
+    s.in.wait();
+    if (program_.sort_run(s.memory, count_of(r), scratch)) std::swap(s.memory, scratch);
+    s.out.begin_write(to, first_of(r), count_of(r), s.memory);
+    const lock_guard lock(mutex_);
+    ++s.sorted;
+    changed_.notify_all();
   }
-}
-
-void run_former::keep_error() noexcept {
-  const lock_guard lock(mutex_);
-  if (!error_) error_ = std::current_exception();
-  changed_.notify_all();
 }
 
 }  // namespace ooc::detail

@@ -10,13 +10,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <memory>
 #include <vector>
 
 #include "oocarray/detail/sort_engine.hpp"
 #include "runtime/algorithm/algorithm_call.hpp"
 #include "runtime/algorithm/sort_plan.hpp"
+#include "runtime/algorithm/worker_threads.hpp"
 #include "runtime/array/direct_transfer.hpp"
 #include "storage/base/mutex.hpp"
 
@@ -41,8 +41,7 @@ class run_former {
   std::uint64_t first_of(std::uint64_t run) const noexcept { return elements_.first + run * plan_.run; }
   std::uint64_t count_of(std::uint64_t run) const noexcept;
   void read_in_order(const element_file& from);
-  void sort_in_turn(const element_file& to, std::byte* scratch) noexcept;
-  void keep_error() noexcept;
+  void sort_in_turn(const element_file& to, std::byte* scratch);
 
   const sort_program& program_;
   const sort_plan& plan_;
@@ -54,7 +53,7 @@ class run_former {
   condition_variable changed_;
   std::uint64_t begun_ OOC_GUARDED_BY(mutex_) = 0;  ///< runs whose read has begun
   std::uint64_t taken_ OOC_GUARDED_BY(mutex_) = 0;  ///< runs that a thread sorts or has sorted
-  std::exception_ptr error_ OOC_GUARDED_BY(mutex_);
+  first_error error_;
   /// A slot's `sorted` is guarded by the mutex, its memory belongs to who has the run.
   std::vector<std::unique_ptr<slot>> slots_;
 };

@@ -3,13 +3,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <exception>
 #include <string>
-#include <system_error>
-#include <thread>
 
 #include "runtime/algorithm/algorithm_call.hpp"
 #include "runtime/algorithm/span_order.hpp"
+#include "runtime/algorithm/worker_threads.hpp"
 #include "runtime/array/local_array.hpp"
 #include "runtime/pager/exact_access.hpp"
 #include "runtime/pager/pager.hpp"
@@ -149,9 +147,7 @@ void span_run::state::bring_in(std::byte* const* p, std::size_t count) const {
 void span_run::state::go_over(span_program& program) {
   const reading_far_ahead far(request);
   std::atomic<std::size_t> next{0};
-  std::atomic<bool> failed{false};
-  mutex error_mutex;
-  std::exception_ptr error;
+  first_error error;
   const bool writes = passes_left == 1;
   std::size_t of_element = 0;
   for (const span_array& a : request.arrays)
@@ -161,10 +157,11 @@ void span_run::state::go_over(span_program& program) {
   const bool own_rows = writes && request.reads_others &&
                         std::any_of(request.arrays.begin(), request.arrays.end(),
                                     [](const span_array& a) { return a.written; });
-  const auto work = [&](unsigned thread) noexcept {
+  const auto most = static_cast<unsigned>(std::min<std::size_t>(call.threads(), order.pieces()));
+  run_on_threads(most, [&](unsigned thread) noexcept {
     exact_access() = own_rows;
     try {
-      for (std::size_t piece; !failed && (piece = next++) < order.pieces();) {
+      for (std::size_t piece; !error.kept() && (piece = next++) < order.pieces();) {
         order.for_each_run(piece, [&](std::byte* const* p, std::size_t count, const std::size_t* at) {
           bring_in(p, count);
           program.run(piece, thread, p, count, at);
@@ -173,25 +170,12 @@ void span_run::state::go_over(span_program& program) {
         call.advance(order.elements(piece) * of_element);
       }
     } catch (...) {
-      {
-        const lock_guard lock(error_mutex);
-        if (!error) error = std::current_exception();
-      }
-      failed = true;
+      error.keep();
       program.stop();
     }
     exact_access() = false;
-  };
-  std::vector<std::thread> others;
-  try {
-    const auto most = static_cast<unsigned>(std::min<std::size_t>(call.threads(), order.pieces()));
-    for (unsigned k = 1; k < most; ++k) others.emplace_back(work, k);
-  } catch (const std::system_error&) {
-    // Those that there are do the work.
-  }
-  work(0);
-  for (std::thread& t : others) t.join();
-  if (error) std::rethrow_exception(error);
+  });
+  error.rethrow();
 }
 
 span_run::span_run(const span_request& r) : state_(std::make_unique<state>(r)) {}

@@ -141,7 +141,10 @@ class sweep_run {
     for (const sweep_field& f : request_.fields) {
       if (f.from == f.to) continue;
       const std::size_t dimensions = f.to->facts().extents.size();
-      copy_request r{.from = f.from, .to = f.to, .from_size = f.element_size, .to_size = f.element_size};
+      copy_request r;
+      r.from = f.from;
+      r.to = f.to;
+      r.from_size = r.to_size = f.element_size;
       r.from_lower.assign(dimensions, 0);
       r.to_lower.assign(dimensions, 0);
       r.extents.assign(f.to->facts().extents.begin(), f.to->facts().extents.end());

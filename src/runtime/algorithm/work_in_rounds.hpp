@@ -9,64 +9,45 @@
 // Threads: makes its own beside the calling one; where fewer can be made, those that there are do the work.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
-#include <exception>
 #include <optional>
-#include <system_error>
-#include <thread>
-#include <vector>
 
 #include "runtime/algorithm/task_rounds.hpp"
-#include "storage/base/mutex.hpp"
+#include "runtime/algorithm/worker_threads.hpp"
 
 namespace ooc::detail {
 
 template <class Next, class Worker>
 void work_in_rounds(unsigned threads, Next next, Worker worker) {
   task_rounds rounds;
-  std::atomic<bool> failed{false};
-  mutex error_mutex;
-  std::exception_ptr error;
-  const auto keep_error = [&]() noexcept {
-    const lock_guard lock(error_mutex);
-    if (!error) error = std::current_exception();
-    failed = true;
-  };
+  first_error error;
   const auto next_or_end = [&]() noexcept -> std::size_t {
-    if (failed) return 0;
+    if (error.kept()) return 0;
     try {
       return next();
     } catch (...) {
-      keep_error();
+      error.keep();
       return 0;
     }
   };
-  const auto work = [&]() noexcept {
+  rounds.first(next_or_end());
+  run_on_threads(threads, [&](unsigned /*thread*/) noexcept {
     std::optional<decltype(worker())> do_task;
     try {
       do_task.emplace(worker());
     } catch (...) {
-      keep_error();
+      error.keep();
     }
     for (std::size_t task = 0; rounds.claim(task);) {
       try {
-        if (!failed.load(std::memory_order_relaxed)) (*do_task)(task);
+        if (!error.kept()) (*do_task)(task);
       } catch (...) {
-        keep_error();
+        error.keep();
       }
       rounds.done(next_or_end);
     }
-  };
-  rounds.first(next_or_end());
-  std::vector<std::thread> others;
-  try {
-    for (unsigned k = 1; k < threads; ++k) others.emplace_back(work);
-  } catch (const std::system_error&) {
-  }
-  work();
-  for (std::thread& t : others) t.join();
-  if (error) std::rethrow_exception(error);
+  });
+  error.rethrow();
 }
 
 }  // namespace ooc::detail

@@ -29,8 +29,7 @@ bool block_ageing::grains(unique_lock& l, std::size_t times) noexcept {
   return true;
 }
 
-// The caller owns the block, which is in no queue.  False where the kernel holds it: it is then as it was.
-bool block_ageing::alone(unique_lock& l, frame* f, block_state was) noexcept {
+block_state block_ageing::take_access(unique_lock& l, frame* f, block_state was) noexcept {
   const bool moves = f->cls->mapping->moves_out_to_age();
   bool out = true;
   {
@@ -40,14 +39,19 @@ bool block_ageing::alone(unique_lock& l, frame* f, block_state was) noexcept {
     else
       blocks_.set_access(f, block_access::none);
   }
-  if (!out) {
-    blocks_.give_back_held(f, was);
-    return false;
-  }
-  f->aged = moves;
+  if (out) return moves ? block_state::ready : block_state::inactive;
+  blocks_.give_back_held(f, was);
+  return block_state::busy;
+}
+
+// The caller owns the block, which is in no queue.  False where the kernel holds it: it is then as it was.
+bool block_ageing::alone(unique_lock& l, frame* f, block_state was) noexcept {
+  const block_state now = take_access(l, f, was);
+  if (now == block_state::busy) return false;
+  f->aged = now == block_state::ready;
   bytes_ += f->cls->bytes;
   blocks_.order().make_inactive(f);
-  f->segment->at(f->block).publish(moves ? block_state::ready : block_state::inactive);
+  f->segment->at(f->block).publish(now);
   return true;
 }
 
@@ -135,7 +139,7 @@ bool block_ageing::one(unique_lock& l) noexcept {
       if (alone(l, f, was)) return true;
       continue;
     }
-    if (b.state() == block_state::ready) {  // not mapped: nothing to take away
+    if (const block_state now = b.state(); now == block_state::ready || now == block_state::inactive) {  // nothing to take away
       blocks_.order().make_inactive(f);
       return true;
     }

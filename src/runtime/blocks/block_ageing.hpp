@@ -35,9 +35,9 @@ class block_ageing {
   std::size_t these(unique_lock& l, segment_state& grains, std::span<const block_index> which) noexcept
       OOC_REQUIRES(pager_mutex);
 
-  /// Takes the access to a mapped block away, which the caller owns and which is in no queue, and publishes it.  False where
-  /// the kernel holds it: it is then published as it was.
-  bool alone(unique_lock& l, frame* f, block_state was) noexcept OOC_REQUIRES(pager_mutex);
+  /// Takes the access to a mapped block away, which the caller owns, and leaves it in its queue.  The state to be published;
+  /// `busy` where the kernel holds it: it has been published as it was then.
+  block_state take_access(unique_lock& l, frame* f, block_state was) noexcept OOC_REQUIRES(pager_mutex);
 
   /// Bytes of blocks that have aged, all in all.
   std::uint64_t bytes() const noexcept OOC_REQUIRES(pager_mutex) { return bytes_; }
@@ -50,6 +50,7 @@ class block_ageing {
   bool grains(unique_lock& l, std::size_t times) noexcept OOC_REQUIRES(pager_mutex);
   void together(unique_lock& l, std::size_t most) noexcept OOC_REQUIRES(pager_mutex);
   struct owned_grains;
+  bool alone(unique_lock& l, frame* f, block_state was) noexcept OOC_REQUIRES(pager_mutex);
   bool take(owned_grains& g, frame* f) noexcept OOC_REQUIRES(pager_mutex);
   void take_away(unique_lock& l, const owned_grains& g) noexcept OOC_REQUIRES(pager_mutex);
 

@@ -53,7 +53,7 @@ class frame_queue {
   /// Asserts that what is linked is what was put in here.
   void check_invariants([[maybe_unused]] frame_list which) const noexcept OOC_REQUIRES(pager_mutex) {
     [[maybe_unused]] std::size_t n = 0;
-    const frame* before = nullptr;
+    [[maybe_unused]] const frame* before = nullptr;
     for (const frame* f = head_; f; before = f, f = f->next, ++n) assert(f->list == which && f->prev == before);
     assert(n == size_ && tail_ == before);
   }

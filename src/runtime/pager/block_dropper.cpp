@@ -118,8 +118,11 @@ void block_dropper::promise_in_memory(frame* f, block_state state) noexcept {
   if (f->partial) {
     state_.memory.release(f);
   } else if (state == block_state::ro && f->pins == 0) {
-    state_.memory.order().forget(f);
-    if (!state_.memory.ageing().alone(l, f, state)) b.promised.store(0, std::memory_order_relaxed);
+    const block_state now = state_.memory.ageing().take_access(l, f, state);
+    if (now == block_state::busy)
+      b.promised.store(0, std::memory_order_relaxed);
+    else
+      b.publish(now);
   } else {
     b.publish(state);
   }

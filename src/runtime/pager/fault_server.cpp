@@ -107,7 +107,8 @@ fault_server::outcome fault_server::serve(const touched& at) noexcept {
         counters::add(n.soft_faults);
         {
           unique_lock l(state_.mutex());
-          state_.memory.touched(f);
+          // One that was only promised keeps its place: it came with its last read.
+          if (f->list == frame_list::inactive) state_.memory.touched(f);
         }
         b.publish(writable ? block_state::rw : block_state::ro);
         state_.waiters.made_evictable();

@@ -97,11 +97,12 @@ void growing_file::seen_to(const snapshot& f, std::uint64_t end) {
 
 void growing_file::resize(std::uint64_t size) {
   const lock_guard growing(growing_);
-  const snapshot f = refreshed();
+  const snapshot f = current();
   if (!f->meta.array.extents.empty())
     refuse(errc::invalid_request, f->meta.path,
            "it holds an array, whose size follows from its extents; resize the array");
-  if (f->meta.size != size) replace(store_->resize(*f, size, {}));
+  // Also where the size stays: others may have stored bytes behind it, which go.
+  replace(store_->resize(*f, size, {}));
 }
 
 failure growing_file::write(const request& r, const std::byte* memory) {
