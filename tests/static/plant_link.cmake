@@ -1,9 +1,10 @@
-# A tree whose document has a link to a file that is not there, to a heading that is not there, out of the tree, or a README.md that is
-# too long: check_links.py must say so.
+# A tree whose document has a link to a file that is not there, to a heading that is not there, out of the tree, or a
+# README.md that is too long: check_links.py must say so.
 #   cmake -DFAULT=none|file|heading|outside|long -DPYTHON3=... -DSCRATCH=... -P plant_link.cmake
 file(REMOVE_RECURSE ${SCRATCH})
 file(WRITE ${SCRATCH}/docs/guide.md "# Guide\n\n## What `a[i]` costs, and why\n\n```cpp\n[](none) {}\n```\n")
-set(text "[one](docs/guide.md), [two](docs/guide.md#what-ai-costs-and-why), [three](#here), `[](int)` and [web](https://example.org/x)\n")
+string(CONCAT text "[one](docs/guide.md), [two](docs/guide.md#what-ai-costs-and-why), [three](#here), `[](int)` and "
+  "[web](https://example.org/x)\n")
 if(FAULT STREQUAL "file")
   string(APPEND text "![picture](docs/none.svg)\n")
   set(complaint "README.md: docs/none.svg does not exist")
@@ -19,7 +20,8 @@ elseif(FAULT STREQUAL "long")
   set(complaint "README.md has 1")
 endif()
 file(WRITE ${SCRATCH}/README.md "# Here\n\n${text}")
-execute_process(COMMAND ${PYTHON3} ${CMAKE_CURRENT_LIST_DIR}/check_links.py ${SCRATCH} OUTPUT_VARIABLE said RESULT_VARIABLE status)
+execute_process(COMMAND ${PYTHON3} ${CMAKE_CURRENT_LIST_DIR}/check_links.py ${SCRATCH}
+  OUTPUT_VARIABLE said RESULT_VARIABLE status)
 if(FAULT STREQUAL "none")
   if(NOT status EQUAL 0)
     message(FATAL_ERROR "a whole tree was not accepted: ${said}")
