@@ -1,0 +1,65 @@
+"""Relative links of all documents lead somewhere, anchors too, and README.md is short.
+
+    check_links.py TREE
+
+Anchors are GitHub's: the heading in small letters, without punctuation, with hyphens for spaces.
+"""
+
+import pathlib
+import re
+import sys
+
+most_bytes_of_readme = 10 * 1024
+
+
+def documents(tree):
+    for path in sorted(tree.rglob("*.md")):
+        inside = path.relative_to(tree).parts
+        if inside[0] != "build" and not any(part.startswith(".") or part == "node_modules" for part in inside):
+            yield path
+
+
+def prose(text):
+    """The text without code, in which brackets are none of links."""
+    return re.sub(r"^( *)(```+|~~~+).*?^ *\2 *$", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def anchors(path):
+    found = set()
+    for heading in re.findall(r"^#{1,6} +(.*?) *#* *$", prose(path.read_text()), re.MULTILINE):
+        heading = re.sub(r"!?\[([^]]*)\]\([^)]*\)", r"\1", heading).replace("`", "")
+        name = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        number = 0
+        while (anchor := f"{name}-{number}" if number else name) in found:
+            number += 1
+        found.add(anchor)
+    return found
+
+
+def faults(tree):
+    for path in documents(tree):
+        text = re.sub(r"(`+)[^`].*?\1", "", prose(path.read_text()))
+        for link in re.findall(r"\]\(<?([^()\s>]*(?:\([^()\s]*\)[^()\s>]*)*)>?(?: +\"[^\"]*\")?\)", text):
+            if re.match(r"[a-z][a-z0-9+.-]*:", link):
+                continue
+            name, _, anchor = link.partition("#")
+            target = (path.parent / name).resolve() if name else path
+            if not target.is_relative_to(tree):
+                yield f"{path.relative_to(tree)}: {link} leads out of the tree"
+            elif not target.exists():
+                yield f"{path.relative_to(tree)}: {link} does not exist"
+            elif anchor and (target.suffix != ".md" or anchor not in anchors(target)):
+                yield f"{path.relative_to(tree)}: {link} has no such heading"
+    readme = tree / "README.md"
+    if readme.exists() and readme.stat().st_size > most_bytes_of_readme:
+        yield f"README.md has {readme.stat().st_size} bytes, more than {most_bytes_of_readme}: move some to docs/"
+
+
+def main():
+    tree = pathlib.Path(sys.argv[1]).resolve()
+    found = list(faults(tree))
+    print("\n".join(found) or f"{sum(1 for _ in documents(tree))} documents")
+    return bool(found)
+
+
+sys.exit(main())
