@@ -251,7 +251,7 @@ TEST_CASE("names move, folders nest") {
   sh.refused("export w/y/b a", "--force");
   CHECK(contents(sh.folder / "a") == "12345678");
   sh.refused("export w/y/b no/such/folder", "no/such/folder");
-  sh.ok("rm -r w w/y/z w");
+  sh.ok("rm -r w w/y/z w q");
   CHECK(sh.ok("ls").empty());
   CHECK(sh.ok("verify --json").find("\"clean\": true") != std::string::npos);
 }
