@@ -42,7 +42,7 @@ bool read_request::send_quickly() {
   const std::size_t sums_at = answer.size();
   const std::size_t data_at = sums_at + sums_.size() * 4;
   answer.resize(sums_at + wire_bytes);
-  if (!with_->host().node().read_quickly(*what_.file, what_.stripe_index, part_,
+  if (!with_->host().node().read_inline(*what_.file, what_.stripe_index, part_,
                                          reinterpret_cast<std::byte*>(answer.data() + data_at),
                                          sums_.data()))
     return false;

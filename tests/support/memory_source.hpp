@@ -44,7 +44,7 @@ class memory_source : public detail::block_source {
       done({});
     });
   }
-  std::uint64_t load_now(detail::block_index b, std::byte* frame) noexcept override {
+  std::uint64_t load_inline(detail::block_index b, std::byte* frame) noexcept override {
     if (!whole_->at_once || ++whole_->asked_now % whole_->one_not_at_once_of == 0) return 0;  // it may always say no
     copy_in(b, frame);
     ++loads_now;

@@ -117,7 +117,7 @@ void array_source::publish_outer() {
   if (next) outer_states_.push_back(next);
 }
 
-std::uint64_t array_source::load_now(block_index b, std::byte* frame) noexcept {
+std::uint64_t array_source::load_inline(block_index b, std::byte* frame) noexcept {
   if (!current_file_.load(std::memory_order_relaxed)) return 0;
   const reader keeps_it(*this);
   const plain_file* const f = current_file_.load();

@@ -57,7 +57,7 @@ class array_source : public block_source {
   bool promised(block_index b) const noexcept;
 
   void load(block_index b, load_part part, std::byte* frame, completion done) override;
-  std::uint64_t load_now(block_index b, std::byte* frame) noexcept override;
+  std::uint64_t load_inline(block_index b, std::byte* frame) noexcept override;
   unsigned fetched_together() const noexcept override {
     return together_.load(std::memory_order_relaxed);
   }
@@ -79,7 +79,7 @@ class array_source : public block_source {
     const index_box* latest(block_index b) const noexcept;
   };
   class reader;
-  /// For load_now(): a file in which blocks lie as they do in memory.
+  /// For load_inline(): a file in which blocks lie as they do in memory.
   struct plain_file {
     std::unique_ptr<const storage::striped_file::reader> file;
     std::uint64_t block_bytes;

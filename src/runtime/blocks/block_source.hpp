@@ -71,7 +71,7 @@ class block_source {
   /// Reads a block that lies whole in the store, at once and in the calling thread; the bytes that were read, or 0,
   /// with nothing said about the frame, where that takes more than a read: load() does what it takes.  Called in
   /// fault handlers: it waits for the disk, and must not allocate or lock.
-  virtual std::uint64_t load_now(block_index /*b*/, std::byte* /*frame*/) noexcept { return 0; }
+  virtual std::uint64_t load_inline(block_index /*b*/, std::byte* /*frame*/) noexcept { return 0; }
 
   /// How many consecutive blocks one request fetches at little more than the cost of one, because
   /// they lie side by side in regions that are small for the store; 1: each may come by itself.

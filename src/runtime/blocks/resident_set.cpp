@@ -191,7 +191,7 @@ bool resident_set::reserve(lock_type& l, std::uint64_t bytes) noexcept {
 }
 
 // The longest-standing clean block that nobody is busy with, owned and out of its queue; not one that
-// must stay; of `only` if given.  Young blocks are taken only where no inactive one is
+// must stay; of `only` if given.  Active blocks are taken only where no inactive one is
 // left that could be written and then taken.
 resident_set::victim resident_set::take_clean_victim(const segment_state* only, kept keep) noexcept {
   std::array<const frame*, frame_needs::blocks> stay;

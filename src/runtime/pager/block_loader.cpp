@@ -30,7 +30,7 @@ bool block_loader::start_miss(unique_lock& l, const touch_event& e) {
   return true;
 }
 
-bool block_loader::load_here(segment_state& s, block_index index) noexcept {
+bool block_loader::load_inline(segment_state& s, block_index index) noexcept {
   block& b = s.at(index);
   frame* f = nullptr;
   {
@@ -49,7 +49,7 @@ bool block_loader::load_here(segment_state& s, block_index index) noexcept {
   }
   state_.memory.mapping().about_to_wait();
   f->cls->mapping->before_load(f);
-  const std::uint64_t bytes = s.source->load_now(index, f->memory);
+  const std::uint64_t bytes = s.source->load_inline(index, f->memory);
   if (bytes > 0) count_read(s, index, bytes);
   const unique_lock l(state_.mutex());
   // What was invalidated meanwhile is loaded anew by another thread: not in a fault handler.

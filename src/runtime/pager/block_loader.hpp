@@ -41,7 +41,7 @@ class block_loader {
 
   /// For a fault handler: reads a block that is out in the calling thread, so that it is `ready`.  False where that
   /// takes more than a frame that is to be had and one read.
-  bool load_here(segment_state& s, block_index index) noexcept OOC_EXCLUDES(pager_mutex);
+  bool load_inline(segment_state& s, block_index index) noexcept OOC_EXCLUDES(pager_mutex);
 
   /// Starts to load blocks for which no fault waits, those that come whole with one request; false
   /// where no frame is to be had.  `then`: what becomes of them when they have arrived.

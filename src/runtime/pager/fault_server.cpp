@@ -65,9 +65,9 @@ fault_server::outcome fault_server::serve(const touched& at) noexcept {
     const std::uint32_t word = b.word.load(std::memory_order_acquire);
     switch (state_of(word)) {
       case block_state::out:
-        if (load_inline(at)) return outcome::served;
+        if (map_without_load(at)) return outcome::served;
         if (s.grains && grains_.begin(s, index)) break;
-        if (read_here(at)) {
+        if (load_inline(at)) {
           counters::add(n.faults);
           waited = true;
         } else if (queue(at)) {
@@ -189,12 +189,12 @@ bool fault_server::queue(const touched& at) noexcept {
 }
 
 // A hand-over to another thread and back costs as much as a short read, or more.
-bool fault_server::read_here(const touched& at) noexcept {
+bool fault_server::load_inline(const touched& at) noexcept {
   constexpr std::size_t most_bytes = 64 << 10;
   segment_state& s = at.segment;
   if (s.block_bytes() > most_bytes || s.at(at.block).promised.load(std::memory_order_relaxed)) return false;
   const std::uint64_t start = sys::now_ns();
-  if (!loader_.load_here(s, at.block)) return false;
+  if (!loader_.load_inline(s, at.block)) return false;
   counters::add(state_.memory.count().read_wait_ns, sys::now_ns() - start);
   bool ring;
   {
@@ -207,7 +207,7 @@ bool fault_server::read_here(const touched& at) noexcept {
 }
 
 // A block of which nothing has to be read is mapped on the spot, where a frame can be had.
-bool fault_server::load_inline(const touched& at) noexcept {
+bool fault_server::map_without_load(const touched& at) noexcept {
   segment_state& s = at.segment;
   const block_index index = at.block;
   const touch t = at.kind;

@@ -57,8 +57,8 @@ class fault_server {
   /// A write that was served already, together with another one; the caller owns the block.
   bool is_over(const touched& at) const noexcept;
   bool queue(const touched& at) noexcept;
+  bool map_without_load(const touched& at) noexcept;
   bool load_inline(const touched& at) noexcept;
-  bool read_here(const touched& at) noexcept;
   bool map_ready(const touched& at, bool waited) noexcept;
   void wait_for_frame(std::uint32_t seen) noexcept;
   void note_mapped(segment_state& s) noexcept OOC_REQUIRES(pager_mutex);

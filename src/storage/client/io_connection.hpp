@@ -16,7 +16,7 @@
 
 namespace ooc::storage {
 
-/// What a channel tells its node.
+/// The events of a connection, as its client hears of them.
 class io_connection_owner {
  public:
   virtual ~io_connection_owner() = default;

@@ -10,7 +10,7 @@
 //
 // Locks and claims (lock_size, claim_writer) are leases of this client: they survive a lost
 // connection and a restart of the server, if the client is back within the server's grace period
-// (30 s unless set otherwise).  Tickets are renewed while they are held (capability_renewal.hpp).
+// (30 s unless set otherwise).  Capabilities are renewed while they are held (capability_renewal.hpp).
 //
 // Must not be used in the child of a fork().
 #pragma once

@@ -274,7 +274,7 @@ class reader_in_calling_thread final : public immediate_reader {
   reader_in_calling_thread(std::shared_ptr<thread_pool> pool, shape_ptr file, std::uint32_t stripe_index)
       : pool_(std::move(pool)), file_(std::move(file)), stripe_index_(stripe_index) {}
   bool read(std::uint64_t node_offset, std::byte* memory, std::size_t bytes) const noexcept override {
-    return pool_->operations().read_now(*file_, stripe_index_, node_offset, memory, bytes);
+    return pool_->operations().read_inline(*file_, stripe_index_, node_offset, memory, bytes);
   }
 
  private:
@@ -332,9 +332,9 @@ class local_io_service final : public local_node {
     pool_->submit(std::move(op));
   }
 
-  bool read_quickly(const file_shape& file, std::uint32_t stripe_index, const io_part& part,
+  bool read_inline(const file_shape& file, std::uint32_t stripe_index, const io_part& part,
                     std::byte* memory, std::uint32_t* sums) override {
-    return pool_->operations().read_quickly(file, stripe_index, part, memory, sums);
+    return pool_->operations().read_inline(file, stripe_index, part, memory, sums);
   }
 
   void set_store(const std::string& uuid) override {

@@ -41,7 +41,7 @@ class local_node : public io_service {
                          std::uint32_t* sums, checking who, completion done) = 0;
   /// The same at once, in the calling thread and without waiting, by_caller; false where that cannot
   /// be (small_reads.hpp).
-  virtual bool read_quickly(const file_shape& file, std::uint32_t stripe_index, const io_part& part,
+  virtual bool read_inline(const file_shape& file, std::uint32_t stripe_index, const io_part& part,
                             std::byte* memory, std::uint32_t* sums) = 0;
   /// For servers, which learn it late: the store, as local_node_options::store; before the first
   /// operation on a stripe object.

@@ -223,7 +223,7 @@ bool is_as_known(stripe_object& s, const object_identity& identity, std::uint64_
 }
 }  // namespace
 
-bool node_operations::read_quickly(const file_shape& f, std::uint32_t stripe_index, const io_part& part,
+bool node_operations::read_inline(const file_shape& f, std::uint32_t stripe_index, const io_part& part,
                                     std::byte* memory, std::uint32_t* sums) {
   const std::shared_ptr<stripe_object> s = cache_.find(f.id);
   if (!s || !is_as_known(*s, identity_of(store_, f, stripe_index), f.generation)) return false;  // the long way says what is wrong
@@ -234,7 +234,7 @@ bool node_operations::read_quickly(const file_shape& f, std::uint32_t stripe_ind
   return true;
 }
 
-bool node_operations::read_now(const file_shape& f, std::uint32_t stripe_index, std::uint64_t node_offset,
+bool node_operations::read_inline(const file_shape& f, std::uint32_t stripe_index, std::uint64_t node_offset,
                                std::byte* memory, std::size_t bytes) noexcept {
   const std::shared_ptr<stripe_object> s = cache_.find_now(f.id);
   if (!s || !is_as_known(*s, identity_of(store_, f, stripe_index), f.generation) || !read_whole_chunks(*s, node_offset, memory, bytes)) return false;

@@ -50,11 +50,11 @@ class node_operations : private node_messages {
   step_result step(operation& op, io_worker& w);
 
   /// See small_reads.hpp.
-  bool read_quickly(const file_shape& f, std::uint32_t stripe_index, const io_part& part,
+  bool read_inline(const file_shape& f, std::uint32_t stripe_index, const io_part& part,
                     std::byte* memory, std::uint32_t* sums);
 
   /// See immediate_reader.
-  bool read_now(const file_shape& f, std::uint32_t stripe_index, std::uint64_t node_offset, std::byte* memory,
+  bool read_inline(const file_shape& f, std::uint32_t stripe_index, std::uint64_t node_offset, std::byte* memory,
                 std::size_t bytes) noexcept;
 
   /// Closes what another process has removed, whose space is free only then.

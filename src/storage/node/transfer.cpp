@@ -1,4 +1,4 @@
-// What both engines stripe object, and the one without a ring.
+// What the two engines of transfers share, and the engine without a ring.
 #include "storage/node/transfer.hpp"
 
 #include <algorithm>

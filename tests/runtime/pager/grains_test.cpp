@@ -57,8 +57,8 @@ std::uint64_t bytes_of_tables(std::uint64_t bytes) { return bytes / 1_MiB * 6_Ki
 
 /// Grains in which each word is its own index, of an array of any size.
 struct indices : block_source {
-  void load(block_index b, load_part, std::byte* frame, completion done) override { done({}, load_now(b, frame)); }
-  std::uint64_t load_now(block_index b, std::byte* frame) noexcept override {
+  void load(block_index b, load_part, std::byte* frame, completion done) override { done({}, load_inline(b, frame)); }
+  std::uint64_t load_inline(block_index b, std::byte* frame) noexcept override {
     for (std::uint64_t i = 0; i < words_in_grain; ++i) reinterpret_cast<std::uint64_t*>(frame)[i] = b * words_in_grain + i;
     return grain_bytes;
   }
