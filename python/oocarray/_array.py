@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Sequence,
 
 import numpy as np
 
-from . import _core, _elements, _names, _raw_bytes, _sharing, _transfer
+from . import _elements, _names, _raw_bytes, _sharing, _transfer
 from ._algorithms import writable
 from ._attributes import Attributes, OfArray
 from ._dtype import dtype_of

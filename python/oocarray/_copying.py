@@ -12,6 +12,7 @@ from ._array import Array
 from ._index import Box
 from ._pieces import pieces
 from ._store import Store, open_store
+from ._transfer import promised
 
 Progress = Callable[[int, int], None]
 
@@ -21,12 +22,13 @@ def copy_in(
 ) -> None:
     """Fills an array with the part of something in grains, of which `read` gives pieces."""
     done = 0
-    for piece in pieces(part, array.itemsize, grain):
-        values = read(piece)
-        array.write(tuple(slice(p.start - b.start, p.stop - b.start) for p, b in zip(piece, part)) or (0,), values)
-        done += values.nbytes
-        if progress is not None:
-            progress(done, array.nbytes)
+    with promised(array, ...):
+        for piece in pieces(part, array.itemsize, grain):
+            values = read(piece)
+            array.write(tuple(slice(p.start - b.start, p.stop - b.start) for p, b in zip(piece, part)) or 0, values)
+            done += values.nbytes
+            if progress is not None:
+                progress(done, array.nbytes)
 
 
 def copy_out(

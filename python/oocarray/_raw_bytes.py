@@ -12,6 +12,7 @@ import numpy as np
 from ._algorithms import writable
 from ._index import part_of
 from ._pieces import pieces
+from ._transfer import promised
 
 if TYPE_CHECKING:
     from ._array import Array
@@ -43,7 +44,7 @@ def to_file(array: "Array", file: Any, box: Any) -> None:
 def from_file(array: "Array", file: Any, box: Any) -> None:
     part = part_of(box, writable(array).shape, f"array '{array.path}'")
     done = 0
-    with _opened(file, "rb") as source:
+    with _opened(file, "rb") as source, promised(array, part):
         for piece in pieces(part, array.itemsize):
             values = np.empty(tuple(b.stop - b.start for b in piece), array.dtype)
             left = _bytes(values)

@@ -6,6 +6,8 @@ many blocks goes as by `Array.gather` and `Array.scatter`, and the blocks stay o
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import math
 from typing import TYPE_CHECKING, Any, Iterator, List, Optional, Sequence, Tuple
 
@@ -32,6 +34,7 @@ class _Selection:
         keys = keys_of(key, array.shape, f"array '{array.path}'")
         self.ranges = [range(*k.indices(n)) if isinstance(k, slice) else range(k, k + 1) for k, n in zip(keys, array.shape)]
         self.shape = tuple(len(r) for k, r in zip(keys, self.ranges) if isinstance(k, slice))
+        self.is_box = all(len(r) > 0 and (abs(r.step) == 1 or len(r) == 1) for r in self.ranges)
         self._all_dimensions = tuple(slice(None) if isinstance(k, slice) else None for k in keys)
 
     def of(self, values: np.ndarray) -> np.ndarray:
@@ -44,12 +47,31 @@ class _Selection:
         if count == 0:
             return
         array, order = self.array, self.array._order
-        touched = _touched_bytes(array, self.ranges[::order])
-        close = array.layout == "right" and touched <= max(4 * count * array.itemsize, most_piece_bytes())
-        bytes_ = max(array.itemsize, touched // count) if close else array.itemsize + _index_bytes
-        for piece in pieces(tuple(slice(0, len(r)) for r in self.ranges[::order]), bytes_):
-            at = piece[::order]
+        in_tiles = [_by_tiles(r, n) for r, n in zip(self.ranges, array.chunks)] if array.layout == "tiled" else None
+        if in_tiles:
+            touched = math.prod(len(d) for d in in_tiles) * array.block_bytes
+        else:
+            touched = _touched_bytes(array, self.ranges[::order])
+        close = touched <= max(4 * count * array.itemsize, most_piece_bytes())
+        if in_tiles and close:
+            places: Iterator[Box] = itertools.product(*in_tiles)
+        else:
+            bytes_ = max(array.itemsize, touched // count) if close else array.itemsize + _index_bytes
+            everything = tuple(slice(0, len(r)) for r in self.ranges[::order])
+            places = (piece[::order] for piece in pieces(everything, bytes_))
+        for at in places:
             yield at, [r[s] for r, s in zip(self.ranges, at)], close
+
+
+def _by_tiles(r: range, extent: int) -> List[slice]:
+    """The places in a range of what lies in one tile each, of which `extent` is that of a tile."""
+    found, i = [], 0
+    while i < len(r):
+        within = r[i] % extent
+        last = i + (extent - 1 - within if r.step > 0 else within) // abs(r.step)
+        found.append(slice(i, min(last + 1, len(r))))
+        i = last + 1
+    return found
 
 
 def _touched_bytes(array: "Array", ranges: Sequence[range]) -> int:
@@ -66,12 +88,29 @@ def _touched_bytes(array: "Array", ranges: Sequence[range]) -> int:
 
 
 def _box(ranges: Sequence[range]) -> Box:
-    return tuple(slice(min(r), max(r) + 1) for r in ranges)
+    return tuple(slice(min(r[0], r[-1]), max(r[0], r[-1]) + 1) for r in ranges)  # min(r) would go through it
 
 
-def _within_box(ranges: Sequence[range]) -> Tuple[slice, ...]:
-    """The same elements within their box."""
-    return tuple(slice(None, None, r.step) for r in ranges)
+@contextlib.contextmanager
+def _held(array: "Array", ranges: Sequence[range], write: bool) -> Iterator[np.ndarray]:
+    """The elements in the memory of the array, pinned; where it lies in tiles, they are of one tile."""
+    steps = [r.step for r in ranges]
+    if array.layout == "right":
+        with array.pin(_box(ranges), write=write) as box:
+            yield box[tuple(slice(None, None, step) for step in steps)]
+        return
+    core, order = array._core, array._order
+    lower, upper = array._core_box(_box(ranges))
+    guard = core.pin(lower, upper, write)
+    try:
+        number = 0
+        for first, n, extent in zip(lower, core.shape(), core.tile_shape()):
+            number = number * -(-n // extent) + first // extent
+        tile_lower, _, tile = core.tile(number, array.dtype, write)
+        part = tile[tuple(slice(lo - at, up - at) for lo, up, at in zip(lower, upper, tile_lower))]
+        yield (part if order == 1 else part.T)[tuple(slice(None, None, step) for step in steps)]
+    finally:
+        guard.release()
 
 
 def _numbers(array: "Array", ranges: Sequence[range]) -> np.ndarray:
@@ -94,14 +133,14 @@ def read(array: "Array", key: Any, out: Optional[np.ndarray]) -> Any:
             values = np.empty(numbers.shape, array.dtype)
             _core.gather(array._core, numbers.reshape(-1), values.reshape(-1))
             np.copyto(full[at], values, casting="same_kind")
-    return result[()] if out is None else out
+    return result if chosen.shape or out is not None else result[()]
 
 
 def _read_pinned(array: "Array", ranges: Sequence[range], to: np.ndarray) -> bool:
     """False where memory has no room for the blocks."""
     try:
-        with array.pin(_box(ranges)) as held:
-            np.copyto(to, held[_within_box(ranges)], casting="same_kind")
+        with _held(array, ranges, False) as elements:
+            np.copyto(to, elements, casting="same_kind")
     except BudgetTooSmall:
         return False
     return True
@@ -135,25 +174,29 @@ def write(array: "Array", key: Any, values: Any) -> None:
         raise ValueError(
             f"array '{array.path}': values of the shape {given.shape} do not fit elements of the shape {chosen.shape}"
         ) from None
-    for at, ranges, close in chosen.parts():
-        part = full[at].astype(array.dtype, copy=False)  # what it raises comes before any promise
-        if not (close and _write_pinned(array, ranges, part)):
-            _core.scatter(array._core, _numbers(array, ranges).reshape(-1), np.ascontiguousarray(part))
+    with promised(array, _box(chosen.ranges)) if chosen.is_box else contextlib.nullcontext():
+        for at, ranges, close in chosen.parts():
+            part = full[at].astype(array.dtype, copy=False)
+            if not (close and _write_pinned(array, ranges, part)):
+                _core.scatter(array._core, _numbers(array, ranges).reshape(-1), np.ascontiguousarray(part))
 
 
 def _write_pinned(array: "Array", ranges: Sequence[range], values: np.ndarray) -> bool:
     """False where memory has no room for the blocks."""
-    box = _box(ranges)
-    whole = all(abs(r.step) == 1 or len(r) == 1 for r in ranges)
-    if whole:
-        array.overwrite(box)
     try:
-        with array.pin(box, write=True) as held:
-            held[_within_box(ranges)] = values
-        return True
-    except BaseException as why:
-        if whole:
-            array.clear_overwrite()
-        if isinstance(why, BudgetTooSmall):
-            return False
+        with _held(array, ranges, True) as elements:
+            elements[...] = values
+    except BudgetTooSmall:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def promised(array: "Array", box: Any) -> Iterator[None]:
+    """All of a box is written here, so nothing of it is read, not ahead either; after an exception that is taken back."""
+    array.overwrite(box)
+    try:
+        yield
+    except BaseException:
+        array.clear_overwrite()
         raise
