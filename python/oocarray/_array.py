@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -41,6 +42,8 @@ class Array(Protocols):
     `sum`, `min`, `max`, `mean`, `var`, `std`, `any`, `all`, `argmin` and `argmax` of all elements are passes in bounded
     memory, as those of this package.  All else is what ``a[...]`` has: a view of the array's memory, or a copy in
     ordinary memory, beside the budget, where NumPy makes one.
+
+    A touch of elements that cannot be read ends the process; `read` and `write` copy, and raise instead.
 
     The operating system cannot read memory that is not loaded: ``file.write(a)`` raises, and calls such as
     ``socket.send(a[0])`` fail with EFAULT.  Give them memory that is pinned: ``with a.pin(np.s_[0]) as row: ...``.
@@ -91,10 +94,7 @@ class Array(Protocols):
     @property
     def size(self) -> int:
         """Number of elements."""
-        n = 1
-        for k in self.shape:
-            n *= k
-        return n
+        return math.prod(self.shape)
 
     @property
     def itemsize(self) -> int:

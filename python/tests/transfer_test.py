@@ -1,12 +1,12 @@
 """Copies of elements to and from ordinary memory: `read` and `write`."""
 
 import os
-import pathlib
 import random
 import tracemalloc
 
 import numpy as np
 import pytest
+from damaging import damage
 
 import oocarray as ooc
 
@@ -167,14 +167,6 @@ def test_scattered_elements_are_read_past_the_blocks(store, budget):
 # --- what cannot be read
 
 n = 1 << 18  # 2 MiB of doubles
-
-
-def damage(folder):
-    """Overwrites 40 bytes in the middle of the largest stripe object."""
-    largest = max(pathlib.Path(folder).glob("shares/*/*.data"), key=lambda f: f.stat().st_size)
-    with open(largest, "r+b") as file:
-        file.seek(largest.stat().st_size // 2)
-        file.write(os.urandom(40))
 
 
 @pytest.fixture(params=["vector", "matrix", "tiles"])
