@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, ContextManager, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from . import _elements, _names, _raw_bytes, _sharing, _transfer
-from ._algorithms import writable
+from . import _blocks, _elements, _names, _raw_bytes, _sharing, _transfer
 from ._attributes import Attributes, OfArray
 from ._dtype import dtype_of
 from ._index import Box, bounds_of
@@ -353,8 +351,7 @@ class Array(Protocols):
         """"sequential": read ahead from the first touch on; "random": never; "automatic": as it turns out."""
         self._core.advise(pattern)
 
-    @contextlib.contextmanager
-    def pin(self, box: Any = ..., *, write: bool = False) -> Iterator[np.ndarray]:
+    def pin(self, box: Any = ..., *, write: bool = False) -> ContextManager[np.ndarray]:
         """Keeps a box in memory, for system calls, MPI and devices; gives it as a NumPy array.
 
         ::
@@ -367,19 +364,7 @@ class Array(Protocols):
         After the block the array that it gave is as any other view.  Raises BudgetTooSmall for a box that memory
         has no room for.
         """
-        if not isinstance(box, tuple):
-            box = (box,)
-        lower, upper = self._core_box(box)
-        whole = np.asarray(self._view())
-        guard = self._core.pin(lower, upper, write)
-        try:
-            part = whole[box if Ellipsis in box else (*box, ...)]  # with ... one element is an array, too
-            if not write:
-                part = part.view()
-                part.flags.writeable = False
-            yield part
-        finally:
-            guard.release()
+        return _blocks.pinned(self, box, write)
 
     def tiles(self, *, write: bool = False, ahead: int = 2) -> Iterator[Tuple[Box, np.ndarray]]:
         """The array tile by tile, in the order in which they are stored: pairs of a box and a NumPy array.
@@ -391,20 +376,7 @@ class Array(Protocols):
             for box, t in a.tiles(write=True):
                 np.sqrt(t, out=t)
         """
-        if write:
-            writable(self)
-        ahead = count(ahead, "ahead")
-        for k in range(1, ahead + 1):
-            self._core.prefetch_tile(k)
-        for k in range(self._core.tiles()):
-            lower, upper, tile = self._core.tile(k, self._dtype, write)
-            if not write:
-                tile.flags.writeable = False
-            if self._order == -1:
-                tile = tile.T
-            yield tuple(slice(lo, up) for lo, up in zip(lower, upper))[:: self._order], tile
-            del tile
-            self._core.prefetch_tile(k + 1 + ahead)
+        return _blocks.tiles(self, write, ahead)
 
     # --- the store
 

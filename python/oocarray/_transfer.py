@@ -15,6 +15,7 @@ import numpy as np
 
 from . import _core
 from ._algorithms import writable
+from ._blocks import box_of, pinned_elements
 from ._errors import BudgetTooSmall
 from ._index import Box, keys_of
 from ._pieces import most_piece_bytes, pieces
@@ -36,31 +37,45 @@ class _Selection:
         self.shape = tuple(len(r) for k, r in zip(keys, self.ranges) if isinstance(k, slice))
         self.is_box = all(len(r) > 0 and (abs(r.step) == 1 or len(r) == 1) for r in self.ranges)
         self._all_dimensions = tuple(slice(None) if isinstance(k, slice) else None for k in keys)
+        self._count = math.prod(len(r) for r in self.ranges)
+        self._tiles = [_by_tiles(r, n) for r, n in zip(self.ranges, array.chunks)] if array.layout == "tiled" else None
+        self._touched = self._touched_bytes() if self._count else 0
+        #: Whether to go through blocks: they hold little else, or are few.
+        self.is_close = self._touched <= max(4 * self._count * array.itemsize, most_piece_bytes())
 
     def of(self, values: np.ndarray) -> np.ndarray:
         """What has the shape, in all dimensions of the array: those of integers have one element."""
         return values[self._all_dimensions]
 
-    def parts(self) -> Iterator[Tuple[Box, List[range], bool]]:
-        """Where each part of bounded size is in `of`, what it is of each dimension, and whether to go through blocks."""
-        count = math.prod(len(r) for r in self.ranges)
-        if count == 0:
+    def parts(self) -> Iterator[Tuple[Box, List[range]]]:
+        """Where each part of bounded size is in `of`, and what it is of each dimension; through blocks it is of one tile."""
+        if self._count == 0:
             return
-        array, order = self.array, self.array._order
-        in_tiles = [_by_tiles(r, n) for r, n in zip(self.ranges, array.chunks)] if array.layout == "tiled" else None
-        if in_tiles:
-            touched = math.prod(len(d) for d in in_tiles) * array.block_bytes
+        order, itemsize = self.array._order, self.array.itemsize
+        if self._tiles and self.is_close:
+            places: Iterator[Box] = itertools.product(*self._tiles)
         else:
-            touched = _touched_bytes(array, self.ranges[::order])
-        close = touched <= max(4 * count * array.itemsize, most_piece_bytes())
-        if in_tiles and close:
-            places: Iterator[Box] = itertools.product(*in_tiles)
-        else:
-            bytes_ = max(array.itemsize, touched // count) if close else array.itemsize + _index_bytes
+            bytes_ = max(itemsize, self._touched // self._count) if self.is_close else itemsize + _index_bytes
             everything = tuple(slice(0, len(r)) for r in self.ranges[::order])
             places = (piece[::order] for piece in pieces(everything, bytes_))
         for at in places:
-            yield at, [r[s] for r, s in zip(self.ranges, at)], close
+            yield at, [r[s] for r, s in zip(self.ranges, at)]
+
+    def _touched_bytes(self) -> int:
+        """About how many bytes there are in the blocks that the elements lie in."""
+        array, block = self.array, self.array.block_bytes
+        if self._tiles:
+            return math.prod(len(d) for d in self._tiles) * block
+        order = array._order
+        run, runs, stride = array.itemsize, 1, array.itemsize
+        for r, n in reversed(list(zip(self.ranges[::order], array.shape[::order]))):
+            step = stride * abs(r.step)
+            if runs == 1 and step - run <= block:  # no block in between
+                run += (len(r) - 1) * step
+            else:
+                runs *= len(r)
+            stride *= n
+        return min(runs * (run + block), array.nbytes + block)
 
 
 def _by_tiles(r: range, extent: int) -> List[slice]:
@@ -74,46 +89,7 @@ def _by_tiles(r: range, extent: int) -> List[slice]:
     return found
 
 
-def _touched_bytes(array: "Array", ranges: Sequence[range]) -> int:
-    """About how many bytes there are in the blocks that the elements lie in; the last of `ranges` runs fastest."""
-    run, runs, stride = array.itemsize, 1, array.itemsize
-    for r, n in zip(reversed(ranges), reversed(array.shape[:: array._order])):
-        step = stride * abs(r.step)
-        if runs == 1 and step - run <= array.block_bytes:  # no block in between
-            run += (len(r) - 1) * step
-        else:
-            runs *= len(r)
-        stride *= n
-    return min(runs * (run + array.block_bytes), array.nbytes + array.block_bytes)
-
-
-def _box(ranges: Sequence[range]) -> Box:
-    return tuple(slice(min(r[0], r[-1]), max(r[0], r[-1]) + 1) for r in ranges)  # min(r) would go through it
-
-
-@contextlib.contextmanager
-def _held(array: "Array", ranges: Sequence[range], write: bool) -> Iterator[np.ndarray]:
-    """The elements in the memory of the array, pinned; where it lies in tiles, they are of one tile."""
-    steps = [r.step for r in ranges]
-    if array.layout == "right":
-        with array.pin(_box(ranges), write=write) as box:
-            yield box[tuple(slice(None, None, step) for step in steps)]
-        return
-    core, order = array._core, array._order
-    lower, upper = array._core_box(_box(ranges))
-    guard = core.pin(lower, upper, write)
-    try:
-        number = 0
-        for first, n, extent in zip(lower, core.shape(), core.tile_shape()):
-            number = number * -(-n // extent) + first // extent
-        tile_lower, _, tile = core.tile(number, array.dtype, write)
-        part = tile[tuple(slice(lo - at, up - at) for lo, up, at in zip(lower, upper, tile_lower))]
-        yield (part if order == 1 else part.T)[tuple(slice(None, None, step) for step in steps)]
-    finally:
-        guard.release()
-
-
-def _numbers(array: "Array", ranges: Sequence[range]) -> np.ndarray:
+def _element_numbers(array: "Array", ranges: Sequence[range]) -> np.ndarray:
     """Of the elements in the order in which the library counts them, in the dimensions of the array."""
     numbers: Any = np.zeros((), np.uintp)
     strides = np.cumprod([1, *array.shape[:: array._order][:0:-1]], dtype=np.uintp)[::-1][:: array._order]
@@ -127,9 +103,9 @@ def read(array: "Array", key: Any, out: Optional[np.ndarray]) -> Any:
     chosen = _Selection(array, key)
     result = np.empty(chosen.shape, array.dtype) if out is None else _checked_out(out, chosen)
     full = chosen.of(result)
-    for at, ranges, close in chosen.parts():
-        if not (close and _read_pinned(array, ranges, full[at])):
-            numbers = _numbers(array, ranges)
+    for at, ranges in chosen.parts():
+        if not (chosen.is_close and _read_pinned(array, ranges, full[at])):
+            numbers = _element_numbers(array, ranges)
             values = np.empty(numbers.shape, array.dtype)
             _core.gather(array._core, numbers.reshape(-1), values.reshape(-1))
             np.copyto(full[at], values, casting="same_kind")
@@ -139,7 +115,7 @@ def read(array: "Array", key: Any, out: Optional[np.ndarray]) -> Any:
 def _read_pinned(array: "Array", ranges: Sequence[range], to: np.ndarray) -> bool:
     """False where memory has no room for the blocks."""
     try:
-        with _held(array, ranges, False) as elements:
+        with pinned_elements(array, ranges, False) as elements:
             np.copyto(to, elements, casting="same_kind")
     except BudgetTooSmall:
         return False
@@ -174,17 +150,17 @@ def write(array: "Array", key: Any, values: Any) -> None:
         raise ValueError(
             f"array '{array.path}': values of the shape {given.shape} do not fit elements of the shape {chosen.shape}"
         ) from None
-    with promised(array, _box(chosen.ranges)) if chosen.is_box else contextlib.nullcontext():
-        for at, ranges, close in chosen.parts():
+    with promised(array, box_of(chosen.ranges)) if chosen.is_box and chosen.is_close else contextlib.nullcontext():
+        for at, ranges in chosen.parts():
             part = full[at].astype(array.dtype, copy=False)
-            if not (close and _write_pinned(array, ranges, part)):
-                _core.scatter(array._core, _numbers(array, ranges).reshape(-1), np.ascontiguousarray(part))
+            if not (chosen.is_close and _write_pinned(array, ranges, part)):
+                _core.scatter(array._core, _element_numbers(array, ranges).reshape(-1), np.ascontiguousarray(part))
 
 
 def _write_pinned(array: "Array", ranges: Sequence[range], values: np.ndarray) -> bool:
     """False where memory has no room for the blocks."""
     try:
-        with _held(array, ranges, True) as elements:
+        with pinned_elements(array, ranges, True) as elements:
             elements[...] = values
     except BudgetTooSmall:
         return False

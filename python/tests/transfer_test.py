@@ -192,6 +192,16 @@ def test_an_element_that_cannot_be_read_is_an_exception_and_the_others_are_read(
         assert np.array_equal(damaged.read(key), plain[key])
 
 
+def test_an_array_can_be_closed_while_the_exception_is_looked_at(damaged):
+    rows = len(damaged)
+    with pytest.raises(ooc.IntegrityError) as read:
+        damaged.read()
+    with pytest.raises(ooc.IntegrityError) as written:
+        damaged.write(rows // 2, 1)
+    damaged.close()
+    assert damaged.closed and read.value and written.value
+
+
 def test_a_damaged_block_that_is_written_in_part_is_an_exception_and_one_that_is_replaced_is_well(damaged):
     rows = len(damaged)
     before = damaged.read(0)
