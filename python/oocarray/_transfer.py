@@ -19,6 +19,7 @@ from ._blocks import box_of, pinned_elements
 from ._errors import BudgetTooSmall
 from ._index import Box, keys_of
 from ._pieces import most_piece_bytes, pieces
+from ._runtime import runtime
 from ._view import View
 
 if TYPE_CHECKING:
@@ -89,6 +90,16 @@ def _by_tiles(r: range, extent: int) -> List[slice]:
     return found
 
 
+def _write_back_in_time() -> None:
+    """Raises for a disk that is full while there is memory left: a call that finds all of it modified ends the process."""
+    rt = runtime()
+    modified = [core for core in _core.open_arrays() if core.writable() and core.dirty_blocks()]
+    if sum(core.dirty_blocks() * core.block_bytes() for core in modified) > rt.memory * 3 // 4:
+        if rt.memory - rt.stats["resident_bytes"] < most_piece_bytes():
+            for core in modified:
+                core.writeback(False)
+
+
 def _element_numbers(array: "Array", ranges: Sequence[range]) -> np.ndarray:
     """Of the elements in the order in which the library counts them, in the dimensions of the array."""
     numbers: Any = np.zeros((), np.uintp)
@@ -104,6 +115,7 @@ def read(array: "Array", key: Any, out: Optional[np.ndarray]) -> Any:
     result = np.empty(chosen.shape, array.dtype) if out is None else _checked_out(out, chosen)
     full = chosen.of(result)
     for at, ranges in chosen.parts():
+        _write_back_in_time()
         if not (chosen.is_close and _read_pinned(array, ranges, full[at])):
             numbers = _element_numbers(array, ranges)
             values = np.empty(numbers.shape, array.dtype)
@@ -153,6 +165,7 @@ def write(array: "Array", key: Any, values: Any) -> None:
     with promised(array, box_of(chosen.ranges)) if chosen.is_box and chosen.is_close else contextlib.nullcontext():
         for at, ranges in chosen.parts():
             part = full[at].astype(array.dtype, copy=False)
+            _write_back_in_time()
             if not (chosen.is_close and _write_pinned(array, ranges, part)):
                 _core.scatter(array._core, _element_numbers(array, ranges).reshape(-1), np.ascontiguousarray(part))
 

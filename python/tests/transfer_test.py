@@ -2,6 +2,8 @@
 
 import os
 import random
+import subprocess
+import sys
 import tracemalloc
 
 import numpy as np
@@ -233,3 +235,35 @@ def test_a_file_that_was_cut_off_is_an_exception(tmp_path, budget):
         with pytest.raises(OSError, match="a.npy"):
             a.read(key)
     assert a.read(100) == 100
+
+
+full = """
+import resource, sys
+import numpy as np, oocarray as ooc
+
+rt = ooc.Runtime(memory="2MiB", end_deadline=1)
+store = ooc.open_store("local:" + sys.argv[1], workers=1, staging="64KiB")
+a = store.create("a", (4096, 1024), sparse=True, block="64KiB")  # 32 MiB
+b = store.create("b", (512, 1024), fill=3.0)
+resource.setrlimit(resource.RLIMIT_FSIZE, (8 << 20, 8 << 20))
+for key in (..., np.s_[::-1], np.s_[1024:, ::7], np.s_[::3, 5]):
+    try:
+        a.write(key, 1.0)
+        a.writeback()
+    except OSError as why:
+        print(type(why).__name__, "'a'" in str(why))
+try:
+    b.read()
+except OSError as why:
+    print(type(why).__name__, "'a'" in str(why))
+a.invalidate(discard=True)
+print(b.read().max())
+"""
+
+
+def test_a_disk_that_is_full_is_an_exception(tmp_path):
+    """Of a write, and of a read that finds no memory because nothing can be written."""
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", full, str(tmp_path / "store")], capture_output=True, text=True, timeout=120
+    )
+    assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["OSError", "True"] * 5 + ["3.0"], "")
