@@ -44,8 +44,8 @@ class _Target:
 def to_dask(array: Array, chunks: Optional[Any] = None) -> Any:
     """The array as a `dask.array.Array`, whose chunks are copies, as `Array.read` makes them.
 
-    `chunks` are whole blocks or tiles without it.  A chunk that cannot be read is the failure of its task.  What is modified is written back first, because workers that are
-    other processes open the array by its store's URL, for reading.
+    `chunks` are whole blocks or tiles without it.  A chunk that cannot be read is the failure of its task.  What is
+    modified is written back first, because workers that are other processes open the array by its store's URL, for reading.
     """
     import dask.array
 
