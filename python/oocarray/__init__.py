@@ -15,25 +15,7 @@ others go over arrays in few passes: see ``oocarray._algorithms``.
 """
 
 from . import _core, _faults
-from ._algorithms import (
-    copy,
-    cumsum,
-    for_each,
-    histogram,
-    is_sorted,
-    matmul,
-    max,
-    min,
-    reduce,
-    searchsorted,
-    sort,
-    sum,
-    sweep,
-    transform,
-    transpose,
-    vdot,
-)
-from ._array import Array, create, create_or_open, open
+from ._array import Array
 from ._dask import store, to_dask
 from ._errors import (
     BudgetTooSmall,
@@ -50,9 +32,14 @@ from ._errors import (
 )
 from ._hdf5_copy import from_hdf5, to_hdf5
 from ._look import SliceViewer, view
+from ._movement import copy, transpose
 from ._open_file import open_file
+from ._order import is_sorted, searchsorted, sort
+from ._passes import cumsum, for_each, histogram, max, min, reduce, sum, transform, vdot
+from ._product import matmul
 from ._runtime import Runtime, reclaim_faults, runtime
-from ._store import Attributes, Entry, Store, open_store
+from ._store import Attributes, Entry, Store, create, create_or_open, open, open_store
+from ._sweep import sweep
 from ._view import View
 from ._zarr import from_zarr, to_zarr
 

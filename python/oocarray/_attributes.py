@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, MutableMapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -145,3 +145,73 @@ def text_of(value: Any) -> Tuple[str, str]:
 
 def with_dimensions(texts: Dict[str, str], names: Optional[Sequence[str]]) -> Dict[str, str]:
     return texts if names is None else {**texts, DIMENSIONS: json.dumps(list(names))}
+
+
+class Attributes(MutableMapping):
+    """The attributes of a file, a folder or the root of a store, by name, as a `dict` that is kept there.
+
+    A value is a text, a number, an array of numbers, or a list of texts.  The store keeps texts, and in the attribute
+    ``hdf5.types``, which is not shown, what others were.  Who sets values that are no texts must be alone in doing so.
+    """
+
+    def __init__(self, core: Any, path: str) -> None:
+        self._core = core  #: of a store
+        self._path = path
+
+    def texts(self) -> Dict[str, str]:
+        """What the store keeps."""
+        return self._core.attributes(self._path)
+
+    def __getitem__(self, key: str) -> Any:
+        return typed(self.texts())[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        if not isinstance(key, str):
+            raise TypeError(f"attributes are named by texts, not {type(key).__name__}")
+        try:
+            text, kind = text_of(value)
+        except (TypeError, ValueError) as why:
+            raise TypeError(f"attribute '{key}': {why}; convert it, as with json.dumps()") from None
+        self._core.set_attribute(self._path, key, text)
+        self._note(key, kind)
+
+    def __delitem__(self, key: str) -> None:
+        if key not in self:
+            raise KeyError(key)
+        self._core.remove_attribute(self._path, key)
+        self._note(key, "")
+
+    def _note(self, key: str, kind: str) -> None:
+        """The type of a value; "" for a text."""
+        texts = self.texts()
+        noted = with_type(texts, key, kind)
+        if noted is None:
+            if TYPES in texts:
+                self._core.remove_attribute(self._path, TYPES)
+        elif noted != texts.get(TYPES):
+            self._core.set_attribute(self._path, TYPES, noted)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(typed(self.texts()))
+
+    def __len__(self) -> int:
+        return len(typed(self.texts()))
+
+    def __repr__(self) -> str:
+        return f"Attributes({typed(self.texts())!r})"
+
+
+class OfArray:
+    """The attributes of an open array, wherever it has been renamed to, as those of a path of a store."""
+
+    def __init__(self, core: Any) -> None:
+        self._array = core
+
+    def attributes(self, path: str) -> Dict[str, str]:
+        return self._array.attributes()
+
+    def set_attribute(self, path: str, key: str, value: str) -> None:
+        self._array.set_attribute(key, value)
+
+    def remove_attribute(self, path: str, key: str) -> None:
+        self._array.remove_attribute(key)

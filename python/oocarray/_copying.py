@@ -2,87 +2,47 @@
 
 from __future__ import annotations
 
-import contextlib
-import itertools
+import math
 import secrets
-from typing import Any, Callable, Dict, Iterator, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from ._array import Array, Box, create
-from ._errors import BudgetTooSmall
-from ._runtime import runtime
+from ._array import Array
+from ._index import Box
+from ._pieces import pieces
 from ._store import Store, open_store
+from ._transfer import promised
 
 Progress = Callable[[int, int], None]
 
 
-def most_piece_bytes() -> int:
-    """A useful size beside the budget."""
-    return min(64 << 20, runtime().memory // 16)
+def copy_in(
+    array: Array, part: Box, grain: Sequence[int], read: Callable[[Box], np.ndarray], progress: Optional[Progress]
+) -> None:
+    """Fills an array with the part of something in grains, of which `read` gives pieces."""
+    done = 0
+    with promised(array, ...):
+        for piece in pieces(part, array.itemsize, grain):
+            values = read(piece)
+            array.write(tuple(slice(p.start - b.start, p.stop - b.start) for p, b in zip(piece, part)) or 0, values)
+            done += values.nbytes
+            if progress is not None:
+                progress(done, array.nbytes)
 
 
-def pieces(grain: Sequence[int], box: Box, itemsize: int) -> Iterator[Box]:
-    """The box in parts that share no chunk, as many chunks in each as are of a useful size beside the budget."""
-    most = most_piece_bytes()
-    step = list(grain)
-    for d in reversed(range(len(step))):
-        extent = box[d].stop - box[d].start
-        fits = max(1, most // max(1, int(np.prod(step)) * itemsize))
-        step[d] *= min(fits, -(-extent // step[d]) + 1)
-        if step[d] < extent:
-            break
-    starts = [range(b.start // s * s, b.stop, s) for b, s in zip(box, step)]
-    for at in itertools.product(*starts):
-        yield tuple(slice(max(i, b.start), min(i + s, b.stop)) for i, s, b in zip(at, step, box))
-
-
-def whole(box: Optional[Any], shape: Tuple[int, ...], name: str) -> Box:
-    keys = (slice(None),) * len(shape) if box is None else box if isinstance(box, tuple) else (box,)
-    keys += (slice(None),) * (len(shape) - len(keys))
-    if len(keys) > len(shape):
-        raise IndexError(f"{name} has {len(shape)} dimensions, and the box {len(keys)}: leave {len(keys) - len(shape)} out")
-    out = []
-    for d, (k, n) in enumerate(zip(keys, shape)):
-        if not isinstance(k, slice) or k.step not in (None, 1):
-            raise IndexError(f"{name}: a box has slices of step 1, not {k!r} (dimension {d})")
-        lower, upper = k.start or 0, n if k.stop is None else k.stop
-        if not 0 <= lower < upper <= n:
-            raise IndexError(f"{name}: {lower}:{upper} is no part of dimension {d}, which has {n} elements")
-        out.append(slice(lower, upper))
-    return tuple(out)
-
-
-def copied(array: Array, key: Tuple[Any, ...]) -> np.ndarray:
-    """What slices and integers name, in ordinary memory.
-
-    A block that cannot be read raises IntegrityError or OSError, where a touch of it would end the process, if the key takes
-    a good part of its blocks, which are then brought in whole.
-    """
-    boxes = []
-    for k, n in zip(key, array.shape):
-        at = range(*k.indices(n)) if isinstance(k, slice) else (k % n,)
-        boxes.append(slice(min(at), max(at) + 1) if at else slice(0, 0))
-    with contextlib.ExitStack() as held:
-        if _wants_whole_blocks(array, boxes):
-            with contextlib.suppress(BudgetTooSmall):
-                held.enter_context(array.pin(tuple(boxes)))
-        return np.array(array[key], subok=False)
-
-
-def _wants_whole_blocks(array: Array, boxes: Sequence[slice]) -> bool:
-    """Whether a box is at least a quarter of the blocks that it lies in, and a small part of the budget."""
-    extents = [b.stop - b.start for b in boxes]
-    run = array.itemsize  # bytes that follow each other
-    for n, extent in zip(reversed(array.shape), reversed(extents)):
-        run *= extent
-        if extent < n:
-            break
-    bytes_ = int(np.prod(extents)) * array.itemsize
-    if not 0 < bytes_ <= runtime().memory // 4:
-        return False
-    blocks = (bytes_ // run) * (run // array.block_bytes + 2)
-    return min(blocks * array.block_bytes, array.nbytes) <= 4 * bytes_
+def copy_out(
+    array: Array, part: Box, grain: Sequence[int], write: Callable[[Box, np.ndarray], None], progress: Optional[Progress]
+) -> None:
+    """Gives pieces of the part of an array to `write`, with their place in something in grains that begins with it."""
+    shape = tuple(b.stop - b.start for b in part)
+    total, done = math.prod(shape) * array.itemsize, 0
+    for piece in pieces(tuple(slice(0, n) for n in shape), array.itemsize, grain):
+        values = array.read(tuple(slice(p.start + b.start, p.stop + b.start) for p, b in zip(piece, part)))
+        write(piece, values)
+        done += values.nbytes
+        if progress is not None:
+            progress(done, total)
 
 
 def passing_name(name: str) -> str:
@@ -107,7 +67,7 @@ def make_filled(
     replace = bool(options.pop("replace", False))
     folder, slash, last = path.rstrip("/").rpartition("/")
     passing = f"{folder}{slash}.{passing_name(last)}"
-    a = create(store, passing, shape, dtype, **options)
+    a = store.create(passing, shape, dtype, **options)
     try:
         for key, text in fill(a).items():
             a._core.set_attribute(key, text)

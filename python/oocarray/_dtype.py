@@ -23,7 +23,7 @@ def _of_others(dtype: np.dtype) -> Optional[np.dtype]:
     """The type, or that of a field, that a package other than NumPy has made, as ml_dtypes' bfloat16."""
     if dtype.subdtype is not None:
         return _of_others(dtype.subdtype[0])
-    fields = dtype.fields or {}
+    fields: Mapping[str, Any] = dtype.fields or {}
     return dtype if dtype.isbuiltin == 2 else next(filter(None, (_of_others(f[0]) for f in fields.values())), None)
 
 

@@ -15,10 +15,11 @@ import numpy as np
 
 from ._array import Array
 from ._attributes import DTYPE, dimensions_of, texts_of, values_of, with_dimensions
-from ._copying import Progress, copied, free_in, make_filled, passing_name, pieces, whole
+from ._copying import Progress, copy_in, copy_out, free_in, make_filled, passing_name
 from ._dtype import is_named
 from ._errors import TypeMismatch
 from ._hdf5 import opened
+from ._index import Box, part_of
 from ._store import Store
 
 # What the machinery of dimension scales and NetCDF-4 keeps for itself, as tools/formats/hdf5_attributes.cpp has it.
@@ -221,21 +222,13 @@ def from_hdf5(
         if d.shape is None or 0 in d.shape:
             raise ValueError(f"{where} has no elements, and every array has at least one")
         _check_sources(d, where)
-        part = whole(box, d.shape, where)
+        part = part_of(box, d.shape, where)
         shape = tuple(b.stop - b.start for b in part) or (1,)
         if dtype.kind in "biufc" and np.array(d.fillvalue, dtype).tobytes().strip(b"\0"):
             options.setdefault("fill", d.fillvalue)
 
         def fill(a: Array) -> Dict[str, str]:
-            done = 0
-            for piece in pieces(d.chunks or (1,) * d.ndim, part, dtype.itemsize):
-                values = d[piece]
-                target = tuple(slice(p.start - b.start, p.stop - b.start) for p, b in zip(piece, part)) or (slice(0, 1),)
-                a.overwrite(target)
-                a[target] = values
-                done += values.nbytes
-                if progress is not None:
-                    progress(done, a.nbytes)
+            copy_in(a, part, d.chunks or (1,) * d.ndim, d.__getitem__, progress)
             texts = _attributes(d, where)
             if not is_named(dtype):
                 texts.pop(DTYPE, None)  # it is ours
@@ -301,15 +294,12 @@ def _write(array: Array, group: Any, name: str, part: Tuple[slice, ...], progres
     folder, slash, last = name.rpartition("/")
     passing = f"{folder}{slash}{passing_name(last)}"
     dataset = group.create_dataset(passing, () if is_scalar else shape, stored, **options)
+
+    def write(piece: Box, values: np.ndarray) -> None:
+        dataset[() if is_scalar else piece] = values[0] if is_scalar else values.view(stored)
+
     try:
-        total, done = int(np.prod(shape)) * array.itemsize, 0
-        for piece in pieces(dataset.chunks or (1,) * array.ndim, tuple(slice(0, n) for n in shape), array.itemsize):
-            at = tuple(slice(p.start + b.start, p.stop + b.start) for p, b in zip(piece, part))
-            values = copied(array, at)  # because the system writes to the file from it
-            dataset[() if is_scalar else piece] = values[0] if is_scalar else values.view(stored)
-            done += values.nbytes
-            if progress is not None:
-                progress(done, total)
+        copy_out(array, part, dataset.chunks or (1,) * array.ndim, write, progress)
         for key, value in values_of(texts, array.dtype).items():
             _set_attribute(dataset, key, value, where)
     except BaseException:
@@ -362,7 +352,7 @@ def to_hdf5(
     raised is removed.
     """
     h5py = _h5py()
-    part = whole(box, array.shape, f"array '{array.path}'")
+    part = part_of(box, array.shape, f"array '{array.path}'")
     name = array.current_path.rpartition("/")[2] if dataset is None else dataset
     if isinstance(target, h5py.Group):
         if name in target:

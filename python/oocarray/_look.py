@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import operator
 from typing import TYPE_CHECKING, Any, List, Optional, Tuple
 
 import numpy as np
+
+from ._index import keys_of
 
 if TYPE_CHECKING:
     from ._array import Array
@@ -14,13 +15,13 @@ if TYPE_CHECKING:
 def _read(array: "Array", index: Tuple[Any, ...]) -> np.ndarray:
     """``array[index]`` for integers and slices of positive step: a copy, and no block of it in memory.
 
-    In row-major order one strided request reads the elements and no others.  Elements of files in place and of files
-    in tiles are touched one by one, which brings their blocks into memory.
+    In row-major order one strided request reads the elements and no others.  Files in place and files in tiles are
+    read as by `Array.read`.
     """
     shape, size = array.shape, array.itemsize
     path = array.current_path
     if array._store is None or array._store._core.entry(path)["tile"]:
-        return np.array(array[index], subok=False)
+        return array.read(index)
     if array.writable and array.dirty_blocks:
         array.writeback()  # the request is answered by the I/O nodes
     offset, levels, counts = 0, [], []
@@ -170,16 +171,9 @@ def _dimensions(array: "Array", index: Any) -> Tuple[List[Any], List[int]]:
     shape = array.shape
     if index is None:
         index = tuple(n // 2 for n in shape[:-2]) + (slice(None),) * min(2, len(shape))
-    keys = index if isinstance(index, tuple) else (index,)
-    if Ellipsis in keys:
-        at = keys.index(Ellipsis)
-        keys = keys[:at] + (slice(None),) * (len(shape) + 1 - len(keys)) + keys[at + 1 :]
-    keys = keys + (slice(None),) * (len(shape) - len(keys))
-    if len(keys) > len(shape):
-        raise IndexError(f"array '{array.path}' has {len(shape)} dimensions, and the index {len(keys)}")
     fixed: List[Any] = []
     shown: List[int] = []
-    for d, k in enumerate(keys):
+    for d, k in enumerate(keys_of(index, shape, f"array '{array.path}'")):
         if isinstance(k, slice):
             first, last, step = k.indices(shape[d])
             if step != 1 or last <= first:
@@ -187,10 +181,7 @@ def _dimensions(array: "Array", index: Any) -> Tuple[List[Any], List[int]]:
             fixed.append(slice(first, last))
             shown.append(d)
         else:
-            i = operator.index(k)
-            if not -shape[d] <= i < shape[d]:
-                raise IndexError(f"index {i} is outside the extent {shape[d]} of dimension {d}")
-            fixed.append(i % shape[d])
+            fixed.append(k)
     if len(shown) not in (1, 2):
         raise IndexError(f"a picture has one or two dimensions, not {len(shown)}: give an integer for each of the others")
     return fixed, shown

@@ -8,10 +8,13 @@ computed first) makes it in ordinary memory, beside the budget.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Tuple
+from html import escape
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Tuple, cast
 
 import numpy as np
 
+from . import _core, _passes
+from ._numbers import bytes_text
 from ._view import View
 
 if TYPE_CHECKING:
@@ -24,10 +27,8 @@ names = frozenset(n for n in dir(np.ndarray) if not n.startswith("_")) - _not_he
 
 def _mean_in_wide(a: "Array") -> Any:
     """The mean, computed in double precision at least."""
-    from . import _algorithms
-
     wide = np.result_type(a.dtype, np.float64)
-    return _algorithms.reduce(np.add, a, dtype=None if a.dtype == wide else wide) / a.size
+    return _passes.reduce(np.add, a, dtype=None if a.dtype == wide else wide) / a.size
 
 
 def _mean(a: "Array") -> Any:
@@ -36,15 +37,13 @@ def _mean(a: "Array") -> Any:
 
 
 def _var(a: "Array") -> Any:
-    from . import _algorithms
-
     mean = _mean_in_wide(a)
 
     def squares(x: np.ndarray) -> Any:
         d = x - mean
         return np.vdot(d, d).real
 
-    var = np.sum(_algorithms.over_pieces(a, squares)) / a.size
+    var = np.sum(_passes.over_pieces(a, squares)) / a.size
     return np.empty(0, a.dtype).real.dtype.type(var) if a.dtype.kind in "fc" else var
 
 
@@ -54,8 +53,6 @@ def _std(a: "Array") -> Any:
 
 def _first(a: "Array", which: Callable[..., Any]) -> Any:
     """The number of the element that `which` chooses, the first of them."""
-    from . import _algorithms
-
     found: List[Tuple[int, Any]] = []
 
     def best(x: np.ndarray) -> Tuple[int, int, Any]:
@@ -63,27 +60,24 @@ def _first(a: "Array", which: Callable[..., Any]) -> Any:
         return x.size, k, x[k]
 
     before = 0
-    for size, k, value in _algorithms.over_pieces(a, best):
+    for size, k, value in _passes.over_pieces(a, best):
         found.append((before + k, value))
         before += size
     return np.intp(found[int(which(np.array([value for _, value in found])))][0])
 
 
-def _passes() -> Dict[str, Callable[["Array"], Any]]:
-    from . import _algorithms
-
-    return {
-        "sum": _algorithms.sum,
-        "min": _algorithms.min,
-        "max": _algorithms.max,
-        "mean": _mean,
-        "var": _var,
-        "std": _std,
-        "any": lambda a: np.bool_(any(_algorithms.over_pieces(a, np.any))),
-        "all": lambda a: np.bool_(all(_algorithms.over_pieces(a, np.all))),
-        "argmin": lambda a: _first(a, np.argmin),
-        "argmax": lambda a: _first(a, np.argmax),
-    }
+_in_one_pass: Dict[str, Callable[["Array"], Any]] = {
+    "sum": _passes.sum,
+    "min": _passes.min,
+    "max": _passes.max,
+    "mean": _mean,
+    "var": _var,
+    "std": _std,
+    "any": lambda a: np.bool_(any(_passes.over_pieces(a, np.any))),
+    "all": lambda a: np.bool_(all(_passes.over_pieces(a, np.all))),
+    "argmin": lambda a: _first(a, np.argmin),
+    "argmax": lambda a: _first(a, np.argmax),
+}
 
 
 def _can_pass(a: "Array", name: str) -> bool:
@@ -93,7 +87,20 @@ def _can_pass(a: "Array", name: str) -> bool:
     return in_c_order or not name.startswith("arg")
 
 
-def _plain(x: Any) -> Any:
+def plain(x: Any) -> Any:
+    """The view of an array; anything else as it is."""
+    return cast("Array", x)._view() if isinstance(x, _core.ArrayBase) else x
+
+
+def plain_within(x: Any) -> Any:
+    if type(x) in (list, tuple):
+        return type(x)(plain_within(i) for i in x)
+    if type(x) is dict:
+        return {k: plain_within(v) for k, v in x.items()}
+    return plain(x)
+
+
+def _without_keeper(x: Any) -> Any:
     """A copy that a view has made is an array like any other."""
     return x.view(np.ndarray) if type(x) is View and x._keeper is None else x
 
@@ -102,14 +109,12 @@ def attribute(a: "Array", name: str) -> Any:
     """What ``a.name`` is for a name of `numpy.ndarray` that `Array` has not itself."""
     here = getattr(np.ndarray, name)
     if not callable(here):
-        return _plain(getattr(a._view(), name))
+        return _without_keeper(getattr(a._view(), name))
 
     def call(*arguments: Any, **named: Any) -> Any:
-        from ._array import _plain_within
-
-        if not arguments and not named and (one_pass := _passes().get(name)) and _can_pass(a, name):
+        if not arguments and not named and (one_pass := _in_one_pass.get(name)) and _can_pass(a, name):
             return one_pass(a)
-        result = _plain(getattr(a._view(), name)(*_plain_within(arguments), **_plain_within(named)))
+        result = _without_keeper(getattr(a._view(), name)(*plain_within(arguments), **plain_within(named)))
         return named["out"] if named.get("out") is not None else result
 
     call.__name__, call.__doc__ = name, here.__doc__
@@ -118,13 +123,9 @@ def attribute(a: "Array", name: str) -> Any:
 
 def html(a: "Array") -> str:
     """A table of what is known of an array, for notebooks."""
-    from html import escape
-
-    from ._array import _bytes
-
     facts = {"path": a.path, "closed": "yes"} if a.closed else {
         "path": a.path, "in": "place" if a.store is None else a.store.url, "shape": str(a.shape), "type": str(a.dtype),
-        "size": _bytes(a.nbytes), "blocks": _bytes(a.block_bytes) + (", in tiles" if a.layout == "tiled" else ""),
+        "size": bytes_text(a.nbytes), "blocks": bytes_text(a.block_bytes) + (", in tiles" if a.layout == "tiled" else ""),
         "access": "read and write" if a.writable else "read only",
     }
     rows = "".join(f"<tr><th>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in facts.items())

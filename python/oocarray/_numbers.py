@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import operator
 import re
-from typing import Any, Tuple
+from typing import Any, List, Tuple, Union
 
 from ._errors import InvalidRequest
+
+Shape = Union[int, Tuple[int, ...], List[int]]
 
 _units = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _most = (1 << 63) - 1
@@ -81,3 +83,13 @@ def seconds(value: Any, what: str) -> float:
 def flag(value: Any, what: str) -> bool:
     """Whether it is true."""
     return bool(value)
+
+
+def bytes_text(n: int) -> str:
+    """A number of bytes for a person to read."""
+    size, unit = float(n), "bytes"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if size < 1024:
+            break
+        size, unit = size / 1024, larger
+    return f"{size:.4g} {unit}"

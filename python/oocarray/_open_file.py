@@ -8,14 +8,13 @@ from typing import Any, Dict, NamedTuple, Optional, Tuple, Union
 import numpy as np
 
 from . import _core, _hdf5
-from ._array import Array, _core_options
+from ._array import Array
 from ._dtype import element_of
 from ._errors import InvalidRequest, TypeMismatch
-from ._numbers import count, shape_of
+from ._numbers import Shape, count, shape_of
+from ._opening import check_mode, core_options
 from ._runtime import runtime
 from ._sharing import file_open_already
-from ._store import Shape
-
 
 _options = {"layout", "tile", "block", "shared", "wait_for_writer"}
 
@@ -140,8 +139,7 @@ def open_file(
     OSError
         With ESTALE, if another file takes the place of this one while it is being opened.
     """
-    if mode not in ("r", "r+"):
-        raise ValueError(f"mode {mode!r}: choose 'r' or 'r+'")
+    check_mode(mode)
     if order not in (None, "C", "F"):
         raise ValueError(f"order={order!r}: choose 'C' or 'F'")
     given = os.fspath(path)
@@ -175,16 +173,16 @@ def _opened(contents: _Contents, writable: bool, options: Dict[str, Any]) -> Arr
     name, size, _ = element_of(contents.dtype)
     for wrong in options.keys() - _options:
         raise TypeError(f"'{wrong}' is no option of a file in place; there are: {', '.join(sorted(_options))}")
-    core_options = _core_options(options, None)
+    given = core_options(options, None)
     reverse = contents.fortran and contents.shape is not None and len(contents.shape) > 1
-    if reverse and "tile" in core_options:
-        core_options["tile"] = core_options["tile"][::-1]
+    if reverse and "tile" in given:
+        given["tile"] = given["tile"][::-1]
     identity = None if contents.descriptor is None else contents.identity()
     shape, offset = contents.shape or (), contents.offset
-    tiled = bool(core_options.get("tiled_memory"))
-    there = file_open_already(contents, writable, core_options)
+    tiled = bool(given.get("tiled_memory"))
+    there = file_open_already(contents, writable, given)
     core = there or _core.open_file(
-        runtime()._core, file, writable, name, size, shape, offset, reverse, identity, core_options
+        runtime()._core, file, writable, name, size, shape, offset, reverse, identity, given
     )
     try:
         a = Array(core, None, tiled, dtype=contents.dtype, reverse=reverse)
@@ -195,10 +193,3 @@ def _opened(contents: _Contents, writable: bool, options: Dict[str, Any]) -> Arr
     a._raw = (os.path.abspath(file), contents.dtype, a.shape, contents.offset, "F" if reverse else "C")
     a._inode = contents.identity()
     return a
-
-
-def open_raw(
-    path: str, dtype: np.dtype, shape: Tuple[int, ...], offset: int, order: str, **options: Any
-) -> Array:
-    """What another process opens, for reading, that knows what `open_file` has found."""
-    return open_file(path, dtype=dtype, shape=shape, offset=offset, order=order, **options)

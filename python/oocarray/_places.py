@@ -1,13 +1,14 @@
-"""Where an array is, so that another process, or another part of this one, opens it for reading."""
+"""Where an array is, so that another process, or another part of this one, opens it for reading; so arrays are pickled."""
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
+import copyreg
+from typing import Any, Dict, NamedTuple, Optional, Tuple
 
-from . import _runtime
-from ._array import Array, open as open_array
-from ._open_file import open_raw
-from ._store import Store, open_store
+from . import _runtime, _sharing
+from ._array import Array
+from ._open_file import open_file
+from ._store import Store, open_store, path_text
 
 
 class Place(NamedTuple):
@@ -31,30 +32,45 @@ def opened(place: Place) -> Array:
     """The array there, where it is open in this process; else one that is opened for reading."""
     with _runtime._lock:  # two who look for one array open it once
         if place.raw is not None:
-            found = next((a for a in _open_arrays() if a._raw == place.raw), None)
-            return open_raw(*place.raw, **place.options) if found is None else found
+            found = next((a for a in _runtime.open_arrays() if a._raw == place.raw), None)
+            return _open_raw(*place.raw, **place.options) if found is None else found
         store = store_at(place.url, place.key)
-        there = [a for a in _open_arrays() if a.store is not None and a.store.uuid == store.uuid]
-        there.sort(key=lambda a: a.path != place.path)  # any other has been renamed to it
-        found = next((a for a in there if _is_at(a, place)), None)
-        return open_array(store, place.path, "r", **place.options) if found is None else found
+        found = _at(store.uuid, place.path)
+        return store.open(place.path, "r", **place.options) if found is None else found
+
+
+def _at(uuid: str, path: str) -> Optional[Array]:
+    for renamed in (False, True):  # mostly it has its path still, and only that array is asked
+        for core in _sharing.open_at(uuid, path_text(path), renamed):
+            found = next((a for a in _runtime.open_arrays() if a._core.same(core)), None)
+            if found is not None:
+                return found
+    return None
+
+
+def _open_raw(path: str, dtype: Any, shape: Tuple[int, ...], offset: int, order: str, **options: Any) -> Array:
+    """What `open_file` has found, in another process or again."""
+    return open_file(path, dtype=dtype, shape=shape, offset=offset, order=order, **options)
 
 
 def store_at(url: str, key: str = "") -> Store:
     """The store of an array that is open here, or one that is opened."""
-    for array in _open_arrays():
+    for array in _runtime.open_arrays():
         if array.store is not None and (array.store.url, array.store._key) == (url, key):
             return array.store
     return open_store(url, create=False, key=key)
 
 
-def _open_arrays() -> Iterator[Array]:
-    current = _runtime._current
-    return (a for a in list(current._arrays.values() if current is not None else ()) if not a.closed)
+def _pickled(array: Array) -> Any:
+    if array.closed:
+        raise TypeError(f"array '{array.path}' has been closed: pickle it while it is open")
+    if array.writable:
+        raise TypeError(
+            f"array '{array.current_path}' is open for writing, and whoever unpickles it would not see what is written: "
+            "close it, open it with mode='r', and pickle that; or pickle a[...], which copies the elements"
+        )
+    return opened, (place_of(array),)
 
 
-def _is_at(array: Array, place: Place) -> bool:
-    try:
-        return array.current_path == place.path
-    except OSError:  # it has been removed, and what is there now is another one
-        return False
+copyreg.pickle(Array, _pickled)
+copyreg.pickle(Store, lambda store: (store_at, (store.url, store._key)))

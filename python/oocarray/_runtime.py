@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 import weakref
-from typing import TYPE_CHECKING, Dict, Optional, Union
+from typing import TYPE_CHECKING, Dict, List, Optional, Union
 
 from . import _core
 from ._errors import Busy
@@ -157,6 +157,11 @@ def reclaim_faults() -> None:
     current = _current
     if current is not None and not current.closed and os.getpid() == current._process:
         current._core.reclaim_faults()
+
+
+def open_arrays() -> "List[Array]":
+    """Those of the process; makes no runtime."""
+    return [] if _current is None else [a for a in list(_current._arrays.values()) if not a.closed]
 
 
 def runtime() -> Runtime:

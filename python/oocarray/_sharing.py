@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Iterator, List, Mapping, Optional, Union
 
 from . import _core
 from ._errors import Busy
-from ._runtime import runtime
+from ._runtime import open_arrays
 from ._view import View
 
 if TYPE_CHECKING:
@@ -24,13 +24,13 @@ def _names(path: Union[str, bytes]) -> List[str]:
     return [name for name in text.split("/") if name]
 
 
-def _open_at(uuid: str, path: Union[str, bytes], renamed: bool) -> Iterator[Any]:
+def open_at(uuid: str, path: Union[str, bytes], renamed: bool) -> Iterator[Any]:
     """The arrays of a store that are open here and have this path now; `renamed`: those that were opened by another, too.
 
     The store is asked for the path of each that may be it.
     """
     for core in _core.open_arrays():
-        if core.uuid() != uuid or core.of_ranks() or not (renamed or _names(core.path()) == _names(path)):
+        if core.uuid() != uuid or not (renamed or _names(core.path()) == _names(path)):
             continue
         try:
             now = core.current_path()
@@ -44,7 +44,8 @@ def _suits(core: Any, writable: bool, options: Mapping[str, Any]) -> bool:
     """Whether the array is what opening it so would give."""
     tiled = bool(options.get("tiled_memory"))
     return (
-        core.writable() == writable
+        not core.of_ranks()
+        and core.writable() == writable
         and core.tiled() == tiled
         and (not writable or core.shared() == bool(options.get("shared")))
         and options.get("block", core.block_bytes()) in (0, core.block_bytes())
@@ -58,13 +59,13 @@ def open_already(
     """The array at a path of a store, where it is open here in that mode."""
     if "group" in options:
         return None
-    return next((core.again() for core in _open_at(uuid, path, renamed) if _suits(core, writable, options)), None)
+    return next((core.again() for core in open_at(uuid, path, renamed) if _suits(core, writable, options)), None)
 
 
 def file_open_already(contents: Any, writable: bool, options: Mapping[str, Any]) -> Optional[Any]:
     """The same of a file in place, of which that is to be the contents."""
-    for a in list(runtime()._arrays.values()):
-        if a.closed or a._raw is None or not _suits(a._core, writable, options) or a._inode != contents.identity():
+    for a in open_arrays():
+        if a._raw is None or not _suits(a._core, writable, options) or a._inode != contents.identity():
             continue
         _, dtype, shape, offset, order = a._raw
         fortran = contents.fortran and len(shape) > 1
@@ -75,12 +76,12 @@ def file_open_already(contents: Any, writable: bool, options: Mapping[str, Any])
 
 def in_use(busy: Busy, uuid: str, path: Union[str, bytes]) -> Busy:
     """The refusal, with what of this process holds the file."""
-    core = next(_open_at(uuid, path, True), None)
+    core = next((c for c in open_at(uuid, path, True) if not c.of_ranks()), None)
     return busy if core is None else Busy(f"{busy}; {_holders(core)}")
 
 
 def _holders(core: Any) -> str:
-    arrays = [a for a in list(runtime()._arrays.values()) if not a.closed and a._core.same(core)]
+    arrays = [a for a in open_arrays() if a._core.same(core)]
     views = [o for o in gc.get_objects() if type(o) is View and o._keeper is not None and o._keeper.same(core)]
     parts = [f"{_what(a, 'an Array')}, which close() ends" for a in arrays]
     parts += [f"{_what(v, 'a view')} of shape {v.shape}, which `del` ends" for v in views[:3]]
@@ -102,7 +103,4 @@ def _what(thing: Any, kind: str) -> str:
 
 def shared_by_others(array: "Array") -> bool:
     """Whether another `Array` has the same memory."""
-    return any(
-        other is not array and not other.closed and other._core.same(array._core)
-        for other in list(array._runtime._arrays.values())
-    )
+    return any(other is not array and other._core.same(array._core) for other in open_arrays())

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, MutableMapping, Optional, Tuple, Union
+from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
 
 import numpy as np
 
-from . import _attributes, _core
+from . import _core, _opening
+from ._array import Array
+from ._attributes import Attributes
 from ._dtype import dtype_of
-from ._numbers import parse_bytes, seconds, small_count
+from ._numbers import Shape, parse_bytes, seconds, small_count
 
-if TYPE_CHECKING:
-    from ._array import Array
-
-Shape = Union[int, Tuple[int, ...], List[int]]
 Path = Union[str, "os.PathLike[str]"]
 
 
@@ -58,60 +56,6 @@ def _entry(d: Dict[str, Any]) -> Entry:
         dtype=dtype,
         **{k: d[k] for k in (f.name for f in dataclasses.fields(Entry)) if k != "dtype"},
     )
-
-
-class Attributes(MutableMapping):
-    """The attributes of a file, a folder or the root of a store, by name, as a `dict` that is kept there.
-
-    A value is a text, a number, an array of numbers, or a list of texts.  The store keeps texts, and in the attribute
-    ``hdf5.types``, which is not shown, what others were.  Who sets values that are no texts must be alone in doing so.
-    """
-
-    def __init__(self, core: Any, path: str) -> None:
-        self._core = core  #: of a store
-        self._path = path
-
-    def texts(self) -> Dict[str, str]:
-        """What the store keeps."""
-        return self._core.attributes(self._path)
-
-    def __getitem__(self, key: str) -> Any:
-        return _attributes.typed(self.texts())[key]
-
-    def __setitem__(self, key: str, value: Any) -> None:
-        if not isinstance(key, str):
-            raise TypeError(f"attributes are named by texts, not {type(key).__name__}")
-        try:
-            text, kind = _attributes.text_of(value)
-        except (TypeError, ValueError) as why:
-            raise TypeError(f"attribute '{key}': {why}; convert it, as with json.dumps()") from None
-        self._core.set_attribute(self._path, key, text)
-        self._note(key, kind)
-
-    def __delitem__(self, key: str) -> None:
-        if key not in self:
-            raise KeyError(key)
-        self._core.remove_attribute(self._path, key)
-        self._note(key, "")
-
-    def _note(self, key: str, kind: str) -> None:
-        """The type of a value; "" for a text."""
-        texts = self.texts()
-        noted = _attributes.with_type(texts, key, kind)
-        if noted is None:
-            if _attributes.TYPES in texts:
-                self._core.remove_attribute(self._path, _attributes.TYPES)
-        elif noted != texts.get(_attributes.TYPES):
-            self._core.set_attribute(self._path, _attributes.TYPES, noted)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(_attributes.typed(self.texts()))
-
-    def __len__(self) -> int:
-        return len(_attributes.typed(self.texts()))
-
-    def __repr__(self) -> str:
-        return f"Attributes({_attributes.typed(self.texts())!r})"
 
 
 class Store:
@@ -184,23 +128,17 @@ class Store:
 
     # --- arrays
 
-    def create(self, path: Path, shape: Shape, dtype: Any = np.float64, **options: Any) -> "Array":
+    def create(self, path: Path, shape: Shape, dtype: Any = np.float64, **options: Any) -> Array:
         """Makes an array; see `oocarray.create`."""
-        from ._array import create
+        return _opening.made(self, path_text(path), "create", shape, dtype, options)
 
-        return create(self, path, shape, dtype, **options)
-
-    def create_or_open(self, path: Path, shape: Shape, dtype: Any = np.float64, **options: Any) -> "Array":
+    def create_or_open(self, path: Path, shape: Shape, dtype: Any = np.float64, **options: Any) -> Array:
         """Opens an array, or makes it; see `oocarray.create_or_open`."""
-        from ._array import create_or_open
+        return _opening.made(self, path_text(path), "create_or_open", shape, dtype, options)
 
-        return create_or_open(self, path, shape, dtype, **options)
-
-    def open(self, path: Path, mode: str = "r+", **options: Any) -> "Array":
+    def open(self, path: Path, mode: str = "r+", **options: Any) -> Array:
         """Opens an array; see `oocarray.open`."""
-        from ._array import open as open_array
-
-        return open_array(self, path, mode, **options)
+        return _opening.opened(self, path_text(path), mode, options)
 
     def __contains__(self, path: Path) -> bool:
         return self.exists(path)
@@ -220,17 +158,12 @@ class Store:
     def __iter__(self) -> Iterator[str]:
         return iter(self.keys())
 
-    def __getitem__(self, path: Path) -> "Array":
+    def __getitem__(self, path: Path) -> Array:
         """The array with a path, as `open` gives it."""
         try:
             return self.open(path)
         except FileNotFoundError as why:
             raise KeyError(str(why)) from why
-
-    def __reduce__(self) -> Any:
-        from ._places import store_at
-
-        return store_at, (self.url, self._key)
 
     def __repr__(self) -> str:
         return f"<oocarray.Store '{self.url}', {self.nodes} I/O nodes>"
@@ -275,3 +208,99 @@ def open_store(
         ),
         key,
     )
+
+
+def _store_of(store: Union[Store, Path]) -> Store:
+    return store if isinstance(store, Store) else open_store(store)
+
+
+def create(store: Union[Store, Path], path: Path, shape: Shape, dtype: Any = np.float64, **options: Any) -> Array:
+    """Makes an array, and the folders above it.
+
+    Parameters
+    ----------
+    store : Store, str or path
+        A store, its URL, or its folder.
+    path : str or path
+        The path in the store.
+    shape : int or tuple of int
+        1 to 8 extents, none of them 0.
+    dtype
+        Any NumPy type of fixed size without Python objects, structured ones included.
+    fill
+        The value of elements that were never written; zeros without it.
+    order : "row_major" or "tiled"
+        How elements lie in the file.
+    layout : "right" or "tiled"
+        How they lie in memory; an array in tiles has no ``a[...]`` and is used through `Array.tiles`.
+    tile : tuple of int
+        The shape of a tile, for either.
+    block : int or str
+        Bytes in a block, as 1048576 or "1MiB": a multiple of 4 KiB.
+    max_extents : sequence of int
+        How far `Array.resize` may grow each extent; 0, or no number, stands for the present extent.  Other extents
+        than the first need ``order="tiled"``; the file is then sparse.
+    replace : bool
+        Whether to remove what has this path.
+    sparse : bool
+        Do not reserve the space on disk now.
+    shared : bool
+        Several processes write different elements at the same time.
+    wait_for_writer : float
+        For how many seconds to wait for another process that has the file open for writing.
+    nodes, stripe : int
+        How many I/O nodes the file is dealt out over, and the bytes of a stripe.
+    permissions : int
+        As in POSIX: 0o644.
+    comm : mpi4py.MPI.Comm
+        The ranks that share the array.  Each of them makes this call, as those of `Array.sync`, `Array.resize` and
+        `Array.close`, in the same order.
+    deadline : float
+        With `comm`: for how many seconds a rank waits for the others in one call; 0: as OOC_COLLECTIVE_DEADLINE says, else 600.
+
+    Raises
+    ------
+    FileExistsError
+        If there is something, and not `replace`.
+    InvalidRequest, TypeError, BudgetTooSmall, OSError
+    """
+    return _store_of(store).create(path, shape, dtype, **options)
+
+
+def create_or_open(
+    store: Union[Store, Path], path: Path, shape: Shape, dtype: Any = np.float64, **options: Any
+) -> Array:
+    """Opens an array for reading and writing, or makes it where there is none.
+
+    Parameters are those of `create`.  Raises TypeMismatch, with what differs, where the file holds other elements
+    or has another shape.
+    """
+    return _store_of(store).create_or_open(path, shape, dtype, **options)
+
+
+def open(store: Union[Store, Path], path: Path, mode: str = "r+", **options: Any) -> Array:
+    """Opens an array; shape and type of its elements are those recorded.
+
+    One that is open in this process in the same mode is given once more; see `Array`.
+
+    Parameters
+    ----------
+    store : Store, str or path
+        A store, its URL, or its folder.
+    path : str or path
+        The path in the store.
+    mode : "r" or "r+"
+        Reading only, or reading and writing.
+    layout, tile, block, shared, wait_for_writer, comm, deadline
+        As for `create`.
+
+    Raises
+    ------
+    FileNotFoundError, IsADirectoryError, PermissionError
+    Busy
+        If it is open in this process in another mode or otherwise laid out, or for writing in another process.
+    TypeMismatch
+        If the file is no array.
+    """
+    _opening.check_mode(mode)  # before a store is made
+    return _store_of(store).open(path, mode, **options)

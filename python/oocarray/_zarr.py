@@ -15,9 +15,10 @@ from typing import Any, Dict, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from ._array import Array
-from ._attributes import DIMENSIONS, DTYPE, NOT_TEXTS, dimensions_of, values_of, with_dimensions
-from ._copying import Progress, copied, free_in, make_filled, passing_name, pieces, whole
+from ._attributes import DTYPE, NOT_TEXTS, dimensions_of, values_of, with_dimensions
+from ._copying import Progress, copy_in, copy_out, free_in, make_filled, passing_name
 from ._dtype import is_named
+from ._index import Box, part_of
 from ._store import Store
 
 _missing = "_FillValue"
@@ -153,7 +154,7 @@ def from_zarr(
         dtype = dtype.newbyteorder("=")
     if 0 in z.shape:
         raise ValueError(f"{where} has the shape {z.shape}, and every extent of an array is at least 1")
-    part = whole(box, z.shape, where)
+    part = part_of(box, z.shape, where)
     shape = tuple(b.stop - b.start for b in part) or (1,)
     if z.fill_value is not None and "fill" not in options and np.array(z.fill_value, dtype).tobytes().strip(b"\0"):
         options["fill"] = z.fill_value
@@ -161,20 +162,15 @@ def from_zarr(
     _decode_missing(attributes, dtype)
     dimensions = _named_dimensions(z, attributes)
 
+    def read(piece: Box) -> Any:
+        try:
+            return z[piece]
+        except Exception as why:  # codecs throw what they like
+            raise OSError(f"{where}: the elements at {piece} cannot be read ({type(why).__name__}: {why}); take the "
+                          "data from their source again") from why
+
     def fill(a: Array) -> Dict[str, str]:
-        total, done = a.nbytes, 0
-        for piece in pieces(getattr(z, "shards", None) or z.chunks, part, dtype.itemsize):
-            try:
-                values = z[piece]
-            except Exception as why:  # codecs throw what they like
-                raise OSError(f"{where}: the elements at {piece} cannot be read ({type(why).__name__}: {why}); take the "
-                              "data from their source again") from why
-            target = tuple(slice(p.start - b.start, p.stop - b.start) for p, b in zip(piece, part)) or (slice(0, 1),)
-            a.overwrite(target)
-            a[target] = values
-            done += values.nbytes
-            if progress is not None:
-                progress(done, total)
+        copy_in(a, part, getattr(z, "shards", None) or z.chunks, read, progress)
         texts = _texts(attributes)
         if not is_named(dtype):
             texts.pop(DTYPE, None)  # it is ours
@@ -222,7 +218,7 @@ def to_zarr(
     if array.store is not None:  # a file in place has neither
         fill, texts = array.store._core.entry(where)["fill"], array.attributes.texts()
     attributes = _values(texts, array.dtype)
-    part = whole(box, array.shape, f"array '{array.path}'")
+    part = part_of(box, array.shape, f"array '{array.path}'")
     shape = tuple(b.stop - b.start for b in part)
     make: Dict[str, Any] = {"shape": shape, "dtype": array.dtype, "chunks": chunks, "attributes": attributes, **options}
     # Zeros are said, too: of times zarr-python's own choice is "not a time".
@@ -252,14 +248,7 @@ def to_zarr(
         else:
             z = zarr.create_array(passing, overwrite=overwrite, **make)
         begun = True
-        total, done = int(np.prod(shape)) * array.itemsize, 0
-        for piece in pieces(getattr(z, "shards", None) or z.chunks, tuple(slice(0, n) for n in shape), array.itemsize):
-            source = tuple(slice(p.start + b.start, p.stop + b.start) for p, b in zip(piece, part))
-            values = copied(array, source)  # because files are written from it by the system
-            z[piece] = values
-            done += values.nbytes
-            if progress is not None:
-                progress(done, total)
+        copy_out(array, part, getattr(z, "shards", None) or z.chunks, z.__setitem__, progress)
         if local:
             if there:
                 old = f"{passing}.old"

@@ -23,8 +23,7 @@ from xarray.backends.store import StoreBackendEntrypoint
 from xarray.core import indexing
 
 from ._array import Array
-from ._attributes import DIMENSIONS as ATTRIBUTE, dimensions_of, values_of, with_dimensions
-from ._copying import copied
+from ._attributes import dimensions_of, values_of, with_dimensions
 from ._places import Place, opened, place_of, store_at
 from ._store import Entry, Store
 
@@ -55,7 +54,7 @@ class _LazyArray(BackendArray):
         array = self._array
         if array is None or array.closed:
             array = self._array = opened(self._place)
-        return copied(array, key) if self.shape else copied(array, (0,))
+        return np.asarray(array.read(key if self.shape else 0))
 
     def close(self) -> None:
         """Closes the array, unless something else refers to it."""

@@ -1,22 +1,14 @@
 """What cannot be read: calls that know what they will touch raise, and the interpreter lives on."""
 
 import os
-import pathlib
 
 import numpy as np
 import pytest
+from damaging import damage
 
 import oocarray as ooc
 
 n = 1 << 18  # 2 MiB of doubles
-
-
-def damage(folder):
-    """Overwrites 40 bytes in the middle of the largest stripe object."""
-    largest = max(pathlib.Path(folder).glob("shares/*/*.data"), key=lambda f: f.stat().st_size)
-    with open(largest, "r+b") as file:
-        file.seek(largest.stat().st_size // 2)
-        file.write(os.urandom(40))
 
 
 @pytest.fixture
@@ -47,6 +39,10 @@ calls = {
     "tiles to be written": lambda a, c: [t.fill(0) for _, t in a.tiles(write=True)],
     "sort": lambda a, c: ooc.sort(a, c),
     "copy": lambda a, c: ooc.copy(a, c),
+    "read": lambda a, c: a.read(np.s_[::2]),
+    "write": lambda a, c: a.write(np.s_[::2], 1),
+    "write in part": lambda a, c: a.write(np.s_[n // 2 : n // 2 + 1], 1),
+    "tofile": lambda a, c: a.tofile(os.devnull),
     "a.sum": lambda a, c: a.sum(),
     "a.std": lambda a, c: a.std(),
     "a.argmax": lambda a, c: a.argmax(),
@@ -61,6 +57,13 @@ def test_a_damaged_block_is_an_exception(damaged, store, call):
     assert store.open("b")[...].sum() == n // 4
 
 
+def test_a_damaged_block_ends_the_export_to_hdf5(damaged, tmp_path):
+    pytest.importorskip("h5py")
+    with pytest.raises(ooc.IntegrityError, match="'a'"):
+        ooc.to_hdf5(damaged[0], tmp_path / "a.h5")
+    assert not list(tmp_path.glob("*.h5*"))
+
+
 def test_a_damaged_block_is_the_failure_of_a_task_of_dask(damaged):
     pytest.importorskip("dask.array")
     with pytest.raises(ooc.IntegrityError, match="'a'"):
@@ -73,7 +76,7 @@ def test_a_damaged_block_ends_the_export_to_zarr(damaged, tmp_path):
         ooc.to_zarr(damaged[0], tmp_path / "a.zarr")
 
 
-@pytest.mark.parametrize("name", ["sum", "min", "vdot", "reduce", "histogram", "tiles", "a.std"])
+@pytest.mark.parametrize("name", ["sum", "min", "vdot", "reduce", "histogram", "tiles", "read", "tofile", "a.std"])
 def test_a_npy_file_that_was_cut_off_is_an_exception(tmp_path, budget, name):
     np.save(tmp_path / "a.npy", np.arange(float(n)))
     a = ooc.open_file(tmp_path / "a.npy", block="64KiB")

@@ -2,12 +2,12 @@
 
 import gzip
 import io
-import os
 import socket
 import threading
 
 import numpy as np
 import pytest
+from damaging import damage
 
 import oocarray as ooc
 
@@ -129,12 +129,7 @@ def test_flush_writes_back(store, budget):
 
 def test_a_damaged_block_is_an_exception(a, tmp_path, store):
     a.close()
-    folder = store.url.removeprefix("local:")
-    shares = [os.path.join(f, n) for f, _, names in os.walk(folder) for n in names]
-    largest = max(shares, key=os.path.getsize)
-    with open(largest, "r+b") as f:
-        f.seek(os.path.getsize(largest) // 2)
-        f.write(b"damage" * 10)
+    damage(tmp_path / "store")
     with store.open("a", "r") as a:
         with pytest.raises(ooc.IntegrityError, match="'a'"):
             a.tofile(tmp_path / "raw")

@@ -1,0 +1,70 @@
+"""What NumPy and Python call of an array by itself: ufuncs, functions, conversions, iteration, copies."""
+
+from __future__ import annotations
+
+from typing import Any, Iterator, Optional, Tuple
+
+import numpy as np
+
+from . import _core
+from ._names import plain, plain_within
+
+
+class Protocols(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
+    """Of `Array`, which has the rest: everything goes to the view of all elements."""
+
+    path: Any
+    _dtype: np.dtype
+    _view: Any
+
+    def __copy__(self) -> np.ndarray:  # type: ignore[override]
+        """The elements, in ordinary memory."""
+        return np.array(self._view(), subok=False)
+
+    def __deepcopy__(self, memo: Any) -> np.ndarray:  # type: ignore[override]
+        return self.__copy__()
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return np.asarray(self._view()).__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Tuple[int, int]:  # type: ignore[override]
+        return np.asarray(self._view()).__dlpack_device__()
+
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray:  # type: ignore[override]
+        view = self._view()
+        if dtype is not None and np.dtype(dtype) != self._dtype:
+            if copy is False:
+                raise ValueError(f"array '{self.path}' has elements of type {self._dtype}; {dtype} needs a copy")
+            return np.array(view, dtype=dtype, subok=False)
+        return np.array(view, subok=False) if copy else view
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **arguments: Any) -> Any:
+        out = arguments.get("out")
+        out = () if out is None else out if isinstance(out, tuple) else (out,)  # Numba's ufuncs hand on no tuple
+        if out:
+            arguments["out"] = tuple(plain(o) for o in out)
+        if "where" in arguments:
+            arguments["where"] = plain(arguments["where"])
+        result = getattr(ufunc, method)(*(plain(i) for i in inputs), **arguments)
+        if not out:
+            return result
+        if len(out) == 1:
+            return out[0]
+        return tuple(made if o is None else o for o, made in zip(out, result))
+
+    def __array_function__(self, function: Any, types: Any, arguments: Any, named: Any) -> Any:
+        result = function(*plain_within(arguments), **plain_within(named))
+        out = named.get("out")
+        return out if isinstance(out, _core.ArrayBase) else result
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __bool__(self) -> bool:
+        return bool(self._view())  # of several elements NumPy raises ValueError
+
+    def __contains__(self, value: Any) -> bool:
+        return value in self._view()
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._view())
