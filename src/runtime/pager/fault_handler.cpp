@@ -44,8 +44,8 @@ mutex install_mutex;
 
 /// Of the process that has the pager: its threads when it was last seen to that they hear of faults.
 struct threads_seen {
-  storage::thread_count count;
-  std::size_t then = 0;
+  storage::new_threads seen;
+  std::uint64_t then = 0;
   std::set<pid_t> warned_of;
 };
 /// nullptr: no faults, or they need no signals.  No owner, whose destructor static arrays would outlive.
@@ -248,12 +248,12 @@ void install() OOC_REQUIRES(install_mutex) {
   for (predecessor_list& list : predecessors) install(list);
 }
 
-/// Threads that block SIGSEGV would end the process with their next touch.  Where none has come or gone since, only the
+/// Threads that block SIGSEGV would end the process with their next touch.  Where none has come since, only the
 /// calling thread is looked at, unless `all`.
 void unblock(const std::string& touched, bool all) OOC_REQUIRES(install_mutex) {
   if (!threads) return;
   storage::unblock_faults_here();
-  const std::size_t now = threads->count.now();
+  const std::uint64_t now = threads->seen.now();
   if (now == threads->then && !all) return;
   threads->then = now;
   for (const storage::named_thread& t : storage::unblock_faults_elsewhere())

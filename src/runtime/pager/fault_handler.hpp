@@ -36,7 +36,7 @@ void detach(pager& p) noexcept;
 /// open.
 void add_range(segment_state& s);
 /// Puts our handler in front of whichever has been installed since, as MPI_Init and others install theirs, and has this
-/// thread, and where threads have come or gone all of them, unblock the signals (storage/base/fault_signals.hpp).
+/// thread, and where threads have come all of them, unblock the signals (storage/base/fault_signals.hpp).
 void reclaim();
 /// After its end; until then a touch of a closed segment is named.
 void remove_range(segment_state& s) noexcept;

@@ -15,7 +15,7 @@
 
 #include <sys/types.h>
 
-#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -36,16 +36,17 @@ void unblock_faults_here() noexcept;
 /// signals are pending (ulimit -i).
 std::vector<named_thread> unblock_faults_elsewhere();
 
-/// Tells in one system call whether there may be other threads than before.
-class thread_count {
+/// Tells in one system call whether there may be threads that were not there before.
+class new_threads {
  public:
-  thread_count();
+  new_threads();
 
-  /// Threads of the process that made this; 0: not known.
-  std::size_t now() const noexcept;
+  /// Another number than before where there may be; the same for ever where it cannot be known.
+  std::uint64_t now() const noexcept;
 
  private:
-  file_descriptor folder_;
+  file_descriptor last_id_;  ///< of the machine or container: the number that the newest process or thread has
+  file_descriptor folder_;   ///< where that is not told: how many there are, which does not tell of one that replaces another
 };
 
 }  // namespace ooc::storage
