@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
 
 #include "oocarray/runtime.hpp"
@@ -48,15 +49,37 @@ void stall_relief::relieve(unique_lock& l) {
       cause = described(*longest.segment, longest.block, "found no frame",
                         {std::make_error_code(std::errc::io_error),
                          "modified blocks cannot be written, so nothing makes room"});
-    state_.fail(cause);
-    state_.bell.ring();
+    give_up(cause);
   } else if (waited > 60 * second && !state_.failed()) {
-    state_.fail(described(
+    give_up(described(
         *longest.segment, longest.block, "found no frame for a minute",
         {make_error_code(errc::budget_too_small), "every frame of the budget is pinned, busy, or held by a "
                                             "system call that is under way"}));
-    state_.bell.ring();
   }
+}
+
+// Calls that wait for a block fail with it, and what they held may be room enough for the others.  Only a touch has nobody
+// to tell: it ends the process.
+void stall_relief::give_up(const failure& cause) {
+  bool told = false;
+  for (std::size_t n = state_.events.stalled().size(); n > 0; --n) {
+    const touch_event e = state_.events.take_stalled();
+    block& b = e.segment->at(e.block);
+    const std::uint32_t word = b.word.load(std::memory_order_acquire);
+    if (state_of(word) != block_state::queued || word & fault_bit) {
+      state_.events.stall(e);
+      continue;
+    }
+    e.segment->load_errors[e.block] = cause;
+    b.publish(block_state::out);
+    state_.memory.tables().grain_left(*e.segment, e.block);
+    told = true;
+  }
+  if (told)
+    retries_ = 0;
+  else
+    state_.fail(cause);
+  state_.bell.ring();
 }
 
 // Where somebody waits for a frame, the service thread comes here once a second.

@@ -2,7 +2,8 @@
 //
 // Usually a store in flight will free a frame.  Where none is, the modified block that was seen longest
 // ago is written; blocks whose write failed are tried again, after one second, two, and three; then
-// the access cannot be served.  Where nothing failed and still no frame is to be had, as all are pinned
+// the access cannot be served: a call that waits for a block (a pin, tiles(), an algorithm) fails, and where only touches
+// wait, the process ends.  Where nothing failed and still no frame is to be had, as all are pinned
 // or busy, that is so after a minute.  Time in which the process was stopped (Ctrl-Z, a debugger, a virtual machine
 // that was paused) is not counted: nothing could make room then.
 //
@@ -30,6 +31,7 @@ class stall_relief {
   void end_process(unique_lock& l) OOC_REQUIRES(pager_mutex);
 
  private:
+  void give_up(const failure& cause) OOC_REQUIRES(pager_mutex);
   void notice_stop() noexcept;
 
   pager_state& state_;

@@ -75,6 +75,25 @@ TEST_CASE("a write to a shared block that finds no room for its twin ends, and d
   CHECK(WEXITSTATUS(status) == fatal_exit_status);
 }
 
+TEST_CASE("a pin that finds no room, as nothing can be written, fails, and the process goes on") {
+  runtime rt({.memory = 16 * 4096, .block = 4096});
+  memory_source source(64, 4096, 1);
+  segment s(rt.pager(), {.name = "a", .block_bytes = 4096, .blocks = 64}, source);
+  source.fail_stores = 1000000;
+  std::size_t modified = 0;
+  // As long as a touch finds a frame without a wait.
+  for (; rt.stats().resident_bytes + 4096 <= rt.stats().budget_bytes; ++modified) words(s)[modified * 512] = modified + 1;
+  const block_range four[] = {{56, 60}};
+  const failure f = s.pin(four, access_mode::read);
+  REQUIRE(f);
+  CHECK(f.what.find("injected") != std::string::npos);
+  source.fail_stores = 0;
+  CHECK_FALSE(s.pin(four, access_mode::read));
+  s.unpin(four, access_mode::read);
+  CHECK_FALSE(s.writeback());
+  for (std::size_t b = 0; b < modified; ++b) REQUIRE(source.as<std::uint64_t>()[b * 512] == b + 1);
+}
+
 TEST_CASE("a store that fails is tried again for some seconds in which the program runs, and is not stopped") {
   const pid_t child = ::fork();
   if (child == 0) {
