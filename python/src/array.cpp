@@ -290,10 +290,6 @@ void bind_array(py::module_& m) {
             a.get().prefetch(box_of(std::move(lower), std::move(upper)));
           },
           without_gil())
-      .def("bring_in",
-           [](const array_handle& a, sizes lower, sizes upper) {
-             bring_in(a, box_of(std::move(lower), std::move(upper)), false);
-           })
       .def("advise",
            [](const array_handle& a, const std::string& how) { a.get().advise(pattern_of(how)); })
       .def(

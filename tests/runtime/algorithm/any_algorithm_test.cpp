@@ -400,7 +400,6 @@ class random_algorithms {
         else
           sweep(array<0>(), array<2>(), count, ooc::stencil(radius, kernel), o);
       });
-      if (count == 0) return;
       std::vector<double> now = model_[0];
       for (std::size_t s = 0; s < count; ++s) {
         std::vector<double> next = now;
