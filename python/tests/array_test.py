@@ -161,6 +161,22 @@ def test_ufuncs_give_results_that_have_no_out_and_take_an_array_as_where(store, 
     assert np.add(a, 1, where=even, out=np.zeros(10)).tolist() == [1, 0, 3, 0, 5, 0, 7, 0, 9, 0]
 
 
+def test_parts_that_overlap_are_computed_in_place_as_in_numpy(store, budget):
+    for change in (
+        lambda x: x[1:].__iadd__(x[:-1]),
+        lambda x: np.add(x[:-1], x[1:], out=x[:-1]),
+        lambda x: x.__setitem__(..., x[::-1]),
+        lambda x: np.cumsum(x, out=x),
+    ):
+        plain = np.arange(1 << 20, dtype=float)  # 8 MiB, in 4 MiB
+        a = store.create("a", plain.shape, replace=True)
+        a[...] = plain
+        change(plain)
+        change(a)
+        assert np.array_equal(a, plain)
+        a.close()
+
+
 def test_truth_and_membership_are_those_of_numpy(store, budget):
     one = store.create("one", (1,))
     assert not one

@@ -73,6 +73,25 @@ def algorithms(store):
         x.close()
 
 
+def messages(store):
+    """Rows that are not in memory go to the next rank and come from the one before, pinned on both sides."""
+    n, m = 512, 1024  # 4 MiB, beyond what MPI copies at once
+    with store.create(f"rows{rank}", (n, m), comm=MPI.COMM_SELF) as a:
+        a[...] = rank
+        a.writeback()
+        a.invalidate()
+        to, by = (rank + 1) % size, (rank - 1) % size
+        for i in range(0, n, 128):
+            with a.pin(np.s_[i : i + 64]) as out, a.pin(np.s_[i + 64 : i + 128], write=True) as into:
+                comm.Sendrecv(out, to, recvbuf=into, source=by)
+            del out, into
+        assert a[:64].max() == rank and float(np.sum(a)) == (rank + by) * n * m / 2
+        with a.pin(np.s_[:64], write=True) as part:
+            comm.Allreduce(MPI.IN_PLACE, part)
+        del part
+        assert a[63, -1] == size * (size - 1) / 2
+
+
 def main(url):
     ooc.Runtime(memory="4MiB")
     if rank == 0:
@@ -118,6 +137,7 @@ def main(url):
             raise AssertionError(wrong)
         except kind as e:
             assert "comm" in str(e)
+    messages(store)
     algorithms(store)
     # At the end of the process an array may be open, and a communicator gone.
     copy = comm.Dup()

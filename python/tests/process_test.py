@@ -255,6 +255,24 @@ def test_threads_share_an_array(store, budget):
     assert (v == np.arange(1024)[:, None]).all()
 
 
+def test_memory_stays_near_the_budget_however_large_the_array_is(tmp_path):
+    program = """
+    def high():
+        with open("/proc/self/status") as status:
+            return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) >> 10
+    before = high()
+    big = a.store.create("big", (8192, 2048))  # 128 MiB, in 4 MiB
+    big[...] = 3
+    assert ooc.sum(big) == 3 * big.size and np.sum(big, axis=0)[7] == 3 * 8192
+    np.multiply(big, 2, out=big)
+    flat = a.store.create("flat", 4 << 20)  # 32 MiB
+    flat[...] = np.broadcast_to(1.0, flat.shape)
+    ooc.sort(flat)
+    print(big[5, 5], high() - before < 16)
+    """
+    assert run(tmp_path, program) == (0, "6.0 True\n", "")
+
+
 def test_a_pickled_copy_is_read_by_another_process(store, budget, tmp_path):
     a = store.create("a", (100,))
     a[...] = 3

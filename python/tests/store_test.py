@@ -1,6 +1,8 @@
 """Stores: names and attributes."""
 
 import pathlib
+import subprocess
+import sys
 
 import pytest
 
@@ -49,6 +51,20 @@ def test_stores_and_arrays_are_named_by_path_objects_too(tmp_path, budget):
     for wrong in (3, b"x", None):
         with pytest.raises(TypeError, match="path"):
             s.create(wrong, 3)
+
+
+def test_processes_that_make_arrays_at_once_lose_none(store, budget):
+    program = """
+import sys, oocarray as ooc
+s = ooc.open_store(sys.argv[1])
+for k in range(20):
+    with s.create(f"{sys.argv[2]}{k}", 1, "i4") as a:
+        a[0] = k
+"""
+    makers = [subprocess.Popen([sys.executable, "-B", "-c", program, store.url, name]) for name in "pq"]
+    assert [m.wait(timeout=60) for m in makers] == [0, 0]
+    assert store.keys() == sorted(f"{name}{k}" for name in "pq" for k in range(20))
+    assert all(store[path][0] == int(path[1:]) for path in store)
 
 
 def test_truth_values_are_no_numbers(store, budget):
