@@ -27,6 +27,7 @@ _internal = {
     "DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict",
     "_NCProperties",
 }  # fmt: skip
+_of_netcdf = {"i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"}  # as tools/formats/netcdf_types.cpp has it
 _bare_dimension = "This is a netCDF dimension but not a netCDF variable."
 
 
@@ -240,8 +241,17 @@ def from_hdf5(
 # --- out
 
 
-def _stored_dtype(array: Array) -> np.dtype:
-    """As h5py takes it."""
+def _stored_dtype(array: Array, file: str) -> np.dtype:
+    """As h5py takes it; of truth values in NetCDF-4 the integers that stand for them there."""
+    if file.endswith((".nc", ".nc4")):
+        if array.dtype.str[1:] in _of_netcdf:
+            return array.dtype
+        if array.dtype.kind == "b":
+            return np.dtype("i1")
+        raise TypeMismatch(
+            f"'{file}': NetCDF-4 has no elements of the type {array.dtype}: write them to a name that ends in .h5, or convert "
+            "them to numbers that it has (i1..i8 u1..u8 f4 f8)"
+        )
     if array.dtype.kind == "U":
         raise TypeMismatch(
             f"array '{array.path}' has elements of type {array.dtype}, and HDF5 has none such: make them bytes, with "
@@ -281,11 +291,12 @@ def _are_texts(values: Any) -> bool:
     return all(isinstance(v, str) for v in np.asarray(values, object).ravel())
 
 
-def _write(array: Array, group: Any, name: str, part: Tuple[slice, ...], progress: Any, options: Dict[str, Any]) -> None:
+def _write(
+    array: Array, group: Any, name: str, stored: np.dtype, part: Tuple[slice, ...], progress: Any, options: Dict[str, Any]
+) -> None:
     where, texts, fill = array.current_path, {}, None
     if array.store is not None:  # a file in place has neither
         fill, texts = array.store._core.entry(where)["fill"], array.attributes.texts()
-    stored = _stored_dtype(array)
     names = dimensions_of(where, array.shape, texts)
     shape = tuple(b.stop - b.start for b in part)
     if fill and array.dtype.kind in "biufc":
@@ -300,7 +311,10 @@ def _write(array: Array, group: Any, name: str, part: Tuple[slice, ...], progres
 
     try:
         copy_out(array, part, dataset.chunks or (1,) * array.ndim, write, progress)
-        for key, value in values_of(texts, array.dtype).items():
+        values = values_of(texts, array.dtype)
+        if array.dtype.kind == "b" and stored.kind == "i":
+            values[DTYPE] = "bool"  # as xarray has it
+        for key, value in values.items():
             _set_attribute(dataset, key, value, where)
     except BaseException:
         del group[passing]
@@ -349,7 +363,8 @@ def to_hdf5(
 
     Attributes get the types that they had, and dimensions their names, as NetCDF-4 has them: write an array that holds the
     coordinates of a dimension, and has its name, before those that lie along it.  What is not complete when an error is
-    raised is removed.
+    raised is removed.  A file whose name ends in .nc or .nc4 gets what NetCDF-4 has: integers and floats of 4 and 8 bytes, truth
+    values as integers with the attribute ``dtype``; other types raise `TypeMismatch`.
     """
     h5py = _h5py()
     part = part_of(box, array.shape, f"array '{array.path}'")
@@ -364,9 +379,10 @@ def to_hdf5(
                 raise FileExistsError(f"{name!r} exists already: take another name, or give overwrite=True")
             if "REFERENCE_LIST" in target[name].attrs:
                 raise FileExistsError(f"{name!r} is a dimension of other datasets, which would lose it: remove those first")
-        _write(array, target, name, part, progress, options)
+        _write(array, target, name, _stored_dtype(array, target.file.filename), part, progress, options)
         return
     path = os.fspath(target)
+    stored = _stored_dtype(array, path)
     if os.path.lexists(path) and not overwrite:
         raise FileExistsError(
             f"'{path}' exists already: take another name, or give overwrite=True; to add a dataset to it, give h5py.File(..., 'a')"
@@ -375,7 +391,7 @@ def to_hdf5(
     passing = f"{folder}{slash}{passing_name(last)}"
     try:
         with h5py.File(passing, "w", libver=("v108", "latest")) as file:  # attributes of more than 64 KiB
-            _write(array, file, name, part, progress, options)
+            _write(array, file, name, stored, part, progress, options)
         os.rename(passing, path)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):

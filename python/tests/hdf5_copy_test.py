@@ -197,6 +197,34 @@ def test_bad_input_is_refused_by_name_and_leaves_nothing(store, budget, tmp_path
     assert not os.path.exists("u.h5")
 
 
+@pytest.mark.parametrize("ending", [".nc", ".nc4"])
+@pytest.mark.parametrize("into", ["a new file", "an open one"])
+def test_netcdf_has_its_own_types(store, budget, tmp_path, ending, into):
+    """NetCDF programs crash on half floats and show no compounds, opaque elements or enumerations of nobody's."""
+    path = str(tmp_path / f"a{ending}")
+
+    def write(a):
+        if into == "a new file":
+            ooc.to_hdf5(a, path)
+            return
+        with h5py.File(path, "w") as f:
+            ooc.to_hdf5(a, f)
+
+    with store.create("m", 3, "?", fill=True) as m:
+        m[1] = False
+        write(m)
+    with h5py.File(path) as f:
+        assert f["m"].dtype == "i1" and f["m"][...].tolist() == [1, 0, 1] and f["m"].fillvalue == 1
+        assert f["m"].attrs["dtype"] == "bool"
+    os.remove(path)
+    for kind in ("f2", "g", "c8", "c16", "S3", "M8[ns]", [("x", "f4"), ("y", "i4")]):
+        with store.create("a", 2, kind, replace=True) as a:
+            with pytest.raises(ooc.TypeMismatch, match=rf"'.*a\{ending}': NetCDF-4 has no elements of the type .*\.h5"):
+                write(a)
+            ooc.to_hdf5(a, tmp_path / "a.h5", overwrite=True)
+        assert into == "an open one" or not os.path.exists(path)
+
+
 def test_h5py_itself_reads_into_and_writes_from_memory_that_is_pinned(store, budget, tmp_path):
     with store.create("a", (3, 512, 512), fill=-1.0) as a:
         for k in range(3):
