@@ -2,6 +2,7 @@
 
     check_links.py TREE
 
+A test that a document names, as `tests/a_test.cpp::its name`, or the beginning of it, is in that file.
 Anchors are GitHub's: the heading in small letters, without punctuation, with hyphens for spaces.
 """
 
@@ -36,8 +37,15 @@ def anchors(path):
     return found
 
 
+def names(file, test):
+    return file.exists() and re.search(rf'(def |TEST_CASE\("){re.escape(test)}', file.read_text()) is not None
+
+
 def faults(tree):
     for path in documents(tree):
+        for file, name in re.findall(r"`([\w./-]+)::([^`:]+)`", prose(path.read_text())):
+            if (tree / file).suffix in (".py", ".cpp") and not names(tree / file, name):
+                yield f"{path.relative_to(tree)}: {file} has no test '{name}'"
         text = re.sub(r"(`+)[^`].*?\1", "", prose(path.read_text()))
         for link in re.findall(r"\]\(<?([^()\s>]*(?:\([^()\s]*\)[^()\s>]*)*)>?(?: +\"[^\"]*\")?\)", text):
             if re.match(r"[a-z][a-z0-9+.-]*:", link):

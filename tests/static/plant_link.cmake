@@ -1,9 +1,10 @@
 # A tree whose document has a link to a file that is not there, to a heading that is not there, out of the tree, or a
-# README.md that is too long: check_links.py must say so.
-#   cmake -DFAULT=none|file|heading|outside|long -DPYTHON3=... -DSCRATCH=... -P plant_link.cmake
+# README.md that is too long, or that names a test that is not there: check_links.py must say so.
+#   cmake -DFAULT=none|file|heading|outside|long|test -DPYTHON3=... -DSCRATCH=... -P plant_link.cmake
 file(REMOVE_RECURSE ${SCRATCH})
 file(WRITE ${SCRATCH}/docs/guide.md "# Guide\n\n## What `a[i]` costs, and why\n\n```cpp\n[](none) {}\n```\n")
-string(CONCAT text "[one](docs/guide.md), [two](docs/guide.md#what-ai-costs-and-why), [three](#here), `[](int)` and "
+file(WRITE ${SCRATCH}/tests/a_test.cpp "TEST_CASE(\"what a test holds\") {}\n")
+string(CONCAT text "`tests/a_test.cpp::what a test holds`, `std::a::b`, [one](docs/guide.md), [two](docs/guide.md#what-ai-costs-and-why), [three](#here), `[](int)` and "
   "[web](https://example.org/x)\n")
 if(FAULT STREQUAL "file")
   string(APPEND text "![picture](docs/none.svg)\n")
@@ -14,6 +15,9 @@ elseif(FAULT STREQUAL "heading")
 elseif(FAULT STREQUAL "outside")
   string(APPEND text "[out](../README.md)\n")
   set(complaint "README.md: ../README.md leads out of the tree")
+elseif(FAULT STREQUAL "test")
+  string(APPEND text "`tests/a_test.cpp::what no test holds`\n")
+  set(complaint "README.md: tests/a_test.cpp has no test 'what no test holds'")
 elseif(FAULT STREQUAL "long")
   string(REPEAT "a long sentence " 700 long)
   string(APPEND text "${long}\n")
