@@ -19,6 +19,7 @@ from ._copying import Progress, copy_in, copy_out, free_in, make_filled, passing
 from ._dtype import is_named
 from ._errors import TypeMismatch
 from ._hdf5 import opened
+from ._hdf5_sources import check_sources
 from ._index import Box, part_of
 from ._store import Store
 
@@ -105,38 +106,6 @@ def _without_remarks(dtype: np.dtype) -> np.dtype:
     return np.dtype(described)
 
 
-def _check_sources(dataset: Any, where: str) -> None:
-    """Refuses what libhdf5 would give the fill value for: parts of a dataset that lie elsewhere, and are not there."""
-    h5py = _h5py()
-    folder = os.path.dirname(os.path.abspath(dataset.file.filename))
-    for source in dataset.virtual_sources() if dataset.is_virtual else ():
-        if "%b" in source.file_name:  # as many files as there are
-            continue
-        places = [os.path.join(folder, source.file_name), source.file_name]
-        at = dataset.file.filename if source.file_name == "." else next(filter(os.path.exists, places), places[0])
-        part = f"{where}: its source {source.dset_name!r} in '{at}'"
-        try:
-            with h5py.File(at, "r") as file:
-                there = file[source.dset_name]
-                _check_sources(there, part)
-                if source.src_space.get_select_type() == h5py.h5s.SEL_ALL:
-                    used = source.vspace.get_select_npoints()
-                    short = there.size < used
-                else:
-                    used = tuple(u + 1 for u in source.src_space.get_select_bounds()[1])
-                    short = any(u > n for u, n in zip(used, there.shape))
-                if short:
-                    raise OSError(f"it has the shape {there.shape}, and {used} elements are used")
-        except (OSError, KeyError) as why:
-            raise OSError(f"{part} cannot be read ({why}): put it back as it was") from why
-    left = dataset.nbytes
-    for name, offset, size in dataset.external or ():
-        missing = offset + min(size, left) - os.path.getsize(name) if os.path.exists(name) else 0
-        left -= min(size, left)
-        if missing > 0:  # libhdf5 itself refuses where there is none
-            raise OSError(f"{where}: the file '{name}' that holds its data is {missing} bytes too short: put it back as it was")
-
-
 def _dimension_names(dataset: Any) -> Optional[List[str]]:
     names = []
     for d, dimension in enumerate(dataset.dims):
@@ -220,9 +189,9 @@ def from_hdf5(
     with _source(source, dataset) as (d, where):
         store = free_in(store, path, options)
         dtype = _plain_dtype(d, where)
+        check_sources(d, where)
         if d.shape is None or 0 in d.shape:
             raise ValueError(f"{where} has no elements, and every array has at least one")
-        _check_sources(d, where)
         part = part_of(box, d.shape, where)
         shape = tuple(b.stop - b.start for b in part) or (1,)
         if dtype.kind in "biufc" and np.array(d.fillvalue, dtype).tobytes().strip(b"\0"):
