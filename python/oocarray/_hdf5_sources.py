@@ -20,7 +20,7 @@ def check_sources(dataset: Any, where: str) -> None:
             _check_numbered(dataset, source, where)
         else:
             _check(dataset, source, 0, where)
-    left = dataset.nbytes
+    left = dataset.nbytes if dataset.external else 0
     for name, offset, size in dataset.external or ():
         place = _place_of_raw_file(dataset, name)
         missing = offset + min(size, left) - os.path.getsize(place) if os.path.exists(place) else 0
@@ -159,8 +159,11 @@ def _check_numbered(dataset: Any, source: Any, where: str) -> None:
             return name in dataset.file
         if not any(map(os.path.exists, _places_of(dataset, file))):
             return False
-        with _opened(dataset, file) as opened:
-            return name in opened
+        try:
+            with _opened(dataset, file) as opened:
+                return name in opened
+        except OSError:  # which _check() explains
+            return True
 
     n = 0
     while is_there(n) or n == 0:  # the first is read, or named

@@ -50,7 +50,7 @@ def endless(name, pattern, source_goes_on=False, dataset=b"d"):
 
 
 def started_with(here, variables, files):
-    """What `from_hdf5` gives for these files, or raises, in a process that has these variables of the environment from its start."""
+    """What `from_hdf5` gives for these files, or raises, in a process with these variables from its start."""
     program = """
 import sys
 import oocarray as ooc
@@ -96,6 +96,9 @@ def test_numbered_sources_are_found_up_to_the_last_and_one_that_is_missing_betwe
         ooc.from_hdf5("v.h5", store, "b")
     write("run-1.h5", np.zeros((1, 3), "i4"))
     with pytest.raises(OSError, match=r"'d' in 'run-1.h5'.*\(1, 3\)"):
+        ooc.from_hdf5("v.h5", store, "b")
+    os.truncate("run-1.h5", 700)
+    with pytest.raises(OSError, match="'d' in 'run-1.h5' cannot be read.*truncated"):
         ooc.from_hdf5("v.h5", store, "b")
     for k in range(4):
         os.remove(f"run-{k}.h5")

@@ -75,7 +75,7 @@ def algorithms(store):
 
 def messages(store):
     """Rows that are not in memory go to the next rank and come from the one before, pinned on both sides."""
-    n, m = 512, 1024  # 4 MiB, beyond what MPI copies at once
+    n, m = 512, 1024  # in parts of 512 KiB, which MPI does not copy through memory of its own where it need not
     with store.create(f"rows{rank}", (n, m), comm=MPI.COMM_SELF) as a:
         a[...] = rank
         a.writeback()
