@@ -134,7 +134,6 @@ void check_frames([[maybe_unused]] const segment_state& s) noexcept {
   for (const frame* f = s.resident; f; before = f, f = f->segment_next, ++n) {
     assert(f->segment == &s && f->cls == s.cls && f->segment_prev == before);
     assert(f->list == frame_list::none || (f->pins == 0 && s.frame_of(s.at(f->block)) == f));
-    assert(!f->twin || f->twin->list == frame_list::none);
   }
   assert(n == s.resident_count);
 #endif
