@@ -232,8 +232,8 @@ resident_set::victim resident_set::take_clean_victim(const segment_state* only, 
     others_later |= f->dirty.load(std::memory_order_relaxed) && !f->failed;
   }
   if (others_later && !only) return {};
-  for (frame* f = order_.oldest_active(); f; f = f->next)
-    if (victim v = take(f, {block_state::ready, block_state::ro}); v.taken) return v;
+  for (frame* f = order_.oldest_active(); f; f = f->next)  // a promise has taken the access to some of them
+    if (victim v = take(f, {block_state::ready, block_state::inactive, block_state::ro}); v.taken) return v;
   return {};
 }
 
