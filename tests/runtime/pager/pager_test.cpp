@@ -247,6 +247,24 @@ TEST_CASE("a read of a block that was in memory when it was promised ends the pr
   CHECK(words(s)[2] == 7);
 }
 
+TEST_CASE("promised blocks of an array with a limit of its own make room for its others") {
+  runtime rt({.memory = 40 * 4096, .block = 4096});
+  memory_source source(64, 4096, 1), others(20, 4096, 1);
+  for (std::size_t i = 0; i < 64 * 512; ++i) source.as<std::uint64_t>()[i] = i;
+  segment s(rt.pager(), {.name = "a", .block_bytes = 4096, .blocks = 64, .max_resident = 4}, source);
+  segment t(rt.pager(), {.name = "b", .block_bytes = 4096, .blocks = 20}, others);
+  s.advise(access_pattern::random);
+  const block_range all[] = {{0, 64}};
+  volatile std::uint64_t sink = 0;
+  for (int round = 0; round < 3; ++round)
+    for (std::size_t b = 0; b < 64; ++b) {
+      sink = sink + words(s)[b * 512] + words(t)[b % 20 * 512];
+      s.promise(all);
+      REQUIRE(words(s)[b * 512 + 1] == b * 512 + 1);
+      s.promise(all);
+    }
+}
+
 namespace {
 // Stops the first thread that asks whether a promised block must be loaded.
 class slow_answer : public memory_source {
