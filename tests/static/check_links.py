@@ -2,6 +2,8 @@
 
     check_links.py TREE
 
+A file that a document names from the top of the tree, as `src/storage/base/mutex.hpp`, is there.
+
 A test that a document names, as `tests/a_test.cpp::its name`, or the beginning of it, is in that file.
 Anchors are GitHub's: the heading in small letters, without punctuation, with hyphens for spaces.
 """
@@ -11,6 +13,7 @@ import re
 import sys
 
 most_bytes_of_readme = 10 * 1024
+code = "bench|cmake|examples|include|packaging|python|scripts|servers|src|tests|tools"  # folders of the tree
 
 
 def documents(tree):
@@ -46,6 +49,9 @@ def faults(tree):
         for file, name in re.findall(r"`([\w./-]+)::([^`:]+)`", prose(path.read_text())):
             if (tree / file).suffix in (".py", ".cpp") and not names(tree / file, name):
                 yield f"{path.relative_to(tree)}: {file} has no test '{name}'"
+        for file in re.findall(rf"`((?:{code})/[\w./-]*\.\w+)`", prose(path.read_text())):
+            if not (tree / file).exists() and not (path.parent / file).exists():
+                yield f"{path.relative_to(tree)}: {file} is not there"
         text = re.sub(r"(`+)[^`].*?\1", "", prose(path.read_text()))
         for link in re.findall(r"\]\(<?([^()\s>]*(?:\([^()\s]*\)[^()\s>]*)*)>?(?: +\"[^\"]*\")?\)", text):
             if re.match(r"[a-z][a-z0-9+.-]*:", link):

@@ -1,6 +1,6 @@
 # A tree whose document has a link to a file that is not there, to a heading that is not there, out of the tree, or a
-# README.md that is too long, or that names a test that is not there: check_links.py must say so.
-#   cmake -DFAULT=none|file|heading|outside|long|test -DPYTHON3=... -DSCRATCH=... -P plant_link.cmake
+# README.md that is too long, or that names a test or a source that is not there: check_links.py must say so.
+#   cmake -DFAULT=none|file|heading|outside|long|test|source -DPYTHON3=... -DSCRATCH=... -P plant_link.cmake
 file(REMOVE_RECURSE ${SCRATCH})
 file(WRITE ${SCRATCH}/docs/guide.md "# Guide\n\n## What `a[i]` costs, and why\n\n```cpp\n[](none) {}\n```\n")
 file(WRITE ${SCRATCH}/tests/a_test.cpp "TEST_CASE(\"what a test holds\") {}\n")
@@ -18,6 +18,9 @@ elseif(FAULT STREQUAL "outside")
 elseif(FAULT STREQUAL "test")
   string(APPEND text "`tests/a_test.cpp::what no test holds`\n")
   set(complaint "README.md: tests/a_test.cpp has no test 'what no test holds'")
+elseif(FAULT STREQUAL "source")
+  string(APPEND text "`tests/a_test.cpp`, `tests/gone.cpp`\n")
+  set(complaint "README.md: tests/gone.cpp is not there")
 elseif(FAULT STREQUAL "long")
   string(REPEAT "a long sentence " 700 long)
   string(APPEND text "${long}\n")

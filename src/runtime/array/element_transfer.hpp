@@ -11,11 +11,33 @@
 //   - it is out: the elements are *listed*.  What is listed travels in requests of up to 2048 runs, in
 //     the order of the file, several in flight, one message for each node and request.
 //
-// docs/architecture.md, "Elements by index", says for each state of a block why that is right.
+// Why the outcome is that of element accesses, by the state of the block:
 //
-// A scatter keeps the blocks of what it lists out of memory until the nodes have answered.  While it
-// keeps one it waits for no block and touches no memory but its own: values are copied beforehand.
-// An accumulate is a gather, the operation on the copies, and a scatter.
+//   out                 A block is out only after every write to it in this process was acknowledged, so a gather
+//                       finds in the store all that happened before.  A scatter takes the block
+//                       (segment::keep_out(), busy) until the nodes have answered: nobody can load it meanwhile,
+//                       change it, and later write the whole of it with the old elements.
+//   out, promised       A gather leaves the promise.  A scatter ends it: else the first write would take what was
+//                       scattered for not written, and store zeros.
+//   queued, loading     Waits, then as ready.  Where the load fails, the list does too, as an exception.
+//   ready, ro, rw,      The pin keeps the block, and what a promise left out of it is loaded.  For a scatter the pin is
+//   inactive            for writing: the block is dirty, with a twin where it must have one, and on the record of sync().
+//   flush, writing      The pin waits for the end of the store; a scatter's write is a later one.
+//   busy                Waits and looks again.
+//
+// While a scatter keeps blocks out it waits for no block and touches no memory but its own: values are copied
+// beforehand, what is in memory is served before or after, and signals are blocked.  So two scatters never wait for
+// each other, nor the pager for one that waits for the pager.
+//
+// Memory: a quarter of the budget, at most 64 MiB, and at most half of what is spare.  Where not even one element has
+// room, a call waits for the loans of other threads, unless its own thread has one.  Where a pin has no room, elements
+// are touched instead, and a failed load then ends the process, as any touch.
+//
+// Ranks: a scatter sends exactly the elements that it was given, so ranks may scatter to different elements of a block.
+// The block is on the record of sync() before the request is sent, as one that fails may have arrived in part.
+//
+// An accumulate is a gather, the operation on the copies, and a scatter, batch by batch, under the array's mutex of
+// accumulations.  After a failure each element of a scatter is old or new, and later batches were not begun.
 //
 // Owner: the call, one object for each.  The memory is taken off the budget from construction to
 // destruction.  Invariant: when a function returns or throws, no transfer is in flight and no block

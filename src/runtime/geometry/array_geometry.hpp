@@ -17,7 +17,7 @@
 //
 // The lead is 0 in a store.  Where the elements of a file that is used in place do not begin with one
 // of its pages, the lead makes the borders of blocks those of pages all the same.  Offsets in the file
-// are counted from the first element.
+// are counted from the first element.  The bytes of the lead in memory are not the file's, and are never written.
 //
 // A geometry is immutable and may be shared by threads.  covers() and the accessors are
 // async-signal-safe.  Coordinates, extents and tiles count elements; offsets and steps are bytes.
