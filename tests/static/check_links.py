@@ -1,4 +1,4 @@
-"""Relative links of all documents lead somewhere, anchors too, and README.md is short.
+"""Relative links of all documents lead somewhere, anchors too, and pages that are to be short are.
 
     check_links.py TREE
 
@@ -12,7 +12,8 @@ import pathlib
 import re
 import sys
 
-most_bytes_of_readme = 10 * 1024
+most_bytes = {"README.md": 10 * 1024, "docs/architecture.md": 20 * 1024}
+most_bytes_of_decision = 3000  # unless it says why
 code = "bench|cmake|examples|include|packaging|python|scripts|servers|src|tests|tools"  # folders of the tree
 
 
@@ -64,9 +65,12 @@ def faults(tree):
                 yield f"{path.relative_to(tree)}: {link} does not exist"
             elif anchor and (target.suffix != ".md" or anchor not in anchors(target)):
                 yield f"{path.relative_to(tree)}: {link} has no such heading"
-    readme = tree / "README.md"
-    if readme.exists() and readme.stat().st_size > most_bytes_of_readme:
-        yield f"README.md has {readme.stat().st_size} bytes, more than {most_bytes_of_readme}: move some to docs/"
+    for name, most in most_bytes.items():
+        if (tree / name).exists() and (tree / name).stat().st_size > most:
+            yield f"{name} has {(tree / name).stat().st_size} bytes, more than {most}: move some to other pages"
+    for path in sorted(tree.glob("docs/decisions/0*.md")):
+        if path.stat().st_size > most_bytes_of_decision and "This page is longer than others" not in path.read_text():
+            yield f"{path.relative_to(tree)} has {path.stat().st_size} bytes, more than {most_bytes_of_decision}: move figures to bench/"
 
 
 def main():
