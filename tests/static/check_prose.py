@@ -15,7 +15,7 @@ most_words = 30
 
 def pages(tree):
     """Those that docs/index.md lists under the two captions."""
-    for caption, listed in re.findall(r":caption: (.*)\n\n((?:[\w/.-]+\n)+)", (tree / "docs/index.md").read_text()):
+    for caption, listed in re.findall(r":caption: (.*)\n(?::.*\n)*\n((?:[\w/.-]+\n)+)", (tree / "docs/index.md").read_text()):
         if caption in ("Start", "How to"):
             yield from (tree / "docs" / f"{name}.md" for name in listed.split())
 

@@ -21,7 +21,8 @@
 //                       scattered for not written, and store zeros.
 //   queued, loading     Waits, then as ready.  Where the load fails, the list does too, as an exception.
 //   ready, ro, rw,      The pin keeps the block, and what a promise left out of it is loaded.  For a scatter the pin is
-//   inactive            for writing: the block is dirty, with a twin where it must have one, and on the record of sync().
+//   inactive            for writing: the block is dirty, with a twin where it must have one, and on the record of
+//                       sync().
 //   flush, writing      The pin waits for the end of the store; a scatter's write is a later one.
 //   busy                Waits and looks again.
 //
@@ -29,12 +30,13 @@
 // beforehand, what is in memory is served before or after, and signals are blocked.  So two scatters never wait for
 // each other, nor the pager for one that waits for the pager.
 //
-// Memory: a quarter of the budget, at most 64 MiB, and at most half of what is spare.  Where not even one element has
-// room, a call waits for the loans of other threads, unless its own thread has one.  Where a pin has no room, elements
-// are touched instead, and a failed load then ends the process, as any touch.
+// Memory: a quarter of the budget, at most 64 MiB, and at most half of what is spare.  Where not even one element
+// has room, a call waits for the loans of other threads, unless its own thread has one.  Where a pin has no room,
+// elements are touched instead, and a failed load then ends the process, as any touch.
 //
-// Ranks: a scatter sends exactly the elements that it was given, so ranks may scatter to different elements of a block.
-// The block is on the record of sync() before the request is sent, as one that fails may have arrived in part.
+// Ranks: a scatter sends exactly the elements that it was given, so ranks may scatter to different elements of a
+// block.  The block is on the record of sync() before the request is sent, as one that fails may have arrived in
+// part.  With owner_computes, indices outside the rank's part are refused before anything is sent.
 //
 // An accumulate is a gather, the operation on the copies, and a scatter, batch by batch, under the array's mutex of
 // accumulations.  After a failure each element of a scatter is old or new, and later batches were not begun.

@@ -1,8 +1,8 @@
 // What this process has written and read of an array since the last sync(), for the checking mode.
 //
-// Elements are told as bytes of the array's memory image (block b begins at b * block_bytes), which
-// is the same on all ranks; blocks that were read are told as blocks.  A block that is loaded for a read counts as read;
-// at() logs the element itself.  All blocks have twins then, so what a store sends is exactly what the rank has written.
+// Elements are told as bytes of the array's memory image (block b begins at b * block_bytes), which is the same on
+// all ranks; blocks that were read are told as blocks.  A block that is loaded for a read counts as read; at() logs
+// the element itself.  All blocks have twins then, so what a store sends is exactly what the rank has written.
 // Thread-safe.
 #pragma once
 

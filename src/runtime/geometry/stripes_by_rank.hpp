@@ -1,8 +1,8 @@
 // Stripes for placement::by_rank: each rank's part of an array on a node of the rank's own host.
 //
-// Every rank asks the store which nodes are on its host (io_service::find_locality), and learns all answers.  The first
-// node and the number of nodes are chosen so that the round-robin order brings each rank's stripe to a node of its host.
-// Nothing else is recorded: as many ranks that open the file later find their parts in the stripes.
+// Every rank asks the store which nodes are on its host (io_service::find_locality), and learns all answers.  The
+// first node and the number of nodes are chosen so that the round-robin order brings each rank's stripe to a node
+// of its host.  Nothing else is recorded: as many ranks that open the file later find their parts in the stripes.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
 // read_all() and write_all() of an array: transfers of all ranks at once.
 //
-// Every rank learns every box, writes back the blocks that any box touches, takes back promises to overwrite them, and
-// waits for the others.  The data then move between the store and the caller's memory, past the blocks
-// (storage/collective/collective_transfer.hpp).  After a write, successful or not, all ranks drop the blocks that were
-// touched.
+// Every rank learns every box, writes back the blocks that any box touches, takes back promises to overwrite them,
+// and waits for the others.  The data then move between the store and the caller's memory, past the blocks
+// (storage/collective/collective_transfer.hpp).  After a write, successful or not, all ranks drop the blocks that
+// were touched.
 #pragma once
 
 #include <cstddef>

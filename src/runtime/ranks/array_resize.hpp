@@ -1,9 +1,9 @@
 // resize() of an array.
 //
-// It begins with a sync().  The borders between parts move with the end of the array, and a block that comes to a rank's
-// part may be written whole from then on, so no old copy of it may be left.  All ranks drop the blocks that will be cut
-// off.  Rank 0 changes file and entry and tells the others the new entry; each rank keeps its own capability.
-// docs/decisions/0040-resize-any-axis.md has the alternatives.
+// It begins with a sync().  The borders between parts move with the end of the array, and a block that comes to a
+// rank's part may be written whole from then on, so no old copy of it may be left.  All ranks drop the blocks that
+// will be cut off.  Rank 0 changes file and entry and tells the others the new entry; each rank keeps its own
+// capability.  docs/decisions/0040-resize-any-axis.md has the alternatives.
 #pragma once
 
 #include <cstdint>

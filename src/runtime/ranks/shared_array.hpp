@@ -6,9 +6,10 @@
 // is beside it: shared_opening, write_exchange (sync), array_collective.hpp (transfers),
 // array_resize.hpp.
 //
-// Blocks have twins, so that each rank sends only what it has changed.  With owner_computes, blocks within the rank's part
-// have none: they are written whole, and may be promised.  Blocks outside it are never made writable, so a write to them is
-// a fault.  Where two parts share a block, a store of it fails if elements outside the part differ from the twin.
+// Blocks have twins, so that each rank sends only what it has changed.  With owner_computes, blocks within the
+// rank's part have none: they are written whole, and may be promised.  Blocks outside it are never made writable,
+// so a write to them is a fault.  Where two parts share a block, a store of it fails if elements outside the part
+// differ from the twin.  Read-ahead that begins in a rank's part, or in the rows beside it, ends there.
 //
 // An array without a group is that of a group of one rank, which waits for nobody.
 //

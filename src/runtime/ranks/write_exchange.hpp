@@ -2,21 +2,21 @@
 // notices), and forgets what they wrote.  In the checking mode it also tells which elements it
 // accessed, and all look for conflicts.
 //
-// Each block has a mark, which its first write sets and only a sync clears: it outlives the eviction of the block.  The
-// exchange of the notices is the barrier, too.  When it ends, the data of all ranks are in the store, and whatever is
-// loaded from then on is current.  There is no second barrier: a rank that is ahead may write already, but only elements
-// that the others may not read before the next sync.  Notices of up to 256 bytes travel in the header that says which
-// call a rank has made (call_header).
+// Each block has a mark, which its first write sets and only a sync clears: it outlives the eviction of the block.
+// The exchange of the notices is the barrier, too.  When it ends, the data of all ranks are in the store, and
+// whatever is loaded from then on is current.  There is no second barrier: a rank that is ahead may write already,
+// but only elements that the others may not read before the next sync.  Notices of up to 256 bytes travel in the
+// header that says which call a rank has made (call_header).
 //
-// sync(durable): after the exchange rank 0 asks the I/O nodes, which make durable what anybody has written, and at the
-// same time the last rank asks the metadata service.  A second exchange tells all ranks the outcome.
+// sync(durable): after the exchange rank 0 asks the I/O nodes, which make durable what anybody has written, and at
+// the same time the last rank asks the metadata service.  A second exchange tells all ranks the outcome.
 //
-// sync_halo() is a sync of those blocks alone that hold rows near a border between parts.  The marks of the others stay,
-// and these are written only to make room.  Each rank then begins to load the rows before its part, where the next sweep
-// begins.
+// sync_halo() is a sync of those blocks alone that hold rows near a border between parts.  The marks of the others
+// stay, and these are written only to make room.  Each rank then begins to load the rows before its part, where the
+// next sweep begins.
 //
-// In the checking mode both drop all blocks, so that the first read of every epoch is seen.  Writes that a sync_halo()
-// has not shown to others stay in the log, apart from new ones: two accesses are not compared twice.
+// In the checking mode both drop all blocks, so that the first read of every epoch is seen.  Writes that a
+// sync_halo() has not shown to others stay in the log, apart from new ones: two accesses are not compared twice.
 //
 // Owner: made for one call, and refers to the array.  Collective: what one rank throws, all throw.
 // Threads: one, with no other use of the array meanwhile.

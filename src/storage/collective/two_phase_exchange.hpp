@@ -5,9 +5,9 @@
 // order; messages carry nothing else.  While one round is exchanged, the windows of the next are
 // read, or those of the last written.
 //
-// A read takes along the short gaps that a node would read anyway.  Where that fails because of damage on the disk, it is
-// repeated without them, since nobody has asked for those bytes.  A round takes at most 16 MiB of all ranks, or a
-// sixteenth of the smallest budget, which lends the memory for the call.
+// A read takes along the short gaps that a node would read anyway.  Where that fails because of damage on the disk,
+// it is repeated without them, since nobody has asked for those bytes.  A round takes at most 16 MiB of all ranks,
+// or a sixteenth of the smallest budget, which lends the memory for the call.
 //
 // Memory of a rank: two windows and what it sends and receives in one round, at most twice the
 // bytes of a round, beside a list of the regions in it.

@@ -1,10 +1,10 @@
 // The metadata service of a store that is one file in place: an entry that never changes.
 //
-// The entry is made up when the file is opened (file_in_place.cpp); nothing is kept beside the file, so
-// all that would change the name space, the size or the attributes is refused with
-// errc::invalid_request.  Claims are open-file-description locks of the whole file: a writer alone has
-// the exclusive one; readers, and writers together, share it.  In a store readers need no claim, as chunks and checksums
-// tell half of a write from a whole one; here nothing does.
+// The entry is made up when the file is opened (file_in_place.cpp); nothing is kept beside the file, so all that
+// would change the name space, the size or the attributes is refused with errc::invalid_request.  Claims are
+// open-file-description locks of the whole file: a writer alone has the exclusive one; readers, and writers
+// together, share it.  In a store readers need no claim, as chunks and checksums tell half of a write from a whole
+// one; here nothing does.
 //
 // Threads as in metadata_service.hpp.
 #pragma once
