@@ -26,6 +26,7 @@ html_theme = "furo"
 html_title = f"oocarray {version}"
 html_copy_source = False
 highlight_language = "none"
+smartquotes = False  # `"` is often code
 
 breathe_projects = {"oocarray": os.environ.get("OOC_DOXYGEN_XML", "")}
 breathe_default_project = "oocarray"
