@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
+#include "runtime/algorithm/wave_rings.hpp"
 #include "runtime/array/local_array.hpp"
 #include "runtime/ranks/shared_array.hpp"
 #include "storage/base/page.hpp"
@@ -14,17 +16,6 @@ constexpr std::uint64_t cost_of_request = 16 << 10;  // bytes that a disk transf
 constexpr std::uint64_t cost_of_part_of_chunk = 8 << 10;
 constexpr std::uint64_t cost_of_round = 512 << 10;   // threads that wait for each other
 constexpr std::size_t most_grouped = 64;
-
-/// For what only asks how much memory it takes.
-class no_program final : public sweep_program {
-  void compute(const sweep_piece&) override {}
-  void complete(const sweep_piece&) override {}
-  void begin_values(std::size_t, bool) override {}
-  void fold(std::size_t, std::size_t, std::size_t) override {}
-  std::vector<std::byte> folded() override { return {}; }
-  void combine(const std::vector<std::vector<std::byte>>&) override {}
-  bool report(std::size_t) override { return true; }
-};
 
 }  // namespace
 
@@ -43,7 +34,7 @@ std::vector<std::size_t> cut_sweep::units() const {
 wave_plan cut_sweep::plan_with(std::size_t levels, std::size_t group) const noexcept {
   wave_plan plan = plan_;
   plan.levels = levels;
-  plan.group = group;
+  plan.group = plan.run = group;
   return plan;
 }
 
@@ -76,21 +67,21 @@ cut_choice cut_sweep::described(std::size_t levels, std::size_t group, std::size
                                 std::size_t unit, std::size_t steps) const {
   const wave_plan plan = plan_with(levels, group);
   const row_cut cut = cut_for(levels, width, unit);
-  std::vector<cut_field> fields;
-  for (const sweep_field& f : request_.fields) fields.push_back({nullptr, nullptr, true, f.element_size});
-  std::vector<cut_coefficient> coefficients;
-  for (const sweep_coefficient& c : request_.coefficients)
-    coefficients.push_back({nullptr, c.element_size});
-  no_program none;
-  const cut_wavefront front(geometry_, plan, cut, fields, coefficients, none);
-  cut_choice c{levels, group, width, unit, cut.parts(), front.memory_bytes(), front.scratch_bytes(), 0};
+  cut_choice c{levels, group, width, unit, cut.parts(), 0, 0, 0};
+  std::vector<cut_input> inputs(request_.fields.size(), {nullptr, nullptr, true});
+  inputs.resize(inputs.size() + request_.coefficients.size());
+  const auto have_room = [&](std::size_t k) {
+    const wave_plan of_pass = plan_with(k, group);
+    const row_cut cut_of_pass = cut_for(k, width, unit);
+    const part_transfers transfers(request_, geometry_, of_pass, cut_of_pass, inputs, nullptr);
+    const wave_rings rings(geometry_, of_pass, cut_of_pass, request_);
+    c.memory = std::max(c.memory, transfers.memory_bytes() + rings.memory_bytes());
+    c.scratch = std::max(c.scratch, transfers.scratch_bytes());
+  };
+  have_room(levels);
   // A last pass of one or two steps may have wider borders, of level 0 of both fields.
-  for (std::size_t fewer = 1; plan_.keeps_former && fewer < std::min<std::size_t>(levels, 3); ++fewer) {
-    const cut_wavefront last(geometry_, plan_with(fewer, group), cut_for(fewer, width, unit), fields, coefficients,
-                             none);
-    c.memory = std::max(c.memory, last.memory_bytes());
-    c.scratch = std::max(c.scratch, last.scratch_bytes());
-  }
+  for (std::size_t fewer = 1; plan_.keeps_former && fewer < std::min<std::size_t>(levels, 3); ++fewer)
+    have_room(fewer);
 
   const wave_schedule schedule(geometry_, plan);
   const auto slabs = static_cast<std::uint64_t>(geometry_.slabs());
@@ -171,23 +162,15 @@ void cut_sweep::begin(const cut_choice& c) {
   if (c.scratch != 0) scratch_.emplace(*request_.fields.front().to, c.scratch, "sweep");
 }
 
-cut_sweep::traffic cut_sweep::pass(const wave_plan& plan, bool first, std::byte* memory,
-                                   sweep_program& program, const told_of_rounds& told) const {
-  std::vector<cut_field> fields;
-  for (std::size_t f = 0; f < fields_.size(); ++f) {
-    const arrays_of_field& a = fields_[f];
+std::unique_ptr<slab_place> cut_sweep::place(const wave_plan& plan, bool first) const {
+  std::vector<cut_input> inputs;
+  for (const arrays_of_field& a : fields_) {
     const bool other = first && a.from;
-    fields.push_back({other ? a.from.get() : a.to.get(), a.to.get(), !other,
-                      request_.fields[f].element_size});
+    inputs.push_back({other ? a.from.get() : a.to.get(), a.to.get(), !other});
   }
-  std::vector<cut_coefficient> coefficients;
-  for (std::size_t c = 0; c < coefficients_.size(); ++c)
-    coefficients.push_back({coefficients_[c].get(), request_.coefficients[c].element_size});
-  cut_wavefront front(geometry_, plan, cut_for(plan.levels, choice_.width, choice_.unit),
-                      std::move(fields), std::move(coefficients), program);
-  front.use(memory, scratch_ ? &scratch_->file() : nullptr);
-  front.run(told);
-  return {front.bytes_read(), front.bytes_written()};
+  for (const auto& c : coefficients_) inputs.push_back({c.get(), nullptr, false});
+  return std::make_unique<part_transfers>(request_, geometry_, plan, cut(plan.levels), std::move(inputs),
+                                          scratch_ ? &scratch_->file() : nullptr);
 }
 
 }  // namespace ooc::detail

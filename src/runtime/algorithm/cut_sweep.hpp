@@ -1,4 +1,4 @@
-// A sweep whose slabs are cut: whether it can be, how, and its passes.
+// A sweep whose slabs are cut: whether it can be, how, and the transfers of its passes.
 //
 // Cutting costs transfers that whole slabs do not need: borders, which go to a scratch file and come back, and
 // rows of coefficients that two parts read.  But parts may be as narrow as memory wants them, so more steps fit
@@ -15,7 +15,8 @@
 #include <vector>
 
 #include "oocarray/detail/sweep_engine.hpp"
-#include "runtime/algorithm/cut_wavefront.hpp"
+#include "runtime/algorithm/part_transfers.hpp"
+#include "runtime/algorithm/row_cut.hpp"
 #include "runtime/algorithm/slab_geometry.hpp"
 #include "runtime/algorithm/wave_schedule.hpp"
 #include "runtime/array/direct_array.hpp"
@@ -52,12 +53,9 @@ class cut_sweep {
 
   /// Writes back what the program has modified, and makes the scratch file.  Throws what these do.
   void begin(const cut_choice& c);
-  struct traffic {
-    std::uint64_t read, written;
-  };
-  /// `plan` has at most as many levels as the choice; `memory` as many bytes.
-  traffic pass(const wave_plan& plan, bool first, std::byte* memory, sweep_program& program,
-               const told_of_rounds& told) const;
+  /// Of a pass with at most as many levels as the choice.
+  row_cut cut(std::size_t levels) const noexcept { return cut_for(levels, choice_.width, choice_.unit); }
+  std::unique_ptr<slab_place> place(const wave_plan& plan, bool first) const;
 
  private:
   std::size_t given_group() const noexcept;

@@ -13,6 +13,9 @@
 // Where dimension 1 is periodic, levels have (k - L) r1 rows more on either side, which are computed twice, and
 // the first part begins before them: s = -k r1, rounded.  Elsewhere s = 0.
 //
+// Slabs that are whole are one part, without skew; where dimension 1 is periodic, their rings have copies of r1 rows at
+// either end instead.
+//
 // A plain value; thread-safe.
 #pragma once
 
@@ -39,6 +42,11 @@ class row_cut {
         parts_((static_cast<std::size_t>(signed_size(rows_ + last_skew()) - start_) + width_ - 1) /
                width_) {}
 
+  /// Whole slabs.
+  explicit row_cut(const slab_geometry& g) noexcept : row_cut(g.extents()[1], 0, false, 0, g.extents()[1], 1, false) {
+    pads_ = g.periodic(1) ? g.radius(1) : 0;
+  }
+
   std::size_t parts() const noexcept { return parts_; }
   std::size_t width() const noexcept { return width_; }
   std::size_t array_rows() const noexcept { return rows_; }
@@ -61,19 +69,21 @@ class row_cut {
   }
   /// The first row for which the ring of a level has room, and of how many, whatever the levels below k.
   std::ptrdiff_t first_kept(std::size_t part, std::size_t level) const noexcept {
-    return begin(part, level) - signed_size(border(level));
+    return begin(part, level) - signed_size(border(level) + pads_);
   }
-  std::size_t kept(std::size_t level) const noexcept { return width_ + most_border(level); }
+  std::size_t kept(std::size_t level) const noexcept { return width_ + most_border(level) + 2 * pads_; }
   std::size_t most_border(std::size_t level) const noexcept {
     return 2 * radius_ + (level + (two_levels_ ? 2 : 1) >= levels_ ? unit_ - 1 : 0);
   }
   /// The same of coefficients.
   std::ptrdiff_t first_coefficient_row(std::size_t part) const noexcept {
-    return begin(part, levels_) - signed_size(radius_);
+    return begin(part, levels_) - signed_size(radius_ + pads_);
   }
   std::size_t coefficient_rows_kept() const noexcept {
-    return width_ + levels_ * radius_ + unit_ - 1 + radius_;
+    return width_ + levels_ * radius_ + unit_ - 1 + radius_ + 2 * pads_;
   }
+  /// Rows that a ring has before the first and after the last row of the array.
+  std::size_t pads() const noexcept { return pads_; }
 
   /// Rows past the array's end, which are its first ones: how many of these are read so.
   std::size_t rows_read_again() const noexcept {
@@ -104,6 +114,7 @@ class row_cut {
   bool two_levels_;
   std::ptrdiff_t start_;
   std::size_t parts_;
+  std::size_t pads_ = 0;
 };
 
 }  // namespace ooc::detail

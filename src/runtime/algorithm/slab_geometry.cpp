@@ -8,13 +8,14 @@ namespace ooc::detail {
 slab_geometry::slab_geometry(std::span<const std::uint64_t> extents,
                              std::span<const std::size_t> radius,
                              std::span<const boundary> boundaries, std::size_t piece)
-    : rank_(extents.size()) {
+    : rank_(extents.size()), dimensions_(std::max<std::size_t>(rank_, 2)) {
+  extents_[1] = 1;
   for (std::size_t k = 0; k < rank_; ++k) {
     extents_[k] = extents[k];
     radius_[k] = radius[k];
     periodic_[k] = boundaries[k] == boundary::periodic;
   }
-  for (std::size_t k = rank_; k-- > 1;) {
+  for (std::size_t k = dimensions_; k-- > 1;) {
     const std::size_t pad = periodic_[k] ? radius_[k] : 0;
     padded_ = padded_ || pad != 0;
     array_strides_[k] = static_cast<std::ptrdiff_t>(slab_elements_);
@@ -23,24 +24,13 @@ slab_geometry::slab_geometry(std::span<const std::uint64_t> extents,
     slab_elements_ *= extents_[k];
     ring_elements_ *= extents_[k] + 2 * pad;
   }
-  if (rank_ == 1) return;
   const std::size_t row = slab_elements_ / extents_[1];
   piece_rows_ = std::clamp<std::size_t>(piece / row, 1, extents_[1]);
   pieces_ = (extents_[1] + piece_rows_ - 1) / piece_rows_;
 }
 
-void slab_geometry::piece(std::size_t number, position& lower, position& upper) const noexcept {
-  for (std::size_t k = 1; k < rank_; ++k) {
-    lower[k] = 0;
-    upper[k] = static_cast<std::ptrdiff_t>(extents_[k]);
-  }
-  if (rank_ == 1) return;
-  lower[1] = static_cast<std::ptrdiff_t>(number * piece_rows_);
-  upper[1] = static_cast<std::ptrdiff_t>(std::min((number + 1) * piece_rows_, extents_[1]));
-}
-
 void slab_geometry::clip(position& lower, position& upper) const noexcept {
-  for (std::size_t k = 1; k < rank_; ++k) {
+  for (std::size_t k = 1; k < dimensions_; ++k) {
     if (periodic_[k]) continue;
     const auto r = static_cast<std::ptrdiff_t>(radius_[k]);
     lower[k] = std::max(lower[k], r);
@@ -51,11 +41,11 @@ void slab_geometry::clip(position& lower, position& upper) const noexcept {
 void slab_geometry::copy_box(const position& lower, const position& upper, std::byte* to,
                              const position& to_strides, const std::byte* from,
                              const position& from_strides, std::size_t element) const noexcept {
-  for (std::size_t k = 1; k < rank_; ++k)
+  for (std::size_t k = 1; k < dimensions_; ++k)
     if (lower[k] >= upper[k]) return;
   const auto size = static_cast<std::ptrdiff_t>(element);
   // As many of the last dimensions as are contiguous on both sides are one run.
-  std::size_t last = rank_ - 1;
+  std::size_t last = dimensions_ - 1;
   std::ptrdiff_t run = upper[last] - lower[last];
   while (last > 1 && run == to_strides[last - 1] && run == from_strides[last - 1]) {
     --last;
@@ -64,7 +54,7 @@ void slab_geometry::copy_box(const position& lower, const position& upper, std::
   position at = lower;
   for (;;) {
     std::ptrdiff_t t = 0, f = 0;
-    for (std::size_t k = 1; k < rank_; ++k) {
+    for (std::size_t k = 1; k < dimensions_; ++k) {
       t += at[k] * to_strides[k];
       f += at[k] * from_strides[k];
     }
@@ -78,29 +68,10 @@ void slab_geometry::copy_box(const position& lower, const position& upper, std::
   }
 }
 
-void slab_geometry::copy_piece(std::size_t number, std::byte* to, const position& to_strides,
-                               const std::byte* from, const position& from_strides,
-                               std::size_t element) const noexcept {
-  position lower{}, upper{};
-  piece(number, lower, upper);
-  if (rank_ == 1)
-    std::memcpy(to, from, element);
-  else
-    copy_box(lower, upper, to, to_strides, from, from_strides, element);
-}
-
-void slab_geometry::copy_edges(std::size_t number, std::byte* to, const position& to_strides,
-                               const std::byte* from, const position& from_strides,
-                               std::size_t element) const noexcept {
-  position lower{}, upper{};
-  piece(number, lower, upper);
-  copy_edges(lower, upper, to, to_strides, from, from_strides, element);
-}
-
 void slab_geometry::copy_edges(const position& lower, const position& upper, std::byte* to,
                                const position& to_strides, const std::byte* from,
                                const position& from_strides, std::size_t element) const noexcept {
-  for (std::size_t k = 1; k < rank_; ++k) {
+  for (std::size_t k = 1; k < dimensions_; ++k) {
     if (periodic_[k] || radius_[k] == 0) continue;
     const auto extent = static_cast<std::ptrdiff_t>(extents_[k]);
     const auto r = std::min(static_cast<std::ptrdiff_t>(radius_[k]), extent);
@@ -112,27 +83,15 @@ void slab_geometry::copy_edges(const position& lower, const position& upper, std
   }
 }
 
-void slab_geometry::fill_pads(std::byte* slab, std::size_t element) const noexcept {
+void slab_geometry::fill_pads(std::size_t dimension, std::ptrdiff_t first, std::ptrdiff_t last,
+                              std::byte* slab, std::size_t element) const noexcept {
   position lower{}, upper{};
-  for (std::size_t k = 1; k < rank_; ++k) upper[k] = static_cast<std::ptrdiff_t>(extents_[k]);
-  fill_pads_from(1, lower, upper, slab, element);
-}
-
-void slab_geometry::fill_row_pads(std::ptrdiff_t first, std::ptrdiff_t last, std::byte* slab,
-                                  std::size_t element) const noexcept {
-  position lower{}, upper{};
-  for (std::size_t k = 2; k < rank_; ++k) upper[k] = static_cast<std::ptrdiff_t>(extents_[k]);
+  for (std::size_t k = 2; k < dimensions_; ++k) upper[k] = static_cast<std::ptrdiff_t>(extents_[k]);
   lower[1] = first;
   upper[1] = last;
-  fill_pads_from(2, lower, upper, slab, element);
-}
-
-/// Pads of a dimension and of those after it.
-void slab_geometry::fill_pads_from(std::size_t dimension, position lower, position upper,
-                                   std::byte* slab, std::size_t element) const noexcept {
   // The last dimension first: what a dimension copies then has the pads of those after it.
   const auto size = static_cast<std::ptrdiff_t>(element);
-  for (std::size_t k = rank_; k-- > dimension;) {
+  for (std::size_t k = dimensions_; k-- > dimension;) {
     if (!periodic_[k] || radius_[k] == 0) continue;
     const auto extent = static_cast<std::ptrdiff_t>(extents_[k]);
     const auto pad = static_cast<std::ptrdiff_t>(radius_[k]);

@@ -3,6 +3,9 @@
 // In a ring the slab of a dimension that is periodic has `radius` more elements on either side, so
 // that a kernel finds its neighbours at -1 and at the extent.
 //
+// An array of one dimension is one of two, of which the second has the extent 1: a run of its elements is copied as
+// as many rows of one slab.
+//
 // A plain value; thread-safe.  Positions count elements from (0, 0, ...) of the slab and may be
 // negative in a ring.
 #pragma once
@@ -47,7 +50,7 @@ class slab_geometry {
   const position& ring_strides() const noexcept { return ring_strides_; }
 
   /// Elements of a row, which is what one index of dimension 1 holds, in the array and in a ring, and where
-  /// the first of them is in a row of a ring.  N > 1.
+  /// the first of them is in a row of a ring.
   std::size_t row_elements() const noexcept { return static_cast<std::size_t>(array_strides_[1]); }
   std::size_t ring_row_elements() const noexcept { return static_cast<std::size_t>(ring_strides_[1]); }
   std::size_t ring_row_origin() const noexcept {
@@ -56,16 +59,9 @@ class slab_geometry {
   std::size_t radius(std::size_t k) const noexcept { return radius_[k]; }
   bool periodic(std::size_t k) const noexcept { return periodic_[k]; }
 
-  /// Parts that threads compute: intervals of dimension 1.  One where N = 1.
+  /// Parts that threads compute: intervals of dimension 1.
   std::size_t pieces() const noexcept { return pieces_; }
   std::size_t piece_rows() const noexcept { return piece_rows_; }
-  /// All of a piece.
-  void piece(std::size_t number, position& lower, position& upper) const noexcept;
-  /// Of that, what the kernel computes.
-  void inside(std::size_t number, position& lower, position& upper) const noexcept {
-    piece(number, lower, upper);
-    clip(lower, upper);
-  }
   /// Of a box of a slab, what the kernel computes.
   void clip(position& lower, position& upper) const noexcept;
 
@@ -73,29 +69,18 @@ class slab_geometry {
   void copy_box(const position& lower, const position& upper, std::byte* to,
                 const position& to_strides, const std::byte* from, const position& from_strides,
                 std::size_t element) const noexcept;
-  /// Copies one piece of a slab.
-  void copy_piece(std::size_t number, std::byte* to, const position& to_strides,
-                  const std::byte* from, const position& from_strides,
-                  std::size_t element) const noexcept;
   /// What clip() leaves out of a box.
   void copy_edges(const position& lower, const position& upper, std::byte* to,
                   const position& to_strides, const std::byte* from, const position& from_strides,
                   std::size_t element) const noexcept;
-  /// What inside() leaves out of piece().
-  void copy_edges(std::size_t number, std::byte* to, const position& to_strides,
-                  const std::byte* from, const position& from_strides,
-                  std::size_t element) const noexcept;
-  /// Fills what lies outside the extents in a ring's slab that is whole.
-  void fill_pads(std::byte* slab, std::size_t element) const noexcept;
-  /// The same within these rows, which lie one after the other wherever the slab begins and ends.
-  void fill_row_pads(std::ptrdiff_t first, std::ptrdiff_t last, std::byte* slab,
-                     std::size_t element) const noexcept;
+  /// Fills what lies outside the extents in these rows of a ring's slab, in this dimension (1 where they are all rows) and
+  /// those after it.  Rows lie one after the other wherever the slab begins and ends.
+  void fill_pads(std::size_t dimension, std::ptrdiff_t first, std::ptrdiff_t last, std::byte* slab,
+                 std::size_t element) const noexcept;
 
  private:
-  void fill_pads_from(std::size_t dimension, position lower, position upper, std::byte* slab,
-                      std::size_t element) const noexcept;
-
   std::size_t rank_;
+  std::size_t dimensions_;  ///< at least 2
   shape extents_{};
   shape radius_{};
   std::array<bool, most_dimensions> periodic_{};

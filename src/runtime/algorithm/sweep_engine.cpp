@@ -3,6 +3,7 @@
 #include "oocarray/detail/sweep_engine.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -13,6 +14,8 @@
 #include "runtime/algorithm/algorithm_call.hpp"
 #include "runtime/algorithm/cut_sweep.hpp"
 #include "runtime/algorithm/lent_memory.hpp"
+#include "runtime/algorithm/mapped_slabs.hpp"
+#include "runtime/algorithm/row_cut.hpp"
 #include "runtime/algorithm/slab_geometry.hpp"
 #include "runtime/algorithm/wavefront.hpp"
 #include "runtime/pager/pager.hpp"
@@ -53,7 +56,7 @@ class sweep_run {
     plan_.ghosts_high = geometry_.periodic() || last < geometry_.slabs();
     plan_.completes = r.completes;
     plan_.keeps_former = r.keeps_former;
-    plan_.run = r.options.piece == 0 ? run_of_lines : r.options.piece;
+    if (geometry_.rank() == 1) plan_.run = r.options.piece == 0 ? run_of_lines : r.options.piece;
     plan_.threads = call_.threads();
   }
 
@@ -66,7 +69,7 @@ class sweep_run {
     plan_.levels = done_.fuse;
     if (cut_) begin_cut();
     call_.together([&] {
-      memory_.emplace(leader_.shared().pager(), cut_ ? cut_->memory : pass(false).memory_bytes(),
+      memory_.emplace(leader_.shared().pager(), cut_ ? cut_->memory : memory_for(done_.fuse),
                       "the " + call_.name() + ", " + std::to_string(done_.fuse) + " at a time");
     });
     done_.memory = memory_->bytes();
@@ -175,20 +178,11 @@ class sweep_run {
     return std::clamp<std::size_t>(wanted, 1, geometry_.slabs());
   }
 
-  /// The pass that the plan describes; `first`: it reads what the first one reads.
-  wavefront pass(bool first) const {
-    std::vector<wave_field> fields;
-    for (const sweep_field& f : request_.fields)
-      fields.push_back({first ? f.from : f.to, f.to, !first || f.from == f.to, f.element_size});
-    std::vector<wave_coefficient> coefficients;
-    for (const sweep_coefficient& c : request_.coefficients)
-      coefficients.push_back({c.array, c.element_size});
-    return {geometry_, plan_, std::move(fields), std::move(coefficients), program_};
-  }
-
+  /// With whole slabs.
   std::uint64_t memory_for(std::size_t levels) {
     plan_.levels = levels;
-    return pass(false).memory_bytes();
+    return mapped_slabs(request_, false, geometry_, plan_).memory_bytes() +
+           wave_rings(geometry_, plan_, row_cut(geometry_), request_).memory_bytes();
   }
 
   /// Steps until the program must be told.
@@ -314,39 +308,29 @@ class sweep_run {
   }
 
   void begin_cut() {
-    plan_.group = cut_->group;
+    plan_.group = plan_.run = cut_->group;
     done_.parts = cut_->parts;
     cuts_.emplace(request_, geometry_, plan_);
     cuts_->begin(*cut_);
   }
 
-  void one_cut_pass() {
-    if (plan_.reported) program_.begin_values(cut_wavefront::slots_of(geometry_), false);
-    const auto [read, written] = cuts_->pass(plan_, done_.passes == 0, memory_->data(), program_, progress_of_pass());
-    if (plan_.reported) program_.combine({program_.folded()});
-    done_.bytes_read += read;
-    done_.bytes_written += written;
-    leader_.shared().pager().count_direct(read, written);
-  }
-
   void one_pass() {
-    if (cut_) return one_cut_pass();
     const bool first = done_.passes == 0;
     see_halos(first);
-    wavefront front = pass(first);
-    front.use(memory_->data());
-    const bool works = plan_.rows.first < plan_.rows.last;
-    const bool ghosts = plan_.ghosts_low || plan_.ghosts_high;
+    const std::unique_ptr<slab_place> place =
+        cut_ ? cuts_->place(plan_, first) : std::make_unique<mapped_slabs>(request_, first, geometry_, plan_);
+    place->use(memory_->data());
+    wavefront front(geometry_, plan_, cut_ ? cuts_->cut(plan_.levels) : row_cut(geometry_), request_, program_, *place,
+                    memory_->data() + place->memory_bytes());
+    const bool works = !plan_.rows.empty();
     call_.together([&] {
-      if (works && ghosts) front.save_ghosts();
+      if (works) place->save();
     });
     // Nobody writes before all have saved; and to whom looks for conflicts, this ends the reads.
     if (ranks_ > 1)
       for (const sweep_field& f : request_.fields)
         if (!first || f.from == f.to) f.to->ranks().sync_halo(0);
-    if (plan_.reported)
-      program_.begin_values(wavefront::slots_of(geometry_, plan_),
-                            ranks_ > 1 && geometry_.rank() > 1);
+    if (plan_.reported) program_.begin_values(front.slots(), ranks_ > 1 && geometry_.rank() > 1);
     const auto values = call_.together([&] {
       try {
         if (works) front.run(progress_of_pass());
@@ -357,18 +341,11 @@ class sweep_run {
       return plan_.reported ? program_.folded() : process_group::bytes{};
     });
     if (plan_.reported) program_.combine(values);
-    if (works) count(front.reads());
-  }
-
-  void count(slab_range read) {
-    const auto rows = [](const slab_range& r) { return static_cast<std::uint64_t>(r.last - r.first); };
-    for (const sweep_field& f : request_.fields) {
-      const std::uint64_t slab = geometry_.slab_elements() * f.element_size;
-      done_.bytes_read += rows(read) * slab;
-      done_.bytes_written += rows(plan_.rows) * slab;
-    }
-    for (const sweep_coefficient& c : request_.coefficients)
-      done_.bytes_read += rows(read) * geometry_.slab_elements() * c.element_size;
+    if (!works) return;
+    const auto [read, written] = place->moved();
+    done_.bytes_read += read;
+    done_.bytes_written += written;
+    if (cut_) leader_.shared().pager().count_direct(read, written);
   }
 
   const sweep_request& request_;

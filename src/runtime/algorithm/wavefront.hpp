@@ -2,122 +2,102 @@
 //
 // Level L is the array after L steps of the pass; level 0 is what is read, level k what is written.
 // The front moves g slabs at a time, and what it computes at one time (wave_schedule.hpp) is a round of
-// tasks.  What level L must remember of level L - 1 are 2 (g + r) slabs, a *ring*.  Level 0 is copied from the
-// array into its ring, so that level k can be written over it.  The ghosts are saved before anything is
-// written.
+// tasks.  What level L must remember of level L - 1 are 2 (g + r) slabs, a *ring* (wave_rings.hpp).  Level 0 is copied
+// into its ring, so that level k can be written over it.
 //
-// Slabs are whole here; cut_wavefront.hpp is for those that are too large.
+// The pass goes over the parts of the rows one after the other (row_cut.hpp); whole slabs are one part.  What the next
+// part needs of this one are the last border(L) rows of each slab of each level L < k; they go to a scratch file and
+// come back.  Level k - 1 of a part ends before level 0 of the next one begins, so a field can be written over what
+// was read of it, and nothing is computed twice but what comes back where dimension 1 is periodic.
+//
+// Where level 0, coefficients, level k and borders are, a slab_place knows.
+//
+// Kernels see rows by their index in the array.  Where the rows of a part go past the ends of a periodic
+// dimension, a piece ends there, and its pointers are moved by as many rows.
 //
 // Owner: run_sweep().  Threads: run() is called once, and makes its own.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstddef>
-#include <cstdint>
-#include <span>
-#include <utility>
 #include <vector>
 
 #include "oocarray/detail/sweep_engine.hpp"
+#include "runtime/algorithm/row_cut.hpp"
 #include "runtime/algorithm/slab_geometry.hpp"
+#include "runtime/algorithm/slab_place.hpp"
+#include "runtime/algorithm/wave_rings.hpp"
 #include "runtime/algorithm/wave_schedule.hpp"
 
 namespace ooc::detail {
 
-/// A field, in this pass.
-struct wave_field {
-  const array_core* from;
-  array_core* to;
-  bool in_place;
-  std::size_t element;  ///< bytes
-};
-
-struct wave_coefficient {
-  const array_core* from;
-  std::size_t element;
-};
-
 class wavefront {
  public:
-  wavefront(const slab_geometry& g, const wave_plan& plan, std::vector<wave_field> fields,
-            std::vector<wave_coefficient> coefficients, sweep_program& program);
+  /// The memory is that of the rings.
+  wavefront(const slab_geometry& g, const wave_plan& plan, const row_cut& cut, const sweep_request& r,
+            sweep_program& program, slab_place& place, std::byte* memory);
 
-  /// What it needs at `memory`, aligned to 64; at most that of the plan with all ghosts.
-  std::uint64_t memory_bytes() const noexcept { return memory_bytes_; }
-  void use(std::byte* memory) noexcept { memory_ = memory; }
-  /// Slabs that are read: those to be written, and ghosts.
-  slab_range reads() const noexcept { return range(0); }
-  /// Copies the ghosts of the fields that are swept in place; before any rank writes.
-  void save_ghosts();
   void run(const told_of_rounds& told);
-
-  static std::size_t slots_of(const slab_geometry& g, const wave_plan& p) noexcept {
-    return p.group * g.pieces();
+  /// For sweep_program::begin_values(): values are kept until the last part of their slabs has been computed.
+  std::size_t slots() const noexcept {
+    return (cut_.parts() == 1 ? plan_.group : geometry_.slabs()) * geometry_.pieces();
   }
 
  private:
   struct scratch;
-  struct ring {
-    std::size_t offset;  ///< in memory_
-    std::size_t slabs;
-    std::size_t pitch;   ///< bytes from slab to slab
-    std::size_t level_bytes;
+  /// Rows that a thread computes at once; in the array they are first - shift to last - shift.
+  struct piece {
+    std::ptrdiff_t first, last, shift;
+    std::size_t number;  ///< slab_geometry::pieces()
   };
+  enum class work { fields, coefficients, borders };
+  /// Tasks that do the same: each a piece of some slabs.
   struct turn {
+    work kind;
     std::size_t level;
     slab_range slabs;
+    std::size_t run;  ///< slabs of a task
+    const std::vector<piece>* pieces;
     std::size_t first_task;
   };
 
-  slab_range range(std::size_t level) const noexcept { return schedule_.range(level); }
-  slab_range due(std::size_t level) const noexcept { return schedule_.due(level, time_); }
-  std::size_t lag() const noexcept { return schedule_.lag(); }
-  bool at_end(std::ptrdiff_t i) const noexcept { return schedule_.at_end(i); }
-  std::size_t index_of(std::ptrdiff_t i) const noexcept { return schedule_.index_of(i); }
-  ring place(std::size_t element, std::size_t slabs, std::size_t levels);
-  std::byte* slab_in(const ring& r, std::size_t element, std::size_t level,
-                     std::ptrdiff_t i) const noexcept;
-  /// The level of this field is kept as the first field's level below it.
-  bool is_former(std::size_t f, std::size_t level) const noexcept {
-    return plan_.keeps_former && level > 0 && f + 1 == fields_.size();
+  std::vector<piece> pieces_of(slab_range rows) const;
+  const slab_geometry::position& strides(std::size_t level) const noexcept {
+    return level < plan_.levels ? geometry_.ring_strides() : geometry_.array_strides();
   }
-  std::byte* field_slab(std::size_t f, std::size_t level, std::ptrdiff_t i) const noexcept;
-  const std::byte* source(std::size_t field, std::ptrdiff_t i) const noexcept;
-  std::byte* target(std::size_t field, std::size_t level, std::ptrdiff_t i) const noexcept;
+  std::byte* target(std::size_t field, std::size_t level, std::ptrdiff_t i) const noexcept {
+    return level < plan_.levels ? rings_.slab(field, level, i) : place_.result(field, i);
+  }
   std::ptrdiff_t run_from(std::ptrdiff_t i, std::ptrdiff_t last) const noexcept;
 
-  std::size_t begin_time();
-  void end_time();
-  void promise();
+  void begin_part();
+  std::size_t next_round(const told_of_rounds& told);
+  std::size_t begin_turns();
+  void fold();
+  std::ptrdiff_t first_slot() const noexcept { return cut_.parts() == 1 ? schedule_.due(plan_.levels, time_).first : 0; }
+
   void do_task(const turn& t, std::size_t task, scratch& s);
-  void bring_in(const array_core& from, const std::byte* first, std::size_t bytes) const;
-  void read_piece(std::ptrdiff_t i, std::size_t piece);
-  void read_run(std::ptrdiff_t first, std::ptrdiff_t last);
-  void compute(std::size_t level, std::ptrdiff_t i, std::size_t count, std::size_t piece, scratch& s);
-  void copy_former(std::size_t level, std::ptrdiff_t i, std::size_t count, std::size_t piece);
-  void complete(const turn& t, scratch& s);
-  void describe(sweep_piece& p, std::size_t level, std::ptrdiff_t i, scratch& s) const;
+  void do_piece(const turn& t, std::ptrdiff_t i, const piece& rows, scratch& s);
+  void read(std::size_t first, std::size_t last, std::ptrdiff_t i, const scratch& s) const;
+  void copy_up(std::size_t field, std::size_t level, std::ptrdiff_t i, const scratch& s) const;
+  void compute(std::size_t level, std::ptrdiff_t i, const piece& rows, scratch& s);
+  void describe(sweep_piece& p, std::size_t level, std::ptrdiff_t i, std::ptrdiff_t shift, scratch& s) const;
+  void complete(std::size_t level, scratch& s);
 
   const slab_geometry& geometry_;
   const wave_plan plan_;
   const wave_schedule schedule_;
-  const std::vector<wave_field> fields_;
-  const std::vector<wave_coefficient> coefficients_;
+  const row_cut cut_;
   sweep_program& program_;
-  std::byte* memory_ = nullptr;
-  std::uint64_t memory_bytes_ = 0;
-  std::vector<ring> rings_;              ///< of each field
-  std::vector<ring> coefficient_rings_;
-  std::vector<std::size_t> ghosts_low_;  ///< where they are in memory_; of each field
-  std::vector<std::size_t> ghosts_high_;
+  slab_place& place_;
+  wave_rings rings_;
 
-  // Set between two times, by whoever has done the last task.
+  // Set between two rounds, by whoever has done the last task.
+  std::size_t part_ = 0;
   std::ptrdiff_t time_ = -1;
-  std::ptrdiff_t times_ = 0;
+  std::vector<std::vector<piece>> pieces_;  ///< of each level, in this part
+  std::vector<piece> coefficient_pieces_;
   std::vector<turn> turns_;
-  std::ptrdiff_t promised_ = 0;  ///< rows up to here
-
   std::vector<std::atomic<std::size_t>> open_tasks_;  ///< of each level
 };
 
