@@ -1,4 +1,4 @@
-#include "runtime/algorithm/wave_rings.hpp"
+#include "runtime/sweep/wave_rings.hpp"
 
 #include <algorithm>
 #include <cstring>

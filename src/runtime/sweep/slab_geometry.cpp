@@ -1,4 +1,4 @@
-#include "runtime/algorithm/slab_geometry.hpp"
+#include "runtime/sweep/slab_geometry.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -19,7 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "runtime/algorithm/wave_schedule.hpp"
+#include "runtime/sweep/wave_schedule.hpp"
 
 namespace ooc::detail {
 

@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "runtime/algorithm/slab_geometry.hpp"
+#include "runtime/sweep/slab_geometry.hpp"
 
 namespace ooc::detail {
 

@@ -1,4 +1,4 @@
-#include "runtime/algorithm/wavefront.hpp"
+#include "runtime/sweep/wavefront.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "oocarray/detail/sweep_engine.hpp"
-#include "runtime/algorithm/slab_geometry.hpp"
-#include "runtime/algorithm/slab_place.hpp"
-#include "runtime/algorithm/wave_schedule.hpp"
+#include "runtime/sweep/slab_geometry.hpp"
+#include "runtime/sweep/slab_place.hpp"
+#include "runtime/sweep/wave_schedule.hpp"
 
 namespace ooc::detail {
 

@@ -1,10 +1,10 @@
-#include "runtime/algorithm/cut_sweep.hpp"
+#include "runtime/sweep/cut_sweep.hpp"
 
 #include <algorithm>
 #include <numeric>
 #include <utility>
 
-#include "runtime/algorithm/wave_rings.hpp"
+#include "runtime/sweep/wave_rings.hpp"
 #include "runtime/array/local_array.hpp"
 #include "runtime/ranks/shared_array.hpp"
 #include "storage/base/page.hpp"

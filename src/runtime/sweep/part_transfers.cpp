@@ -1,4 +1,4 @@
-#include "runtime/algorithm/part_transfers.hpp"
+#include "runtime/sweep/part_transfers.hpp"
 
 #include <algorithm>
 #include <utility>

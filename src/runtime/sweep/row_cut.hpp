@@ -22,7 +22,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "runtime/algorithm/wave_schedule.hpp"
+#include "runtime/sweep/wave_schedule.hpp"
 
 namespace ooc::detail {
 

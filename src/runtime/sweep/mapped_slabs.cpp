@@ -1,4 +1,4 @@
-#include "runtime/algorithm/mapped_slabs.hpp"
+#include "runtime/sweep/mapped_slabs.hpp"
 
 #include <algorithm>
 #include <cstring>
