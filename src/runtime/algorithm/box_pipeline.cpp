@@ -35,57 +35,48 @@ std::size_t box_move::elements() const noexcept {
   return product(to_lower, to_upper);
 }
 
-std::size_t box_pipeline::slot_bytes(const pipeline_plan& p, std::size_t element_size) {
+std::size_t box_pipeline::box_bytes(const pipeline_plan& p, std::size_t element_size) {
   return in_whole_pages(p.elements * element_size);
 }
 
 std::uint64_t box_pipeline::elements_for(const pipeline_plan& p, std::uint64_t memory) {
-  const std::uint64_t slots = (readers + writers) * p.boxes;
-  const std::uint64_t bytes = memory > slots * page_bytes ? memory - slots * page_bytes : 0;  // rounded up
+  const std::uint64_t boxes = (readers + writers) * p.boxes;
+  const std::uint64_t bytes = memory > boxes * page_bytes ? memory - boxes * page_bytes : 0;  // rounded up
   const std::uint64_t of_element = p.boxes * (readers * p.from_size + writers * p.to_size);
   return bytes / of_element;
 }
 
 std::uint64_t box_pipeline::memory_bytes() const noexcept {
-  return plan_.boxes * (readers * slot_bytes(plan_, plan_.from_size) +
-                        writers * slot_bytes(plan_, plan_.to_size));
+  return plan_.boxes * (readers * box_bytes(plan_, plan_.from_size) +
+                        writers * box_bytes(plan_, plan_.to_size));
 }
 
 box_pipeline::box_pipeline(pipeline_plan plan, algorithm_call& call)
-    : plan_(std::move(plan)),
-      call_(call),
-      moves_(readers + writers),
-      transfers_(readers + writers + std::max(readers + writers, parts_of_box * plan_.boxes)) {}
+    : plan_(std::move(plan)), call_(call), moves_(readers + writers) {}
 
-std::size_t box_pipeline::slot_of_read(std::size_t unit) const noexcept {
-  return unit % (plan_.as_it_is ? readers + writers : readers);
+/// Of the unit that is turned.
+std::byte* box_pipeline::read_to(std::size_t box) const noexcept {
+  return units_->buffer(turned_) + box * box_bytes(plan_, plan_.from_size);
 }
 
-/// Of a part of the unit; as it is, of all of them.
-std::size_t box_pipeline::slot_of_write(std::size_t unit, std::size_t part) const noexcept {
-  return readers + writers + (plan_.as_it_is ? unit % (readers + writers) : part);
-}
-
-std::byte* box_pipeline::read_to(std::size_t unit, std::size_t box) const noexcept {
-  return memory_ + (slot_of_read(unit) * plan_.boxes + box) * slot_bytes(plan_, plan_.from_size);
-}
-
-std::byte* box_pipeline::write_from(std::size_t unit, std::size_t box) const noexcept {
-  if (plan_.as_it_is) return read_to(unit, box);
-  return memory_ + readers * plan_.boxes * slot_bytes(plan_, plan_.from_size) +
-         (unit % writers * plan_.boxes + box) * slot_bytes(plan_, plan_.to_size);
+std::byte* box_pipeline::write_from(std::size_t box) const noexcept {
+  if (plan_.as_it_is) return read_to(box);
+  return turned_to_ + (turned_ % writers * plan_.boxes + box) * box_bytes(plan_, plan_.to_size);
 }
 
 void box_pipeline::run(const direct_array& from, const direct_array& to, std::byte* memory) {
   from_ = &from;
   to_ = &to;
-  memory_ = memory;
-  const struct all_ended {  // after an error too; the caller frees the memory
-    std::vector<in_flight>& transfers;
-    ~all_ended() {
-      for (in_flight& t : transfers) static_cast<void>(t.wait());
-    }
-  } end{transfers_};
+  const std::size_t unit_bytes = plan_.boxes * box_bytes(plan_, plan_.from_size);
+  turned_to_ = memory + readers * unit_bytes;
+  units_.emplace(plan_.as_it_is ? readers + writers : readers, readers);
+  units_->use(memory, unit_bytes);
+  turned_parts_.emplace(parts_of_box * plan_.boxes, 0);
+  // Nothing is on its way when the caller frees the memory, also after an error.
+  const std::unique_ptr<box_pipeline, void (*)(box_pipeline*)> end(this, [](box_pipeline* p) {
+    p->units_.reset();
+    p->turned_parts_.reset();
+  });
   work_in_rounds(
       plan_.as_it_is ? 1 : call_.threads(), [this] { return next(); },
       [this] { return [this](std::size_t task) { turn(task); }; });
@@ -96,7 +87,7 @@ void box_pipeline::turn(std::size_t task) {
   const std::size_t end = std::min((task + 1) * batch_, now_->tasks());
   const std::size_t box = parts_[part_].box;
   for (std::size_t t = task * batch_; t < end; ++t)
-    now_->run(t, read_to(turned_, box), write_from(turned_, box));
+    now_->run(t, read_to(box), write_from(box));
 }
 
 /// Goes on to the next part that is to be turned, and returns its tasks; 0 where all is done.
@@ -104,8 +95,9 @@ std::size_t box_pipeline::next() {
   if (std::exchange(turning_, false)) begin_write(part_++);
   for (; turned_ < plan_.units; ++turned_, part_ = 0) {
     if (part_ == 0) {
-      begin_reads();
-      throw_if(transfers_[slot_of_read(turned_)].wait());
+      units_->read(turned_, plan_.units, [this](std::uint64_t unit, direct_transfer& t, std::byte* to) {
+        begin_read(unit, t, to);
+      });
       list_parts();
     }
     for (; part_ < parts_.size(); begin_write(part_++)) {
@@ -124,33 +116,25 @@ std::size_t box_pipeline::next() {
 }
 
 void box_pipeline::wait_for_writes() {
-  for (std::size_t slot = readers + writers; slot < transfers_.size(); ++slot) throw_if(transfers_[slot].wait());
+  units_->wait();
+  turned_parts_->wait();
 }
 
 /// For the unit before, which is written from the memory that the next part is turned into.
 void box_pipeline::wait_for_memory() {
   if (alike_)
-    throw_if(transfers_[slot_of_write(turned_, part_)].wait());
+    turned_parts_->fill(part_);
   else if (part_ == 0)
     wait_for_writes();
 }
 
-void box_pipeline::begin_reads() {
-  for (; read_ < std::min(turned_ + readers, plan_.units); ++read_) {
-    const std::size_t slot = slot_of_read(read_);
-    if (plan_.as_it_is)  // what is written from the same memory
-      throw_if(transfers_[slot_of_write(read_, 0)].wait());
-    std::vector<box_move>& boxes = moves_[read_ % moves_.size()];
-    boxes = plan_.unit(read_);
-    for (std::size_t b = 0; b < boxes.size(); ++b) {
-      std::byte* const memory = read_to(read_, b);
-      for (const part_of_box& p : cut(b, boxes[b].from_lower, boxes[b].from_upper, plan_.from_unit, plan_.from_size))
-        transfers_[slot].start([&](auto done) {
-          from_->file().read(std::make_shared<const request>(from_->box({p.lower, p.upper})), memory + p.offset,
-                             std::move(done));
-        });
-      bytes_read_ += boxes[b].elements() * plan_.from_size;
-    }
+void box_pipeline::begin_read(std::size_t unit, direct_transfer& t, std::byte* memory) {
+  std::vector<box_move>& boxes = moves_[unit % moves_.size()];
+  boxes = plan_.unit(unit);
+  for (std::size_t b = 0; b < boxes.size(); ++b, memory += box_bytes(plan_, plan_.from_size)) {
+    for (const part_of_box& p : cut(b, boxes[b].from_lower, boxes[b].from_upper, plan_.from_unit, plan_.from_size))
+      t.begin_read(from_->file(), from_->box({p.lower, p.upper}), memory + p.offset);
+    bytes_read_ += boxes[b].elements() * plan_.from_size;
   }
 }
 
@@ -169,10 +153,8 @@ void box_pipeline::list_parts() {
 
 void box_pipeline::begin_write(std::size_t part) {
   const part_of_box& p = parts_[part];
-  transfers_[slot_of_write(turned_, part)].start([&](auto done) {
-    to_->file().write(std::make_shared<const request>(to_->box({p.lower, p.upper})),
-                      write_from(turned_, p.box) + p.offset, std::move(done));
-  });
+  direct_transfer& t = plan_.as_it_is ? units_->write(turned_) : turned_parts_->write(part);
+  t.begin_write(to_->file(), to_->box({p.lower, p.upper}), write_from(p.box) + p.offset);
   bytes_written_ += p.bytes;
   call_.advance(p.bytes / plan_.to_size * (plan_.from_size + plan_.to_size));
 }

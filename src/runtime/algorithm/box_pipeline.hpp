@@ -5,8 +5,8 @@
 // matrix that change places.  Units touch different elements, so that their order does not matter;
 // they are done in the order of the target's file.
 //
-// Memory: readers + writers slots of a unit each.  A unit whose elements stay as they are, and in
-// their order, is written from the slot that it was read to.
+// Memory: readers + writers buffers of a unit each.  A unit whose elements stay as they are, and in
+// their order, is written from the buffer that it was read to.
 //
 // Owner: run_copy().  Threads: run() is called once, and makes its own; transfers end on threads of
 // the store.
@@ -20,8 +20,8 @@
 
 #include "runtime/algorithm/algorithm_call.hpp"
 #include "runtime/algorithm/box_permutation.hpp"
+#include "runtime/algorithm/buffered_stream.hpp"
 #include "runtime/array/direct_array.hpp"
-#include "storage/base/in_flight.hpp"
 
 namespace ooc::detail {
 
@@ -68,13 +68,11 @@ class box_pipeline {
     std::size_t offset, bytes;           ///< in the box's memory
   };
 
-  static std::size_t slot_bytes(const pipeline_plan& p, std::size_t element_size);
-  std::byte* read_to(std::size_t unit, std::size_t box) const noexcept;
-  std::byte* write_from(std::size_t unit, std::size_t box) const noexcept;
-  std::size_t slot_of_read(std::size_t unit) const noexcept;
-  std::size_t slot_of_write(std::size_t unit, std::size_t part) const noexcept;
+  static std::size_t box_bytes(const pipeline_plan& p, std::size_t element_size);
+  std::byte* read_to(std::size_t box) const noexcept;
+  std::byte* write_from(std::size_t box) const noexcept;
   std::size_t next();
-  void begin_reads();
+  void begin_read(std::size_t unit, direct_transfer& t, std::byte* memory);
   void list_parts();
   void wait_for_memory();
   void wait_for_writes();
@@ -88,9 +86,8 @@ class box_pipeline {
   algorithm_call& call_;
   const direct_array* from_ = nullptr;
   const direct_array* to_ = nullptr;
-  std::byte* memory_ = nullptr;
+  std::byte* turned_to_ = nullptr;
   std::vector<std::vector<box_move>> moves_;  ///< of the units on their way, one after the other
-  std::size_t read_ = 0;       ///< units whose read has begun
   std::size_t turned_ = 0;     ///< units that have been turned
   std::vector<part_of_box> parts_;  ///< of the next one, as it is written
   std::size_t part_ = 0;       ///< of these, that have been turned
@@ -99,7 +96,8 @@ class box_pipeline {
   std::optional<box_permutation> now_;
   std::size_t batch_ = 1;      ///< how many of its tasks are one task of the round
   std::uint64_t bytes_read_ = 0, bytes_written_ = 0;
-  std::vector<in_flight> transfers_;  ///< of each slot; last: ends first
+  std::optional<buffered_stream> units_;  ///< as they are read
+  std::optional<buffered_stream> turned_parts_;  ///< of the last unit, as they are written
 };
 
 }  // namespace ooc::detail

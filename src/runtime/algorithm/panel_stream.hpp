@@ -24,8 +24,8 @@
 
 #include "oocarray/detail/multiply_engine.hpp"
 #include "oocarray/process_group.hpp"
+#include "runtime/algorithm/buffered_stream.hpp"
 #include "runtime/array/direct_array.hpp"
-#include "runtime/array/direct_transfer.hpp"
 
 namespace ooc::detail {
 
@@ -61,22 +61,27 @@ class panel_stream {
 
   panel_stream(const direct_array& a, std::size_t element_size, place_of place, std::uint64_t panels,
                const buffers& b, panel_reader r = {})
-      : array_(a), size_(element_size), place_(std::move(place)), panels_(panels), buffers_(b), reader_(r) {}
+      : array_(a),
+        size_(element_size),
+        place_(std::move(place)),
+        panels_(panels),
+        reader_(r),
+        reads_(b.count, b.count) {
+    reads_.use(b.memory, b.bytes);
+  }
 
   /// Panel n is in memory, or the share of it that this rank reads; n is that of the last call or the next.  Bytes
   /// that come in are counted by `read`.
   template <class F>
   void fetch(std::uint64_t n, F read) {
-    if (n == begun_) begin();
     if (ready_ == n) return;
-    reads_[n % buffers_.count].wait();
+    reads_.read(n, panels_, [this](std::uint64_t panel, direct_transfer& t, std::byte* to) { begin(panel, t, to); });
     ready_ = n;
     read(share(n).elements() * size_);
-    if (buffers_.count > 1 && begun_ < panels_) begin();
   }
   matrix_part panel(std::uint64_t n) const {
     const rectangle r = place_(n);
-    return {memory_of(n), r.rows(), r.columns(), r.columns()};
+    return {reads_.buffer(n), r.rows(), r.columns(), r.columns()};
   }
   /// Collective: all shares of panel n, which all ranks have fetched, to all ranks.  `owner` keeps the memory.
   void pass_on(std::uint64_t n, process_group& group, const std::string& call,
@@ -94,7 +99,7 @@ class panel_stream {
       for (int r = 0; r < reader_.ranks; ++r) {
         const rectangle part = all.share(r, reader_.ranks);
         const std::size_t bytes = part.rows() * row, from = std::min(at, bytes);
-        in.emplace_back(memory_of(n) + (part.lower[0] - all.lower[0]) * row + from,
+        in.emplace_back(reads_.buffer(n) + (part.lower[0] - all.lower[0]) * row + from,
                         std::min(most, bytes - from));
       }
       const std::vector<std::span<const std::byte>> out(ranks, in[static_cast<std::size_t>(reader_.rank)]);
@@ -104,27 +109,21 @@ class panel_stream {
 
  private:
   rectangle share(std::uint64_t n) const { return place_(n).share(reader_.rank, reader_.ranks); }
-  std::byte* memory_of(std::uint64_t n) const noexcept {
-    return buffers_.memory + n % buffers_.count * buffers_.bytes;
-  }
-  void begin() {
-    const std::uint64_t n = begun_++;
+  void begin(std::uint64_t n, direct_transfer& t, std::byte* to) const {
     const rectangle mine = share(n);
     if (mine.elements() == 0) return;
     const std::size_t before = (mine.lower[0] - place_(n).lower[0]) * mine.columns() * size_;
-    reads_[n % buffers_.count].begin_read(array_.file(), array_.box(mine.view()), memory_of(n) + before);
+    t.begin_read(array_.file(), array_.box(mine.view()), to + before);
   }
 
   const direct_array& array_;
   const std::size_t size_;
   const place_of place_;
   const std::uint64_t panels_;
-  const buffers buffers_;
   const panel_reader reader_;
-  std::uint64_t begun_ = 0;              ///< panels whose read has begun
   std::optional<std::uint64_t> ready_;   ///< panel in use
   std::optional<std::uint64_t> passed_;  ///< the last that all ranks have
-  std::array<direct_transfer, 2> reads_;
+  buffered_stream reads_;
 };
 
 }  // namespace ooc::detail

@@ -1,7 +1,6 @@
 #include "runtime/algorithm/run_former.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace ooc::detail {
 
@@ -11,12 +10,12 @@ run_former::run_former(const sort_program& program, const sort_plan& plan, run_p
       plan_(plan),
       elements_(elements),
       runs_((elements.size() + plan.run - 1) / plan.run),
-      call_(call) {
+      call_(call),
+      sorted_(plan.slots),
+      stream_(plan.slots, plan.slots) {
   const std::size_t bytes = plan_.run * program_.element_size();
-  for (std::size_t s = 0; s < plan_.slots; ++s, memory += bytes) {
-    slots_.push_back(std::make_unique<slot>());
-    slots_.back()->memory = memory;
-  }
+  stream_.use(memory, bytes);
+  memory += plan_.slots * bytes;
   for (unsigned t = 0; t < plan_.threads; ++t) {
     scratch_.push_back(memory);
     if (program_.needs_scratch()) memory += bytes;
@@ -41,29 +40,31 @@ void run_former::form(const element_file& from, const element_file& to) {
     }
   };
   run_on_threads(static_cast<unsigned>(scratch_.size()) + 1, read_or_sort, true);
-  slots_.clear();  // waits
   error_.rethrow();
 }
 
 void run_former::read_in_order(const element_file& from) {
   for (std::uint64_t r = 0; r < runs_ + plan_.slots; ++r) {
-    slot& s = *slots_[r % plan_.slots];
     if (r >= plan_.slots && r - plan_.slots < runs_) {
-      const std::uint64_t before = r / plan_.slots;
-      {
-        unique_lock lock(mutex_);
-        while (s.sorted < before && !error_.kept()) changed_.wait(lock);
-        if (error_.kept()) return;
-      }
-      s.out.wait();
+      if (!wait_until_sorted(r - plan_.slots)) return;
+      stream_.fill(r);
       call_.advance(2 * count_of(r - plan_.slots) * program_.element_size());
     }
     if (r >= runs_) continue;
-    s.in.begin_read(from, first_of(r), count_of(r), s.memory);
+    stream_.begin_reads(r + 1, [&](std::uint64_t run, direct_transfer& t, std::byte* to) {
+      t.begin_read(from, first_of(run), count_of(run), to);
+    });
     const lock_guard lock(mutex_);
     ++begun_;
     changed_.notify_all();
   }
+}
+
+/// And its write has begun.  False: after an error.
+bool run_former::wait_until_sorted(std::uint64_t run) {
+  unique_lock lock(mutex_);
+  while (sorted_[run % plan_.slots] <= run / plan_.slots && !error_.kept()) changed_.wait(lock);
+  return !error_.kept();
 }
 
 void run_former::sort_in_turn(const element_file& to, std::byte* scratch) {
@@ -76,12 +77,10 @@ void run_former::sort_in_turn(const element_file& to, std::byte* scratch) {
       while (begun_ <= r && !error_.kept()) changed_.wait(lock);
       if (error_.kept()) return;
     }
-    slot& s = *slots_[r % plan_.slots];
-    s.in.wait();
-    if (program_.sort_run(s.memory, count_of(r), scratch)) std::swap(s.memory, scratch);
-    s.out.begin_write(to, first_of(r), count_of(r), s.memory);
+    if (program_.sort_run(stream_.arrived(r), count_of(r), scratch)) stream_.swap_buffer(r, scratch);
+    stream_.write(r).begin_write(to, first_of(r), count_of(r), stream_.buffer(r));
     const lock_guard lock(mutex_);
-    ++s.sorted;
+    ++sorted_[r % plan_.slots];
     changed_.notify_all();
   }
 }

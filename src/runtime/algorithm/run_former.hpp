@@ -1,23 +1,21 @@
 // The first pass of a sort: runs are read, sorted and written, three different ones at a time.
 //
-// Run r occupies slot r mod slots from the beginning of its read to the end of its write.  The calling
-// thread begins the reads, each as soon as the slot's last run has been written; threads of its own take
-// the runs in order, wait for a run's read, sort it and begin its write.
+// Runs are the items of a buffered_stream.  The calling thread begins the reads, each as soon as the buffer's last run
+// has been written; threads of its own take the runs in order, wait for a run's read, sort it and begin its write.
 //
-// Threads: form() by one.  What any of them throws ends the pass and comes out of form(), when nothing is
-// on its way any more.
+// Threads: form() by one.  What any of them throws ends the pass and comes out of form(); the destructor waits for what
+// is still on its way.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "oocarray/detail/sort_engine.hpp"
 #include "runtime/algorithm/algorithm_call.hpp"
+#include "runtime/algorithm/buffered_stream.hpp"
 #include "runtime/algorithm/sort_plan.hpp"
 #include "runtime/algorithm/worker_threads.hpp"
-#include "runtime/array/direct_transfer.hpp"
 #include "storage/base/mutex.hpp"
 
 namespace ooc::detail {
@@ -32,15 +30,10 @@ class run_former {
   void form(const element_file& from, const element_file& to);
 
  private:
-  struct slot {
-    std::byte* memory = nullptr;
-    std::uint64_t sorted = 0;  ///< runs that have been through it, up to the beginning of their write
-    direct_transfer in, out;
-  };
-
   std::uint64_t first_of(std::uint64_t run) const noexcept { return elements_.first + run * plan_.run; }
   std::uint64_t count_of(std::uint64_t run) const noexcept;
   void read_in_order(const element_file& from);
+  bool wait_until_sorted(std::uint64_t run);
   void sort_in_turn(const element_file& to, std::byte* scratch);
 
   const sort_program& program_;
@@ -53,9 +46,10 @@ class run_former {
   condition_variable changed_;
   std::uint64_t begun_ OOC_GUARDED_BY(mutex_) = 0;  ///< runs whose read has begun
   std::uint64_t taken_ OOC_GUARDED_BY(mutex_) = 0;  ///< runs that a thread sorts or has sorted
+  /// Runs whose write has begun, of each buffer.
+  std::vector<std::uint64_t> sorted_ OOC_GUARDED_BY(mutex_);
   first_error error_;
-  /// A slot's `sorted` is guarded by the mutex, its memory belongs to who has the run.
-  std::vector<std::unique_ptr<slot>> slots_;
+  buffered_stream stream_;
 };
 
 }  // namespace ooc::detail

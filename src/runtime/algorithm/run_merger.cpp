@@ -20,21 +20,22 @@ struct run_merger::source {
   std::size_t left = 0;
   std::uint64_t next = 0;  ///< of the file, to be read
   std::uint64_t end = 0;
-  std::size_t current = 0;
-  std::array<std::byte*, 2> buffer{};
-  std::array<std::size_t, 2> count{};  ///< in the buffer, or on their way to it
-  std::array<direct_transfer, 2> read;
+  std::uint64_t current = 0;      ///< piece
+  std::size_t count[2] = {0, 0};  ///< of this piece and the next one, by their buffers
+  buffered_stream pieces{2, 2};
 
-  void begin_read(const element_file& f, std::size_t which, std::size_t piece) {
-    count[which] = static_cast<std::size_t>(std::min<std::uint64_t>(piece, end - next));
-    if (count[which] == 0) return;
-    read[which].begin_read(f, next, count[which], buffer[which]);
-    next += count[which];
+  bool has_next() const noexcept { return count[(current + 1) % 2] != 0; }
+  /// The reads of pieces before this one, of at most so many elements.
+  void begin_reads(std::uint64_t until, const element_file& f, std::size_t most) {
+    pieces.begin_reads(until, [&](std::uint64_t n, direct_transfer& t, std::byte* to) {
+      const std::size_t c = count[n % 2] = static_cast<std::size_t>(std::min<std::uint64_t>(most, end - next));
+      if (c != 0) t.begin_read(f, next, c, to);
+      next += c;
+    });
   }
   void show() {
-    read[current].wait();
-    at = buffer[current];
-    left = count[current];
+    at = pieces.arrived(current);
+    left = count[current % 2];
   }
 };
 
@@ -46,10 +47,7 @@ run_merger::run_merger(const sort_program& program, const sort_plan& plan, std::
       team_(team),
       call_(call),
       buffers_(memory + sort_plan::outputs * plan.output * size_) {
-  for (std::byte*& o : outputs_) {
-    o = memory;
-    memory += plan.output * size_;
-  }
+  outputs_.use(memory, plan.output * size_);
 }
 
 run_merger::~run_merger() = default;
@@ -65,10 +63,8 @@ void run_merger::merge(const element_file& from, std::span<const run_part> runs,
     auto s = std::make_unique<source>();
     s->next = r.first;
     s->end = r.end;
-    for (std::byte*& b : s->buffer) {
-      b = memory;
-      memory += plan_.piece * size_;
-    }
+    s->pieces.use(memory, plan_.piece * size_);
+    memory += 2 * plan_.piece * size_;
     sources_.push_back(std::move(s));
   }
   // The first pieces differ in length, so that runs come to the end of a piece one after the other: reads and writes
@@ -77,9 +73,9 @@ void run_merger::merge(const element_file& from, std::span<const run_part> runs,
     source& s = *sources_[k];
     const std::uint64_t share = (k + 1) * std::uint64_t{plan_.piece} / sources_.size();
     const std::uint64_t whole = (s.next + share + plan_.granule - 1) / plan_.granule * plan_.granule;
-    s.begin_read(from, 0, static_cast<std::size_t>(std::min<std::uint64_t>(plan_.piece, whole - s.next)));
+    s.begin_reads(1, from, static_cast<std::size_t>(std::min<std::uint64_t>(plan_.piece, whole - s.next)));
   }
-  for (const auto& s : sources_) s->begin_read(from, 1, plan_.piece);
+  for (const auto& s : sources_) s->begin_reads(2, from, plan_.piece);
   for (const auto& s : sources_) s->show();
   merge_all(place);
 }
@@ -112,21 +108,20 @@ void run_merger::merge_all(std::uint64_t first) {
     }
   }
   flush(true);
-  for (direct_transfer& w : writes_) w.wait();
+  outputs_.wait();
 }
 
 void run_merger::refill() {
   bool ended = false;
   for (auto& s : sources_) {
     if (s->left != 0) continue;
-    const std::size_t other = 1 - s->current;
-    if (s->count[other] == 0) {
+    if (!s->has_next()) {
       s.reset();
       ended = true;
       continue;
     }
-    s->begin_read(*from_, s->current, plan_.piece);
-    s->current = other;
+    ++s->current;
+    s->begin_reads(s->current + 2, *from_, plan_.piece);
     s->show();
   }
   if (ended) std::erase(sources_, nullptr);
@@ -139,7 +134,7 @@ std::size_t run_merger::cut(std::size_t room) {
   windows_.clear();
   for (const auto& s : sources_)
     windows_.push_back({s->at, std::min(s->left, share),
-                        one_only || s->left > share || s->count[1 - s->current] != 0});
+                        one_only || s->left > share || s->has_next()});
   counts_.resize(windows_.size());
   if (const std::size_t least = program_.least_last(windows_); least < windows_.size()) {
     program_.before(windows_, least, windows_[least].count - 1, counts_.data());
@@ -152,7 +147,7 @@ std::size_t run_merger::cut(std::size_t room) {
 }
 
 void run_merger::merge_batch(std::size_t total) {
-  std::byte* const to = outputs_[output_] + filled_ * size_;
+  std::byte* const to = outputs_.buffer(output_) + filled_ * size_;
   const std::size_t most = std::max(2 * team_.size(), total / (part_of_run * windows_.size()));
   const std::size_t parts = std::clamp<std::size_t>(total * size_ / part_bytes, 1, most);
   if (parts == 1) return program_.merge(windows_, to);
@@ -177,13 +172,11 @@ void run_merger::flush(bool last) {
   const std::uint64_t whole = (place_ + filled_) / plan_.granule * plan_.granule;
   if (filled_ == 0 || (!last && whole <= place_)) return;  // not yet to the end of the first granule
   const std::size_t count = last ? filled_ : static_cast<std::size_t>(whole - place_);
-  std::byte* const from = outputs_[output_];
-  writes_[output_].begin_write(*to_, place_, count, from);
+  const std::byte* const from = outputs_.buffer(output_);
+  outputs_.write(output_).begin_write(*to_, place_, count, from);
   call_.advance(2 * count * size_);
-  output_ = (output_ + 1) % outputs_.size();
-  writes_[output_].wait();
   filled_ -= count;
-  std::memcpy(outputs_[output_], from + count * size_, filled_ * size_);
+  std::memcpy(outputs_.fill(++output_), from + count * size_, filled_ * size_);
   place_ += count;
 }
 

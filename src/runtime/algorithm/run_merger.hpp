@@ -9,7 +9,6 @@
 // Threads: the calling one, and those of the team.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -18,9 +17,9 @@
 
 #include "oocarray/detail/sort_engine.hpp"
 #include "runtime/algorithm/algorithm_call.hpp"
+#include "runtime/algorithm/buffered_stream.hpp"
 #include "runtime/algorithm/sort_plan.hpp"
 #include "runtime/algorithm/thread_team.hpp"
-#include "runtime/array/direct_transfer.hpp"
 
 namespace ooc::detail {
 
@@ -58,11 +57,10 @@ class run_merger {
   std::vector<std::unique_ptr<source>> sources_;  ///< that are not at their end, in order
   std::vector<sorted_window> windows_;            ///< of the batch
   std::vector<std::size_t> counts_;               ///< of each window
-  std::array<std::byte*, sort_plan::outputs> outputs_{};
-  std::size_t output_ = 0;        ///< being filled
+  std::uint64_t output_ = 0;      ///< being filled
   std::size_t filled_ = 0;        ///< elements
   std::uint64_t place_ = 0;       ///< in the file, of the output's first element
-  std::array<direct_transfer, sort_plan::outputs> writes_;  ///< ends before the memory
+  buffered_stream outputs_{sort_plan::outputs, 0};
 };
 
 }  // namespace ooc::detail

@@ -15,6 +15,7 @@
 
 #include "oocarray/error.hpp"
 #include "runtime/algorithm/algorithm_call.hpp"
+#include "runtime/algorithm/buffered_stream.hpp"
 #include "runtime/algorithm/lent_memory.hpp"
 #include "runtime/algorithm/run_former.hpp"
 #include "runtime/algorithm/run_merger.hpp"
@@ -22,7 +23,6 @@
 #include "runtime/algorithm/sort_plan.hpp"
 #include "runtime/algorithm/thread_team.hpp"
 #include "runtime/array/direct_array.hpp"
-#include "runtime/array/direct_transfer.hpp"
 #include "runtime/ranks/shared_array.hpp"
 #include "runtime/ranks/temporary_file.hpp"
 #include "storage/base/packed.hpp"
@@ -164,19 +164,17 @@ class sort_call {
     std::vector<sorted_window> sorted(parts);
     thread_team team(plan_.threads);
     {
-      std::vector<std::unique_ptr<direct_transfer>> reads;
-      for (std::size_t p = 0; p < parts; ++p) {
-        const std::uint64_t first = p * std::uint64_t{plan_.run};
-        sorted[p].count =
-            static_cast<std::size_t>(std::min<std::uint64_t>(plan_.run, elements_ - first));
-        reads.push_back(std::make_unique<direct_transfer>());
-        reads[p]->begin_read(from, first, sorted[p].count, elements + first * program_.element_size());
-      }
+      buffered_stream reads(parts, parts);
+      reads.use(elements, plan_.run * program_.element_size());
+      reads.begin_reads(parts, [&](std::uint64_t p, direct_transfer& t, std::byte* part) {
+        const std::uint64_t first = p * plan_.run;
+        sorted[p].count = static_cast<std::size_t>(std::min<std::uint64_t>(plan_.run, elements_ - first));
+        t.begin_read(from, first, sorted[p].count, part);
+      });
       team.run(parts, [&](std::size_t p) {
-        const std::size_t at = p * plan_.run * program_.element_size();
-        reads[p]->wait();
-        const bool moved = program_.sort_run(elements + at, sorted[p].count, scratch + at);
-        sorted[p].first = (moved ? scratch : elements) + at;
+        std::byte* const part = reads.arrived(p);
+        std::byte* const other = scratch + (part - elements);
+        sorted[p].first = program_.sort_run(part, sorted[p].count, other) ? other : part;
       });
     }
     mark_once();

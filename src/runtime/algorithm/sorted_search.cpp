@@ -9,10 +9,10 @@
 #include "oocarray/detail/sort_engine.hpp"
 #include "oocarray/error.hpp"
 #include "runtime/algorithm/algorithm_call.hpp"
+#include "runtime/algorithm/buffered_stream.hpp"
 #include "runtime/algorithm/lent_memory.hpp"
 #include "runtime/algorithm/thread_team.hpp"
 #include "runtime/array/direct_array.hpp"
-#include "runtime/array/direct_transfer.hpp"
 #include "runtime/ranks/shared_array.hpp"
 #include "storage/base/packed.hpp"
 
@@ -90,19 +90,13 @@ struct interval {
 template <class Range, class F>
 void read_each(const std::vector<interval>& all, const element_file& file, std::byte* memory,
                std::size_t room, Range range, F f) {
-  const std::size_t stride = room * file.element_size();
-  std::vector<std::unique_ptr<direct_transfer>> reads(reads_in_flight);
-  for (auto& r : reads) r = std::make_unique<direct_transfer>();
-  for (std::size_t i = 0; i < all.size() + reads_in_flight; ++i) {
-    const std::size_t slot = i % reads_in_flight;
-    if (i >= reads_in_flight) {
-      reads[slot]->wait();
-      f(all[i - reads_in_flight], memory + slot * stride);
-    }
-    if (i >= all.size()) continue;
-    const auto [first, count] = range(all[i]);
-    if (count != 0) reads[slot]->begin_read(file, first, count, memory + slot * stride);
-  }
+  buffered_stream reads(reads_in_flight, reads_in_flight);
+  reads.use(memory, room * file.element_size());
+  for (std::size_t i = 0; i < all.size(); ++i)
+    f(all[i], reads.read(i, all.size(), [&](std::uint64_t n, direct_transfer& t, std::byte* to) {
+        const auto [first, count] = range(all[n]);
+        if (count != 0) t.begin_read(file, first, count, to);
+      }));
 }
 
 /// Elements [first, last), and the one after them.
@@ -122,24 +116,22 @@ bool part_is_sorted(sorted_array& s, pager& p, const sort_program& program, std:
   std::atomic<bool> sorted{true};
   thread_team team(watchers);
   team.run(watchers, [&](std::size_t r) {
-    std::byte* const buffers = memory.data() + 2 * r * room * size;
-    direct_transfer reads[2];
+    buffered_stream reads(2, 2);
+    reads.use(memory.data() + 2 * r * room * size, room * size);
     const auto count_of = [&](std::uint64_t n) {
       return static_cast<std::size_t>(std::min<std::uint64_t>(room, end - first - n * piece));
     };
-    const auto begin = [&](std::size_t b) {
-      const std::uint64_t n = next++;
-      if (n < pieces)
-        reads[b].begin_read(s.file(), first + n * piece, count_of(n), buffers + b * room * size);
-      return n;
+    std::uint64_t mine[2] = {};
+    const auto begin = [&](std::uint64_t n, direct_transfer& t, std::byte* to) {
+      const std::uint64_t taken = mine[n % 2] = next++;
+      if (taken < pieces) t.begin_read(s.file(), first + taken * piece, count_of(taken), to);
     };
-    std::uint64_t mine[2] = {begin(0), begin(1)};
-    for (std::size_t b = 0; mine[b] < pieces && sorted; b = 1 - b) {
-      reads[b].wait();
-      const std::size_t count = count_of(mine[b]);
-      if (program.sorted_until(buffers + b * room * size, count) != count) sorted = false;
+    for (std::uint64_t n = 0; sorted; ++n) {
+      reads.begin_reads(n + 2, begin);
+      if (mine[n % 2] >= pieces) break;
+      const std::size_t count = count_of(mine[n % 2]);
+      if (program.sorted_until(reads.arrived(n), count) != count) sorted = false;
       s.call().advance(std::min(count, piece) * size);
-      mine[b] = begin(b);
     }
   });
   return sorted;

@@ -143,7 +143,7 @@ void part_transfers::move_through(std::size_t items, Read read, Write write) {
   in_.restart();
   for (std::size_t x = 0; x < items; ++x) {
     const std::byte* const record = in_.read(x, items, read);
-    write(x, in_.written(x), record);
+    write(x, in_.write(x), record);
   }
   in_.wait();
 }
@@ -219,7 +219,7 @@ void part_transfers::begin_time(std::ptrdiff_t time) {
 }
 
 void part_transfers::end_time() {
-  direct_transfer& t = out_.written(static_cast<std::uint64_t>(time_));
+  direct_transfer& t = out_.write(static_cast<std::uint64_t>(time_));
   const slab_range slabs = schedule_.due(plan_.levels, time_);
   const slab_range rows = cut_.rows(part_, plan_.levels);
   if (!slabs.empty() && !rows.empty())
