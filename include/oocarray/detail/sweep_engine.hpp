@@ -124,6 +124,12 @@ struct sweep_request {
   bool values = false;    ///< fold() is wanted
   bool keeps_former = false;  ///< the last field is the first as it was a step before
   sweep_options options;
+
+  /// Inputs: fields, and after them coefficients.
+  std::size_t inputs() const noexcept { return fields.size() + coefficients.size(); }
+  std::size_t element_size(std::size_t input) const noexcept {
+    return input < fields.size() ? fields[input].element_size : coefficients[input - fields.size()].element_size;
+  }
 };
 
 sweep_statistics run_sweep(const sweep_request& r, sweep_program& program);

@@ -44,6 +44,14 @@ void algorithm_call::refuse(const std::string& why, errc code) const {
   throw usage_error(code, name_ + ": " + why);
 }
 
+void algorithm_call::refuse_memory(std::uint64_t least, std::uint64_t allowed, std::uint64_t spare) const {
+  refuse("it needs at least " + std::to_string(least) + " bytes of memory, and " +
+             (allowed < spare ? "options.memory allows " + std::to_string(allowed)
+                              : "the budget has " + std::to_string(spare) + " bytes to spare: give the runtime " +
+                                    std::to_string(least - spare) + " bytes more memory"),
+         errc::budget_too_small);
+}
+
 std::vector<algorithm_call::bytes> algorithm_call::on_all(const std::function<bytes()>& f) const {
   if (ranks_ == 1) return {f()};  // and the exception is the program's own
   return leader_.shared().group().together(called_, f);

@@ -49,6 +49,10 @@ class algorithm_call {
   /// Throws usage_error: "<name>: <why>".
   [[noreturn]] void refuse(const std::string& why, errc code = errc::invalid_request) const;
 
+  /// Throws usage_error (errc::budget_too_small): it needs at least so many bytes of memory, and may take `allowed`, of
+  /// the `spare` ones of the budget.
+  [[noreturn]] void refuse_memory(std::uint64_t least, std::uint64_t allowed, std::uint64_t spare) const;
+
   /// What else must be the same on all ranks.  Said before the first together(), which then throws
   /// usage_error (errc::not_together) on all of them where it is not; so it does for options.mark.
   void must_agree(std::string_view what) { called_ += what; }

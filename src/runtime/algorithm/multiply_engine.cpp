@@ -16,12 +16,12 @@
 
 #include "oocarray/error.hpp"
 #include "runtime/algorithm/algorithm_call.hpp"
+#include "runtime/algorithm/buffered_stream.hpp"
 #include "runtime/algorithm/lent_memory.hpp"
 #include "runtime/algorithm/multiply_plan.hpp"
 #include "runtime/algorithm/panel_stream.hpp"
 #include "runtime/algorithm/thread_team.hpp"
 #include "runtime/array/direct_array.hpp"
-#include "runtime/array/direct_transfer.hpp"
 #include "runtime/ranks/shared_array.hpp"
 #include "storage/base/page.hpp"
 
@@ -79,6 +79,7 @@ class multiply_call {
       if (c_.array) c.emplace(c_.array->shared().local(), access_mode::write, "multiply()");
       reserve();
       team_.emplace(threads_);
+      writes_.emplace(parts_of_thread * team_->size(), 0);
     });
     std::byte* const panels_a =
         memory_->data() + (c_.array ? in_whole_pages(plan_.tile_rows * plan_.tile_columns * size_) : 0);
@@ -98,7 +99,7 @@ class multiply_call {
           plan_.buffers_b == 1 ? 1 : steps, panel_stream::buffers{panels_b, plan_.buffers_b, bytes_b}, reader());
     // Nothing is on its way to c when its blocks may be touched again, also after an exception.
     const std::unique_ptr<multiply_call, void (*)(multiply_call*)> written(
-        this, [](multiply_call* m) { m->writes_.clear(); });
+        this, [](multiply_call* m) { m->writes_.reset(); });
     call_.expect(done_.bytes_read + done_.bytes_written);
     if (stream_b)
       multiply_together(steps, stream_a, *stream_b, c ? &*c : nullptr);
@@ -151,13 +152,7 @@ class multiply_call {
     kernel_bytes_ = kernel_bytes(memory);
     const std::uint64_t least = least_memory(edges + std::max(edges, least_multiply_memory(facts_)));
     call_.together([&] {
-      if (memory < least)
-        call_.refuse("it needs at least " + std::to_string(least) + " bytes of memory, and " +
-                         (memory < spare ? "options.memory allows " + std::to_string(memory)
-                                         : "the budget has " + std::to_string(spare) +
-                                               " bytes to spare: give the runtime " +
-                                               std::to_string(least - spare) + " bytes more memory"),
-                     errc::budget_too_small);
+      if (memory < least) call_.refuse_memory(least, memory, spare);
       plan_ = plan_multiply(facts_, memory - edges - kernel_bytes_);
     });
     if (call_.ranks() > 1) {
@@ -220,7 +215,7 @@ class multiply_call {
         if (s < steps)
           stream_b.fetch(panel, counting());
         else
-          for (auto& w : writes_) w->wait();
+          writes_->wait();
       });
       if (s == steps) break;
       stream_b.pass_on(panel, group, call_.name(), memory_->owner());
@@ -246,9 +241,7 @@ class multiply_call {
     const bool overlaps = c && deep_b_ >= 4 && to.rows() >= 2 * parts_of_thread * team_->size();
     const grid rows{std::min(to.rows(), parts_of_thread * team_->size()), 1};
     const bool alike = overlaps && to.rows() == written_rows_ && to.columns() == written_columns_;
-    if (k == 0 && !alike)
-      for (auto& w : writes_) w->wait();
-    while (writes_.size() < rows.down) writes_.push_back(std::make_unique<direct_transfer>());
+    if (k == 0 && !alike) writes_->wait();
     const std::size_t first = k * plan_.depth_b;
     const std::size_t depth = std::min(plan_.depth_b, facts_.depth - first);
     const std::size_t panel = first / plan_.depth_a;
@@ -268,15 +261,15 @@ class multiply_call {
       const std::size_t i = p / parts.across, j = p % parts.across;
       const std::size_t top = edge(to.rows(), i, parts.down), end = edge(to.rows(), i + 1, parts.down);
       const std::size_t left = edge(to.columns(), j, parts.across);
-      if (k == 0 && alike) writes_[p]->wait();
+      if (k == 0 && alike) writes_->fill(p);
       const matrix_part of_a{a.data + top * a.stride * size_, end - top, depth, a.stride};
       const matrix_part of_b{b.data + left * size_, depth,
                              edge(to.columns(), j + 1, parts.across) - left, b.stride};
       kernel_.multiply(of_a, of_b, result + (top * stride + left) * size_, stride, k != 0);
-      if (last && overlaps) write(*c, *writes_[p], to, top, end, result);
+      if (last && overlaps) write(*c, writes_->write(p), to, top, end, result);
     });
     if (!last || !c) return;
-    if (!overlaps) write(*c, *writes_[0], to, 0, to.rows(), result);
+    if (!overlaps) write(*c, writes_->write(0), to, 0, to.rows(), result);
     written_rows_ = overlaps ? to.rows() : 0;
     written_columns_ = to.columns();
     call_.advance(to.elements() * size_);
@@ -343,7 +336,7 @@ class multiply_call {
   std::uint64_t deep_a_ = 0, deep_b_ = 0;         ///< panels of a tile
   pager::reservation extra_;
   std::optional<lent_memory> memory_;
-  std::vector<std::unique_ptr<direct_transfer>> writes_;  ///< of each part of the last tile
+  std::optional<buffered_stream> writes_;               ///< of each part of the last tile, from where it is
   std::size_t written_rows_ = 0, written_columns_ = 0;    ///< of that tile, if it was cut by rows
   std::optional<thread_team> team_;
   multiply_statistics done_;

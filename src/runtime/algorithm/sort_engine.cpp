@@ -118,12 +118,7 @@ class sort_call {
     std::uint64_t memory = options_.memory != 0 ? std::min(options_.memory, spare) : spare;
     call_.together([&] {
       if (const std::uint64_t least = least_sort_memory(facts_); memory < least)
-        call_.refuse("it needs at least " + std::to_string(least) + " bytes of memory, and " +
-                         (memory < spare ? "options.memory allows " + std::to_string(memory)
-                                         : "the budget has " + std::to_string(spare) +
-                                               " bytes to spare: give the runtime " +
-                                               std::to_string(least - spare) + " bytes more memory"),
-                     errc::budget_too_small);
+        call_.refuse_memory(least, memory, spare);
     });
     if (call_.ranks() > 1) {
       std::uint64_t of_all[] = {memory, facts_.threads};

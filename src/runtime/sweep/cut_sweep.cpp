@@ -148,27 +148,24 @@ std::uint64_t cut_sweep::least_memory(std::size_t levels) const {
 
 void cut_sweep::begin(const cut_choice& c) {
   choice_ = c;
-  constexpr const char* name = "sweep()";
+  const auto open = [](const array_core& a, access_mode mode) {
+    return std::make_unique<direct_array>(a.shared().local(), mode, "sweep()");
+  };
   for (const sweep_field& f : request_.fields) {
-    arrays_of_field a;
-    if (f.from != f.to)
-      a.from = std::make_unique<direct_array>(f.from->shared().local(), access_mode::read, name);
-    a.to = std::make_unique<direct_array>(f.to->shared().local(), access_mode::write, name);
-    fields_.push_back(std::move(a));
+    auto from = f.from != f.to ? open(*f.from, access_mode::read) : nullptr;
+    inputs_.push_back({std::move(from), open(*f.to, access_mode::write)});
   }
   for (const sweep_coefficient& k : request_.coefficients)
-    coefficients_.push_back(
-        std::make_unique<direct_array>(k.array->shared().local(), access_mode::read, name));
+    inputs_.push_back({open(*k.array, access_mode::read), nullptr});
   if (c.scratch != 0) scratch_.emplace(*request_.fields.front().to, c.scratch, "sweep");
 }
 
 std::unique_ptr<slab_place> cut_sweep::place(const wave_plan& plan, bool first) const {
   std::vector<cut_input> inputs;
-  for (const arrays_of_field& a : fields_) {
-    const bool other = first && a.from;
+  for (const arrays_of_input& a : inputs_) {
+    const bool other = a.from && (first || !a.to);
     inputs.push_back({other ? a.from.get() : a.to.get(), a.to.get(), !other});
   }
-  for (const auto& c : coefficients_) inputs.push_back({c.get(), nullptr, false});
   return std::make_unique<part_transfers>(request_, geometry_, plan, cut(plan.levels), std::move(inputs),
                                           scratch_ ? &scratch_->file() : nullptr);
 }

@@ -77,11 +77,11 @@ class cut_sweep {
   const slab_geometry& geometry_;
   const wave_plan plan_;
   cut_choice choice_;
-  struct arrays_of_field {
-    std::unique_ptr<direct_array> from, to;  ///< from: null where it is to
+  struct arrays_of_input {
+    std::unique_ptr<direct_array> from;  ///< null where it is to
+    std::unique_ptr<direct_array> to;    ///< null of a coefficient
   };
-  std::vector<arrays_of_field> fields_;
-  std::vector<std::unique_ptr<direct_array>> coefficients_;
+  std::vector<arrays_of_input> inputs_;
   std::optional<temporary_file> scratch_;
 };
 

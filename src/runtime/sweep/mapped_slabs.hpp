@@ -26,10 +26,7 @@ class mapped_slabs final : public slab_place {
   std::uint64_t memory_bytes() const noexcept override { return memory_bytes_; }
   void use(std::byte* memory) noexcept override { memory_ = memory; }
   void save() override;
-  void begin_part(std::size_t) override {}
   void begin_time(std::ptrdiff_t time) override;
-  void end_time() override {}
-  void end_part() override {}
   const std::byte* source(std::size_t input, std::ptrdiff_t i, slab_range rows) const override;
   std::byte* result(std::size_t field, std::ptrdiff_t i) const noexcept override;
   traffic moved() const noexcept override;

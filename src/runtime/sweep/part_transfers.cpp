@@ -13,13 +13,12 @@ part_transfers::part_transfers(const sweep_request& r, const slab_geometry& g, c
       plan_(plan),
       schedule_(g, plan),
       cut_(cut),
+      request_(r),
       fields_(r.fields.size()),
       inputs_(std::move(inputs)),
       scratch_(scratch) {
-  for (const sweep_field& f : r.fields) elements_.push_back(f.element_size);
-  for (const sweep_coefficient& c : r.coefficients) elements_.push_back(c.element_size);
   std::size_t borders = 0;
-  for (std::size_t x = 0; x < elements_.size(); ++x) {
+  for (std::size_t x = 0; x < r.inputs(); ++x) {
     at_.push_back(in_bytes_);
     in_bytes_ += in_whole_pages(plan_.group * (x < fields_ ? cut_.width() : cut_.coefficient_rows_kept()) * row_bytes(x));
     if (x >= fields_) continue;
@@ -27,7 +26,7 @@ part_transfers::part_transfers(const sweep_request& r, const slab_geometry& g, c
     const bool former = plan_.keeps_former && x + 1 == fields_;
     for (std::size_t level = 0; level < plan_.levels; ++level) {
       border_at_.push_back(borders);
-      if (!former || level == 0) borders += plan_.group * cut_.most_border(level) * g.ring_row_elements() * elements_[x];
+      if (!former || level == 0) borders += plan_.group * cut_.most_border(level) * g.ring_row_elements() * r.element_size(x);
     }
   }
   border_bytes_ = cut_.radius() == 0 || cut_.parts() == 1 ? 0 : in_whole_pages(borders);
@@ -65,7 +64,7 @@ std::byte* part_transfers::result(std::size_t f, std::ptrdiff_t i) const noexcep
 
 std::size_t part_transfers::border(std::size_t f, std::size_t level, std::ptrdiff_t i) const noexcept {
   const auto slab = static_cast<std::size_t>(i - schedule_.first_due(level, time_));
-  return border_at_[f * plan_.levels + level] + slab * cut_.border(level) * geometry_.ring_row_elements() * elements_[f];
+  return border_at_[f * plan_.levels + level] + slab * cut_.border(level) * geometry_.ring_row_elements() * request_.element_size(f);
 }
 
 // --- requests

@@ -74,7 +74,7 @@ class part_transfers final : public slab_place {
   std::byte* record(const buffered_stream& s) const noexcept { return s.buffer(static_cast<std::uint64_t>(time_)); }
   /// Of a record: borders come after them.
   std::size_t slabs_bytes(std::size_t record) const noexcept { return record - border_bytes_; }
-  std::size_t row_bytes(std::size_t input) const noexcept { return geometry_.row_elements() * elements_[input]; }
+  std::size_t row_bytes(std::size_t input) const noexcept { return geometry_.row_elements() * request_.element_size(input); }
   /// Rows of level 0 that the part reads.
   slab_range rows_read(std::size_t input) const noexcept {
     return input < fields_ ? cut_.rows(part_, 0) : cut_.coefficient_rows(part_);
@@ -95,10 +95,10 @@ class part_transfers final : public slab_place {
   const wave_plan plan_;
   const wave_schedule schedule_;
   const row_cut cut_;
+  const sweep_request& request_;
   const std::size_t fields_;
   const std::vector<cut_input> inputs_;
   const storage::striped_file* const scratch_;
-  std::vector<std::size_t> elements_;  ///< bytes of one, of each input
   std::vector<std::size_t> at_;        ///< where an input is in a record that is read, and a field in one that is written
   std::vector<std::size_t> border_at_; ///< where a field's border is in those of a record, of each level
   std::size_t in_bytes_ = 0, out_bytes_ = 0;  ///< of a record

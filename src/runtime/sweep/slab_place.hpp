@@ -11,7 +11,7 @@
 //     }
 //
 // Pointers are those of the element (0, 0, ...) of slab i, which may lie outside what is there, and have the strides of
-// the array.  They hold until end_time().  *Inputs* are fields, and after them coefficients.
+// the array.  They hold until end_time().
 //
 // Owner: run_sweep().  Threads: one at a time, between two rounds of tasks; pointers by any.
 #pragma once
@@ -36,12 +36,12 @@ class slab_place {
   virtual void use(std::byte* memory) noexcept = 0;
   /// Copies what is needed after it has been overwritten; before any rank writes.
   virtual void save() = 0;
-  virtual void begin_part(std::size_t part) = 0;
+  virtual void begin_part(std::size_t /*part*/) {}
   /// Times follow each other, from 0.
   virtual void begin_time(std::ptrdiff_t time) = 0;
-  virtual void end_time() = 0;
+  virtual void end_time() {}
   /// Everything that the part writes is where it belongs.
-  virtual void end_part() = 0;
+  virtual void end_part() {}
 
   /// Rows of level 0 of a field, or of a coefficient, which may be read; throws where they cannot.
   virtual const std::byte* source(std::size_t input, std::ptrdiff_t i, slab_range rows) const = 0;

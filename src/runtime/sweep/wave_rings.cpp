@@ -6,16 +6,15 @@
 namespace ooc::detail {
 
 wave_rings::wave_rings(const slab_geometry& g, const wave_plan& plan, const row_cut& cut, const sweep_request& r)
-    : geometry_(g), plan_(plan), schedule_(g, plan), cut_(cut), fields_(r.fields.size()) {
-  for (const sweep_field& f : r.fields) elements_.push_back(f.element_size);
-  for (const sweep_coefficient& c : r.coefficients) elements_.push_back(c.element_size);
-  for (std::size_t f = 0; f < fields_; ++f)
+    : geometry_(g), plan_(plan), schedule_(g, plan), cut_(cut), request_(r) {
+  const std::size_t fields = r.fields.size();
+  for (std::size_t f = 0; f < fields; ++f)
     for (std::size_t level = 0; level < plan_.levels; ++level)
-      place(elements_[f],
+      place(r.element_size(f),
             is_former(f, level) ? 0 : schedule_.slabs_kept(f == 0 && level + 1 < plan_.levels), cut_.kept(level));
   // All levels look at them, so what the last level needs is still there.
-  for (std::size_t c = fields_; c < inputs(); ++c)
-    place(elements_[c], plan_.levels * schedule_.lag() + plan_.group + g.radius(), cut_.coefficient_rows_kept());
+  for (std::size_t c = fields; c < r.inputs(); ++c)
+    place(r.element_size(c), plan_.levels * schedule_.lag() + plan_.group + g.radius(), cut_.coefficient_rows_kept());
 }
 
 void wave_rings::place(std::size_t element, std::size_t slabs, std::size_t rows) {
@@ -33,12 +32,12 @@ std::byte* wave_rings::first_row(std::size_t x, std::size_t level, std::ptrdiff_
 }
 
 std::byte* wave_rings::slab(std::size_t x, std::size_t level, std::ptrdiff_t i) const noexcept {
-  if (x < fields_ && is_former(x, level)) return slab(0, level - 1, i);
+  if (x < request_.fields.size() && is_former(x, level)) return slab(0, level - 1, i);
   const std::ptrdiff_t first =
-      x < fields_ ? cut_.first_kept(part_, level) : cut_.first_coefficient_row(part_);
+      x < request_.fields.size() ? cut_.first_kept(part_, level) : cut_.first_coefficient_row(part_);
   const std::ptrdiff_t before =
       signed_size(geometry_.ring_row_origin()) - first * signed_size(geometry_.ring_row_elements());
-  return first_row(x, level, i) + before * signed_size(elements_[x]);
+  return first_row(x, level, i) + before * signed_size(request_.element_size(x));
 }
 
 std::ptrdiff_t wave_rings::contiguous_until(std::ptrdiff_t i) const noexcept {
@@ -49,13 +48,13 @@ std::ptrdiff_t wave_rings::contiguous_until(std::ptrdiff_t i) const noexcept {
 }
 
 void wave_rings::fill_pads(std::size_t level, slab_range slabs) const noexcept {
-  for (std::size_t x = 0; x < inputs(); ++x) {
-    if (x < fields_ ? is_former(x, level) : level != 0) continue;
-    if (geometry_.rank() == 1) repeat_ends(of(x, level), elements_[x], slabs);
+  for (std::size_t x = 0; x < request_.inputs(); ++x) {
+    if (x < request_.fields.size() ? is_former(x, level) : level != 0) continue;
+    if (geometry_.rank() == 1) repeat_ends(of(x, level), request_.element_size(x), slabs);
     if (!geometry_.padded()) continue;
-    const slab_range rows = x < fields_ ? cut_.rows(part_, level) : cut_.coefficient_rows(part_);
+    const slab_range rows = x < request_.fields.size() ? cut_.rows(part_, level) : cut_.coefficient_rows(part_);
     for (std::ptrdiff_t i = slabs.first; i < slabs.last; ++i)
-      geometry_.fill_pads(cut_.pads() != 0 ? 1 : 2, rows.first, rows.last, slab(x, level, i), elements_[x]);
+      geometry_.fill_pads(cut_.pads() != 0 ? 1 : 2, rows.first, rows.last, slab(x, level, i), request_.element_size(x));
   }
 }
 

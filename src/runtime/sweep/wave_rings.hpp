@@ -5,7 +5,7 @@
 // each other, and the first and last of the ring are repeated beyond its ends, so that a kernel finds its neighbours
 // beside an element.
 //
-// *Inputs* are fields, and after them coefficients, which have one level for all to look at.
+// Coefficients have one level, for all to look at.
 //
 // Owner: wavefront.  Threads: begin_part() while no other uses it; the slabs belong to who has the task.
 #pragma once
@@ -30,13 +30,9 @@ class wave_rings {
   void use(std::byte* memory) noexcept { memory_ = memory; }
   void begin_part(std::size_t part) noexcept { part_ = part; }
 
-  std::size_t fields() const noexcept { return fields_; }
-  std::size_t inputs() const noexcept { return elements_.size(); }
-  /// Bytes of an element.
-  std::size_t element(std::size_t input) const noexcept { return elements_[input]; }
   /// The level of this field is kept as the first field's level below it.
   bool is_former(std::size_t field, std::size_t level) const noexcept {
-    return plan_.keeps_former && level > 0 && field + 1 == fields_;
+    return plan_.keeps_former && level > 0 && field + 1 == request_.fields.size();
   }
 
   /// The element (0, 0, ...) of slab i, which may lie outside the part; level < k, any of a coefficient.
@@ -57,7 +53,8 @@ class wave_rings {
 
   void place(std::size_t element, std::size_t slabs, std::size_t rows);
   const ring& of(std::size_t input, std::size_t level) const noexcept {
-    return rings_[input < fields_ ? input * plan_.levels + level : fields_ * (plan_.levels - 1) + input];
+    const std::size_t fields = request_.fields.size();
+    return rings_[input < fields ? input * plan_.levels + level : fields * (plan_.levels - 1) + input];
   }
   void repeat_ends(const ring& r, std::size_t element, slab_range slabs) const noexcept;
 
@@ -65,8 +62,7 @@ class wave_rings {
   const wave_plan plan_;
   const wave_schedule schedule_;
   const row_cut cut_;
-  const std::size_t fields_;
-  std::vector<std::size_t> elements_;
+  const sweep_request& request_;
   std::vector<ring> rings_;  ///< of each field those of all levels, then of each coefficient
   std::byte* memory_ = nullptr;
   std::uint64_t memory_bytes_ = 0;

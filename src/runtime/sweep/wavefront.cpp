@@ -29,6 +29,7 @@ wavefront::wavefront(const slab_geometry& g, const wave_plan& plan, const row_cu
       plan_(plan),
       schedule_(g, plan),
       cut_(cut),
+      request_(r),
       program_(program),
       place_(place),
       rings_(g, plan, cut, r),
@@ -43,8 +44,8 @@ void wavefront::run(const told_of_rounds& told) {
   begin_part();
   work_in_rounds(plan_.threads, [&] { return next_round(told); }, [this] {
     scratch s;
-    s.out.resize(rings_.fields());
-    s.in.resize(rings_.inputs() * (2 * geometry_.radius() + 1));
+    s.out.resize(request_.fields.size());
+    s.in.resize(request_.inputs() * (2 * geometry_.radius() + 1));
     return [this, s = std::move(s)](std::size_t task) mutable {
       auto t = std::upper_bound(turns_.begin(), turns_.end(), task,
                                 [](std::size_t n, const turn& x) { return n < x.first_task; });
@@ -113,7 +114,7 @@ std::size_t wavefront::begin_turns() {
   };
   // What may wait for the disk comes first.
   add(work::fields, 0, plan_.run, pieces_[0]);
-  if (rings_.inputs() > rings_.fields()) add(work::coefficients, 0, plan_.run, coefficient_pieces_);
+  if (request_.inputs() > request_.fields.size()) add(work::coefficients, 0, plan_.run, coefficient_pieces_);
   for (std::size_t level = plan_.levels; level > 0; --level) add(work::fields, level, plan_.run, pieces_[level]);
   static const std::vector<piece> whole_border(1);
   for (std::size_t level = 0; level < plan_.levels && place_.has_border_before(); ++level)
@@ -148,29 +149,27 @@ void wavefront::do_task(const turn& t, std::size_t task, scratch& s) {
   piece rows = (*t.pieces)[task % t.pieces->size()];
   std::ptrdiff_t i = t.slabs.first + signed_size(task / t.pieces->size() * t.run);
   const std::ptrdiff_t last = std::min(i + signed_size(t.run), t.slabs.last);
-  if (geometry_.rank() > 1) {
-    for (; i < last; ++i) do_piece(t, i, rows, s);
-    return;
-  }
-  for (; i < last; i += rows.last) {
-    rows.last = run_from(i, last) - i;
+  while (i < last) {
+    const std::ptrdiff_t run = geometry_.rank() == 1 ? run_from(i, last) - i : 1;
+    if (geometry_.rank() == 1) rows.last = run;
     do_piece(t, i, rows, s);
+    i += run;
   }
 }
 
 void wavefront::do_piece(const turn& t, std::ptrdiff_t i, const piece& rows, scratch& s) {
   if (t.kind == work::borders) {
-    for (std::size_t f = 0; f < rings_.fields(); ++f)
+    for (std::size_t f = 0; f < request_.fields.size(); ++f)
       if (!rings_.is_former(f, t.level))
         std::memcpy(rings_.first_row(f, t.level, i), place_.border_before(f, t.level, i),
-                    cut_.border(t.level) * geometry_.ring_row_elements() * rings_.element(f));
+                    cut_.border(t.level) * geometry_.ring_row_elements() * request_.element_size(f));
     return;
   }
   if (t.level > 0 && !schedule_.at_end(i)) return compute(t.level, i, rows, s);
   s.set_box(geometry_, rows.first, rows.last);
-  if (t.kind == work::coefficients) return read(rings_.fields(), rings_.inputs(), i, s);
-  if (t.level == 0) return read(0, rings_.fields(), i, s);
-  for (std::size_t f = 0; f < rings_.fields(); ++f)
+  if (t.kind == work::coefficients) return read(request_.fields.size(), request_.inputs(), i, s);
+  if (t.level == 0) return read(0, request_.fields.size(), i, s);
+  for (std::size_t f = 0; f < request_.fields.size(); ++f)
     if (t.level == plan_.levels || !rings_.is_former(f, t.level)) copy_up(f, t.level, i, s);
 }
 
@@ -178,14 +177,14 @@ void wavefront::do_piece(const turn& t, std::ptrdiff_t i, const piece& rows, scr
 void wavefront::read(std::size_t first, std::size_t last, std::ptrdiff_t i, const scratch& s) const {
   for (std::size_t x = first; x < last; ++x)
     geometry_.copy_box(s.lower, s.upper, rings_.slab(x, 0, i), geometry_.ring_strides(),
-                       place_.source(x, i, {s.lower[1], s.upper[1]}), geometry_.array_strides(), rings_.element(x));
+                       place_.source(x, i, {s.lower[1], s.upper[1]}), geometry_.array_strides(), request_.element_size(x));
 }
 
 /// The box of `s` keeps its values; former ones are those that the first field had one level below.
 void wavefront::copy_up(std::size_t f, std::size_t level, std::ptrdiff_t i, const scratch& s) const {
   geometry_.copy_box(s.lower, s.upper, target(f, level, i), strides(level),
                      rings_.slab(rings_.is_former(f, level) ? 0 : f, level - 1, i), geometry_.ring_strides(),
-                     rings_.element(f));
+                     request_.element_size(f));
 }
 
 void wavefront::compute(std::size_t level, std::ptrdiff_t i, const piece& rows, scratch& s) {
@@ -195,13 +194,13 @@ void wavefront::compute(std::size_t level, std::ptrdiff_t i, const piece& rows, 
   if (geometry_.rank() == 1) p.count = static_cast<std::size_t>(rows.last);
   p.slot = p.reported ? static_cast<std::size_t>(i - first_slot()) * geometry_.pieces() + rows.number : 0;
   const std::size_t around = 2 * geometry_.radius() + 1;
-  for (std::size_t f = 0; f < rings_.fields(); ++f)
+  for (std::size_t f = 0; f < request_.fields.size(); ++f)
     if (!rings_.is_former(f, level))
       geometry_.copy_edges(s.lower, s.upper, s.out[f], strides(level), s.in[f * around + geometry_.radius()],
-                           geometry_.ring_strides(), rings_.element(f));
+                           geometry_.ring_strides(), request_.element_size(f));
   geometry_.clip(s.lower, s.upper);
   program_.compute(p);
-  const std::size_t last = rings_.fields() - 1;
+  const std::size_t last = request_.fields.size() - 1;
   if (level < plan_.levels || !rings_.is_former(last, level)) return;
   s.set_box(geometry_, rows.first, rows.last);  // nobody computes it
   copy_up(last, level, i, s);
@@ -221,19 +220,19 @@ void wavefront::describe(sweep_piece& p, std::size_t level, std::ptrdiff_t i, st
   const auto moved = [&](const slab_geometry::position& by, std::size_t element) {
     return shift * by[1] * signed_size(element);
   };
-  for (std::size_t f = 0; f < rings_.fields(); ++f)
+  for (std::size_t f = 0; f < request_.fields.size(); ++f)
     s.out[f] = rings_.is_former(f, level) ? nullptr
-                                          : target(f, level, i) + moved(strides(level), rings_.element(f));
+                                          : target(f, level, i) + moved(strides(level), request_.element_size(f));
   p.out = s.out.data();
   const auto r = signed_size(geometry_.radius());
   const slab_range known = schedule_.range(level - 1);
   std::size_t at = 0;
-  for (std::size_t x = 0; x < rings_.inputs(); ++x) {
-    const bool alone = x < rings_.fields() && rings_.is_former(x, 1);
+  for (std::size_t x = 0; x < request_.inputs(); ++x) {
+    const bool alone = x < request_.fields.size() && rings_.is_former(x, 1);
     for (std::ptrdiff_t n = i - r; n <= i + r; ++n)
       s.in[at++] = n < known.first || n >= known.last || (alone && n != i)
                        ? nullptr
-                       : rings_.slab(x, level - 1, n) + moved(geometry_.ring_strides(), rings_.element(x));
+                       : rings_.slab(x, level - 1, n) + moved(geometry_.ring_strides(), request_.element_size(x));
   }
   p.in = s.in.data();
 }
@@ -256,8 +255,8 @@ void wavefront::complete(std::size_t level, scratch& s) {
   rings_.fill_pads(level, slabs);
   if (!place_.has_border_after()) return;
   for (std::ptrdiff_t i = slabs.first; i < slabs.last; ++i)
-    for (std::size_t f = 0; f < rings_.fields(); ++f)
-      if (const std::size_t row = geometry_.ring_row_elements() * rings_.element(f); !rings_.is_former(f, level))
+    for (std::size_t f = 0; f < request_.fields.size(); ++f)
+      if (const std::size_t row = geometry_.ring_row_elements() * request_.element_size(f); !rings_.is_former(f, level))
         std::memcpy(place_.border_after(f, level, i), rings_.first_row(f, level, i) + cut_.width() * row,
                     cut_.border(level) * row);
 }

@@ -88,6 +88,7 @@ class wavefront {
   const wave_plan plan_;
   const wave_schedule schedule_;
   const row_cut cut_;
+  const sweep_request& request_;
   sweep_program& program_;
   slab_place& place_;
   wave_rings rings_;
