@@ -4,9 +4,9 @@
 #include <numeric>
 #include <utility>
 
-#include "runtime/sweep/wave_rings.hpp"
 #include "runtime/array/local_array.hpp"
 #include "runtime/ranks/shared_array.hpp"
+#include "runtime/sweep/wave_rings.hpp"
 #include "storage/base/page.hpp"
 
 namespace ooc::detail {

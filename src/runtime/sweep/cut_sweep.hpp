@@ -15,12 +15,12 @@
 #include <vector>
 
 #include "oocarray/detail/sweep_engine.hpp"
+#include "runtime/array/direct_array.hpp"
+#include "runtime/ranks/temporary_file.hpp"
 #include "runtime/sweep/part_transfers.hpp"
 #include "runtime/sweep/row_cut.hpp"
 #include "runtime/sweep/slab_geometry.hpp"
 #include "runtime/sweep/wave_schedule.hpp"
-#include "runtime/array/direct_array.hpp"
-#include "runtime/ranks/temporary_file.hpp"
 
 namespace ooc::detail {
 

@@ -19,12 +19,12 @@
 
 #include "oocarray/detail/sweep_engine.hpp"
 #include "runtime/algorithm/buffered_stream.hpp"
+#include "runtime/array/direct_array.hpp"
+#include "runtime/array/direct_transfer.hpp"
 #include "runtime/sweep/row_cut.hpp"
 #include "runtime/sweep/slab_geometry.hpp"
 #include "runtime/sweep/slab_place.hpp"
 #include "runtime/sweep/wave_schedule.hpp"
-#include "runtime/array/direct_array.hpp"
-#include "runtime/array/direct_transfer.hpp"
 #include "storage/service/striped_file.hpp"
 
 namespace ooc::detail {

@@ -12,14 +12,14 @@
 #include "oocarray/detail/copy_engine.hpp"
 #include "oocarray/error.hpp"
 #include "runtime/algorithm/algorithm_call.hpp"
-#include "runtime/sweep/cut_sweep.hpp"
 #include "runtime/algorithm/lent_memory.hpp"
+#include "runtime/pager/pager.hpp"
+#include "runtime/ranks/shared_array.hpp"
+#include "runtime/sweep/cut_sweep.hpp"
 #include "runtime/sweep/mapped_slabs.hpp"
 #include "runtime/sweep/row_cut.hpp"
 #include "runtime/sweep/slab_geometry.hpp"
 #include "runtime/sweep/wavefront.hpp"
-#include "runtime/pager/pager.hpp"
-#include "runtime/ranks/shared_array.hpp"
 
 namespace ooc::detail {
 namespace {
