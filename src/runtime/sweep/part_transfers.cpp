@@ -7,8 +7,9 @@
 
 namespace ooc::detail {
 
-part_transfers::part_transfers(const sweep_request& r, const slab_geometry& g, const wave_plan& plan, const row_cut& cut,
-                               std::vector<cut_input> inputs, const storage::striped_file* scratch)
+part_transfers::part_transfers(const sweep_request& r, const slab_geometry& g, const wave_plan& plan,
+                               const row_cut& cut, std::vector<cut_input> inputs,
+                               const storage::striped_file* scratch)
     : geometry_(g),
       plan_(plan),
       schedule_(g, plan),
@@ -20,13 +21,14 @@ part_transfers::part_transfers(const sweep_request& r, const slab_geometry& g, c
   std::size_t borders = 0;
   for (std::size_t x = 0; x < r.inputs(); ++x) {
     at_.push_back(in_bytes_);
-    in_bytes_ += in_whole_pages(plan_.group * (x < fields_ ? cut_.width() : cut_.coefficient_rows_kept()) * row_bytes(x));
+    const std::size_t rows = x < fields_ ? cut_.width() : cut_.coefficient_rows_kept();
+    in_bytes_ += in_whole_pages(plan_.group * rows * row_bytes(x));
     if (x >= fields_) continue;
     out_bytes_ = in_bytes_;
     const bool former = plan_.keeps_former && x + 1 == fields_;
     for (std::size_t level = 0; level < plan_.levels; ++level) {
       border_at_.push_back(borders);
-      if (!former || level == 0) borders += plan_.group * cut_.most_border(level) * g.ring_row_elements() * r.element_size(x);
+      if (!former || level == 0) borders += plan_.group * cut_.most_border(level) * ring_row_bytes(x);
     }
   }
   border_bytes_ = cut_.radius() == 0 || cut_.parts() == 1 ? 0 : in_whole_pages(borders);
@@ -64,7 +66,7 @@ std::byte* part_transfers::result(std::size_t f, std::ptrdiff_t i) const noexcep
 
 std::size_t part_transfers::border(std::size_t f, std::size_t level, std::ptrdiff_t i) const noexcept {
   const auto slab = static_cast<std::size_t>(i - schedule_.first_due(level, time_));
-  return border_at_[f * plan_.levels + level] + slab * cut_.border(level) * geometry_.ring_row_elements() * request_.element_size(f);
+  return border_at_[f * plan_.levels + level] + slab * cut_.border(level) * ring_row_bytes(f);
 }
 
 // --- requests

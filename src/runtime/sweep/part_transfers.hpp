@@ -4,8 +4,8 @@
 // At each time of the front one *record* of everything is transferred: the slabs of level 0 that are due, and
 // of the coefficients; the slabs of the last level; and the borders that the part has from the one before and
 // leaves to the next one, of all levels that are due.  Records go through buffers, so that reads are begun
-// `depth` times ahead and writes end as much later (buffered_stream.hpp).  A record of borders is one contiguous region of the
-// *scratch* file, where the next part's takes the place of this one's.
+// `depth` times ahead and writes end as much later (buffered_stream.hpp).  A record of borders is one contiguous
+// region of the *scratch* file, where the next part's takes the place of this one's.
 //
 // What is swept in place and comes back where a dimension is periodic is kept in the scratch file too, before
 // it is overwritten: the first rows of all slabs for the whole pass, and of each part the first slabs.
@@ -42,8 +42,8 @@ class part_transfers final : public slab_place {
   part_transfers(const sweep_request& r, const slab_geometry& g, const wave_plan& plan, const row_cut& cut,
                  std::vector<cut_input> inputs, const storage::striped_file* scratch);
 
-  /// Of buffers; of the scratch file.  At most those of more levels, but where former values are kept and the levels are
-  /// one or two.
+  /// Of buffers; of the scratch file.  At most those of more levels, but where former values are kept and the levels
+  /// are one or two.
   std::uint64_t memory_bytes() const noexcept override { return depth * (in_bytes_ + out_bytes_); }
   std::uint64_t scratch_bytes() const noexcept { return scratch_bytes_; }
 
@@ -74,7 +74,12 @@ class part_transfers final : public slab_place {
   std::byte* record(const buffered_stream& s) const noexcept { return s.buffer(static_cast<std::uint64_t>(time_)); }
   /// Of a record: borders come after them.
   std::size_t slabs_bytes(std::size_t record) const noexcept { return record - border_bytes_; }
-  std::size_t row_bytes(std::size_t input) const noexcept { return geometry_.row_elements() * request_.element_size(input); }
+  std::size_t row_bytes(std::size_t input) const noexcept {
+    return geometry_.row_elements() * request_.element_size(input);
+  }
+  std::size_t ring_row_bytes(std::size_t field) const noexcept {
+    return geometry_.ring_row_elements() * request_.element_size(field);
+  }
   /// Rows of level 0 that the part reads.
   slab_range rows_read(std::size_t input) const noexcept {
     return input < fields_ ? cut_.rows(part_, 0) : cut_.coefficient_rows(part_);
@@ -99,8 +104,8 @@ class part_transfers final : public slab_place {
   const std::size_t fields_;
   const std::vector<cut_input> inputs_;
   const storage::striped_file* const scratch_;
-  std::vector<std::size_t> at_;        ///< where an input is in a record that is read, and a field in one that is written
-  std::vector<std::size_t> border_at_; ///< where a field's border is in those of a record, of each level
+  std::vector<std::size_t> at_;         ///< where an input is in a record that is read, a field in one that is written
+  std::vector<std::size_t> border_at_;  ///< where a field's border is in those of a record, of each level
   std::size_t in_bytes_ = 0, out_bytes_ = 0;  ///< of a record
   std::uint64_t border_bytes_ = 0;  ///< of these; 0: parts need nothing of each other
   std::uint64_t scratch_bytes_ = 0;

@@ -31,7 +31,7 @@ class slab_place {
 
   virtual ~slab_place() = default;
 
-  /// What it needs at `memory`, aligned to 64; at most that of a plan with more levels, if nothing is said.
+  /// What it needs at `memory`, aligned to 64.
   virtual std::uint64_t memory_bytes() const noexcept = 0;
   virtual void use(std::byte* memory) noexcept = 0;
   /// Copies what is needed after it has been overwritten; before any rank writes.
@@ -50,10 +50,12 @@ class slab_place {
   /// What a level has from the part before, and leaves to the next one: the first row, with strides of a ring.
   virtual bool has_border_before() const noexcept { return false; }
   virtual bool has_border_after() const noexcept { return false; }
-  virtual const std::byte* border_before(std::size_t /*field*/, std::size_t /*level*/, std::ptrdiff_t /*i*/) const noexcept {
+  virtual const std::byte* border_before(std::size_t /*field*/, std::size_t /*level*/,
+                                         std::ptrdiff_t /*i*/) const noexcept {
     return nullptr;
   }
-  virtual std::byte* border_after(std::size_t /*field*/, std::size_t /*level*/, std::ptrdiff_t /*i*/) const noexcept {
+  virtual std::byte* border_after(std::size_t /*field*/, std::size_t /*level*/,
+                                  std::ptrdiff_t /*i*/) const noexcept {
     return nullptr;
   }
 

@@ -32,7 +32,7 @@ std::byte* wave_rings::first_row(std::size_t x, std::size_t level, std::ptrdiff_
 }
 
 std::byte* wave_rings::slab(std::size_t x, std::size_t level, std::ptrdiff_t i) const noexcept {
-  if (x < request_.fields.size() && is_former(x, level)) return slab(0, level - 1, i);
+  if (is_former(x, level)) return slab(0, level - 1, i);
   const std::ptrdiff_t first =
       x < request_.fields.size() ? cut_.first_kept(part_, level) : cut_.first_coefficient_row(part_);
   const std::ptrdiff_t before =

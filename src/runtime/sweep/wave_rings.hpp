@@ -1,9 +1,9 @@
 // The rings of a pass: what the levels below the last one, and coefficients, remember of the slabs that the front has
 // come to.
 //
-// A ring holds, of each slab, the rows of the part and the border before them (row_cut.hpp).  N = 1: the elements follow
-// each other, and the first and last of the ring are repeated beyond its ends, so that a kernel finds its neighbours
-// beside an element.
+// A ring holds, of each slab, the rows of the part and the border before them (row_cut.hpp).  N = 1: the elements
+// follow each other, and the first and last of the ring are repeated beyond its ends, so that a kernel finds its
+// neighbours beside an element.
 //
 // Coefficients have one level, for all to look at.
 //

@@ -175,9 +175,11 @@ void wavefront::do_piece(const turn& t, std::ptrdiff_t i, const piece& rows, scr
 
 /// The box of `s` of these inputs.
 void wavefront::read(std::size_t first, std::size_t last, std::ptrdiff_t i, const scratch& s) const {
-  for (std::size_t x = first; x < last; ++x)
-    geometry_.copy_box(s.lower, s.upper, rings_.slab(x, 0, i), geometry_.ring_strides(),
-                       place_.source(x, i, {s.lower[1], s.upper[1]}), geometry_.array_strides(), request_.element_size(x));
+  for (std::size_t x = first; x < last; ++x) {
+    const std::byte* const from = place_.source(x, i, {s.lower[1], s.upper[1]});
+    geometry_.copy_box(s.lower, s.upper, rings_.slab(x, 0, i), geometry_.ring_strides(), from,
+                       geometry_.array_strides(), request_.element_size(x));
+  }
 }
 
 /// The box of `s` keeps its values; former ones are those that the first field had one level below.
@@ -228,7 +230,7 @@ void wavefront::describe(sweep_piece& p, std::size_t level, std::ptrdiff_t i, st
   const slab_range known = schedule_.range(level - 1);
   std::size_t at = 0;
   for (std::size_t x = 0; x < request_.inputs(); ++x) {
-    const bool alone = x < request_.fields.size() && rings_.is_former(x, 1);
+    const bool alone = rings_.is_former(x, 1);
     for (std::ptrdiff_t n = i - r; n <= i + r; ++n)
       s.in[at++] = n < known.first || n >= known.last || (alone && n != i)
                        ? nullptr

@@ -74,7 +74,10 @@ class wavefront {
   std::size_t next_round(const told_of_rounds& told);
   std::size_t begin_turns();
   void fold();
-  std::ptrdiff_t first_slot() const noexcept { return cut_.parts() == 1 ? schedule_.due(plan_.levels, time_).first : 0; }
+  /// The slab whose values are in the first slots.
+  std::ptrdiff_t first_slot() const noexcept {
+    return cut_.parts() == 1 ? schedule_.due(plan_.levels, time_).first : 0;
+  }
 
   void do_task(const turn& t, std::size_t task, scratch& s);
   void do_piece(const turn& t, std::ptrdiff_t i, const piece& rows, scratch& s);
