@@ -158,6 +158,8 @@ asio::awaitable<void> session::serve(const frame_header& h) {
     case frame_kind::resize:
     case frame_kind::remove:
     case frame_kind::advance:
+    case frame_kind::prepare:
+    case frame_kind::roll_back:
     case frame_kind::sync:
     case frame_kind::verify:
     case frame_kind::list:
@@ -269,6 +271,10 @@ void session::start_on_object(const frame_header& h, wire::io_request r) {
       return node->resize(r.file, r.stripe_index, r.old_size, answer);
     case frame_kind::advance:
       return node->advance(r.file, r.stripe_index, answer);
+    case frame_kind::prepare:
+      return node->prepare(r.file, r.stripe_index, answer);
+    case frame_kind::roll_back:
+      return node->roll_back(r.file, r.stripe_index, answer);
     case frame_kind::sync:
       return node->sync(r.file, r.stripe_index, answer);
     default:

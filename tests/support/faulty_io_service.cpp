@@ -225,6 +225,16 @@ void faulty_io_service::sync(shape_ptr file, std::uint32_t stripe_index, complet
          [=, this](completion d) { inner_->sync(file, stripe_index, std::move(d)); });
 }
 
+void faulty_io_service::prepare(shape_ptr file, std::uint32_t stripe_index, completion done) {
+  simple(io_call::prepare, std::move(done),
+         [=, this](completion d) { inner_->prepare(file, stripe_index, std::move(d)); });
+}
+
+void faulty_io_service::roll_back(shape_ptr file, std::uint32_t stripe_index, completion done) {
+  simple(io_call::roll_back, std::move(done),
+         [=, this](completion d) { inner_->roll_back(file, stripe_index, std::move(d)); });
+}
+
 void faulty_io_service::verify(shape_ptr file, std::uint32_t stripe_index,
                                std::function<void(const failure&, verify_report)> done) {
   auto report = std::make_shared<verify_report>();

@@ -28,8 +28,8 @@
 
 namespace ooc::storage {
 
-enum class io_call : unsigned { read, write, create, resize, remove, sync, verify, list, advance };
-inline constexpr std::size_t io_calls = 9;
+enum class io_call : unsigned { read, write, create, resize, remove, sync, verify, list, advance, prepare, roll_back };
+inline constexpr std::size_t io_calls = 11;
 
 struct fault_rule {
   io_call call = io_call::read;
@@ -74,6 +74,8 @@ class faulty_io_service final : public io_service {
   void remove(shape_ptr file, completion done) override;
   void advance(shape_ptr file, std::uint32_t stripe_index, completion done) override;
   void sync(shape_ptr file, std::uint32_t stripe_index, completion done) override;
+  void prepare(shape_ptr file, std::uint32_t stripe_index, completion done) override;
+  void roll_back(shape_ptr file, std::uint32_t stripe_index, completion done) override;
   void verify(shape_ptr file, std::uint32_t stripe_index,
               std::function<void(const failure&, verify_report)> done) override;
   void list(std::function<void(const failure&, std::vector<file_id>)> done) override;

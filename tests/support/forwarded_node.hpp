@@ -38,6 +38,12 @@ class forwarded_node : public storage::io_service {
   void sync(storage::shape_ptr file, std::uint32_t stripe_index, storage::completion done) override {
     inner_->sync(std::move(file), stripe_index, std::move(done));
   }
+  void prepare(storage::shape_ptr file, std::uint32_t stripe_index, storage::completion done) override {
+    inner_->prepare(std::move(file), stripe_index, std::move(done));
+  }
+  void roll_back(storage::shape_ptr file, std::uint32_t stripe_index, storage::completion done) override {
+    inner_->roll_back(std::move(file), stripe_index, std::move(done));
+  }
   void verify(storage::shape_ptr file, std::uint32_t stripe_index,
               std::function<void(const failure&, storage::verify_report)> done) override {
     inner_->verify(std::move(file), stripe_index, std::move(done));

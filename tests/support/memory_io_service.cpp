@@ -75,7 +75,8 @@ void memory_io_service::read(shape_ptr file, std::uint32_t stripe_index, request
     if (!f)
       f = for_each_byte(*file, stripe_index, *r,
                         [&](std::uint64_t offset, std::uint64_t m, std::uint64_t file_offset) {
-                          memory[m] = offset < s->second.bytes.size() ? s->second.bytes[offset]
+                          const auto& bytes = file->at_commit ? s->second.commits[file->commit] : s->second.bytes;
+                          memory[m] = offset < bytes.size() ? bytes[offset]
                                                                       : fill_of(*file, file_offset);
                           ++stats_.bytes_read;
                         });
@@ -180,6 +181,28 @@ void memory_io_service::sync(shape_ptr file, std::uint32_t, completion done) {
     const std::lock_guard lock(mutex_);
     ++stats_.syncs;
     f = named(failure_of(operation::sync), *file);
+  }
+  done(f);
+}
+
+void memory_io_service::prepare(shape_ptr file, std::uint32_t, completion done) {
+  failure f;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto s = objects_.find(file->id);
+    f = named(s == objects_.end() ? missing(file->id) : failure_of(operation::prepare), *file);
+    if (!f) s->second.commits[file->commit + 1] = s->second.bytes;
+  }
+  done(f);
+}
+
+void memory_io_service::roll_back(shape_ptr file, std::uint32_t, completion done) {
+  failure f;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto s = objects_.find(file->id);
+    f = named(s == objects_.end() ? missing(file->id) : failure_of(operation::roll_back), *file);
+    if (!f) s->second.bytes = s->second.commits[file->commit];
   }
   done(f);
 }

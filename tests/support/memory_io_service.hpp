@@ -21,7 +21,7 @@ namespace ooc::testing {
 
 using namespace ooc::storage;
 
-enum class operation { read, write, create, resize, remove, sync, verify, list, advance };
+enum class operation { read, write, create, resize, remove, sync, verify, list, advance, prepare, roll_back };
 
 class memory_io_service final : public io_service {
  public:
@@ -36,6 +36,8 @@ class memory_io_service final : public io_service {
   void remove(shape_ptr file, completion done) override;
   void advance(shape_ptr file, std::uint32_t stripe_index, completion done) override;
   void sync(shape_ptr file, std::uint32_t stripe_index, completion done) override;
+  void prepare(shape_ptr file, std::uint32_t stripe_index, completion done) override;
+  void roll_back(shape_ptr file, std::uint32_t stripe_index, completion done) override;
   void verify(shape_ptr file, std::uint32_t stripe_index,
               std::function<void(const failure&, verify_report)> done) override;
   void list(std::function<void(const failure&, std::vector<file_id>)> done) override;
@@ -68,6 +70,7 @@ class memory_io_service final : public io_service {
   struct object_data {
     std::uint64_t reserved = 0;
     std::vector<std::byte> bytes;  // shorter than the stripe object where the rest was never written
+    std::map<std::uint64_t, std::vector<std::byte>> commits;  // by their numbers; before the first there is nothing
   };
 
   failure failure_of(operation op) const;

@@ -32,7 +32,7 @@ class modelled_file {
       folders_.push_back(std::make_unique<temporary_folder>());
     open();
     for (std::uint32_t t = 0; t < nodes_.size(); ++t) REQUIRE_FALSE(create(*nodes_[t], shape_, t));
-    contents_ = filled(shape_->size);
+    contents_ = committed_ = filled(shape_->size);
   }
 
   void open() {
@@ -101,13 +101,52 @@ class modelled_file {
   }
 
   std::uint64_t size() const { return shape_->size; }
+  bool has_commits() const { return shape_->commits; }
+
+  void prepare() {
+    for (std::uint32_t t = 0; t < nodes_.size(); ++t) succeed(ooc::testing::prepare(*nodes_[t], shape_, t));
+  }
+
+  void commit() {
+    prepare();
+    change([](file_shape& f) { ++f.commit; });
+    committed_ = contents_;
+  }
+
+  void roll_back() {
+    for (std::uint32_t t = 0; t < nodes_.size(); ++t) succeed(ooc::testing::roll_back(*nodes_[t], shape_, t));
+    contents_ = committed_;
+    change([&](file_shape& f) { f.size = contents_.size(); });
+  }
+
+  /// What a reader of the last commit sees.
+  void check_committed(std::byte* memory) {
+    auto at_commit = std::make_shared<file_shape>(*shape_);
+    at_commit->at_commit = true;
+    at_commit->size = committed_.size();
+    for (std::uint32_t t = 0; t < nodes_.size(); ++t)
+      succeed(ooc::testing::read(*nodes_[t], at_commit, t, request::contiguous(0, committed_.size()), memory));
+    REQUIRE(std::memcmp(committed_.data(), memory, committed_.size()) == 0);
+  }
 
  private:
+  static void succeed(const failure& f) {
+    INFO(f.what);
+    REQUIRE_FALSE(f);
+  }
+  template <class F>
+  void change(F f) {
+    auto next = std::make_shared<file_shape>(*shape_);
+    f(*next);
+    shape_ = next;
+  }
+
   shape_ptr shape_;
   node_opener open_node_;
   std::vector<std::unique_ptr<temporary_folder>> folders_;
   std::vector<std::shared_ptr<io_service>> nodes_;
   bytes contents_;
+  bytes committed_;  ///< of a file with commits
 };
 
 // A request without overlaps that fits the file, and the size of memory it needs.
@@ -145,9 +184,20 @@ inline void random_life(const shape_ptr& shape, const node_opener& open_node, in
                         std::uint64_t seed) {
   std::mt19937_64 random(seed);
   modelled_file file(shape, open_node);
-  aligned_bytes memory(4 << 20);
+  aligned_bytes memory(std::max<std::size_t>(4 << 20, shape->size));
   for (int i = 0; i < operations; ++i) {
     CAPTURE(i, seed);
+    if (file.has_commits() && between(random, 0, 3) == 0) {
+      const std::uint64_t which = between(random, 0, 9);
+      if (which < 4)
+        file.commit();
+      else if (which < 5)
+        file.prepare();  // and nothing comes of it
+      else if (which < 7)
+        file.roll_back();
+      else
+        file.check_committed(memory.data());
+    }
     const std::uint64_t what = between(random, 0, 99);
     if (what < 45) {
       const std::uint64_t start = random();

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "storage/node/checksum_file.hpp"
+#include "storage/object/checksum_file.hpp"
 #include "storage/node/local_node.hpp"
-#include "storage/node/node_folder.hpp"
+#include "storage/object/node_folder.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace ooc::testing {
@@ -89,6 +89,14 @@ inline failure resize(io_service& n, const shape_ptr& f, std::uint32_t stripe_in
 
 inline failure sync(io_service& n, const shape_ptr& f, std::uint32_t stripe_index = 0) {
   return wait_for([&](completion done) { n.sync(f, stripe_index, std::move(done)); });
+}
+
+inline failure prepare(io_service& n, const shape_ptr& f, std::uint32_t stripe_index = 0) {
+  return wait_for([&](completion done) { n.prepare(f, stripe_index, std::move(done)); });
+}
+
+inline failure roll_back(io_service& n, const shape_ptr& f, std::uint32_t stripe_index = 0) {
+  return wait_for([&](completion done) { n.roll_back(f, stripe_index, std::move(done)); });
 }
 
 inline failure remove(io_service& n, file_id id) {

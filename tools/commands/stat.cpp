@@ -3,7 +3,7 @@
 #include "base/command.hpp"
 #include "base/entry_text.hpp"
 #include "progress/progress.hpp"
-#include "storage/node/node_folder.hpp"
+#include "storage/object/node_folder.hpp"
 #include "storage/service/store_core.hpp"
 
 namespace ooc::tool {

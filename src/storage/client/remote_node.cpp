@@ -61,6 +61,14 @@ class remote_node final : public io_service {
     submit(make(frame_kind::sync, std::move(file), stripe_index, plain(std::move(done))));
   }
 
+  void prepare(shape_ptr file, std::uint32_t stripe_index, completion done) override {
+    submit(make(frame_kind::prepare, std::move(file), stripe_index, plain(std::move(done))));
+  }
+
+  void roll_back(shape_ptr file, std::uint32_t stripe_index, completion done) override {
+    submit(make(frame_kind::roll_back, std::move(file), stripe_index, plain(std::move(done))));
+  }
+
   void verify(shape_ptr file, std::uint32_t stripe_index,
               std::function<void(const failure&, verify_report)> done) override {
     submit(

@@ -16,6 +16,11 @@ namespace ooc::storage {
 /// Bytes covered by one checksum.
 inline constexpr std::uint64_t chunk_size = 4096;
 
+/// Chunks that so many bytes begin.
+constexpr std::uint64_t in_chunks(std::uint64_t bytes) noexcept {
+  return bytes / chunk_size + (bytes % chunk_size != 0);
+}
+
 using file_id = std::uint64_t;
 
 /// Proof of a right to a file, handed out by the metadata service of a served store and shown to its
@@ -60,10 +65,14 @@ struct file_shape {
   /// older.
   std::uint64_t generation = 0;
   write_claim claim;  ///< of who asks
-  /// How often the file had been cut off when it was looked up, and 1; 0: not said.  Writes of who does not know of the last
-  /// cut are refused (errc::cut_off).
+  /// How often the file had been cut off when it was looked up, and 1; 0: not said.  Writes of who does not know of
+  /// the last cut are refused (errc::cut_off).
   std::uint64_t cuts = 0;
   bool cut = false;  ///< resize: so many there are from now on
+  bool commits = false;      ///< its stripe objects keep its last commit beside what was written since
+  /// The number of the last commit that the metadata knew when the file was looked up; 0: as it was made.
+  std::uint64_t commit = 0;
+  bool at_commit = false;    ///< read: what that commit has
   /// What the stripe objects of an embedded node have in the file system; those of a server belong to
   /// the server alone.
   file_permissions permissions;

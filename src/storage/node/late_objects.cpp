@@ -10,7 +10,7 @@
 
 #include "storage/base/durable_file.hpp"
 #include "storage/base/file_access.hpp"
-#include "storage/node/checksum_file.hpp"
+#include "storage/object/checksum_file.hpp"
 
 namespace ooc::storage {
 namespace {

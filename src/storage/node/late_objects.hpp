@@ -14,7 +14,7 @@
 
 #include "storage/base/file_descriptor.hpp"
 #include "storage/base/mutex.hpp"
-#include "storage/node/node_folder.hpp"
+#include "storage/object/node_folder.hpp"
 
 namespace ooc::storage {
 

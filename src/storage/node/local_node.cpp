@@ -379,6 +379,13 @@ class local_io_service final : public local_node {
     pool_->submit(make(io_kind::sync, std::move(file), stripe_index, std::move(done)));
   }
 
+  void prepare(shape_ptr file, std::uint32_t stripe_index, completion done) override {
+    pool_->submit(make(io_kind::prepare, std::move(file), stripe_index, std::move(done)));
+  }
+  void roll_back(shape_ptr file, std::uint32_t stripe_index, completion done) override {
+    pool_->submit(make(io_kind::roll_back, std::move(file), stripe_index, std::move(done)));
+  }
+
   void verify(shape_ptr file, std::uint32_t stripe_index,
               std::function<void(const failure&, verify_report)> done) override {
     auto op = make(io_kind::verify, std::move(file), stripe_index, {});

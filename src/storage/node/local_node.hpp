@@ -7,7 +7,7 @@
 #include <string>
 
 #include "storage/layout/io_part.hpp"
-#include "storage/node/stripe_object_reader.hpp"
+#include "storage/object/stripe_object_reader.hpp"
 #include "storage/service/io_service.hpp"
 #include "storage/service/request_scheduler.hpp"
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "storage/node/io_worker.hpp"
-#include "storage/node/node_folder.hpp"
+#include "storage/object/io_worker.hpp"
+#include "storage/object/node_folder.hpp"
 #include "storage/node/operation.hpp"
 
 namespace ooc::storage {

@@ -6,13 +6,13 @@
 #include <cerrno>
 
 #include "storage/node/small_reads.hpp"
-#include "storage/node/stripe_object_writer.hpp"
+#include "storage/object/stripe_object_writer.hpp"
 
 namespace ooc::storage {
 namespace {
 
 // The chunks that the regions (sorted) touch.
-std::vector<chunk_range> chunks_of(const std::vector<region>& regions) {
+std::vector<chunk_range> touched_chunks(const std::vector<region>& regions) {
   std::vector<chunk_range> ranges;
   for (const region& p : regions) {
     const chunk_range r{p.node_offset / chunk_size, (p.node_end() - 1) / chunk_size + 1};
@@ -20,19 +20,6 @@ std::vector<chunk_range> chunks_of(const std::vector<region>& regions) {
       ranges.back().end = std::max(ranges.back().end, r.end);
     else
       ranges.push_back(r);
-  }
-  return ranges;
-}
-
-std::vector<chunk_range> chunks_of(std::vector<bad_chunk>& bad) {
-  std::sort(bad.begin(), bad.end(),
-            [](const bad_chunk& a, const bad_chunk& b) { return a.chunk < b.chunk; });
-  std::vector<chunk_range> ranges;
-  for (const bad_chunk& b : bad) {
-    if (!ranges.empty() && b.chunk <= ranges.back().end)
-      ranges.back().end = b.chunk + 1;
-    else
-      ranges.push_back({b.chunk, b.chunk + 1});
   }
   return ranges;
 }
@@ -64,7 +51,12 @@ std::uint64_t bytes_of(const std::vector<region>& regions) {
 
 node_operations::node_operations(std::filesystem::path folder, bool direct_io,
                                    std::function<void(operation*)> resume)
-    : node_messages(std::move(folder)), cache_(folder_, direct_io), late_(folder_), resume_(std::move(resume)) {}
+    
+    : node_messages(std::move(folder)),
+      commits_(folder_.path()),
+      cache_(folder_, direct_io),
+      late_(folder_),
+      resume_(std::move(resume)) {}
 
 step_result node_operations::step(operation& op, io_worker& w) {
   const auto whole = [](bool ended) { return ended ? step_result::ended : step_result::parked; };
@@ -76,6 +68,8 @@ step_result node_operations::step(operation& op, io_worker& w) {
     case io_kind::advance:
       return whole(advance(op));
     case io_kind::sync:
+    case io_kind::prepare:
+    case io_kind::roll_back:
       return whole(sync(op));
     case io_kind::resize:
       return whole(resize(op, w));
@@ -115,7 +109,7 @@ bool node_operations::begin(operation& op, const char* what) {
   const bool to_write =
       op.kind == io_kind::write || op.kind == io_kind::resize || op.kind == io_kind::advance;
   // What is there of a stripe object that is being resized counts, not what should be.
-  const std::uint64_t chunks = op.kind == io_kind::resize ? 0 : chunks_of_file(op);
+  const std::uint64_t chunks = op.kind == io_kind::resize ? 0 : places_of_file(op);
   int e = cache_.get(identity(op), op.target, why, to_write, chunks);
   const std::uint64_t known = op.kind == io_kind::advance ? f.generation - 1 : f.generation;
   if ((e == ENOENT || e == EBADMSG) && may_have_lost(op, known)) {
@@ -131,6 +125,11 @@ bool node_operations::begin(operation& op, const char* what) {
   }
   if (to_write && op.target->read_only() != 0) {
     op.result = failed(op, what, op.target->read_only(), "its files may only be read");
+    return false;
+  }
+  if (f.commits != static_cast<bool>(op.target->sides())) {
+    op.result = damaged(op, what, f.commits ? "it keeps no commits, and the metadata say that its file has some"
+                                            : "it keeps commits, and the metadata say that its file has none");
     return false;
   }
   std::uint64_t found = 0;
@@ -186,21 +185,29 @@ bool node_operations::read(operation& op, io_worker& w) {
     if (!begin(op, "read")) return true;
     if (!find_regions(op, "read")) return true;
     counters.add(&io_stats::read_regions, node_runs(op.regions));
-    stripe_object_reader reader(w, *op.target, *op.file, op.stripe_index);
-    if (const object_error e =
-            reader.read(op.regions, op.memory, false, op.bad, op.sums, op.who)) {
-      op.result = failed(op, "read", e);
+    if ((op.result = commits_.lost_with_power(op, "read"))) return true;
+    chunk_places places;
+    const int found = commits_.find(op, touched_chunks(op.regions), places);
+    if (found != 0 && found != EBADMSG) {
+      op.result = commits_.no_places(op, "read", found);
       return true;
     }
+    if (found == 0) {
+      stripe_object_reader reader(w, *op.target, *op.file, op.stripe_index, places);
+      if (const object_error e = reader.read(op.regions, op.memory, false, op.bad, op.sums, op.who)) {
+        op.result = failed(op, "read", e);
+        return true;
+      }
+    }
     op.bytes = bytes_of(op.regions);
-    if (op.bad.empty()) {
-      delivered(op);
+    if (found == 0 && op.bad.empty()) {
+      if (!(op.result = commits_.no_longer_there(op, "read"))) delivered(op);
       return true;
     }
     // Perhaps a writer was in between: look again at those chunks with writers kept out.
     // Checksums are made anew for all of the part at the end, so nothing in it may be left for the caller to check.
-    const bool all = op.sums != nullptr && op.who == checking::by_caller;
-    std::vector<chunk_range> suspects = all ? chunks_of(op.regions) : chunks_of(op.bad);
+    const bool all = found != 0 || (op.sums != nullptr && op.who == checking::by_caller);
+    std::vector<chunk_range> suspects = all ? touched_chunks(op.regions) : chunks_of(op.bad);
     op.regions = clipped(op.regions, suspects);
     op.bad.clear();
     if (!claim(op, std::move(suspects), false)) return false;
@@ -219,14 +226,14 @@ void node_operations::delivered(operation& op) {
 namespace {
 bool is_as_known(stripe_object& s, const object_identity& identity, std::uint64_t generation) noexcept {
   std::uint64_t found = 0;
-  return s.identity() == identity && s.check_generation(generation, found) == 0;
+  return s.identity() == identity && s.check_generation(generation, found) == 0 && !s.sides().roll_back_due(s);
 }
 }  // namespace
 
 bool node_operations::read_inline(const file_shape& f, std::uint32_t stripe_index, const io_part& part,
                                     std::byte* memory, std::uint32_t* sums) {
-  const std::shared_ptr<stripe_object> s = cache_.find(f.id);
-  if (!s || !is_as_known(*s, identity_of(store_, f, stripe_index), f.generation)) return false;  // the long way says what is wrong
+  const std::shared_ptr<stripe_object> s = f.at_commit ? nullptr : cache_.find(f.id);
+  if (!s || !is_as_known(*s, identity_of(store_, f, stripe_index), f.generation)) return false;  // the long way says why
   if (!page_cache_read(*s, part, memory, sums)) return false;
   counters.add(&io_stats::read_requests, 1);
   counters.add(&io_stats::read_regions, node_runs(part.regions));
@@ -236,8 +243,9 @@ bool node_operations::read_inline(const file_shape& f, std::uint32_t stripe_inde
 
 bool node_operations::read_inline(const file_shape& f, std::uint32_t stripe_index, std::uint64_t node_offset,
                                std::byte* memory, std::size_t bytes) noexcept {
-  const std::shared_ptr<stripe_object> s = cache_.find_now(f.id);
-  if (!s || !is_as_known(*s, identity_of(store_, f, stripe_index), f.generation) || !read_whole_chunks(*s, node_offset, memory, bytes)) return false;
+  const std::shared_ptr<stripe_object> s = f.at_commit ? nullptr : cache_.find_now(f.id);
+  if (!s || !is_as_known(*s, identity_of(store_, f, stripe_index), f.generation)) return false;
+  if (!read_whole_chunks(*s, node_offset, memory, bytes)) return false;
   counters.add(&io_stats::read_requests, 1);
   counters.add(&io_stats::read_regions, 1);
   counters.add(&io_stats::bytes_read, bytes);
@@ -253,9 +261,12 @@ failure node_operations::read_claimed(operation& op, io_worker& w) {
     return failed(op, "read", e, "locking the stripe object");
   checksum_header h;
   if (const int e = op.target->read_header(h)) return failed(op, "read", e, "reading the header of its checksums");
-  stripe_object_reader reader(w, *op.target, *op.file, op.stripe_index, h.chunks);
+  chunk_places places;
+  if (const int e = commits_.find(op, op.claim.ranges, places)) return commits_.no_places(op, "read", e);
+  stripe_object_reader reader(w, *op.target, *op.file, op.stripe_index, places, h.chunks);
   if (const object_error e = reader.read(op.regions, op.memory, true, op.bad))
     return failed(op, "read", e);
+  if (failure gone = commits_.no_longer_there(op, "read")) return gone;
   if (op.bad.empty()) {
     if (op.sums != nullptr) compute_sums(*op.part, op.memory, op.sums);
     delivered(op);
@@ -276,7 +287,7 @@ bool node_operations::write(operation& op, io_worker& w) {
       op.result = refused(op, "write", "regions of the request overlap in the file");
       return true;
     }
-    if (!claim(op, chunks_of(op.regions), true)) return false;
+    if (!claim(op, touched_chunks(op.regions), true)) return false;
   }
   op.result = write_claimed(op, w);
   op.target->chunks().unlock(op.claim);
@@ -296,8 +307,11 @@ failure node_operations::write_claimed(operation& op, io_worker& w) {
   const std::uint64_t known = op.file->cuts;
   if (known != 0 && h.cuts != 0 && (known < h.cuts || op.claim.ranges.back().end > h.chunks))
     return was_cut_off(op, "write");
-  stripe_object_writer writer(w, *op.target, *op.file, op.stripe_index, h);
+  chunk_places places;
+  if (failure e = commits_.choose(op, "write", op.claim.ranges, h, places)) return e;
+  stripe_object_writer writer(w, *op.target, *op.file, op.stripe_index, places, h);
   if (const object_error e = writer.write(op.regions, op.memory, op.sums)) return failed(op, "write", e);
+  if (failure e = commits_.settle(op, "write", places)) return e;
   counters.add(&io_stats::bytes_written, bytes_of(op.regions));
   return {};
 }

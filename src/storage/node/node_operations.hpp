@@ -11,12 +11,13 @@
 #include <vector>
 
 #include "storage/layout/io_part.hpp"
-#include "storage/node/io_worker.hpp"
+#include "storage/object/io_worker.hpp"
+#include "storage/node/commit_operations.hpp"
 #include "storage/node/late_objects.hpp"
 #include "storage/node/node_messages.hpp"
 #include "storage/node/operation.hpp"
-#include "storage/node/stripe_object_cache.hpp"
-#include "storage/node/stripe_object_reader.hpp"
+#include "storage/object/stripe_object_cache.hpp"
+#include "storage/object/stripe_object_reader.hpp"
 #include "storage/service/io_service.hpp"
 #include "storage/service/request_scheduler.hpp"
 
@@ -29,9 +30,10 @@ enum class step_result {
   to_be_continued,  ///< others first: it is to be queued again
 };
 
-/// Chunks that the file has on this node.
-inline std::uint64_t chunks_of_file(const operation& op) {
-  return (op.file->striping.object_size(op.stripe_index, op.file->size) + chunk_size - 1) / chunk_size;
+/// Places (object/sides.hpp) that the file has on this node.
+inline std::uint64_t places_of_file(const operation& op) {
+  const std::uint64_t chunks = in_chunks(op.file->striping.object_size(op.stripe_index, op.file->size));
+  return op.file->commits ? places_for(chunks) : chunks;
 }
 
 class node_operations : private node_messages {
@@ -81,7 +83,7 @@ class node_operations : private node_messages {
   failure resize_claimed(operation& op, io_worker& w);
   failure remove_claimed(operation& op);
   failure verify_claimed(operation& op, io_worker& w);
-  failure sync_claimed(operation& op);
+  failure sync_claimed(operation& op, const char* what);
 
   bool begin(operation& op, const char* what);
   failure advance_claimed(operation& op);
@@ -95,6 +97,7 @@ class node_operations : private node_messages {
   bool claim(operation& op, std::vector<chunk_range> ranges, bool exclusive);
 
   store_id store_{};
+  commit_operations commits_;
   stripe_object_cache cache_;
   late_objects late_;
   const std::function<void(operation*)> resume_;

@@ -8,26 +8,23 @@
 
 #include "storage/base/file_access.hpp"
 #include "storage/node/node_operations.hpp"
-#include "storage/node/stripe_object_writer.hpp"
+#include "storage/object/stripe_object_writer.hpp"
 
 namespace ooc::storage {
 namespace {
-
-std::uint64_t chunks_for(std::uint64_t bytes) {
-  return bytes / chunk_size + (bytes % chunk_size != 0);
-}
 
 // A verification goes on for so many chunks at a time.
 constexpr std::uint64_t verify_slice = 1024;
 
 // Chunks that the stripe object had when it was made or last resized, or that its files have room for: none of
 // those beyond was ever written, whatever size a request states.
-int chunks_on_disk(const stripe_object& s, std::uint64_t& chunks) {
+int chunks_on_disk(stripe_object& s, std::uint64_t& chunks) {
   struct stat data {};
   if (::fstat(s.data(), &data) != 0) return errno;
   checksum_header h;
   if (const int e = s.sums().read_header(h)) return e;
-  chunks = std::max(chunks_for(static_cast<std::uint64_t>(data.st_size)), h.chunks);
+  chunks = std::max(in_chunks(static_cast<std::uint64_t>(data.st_size)), h.chunks);
+  if (s.sides() && chunks != 0) chunks = chunk_at(chunks - 1) + 1;
   return 0;
 }
 
@@ -64,12 +61,12 @@ failure node_operations::create(operation& op, bool durably) {
   const file_shape& f = *op.file;
   if (f.striping.nn == 0 || f.striping.sf == 0 || op.stripe_index >= f.striping.nn)
     return refused(op, "creation", "no such stripe index, or a striping without nodes or stripes");
-  const std::uint64_t chunks = chunks_for(f.striping.object_size(op.stripe_index, f.size));
+  const std::uint64_t chunks = places_of_file(op);
   const auto folder = folder_.sums(f.id).parent_path();
   if (const int e = make_folder_like(folder, folder_.path())) return failed(op, "creation", e);
 
   // Made durably, or to be made durable by its first sync: then a loss of power may take it.
-  const bool late = !durably && f.generation == 1 && late_.allows(f.id);
+  const bool late = !durably && !f.commits && f.generation == 1 && late_.allows(f.id);
   constexpr int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
   const auto make = [&](const std::filesystem::path& path) {
     int fd = ::open(path.c_str(), flags, 0600);
@@ -89,6 +86,8 @@ failure node_operations::create(operation& op, bool durably) {
   int error = made ? 0 : errno;
   if (error == 0) error = permit(sums);
   if (error == 0) error = permit(data);
+  const file_descriptor sides = f.commits && error == 0 ? make(folder_.sides(f.id)) : file_descriptor{};
+  if (error == 0 && f.commits) error = sides ? permit(sides) : errno;
   if (error == 0 && needs_undo_log_at_once(f.permissions)) {
     const file_descriptor undo = make(folder_.undo(f.id));
     error = undo ? permit(undo) : errno == EEXIST ? 0 : errno;
@@ -100,6 +99,10 @@ failure node_operations::create(operation& op, bool durably) {
   h.generation = f.generation;
   h.end_claims_before(f.claim);
   if (f.cut) h.cuts = f.cuts;
+  if (f.commits) {
+    h.required = checksum_header::two_sides;
+    h.commit = f.commit;
+  }
   if (late) {
     h.unsynced = this_boot();
     h.flags = checksum_header::unsynced_known;
@@ -126,6 +129,7 @@ failure node_operations::create(operation& op, bool durably) {
   if (made) {
     ::unlink(folder_.data(f.id).c_str());
     ::unlink(folder_.undo(f.id).c_str());
+    ::unlink(folder_.sides(f.id).c_str());
   }
   return result;
 }
@@ -142,6 +146,7 @@ bool node_operations::resize(operation& op, io_worker& w) {
       // What a creation that was cut short left behind is in the way; its header comes last.
       ::unlink(folder_.sums(op.file->id).c_str());
       ::unlink(folder_.data(op.file->id).c_str());
+      ::unlink(folder_.sides(op.file->id).c_str());
       op.result = create(op);
       return true;
     }
@@ -158,7 +163,7 @@ failure node_operations::resize_claimed(operation& op, io_worker& w) {
   stripe_object& s = *op.target;
   const std::uint64_t before = f.striping.object_size(op.stripe_index, op.old_size);
   const std::uint64_t after = f.striping.object_size(op.stripe_index, f.size);
-  const std::uint64_t chunks = chunks_for(after);
+  const std::uint64_t chunks = f.commits ? places_for(in_chunks(after)) : in_chunks(after);
 
   if (failure lost = lost_claim(op, "resizing")) return lost;
   range_locks::hold hold;
@@ -171,6 +176,7 @@ failure node_operations::resize_claimed(operation& op, io_worker& w) {
   const bool shortens = after < before && (chunks < have || (chunks == have && after % chunk_size != 0));
   if (f.generation < h.generation && (shortens || (cuts != 0 && cuts != h.cuts)))
     return is_late(op, "resizing", h.generation);
+  if (f.commits && after < before) return commits_.forget_end(op, w, before, after);
   if (after >= before && chunks <= have && (cuts == 0 || cuts == h.cuts)) {
     const int e = h.generation < f.generation ? s.advance(f.generation, f.claim) : 0;
     return e == 0 ? failure{} : failed(op, "resizing", e);
@@ -182,7 +188,7 @@ failure node_operations::resize_claimed(operation& op, io_worker& w) {
   std::string more;
   // The kept part of the last chunk must read as the pattern when the stripe object grows again.
   if (after < before && after % chunk_size != 0 && after / chunk_size < have) {
-    stripe_object_writer writer(w, s, f, op.stripe_index, h);
+    stripe_object_writer writer(w, s, f, op.stripe_index, chunk_places{}, h);
     if (const object_error e = writer.erase_tail(after / chunk_size, after % chunk_size)) return failed(op, "resizing", e);
   }
   if (chunks <= have) {
@@ -232,7 +238,7 @@ failure node_operations::remove_claimed(operation& op) {
   cache_.drop(op.file->id);
   int error = 0;
   bool found = false;
-  for (const auto& path : {folder_.undo(op.file->id), folder_.data(op.file->id), folder_.sums(op.file->id)}) {
+  for (const auto& path : folder_.files(op.file->id)) {
     if (::unlink(path.c_str()) == 0)
       found = true;
     else if (errno != ENOENT)
@@ -283,39 +289,50 @@ constexpr const char* failed_before =
     "an earlier sync failed and what it was for may be lost; write it anew to another file";
 }  // namespace
 
+// io_kind::sync, and of a file with commits prepare and roll_back.
 bool node_operations::sync(operation& op) {
+  const char* const what = op.kind == io_kind::sync ? "sync" : op.kind == io_kind::prepare ? "commit" : "rollback";
   if (!op.claimed) {
-    counters.add(&io_stats::syncs, 1);
-    if (!begin(op, "sync")) return true;
-    if (op.target->sync_failed()) {
-      op.result = failed(op, "sync", EIO, failed_before);
+    counters.add(&io_stats::syncs, op.kind == io_kind::roll_back ? 0 : 1);
+    if (op.kind != io_kind::sync && !op.file->commits) {
+      op.result = refused(op, what, "the file was made without commits");
       return true;
     }
-    const bool clean = op.target->clean();
+    if (!begin(op, what)) return true;
+    if (op.target->sync_failed()) {
+      op.result = failed(op, what, EIO, failed_before);
+      return true;
+    }
+    if (op.kind == io_kind::prepare && (op.result = commits_.lost_with_power(op, what))) return true;
+    checksum_header h;
+    const bool clean = op.kind == io_kind::sync && op.target->read_header(h) == 0 && h.unsynced == boot_id{};
     if (!clean && op.target->read_only() != 0) {
-      op.result = failed(op, "sync", op.target->read_only(),
+      op.result = failed(op, what, op.target->read_only(),
                          "there are writes that are not durable yet, and its files may only be read");
       return true;
     }
     // The long part, with writers going on; then the rest with writers kept out.
-    if (!clean)
-      if (const int e = op.target->flush()) {
-        op.result = failed(op, "sync", e);
-        return true;
-      }
+    if (const int e = clean || op.kind == io_kind::roll_back ? 0 : op.target->flush()) {
+      op.result = failed(op, what, e);
+      return true;
+    }
     if (!claim(op, {all_chunks}, !clean)) return false;
   }
-  op.result = sync_claimed(op);
+  op.result = sync_claimed(op, what);
   op.target->chunks().unlock(op.claim);
   return true;
 }
 
-failure node_operations::sync_claimed(operation& op) {
+failure node_operations::sync_claimed(operation& op, const char* what) {
   range_locks::hold hold;
   if (op.claim.exclusive) {
     int error = op.target->ranges().lock_object(hold);
+    if (error == 0 && op.kind != io_kind::sync) {
+      failure lost = lost_claim(op, what);
+      return lost ? lost : commits_.end_changes(op, what);
+    }
     if (error == 0) error = op.target->settle_as_durable();
-    return error == 0 ? failure{} : failed(op, "sync", error);
+    return error == 0 ? failure{} : failed(op, what, error);
   }
   // Another sync has said that all is durable, and may have been about to make that durable: it has ended now.
   if (const int e = op.target->ranges().lock_chunks({}, hold)) return failed(op, "sync", e, "locking");
@@ -333,24 +350,17 @@ step_result node_operations::verify(operation& op, io_worker& w) {
         op.result = failed(op, "verification", e);
         return step_result::ended;
       }
+      if ((op.result = commits_.lost_with_power(op, "verification"))) return step_result::ended;
       op.chunks =
-          std::min(there, chunks_for(op.file->striping.object_size(op.stripe_index, op.file->size)));
+          std::min(there, in_chunks(op.file->striping.object_size(op.stripe_index, op.file->size)));
       op.next_cost = verify_slice * chunk_size;
     }
-    stripe_object_reader reader(w, *op.target, *op.file, op.stripe_index);
-    const std::uint64_t end = std::min(op.chunk + verify_slice, op.chunks);
-    while (op.chunk < end) {
-      const auto n =
-          static_cast<std::uint32_t>(std::min<std::uint64_t>(w.bounce_chunks(), end - op.chunk));
-      if (const object_error e = reader.check(op.chunk, n, op.report.chunks, op.bad)) {
-        op.result = failed(op, "verification", e);
-        return step_result::ended;
-      }
-      op.chunk += n;
-    }
+    const chunk_range slice{op.chunk, std::min(op.chunk + verify_slice, op.chunks)};
+    op.result = commits_.check(op, w, slice);
+    if (op.result) return step_result::ended;
+    op.chunk = slice.end;
     if (!op.bad.empty()) {
-      std::vector<chunk_range> suspects;
-      for (const bad_chunk& b : op.bad) suspects.push_back({b.chunk, b.chunk + 1});
+      std::vector<chunk_range> suspects = chunks_of(op.bad);
       op.bad.clear();
       if (!claim(op, std::move(suspects), false)) return step_result::parked;
     }
@@ -368,11 +378,8 @@ failure node_operations::verify_claimed(operation& op, io_worker& w) {
   range_locks::hold hold;
   if (const int e = op.target->ranges().lock_chunks(op.claim.ranges, hold))
     return failed(op, "verification", e, "locking the stripe object");
-  stripe_object_reader reader(w, *op.target, *op.file, op.stripe_index);
-  std::uint64_t counted_before = 0;
   for (const chunk_range& r : op.claim.ranges)
-    if (const object_error e = reader.check(r.first, 1, counted_before, op.bad))
-      return failed(op, "verification", e);
+    if (failure e = commits_.check(op, w, r)) return e;
   for (const bad_chunk& b : op.bad) {
     ++(b.found == verdict::torn   ? op.report.torn
        : b.found == verdict::lost ? op.report.lost
@@ -399,9 +406,9 @@ failure node_operations::permit(operation& op) {
     const file_descriptor fd(::open(undo.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (!fd && errno != EEXIST) return failed(op, what, errno, "making the undo log");
   }
-  for (const auto& path : {undo, folder_.data(id), folder_.sums(id)}) {
+  for (const auto& path : folder_.files(id)) {
     const int e = set_access(path, object_mode(p), p.owner, p.group);
-    if (e == 0 || (e == ENOENT && path == undo)) continue;
+    if (e == 0 || (e == ENOENT && (path == undo || path == folder_.sides(id)))) continue;
     const bool whose = e == EPERM && ::stat(path.c_str(), &st) == 0;
     return failed(op, what, e,
                   whose ? "its stripe object belongs to user " + std::to_string(st.st_uid) +
@@ -419,10 +426,10 @@ bool node_operations::may_have_lost(const operation& op, std::uint64_t generatio
 failure node_operations::make_again(operation& op, std::uint64_t generation) {
   const auto lock = late_.lock();
   std::string why;
-  const int e = cache_.get(identity(op), op.target, why, true, chunks_of_file(op));
+  const int e = cache_.get(identity(op), op.target, why, true, places_of_file(op));
   if (e == 0) return {};
   if (e != ENOENT && e != EBADMSG) return failed(op, "creation", e, why);
-  for (const auto& path : {folder_.undo(op.file->id), folder_.data(op.file->id), folder_.sums(op.file->id)})
+  for (const auto& path : folder_.files(op.file->id))
     if (::unlink(path.c_str()) != 0 && errno != ENOENT) return failed(op, "creation", errno);
   file_shape as_before = *op.file;
   as_before.generation = generation;

@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "storage/layout/io_part.hpp"
-#include "storage/node/stripe_object_cache.hpp"
-#include "storage/node/stripe_object_reader.hpp"
+#include "storage/object/stripe_object_cache.hpp"
+#include "storage/object/stripe_object_reader.hpp"
 #include "storage/service/io_service.hpp"
 #include "storage/service/request_scheduler.hpp"
 
 namespace ooc::storage {
 
-enum class io_kind { read, write, create, resize, remove, advance, permit, sync, verify, list };
+enum class io_kind { read, write, create, resize, remove, advance, permit, sync, prepare, roll_back, verify, list };
 
 /// One call of io_service, from its submission to its completion.
 struct operation {

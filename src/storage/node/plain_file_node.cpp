@@ -17,7 +17,7 @@
 #include "storage/base/job_threads.hpp"
 #include "storage/base/page.hpp"
 #include "storage/layout/regions.hpp"
-#include "storage/node/transfer.hpp"
+#include "storage/object/transfer.hpp"
 #include "storage/service/node_counters.hpp"
 
 namespace ooc::storage {
@@ -196,6 +196,9 @@ class plain_file_node final : public io_service {
   void sync(shape_ptr file, std::uint32_t, completion done) override {
     submit({plain_kind::sync, std::move(file), nullptr, nullptr, std::move(done)});
   }
+
+  void prepare(shape_ptr, std::uint32_t, completion done) override { done(refusal("committed")); }
+  void roll_back(shape_ptr, std::uint32_t, completion done) override { done(refusal("rolled back")); }
 
   // The file is there already, whoever opens it, and nobody counts openings.
   void advance(shape_ptr, std::uint32_t, completion done) override { done({}); }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "storage/layout/io_part.hpp"
-#include "storage/node/stripe_object.hpp"
+#include "storage/object/stripe_object.hpp"
 
 namespace ooc::storage {
 
@@ -12,11 +12,11 @@ inline constexpr std::uint64_t max_quick_bytes = 64 << 10;
 /// Reads a part as stripe_object_reader does with checking::by_caller.  False, with nothing promised about
 /// memory and sums, where that takes more than copying from the page cache: bytes that are on disk,
 /// chunks never written or being overwritten, checksums that do not match, direct I/O.
-bool page_cache_read(const stripe_object& s, const io_part& part, std::byte* memory, std::uint32_t* sums);
+bool page_cache_read(stripe_object& s, const io_part& part, std::byte* memory, std::uint32_t* sums);
 
 /// Reads whole chunks to aligned memory and verifies them, waiting for the disk.  False where that takes more than
 /// a read: chunks never written or being overwritten, checksums that do not match, errors.  At most max_quick_bytes.
-bool read_whole_chunks(const stripe_object& s, std::uint64_t node_offset, std::byte* memory,
+bool read_whole_chunks(stripe_object& s, std::uint64_t node_offset, std::byte* memory,
                        std::size_t bytes) noexcept;
 
 }  // namespace ooc::storage

@@ -71,8 +71,8 @@ class io_service {
     return nullptr;
   }
 
-  /// Reads those regions of `r` that lie on this node (which has the stripes `stripe_index`, stripe_index + nn, ... of the file) to
-  /// memory + memory_offset of each region.  Pieces past the end of the file are an error.
+  /// Reads those regions of `r` that lie on this node (which has the stripes `stripe_index`, stripe_index + nn, ...
+  /// of the file) to memory + memory_offset of each region.  Pieces past the end of the file are an error.
   virtual void read(shape_ptr file, std::uint32_t stripe_index, request_ptr r, std::byte* memory,
                     completion done) = 0;
   virtual void write(shape_ptr file, std::uint32_t stripe_index, request_ptr r, const std::byte* memory,
@@ -81,8 +81,8 @@ class io_service {
   /// Makes the stripe object, reserving its space unless the file is sparse.  ENOSPC leaves nothing behind.
   /// A file has stripe objects only on the nodes that hold at least one of its bytes.
   virtual void create(shape_ptr file, std::uint32_t stripe_index, completion done) = 0;
-  /// Grows (reserving unless sparse) or shrinks the stripe object from what it had at `old_size` to what
-  /// `file->size` gives it.  A stripe object that held nothing is made where there is none.  errc::conflict, and nothing is
+  /// Grows (reserving unless sparse) or shrinks the stripe object from what it had at `old_size` to what `file->size`
+  /// gives it.  A stripe object that held nothing is made where there is none.  errc::conflict, and nothing is
   /// changed, where it would become shorter, or get another number of cuts, and is of a later generation than
   /// `file->generation`.
   virtual void resize(shape_ptr file, std::uint32_t stripe_index, std::uint64_t old_size,
@@ -100,6 +100,12 @@ class io_service {
   virtual void permit(shape_ptr, std::uint32_t /*stripe_index*/, completion done) { done({}); }
   /// All acknowledged writes of the stripe object become durable.  A failed sync is final for those data.
   virtual void sync(shape_ptr file, std::uint32_t stripe_index, completion done) = 0;
+  /// Of a file with commits (file_shape::commits): what was written after commit `file->commit` becomes durable, so
+  /// that it is the next one as soon as the metadata say so, and else is forgotten.  No write may be under way.  It
+  /// may be repeated.
+  virtual void prepare(shape_ptr file, std::uint32_t stripe_index, completion done) = 0;
+  /// Of a file with commits: what was written after commit `file->commit` is forgotten.
+  virtual void roll_back(shape_ptr file, std::uint32_t stripe_index, completion done) = 0;
   /// Reads the whole stripe object against its checksums.
   virtual void verify(shape_ptr file, std::uint32_t stripe_index,
                       std::function<void(const failure&, verify_report)> done) = 0;

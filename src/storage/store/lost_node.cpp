@@ -25,6 +25,8 @@ class lost_node final : public io_service {
   void remove(shape_ptr file, completion done) override { done(lost("removal", file)); }
   void advance(shape_ptr file, std::uint32_t, completion done) override { done(lost("opening for writing", file)); }
   void sync(shape_ptr file, std::uint32_t, completion done) override { done(lost("sync", file)); }
+  void prepare(shape_ptr file, std::uint32_t, completion done) override { done(lost("commit", file)); }
+  void roll_back(shape_ptr file, std::uint32_t, completion done) override { done(lost("rollback", file)); }
   void verify(shape_ptr file, std::uint32_t,
               std::function<void(const failure&, verify_report)> done) override {
     done(lost("verification", file), {});

@@ -60,6 +60,10 @@ std::string kind_name(frame_kind k) {
       return "removal";
     case frame_kind::advance:
       return "advance";
+    case frame_kind::prepare:
+      return "preparation of a commit";
+    case frame_kind::roll_back:
+      return "rollback";
     case frame_kind::sync:
       return "sync";
     case frame_kind::verify:

@@ -76,6 +76,9 @@ std::string encode(const io_request& r) {
   file.set_alone(f.claim.alone);
   file.set_cuts(f.cuts);
   file.set_cut(f.cut);
+  file.set_commits(f.commits);
+  file.set_commit(f.commit);
+  file.set_at_commit(f.at_commit);
   m.set_stripe_index(r.stripe_index);
   if (r.wanted) write_request(*r.wanted, *m.mutable_entries());
   m.set_first_byte(r.range.first);
@@ -117,6 +120,9 @@ io_request decode_io_request(std::string_view body) {
   f->claim = {file.claimed_since(), file.alone()};
   f->cuts = file.cuts();
   f->cut = file.cut();
+  f->commits = file.commits();
+  f->commit = file.commit();
+  f->at_commit = file.at_commit();
   if (f->claim.since > f->generation) malformed_message("a claim to write that is newer than the file");
   if (f->size >= max_size) malformed_message("a file of 2^63 bytes or more");
   if (f->striping.nn != 0 && f->striping.sf > max_size / f->striping.nn)

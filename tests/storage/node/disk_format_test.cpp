@@ -6,7 +6,7 @@
 #include <map>
 #include <sstream>
 
-#include "storage/node/undo_journal.hpp"
+#include "storage/object/undo_journal.hpp"
 #include "support/node_fixture.hpp"
 
 using namespace ooc::testing;

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "failing_disk.hpp"
-#include "storage/node/range_locks.hpp"
+#include "storage/object/range_locks.hpp"
 #include "support/node_fixture.hpp"
 #include "support/soon.hpp"
 

@@ -11,7 +11,7 @@
 #include <fstream>
 #include <thread>
 
-#include "storage/node/node_folder.hpp"
+#include "storage/object/node_folder.hpp"
 #include "support/modelled_file.hpp"
 #include "support/node_fixture.hpp"
 #include "support/random_seed.hpp"

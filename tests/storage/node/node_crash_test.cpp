@@ -7,7 +7,7 @@
 #include <cstring>
 #include <thread>
 
-#include "storage/node/undo_journal.hpp"
+#include "storage/object/undo_journal.hpp"
 #include "support/node_fixture.hpp"
 #include "support/pauses.hpp"
 #include "support/random_seed.hpp"

@@ -12,7 +12,7 @@
 
 #include "oocarray/file.hpp"
 #include "storage/namespace/local_metadata.hpp"
-#include "storage/node/node_folder.hpp"
+#include "storage/object/node_folder.hpp"
 #include "storage/service/writer_claim.hpp"
 #include "storage/service/store_core.hpp"
 #include "support/faulty_io_service.hpp"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "oocarray/file.hpp"
-#include "storage/node/node_folder.hpp"
+#include "storage/object/node_folder.hpp"
 #include "storage/service/store_core.hpp"
 #include "storage/store/store_url.hpp"
 #include "support/node_fixture.hpp"

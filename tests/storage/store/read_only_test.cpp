@@ -17,7 +17,7 @@
 
 #include "oocarray/file.hpp"
 #include "oocarray/ooc_array.hpp"
-#include "storage/node/node_folder.hpp"
+#include "storage/object/node_folder.hpp"
 #include "storage/store/store_check.hpp"
 #include "storage/store/store_url.hpp"
 #include "support/node_fixture.hpp"

@@ -1,0 +1,120 @@
+#include "storage/node/commit_operations.hpp"
+
+#include <cerrno>
+
+#include "storage/object/stripe_object_reader.hpp"
+#include "storage/object/stripe_object_writer.hpp"
+
+namespace ooc::storage {
+
+namespace {
+
+std::string numbered(std::uint64_t commit) { return "commit " + std::to_string(commit); }
+
+}  // namespace
+
+failure commit_operations::end_changes(operation& op, const char* what) {
+  object_sides& sides = op.target->sides();
+  const std::uint64_t commit = op.file->commit;
+  const int e = op.kind == io_kind::prepare ? sides.prepare(*op.target, commit) : sides.roll_back(*op.target, commit);
+  return e == 0 ? failure{} : no_places(op, what, e);
+}
+
+int commit_operations::find(const operation& op, std::span<const chunk_range> chunks, chunk_places& places) const {
+  return places.find(*op.target, chunks, op.file->at_commit ? op.file->commit : chunk_places::newest);
+}
+
+failure commit_operations::choose(operation& op, const char* what, std::span<const chunk_range> chunks,
+                                  checksum_header& h, chunk_places& places) {
+  if (!op.target->sides()) return {};
+  if (failure lost = lost_with_power(op, what)) return lost;
+  int error = op.target->sides().note_commit(*op.target, op.file->commit, h);
+  if (error == 0) error = places.choose(*op.target, chunks, op.file->commit);
+  return error == 0 ? failure{} : no_places(op, what, error);
+}
+
+failure commit_operations::settle(operation& op, const char* what, const chunk_places& places) {
+  const int e = places.settle(*op.target);
+  return e == 0 ? failure{} : no_places(op, what, e);
+}
+
+/// Chunks read as never written, but not in the last commit.
+failure commit_operations::discard(operation& op, chunk_range chunks, const checksum_header& h,
+                                   const chunk_places& places) {
+  for (std::uint64_t c = chunks.first; c < chunks.end;) {
+    const std::uint64_t n = places.run(c, chunks.end - c);
+    int e = op.target->touch(places.of(c), n, h);
+    if (e == 0) e = op.target->sums().clear(places.of(c), places.of(c) + n);
+    if (e != 0) return failed(op, "resizing", e, "clearing checksums");
+    c += n;
+  }
+  return settle(op, "resizing", places);
+}
+
+failure commit_operations::lost_with_power(const operation& op, const char* what) {
+  if (op.file->at_commit || !op.target->sides().roll_back_due(*op.target)) return {};
+  return failed(op, what, EIO,
+                "the machine went down before what was written after " + numbered(op.file->commit) +
+                         " was durable; close the array and open it again: it goes back to that commit");
+}
+
+failure commit_operations::no_longer_there(const operation& op, const char* what) {
+  if (!op.file->at_commit) return {};
+  checksum_header h;
+  if (const int e = op.target->read_header(h)) return failed(op, what, e, "reading the header of its checksums");
+  return h.commit > op.file->commit ? no_places(op, what, ESTALE) : failure{};
+}
+
+failure commit_operations::no_places(const operation& op, const char* what, int error) {
+  if (error == EBADMSG) return damaged(op, what, "its file of sides ('.side') is damaged");
+  if (error != ESTALE) return failed(op, what, error, "its file of sides ('.side')");
+  checksum_header h;
+  const bool known = op.target->read_header(h) == 0;
+  std::string later;
+  if (known && h.commit > op.file->commit) later = ": what is there was written after " + numbered(h.commit);
+  failure f = failed(op, what, ESTALE, numbered(op.file->commit) + " is no longer kept" + later + "; open the array again");
+  f.code = errc::conflict;
+  return f;
+}
+
+failure commit_operations::forget_end(operation& op, io_worker& w, std::uint64_t before, std::uint64_t after) {
+  const chunk_range kept_in_part{after / chunk_size, in_chunks(after)}, gone{in_chunks(after), in_chunks(before)};
+  checksum_header h;
+  if (const int e = op.target->mark_unsynced(h)) return failed(op, "resizing", e, "marking the stripe object");
+  chunk_places places;
+  const chunk_range all{kept_in_part.first, gone.end};
+  if (failure e = choose(op, "resizing", {&all, 1}, h, places)) return e;
+  if (kept_in_part.first < kept_in_part.end) {
+    stripe_object_writer writer(w, *op.target, *op.file, op.stripe_index, places, h);
+    if (const object_error e = writer.erase_tail(kept_in_part.first, after % chunk_size))
+      return failed(op, "resizing", e);
+  }
+  return discard(op, gone, h, places);
+}
+
+failure commit_operations::check(operation& op, io_worker& w, chunk_range chunks) {
+  chunk_places newest, committed;
+  int error = newest.find(*op.target, {&chunks, 1});
+  if (error == 0 && !newest.are_chunks()) error = committed.find(*op.target, {&chunks, 1}, op.file->commit);
+  if (error == EBADMSG && !op.claimed) {  // perhaps a writer was in between
+    for (std::uint64_t c = chunks.first; c < chunks.end; ++c) op.bad.push_back({c, verdict::corrupt});
+    return {};
+  }
+  if (error != 0) return no_places(op, "verification", error);
+  const std::uint64_t written_before = op.report.chunks;
+  stripe_object_reader reader(w, *op.target, *op.file, op.stripe_index, newest);
+  stripe_object_reader second(w, *op.target, *op.file, op.stripe_index, committed);
+  for (std::uint64_t c = chunks.first; c < chunks.end;) {
+    const auto n = static_cast<std::uint32_t>(std::min<std::uint64_t>(w.bounce_chunks(), chunks.end - c));
+    object_error e = reader.check(c, n, op.report.chunks, op.bad);
+    std::uint64_t counted_before = 0;
+    for (std::uint64_t i = c; !e && !newest.are_chunks() && i < c + n; ++i)
+      if (committed.of(i) != newest.of(i)) e = second.check(i, 1, counted_before, op.bad);
+    if (e) return failed(op, "verification", e);
+    c += n;
+  }
+  if (op.claimed) op.report.chunks = written_before;
+  return {};
+}
+
+}  // namespace ooc::storage

@@ -1,0 +1,99 @@
+// The `.side` file beside a stripe object whose file has commits: which side of each chunk counts (sides.hpp).
+//
+// A bit for each chunk, three times.  The *present* bits say where the chunk is read and were written last; the
+// *committed* bits exist in two copies, each with the number of its commit and a checksum.  A commit writes the
+// present bits into the copy that does not count, with the next number.  It counts once the metadata have that
+// number, so of the two the one counts that has the highest number which is not above that of the metadata:
+//
+//     open       copy 0: 7   copy 1: 6   metadata: 7      chunks that were written since 7 are at the other side
+//     prepared   copy 0: 7   copy 1: 8   metadata: 7      all of 8 is durable; if nothing comes of it, 7 counts
+//     decided    copy 0: 7   copy 1: 8   metadata: 8
+//
+// A page covers a *group* of 31 regions, 124 MiB of chunks; groups that a commit finds unchanged are not written.
+// Before anything is written to a region, its present bits are there, and before those, both copies of its group's
+// committed bits.  So zeros where something was written are damage, as is what fails its checksum, except after a
+// loss of power: mend() then puts an intact copy in the place of one that was being written, and the present bits
+// follow from the committed ones.
+//
+// docs/disk-format.md describes the bytes.  A file descriptor with typed access, as checksum_file: no state, no locks.
+// Functions return an errno, 0 for success; EBADMSG: damaged.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+#include "storage/base/file_descriptor.hpp"
+#include "storage/object/checksum_file.hpp"
+
+namespace ooc::storage {
+
+/// A bit for each chunk of a region: 0, the first side; 1, the second.
+using side_bits = std::array<std::uint8_t, checksum_file::region_chunks / 8>;
+
+class side_file {
+ public:
+  static constexpr std::uint64_t group_regions = 31;
+  using group_bits = std::array<side_bits, group_regions>;
+
+  /// No file: of a stripe object without commits.
+  side_file() = default;
+  side_file(file_descriptor fd, const object_seeds& seeds) noexcept : fd_(std::move(fd)), seeds_(seeds) {}
+
+  explicit operator bool() const noexcept { return static_cast<bool>(fd_); }
+
+  /// `there` becomes false, and all bits 0, where nothing was written to the region yet.
+  int read_present(std::uint64_t region, side_bits& bits, bool& there) const noexcept;
+  int write_present(std::uint64_t region, const side_bits& bits) const noexcept;
+
+  /// The bits of a group that count in that commit.  `there` becomes false, and all are 0, where none of its regions
+  /// was written to. ESTALE: both copies are of later commits.
+  int read_committed(std::uint64_t group, std::uint64_t commit, group_bits& bits, bool& there) const noexcept;
+  /// Before the first write to a group.
+  int begin_group(std::uint64_t group) const noexcept;
+
+  /// With the whole stripe object locked: the present bits of all groups become those of commit + 1.  It may be
+  /// repeated.
+  int prepare(std::uint64_t commit) const;
+  /// With the whole stripe object locked: the bits of that commit become the present ones, durably.  It may be
+  /// repeated.
+  int roll_back(std::uint64_t commit) const;
+  /// After a loss of power, with the whole stripe object locked: whatever was being written becomes readable, so that
+  /// roll_back() can be called.  `look` says whether anything was written to a region.
+  int mend(const std::function<int(std::uint64_t region, bool& written)>& look) const;
+  int make_durable() const noexcept;
+
+ private:
+  struct committed_page {
+    std::uint64_t commit = 0;
+    std::uint32_t check = 0;  ///< CRC32C of the page with this field zero, XOR a seed of its place
+    std::uint32_t reserved[13] = {};
+    group_bits bits{};
+    std::uint8_t unused[64] = {};
+  };
+  static_assert(sizeof(committed_page) == chunk_size);
+  struct present_record {
+    side_bits bits{};
+    std::uint32_t check = 0;  ///< of the bits, as above; never 0
+  };
+  static_assert(sizeof(present_record) * group_regions <= chunk_size);
+
+  int mend_copies(std::uint64_t group) const;
+  int groups(std::uint64_t& count) const noexcept;
+  int read_group(std::uint64_t group, std::array<committed_page, 2>& copies) const noexcept;
+  int write_copy(std::uint64_t group, unsigned which, committed_page p) const noexcept;
+  std::uint32_t check_of(std::uint64_t group, unsigned which, committed_page p) const noexcept;
+  bool intact(std::uint64_t group, unsigned which, const committed_page& p) const noexcept {
+    return p.check == check_of(group, which, p);
+  }
+  /// Which copy counts; 2: there are none yet.
+  int counting(std::uint64_t group, const std::array<committed_page, 2>& copies, std::uint64_t commit,
+               unsigned& which) const noexcept;
+  std::uint32_t check_of(std::uint64_t region, const side_bits& bits) const noexcept;
+
+  file_descriptor fd_;
+  object_seeds seeds_;
+};
+
+}  // namespace ooc::storage

@@ -1,0 +1,266 @@
+// What a stripe object keeps of the last commit, and what becomes of what was written since.
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <cstring>
+
+#include "storage/object/sides.hpp"
+#include "support/modelled_file.hpp"
+#include "support/node_fixture.hpp"
+#include "support/pauses.hpp"
+#include "support/random_seed.hpp"
+
+using namespace ooc::testing;
+using namespace ooc;
+
+namespace {
+
+shape_ptr with_commits(const shape_ptr& plain) {
+  auto f = std::make_shared<file_shape>(*plain);
+  f->commits = true;
+  return f;
+}
+
+shape_ptr as_of(const shape_ptr& f, std::uint64_t commit, bool at_commit = false) {
+  auto next = std::make_shared<file_shape>(*f);
+  next->commit = commit;
+  next->at_commit = at_commit;
+  return next;
+}
+
+constexpr file_id committed_file = 9;
+
+// A node with a file of 16 chunks: commit 1 has 'o' everywhere, and what was written since is 'n' in chunks 4 to 7.
+struct committed_object {
+  committed_object() : shape(with_commits(make_shape(committed_file, {0, 1, 65536}, 16 * chunk_size))) {
+    open();
+    REQUIRE_FALSE(create(*node, shape));
+    put(0, 16 * chunk_size, 'o');
+    REQUIRE_FALSE(prepare(*node, shape));
+    shape = as_of(shape, 1);
+    put(4 * chunk_size, 4 * chunk_size, 'n');
+  }
+
+  void open() {
+    node.reset();
+    node = open_local_node(folder.path(), {.workers = 2, .staging = 64 << 10});
+  }
+  failure try_to_put(std::uint64_t at, std::uint64_t n, char c) {
+    const bytes b(n, static_cast<std::byte>(c));
+    return write(*node, shape, 0, request::contiguous(at, n), b.data());
+  }
+  void put(std::uint64_t at, std::uint64_t n, char c) { REQUIRE_FALSE(try_to_put(at, n, c)); }
+  failure get(const shape_ptr& f, std::uint64_t chunk, bytes& b) {
+    b.assign(chunk_size, std::byte{0});
+    return read(*node, f, 0, request::contiguous(chunk * chunk_size, chunk_size), b.data());
+  }
+  /// The letter that a chunk is full of; '?' where it is not, or cannot be read.
+  char letter(const shape_ptr& f, std::uint64_t chunk) {
+    bytes b;
+    if (get(f, chunk, b)) return '?';
+    return b == bytes(chunk_size, b[0]) ? static_cast<char>(b[0]) : '?';
+  }
+  fs::path side_path() const { return node_folder(folder.path()).sides(committed_file); }
+
+  temporary_folder folder;
+  shape_ptr shape;
+  std::shared_ptr<io_service> node;
+};
+
+}  // namespace
+
+TEST_CASE("random writes, commits, rollbacks, resizes and reopenings equal two plain arrays") {
+  const std::uint64_t seed = random_seed("commits_life");
+  int n = 0;
+  for (const std::uint64_t size : {2'000'003, 9'000'011})
+    for (const std::uint64_t sf : {512, 8000, 65536})
+      for (const std::uint32_t nn : {1, 3})
+        for (const bool direct : {true, false}) {
+          const bool sparse = n % 3 == 0;
+          const bool ring = n % 4 != 1;
+          const std::size_t element = n % 2 == 0 ? 0 : 7;
+          CAPTURE(size, sf, nn, element, direct, sparse, ring);
+          const local_node_options options{.workers = 3, .staging = 64 << 10, .direct_io = direct, .io_uring = ring};
+          random_life(
+              with_commits(make_shape(77, {0, nn, sf}, size, sparse, pattern(element))),
+              [&](const fs::path& folder) { return open_local_node(folder, options); }, 80, seed + n++);
+        }
+}
+
+TEST_CASE("a reader of a commit keeps seeing it, until something is written after the next one") {
+  committed_object f;
+  const shape_ptr first = as_of(f.shape, 1, true);
+  CHECK(f.letter(f.shape, 4) == 'n');
+  CHECK(f.letter(first, 4) == 'o');
+  REQUIRE_FALSE(prepare(*f.node, f.shape));
+  f.shape = as_of(f.shape, 2);
+  CHECK(f.letter(first, 4) == 'o');
+  CHECK(f.letter(as_of(f.shape, 2, true), 4) == 'n');
+  f.put(4 * chunk_size, 10, 'x');
+  bytes b;
+  const failure gone = f.get(first, 4, b);
+  CHECK(gone.code == errc::conflict);
+  CHECK_THAT(gone.what, Catch::Contains("commit 1 is no longer kept") && Catch::Contains("commit 2"));
+  CHECK(f.letter(as_of(f.shape, 2, true), 4) == 'n');
+}
+
+TEST_CASE("who does not know of the last commit writes nothing, nor prepares one, nor goes back") {
+  committed_object f;
+  REQUIRE_FALSE(prepare(*f.node, f.shape));
+  f.shape = as_of(f.shape, 2);
+  f.put(0, chunk_size, 'x');
+  f.shape = as_of(f.shape, 1);
+  CHECK(f.try_to_put(0, chunk_size, 'y').code == errc::conflict);
+  CHECK(prepare(*f.node, f.shape).code == errc::conflict);
+  CHECK(roll_back(*f.node, f.shape).code == errc::conflict);
+  CHECK(f.letter(as_of(f.shape, 2), 0) == 'x');
+}
+
+TEST_CASE("a prepared commit of which nothing came is not part of the next one") {
+  committed_object f;
+  REQUIRE_FALSE(prepare(*f.node, f.shape));
+  REQUIRE_FALSE(roll_back(*f.node, f.shape));
+  CHECK(f.letter(f.shape, 4) == 'o');
+  REQUIRE_FALSE(prepare(*f.node, f.shape));
+  f.shape = as_of(f.shape, 2);
+  CHECK(f.letter(as_of(f.shape, 2, true), 4) == 'o');
+  REQUIRE_FALSE(roll_back(*f.node, f.shape));
+  CHECK(f.letter(f.shape, 4) == 'o');
+}
+
+TEST_CASE("commits and plain files are told apart") {
+  committed_object f;
+  auto plain = std::make_shared<file_shape>(*f.shape);
+  plain->commits = false;
+  bytes b;
+  const failure e = f.get(plain, 0, b);
+  CHECK(e.code == errc::corrupt);
+  CHECK_THAT(e.what, Catch::Contains("it keeps commits"));
+  node_with_file other(10000);
+  CHECK(prepare(*other.node, other.shape).code == errc::invalid_request);
+}
+
+TEST_CASE("a damaged or missing file of sides is an error that names it, whatever is asked") {
+  const std::uint64_t present = 5, copy = 4096 + 5, other_copy = 2 * 4096 + 5;
+  for (const std::uint64_t at : {present, copy, other_copy}) {
+    CAPTURE(at);
+    committed_object f;
+    flip_byte(f.side_path(), at);
+    f.open();
+    bytes b;
+    const failure read = f.get(at == present ? f.shape : as_of(f.shape, 1, true), 4, b);
+    CHECK(read.code == errc::corrupt);
+    CHECK_THAT(read.what, Catch::Contains(".side") && Catch::Contains("damaged"));
+    CHECK(f.try_to_put(0, chunk_size, 'x').code == errc::corrupt);
+    CHECK(verify(*f.node, f.shape).first.code == errc::corrupt);
+  }
+  committed_object f;
+  fs::resize_file(f.side_path(), 0);
+  f.open();
+  bytes b;
+  CHECK(f.get(f.shape, 4, b).code == errc::corrupt);
+  fs::remove(f.side_path());
+  f.open();
+  CHECK_THAT(f.get(f.shape, 4, b).what, Catch::Contains("'.side'") && Catch::Contains("missing"));
+}
+
+TEST_CASE("damaged bytes of the last commit are found, though newer ones hide them") {
+  committed_object f;
+  f.node.reset();
+  // Commit 1 is at the second sides.
+  flip_byte(node_folder(f.folder.path()).data(committed_file), place_of(4, 1) * chunk_size + 17);
+  f.open();
+  CHECK(f.letter(f.shape, 4) == 'n');
+  const auto [failed, report] = verify(*f.node, f.shape);
+  CHECK_FALSE(failed);
+  CHECK(report.corrupt == 1);
+  REQUIRE(report.problems.size() == 1);
+  CHECK_THAT(report.problems[0], Catch::Contains("[16384, 20480)"));
+}
+
+TEST_CASE("removal takes the file of sides along") {
+  committed_object f;
+  REQUIRE(fs::exists(f.side_path()));
+  REQUIRE_FALSE(ooc::testing::remove(*f.node, committed_file));
+  CHECK_FALSE(fs::exists(f.side_path()));
+}
+
+namespace {
+
+/// What a child that is killed shares with its parent: two commits, and which of them was decided last.
+struct shared_commits {
+  static constexpr std::uint64_t size = 5 << 20;
+  std::atomic<std::uint64_t> decided{0};
+  std::byte contents[2][size];
+
+  std::byte* of(std::uint64_t commit) { return contents[commit % 2]; }
+};
+
+[[noreturn]] void write_and_commit(const fs::path& folder, shape_ptr shape, shared_commits& shared, std::uint64_t seed,
+                                   bool direct) {
+  std::mt19937_64 random(seed);
+  const auto node = open_local_node(folder, {.workers = 2, .direct_io = direct});
+  aligned_bytes now(shared.size);
+  std::memcpy(now.data(), shared.of(shared.decided), shared.size);
+  if (roll_back(*node, shape)) ::_exit(3);
+  for (;;) {
+    for (std::uint64_t writes = between(random, 1, 12); writes > 0; --writes) {
+      const request r = random_request(random, shared.size);
+      const auto v = static_cast<int>(random() & 0xff);
+      aligned_bytes memory(shared.size);
+      std::memset(memory.data(), v, memory.size());
+      if (write(*node, shape, 0, r, memory.data())) ::_exit(1);
+      r.for_each_run([&](std::uint64_t file, std::uint64_t, std::uint64_t n) { std::memset(now.data() + file, v, n); });
+    }
+    if (prepare(*node, shape)) ::_exit(2);
+    if (between(random, 0, 4) == 0) continue;  // nothing comes of it
+    std::memcpy(shared.of(shape->commit + 1), now.data(), shared.size);
+    shape = as_of(shape, shape->commit + 1);
+    shared.decided = shape->commit;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a writer killed at any moment leaves its last commit, and nothing of what came after") {
+  std::mt19937_64 random(random_seed("commit_kill"));
+  void* const memory =
+      ::mmap(nullptr, sizeof(shared_commits), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(memory != MAP_FAILED);
+  auto& shared = *new (memory) shared_commits;
+  temporary_folder folder;
+  shape_ptr shape = with_commits(make_shape(committed_file, {0, 1, 65536}, shared.size));
+  REQUIRE_FALSE(create(*open_local_node(folder.path()), shape));
+  for (int round = 0; round < 20; ++round) {
+    CAPTURE(round);
+    const std::uint64_t seed = random();
+    const bool direct = round % 2 == 0;
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) write_and_commit(folder.path(), shape, shared, seed, direct);
+    random_pause(std::chrono::milliseconds(between(random, 5, 120)));
+    ::kill(child, SIGKILL);
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    REQUIRE(WIFSIGNALED(status));
+
+    shape = as_of(shape, shared.decided);
+    const auto node = open_local_node(folder.path(), {.workers = 2, .direct_io = direct});
+    aligned_bytes b(shared.size);
+    const request all = request::contiguous(0, shared.size);
+    const auto equal = [&] { return std::memcmp(b.data(), shared.of(shape->commit), shared.size) == 0; };
+    REQUIRE_FALSE(read(*node, as_of(shape, shape->commit, true), 0, all, b.data()));
+    REQUIRE(equal());
+    REQUIRE(verify(*node, shape).second.corrupt == 0);
+    if (between(random, 0, 1) == 0) continue;
+    const failure back = roll_back(*node, shape);
+    INFO(back.what);
+    REQUIRE_FALSE(back);
+    REQUIRE_FALSE(read(*node, shape, 0, all, b.data()));
+    REQUIRE(equal());
+  }
+  ::munmap(memory, sizeof(shared_commits));
+}
