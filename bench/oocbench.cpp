@@ -65,6 +65,7 @@ struct command {
   unsigned ranks = 0;
   double seconds = 0;
   std::vector<std::string> only;
+  std::vector<std::string> traces;
   bool full = false;
 };
 
@@ -86,7 +87,9 @@ bool parse(int argc, char** argv, command& c) {
       "time after which a run of `patterns` stops (default: 2.5)")(
       "ranks", po::value(&ranks)->value_name("N"), "MPI ranks, for cases that use them (default: 4)")(
       "only", po::value(&c.only)->value_name("NAME"),
-      "one of the patterns of `patterns`, or of `algorithms`: sweep, wave, passes, sort, multiply; may be repeated")(
+      "one of the rows of `patterns` or `policy`, or of `algorithms`: sweep, wave, passes, sort, multiply; may be repeated")(
+      "trace", po::value(&c.traces)->value_name("FILE"),
+      "a recording (OOC_TRACE) that `policy` replays in place of the generated traces; may be repeated")(
       "full", "`algorithms` on 16384 x 16384 matrices where it takes 8192 x 8192");
   po::options_description all;
   all.add(shown).add_options()("case", po::value(&c.which));
@@ -134,6 +137,7 @@ int run(int argc, char** argv) {
   o.ranks = c.ranks;
   o.seconds = c.seconds;
   o.only = c.only;
+  o.traces = c.traces;
   o.full = c.full;
   const bench::bench_case* one = nullptr;
   for (const bench::bench_case& k : bench::cases)

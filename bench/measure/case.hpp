@@ -24,6 +24,7 @@ struct options {
   double seconds = 0;         ///< that a run may take, for cases that bound it; 0: the case's own
   unsigned ranks = 0;         ///< of cases that run on several; 0: the case's own
   std::vector<std::string> only{};  ///< rows of a case that has many, or parts of one; empty: all
+  std::vector<std::string> traces{};  ///< recordings that `policy` replays; empty: the generated ones
   bool full = false;                ///< the sizes of large machines, for cases that have them
 
   std::uint64_t memory_or(std::uint64_t d) const noexcept { return memory ? memory : d; }
@@ -49,6 +50,7 @@ json run_coherence(const options& o);
 json run_collective(const options& o);
 json run_algorithms(const options& o);
 json run_patterns(const options& o);
+json run_policy(const options& o);
 json run_in_place(const options& o);
 json run_mount(const options& o);
 
@@ -66,6 +68,7 @@ inline constexpr bench_case cases[] = {
     {"algorithms", "what do the library's algorithms gain over the loops that everybody writes?",
      run_algorithms},
     {"patterns", "what do other access patterns cost beside a mapped file?", run_patterns},
+    {"policy", "what do the pager's choices come to beside textbook replacement?", run_policy},
     {"in_place", "what does a file cost that is used where it lies, beside an imported one?", run_in_place},
 #ifdef OOC_BENCH_MOUNT
     {"mount", "what does a mounted store cost beside ooc::file and a mount of files in memory?", run_mount},

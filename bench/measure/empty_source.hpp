@@ -14,7 +14,7 @@ class empty_source final : public ooc::detail::block_source {
             completion done) override {
     done({}, 0);
   }
-  std::uint64_t load_now(ooc::detail::block_index, std::byte*) noexcept override { return at_once_; }
+  std::uint64_t load_inline(ooc::detail::block_index, std::byte*) noexcept override { return at_once_; }
   void store(ooc::detail::block_index, const std::byte*, completion done) override {
     done({}, 0);
   }

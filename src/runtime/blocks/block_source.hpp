@@ -12,19 +12,9 @@
 #include <span>
 
 #include "oocarray/error.hpp"
+#include "runtime/policy/block_index.hpp"
 
 namespace ooc::detail {
-
-using block_index = std::uint64_t;
-
-/// Blocks [first, last).
-struct block_range {
-  block_index first = 0;
-  block_index last = 0;
-
-  bool contains(block_index b) const noexcept { return b >= first && b < last; }
-  bool operator==(const block_range&) const = default;
-};
 
 /// True if one of the ranges, which ascend and do not overlap, has block b.
 inline bool contains(std::span<const block_range> ranges, block_index b) noexcept {

@@ -179,6 +179,7 @@ bool resident_set::evict(lock_type& l, const segment_state* only, kept keep) noe
   counters::add(counters_.evictions);
   counters::add(counters_.bytes_evicted, v.taken->cls->bytes);
   v.taken->segment->aged.evicted();
+  trace.note(traced::evicted, v.taken->segment->traced_as, v.taken->block);
   release(v.taken);
   return true;
 }

@@ -23,6 +23,7 @@
 #include "runtime/blocks/pager_mutex.hpp"
 #include "runtime/blocks/replacement.hpp"
 #include "runtime/blocks/segment_state.hpp"
+#include "runtime/policy/event_trace.hpp"
 #include "storage/base/mutex.hpp"
 
 namespace ooc::detail {
@@ -52,6 +53,8 @@ void check_frames(const segment_state& s) noexcept OOC_REQUIRES(pager_mutex);
 
 class resident_set {
  public:
+  event_trace trace;
+
   using lock_type = unique_lock;
 
   explicit resident_set(std::uint64_t budget, block_mappings m = {})

@@ -40,6 +40,7 @@ struct segment_options {
   /// than a touch is worth.  It must outlive the segment.
   block_source* grains = nullptr;
   std::uint64_t element_bytes = 1;  ///< for grains: what a walk along a row steps by
+  std::uint64_t row_bytes = 0;      ///< of an array by rows, from one to the next, for recordings; 0: not known
   /// Called by the end of the runtime where the segment is still open: its owner must close() it.
   std::function<void()> end_owner = {};
 };

@@ -45,6 +45,7 @@ struct segment_state {
   std::uint64_t held_off OOC_GUARDED_BY(pager_mutex) = ~std::uint64_t{0};
   std::atomic<std::uint64_t> reach{0};  ///< bytes that may be touched: pages up to the end
   std::atomic<segment_use> use{segment_use::open};
+  std::uint16_t traced_as = 0;  ///< its number in a recording (event_trace.hpp)
 
   /// Frames in use, linked by segment_next.
   frame* resident OOC_GUARDED_BY(pager_mutex) = nullptr;

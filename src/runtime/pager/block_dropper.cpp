@@ -71,6 +71,7 @@ segment::invalidated block_dropper::drop(segment_state& s, block_index index, bo
           g.lock();
         }
         state_.memory.release(f);
+        state_.memory.trace.note(traced::dropped, s.traced_as, index);
         state_.waiters.made_evictable();
         count_invalidated(s);
         return segment::invalidated::done;
@@ -91,6 +92,7 @@ void block_dropper::promise(segment_state& s, std::span<const block_range> which
       // What others wrote beside the box must be there to compare with.
       if (s.twinned(i) || !s.may_write(i)) continue;
       block& b = s.at(i);
+      state_.memory.trace.note(traced::promised, s.traced_as, i);
       const block_state state = b.state();
       if (state == block_state::loading) {
         unique_lock l(state_.mutex());

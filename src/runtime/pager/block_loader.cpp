@@ -92,6 +92,7 @@ bool block_loader::fetch(unique_lock& l, segment_state& s, std::span<const block
     f->read_ahead = then != arrival::due;
     counters& n_of = state_.memory.count();
     counters::add(f->read_ahead ? n_of.read_ahead_blocks : n_of.faults);
+    if (!f->read_ahead) state_.memory.trace.note(traced::called_in, s.traced_as, index);
     state_.transfer_begins(s);
     b.advance(block_state::loading);
     // obtain() released the lock: the promise may have been taken back meanwhile.
@@ -190,6 +191,7 @@ void block_loader::on_loaded(frame* f, const failure& result, std::uint64_t byte
     if (f->maps_itself) {
       map_ahead(l, f);
     } else {
+      if (f->read_ahead) state_.memory.trace.note(traced::arrived, s.traced_as, f->block);
       state_.memory.order().make_active(f);
       b.publish(block_state::ready);
     }
@@ -207,6 +209,7 @@ void block_loader::map_ahead(unique_lock& l, frame* f) {
     state_.memory.map_in(f, f->dirty.load(std::memory_order_relaxed));
   }
   f->maps_itself = f->read_ahead = false;
+  state_.memory.trace.note(traced::mapped_ahead, f->segment->traced_as, f->block);
   state_.memory.order().make_active(f);
   b.publish(f->dirty.load(std::memory_order_relaxed) ? block_state::rw : block_state::ro);
   state_.waiters.made_evictable();

@@ -114,6 +114,7 @@ failure block_pins::wait_for(segment_state& s, block_index index, touch kind, bo
     return {};
   }
   counters::add(state_.memory.count().faults);
+  state_.memory.trace.note(traced::called_in, s.traced_as, index);
   waited = true;
   state_.bell.ring();
   return {};

@@ -154,6 +154,7 @@ void block_writer::on_stored(const store_job& job, const failure& result) {
       if (!job.group && !s.background_write_error) s.background_write_error = told;
     } else {
       state_.memory.mark_clean(f);
+      state_.memory.trace.note(traced::written_back, s.traced_as, f->block);
       ++stored_;
     }
     s.at(f->block).publish(job.then);

@@ -17,6 +17,7 @@
 
 namespace ooc::detail {
 
+/// The numbers are those of trace_touch (event_trace.hpp).
 enum class touch : std::uint8_t { read, write, unknown };
 
 struct touch_event {

@@ -28,7 +28,7 @@ bool fault_server::on_fault(segment_state& s, std::uint64_t place, touch t,
   if (t == touch::write && !s.may_write(block.block)) return false;
   constexpr std::uint64_t signal_ns = 2000;  // to return from one, and to deliver the next
   if (const std::uint64_t now = sys::now_ns(); h.left != 0 && now > h.left + signal_ns)
-    state_.ran_ns.fetch_add(now - h.left - signal_ns, std::memory_order_relaxed);
+    ran(now - h.left - signal_ns);
   const bool in_grains = s.at(block.block).state() == block_state::in_grains;
   turn_.enter(h, in_grains ? &s.grains->at(touched_of(*s.grains).block) : &s.at(block.block),
               [this]() noexcept { state_.memory.mapping().about_to_wait(); });
@@ -36,8 +36,19 @@ bool fault_server::on_fault(segment_state& s, std::uint64_t place, touch t,
   while (o == outcome::of_grain || o == outcome::of_block)
     o = serve(o == outcome::of_grain ? touched_of(*s.grains) : block);
   turn_.leave(h);
+  if (state_.memory.trace.fills()) [[unlikely]]
+    state_.bell.ring();
   h.left = sys::now_ns();
   return o == outcome::served;
+}
+
+void fault_server::ran(std::uint64_t ns) noexcept {
+  state_.ran_ns.fetch_add(ns, std::memory_order_relaxed);
+  state_.memory.trace.note(traced::ran, 0, ns);
+}
+
+void fault_server::note(traced what, const touched& at) noexcept {
+  state_.memory.trace.note(what, at.segment.traced_as, at.block, at.offset, static_cast<std::uint8_t>(at.kind));
 }
 
 void fault_server::wait_for_frame(std::uint32_t seen) noexcept {
@@ -105,6 +116,7 @@ fault_server::outcome fault_server::serve(const touched& at) noexcept {
         const bool writable = f->dirty.load(std::memory_order_relaxed);
         state_.memory.set_access(f, writable ? block_access::write : block_access::read);
         counters::add(n.soft_faults);
+        note(traced::found, at);
         {
           unique_lock l(state_.mutex());
           // One that was only promised keeps its place: it came with its last read.
@@ -134,6 +146,7 @@ fault_server::outcome fault_server::serve(const touched& at) noexcept {
         b.promised.store(0, std::memory_order_relaxed);
         state_.memory.set_access(f, block_access::write);
         counters::add(n.write_faults);
+        note(traced::first_write, at);
         b.publish(block_state::rw);
         state_.waiters.made_evictable();
         return outcome::served;
@@ -177,7 +190,10 @@ bool fault_server::queue(const touched& at) noexcept {
     const bool queued = b.try_queue_fault();
     const unique_lock l(state_.mutex());
     if (queued) {
-      if (state_.events.post({&at.segment, at.block, at.kind, true, 0, at.offset})) return true;
+      if (state_.events.post({&at.segment, at.block, at.kind, true, 0, at.offset})) {
+        note(traced::missed, at);
+        return true;
+      }
       b.publish(block_state::out);
       full = true;  // more waiting threads than the ring holds
     }
@@ -195,6 +211,7 @@ bool fault_server::load_inline(const touched& at) noexcept {
   if (s.block_bytes() > most_bytes || s.at(at.block).promised.load(std::memory_order_relaxed)) return false;
   const std::uint64_t start = sys::now_ns();
   if (!loader_.load_inline(s, at.block)) return false;
+  note(traced::missed, at);
   counters::add(state_.memory.count().read_wait_ns, sys::now_ns() - start);
   bool ring;
   {
@@ -243,6 +260,7 @@ bool fault_server::map_without_load(const touched& at) noexcept {
     counters::add(state_.memory.count().loads_avoided);
   }
   b.promised.store(0, std::memory_order_relaxed);
+  note(traced::missed, at);
   const bool write = t == touch::write;
   if (write) state_.memory.mark_dirty(f);
   state_.memory.map_in(f, write);
@@ -301,6 +319,7 @@ bool fault_server::map_ready(const touched& at, bool waited) noexcept {
   }
   b.publish(writable ? block_state::rw : block_state::ro);
   state_.waiters.made_evictable();
+  if (!waited) note(traced::found, at);
   if (!waited) counters::add(aged ? state_.memory.count().soft_faults : state_.memory.count().hits);
   if (ahead) counters::add(state_.memory.count().read_ahead_hits, stands_for);
   if (ring) state_.bell.ring();

@@ -61,6 +61,9 @@ class fault_server {
   bool load_inline(const touched& at) noexcept;
   bool map_ready(const touched& at, bool waited) noexcept;
   void wait_for_frame(std::uint32_t seen) noexcept;
+  /// A thread has run for so long since its last fault.
+  void ran(std::uint64_t ns) noexcept;
+  void note(traced what, const touched& at) noexcept;
   void note_mapped(segment_state& s) noexcept OOC_REQUIRES(pager_mutex);
   void note_touch(const touched& at, bool was_out = false) noexcept OOC_REQUIRES(pager_mutex);
 

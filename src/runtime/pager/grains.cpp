@@ -39,6 +39,7 @@ bool grains::begin(segment_state& s, block_index index, bool ahead) noexcept {
   }
   b.stays_in_grains = 0;  // by now it may be read
   state_.memory.tables().begin(*s.grains, index);
+  state_.memory.trace.note(traced::in_grains, s.traced_as, index);
   b.publish(block_state::in_grains);
   return true;
 }
@@ -70,6 +71,7 @@ frame* grains::merge(unique_lock& l, segment_state& g, block_index grain) {
   for (frame* part : parts_) f->parts = (part->next = f->parts, part);
   state_.memory.assign(f, s, index);
   s.choice.filled();
+  state_.memory.trace.note(traced::whole, s.traced_as, index);
   state_.transfer_begins(s);
   b.advance(block_state::loading);
   return f;

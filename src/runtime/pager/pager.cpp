@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstdlib>
 #include <vector>
 
 #include "runtime/pager/fault_handler.hpp"
@@ -11,6 +12,19 @@
 #include "storage/base/page.hpp"
 
 namespace ooc::detail {
+
+namespace {
+
+void trace_opening(resident_set& memory, segment_state& s) noexcept {
+  if (!memory.trace.on()) return;
+  s.traced_as = memory.trace.number_of_next();
+  const segment_options& o = s.parent ? s.parent->options : s.options;
+  const auto block_bytes = static_cast<std::uint32_t>(s.block_bytes());
+  memory.trace.note(traced::opened, s.traced_as, s.blocks * s.block_bytes(), block_bytes, s.parent != nullptr);
+  memory.trace.note(traced::shape, s.traced_as, o.row_bytes, static_cast<std::uint32_t>(o.element_bytes));
+}
+
+}  // namespace
 
 pager::pager(const runtime_options& o)
     : state_(memory_budget::checked(o).memory, make_mappings(o)),
@@ -25,6 +39,8 @@ pager::pager(const runtime_options& o)
       dropper_(state_),
       relief_(state_, writer_, o.on_fatal),
       service_(state_, loader_, ahead_, writer_, relief_) {
+  if (const char* const file = std::getenv("OOC_TRACE"); file && *file)
+    state_.memory.trace.record(file, state_.memory.pool().budget());
   if (auto* const m = dynamic_cast<userfault_mapping*>(&state_.memory.mapping()))
     threads_ = std::make_unique<fault_threads>(*m);
   try {
@@ -103,8 +119,10 @@ void pager::add(segment_state& s) {
       s.grains->cls = &pool.class_for_grains(s.grains->block_bytes(), *state_.memory.mapping_of_grains());
       s.grains->streams.guess_outer_step(static_cast<std::int64_t>(s.options.element_bytes));
       state_.segments.push_back(s.grains);
+      trace_opening(state_.memory, *s.grains);
     }
     state_.segments.push_back(&s);
+    trace_opening(state_.memory, s);
     state_.check_invariants();
     return {};
   }());
@@ -223,6 +241,7 @@ void pager::remove(segment_state& s) {
 void pager::drop(segment_state& s) {
   guarded_lock g(state_.mutex());
   std::erase(state_.segments, &s);
+  state_.memory.trace.note(traced::closed, s.traced_as, 0);
   state_.changed.wait(g, [&]() OOC_REQUIRES(pager_mutex) { return s.writers_at_end == 0; });
   budget_.forget(s);
   state_.waiters.forget(s);

@@ -27,19 +27,12 @@ void service_thread::run() {
     const std::uint32_t heard = state_.bell.heard();
     {
       unique_lock l(state_.mutex());
-      event_queue& events = state_.events;
-      if (state_.failed()) relief_.end_process(l);
-      for (std::size_t n = events.stalled().size(); n && !events.stalled().empty(); --n)
-        handle(l, events.take_stalled());  // one that stalls again goes to the end
-      while (!events.empty() && !state_.failed()) handle(l, events.take());
-      state_.memory.ageing().ahead(l);
-      writer_.write_behind(l);
-      if (state_.starving()) relief_.relieve(l);
-      if (std::exchange(state_.hint_due, false)) give_hints(l);
+      round(l);
       if (state_.failed()) continue;
-      missing = !events.stalled().empty();
+      missing = !state_.events.stalled().empty();
       state_.check_invariants();
     }
+    state_.memory.trace.drain();
     if (stopping_.load()) return;
     if (missing && !waits_for_frame_) {  // from now on it is told; once more, for what came before
       waits_for_frame_ = true;
@@ -54,6 +47,18 @@ void service_thread::run() {
     constexpr timespec until_relief{1, 0};
     state_.bell.sleep(heard, state_.waiters.any() ? &until_relief : nullptr);
   }
+}
+
+void service_thread::round(unique_lock& l) {
+  event_queue& events = state_.events;
+  if (state_.failed()) relief_.end_process(l);
+  for (std::size_t n = events.stalled().size(); n && !events.stalled().empty(); --n)
+    handle(l, events.take_stalled());  // one that stalls again goes to the end
+  while (!events.empty() && !state_.failed()) handle(l, events.take());
+  state_.memory.ageing().ahead(l);
+  writer_.write_behind(l);
+  if (state_.starving()) relief_.relieve(l);
+  if (std::exchange(state_.hint_due, false)) give_hints(l);
 }
 
 // Not through a stream or a logger, as the thread whose touch comes next may hold their lock; and not

@@ -29,6 +29,9 @@ class service_thread {
   /// Ends it after the round that it is in.  Once, after start().
   void stop();
 
+  /// All that is to be done now.  For the thread itself, or for one that does its work where it was not started.
+  void round(unique_lock& l) OOC_REQUIRES(pager_mutex);
+
   /// True while it is at work for a segment; `pager_state::changed` tells when that ends.
   bool serves(const segment_state& s) const noexcept OOC_REQUIRES(pager_mutex) {
     return serving_ == &s;

@@ -1,0 +1,271 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <utility>
+
+#include "policy/access_trace.hpp"
+
+namespace bench::policy {
+namespace {
+
+constexpr std::uint64_t grain = 4096;
+constexpr std::uint32_t element = 8;
+
+/// Collects touches; those of what was touched a moment ago only add to the time that the program has run.
+class builder {
+ public:
+  explicit builder(std::string name, std::uint64_t budget) {
+    t_.name = std::move(name);
+    t_.budget = budget;
+  }
+  /// The number of a new array.
+  std::uint16_t array(std::uint64_t bytes) {
+    const std::uint64_t block = std::clamp<std::uint64_t>(t_.budget / 32 / grain * grain, grain, 2 << 20);
+    t_.arrays.push_back({(bytes + block - 1) / block * block, block, true, element});
+    return static_cast<std::uint16_t>(t_.arrays.size() - 1);
+  }
+  void touch(std::uint16_t array, std::uint64_t place, bool write = false, std::uint32_t work_ns = 1) {
+    work_ += work_ns;
+    const seen now{array, write, place / t_.unit};
+    if (std::find(lately_.begin(), lately_.end(), now) != lately_.end()) return;
+    lately_[next_++ % lately_.size()] = now;
+    t_.accesses.push_back({place, std::exchange(work_, 0), array, write});
+  }
+  /// A run of bytes, all of them.
+  void sweep(std::uint16_t array, std::uint64_t from, std::uint64_t bytes, bool write = false) {
+    constexpr std::uint32_t bytes_per_ns = 8;
+    for (std::uint64_t at = from; at < from + bytes;) {
+      const std::uint64_t n = std::min(from + bytes, (at / t_.unit + 1) * t_.unit) - at;
+      touch(array, at, write, static_cast<std::uint32_t>(n / bytes_per_ns));
+      at += n;
+    }
+  }
+  access_trace done() { return std::move(t_); }
+  access_trace& trace() { return t_; }
+
+ private:
+  struct seen {
+    std::uint16_t array;
+    bool write;
+    std::uint64_t unit;
+    bool operator==(const seen&) const = default;
+  };
+
+  access_trace t_;
+  std::array<seen, 8> lately_{};
+  unsigned next_ = 0;
+  std::uint32_t work_ = 0;
+};
+
+/// splitmix64: the same on every machine.
+class random_numbers {
+ public:
+  explicit random_numbers(std::uint64_t seed) : state_(seed) {}
+  std::uint64_t operator()() {
+    std::uint64_t z = state_ += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+  }
+  std::uint64_t below(std::uint64_t n) {
+    return static_cast<std::uint64_t>((static_cast<unsigned __int128>((*this)()) * n) >> 64);
+  }
+  double unit() { return static_cast<double>((*this)() >> 11) * 0x1p-53; }
+
+ private:
+  std::uint64_t state_;
+};
+
+/// Rank k of n with probability ~ 1 / k, nearly: the inverse of the integral.
+std::uint64_t zipf(random_numbers& g, std::uint64_t n) {
+  return std::min(n - 1, static_cast<std::uint64_t>(std::exp(g.unit() * std::log(static_cast<double>(n)))) - 1);
+}
+
+constexpr int random_touches = 200'000;
+
+/// The columns of an n * n matrix, so many of them, down to the last row.
+access_trace columns(const char* name, std::uint64_t budget, std::uint64_t n, std::uint64_t count, bool write) {
+  builder b(name, budget);
+  const auto a = b.array(n * n * element);
+  for (std::uint64_t j = 0; j < count; ++j)
+    for (std::uint64_t i = 0; i < n; ++i) {
+      b.touch(a, (i * n + j) * element, false, 2);
+      if (write) b.touch(a, (i * n + j) * element, true, 1);
+    }
+  return b.done();
+}
+
+access_trace jacobi_swapped(const char* name, std::uint64_t budget, std::uint64_t n, std::uint64_t count) {
+  builder t(name, budget);
+  const auto a = t.array(n * n * element), b = t.array(n * n * element);
+  for (std::uint64_t j = 1; j <= count; ++j)
+    for (std::uint64_t i = 1; i + 1 < n; ++i) {
+      const std::uint64_t at = (i * n + j) * element, row = n * element;
+      for (const std::uint64_t from : {at - row, at + row, at - element, at + element}) t.touch(a, from);
+      t.touch(b, at, true, 2);
+    }
+  return t.done();
+}
+
+access_trace jacobi(std::uint64_t budget, std::uint64_t n) {
+  builder t("jacobi", budget);
+  const auto a = t.array(n * n * element), b = t.array(n * n * element);
+  for (std::uint64_t i = 1; i + 1 < n; ++i)
+    for (std::uint64_t j = 0; j < n; j += grain / element)
+      for (const std::uint64_t row : {i - 1, i + 1, i, n})
+        t.sweep(row == n ? b : a, ((row == n ? i : row) * n + j) * element, std::min(grain, (n - j) * element), row == n);
+  return t.done();
+}
+
+access_trace again(const char* name, std::uint64_t budget, bool write) {
+  builder t(name, budget);
+  const auto a = t.array(budget * 8);
+  for (int pass = 0; pass < 10; ++pass) t.sweep(a, 0, budget * 3 / 2, write);
+  return t.done();
+}
+
+access_trace at_random(const char* name, std::uint64_t budget, bool write,
+                       const std::function<std::uint64_t(random_numbers&, std::uint64_t)>& next) {
+  builder t(name, budget);
+  const std::uint64_t bytes = budget * 8;
+  const auto a = t.array(bytes);
+  random_numbers g(1);
+  for (int k = 0; k < random_touches; ++k) {
+    const std::uint64_t place = next(g, bytes / element) * element;
+    t.touch(a, place, false, 5);
+    if (write) t.touch(a, place, true, 1);
+  }
+  return t.done();
+}
+
+access_trace binary_search(std::uint64_t budget) {
+  builder t("binary_search", budget);
+  const std::uint64_t size = budget;  // elements
+  const auto a = t.array(size * element);
+  random_numbers g(4);
+  for (int k = 0; k < random_touches / 10; ++k) {
+    const std::uint64_t key = g.below(size);
+    for (std::uint64_t first = 0, count = size; count > 0;) {
+      const std::uint64_t half = count / 2;
+      t.touch(a, (first + half) * element, false, 3);
+      if (first + half < key) {
+        first += half + 1;
+        count -= half + 1;
+      } else {
+        count = half;
+      }
+    }
+  }
+  return t.done();
+}
+
+access_trace tiles(std::uint64_t budget, std::uint64_t n) {
+  builder t("tiles_row_major", budget);
+  const auto a = t.array(n * n * element);
+  const std::uint64_t side = std::min<std::uint64_t>(512, n);
+  for (std::uint64_t tj = 0; tj + side <= n; tj += side)
+    for (std::uint64_t i = 0; i < n; ++i) t.sweep(a, (i * n + tj) * element, side * element);
+  return t.done();
+}
+
+access_trace transpose(std::uint64_t budget, std::uint64_t n, std::uint64_t rows) {
+  builder t("transpose_naive", budget);
+  const auto a = t.array(n * n * element), b = t.array(n * n * element);
+  for (std::uint64_t i = 0; i < rows; ++i)
+    for (std::uint64_t j = 0; j < n; ++j) {
+      t.touch(a, (i * n + j) * element);
+      t.touch(b, (j * n + i) * element, true);
+    }
+  return t.done();
+}
+
+access_trace gather(std::uint64_t budget) {
+  builder t("gather", budget);
+  const auto indices = t.array(std::uint64_t{random_touches} * element), a = t.array(budget * 8);
+  random_numbers g(5);
+  for (std::uint64_t k = 0; k < random_touches; ++k) {
+    t.touch(indices, k * element);
+    t.touch(a, g.below(budget) * element, false, 3);
+  }
+  return t.done();
+}
+
+// --- the traces of `lru`: blocks that come whole
+
+constexpr std::uint64_t block_bytes = 64 << 10;
+constexpr std::uint64_t frames = 256;
+
+access_trace of_blocks(const char* name, double times, const std::function<void(std::uint32_t, std::function<void(std::uint64_t)>)>& make) {
+  const auto blocks = static_cast<std::uint32_t>(times * static_cast<double>(frames));
+  builder b(name, frames * block_bytes);
+  access_trace& t = b.trace();
+  t.unit = block_bytes;
+  t.arrays.push_back({blocks * block_bytes, block_bytes, false, element});
+  make(blocks, [&](std::uint64_t block) { b.touch(0, block * block_bytes, false, 100'000); });
+  return b.done();
+}
+
+void lru_traces(std::vector<access_trace>& all) {
+  using sink = std::function<void(std::uint64_t)>;
+  all.push_back(of_blocks("blocks_jacobi", 2, [](std::uint32_t n, const sink& touch) {
+    const std::uint32_t half = n / 2, rows = 4;
+    for (std::uint32_t sweep = 0; sweep < 6; ++sweep) {
+      const std::uint32_t a = sweep % 2 ? half : 0, b = half - a;
+      for (std::uint32_t i = 1; i + 1 < half * rows; ++i)
+        for (const std::uint32_t at : {a + (i - 1) / rows, a + (i + 1) / rows, a + i / rows, b + i / rows}) touch(at);
+    }
+  }));
+  all.push_back(of_blocks("blocks_gauss_seidel", 2, [](std::uint32_t n, const sink& touch) {
+    const std::uint32_t vector = n / 16;
+    for (int sweep = 0; sweep < 4; ++sweep)
+      for (std::uint32_t m = vector; m < n; ++m) {
+        touch(m);
+        for (std::uint32_t x = 0; x < vector; ++x) touch(x);
+      }
+  }));
+  all.push_back(of_blocks("blocks_sweep_again", 1.25, [](std::uint32_t n, const sink& touch) {
+    for (int pass = 0; pass < 40; ++pass)
+      for (std::uint32_t b = 0; b < n; ++b) touch(b);
+  }));
+  all.push_back(of_blocks("blocks_zipf", 8, [](std::uint32_t n, const sink& touch) {
+    random_numbers g(1);
+    for (int k = 0; k < 40'000; ++k) touch(zipf(g, n) * 7919 % n);
+  }));
+  all.push_back(of_blocks("blocks_random", 2, [](std::uint32_t n, const sink& touch) {
+    random_numbers g(1);
+    for (int k = 0; k < 40'000; ++k) touch(g.below(n));
+  }));
+}
+
+}  // namespace
+
+std::vector<access_trace> generated_traces(std::uint64_t budget) {
+  const auto n = static_cast<std::uint64_t>(std::sqrt(static_cast<double>(budget))) / 64 * 64;
+  const auto half = static_cast<std::uint64_t>(static_cast<double>(n) * std::sqrt(0.5)) / 2 * 2;
+  std::vector<access_trace> all;
+  builder once("sweep", budget);
+  once.sweep(once.array(budget * 8), 0, budget * 8);
+  all.push_back(once.done());
+  all.push_back(again("sweep_again", budget, false));
+  all.push_back(again("update_again", budget, true));
+  all.push_back(columns("column_read", budget, n, 48, false));
+  all.push_back(columns("column_staggered", budget, n - n / 40, 48, false));
+  all.push_back(columns("column_update", budget, n, 48, true));
+  all.push_back(at_random("random_read", budget, false, [](random_numbers& g, std::uint64_t size) { return g.below(size); }));
+  all.push_back(at_random("random_update", budget, true, [](random_numbers& g, std::uint64_t size) { return g.below(size); }));
+  all.push_back(at_random("zipf_read", budget, false, [](random_numbers& g, std::uint64_t size) {
+    return static_cast<std::uint64_t>(static_cast<unsigned __int128>(zipf(g, size)) * (0x9e3779b97f4a7c15u % size | 1) % size);
+  }));
+  all.push_back(binary_search(budget));
+  all.push_back(tiles(budget, n));
+  all.push_back(jacobi(budget, n / 2));
+  all.push_back(jacobi_swapped("jacobi_swapped", budget, half, 40));
+  all.push_back(jacobi_swapped("jacobi_swapped_large", budget, n, 40));
+  all.push_back(transpose(budget, n, 48));
+  all.push_back(gather(budget));
+  lru_traces(all);
+  return all;
+}
+
+}  // namespace bench::policy
