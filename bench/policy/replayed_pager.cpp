@@ -141,7 +141,7 @@ class replayed_array {
     grains.grains_in_block = a.block_bytes / grain_bytes;
     grains.blocks_on_page = reinterpret_cast<std::uint8_t*>(blocks_on_page_->at());
     grains.cls = &state.memory.pool().class_for_grains(grain_bytes, *state.memory.mapping_of_grains());
-    grains.streams.guess_outer_step(static_cast<std::int64_t>(a.element_bytes));
+    grains.past.expect_columns_of(a.element_bytes);
     blocks.grains = &grains;
     state.segments.push_back(&grains);
   }

@@ -48,7 +48,7 @@ block_state block_ageing::take_access(unique_lock& l, frame* f, block_state was)
 bool block_ageing::alone(unique_lock& l, frame* f, block_state was) noexcept {
   const block_state now = take_access(l, f, was);
   if (now == block_state::busy) return false;
-  f->aged = now == block_state::ready;
+  f->past.aged = now == block_state::ready;
   bytes_ += f->cls->bytes;
   blocks_.order().make_inactive(f);
   f->segment->at(f->block).publish(now);
@@ -98,7 +98,7 @@ std::size_t block_ageing::these(unique_lock& l, segment_state& grains, std::span
     if (now != block_state::ro && now != block_state::rw) continue;
     frame* const f = grains.frame_of(b);
     if (f->list != frame_list::active || f->segment != &grains || f->block != i) continue;  // pinned, or on its way
-    if (take(taken, f)) f->left = true;
+    if (take(taken, f)) f->past.left = true;
   }
   take_away(l, taken);
   came_in_ -= std::min(came_in_, taken.count);  // these have aged for it
@@ -118,7 +118,7 @@ void block_ageing::take_away(unique_lock& l, const owned_grains& g) noexcept {
   }
   for (std::size_t i = 0; i < g.count; ++i) {
     frame* const f = g.frames[i];
-    f->aged = true;
+    f->past.aged = true;
     bytes_ += f->cls->bytes;
     blocks_.order().make_inactive(f);
     f->segment->at(f->block).publish(block_state::ready);

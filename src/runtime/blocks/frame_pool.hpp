@@ -24,6 +24,7 @@
 
 #include "runtime/blocks/block_source.hpp"
 #include "runtime/blocks/pager_mutex.hpp"
+#include "runtime/policy/block_past.hpp"
 
 namespace ooc::detail {
 
@@ -58,13 +59,7 @@ struct frame {
   bool zeroed;      ///< memory as it came from the system, all zeros
   bool unbacked;    ///< the system may not have given some of its pages yet
   bool partial;     ///< loaded without the promised box
-  bool read_ahead;  ///< fetched before it was asked for, not touched yet
-  bool maps_itself;  ///< a grain that is mapped when it has arrived, before it is touched
-  std::uint8_t stands_for;  ///< of those read ahead: how many, with those that mapped themselves beside it
-  bool swept;       ///< written behind a sweep and not changed since
-  bool aged;        ///< moved to its frame to see whether it is still used
-  bool left OOC_GUARDED_BY(pager_mutex);  ///< aged because a walk has left it (left_behind.hpp)
-  bool watched;     ///< a grain that was read, and its first write counts (write_guess.hpp)
+  block_past past;  ///< for segment_history and write_history
   bool merging;     ///< being loaded for a block that was in grains
   frame* parts;     ///< grains that become this block when it has been loaded, linked by `next`
   std::size_t mapped_bytes;  ///< at the block's address, while it is mapped

@@ -54,9 +54,8 @@ void resident_set::link(frame* f, segment_state& s) noexcept {
   f->twin = nullptr;
   f->doubt = nullptr;
   f->parts = nullptr;
-  f->merging = f->copying = f->partial = f->read_ahead = f->swept = f->aged = f->left = f->watched = f->maps_itself =
-      false;
-  f->stands_for = 1;
+  f->merging = f->copying = f->partial = false;
+  f->past = {};
   f->dirty.store(false, std::memory_order_relaxed);
   f->stale.store(false, std::memory_order_relaxed);
   f->failed.store(false, std::memory_order_relaxed);
@@ -81,9 +80,9 @@ void resident_set::release(frame* f) noexcept {
   const block_index index = f->block;
   block& b = s.at(index);
   assert(s.frame_of(b) == f && is_transient(b.state()));
-  if (f->read_ahead) {
-    counters::add(counters_.read_ahead_waste, f->stands_for);
-    s.yield.wasted(f->stands_for);
+  if (f->past.read_ahead) {
+    counters::add(counters_.read_ahead_waste, f->past.stands_for);
+    s.past.wasted(f->past);
   }
   mark_clean(f);
   order_.forget(f);
@@ -110,8 +109,7 @@ void resident_set::guess_dirty(frame* f) noexcept {
   segment_state& s = *f->segment;
   if (!s.parent || !s.may_write(f->block) || f->dirty.load(std::memory_order_relaxed)) return;
   assert(!s.may_have_twins());
-  f->watched = !s.to_be_written.comes_in();
-  if (!f->watched) mark_dirty(f);
+  if (s.writes.writable_on_arrival(f->past)) mark_dirty(f);
 }
 
 void resident_set::mark_clean(frame* f) noexcept {
@@ -178,7 +176,7 @@ bool resident_set::evict(lock_type& l, const segment_state* only, kept keep) noe
   assert(!v.taken->dirty.load(std::memory_order_relaxed) && !v.taken->pins);  // only clean blocks leave
   counters::add(counters_.evictions);
   counters::add(counters_.bytes_evicted, v.taken->cls->bytes);
-  v.taken->segment->aged.evicted();
+  v.taken->segment->past.evicted();
   trace.note(traced::evicted, v.taken->segment->traced_as, v.taken->block);
   release(v.taken);
   return true;
@@ -203,7 +201,7 @@ resident_set::victim resident_set::take_clean_victim(const segment_state* only, 
              std::none_of(stay.begin(), stay.begin() + n, [s](const frame* other) { return other->segment == s; });
     };
     for (; f && n < keep.latest; f = f->prev)
-      if (f != keep.written && !f->read_ahead && (!only || f->segment == only) &&
+      if (f != keep.written && !f->past.read_ahead && (!only || f->segment == only) &&
           (!f->segment->options.pinned_only || is_last_pinned(f->segment)))
         stay[n++] = f;
   };

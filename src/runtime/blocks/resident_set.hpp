@@ -92,7 +92,7 @@ class resident_set {
 
   /// A block that the caller owns has been touched.
   void touched(frame* f) noexcept OOC_REQUIRES(pager_mutex) {
-    if (f->list == frame_list::inactive) f->segment->aged.came_back();
+    f->segment->past.touched(f->past, f->list == frame_list::inactive);
     order_.make_active(f);
   }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -10,18 +9,12 @@
 #include <string>
 #include <utility>
 
-#include "runtime/blocks/aged_return.hpp"
 #include "runtime/blocks/block_state.hpp"
-#include "runtime/blocks/frame_needs.hpp"
 #include "runtime/blocks/frame_pool.hpp"
-#include "runtime/blocks/grain_choice.hpp"
-#include "runtime/blocks/left_behind.hpp"
 #include "runtime/blocks/pager_mutex.hpp"
-#include "runtime/blocks/read_ahead.hpp"
-#include "runtime/blocks/repeated_sweep.hpp"
 #include "runtime/blocks/segment_options.hpp"
-#include "runtime/blocks/waste_watch.hpp"
-#include "runtime/blocks/write_guess.hpp"
+#include "runtime/policy/segment_history.hpp"
+#include "runtime/policy/write_history.hpp"
 #include "storage/base/page.hpp"
 
 namespace ooc::detail {
@@ -56,14 +49,15 @@ struct segment_state {
   std::size_t calls OOC_GUARDED_BY(pager_mutex) = 0;  ///< threads of the runtime within `source`
   /// Threads within pager::write_back_all().
   std::size_t writers_at_end OOC_GUARDED_BY(pager_mutex) = 0;
-  read_ahead streams OOC_GUARDED_BY(pager_mutex);
+  /// All that is decided by what has happened to its blocks.
+  segment_history past OOC_GUARDED_BY(pager_mutex);
+  write_history writes;
   /// What an algorithm lets a sweep read ahead, in bytes; 0: an eighth of the memory.
   std::uint64_t ahead_bytes OOC_GUARDED_BY(pager_mutex) = 0;
   /// For library calls that wait.
   std::map<block_index, failure> load_errors OOC_GUARDED_BY(pager_mutex);
   /// The first one not yet reported.
   failure background_write_error OOC_GUARDED_BY(pager_mutex);
-  waste_watch waste OOC_GUARDED_BY(pager_mutex);
   std::atomic<std::uint64_t> dirty{0};
   /// The same addresses in grains, whose `parent` this is; nullptr where blocks are loaded whole.
   segment_state* grains = nullptr;
@@ -72,16 +66,6 @@ struct segment_state {
   /// With a parent: of each page of `table`, how many blocks in grains have records there; and what these pages cost.
   std::uint8_t* blocks_on_page OOC_PT_GUARDED_BY(pager_mutex) = nullptr;
   std::uint64_t table_bytes OOC_GUARDED_BY(pager_mutex) = 0;
-  grain_choice choice OOC_GUARDED_BY(pager_mutex);
-  read_ahead_yield yield OOC_GUARDED_BY(pager_mutex);
-  left_behind left OOC_GUARDED_BY(pager_mutex);  ///< of grains
-  write_guess to_be_written;                     ///< of grains
-  aged_return aged OOC_GUARDED_BY(pager_mutex);
-  repeated_sweep repeated OOC_GUARDED_BY(pager_mutex);
-  std::array<block_index, frame_needs::blocks> came_lately OOC_GUARDED_BY(pager_mutex) = {};  ///< and were touched: a ring
-  std::size_t came_count OOC_GUARDED_BY(pager_mutex) = 0;
-  std::uint64_t swept OOC_GUARDED_BY(pager_mutex) = 0;  ///< blocks written behind a sweep
-  std::atomic<std::uint64_t> swept_again{0};  ///< those changed once more while in memory
 
   std::size_t block_bytes() const noexcept { return options.block_bytes; }
   /// Others may write to block b: it needs a twin.

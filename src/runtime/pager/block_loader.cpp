@@ -89,10 +89,10 @@ bool block_loader::fetch(unique_lock& l, segment_state& s, std::span<const block
       continue;
     }
     state_.memory.assign(f, s, index);
-    f->read_ahead = then != arrival::due;
+    f->past.read_ahead = then != arrival::due;
     counters& n_of = state_.memory.count();
-    counters::add(f->read_ahead ? n_of.read_ahead_blocks : n_of.faults);
-    if (!f->read_ahead) state_.memory.trace.note(traced::called_in, s.traced_as, index);
+    counters::add(f->past.read_ahead ? n_of.read_ahead_blocks : n_of.faults);
+    if (!f->past.read_ahead) state_.memory.trace.note(traced::called_in, s.traced_as, index);
     state_.transfer_begins(s);
     b.advance(block_state::loading);
     // obtain() released the lock: the promise may have been taken back meanwhile.
@@ -102,9 +102,9 @@ bool block_loader::fetch(unique_lock& l, segment_state& s, std::span<const block
     }
     frames[n++] = f;
     if (then != arrival::maps_itself) continue;
-    f->maps_itself = to_be_touched && to_be_touched->stands_for < most_for_a_touch;
-    if (f->maps_itself)
-      ++to_be_touched->stands_for;
+    f->past.maps_itself = to_be_touched && to_be_touched->past.stands_for < most_for_a_touch;
+    if (f->past.maps_itself)
+      ++to_be_touched->past.stands_for;
     else
       to_be_touched = f;
   }
@@ -169,7 +169,7 @@ void block_loader::on_loaded(frame* f, const failure& result, std::uint64_t byte
     } else {
       if (word & waiters_bit)
         s.load_errors[f->block] = described(s, f->block, "cannot be read", result);
-      f->read_ahead = false;
+      f->past.read_ahead = false;
       state_.memory.release(f);
     }
   } else if (stale) {
@@ -188,10 +188,10 @@ void block_loader::on_loaded(frame* f, const failure& result, std::uint64_t byte
     state_.memory.release(f);
   } else {
     if (!s.load_errors.empty()) s.load_errors.erase(f->block);
-    if (f->maps_itself) {
+    if (f->past.maps_itself) {
       map_ahead(l, f);
     } else {
-      if (f->read_ahead) state_.memory.trace.note(traced::arrived, s.traced_as, f->block);
+      if (f->past.read_ahead) state_.memory.trace.note(traced::arrived, s.traced_as, f->block);
       state_.memory.order().make_active(f);
       b.publish(block_state::ready);
     }
@@ -208,7 +208,7 @@ void block_loader::map_ahead(unique_lock& l, frame* f) {
     const unlocked gap(l, state_.mutex());
     state_.memory.map_in(f, f->dirty.load(std::memory_order_relaxed));
   }
-  f->maps_itself = f->read_ahead = false;
+  f->past.maps_itself = f->past.read_ahead = false;
   state_.memory.trace.note(traced::mapped_ahead, f->segment->traced_as, f->block);
   state_.memory.order().make_active(f);
   b.publish(f->dirty.load(std::memory_order_relaxed) ? block_state::rw : block_state::ro);

@@ -156,11 +156,11 @@ failure block_pins::pin_block(segment_state& s, block_index index, bool write) {
     else if (writable && state != block_state::rw)
       state_.memory.set_access(f, block_access::write);
     g.lock();
-    const bool ahead = std::exchange(f->read_ahead, false);
+    const bool ahead = std::exchange(f->past.read_ahead, false);
     if (ahead) counters::add(state_.memory.count().read_ahead_hits);
     if (ahead && !waited) counters::add(state_.memory.count().hits);
     // A sweep from pin to pin; of an array, a pin is what the program wants, and not where it goes on.
-    const bool tell = s.options.pinned_only && state == block_state::ready && !f->aged;
+    const bool tell = s.options.pinned_only && state == block_state::ready && !f->past.aged;
     if (tell) state_.events.post_if_quiet({&s, index, write ? touch::write : touch::read, false});
     state_.memory.order().forget(f);
     ++f->pins;

@@ -191,7 +191,7 @@ bool block_writer::clean(unique_lock& l, frame* f, std::shared_ptr<in_flight> gr
     }
   }
   b.advance(block_state::writing);
-  f->swept = swept;
+  f->past.swept = swept;
   start_store(l, {f, f->memory, block_state::ready, std::move(group)}, batch);
   return true;
 }
@@ -246,7 +246,7 @@ bool block_writer::clean_some(unique_lock& l, std::uint64_t lookahead, std::uint
     passed += bytes;
     if (f->failed) continue;
     const bool dirty = f->dirty.load(std::memory_order_relaxed);
-    if (dirty && clean_bytes + bytes >= at_least && place >= f->segment->aged.worth_writing(queue)) continue;
+    if (dirty && clean_bytes + bytes >= at_least && place >= f->segment->past.worth_writing(queue)) continue;
     clean_bytes += bytes;
     if (!dirty) continue;
     const bool unmapped = f->segment->at(f->block).state() == block_state::ready;
@@ -257,24 +257,16 @@ bool block_writer::clean_some(unique_lock& l, std::uint64_t lookahead, std::uint
   return started;
 }
 
-// A sweep of writes has come to `index`: starts to write the block that it left two steps ago (one
-// that is near the border may still be changed by a stencil).  Only where the open arrays, of those
-// that ranks share the parts, do not fit in memory together, so that some of them must make room: the
-// disk is then busy from the sweep's beginning on, not only once memory is full.  A block that is
-// changed again while it is in memory has been written for nothing, as where a program fills a panel
-// and then adds to it: where more than one in eight is, that is the end of it.
+// Only where the open arrays, of those that ranks share the parts, do not fit in memory together, so that some of
+// them must make room: the disk is then busy from the sweep's beginning on, not only once memory is full.
 void block_writer::write_swept(unique_lock& l, segment_state& s, block_index index,
                                std::int64_t step) {
-  if (s.swept_again.load(std::memory_order_relaxed) > 8 + s.swept / 8) return;
   if (state_.stores_in_flight() >= writes_in_flight(s.block_bytes())) return;
-  const std::uint64_t blocks = s.blocks.load(std::memory_order_relaxed);
-  const std::int64_t left = static_cast<std::int64_t>(index) - 2 * step;
-  if (left < 0 || static_cast<std::uint64_t>(left) >= blocks) return;
-  if (state_.bytes_to_stay() <= state_.memory.pool().budget()) return;
-  const auto block = static_cast<block_index>(left);
-  frame* f = s.frame_of(s.at(block));
-  if (f->segment != &s || f->block != block || f->failed) return;
-  if (clean(l, f, nullptr, nullptr, true)) ++s.swept;
+  const auto left = s.writes.to_clean_behind(index, step, s.blocks.load(std::memory_order_relaxed));
+  if (!left || state_.bytes_to_stay() <= state_.memory.pool().budget()) return;
+  frame* f = s.frame_of(s.at(*left));
+  if (f->segment != &s || f->block != *left || f->failed) return;
+  if (clean(l, f, nullptr, nullptr, true)) s.writes.cleaned_behind_sweep();
 }
 
 // --- writeback
@@ -291,7 +283,7 @@ failure block_writer::write_back(segment_state& s, std::span<const block_range> 
   {
     guarded_lock g(state_.mutex());
     s.background_write_error = {};  // what failed is dirty still and tried again now
-    s.to_be_written.forget();
+    s.writes.written_back();
     for (frame* f = s.resident; f; f = f->segment_next)
       if (f->dirty.load(std::memory_order_relaxed) && (f->failed || contains(which, f->block)))
         dirty.push_back(f->block);
@@ -409,7 +401,7 @@ bool block_writer::flush(segment_state& s, block_index index,
           }
           if (!in_place) {
             b.advance(block_state::writing);
-            f->swept = false;
+            f->past.swept = false;
             start_store(g, {f, f->memory, block_state::ready, group}, &batch);
             return true;
           }

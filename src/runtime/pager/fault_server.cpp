@@ -298,23 +298,22 @@ bool fault_server::map_ready(const touched& at, bool waited) noexcept {
   b.promised.store(0, std::memory_order_relaxed);
   if (f->partial) counters::add(state_.memory.count().loads_avoided);
   const bool whole = !std::exchange(f->partial, false);
-  const bool aged = std::exchange(f->aged, false);
+  const bool aged = std::exchange(f->past.aged, false);
   if (!write && !aged) state_.memory.guess_dirty(f);
   const bool writable = f->dirty.load(std::memory_order_relaxed);
   state_.memory.map_in(f, writable);
-  const bool ahead = f->read_ahead;
-  const unsigned stands_for = f->stands_for;
+  const bool ahead = f->past.read_ahead;
+  const unsigned stands_for = f->past.stands_for;
   bool ring = ahead;
   {
     unique_lock l(state_.mutex());
     state_.memory.touched(f);
-    if (std::exchange(f->left, false)) s.left.came_back();
     if (ahead) {
-      s.yield.used(f->stands_for);
+      s.past.used(f->past);
       note_touch(at);
       ring = !s.parent || state_.events.worth_a_ring();
     }
-    f->read_ahead = false;
+    f->past.read_ahead = false;
     if (whole && !s.parent) note_mapped(s);
   }
   b.publish(writable ? block_state::rw : block_state::ro);
@@ -342,19 +341,16 @@ bool fault_server::begin_write(frame* f, const std::byte* bytes, std::uint32_t& 
     f->twin = twin;
   }
   state_.memory.mark_dirty(f);
-  if (std::exchange(f->watched, false)) f->segment->to_be_written.written();
-  if (std::exchange(f->swept, false)) counters::add(f->segment->swept_again);
+  f->segment->writes.first_write(f->past);
   return true;
 }
 
 // A whole block has been mapped.
 void fault_server::note_mapped(segment_state& s) noexcept {
   const std::uint64_t ran = state_.ran_ns.load(std::memory_order_relaxed);
-  if (hints_ && s.waste.mapped(s.block_bytes(), ran)) {
-    state_.hint_due = true;
-    state_.bell.ring();
-  }
-  if (s.grains && s.choice.hardly_touched(s.block_bytes(), ran)) s.streams.forget();
+  if (!s.past.mapped_whole(s.block_bytes(), ran, s.grains != nullptr) || !hints_) return;
+  state_.hint_due = true;
+  state_.bell.ring();
 }
 
 // Tells the service thread, which may forget it under load: only read-ahead suffers.

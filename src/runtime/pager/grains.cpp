@@ -12,19 +12,9 @@ namespace ooc::detail {
 
 // --- out -> in_grains
 
-// Where all arrays fit in memory, blocks come once, and sooner whole.
 bool grains::wanted(segment_state& s, block_index b) noexcept {
   if (s.at(b).promised.load(std::memory_order_relaxed)) return false;
-  switch (s.streams.pattern()) {
-    case access_pattern::sequential:
-      return false;
-    case access_pattern::random:
-      return true;
-    default:
-      break;
-  }
-  if (state_.bytes_to_stay() <= state_.memory.pool().budget()) return false;
-  return !s.streams.expects(b) && s.choice.in_grains();
+  return s.past.comes_in_grains(b, state_.bytes_to_stay() <= state_.memory.pool().budget());
 }
 
 bool grains::begin(segment_state& s, block_index index, bool ahead) noexcept {
@@ -70,7 +60,7 @@ frame* grains::merge(unique_lock& l, segment_state& g, block_index grain) {
   f->merging = true;
   for (frame* part : parts_) f->parts = (part->next = f->parts, part);
   state_.memory.assign(f, s, index);
-  s.choice.filled();
+  s.past.filled();
   state_.memory.trace.note(traced::whole, s.traced_as, index);
   state_.transfer_begins(s);
   b.advance(block_state::loading);
@@ -140,7 +130,7 @@ void grains::end_merge(frame* f, bool taken_over) noexcept {
   for (frame *part = std::exchange(f->parts, nullptr), *next; part; part = next) {
     next = std::exchange(part->next, nullptr);
     if (taken_over && part->dirty.load(std::memory_order_relaxed)) state_.memory.mark_dirty(f);
-    part->read_ahead = false;
+    part->past.read_ahead = false;
     state_.memory.release(part);
   }
   state_.memory.tables().end_if_empty(*f->segment->grains, f->block);

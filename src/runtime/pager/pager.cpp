@@ -117,7 +117,7 @@ void pager::add(segment_state& s) {
     s.cls = &pool.class_for(s.block_bytes());
     if (s.grains) {
       s.grains->cls = &pool.class_for_grains(s.grains->block_bytes(), *state_.memory.mapping_of_grains());
-      s.grains->streams.guess_outer_step(static_cast<std::int64_t>(s.options.element_bytes));
+      s.grains->past.expect_columns_of(s.options.element_bytes);
       state_.segments.push_back(s.grains);
       trace_opening(state_.memory, *s.grains);
     }
@@ -283,8 +283,8 @@ void pager::mark_dirty_as_written(segment_state& s) {
 
 void pager::advise(segment_state& s, access_pattern p) {
   guarded_lock g(state_.mutex());
-  s.streams.advise(p);
-  if (s.grains) s.grains->streams.advise(p);
+  s.past.advise(p);
+  if (s.grains) s.grains->past.advise(p);
 }
 
 void pager::set_read_ahead(segment_state& s, std::uint64_t bytes) {

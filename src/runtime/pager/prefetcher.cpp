@@ -10,11 +10,6 @@
 
 namespace ooc::detail {
 
-namespace {
-/// Grains that are touched one after the other before their block is loaded.
-constexpr unsigned long_run = 16;
-}  // namespace
-
 unsigned prefetcher::limit_of(const segment_state& s) noexcept {
   constexpr std::uint64_t most_bytes = std::uint64_t{32} << 20;
   const std::uint64_t wanted = s.ahead_bytes != 0 ? s.ahead_bytes : state_.memory.pool().budget() / 8;
@@ -49,8 +44,8 @@ void prefetcher::touched(unique_lock& l, const touch_event& e) {
   if (limit == 0) return;
   const ahead_group g = group_for(s, limit);
   wanted_.clear();
-  const std::int64_t step = s.streams.touched(
-      e.block, s.blocks.load(std::memory_order_relaxed), limit, g, wanted_);
+  const std::int64_t step =
+      s.past.follow(e.block, s.blocks.load(std::memory_order_relaxed), limit, g, wanted_).step;
   if (e.kind == touch::write && step != 0) writer_.write_swept(l, s, e.block, step);
   if (g.size == 1 && !s.options.pinned_only) let_go_behind(s, e.block);
   // What lies beyond the neighbours' next rows others will change before it is needed here.
@@ -64,60 +59,45 @@ void prefetcher::touched(unique_lock& l, const touch_event& e) {
   }
 }
 
-// Only where what is swept is not so much larger than the memory that what could stay would be little.  One instruction
-// may need as many blocks as came last.
 void prefetcher::let_go_behind(segment_state& s, block_index touched) {
-  const block_index blocks = s.blocks.load(std::memory_order_relaxed);
-  if (blocks > repeated_sweep::most_blocks || touched >= blocks) return;
-  s.repeated.came_in(touched, blocks, 3 * state_.memory.pool().budget() / s.block_bytes(),
-                     state_.ran_ns.load(std::memory_order_relaxed));
-  const block_index left = std::exchange(s.came_lately[s.came_count++ % s.came_lately.size()], touched);
-  if (s.repeated.repeats() && std::find(s.came_lately.begin(), s.came_lately.end(), left) == s.came_lately.end())
-    make_next(s, left);
+  const auto left = s.past.not_wanted_soon(touched, s.blocks.load(std::memory_order_relaxed),
+                                           3 * state_.memory.pool().budget() / s.block_bytes(),
+                                           state_.ran_ns.load(std::memory_order_relaxed));
+  if (left) make_next(s, *left);
 }
+
+static_assert(segment_history::in_use == frame_needs::blocks);
 
 void prefetcher::make_next(segment_state& s, block_index b) noexcept {
   if (b >= s.blocks.load(std::memory_order_relaxed)) return;
   frame* const f = s.frame_of(s.at(b));
-  if (f->segment == &s && f->block == b && f->list != frame_list::none && !f->read_ahead) state_.memory.order().make_next(f);
+  if (f->segment == &s && f->block == b && f->list != frame_list::none && !f->past.read_ahead) state_.memory.order().make_next(f);
 }
 
 void prefetcher::grain_touched(unique_lock& l, const touch_event& e) {
   segment_state& g = *e.segment;
   const block_index whole = e.block / g.grains_in_block;
-  const std::int64_t step = follow_grains(l, e);
-  state_.events.note(step != 0);
-  const bool runs = step != 0 && g.streams.run() >= long_run &&
-                    static_cast<std::uint64_t>(std::abs(step)) <= g.block_bytes();
-  if (!runs && !grains::filled_up(g, e.block)) return;
+  const segment_history::sweep sweep = follow_grains(l, e);
+  state_.events.note(sweep.step != 0);
+  if (!sweep.runs && !grains::filled_up(g, e.block)) return;
   frame* const f = grains_.merge(l, g, e.block);
   if (!f) return;
-  if (runs) g.streams.forget_latest();
+  if (sweep.runs) g.past.run_ends();
   loader_.load_merged(l, f);
   touched(l, {g.parent, whole, e.kind, false});
 }
 
-// Sweeps over grains are followed by the bytes that are touched: a walk down a column goes on by the same
-// number of bytes, which need not be whole grains.  One that goes from grain to grain is not followed into
-// other blocks, as these are better loaded whole.  Returns the step of the sweep in bytes, 0 where there is
-// none.
-std::int64_t prefetcher::follow_grains(unique_lock& l, const touch_event& e) {
+segment_history::sweep prefetcher::follow_grains(unique_lock& l, const touch_event& e) {
   segment_state& g = *e.segment;
   const std::uint64_t grain = g.block_bytes();
-  constexpr unsigned most = 256;  // more in flight is no faster
-  unsigned limit = std::min(limit_of(g), most);
-  if (limit == 0) return 0;
-  if (g.yield.is_poor()) limit = std::min(limit, 2u);
+  const unsigned limit = limit_of(g);
+  if (limit == 0) return {};
   wanted_.clear();
-  const std::int64_t step = g.streams.touched(e.block * grain + e.offset, g.reach, limit, {}, wanted_,
-                                              refill::by_halves, e.miss || e.was_out);
-  const bool walks = static_cast<std::uint64_t>(std::abs(step)) > grain;
-  if (walks) g.left.touched(e.block);
-  if (wanted_.empty()) return step;
-  for (block_index& place : wanted_) place /= grain;
-  wanted_.erase(std::unique(wanted_.begin(), wanted_.end()), wanted_.end());
+  const segment_history::sweep sweep =
+      g.past.follow_grains(e.block * grain + e.offset, g.reach, grain, limit, e.miss || e.was_out, wanted_);
+  if (wanted_.empty()) return sweep;
   std::vector<block_index> begun;
-  if (walks) {
+  if (sweep.walks) {
     note_left(l, g);
     const unlocked gap(l, state_.mutex());
     block_index before = ~block_index{0};
@@ -127,8 +107,6 @@ std::int64_t prefetcher::follow_grains(unique_lock& l, const touch_event& e) {
         begun.push_back(b);
         grains_.begin(*g.parent, b, true);
       }
-  } else {
-    wanted_.resize(std::min<std::size_t>(wanted_.size(), long_run));
   }
   constexpr std::size_t together = block_loader::most_together;
   // What will be written has a fault for that anyway.
@@ -137,7 +115,7 @@ std::int64_t prefetcher::follow_grains(unique_lock& l, const touch_event& e) {
   for (std::size_t i = 0; i < wanted_.size(); i += together)
     if (!loader_.fetch(l, g, std::span(wanted_).subspan(i, std::min(together, wanted_.size() - i)), then)) break;
   for (const block_index b : begun) state_.memory.tables().end_if_empty(g, b);  // where none has come
-  return step;
+  return sweep;
 }
 
 // A walk down columns is about to come to the `wanted_` grains.  What it has left ages, several at a time.
@@ -145,15 +123,14 @@ void prefetcher::note_left(unique_lock& l, segment_state& g) {
   const block_index end = g.blocks.load(std::memory_order_relaxed);
   const auto is_in = [&](block_index i) { return i < end && g.at(i).state() != block_state::out; };
   for (const block_index at : wanted_)
-    if (!is_in(at)) g.left.add(at);
+    if (!is_in(at)) g.past.names_ahead(at);
   left_.clear();
-  while (g.left.due()) {
-    const block_index at = g.left.take();
-    const bool before = is_in(at - 1), after = is_in(at + 1);
-    if (is_in(at) && before != after) left_.push_back(before ? at - 1 : at + 1);
+  while (const auto at = g.past.next_left()) {
+    const bool before = is_in(*at - 1), after = is_in(*at + 1);
+    if (is_in(*at) && before != after) left_.push_back(before ? *at - 1 : *at + 1);
   }
   for (std::size_t i = 0; i < left_.size(); i += page_dropper::most_together)
-    g.left.aged(state_.memory.ageing().these(
+    g.past.aged_left(state_.memory.ageing().these(
         l, g, std::span(left_).subspan(i, std::min(page_dropper::most_together, left_.size() - i))));
 }
 
@@ -176,7 +153,7 @@ void prefetcher::fetch_before_sweep(segment_state& s, std::span<const block_rang
   std::uint64_t left = 0;
   {
     guarded_lock g(state_.mutex());
-    if (s.streams.pattern() != access_pattern::random) left = limit_of(s);
+    if (s.past.pattern() != access_pattern::random) left = limit_of(s);
   }
   std::vector<block_range> nearest;
   for (auto r = which.rbegin(); r != which.rend() && left > 0; ++r) {

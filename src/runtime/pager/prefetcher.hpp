@@ -33,7 +33,7 @@ class prefetcher {
   void fetch_before_sweep(segment_state& s, std::span<const block_range> which);
 
  private:
-  std::int64_t follow_grains(unique_lock& l, const touch_event& e) OOC_REQUIRES(pager_mutex);
+  segment_history::sweep follow_grains(unique_lock& l, const touch_event& e) OOC_REQUIRES(pager_mutex);
   void let_go_behind(segment_state& s, block_index touched) OOC_REQUIRES(pager_mutex);
   void make_next(segment_state& s, block_index b) noexcept OOC_REQUIRES(pager_mutex);
   void note_left(unique_lock& l, segment_state& grains) OOC_REQUIRES(pager_mutex);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "oocarray/runtime.hpp"
-#include "runtime/blocks/grain_choice.hpp"
+#include "runtime/policy/grain_choice.hpp"
 #include "runtime/pager/pager.hpp"
 #include "runtime/pager/segment.hpp"
 #include "support/memory_source.hpp"

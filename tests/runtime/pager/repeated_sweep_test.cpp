@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "oocarray/runtime.hpp"
-#include "runtime/blocks/repeated_sweep.hpp"
+#include "runtime/policy/repeated_sweep.hpp"
 #include "runtime/pager/pager.hpp"
 #include "runtime/pager/segment.hpp"
 #include "support/memory_source.hpp"

@@ -1,4 +1,4 @@
-#include "runtime/blocks/write_guess.hpp"
+#include "runtime/policy/write_guess.hpp"
 
 #include <catch2/catch.hpp>
 

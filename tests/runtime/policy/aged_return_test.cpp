@@ -1,4 +1,4 @@
-#include "runtime/blocks/aged_return.hpp"
+#include "runtime/policy/aged_return.hpp"
 
 #include <catch2/catch.hpp>
 

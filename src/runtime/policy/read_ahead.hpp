@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "oocarray/access.hpp"
-#include "runtime/blocks/block_source.hpp"
+#include "runtime/policy/block_index.hpp"
 
 namespace ooc::detail {
 

@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "runtime/blocks/waste_watch.hpp"
+#include "runtime/policy/waste_watch.hpp"
 
 namespace ooc::detail {
 

@@ -1,4 +1,4 @@
-#include "runtime/blocks/left_behind.hpp"
+#include "runtime/policy/left_behind.hpp"
 
 #include <catch2/catch.hpp>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "runtime/blocks/read_ahead.hpp"
+#include "runtime/policy/read_ahead.hpp"
 
 #include <algorithm>
 #include <cstdlib>

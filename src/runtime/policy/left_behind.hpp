@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "runtime/blocks/block_source.hpp"
+#include "runtime/policy/block_index.hpp"
 
 namespace ooc::detail {
 

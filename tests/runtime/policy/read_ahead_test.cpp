@@ -1,5 +1,5 @@
 // Which blocks sweeps ask for.  No memory, no pager.
-#include "runtime/blocks/read_ahead.hpp"
+#include "runtime/policy/read_ahead.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

@@ -1,4 +1,4 @@
-#include "runtime/blocks/waste_watch.hpp"
+#include "runtime/policy/waste_watch.hpp"
 
 #include <catch2/catch.hpp>
 

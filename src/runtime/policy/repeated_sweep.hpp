@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/blocks/block_source.hpp"
+#include "runtime/policy/block_index.hpp"
 
 namespace ooc::detail {
 
