@@ -1,4 +1,4 @@
-// What the pager's choices come to, without a machine: recorded and generated traces, replayed in one thread beside textbook
+// The pager's choices without a machine: recorded and generated traces are replayed in one thread, beside textbook
 // replacement with as much memory.
 //
 //     over_optimum       bytes read / those of Belady's optimum, which knows the future and brings in single units
@@ -8,8 +8,8 @@
 //                        optimum_waits_ms: theirs, which do not
 //     hinted             whether the program is told that it reads far more than it touches
 //
-// The unit is a grain, 4 KiB, or a block where these come whole.  There is no clock and no chance in it: the figures are the
-// same at each run, and a change of them is one of the library's choices.
+// The unit is a grain, 4 KiB, or a block where these come whole.  There is no clock and no chance in it: the figures
+// are the same at each run, and a change of them is one of the library's choices.
 #include <algorithm>
 
 #include "measure/case.hpp"
@@ -27,7 +27,8 @@ double over(double ours, double theirs) { return rounded(ours / std::max(1.0, th
 
 json row_of(const policy::access_trace& t) {
   const policy::outcome ours = policy::replay_with_pager(t);
-  const policy::rival_outcome lru = policy::replay_lru(t), s3 = policy::replay_s3_fifo(t), best = policy::replay_optimum(t);
+  const policy::rival_outcome lru = policy::replay_lru(t), s3 = policy::replay_s3_fifo(t),
+                              best = policy::replay_optimum(t);
   const auto units = static_cast<double>(ours.bytes_read) / static_cast<double>(t.unit);
   const auto mib = [](std::uint64_t bytes) { return bytes >> 20; };
   const auto ms = [](std::uint64_t ns) { return ns / 1'000'000; };

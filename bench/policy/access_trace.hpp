@@ -1,7 +1,7 @@
 // What a program touches, in its order: what `oocbench policy` replays.
 //
-// Touches of the same few grains one after the other are one access: nobody could see them.  Everything here is the same
-// at each run.
+// Touches of the same few grains one after the other are one access: nobody could see them.  Everything here is the
+// same at each run.
 #pragma once
 
 #include <cstdint>

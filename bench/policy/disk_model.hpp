@@ -1,5 +1,5 @@
-// A disk by two numbers: a request is there after `latency`, and all bytes go one after the other through `bytes_per_us`.
-// Requests overlap but for their bytes.  Time is that of the replay.
+// A disk by two numbers: what a request waits for, and how fast all bytes go one after the other.  Requests overlap but
+// for their bytes.  Time is that of the replay.
 #pragma once
 
 #include <algorithm>

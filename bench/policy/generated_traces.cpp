@@ -125,6 +125,15 @@ access_trace again(const char* name, std::uint64_t budget, bool write) {
   return t.done();
 }
 
+/// Somewhat more than the memory again and again, then something else that fits.
+access_trace again_then_less(std::uint64_t budget) {
+  builder t("sweep_again_then_less", budget);
+  const auto a = t.array(budget * 8);
+  for (int pass = 0; pass < 10; ++pass) t.sweep(a, 0, budget * 3 / 2);
+  for (int pass = 0; pass < 30; ++pass) t.sweep(a, budget * 4, budget / 2);
+  return t.done();
+}
+
 access_trace at_random(const char* name, std::uint64_t budget, bool write,
                        const std::function<std::uint64_t(random_numbers&, std::uint64_t)>& next) {
   builder t(name, budget);
@@ -196,7 +205,9 @@ access_trace gather(std::uint64_t budget) {
 constexpr std::uint64_t block_bytes = 64 << 10;
 constexpr std::uint64_t frames = 256;
 
-access_trace of_blocks(const char* name, double times, const std::function<void(std::uint32_t, std::function<void(std::uint64_t)>)>& make) {
+using sink = std::function<void(std::uint64_t)>;
+
+access_trace of_blocks(const char* name, double times, const std::function<void(std::uint32_t, const sink&)>& make) {
   const auto blocks = static_cast<std::uint32_t>(times * static_cast<double>(frames));
   builder b(name, frames * block_bytes);
   access_trace& t = b.trace();
@@ -207,7 +218,6 @@ access_trace of_blocks(const char* name, double times, const std::function<void(
 }
 
 void lru_traces(std::vector<access_trace>& all) {
-  using sink = std::function<void(std::uint64_t)>;
   all.push_back(of_blocks("blocks_jacobi", 2, [](std::uint32_t n, const sink& touch) {
     const std::uint32_t half = n / 2, rows = 4;
     for (std::uint32_t sweep = 0; sweep < 6; ++sweep) {
@@ -249,19 +259,23 @@ std::vector<access_trace> generated_traces(std::uint64_t budget) {
   all.push_back(once.done());
   all.push_back(again("sweep_again", budget, false));
   all.push_back(again("update_again", budget, true));
+  all.push_back(again_then_less(budget));
   all.push_back(columns("column_read", budget, n, 48, false));
   all.push_back(columns("column_staggered", budget, n - n / 40, 48, false));
   all.push_back(columns("column_update", budget, n, 48, true));
-  all.push_back(at_random("random_read", budget, false, [](random_numbers& g, std::uint64_t size) { return g.below(size); }));
-  all.push_back(at_random("random_update", budget, true, [](random_numbers& g, std::uint64_t size) { return g.below(size); }));
+  const auto anywhere = [](random_numbers& g, std::uint64_t elements) { return g.below(elements); };
+  all.push_back(at_random("random_read", budget, false, anywhere));
+  all.push_back(at_random("random_update", budget, true, anywhere));
   all.push_back(at_random("zipf_read", budget, false, [](random_numbers& g, std::uint64_t size) {
-    return static_cast<std::uint64_t>(static_cast<unsigned __int128>(zipf(g, size)) * (0x9e3779b97f4a7c15u % size | 1) % size);
+    const std::uint64_t step = 0x9e3779b97f4a7c15u % size | 1;  // ranks that follow each other lie apart
+    return static_cast<std::uint64_t>(static_cast<unsigned __int128>(zipf(g, size)) * step % size);
   }));
   all.push_back(binary_search(budget));
   all.push_back(tiles(budget, n));
   all.push_back(jacobi(budget, n / 2));
   all.push_back(jacobi_swapped("jacobi_swapped", budget, half, 40));
   all.push_back(jacobi_swapped("jacobi_swapped_large", budget, n, 40));
+  all.push_back(jacobi_swapped("jacobi_swapped_staggered", budget, n - n / 80, 40));
   all.push_back(transpose(budget, n, 48));
   all.push_back(gather(budget));
   lru_traces(all);

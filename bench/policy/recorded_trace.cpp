@@ -20,13 +20,19 @@ struct numbered_blocks {
   std::uint64_t block_bytes;
 };
 
+// What was touched of a block that came whole nobody saw: it counts as all of it.
 void add_touch(access_trace& t, const numbered_blocks& in, const trace_event& e, std::uint64_t& ran_ns) {
-  const std::uint64_t place = e.block * in.block_bytes + e.amount;
-  if (place >= t.arrays[in.array].bytes) return;  // it has grown since it was opened
+  const array_shape& of = t.arrays[in.array];
+  const std::uint64_t begin = e.block * in.block_bytes, place = begin + e.amount;
+  if (place >= of.bytes) return;  // it has grown since it was opened
   constexpr std::uint64_t most = ~std::uint32_t{0};
   const bool write = e.detail == static_cast<std::uint8_t>(trace_touch::write);
-  t.accesses.push_back({place, static_cast<std::uint32_t>(std::min(ran_ns, most)), in.array, write});
-  ran_ns = 0;
+  const std::uint64_t piece = of.in_grains ? std::min(in.block_bytes, t.unit) : in.block_bytes;
+  for (std::uint64_t at = begin; at < begin + in.block_bytes; at += piece) {
+    const bool itself = place - at < piece;
+    const auto ran = static_cast<std::uint32_t>(std::min(std::exchange(ran_ns, 0), most));
+    t.accesses.push_back({itself ? place : at, ran, in.array, write});
+  }
 }
 
 }  // namespace
@@ -62,6 +68,9 @@ access_trace recorded_trace(const std::string& file) {
         break;
     }
   }
+  const auto in_grains = [](const array_shape& a) { return a.in_grains; };
+  if (!t.arrays.empty() && std::none_of(t.arrays.begin(), t.arrays.end(), in_grains))
+    t.unit = t.arrays.front().block_bytes;
   if (t.accesses.empty()) throw std::runtime_error("policy: the trace '" + file + "' has no touch");
   return t;
 }

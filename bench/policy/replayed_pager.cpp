@@ -110,7 +110,9 @@ class pages {
 class replayed_array {
  public:
   replayed_array(pager_state& state, disk_model& disk, const array_shape& a)
-      : addresses_(a.bytes, PROT_NONE), source_(disk, a.bytes, a.block_bytes), table_(a.bytes / a.block_bytes * sizeof(block)) {
+      : addresses_(a.bytes, PROT_NONE),
+        source_(disk, a.bytes, a.block_bytes),
+        table_(a.bytes / a.block_bytes * sizeof(block)) {
     const unique_lock l(state.mutex());
     set(blocks, a, a.block_bytes, source_, table_);
     blocks.cls = &state.memory.pool().class_for(a.block_bytes);
@@ -197,7 +199,8 @@ class replayed_pager {
       state_.ran_ns.fetch_add(std::exchange(ran_, 0), std::memory_order_relaxed);
       const std::uint32_t before = state_.bell.heard();
       fault_history nothing_before;
-      if (!faults_.on_fault(of.blocks, a.place, a.write ? ooc::detail::touch::write : ooc::detail::touch::read, nothing_before))
+      const auto kind = a.write ? ooc::detail::touch::write : ooc::detail::touch::read;
+      if (!faults_.on_fault(of.blocks, a.place, kind, nothing_before))
         throw std::runtime_error("policy: the pager refused a touch of a replay");
       if (state_.bell.heard() != before) round();
     }

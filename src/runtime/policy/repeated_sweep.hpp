@@ -5,9 +5,9 @@
 // pass each block comes in once, and the next one begins with the same block.  When three passes over as many blocks
 // have gone by, the sweep repeats.
 //
-// What stays in memory is then no longer seen, and nothing can be told from the order of the rest.  But fewer blocks
-// come in while the program runs for as long.  Where more do, what was let go was needed after all: the sweep does
-// not repeat, and has to for twice as long the next time.
+// What stays in memory is then no longer seen, and nothing can be told from the order of the rest.  But it takes
+// longer than a pass until as many blocks as a pass had have come in.  Where it does not, what was let go was needed after
+// all, or the program has turned to something else: the sweep does not repeat, and has to for twice as long the next time.
 //
 // Not thread-safe: the pager's lock guards every call.
 #pragma once
@@ -34,7 +34,7 @@ class repeated_sweep {
       begin_pass(b, ran_ns);
     } else if (repeats()) {
       if (++seen_ <= before_.blocks) return;
-      const bool fewer = ran_ns - began_ns_ >= before_.ran_ns - before_.ran_ns / 8;
+      const bool fewer = ran_ns - began_ns_ > before_.ran_ns + before_.ran_ns / 8;
       if (!fewer) needed_ = std::min(2 * needed_, most_needed);
       if (!fewer) passes_ = 0;
       begin_pass(b, ran_ns);

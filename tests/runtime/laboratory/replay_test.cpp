@@ -76,6 +76,13 @@ TEST_CASE("random touches read hardly more than with the better of two textbook 
   CHECK(over(replay_with_pager(t), replay_s3_fifo(t), t) < 1.05);
 }
 
+TEST_CASE("what fits in memory stays there after a sweep over more than that has been repeated") {
+  const access_trace& t = generated("sweep_again_then_less");
+  access_trace before = t;
+  std::erase_if(before.accesses, [&](const bench::policy::access& a) { return a.place >= 4 * t.budget; });
+  CHECK(replay_with_pager(t).bytes_read < replay_with_pager(before).bytes_read + 2 * t.budget);
+}
+
 TEST_CASE("what a replay modifies is written, each block that was not written before the end, too") {
   access_trace t = of_blocks({0, 1, 2});
   for (bench::policy::access& a : t.accesses) a.write = true;
