@@ -5,6 +5,7 @@
 // failures travel as ooc::failure values; they are turned into exceptions once, at the top.
 #pragma once
 
+#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -36,8 +37,12 @@ inline std::error_code make_error_code(errc e) noexcept {
 /// Base of everything the library throws on purpose.
 class error : public std::system_error {
  public:
-  /// `what` may end with the message of `code`, as the text of another exception does: what() has it once.
+  /// what() is `what`, a whole sentence.
   error(std::error_code code, const std::string& what);
+  const char* what() const noexcept override { return what_.what(); }
+
+ private:
+  std::runtime_error what_;  // which copies never fail to copy
 };
 
 /// The caller asked for something that cannot be: nothing was changed.
@@ -47,7 +52,9 @@ class usage_error : public error {
 
 /// Reading or writing failed; `what()` names node, operation and cause.
 class io_error : public error {
-  using error::error;
+ public:
+  /// what() ends with what the system says of `code`, once, where that is a number of the system's.
+  io_error(std::error_code code, const std::string& what);
 };
 
 /// Stored bytes are not what was written (errc::corrupt, errc::torn).

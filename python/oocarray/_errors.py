@@ -93,15 +93,12 @@ _patterns = [
 ]
 
 
-def make(category: str, value: int, what: str, kind: str) -> BaseException:
-    """The exception for an error code of the library, of which `kind` is the text; called by the compiled module."""
+def make(category: str, value: int, what: str) -> BaseException:
+    """The exception for an error code of the library; called by the compiled module."""
     for cpp, python in _spellings:
         what = what.replace(cpp, python)
     for pattern, python in _patterns:
         what = pattern.sub(python, what)
     if category == "errno":
         return MemoryError(what) if value == errno.ENOMEM else OSError(value, what)
-    of = _classes.get(value, Error)
-    if of is not IntegrityError and what.endswith(f": {kind}"):  # which the class says
-        what = what[: -len(kind) - 2]
-    return of(what)
+    return _classes.get(value, Error)(what)

@@ -85,7 +85,7 @@ void bind_errors(py::module_& m) {
       const bool ours = std::string_view(e.code().category().name()) == error_category().name();
       try {
         const py::object made =
-            (*make)(ours ? "ooc" : "errno", e.code().value(), text(e.what()), e.code().message());
+            (*make)(ours ? "ooc" : "errno", e.code().value(), text(e.what()));
         PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
       } catch (py::error_already_set& failed) {
         failed.restore();

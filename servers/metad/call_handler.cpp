@@ -307,7 +307,7 @@ void call_handler::list(served_call& as, const pb::Call& c, pb::Answer& a) {
 void call_handler::take_lease(served_call& as, const caller& from, const pb::Call& c,
                               pb::Answer& a) {
   if (c.lease_kind() < pb::LEASE_SIZE || c.lease_kind() > pb::LEASE_WRITER_TOGETHER)
-    refuse(EINVAL, "a lease of kind " + std::to_string(c.lease_kind()));
+    refuse(EINVAL, "there are no leases of kind " + std::to_string(c.lease_kind()));
   const entry e = as.find(c.id());
   if (!storage::permits(from.who, e, storage::may_write) && from.who.uid != e.owner)
     refuse(EACCES, "'" + e.path + "': user " + std::to_string(from.who.uid) +

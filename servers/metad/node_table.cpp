@@ -82,8 +82,7 @@ bool node_table::enlist(const node_registration& r, std::uint64_t connection) {
   try {
     require_right(r);
   } catch (const usage_error& e) {
-    const std::string kind = ": " + e.code().message(), what = e.what();
-    mine.refused = what.ends_with(kind) ? what.substr(0, what.size() - kind.size()) : what;
+    mine.refused = e.what();
     mine.refused_until = clock::now() + silence_limit;
     throw;
   }

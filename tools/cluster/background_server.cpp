@@ -168,7 +168,7 @@ std::string background_server::ended() const {
 }
 
 void background_server::fail_ended() const {
-  throw io_error({EIO, std::generic_category()}, ended());
+  throw error({EIO, std::generic_category()}, ended());
 }
 
 bool background_server::ask_to_stop() const {

@@ -27,6 +27,8 @@ void under_name(const std::string& passing, const std::string& path, const F& f)
     throw io_error(e.code(), told_of(e.what(), passing, path));
   } catch (const usage_error& e) {
     throw usage_error(e.code(), told_of(e.what(), passing, path));
+  } catch (const error& e) {
+    throw error(e.code(), told_of(e.what(), passing, path));
   }
 }
 

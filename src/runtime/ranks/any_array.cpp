@@ -123,8 +123,8 @@ any_array::tile any_array::tile_at(std::size_t k) const {
   const std::vector<std::size_t> shape = tile_shape(), e = extents();
   const std::size_t count = tiles();
   if (k >= count)
-    throw usage_error(errc::invalid_request, "array '" + path() + "': tile " + std::to_string(k) +
-                                                 " of " + std::to_string(count));
+    throw usage_error(errc::invalid_request, "array '" + path() + "' has " + std::to_string(count) +
+                                                 " tiles, and none of the number " + std::to_string(k));
   const bool tiled = layout_ == memory_layout::tiled;
   tile t;
   t.box = whole();

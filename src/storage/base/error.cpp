@@ -39,11 +39,10 @@ class category final : public std::error_category {
   }
 };
 
-// The text of a failure, and of another exception, ends with the message of its code, so that it is complete in a
-// log line; std::system_error appends that message itself.
-std::string without_message(std::error_code code, const std::string& what) {
+// The text of a failure may end with the message of its code already, so that it is complete in a log line.
+std::string with_cause(std::error_code code, const std::string& what) {
   const std::string tail = ": " + code.message();
-  return what.ends_with(tail) ? what.substr(0, what.size() - tail.size()) : what;
+  return code.category() == error_category() || what.ends_with(tail) ? what : what + tail;
 }
 
 }  // namespace
@@ -53,8 +52,9 @@ const std::error_category& error_category() noexcept {
   return instance;
 }
 
-error::error(std::error_code code, const std::string& what)
-    : std::system_error(code, without_message(code, what)) {}
+error::error(std::error_code code, const std::string& what) : std::system_error(code), what_(what) {}
+
+io_error::io_error(std::error_code code, const std::string& what) : error(code, with_cause(code, what)) {}
 
 void throw_if(const failure& f) {
   if (!f) return;

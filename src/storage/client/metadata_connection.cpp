@@ -90,7 +90,7 @@ void metadata_connection::connect(const wire::hello_info& me, const wire::key_pt
     throw;
   } catch (const wire::connection_error& e) {
     if (!late_) throw;
-    lose(ETIMEDOUT, !sender_ ? "connecting" : "the server does not finish the handshake in time");
+    lose(ETIMEDOUT, !sender_ ? "connecting takes too long" : "the server does not finish the handshake in time");
   }
   open_ = true;
 }
@@ -114,7 +114,7 @@ metadata_connection::answer metadata_connection::ask(frame_kind kind, std::strin
     run(exchange(), deadline);
   } catch (const wire::connection_error&) {
     if (!late_) throw;
-    lose(ETIMEDOUT, unsent_ ? "the server does not take what it is sent" : "waiting for the answer");
+    lose(ETIMEDOUT, unsent_ ? "the server does not take what it is sent" : "the answer does not come in time");
   }
   return {h, reader_->body()};
 }

@@ -75,7 +75,7 @@ asio::awaitable<void> connect(const server_address& address, std::shared_ptr<str
       co_return;
     }
   }
-  throw connection_error({ec.value(), std::generic_category()}, "no connection");
+  throw connection_error({ec.value(), std::generic_category()}, "no connection: " + ec.message());
 }
 
 bool is_loopback(const sockaddr* a) noexcept {

@@ -27,7 +27,8 @@ constexpr std::size_t max_parts = 1024;         // IOV_MAX
 constexpr std::size_t much = 16 << 10;          // from here on a wait says how fast bytes come
 
 [[noreturn]] void lost(int error) {
-  throw connection_error({error, std::generic_category()}, "the connection was lost");
+  const std::error_code code(error, std::generic_category());
+  throw connection_error(code, "the connection was lost: " + code.message());
 }
 
 [[noreturn]] void unreadable(const std::string& why) {

@@ -27,6 +27,11 @@ constexpr std::uint64_t records_of_a_key = 1 << 22;  // RFC 8446, 5.5 allows AES
   throw io_error({ENOSYS, std::generic_category()}, "OpenSSL: " + doing + " failed");
 }
 
+failure loss_by(int error) {
+  const std::error_code code(error, std::generic_category());
+  return {code, "the connection was lost: " + code.message()};
+}
+
 /// What OpenSSL says of the error that it met last.
 std::string openssl_reason() {
   const unsigned long code = ::ERR_peek_last_error();
@@ -289,7 +294,7 @@ failure tls_session::state::what_failed(int result) {
                    "the server does not prove that it holds a key of this cluster, as it has none: it is "
                    "another one, or was started without --key; where servers are to have no key, "
                    "set OOC_KEY=none");
-  if (socket_error != 0) return because(socket_error, "the connection was lost");
+  if (socket_error != 0) return loss_by(socket_error);
   if (ended) return because(ECONNRESET, "the connection was lost before both sides had proven their keys");
   (void)::SSL_get_error(ssl, result);
   if (which == side::server)
@@ -326,7 +331,7 @@ tls_session::progress tls_session::state::handshake() {
   }
   if (flush()) return progress::done;
   if (errno == EAGAIN || errno == EWOULDBLOCK) return progress::wants_write;
-  keep({{errno, std::generic_category()}, "the connection was lost"});
+  keep(loss_by(errno));
   return progress::failed;
 }
 
