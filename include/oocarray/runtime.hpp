@@ -75,7 +75,7 @@ struct runtime_options {
   bool hints = true;
 };
 
-/// Exit status of a process in which an element access could not be served (EX_IOERR).
+/// Exit status of a process in which an element access could not be served, or modified data were lost (EX_IOERR).
 inline constexpr int fatal_exit_status = 74;
 
 /// At most one runtime exists in a process at a time: a second throws usage_error (errc::busy).
@@ -83,7 +83,8 @@ inline constexpr int fatal_exit_status = 74;
 ///
 /// *The end of the runtime.*  The destructor writes back and closes every array and block_file that
 /// is still open, each by itself and never as a collective call.  It reports on stderr what could
-/// not be written.  These objects are then closed: calls throw usage_error (errc::closed), a touch
+/// not be written, as the destructors of arrays and block_files do, and the process will end with fatal_exit_status,
+/// whatever main returns.  (What is to be lost, invalidate(ooc::discard) drops before.)  These objects are then closed: calls throw usage_error (errc::closed), a touch
 /// of their elements ends the process with a message, and their destructors do nothing.  No other
 /// thread may use them meanwhile.
 ///
@@ -95,8 +96,8 @@ inline constexpr int fatal_exit_status = 74;
 ///     installed when the runtime was made; a program that installs one later should call the one
 ///     before it.
 ///   - It takes at most runtime_options::end_deadline, not counting time in which the process is
-///     stopped.  What could not be written is reported on stderr.  If the deadline passes in exit(), the process ends at once with fatal_exit_status,
-///     without destroying static objects.
+///     stopped.  What could not be written is reported on stderr, and exit() ends with fatal_exit_status; if the
+///     deadline passes, at once, without destroying static objects.
 ///   - It is never a collective call and closes nothing.  Other threads may go on meanwhile.
 ///   - A block that was touched under an overwrite() promise is written as it is: those elements of
 ///     the promised box that were not written yet are then zeros.  Blocks of the box that were not

@@ -14,6 +14,7 @@
 #include "runtime/pager/fault_handler.hpp"
 #include "runtime/pager/pager.hpp"
 #include "storage/base/log.hpp"
+#include "storage/base/lost_data.hpp"
 #include "storage/base/refuse.hpp"
 
 namespace ooc::detail {
@@ -259,13 +260,14 @@ local_array::~local_array() {
 void local_array::write_back_or_report() noexcept {
   try {
     const failure f = facts_.writable ? segment_->writeback() : failure{};
-    if (f)
-      log_error("array '" + facts_.path + "' closed with " +
-                std::to_string(segment_->dirty_blocks()) +
-                " modified blocks that could not be written; they are lost: " + f.what);
+    if (!f) return;
+    log_error("array '" + facts_.path + "' closed with " +
+              std::to_string(segment_->dirty_blocks()) +
+              " modified blocks that could not be written; they are lost: " + f.what);
   } catch (const std::exception& e) {
     log_error("array '" + facts_.path + "' closed; modified blocks may be lost: " + e.what());
   }
+  data_were_lost();
 }
 
 void local_array::close(bool with_runtime) noexcept {

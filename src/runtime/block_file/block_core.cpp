@@ -6,6 +6,7 @@
 #include "runtime/pager/fault_handler.hpp"
 #include "runtime/pager/pager.hpp"
 #include "storage/base/log.hpp"
+#include "storage/base/lost_data.hpp"
 #include "storage/base/page.hpp"
 #include "storage/layout/stripe_choice.hpp"
 
@@ -121,13 +122,15 @@ block_core::~block_core() {
 
 void block_core::write_back_or_report() noexcept {
   try {
-    if (const failure f = segment_->writeback())
-      log_error("block file " + quoted(path_) + " closed with " +
-                std::to_string(segment_->dirty_blocks()) +
-                " modified superblocks that could not be written; they are lost: " + f.what);
+    const failure f = segment_->writeback();
+    if (!f) return;
+    log_error("block file " + quoted(path_) + " closed with " +
+              std::to_string(segment_->dirty_blocks()) +
+              " modified superblocks that could not be written; they are lost: " + f.what);
   } catch (const std::exception& e) {
     log_error("block file " + quoted(path_) + " closed; modified blocks may be lost: " + e.what());
   }
+  data_were_lost();
 }
 
 void block_core::end_with_runtime() noexcept {

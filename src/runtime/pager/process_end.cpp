@@ -16,6 +16,7 @@
 #include "runtime/pager/pager.hpp"
 #include "runtime/pager/signals.hpp"
 #include "storage/base/log.hpp"
+#include "storage/base/lost_data.hpp"
 #include "storage/base/mutex.hpp"
 
 namespace ooc::detail {
@@ -102,9 +103,11 @@ bool write_back(const char* why) {
         const lock_guard l(writing);
         if (!served) return;
         for (const pager::unwritten& u : served->write_back_all())
-          if (u.why)
+          if (u.why) {
             say(std::to_string(u.blocks) + " modified blocks of array '" + u.name +
                 "' could not be written back at " + why + "; they are lost: " + u.why.what);
+            data_were_lost();
+          }
       },
       [&] {
         say("writing back at " + std::string(why) + ", for at most " + most + "; " +

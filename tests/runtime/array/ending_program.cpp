@@ -227,6 +227,39 @@ void runtime_cannot_write() {
   rt.reset();
 }
 
+/// The array ends before main() returns, and with it what is modified.
+void array_cannot_write() {
+  runtime rt(small_runtime());
+  doubles a(rt, open_store(), "a", create, elements, {.sparse = true});
+  fill(a);
+  std::printf("no whole line");
+  forbid_writes();
+}
+
+void blocks_cannot_write() {
+  runtime rt(small_runtime());
+  block_file_options o;
+  o.sparse = true;
+  block_file f = block_file::create(rt, open_store(), "a", {.rs = 8, .ne = {1000}, .nb = {100}, .bf = {}}, o);
+  const std::array<double, 1000> block{1};
+  f.write_block({7}, std::as_bytes(std::span(block)));
+  forbid_writes();
+}
+
+void array_drops_what_it_cannot_write() {
+  runtime rt(small_runtime());
+  doubles a(rt, open_store(), "a", create, elements, {.sparse = true});
+  fill(a);
+  forbid_writes();
+  EXPECT(code_of([&] { a.writeback(); }));
+  a.invalidate(ooc::discard);
+}
+
+void child_of_one_that_cannot_write() {
+  array_cannot_write();
+  EXPECT(status_of_child([] { std::exit(0); }) == 0);
+}
+
 // --- the process ends
 
 void exit_in_a_function() {
@@ -693,7 +726,8 @@ void raised_by_the_program() {
 const std::map<std::string, void (*)()> endings{
     NAMED(array_outlives_runtime), NAMED(calls_after_the_runtime), NAMED(touch_after_the_runtime),
     NAMED(blocks_outlive_runtime), NAMED(group_array_outlives_runtime),
-    NAMED(runtime_cannot_write), NAMED(exit_in_a_function), NAMED(exit_on_another_thread),
+    NAMED(runtime_cannot_write), NAMED(array_cannot_write), NAMED(blocks_cannot_write),
+    NAMED(array_drops_what_it_cannot_write), NAMED(child_of_one_that_cannot_write), NAMED(exit_in_a_function), NAMED(exit_on_another_thread),
     NAMED(exit_while_others_write), NAMED(return_with_everything_leaked), NAMED(exit_of_one_rank),
     NAMED(static_array_before_the_runtime), NAMED(static_array_after_the_runtime),
     NAMED(local_statics), NAMED(static_array_of_a_leaked_runtime), NAMED(uncaught_exception), NAMED(uncaught_refusal),

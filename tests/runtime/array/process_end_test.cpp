@@ -118,9 +118,33 @@ TEST_CASE("a touch of an array whose runtime has ended ends the process with a m
 
 TEST_CASE("the end of the runtime reports what it cannot write") {
   const ended e("runtime_cannot_write");
-  CHECK(e.exited(0));
+  CHECK(e.exited(fatal_exit_status));
   CHECK_THAT(e.said(), Contains("array 'a' closed with 13 modified blocks that could not be written"));
 }
+
+TEST_CASE("a process in which an array ended with data that could not be written ends with a status that says so") {
+  const ended e("array_cannot_write");
+  CHECK(e.exited(fatal_exit_status));
+  CHECK_THAT(e.said(), Contains("array 'a' closed with") && Contains("they are lost") && Contains("no whole line"));
+}
+
+TEST_CASE("so does one in which a block file ended like that") {
+  const ended e("blocks_cannot_write");
+  CHECK(e.exited(fatal_exit_status));
+  CHECK_THAT(e.said(), Contains("block file 'a' closed with 1 modified superblocks") && Contains("they are lost"));
+}
+
+TEST_CASE("what a program drops itself is not lost, and its status stays") {
+  const ended e("array_drops_what_it_cannot_write");
+  CHECK(e.exited(0));
+  CHECK(e.said() == "");
+}
+
+#if !defined(__SANITIZE_THREAD__)
+TEST_CASE("what a process has lost is nothing to a child that it forks") {
+  CHECK(ended("child_of_one_that_cannot_write").exited(fatal_exit_status));
+}
+#endif
 
 TEST_CASE("a clean end of the process writes back, in whatever order static objects end") {
   const auto [ending, status] = GENERATE(table<std::string, int>(
@@ -179,7 +203,7 @@ TEST_CASE("of a promised box, blocks that were touched are written as they are, 
 
 TEST_CASE("the end of the process reports what it cannot write") {
   const ended e("exit_cannot_write");
-  CHECK(e.exited(3));
+  CHECK(e.exited(fatal_exit_status));
   CHECK_THAT(e.said(), Contains("13 modified blocks of array 'a' could not be written back at exit()"));
 }
 

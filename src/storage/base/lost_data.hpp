@@ -1,0 +1,16 @@
+// Modified data that could be written nowhere while nobody was there to throw to: the process then ends with
+// fatal_exit_status, whatever it returns, so that who started it does not go on with what is not there.
+//
+// Threads: any.
+#pragma once
+
+namespace ooc::detail {
+
+/// Data are lost, which has been reported.  The process ends as it would have, its static objects and output
+/// included, with fatal_exit_status at last.  Not so a child that it has forked before.
+void data_were_lost() noexcept;
+
+/// What has been lost by now is as intended: tests do so.
+void forget_lost_data() noexcept;
+
+}  // namespace ooc::detail
