@@ -7,7 +7,7 @@
 
 #include "base/entry_text.hpp"
 #include "base/named_path.hpp"
-#include "copying/under_name.hpp"
+#include "copying/unpublished_file.hpp"
 #include "oocarray/error.hpp"
 #include "storage/layout/element_description.hpp"
 
@@ -39,52 +39,24 @@ class made_array : public array_target {
     if (there) (void)core_.claim_unused(*there, "replaced");
     if (const std::string folder = folder_of(path_); !folder.empty() && !look(core_.metadata(), folder))
       core_.metadata().mkdir(folder, 0777, true);
-    named_ = made_.as_array;
-    passing_ = there || named_ || !made_.attributes.empty() ? passing_path(path_) : path_;
-    under_name(passing_, path_, [&] {
-      file_ = named_ ? core_.create(passing_, made_.file) : core_.make(passing_, made_.file);
-    });
+    const bool passes = there || made_.as_array || !made_.attributes.empty();
+    unpublished_.emplace(core_, path_, passes ? passing_path(path_) : path_, made_.file,
+                         made_.as_array ? unpublished_file::named::at_once : unpublished_file::named::at_last);
+    file_ = unpublished_->file;
     copied_ = made_.file.array;
     at_.assign(copied_.extents.size(), 0);
   }
 
-  ~made_array() override {
-    if (published_) return;
-    try {
-      if (named_)
-        core_.remove(passing_);
-      else
-        core_.abandon(file_);
-    } catch (const std::exception& e) {
-      std::fprintf(stderr, "ooc: what was half made cannot be removed; `ooc rm` it later: %s\n", e.what());
-    }
-  }
+  located as_array() override { return {where_.store, unpublished_->passing()}; }
 
-  located as_array() override { return {where_.store, passing_}; }
-
-  void publish() override {
-    under_name(passing_, path_, [&] {
-      throw_if(file_.file->sync());
-      if (!std::exchange(named_, true)) core_.commit(file_);
-      for (const auto& [key, value] : made_.attributes) core_.metadata().set_attribute(passing_, key, value);
-      if (passing_ != path_) {
-        if (made_.replace)
-          core_.replace(passing_, path_);
-        else
-          core_.metadata().rename(passing_, path_);
-      }
-      published_ = true;
-      core_.sync_entry(file_);
-    });
-  }
+  void publish() override { unpublished_->publish(made_.attributes, made_.replace); }
 
  private:
   const located where_;
   const std::string path_;
   const new_array made_;
-  std::string passing_;
   storage::store_core& core_;
-  bool named_ = false, published_ = false;
+  std::optional<unpublished_file> unpublished_;
 };
 
 std::string element_text(const storage::array_description& a, const std::string& description) {
@@ -95,6 +67,11 @@ class filled_array : public array_target {
  public:
   filled_array(const located& where, const array_part& part)
       : where_(where), core_(*where_.store.core()) {
+    if (!look(core_.metadata(), where.path))
+      throw usage_error({ENOENT, std::generic_category()},
+                        "'" + where.path + "' does not exist, and " + (part.at.empty() ? "--append" : "--at") +
+                            " writes into an array that is there; import the first file without it" +
+                            (part.at.empty() ? ", and with --max-extents to let the array grow" : ""));
     file_ = core_.open(where.path, storage::open_mode::read_write);
     claim_ = core_.claim_unused(file_.meta, "written");
     file_ = core_.refresh(file_);

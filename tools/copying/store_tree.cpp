@@ -1,6 +1,5 @@
 // file_tree: the names and bytes of a store.
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 
 #include "base/named_path.hpp"
@@ -8,6 +7,7 @@
 #include "copying/salvage.hpp"
 #include "copying/target_striping.hpp"
 #include "copying/under_name.hpp"
+#include "copying/unpublished_file.hpp"
 #include "oocarray/error.hpp"
 #include "storage/layout/box_requests.hpp"
 #include "storage/service/store_core.hpp"
@@ -73,34 +73,18 @@ class store_target : public byte_target {
                storage::new_file f)
       : core_(core),
         path_(std::move(path)),
-        passing_(passing_path(path_)),
         from_(from),
-        made_(std::move(f)) {
-    // The file of a stream has a name from the beginning on, because only such a file can grow.
-    under_name(passing_, path_, [&] {
-      file_ = from_.is_stream ? core_.create(passing_, made_) : core_.make(passing_, made_);
-    });
-    named_ = from_.is_stream;
-  }
-
-  ~store_target() override {
-    if (published_) return;
-    try {
-      if (named_)
-        core_.remove(passing_);
-      else
-        core_.abandon(file_);
-    } catch (const std::exception& e) {
-      std::fprintf(stderr, "ooc: what was half made cannot be removed; `ooc rm` it later: %s\n",
-                   e.what());
-    }
-  }
+        made_(std::move(f)),
+        // The file of a stream has a name from the beginning on, because only such a file can grow.
+        unpublished_(core_, path_, passing_path(path_), made_,
+                     from_.is_stream ? unpublished_file::named::at_once : unpublished_file::named::at_last) {}
 
   void append(std::span<std::byte> bytes) override {
-    if (at_ + bytes.size() > file_.meta.size) {
+    storage::opened_file& file = unpublished_.file;
+    if (at_ + bytes.size() > file.meta.size) {
       constexpr std::uint64_t least = 64_MiB, most = 4_GiB;
-      file_ = core_.grow(file_,
-                         at_ + std::max<std::uint64_t>(bytes.size(), std::clamp(at_, least, most)));
+      file = core_.grow(file,
+                        at_ + std::max<std::uint64_t>(bytes.size(), std::clamp(at_, least, most)));
     }
     // Of a sparse file only what differs from its fill takes space, as in the source.
     const std::size_t step = made_.sparse ? 64_KiB : bytes.size();
@@ -109,37 +93,24 @@ class store_target : public byte_target {
       const auto part = bytes.subspan(i, std::min(step, bytes.size() - i));
       if (!made_.sparse || !is_fill(part, at_ + i, made_.fill)) wanted.add(at_ + i, i, part.size());
     }
-    throw_if(file_.file->write(wanted, bytes.data()));
+    throw_if(file.file->write(wanted, bytes.data()));
     at_ += bytes.size();
   }
   void skip(std::uint64_t bytes) override { at_ += bytes; }
 
   void publish() override {
-    under_name(passing_, path_, [&] { publish_passing(); });
+    if (from_.is_stream)
+      under_name(unpublished_.passing(), path_, [&] { unpublished_.file = core_.resize(unpublished_.file, at_, {}); });
+    unpublished_.publish(from_.meta.attributes, true);
   }
 
  private:
-  void publish_passing() {
-    if (from_.is_stream) file_ = core_.resize(file_, at_, {});
-    throw_if(file_.file->sync());
-    if (!named_) {
-      core_.commit(file_);
-      core_.sync_entry(file_);
-      named_ = true;
-    }
-    for (const auto& [key, value] : from_.meta.attributes)
-      core_.metadata().set_attribute(passing_, key, value);
-    core_.replace(passing_, path_);
-    published_ = true;
-  }
-
   storage::store_core& core_;
-  const std::string path_, passing_;
+  const std::string path_;
   const byte_source& from_;
   const storage::new_file made_;
-  storage::opened_file file_;
+  unpublished_file unpublished_;
   std::uint64_t at_ = 0;
-  bool named_ = false, published_ = false;
 };
 
 class store_tree : public file_tree {

@@ -1,0 +1,45 @@
+#include "copying/unpublished_file.hpp"
+
+#include <cstdio>
+#include <utility>
+
+#include "copying/under_name.hpp"
+#include "oocarray/error.hpp"
+
+namespace ooc::tool {
+
+unpublished_file::unpublished_file(storage::store_core& core, std::string path, std::string passing,
+                                   const storage::new_file& f, named when)
+    : core_(core), path_(std::move(path)), passing_(std::move(passing)), named_(when == named::at_once) {
+  under_name(passing_, path_, [&] { file = named_ ? core_.create(passing_, f) : core_.make(passing_, f); });
+}
+
+unpublished_file::~unpublished_file() {
+  if (published_) return;
+  try {
+    if (named_)
+      core_.remove(passing_);
+    else
+      core_.abandon(file);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "ooc: what was half made cannot be removed; `ooc rm` it later: %s\n", e.what());
+  }
+}
+
+void unpublished_file::publish(const std::map<std::string, std::string>& attributes, bool replace) {
+  under_name(passing_, path_, [&] {
+    throw_if(file.file->sync());
+    if (!std::exchange(named_, true)) core_.commit(file);
+    for (const auto& [key, value] : attributes) core_.metadata().set_attribute(passing_, key, value);
+    if (passing_ != path_) {
+      if (replace)
+        core_.replace(passing_, path_);
+      else
+        core_.metadata().rename(passing_, path_);
+    }
+    published_ = true;
+    core_.sync_entry(file);
+  });
+}
+
+}  // namespace ooc::tool
