@@ -184,6 +184,7 @@ int run_export(const command& self, const std::vector<std::string>& arguments) {
     if (out.path().empty()) throw usage_mistake("'" + file + "': an HDF5 file cannot be written to a stream");
     hdf5_dataset d = dataset_of(line, source.meta, part);
     d.description = description;
+    d.of_group = from.store.core()->metadata().lookup(folder_of(source.meta.path)).attributes;
     if (part.element_type.starts_with("struct")) d.attributes.erase(storage::dtype_attribute);  // is the type
     if (!line.has("format") && names_netcdf(file)) fit_netcdf(file, d);
     hdf5_output made(out.path(), file, d);

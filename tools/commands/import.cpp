@@ -10,6 +10,8 @@
 #include "copying/array_target.hpp"
 #include "copying/box_walk.hpp"
 #include "copying/target_striping.hpp"
+#include "formats/file_format.hpp"
+#include "formats/hdf5_file.hpp"
 #include "oocarray/error.hpp"
 #include "progress/progress.hpp"
 #include "storage/layout/element_description.hpp"
@@ -92,10 +94,18 @@ void check_options(const command_line& line) {
         throw usage_mistake(std::string("--") + o + " is for a new array, and --" + into + " writes into one that is there");
 }
 
-/// What it says, without the message of its code.
-std::string story(const error& e) {
-  const std::string what = e.what(), tail = ": " + e.code().message();
-  return what.ends_with(tail) ? what.substr(0, what.size() - tail.size()) : what;
+/// The attributes of groups become those of the folders.
+void import_attributes(const std::string& file, const located& into) {
+  auto& names = into.store.core()->metadata();
+  for (const hdf5_group& group : hdf5_groups(file)) {
+    const std::string path = trimmed(join(into.path, group.path));
+    names.mkdir(path, 0777, true);
+    for (const auto& [key, value] : added_attributes(names.lookup(path).attributes, group.attributes))
+      names.set_attribute(path, key, value);
+    for (const std::string& what : group.left_out)
+      std::cerr << "note: '" << printable(file) << "', group '/" << printable(group.path) << "': " << printable(what)
+                << ": it is left out\n";
+  }
 }
 
 /// All arrays of the file, in folders as there.
@@ -110,10 +120,11 @@ int import_tree(const command_line& line, const std::string& file, const std::ve
       import_one(line, file, name, {folder.store, join(folder.path, name)});
     } catch (const usage_error& e) {
       if (e.code() != errc::type_mismatch && e.code() != errc::invalid_request) throw;
-      std::cerr << "ooc: " << printable(story(e)) << ": it is left out\n";
+      std::cerr << "ooc: " << printable(e.what()) << ": it is left out\n";
       ++left_out;
     }
   }
+  if (format_of_input(line, file) == file_format::hdf5) import_attributes(file, folder);
   return left_out == 0 ? success : problems_found;
 }
 

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "base/named_path.hpp"
+#include "formats/hdf5_file.hpp"
 #include "formats/hdf5_types.hpp"
 #include "oocarray/error.hpp"
 
@@ -193,8 +194,8 @@ void write_one(hid_t dataset, const std::string& name, const std::string& text,
     const handle a(H5Acreate2(dataset, name.c_str(), of_type, space, H5P_DEFAULT, H5P_DEFAULT),
                    H5Aclose);
     if (!a || H5Awrite(a, of_type, bytes) < 0)
-      throw io_error({EIO, std::generic_category()},
-                     what + ": attribute '" + name + "' cannot be written: " + last_error());
+      throw error({EIO, std::generic_category()},
+                  what + ": attribute '" + name + "' cannot be written: " + last_error());
   };
   bool done = false;
   if (!element.empty() && element != "str")
@@ -230,13 +231,15 @@ void write_one(hid_t dataset, const std::string& name, const std::string& text,
                  H5Aclose);
   const char* p = text.c_str();
   if (!a || H5Awrite(a, string, &p) < 0)
-    throw io_error({EIO, std::generic_category()},
-                   what + ": attribute '" + name + "' cannot be written: " + last_error());
+    throw error({EIO, std::generic_category()},
+                what + ": attribute '" + name + "' cannot be written: " + last_error());
 }
 
 /// A dimension as NetCDF-4 has one that no variable belongs to.  False: the name is taken by
 /// something else.
 bool attach_scale(hid_t file, hid_t dataset, unsigned d, const std::string& path, hsize_t extent) {
+  const std::string name = last_name(path);
+  if (name.empty() || name == ".") return false;
   handle scale;
   if (H5Lexists(file, path.c_str(), H5P_DEFAULT) > 0) {
     scale = handle(H5Dopen2(file, path.c_str(), H5P_DEFAULT), H5Dclose);
@@ -261,10 +264,10 @@ bool attach_scale(hid_t file, hid_t dataset, unsigned d, const std::string& path
 
 }  // namespace
 
-texts read_attributes(hid_t dataset, const std::string& name, std::vector<std::string>& left_out) {
+texts read_plain_attributes(hid_t object, std::vector<std::string>& left_out) {
   std::vector<std::string> names;
   H5Aiterate2(
-      dataset, H5_INDEX_NAME, H5_ITER_INC, nullptr,
+      object, H5_INDEX_NAME, H5_ITER_INC, nullptr,
       [](hid_t, const char* n, const H5A_info_t*, void* out) -> herr_t {
         static_cast<std::vector<std::string>*>(out)->emplace_back(n);
         return 0;
@@ -272,11 +275,11 @@ texts read_attributes(hid_t dataset, const std::string& name, std::vector<std::s
       &names);
   texts all;
   json types = json::object();
-  const bool is_scale = H5DSis_scale(dataset) > 0;
+  const bool is_scale = H5Iget_type(object) == H5I_DATASET && H5DSis_scale(object) > 0;
   for (const std::string& n : names) {
     if (is_internal(n, is_scale)) continue;
     try {
-      attribute_text a = read_one(dataset, n);
+      attribute_text a = read_one(object, n);
       all[n] = std::move(a.text);
       if (!a.type.empty()) types[n] = a.type;
     } catch (const usage_error& e) {
@@ -284,6 +287,11 @@ texts read_attributes(hid_t dataset, const std::string& name, std::vector<std::s
     }
   }
   if (!types.empty()) all[types_key] = types.dump(-1, ' ', false, json::error_handler_t::replace);
+  return all;
+}
+
+texts read_attributes(hid_t dataset, const std::string& name, std::vector<std::string>& left_out) {
+  texts all = read_plain_attributes(dataset, left_out);
   const handle space(H5Dget_space(dataset), H5Sclose);
   const auto dimensions = dimension_names(dataset, name);
   if (!dimensions.empty() || H5Sget_simple_extent_type(space) == H5S_SCALAR)
@@ -297,35 +305,59 @@ bool is_scalar(const texts& attributes, const std::vector<std::uint64_t>& extent
          extents == std::vector<std::uint64_t>{1};
 }
 
-void write_attributes(hid_t file, hid_t dataset, const std::string& name, const texts& attributes,
-                      const std::vector<std::uint64_t>& extents, const std::string& what) {
-  json types, dimensions;
+void write_plain_attributes(hid_t object, const texts& attributes, const std::string& what) {
+  json types;
   if (const auto t = attributes.find(types_key); t != attributes.end())
     types = json::parse(t->second, nullptr, false);
+  for (const auto& [key, text] : attributes) {
+    if (key == types_key) continue;
+    const auto type = types.is_object() ? types.find(key) : types.end();
+    const bool typed = types.is_object() && type != types.end() && type->is_string();
+    write_one(object, key, text, typed ? type->get<std::string>() : "", what);
+  }
+}
+
+void write_attributes(hid_t file, hid_t dataset, const std::string& name, const texts& attributes,
+                      const std::vector<std::uint64_t>& extents, const std::string& what) {
+  json dimensions;
   if (const auto d = attributes.find(dimensions_key); d != attributes.end())
     dimensions = json::parse(d->second, nullptr, false);
   const bool named = dimensions.is_array() && dimensions.size() == extents.size() &&
                      std::all_of(dimensions.begin(), dimensions.end(),
                                  [](const json& s) { return s.is_string(); });
-  const bool dimensions_known = named || is_scalar(attributes, extents);
-  for (const auto& [key, text] : attributes) {
-    if (key == types_key || (dimensions_known && key == dimensions_key)) continue;
-    const auto type = types.is_object() ? types.find(key) : types.end();
-    const bool typed = types.is_object() && type != types.end() && type->is_string();
-    write_one(dataset, key, text, typed ? type->get<std::string>() : "", what);
-  }
+  texts others = attributes;
+  if (named || is_scalar(attributes, extents)) others.erase(dimensions_key);
+  write_plain_attributes(dataset, others, what);
   if (!named) return;
   const auto slash = name.find_last_of('/');
   const std::string folder = slash == name.npos ? "" : name.substr(0, slash + 1);
   for (std::size_t d = 0; d < extents.size(); ++d) {
     const auto label = dimensions[d].get<std::string>();
-    if (!label.empty() && label != "." && label.find('/') == label.npos)
-      (void)attach_scale(file, dataset, static_cast<unsigned>(d), folder + label, extents[d]);
+    const bool is_own = extents.size() == 1 && folder + label == name;  // a coordinate
+    if (is_own ? H5DSset_scale(dataset, label.c_str()) >= 0
+               : label.find('/') == label.npos &&
+                     attach_scale(file, dataset, static_cast<unsigned>(d), folder + label, extents[d]))
+      continue;
     if (H5DSset_label(dataset, static_cast<unsigned>(d), label.c_str()) < 0)
-      throw io_error({EIO, std::generic_category()}, what + ": dimension " + std::to_string(d) +
-                                                         " cannot be named '" + label +
-                                                         "': " + last_error());
+      throw error({EIO, std::generic_category()}, what + ": dimension " + std::to_string(d) +
+                                                      " cannot be named '" + label +
+                                                      "': " + last_error());
   }
 }
 
 }  // namespace ooc::tool::hdf5
+
+namespace ooc::tool {
+
+hdf5::texts added_attributes(const hdf5::texts& there, hdf5::texts more) {
+  const auto known = there.find(hdf5::types_key);
+  if (known == there.end()) return more;
+  auto types = nlohmann::json::parse(known->second, nullptr, false);
+  if (!types.is_object()) return more;
+  for (const auto& [key, text] : more) types.erase(key);
+  if (const auto t = more.find(hdf5::types_key); t != more.end()) types.update(nlohmann::json::parse(t->second));
+  more[hdf5::types_key] = types.dump();
+  return more;
+}
+
+}  // namespace ooc::tool

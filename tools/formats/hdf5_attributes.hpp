@@ -14,11 +14,14 @@ using texts = std::map<std::string, std::string>;
 
 /// `name`: of the dataset.  What cannot be a text is told in `left_out`.
 texts read_attributes(hid_t dataset, const std::string& name, std::vector<std::string>& left_out);
+/// The same of any object, without dimensions.
+texts read_plain_attributes(hid_t object, std::vector<std::string>& left_out);
 /// Whether the only element is that of a dataset without dimensions, whose `dimensions` are "[]".
 bool is_scalar(const texts& attributes, const std::vector<std::uint64_t>& extents);
-/// `dimensions` becomes labels, and scales where a dataset of that name can be made beside this
-/// one.  `what` begins the messages.
+/// `dimensions` become scales, where this dataset is one, or one of that name can be made beside it, and else labels.
+/// `what` begins the messages.
 void write_attributes(hid_t file, hid_t dataset, const std::string& name, const texts& attributes,
                       const std::vector<std::uint64_t>& extents, const std::string& what);
+void write_plain_attributes(hid_t object, const texts& attributes, const std::string& what);
 
 }  // namespace ooc::tool::hdf5

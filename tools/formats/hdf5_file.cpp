@@ -37,17 +37,24 @@ std::string library_version() {
   return std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(release);
 }
 
-std::vector<std::string> dataset_names(hid_t file) {
-  std::vector<std::string> names;
+std::vector<std::string> object_names(hid_t file, H5O_type_t type) {
+  struct found {
+    H5O_type_t type;
+    std::vector<std::string> names;
+  } all{type, {}};
   H5Ovisit2(
       file, H5_INDEX_NAME, H5_ITER_INC,
       [](hid_t, const char* name, const auto* info, void* out) -> herr_t {
-        if (info->type == H5O_TYPE_DATASET)
-          static_cast<std::vector<std::string>*>(out)->emplace_back(name);
+        auto* const all = static_cast<found*>(out);
+        if (info->type == all->type) all->names.emplace_back(name);
         return 0;
       },
-      &names, H5O_INFO_BASIC);
-  return names;
+      &all, H5O_INFO_BASIC);
+  return all.names;
+}
+
+std::vector<std::string> dataset_names(hid_t file) {
+  return object_names(file, H5O_TYPE_DATASET);
 }
 
 /// Links to other files that lead to datasets, or, where `any`, to wherever they lead.
@@ -71,7 +78,7 @@ storage::index extents_of(hid_t dataset, const std::string& what) {
   storage::index n = extents_of_dataset(dataset);
   if (n.empty())
     throw usage_error(errc::invalid_request,
-                      what + " has no elements, and every array has at least one");
+                      what + " has no shape (H5S_NULL), which every array has");
   return n;
 }
 
@@ -173,6 +180,19 @@ std::vector<std::string> hdf5_dataset_names(const std::string& file) {
   auto names = value_names(opened);
   if (names.empty()) (void)chosen(opened, file, "");  // says so
   return names;
+}
+
+std::vector<hdf5_group> hdf5_groups(const std::string& file) {
+  const handle opened = open_for_reading(file);
+  std::vector<hdf5_group> groups;
+  for (const std::string& path : object_names(opened, H5O_TYPE_GROUP)) {
+    const handle group(H5Gopen2(opened, path.c_str(), H5P_DEFAULT), H5Gclose);
+    hdf5_group g;
+    if (group) g.attributes = read_plain_attributes(group, g.left_out);
+    if (path != ".") g.path = path;
+    if (!g.attributes.empty() || !g.left_out.empty()) groups.push_back(std::move(g));
+  }
+  return groups;
 }
 
 struct hdf5_input::impl {
@@ -301,9 +321,9 @@ void hdf5_input::read(const storage::index& lower, const storage::index& upper,
     const auto [in_file, packed] = selected(m.data, first, last);
     if (H5Dread(m.data, m.element.type, in_memory < 0 ? static_cast<hid_t>(packed) : in_memory, in_file, H5P_DEFAULT,
                 out.data()) < 0)
-      throw io_error({EIO, std::generic_category()},
-                     m.what + " cannot be read: " + last_error() +
-                         "; where it is damaged, take the file from its source again");
+      throw error({EIO, std::generic_category()},
+                  m.what + " cannot be read: " + last_error() +
+                      "; where it is damaged, take the file from its source again");
   };
   if (m.lost.count == 0) return read(lower, upper, -1);
   for (std::size_t at = 0; at < out.size(); at += m.element.size)
@@ -338,7 +358,7 @@ hdf5_output::hdf5_output(const std::string& part, const std::string& file, const
   m.what = quoted(file, d.name);
   const auto check = [&](bool good) {
     if (!good)
-      throw io_error({EIO, std::generic_category()}, m.what + " cannot be made: " + last_error());
+      throw error({EIO, std::generic_category()}, m.what + " cannot be made: " + last_error());
   };
   if (d.description.empty())
     m.element = element_named(d.array.element_type, d.array.element_size, m.what);
@@ -371,6 +391,10 @@ hdf5_output::hdf5_output(const std::string& part, const std::string& file, const
       H5Dclose);
   check(static_cast<bool>(m.data));
   write_attributes(m.file, m.data, d.name, d.attributes, d.array.extents, m.what);
+  const std::string folder = folder_of(d.name);
+  const handle group(H5Gopen2(m.file, folder.empty() ? "/" : folder.c_str(), H5P_DEFAULT), H5Gclose);
+  check(static_cast<bool>(group));
+  write_plain_attributes(group, d.of_group, m.what);
 }
 
 hdf5_output::~hdf5_output() = default;
@@ -380,16 +404,16 @@ void hdf5_output::write(const storage::index& lower, const storage::index& upper
   be_quiet();
   const auto [in_file, in_memory] = selected(impl_->data, lower, upper);
   if (H5Dwrite(impl_->data, impl_->element.type, in_memory, in_file, H5P_DEFAULT, in.data()) < 0)
-    throw io_error({EIO, std::generic_category()},
-                   impl_->what + " cannot be written: " + last_error());
+    throw error({EIO, std::generic_category()},
+                impl_->what + " cannot be written: " + last_error());
 }
 
 void hdf5_output::finish() {
   be_quiet();
   const bool written = impl_->data.reset() >= 0 && H5Fflush(impl_->file, H5F_SCOPE_GLOBAL) >= 0;
   if (!written || impl_->file.reset() < 0)
-    throw io_error({EIO, std::generic_category()},
-                   impl_->what + " cannot be written: " + last_error());
+    throw error({EIO, std::generic_category()},
+                impl_->what + " cannot be written: " + last_error());
 }
 
 }  // namespace ooc::tool

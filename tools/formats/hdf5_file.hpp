@@ -4,7 +4,8 @@
 // Attributes become texts.  What was no text is noted in the attribute `hdf5.types`, in JSON ("f8",
 // "i4[2,3]"), so that hdf5_output can give it its type back.  The names of the dimensions (labels,
 // or the scales of dimensions) become the attribute `dimensions`, a list in JSON, as
-// oocarray.xarray has it; of a scalar, which is an array of one element here, it is "[]".
+// oocarray.xarray has it; of a scalar, which is an array of one element here, it is "[]".  They are written as
+// NetCDF-4 does, by scales.
 //
 // Failures throw usage_error or io_error that names file, dataset and remedy.  libhdf5 is not for
 // threads: one call at a time, of any thread.  An ooc that was built without libhdf5 throws
@@ -59,6 +60,18 @@ class hdf5_input {
 /// as hdf5_input does.
 std::vector<std::string> hdf5_dataset_names(const std::string& file);
 
+/// Attributes of a group, as those of a dataset.
+struct hdf5_group {
+  std::string path;  ///< empty: the root, whose attributes NetCDF calls global
+  std::map<std::string, std::string> attributes;
+  std::vector<std::string> left_out;  ///< a line for each that is no text
+};
+/// The groups of a file that have attributes.
+std::vector<hdf5_group> hdf5_groups(const std::string& file);
+/// What is to be set where `there` are attributes already: all of `more`, and the types of both.
+std::map<std::string, std::string> added_attributes(const std::map<std::string, std::string>& there,
+                                                    std::map<std::string, std::string> more);
+
 /// What is to be written.
 struct hdf5_dataset {
   std::string name;
@@ -68,6 +81,7 @@ struct hdf5_dataset {
   unsigned deflate = 0;              ///< 1 to 9; needs chunks
   std::vector<std::byte> fill;
   std::map<std::string, std::string> attributes;
+  std::map<std::string, std::string> of_group;  ///< attributes of the group that it lies in
 };
 
 class hdf5_output {
