@@ -144,8 +144,8 @@ ooc::any_array open_any_in_place(runtime& rt, std::string_view path, How how,
 /// file of other elements, another rank or order, of foreign byte order, and of types that are no plain
 /// bytes (objects); errc::invalid_request for a file that is no .npy file although it should be, or
 /// whose header is cut short, for one that is shorter than its extents need (with both sizes), an
-/// offset beyond its end or between the places that elements can have, extents of 0, and for
-/// options.group; errc::busy where the file is in use, see above; ESTALE where it is not contents.read_from.
+/// offset beyond its end or between the places that elements can have, extents of 0 but the first, and
+/// for options.group; errc::busy where the file is in use, see above; ESTALE where it is not contents.read_from.
 template <class T, std::size_t N, class Layout = layout_right>
 ooc_array<T, N, Layout> open_file(runtime& rt, std::string_view path, open_t how,
                                   const file_contents& contents = {},

@@ -166,13 +166,15 @@ def find(path: str, name: str, writable: bool) -> Place:
         holder = dataset.file
         _check_holder(holder, path, name, writable)
         layout = dataset.id.get_create_plist().get_layout()
-        if layout != h5py.h5d.CONTIGUOUS:
-            kinds = {h5py.h5d.CHUNKED: "is stored in chunks", h5py.h5d.COMPACT: "is stored in its header"}
+        kinds = {h5py.h5d.CHUNKED: "is stored in chunks", h5py.h5d.COMPACT: "is stored in its header"}
+        is_empty = dataset.shape is not None and 0 in dataset.shape  # and lies nowhere
+        if layout != h5py.h5d.CONTIGUOUS and not (is_empty and layout in kinds):
             refuse(kinds.get(layout, "is made up of other datasets"))
         if dataset.external:
             refuse("has its data in other files")
-        offset = dataset.id.get_offset()  # of nothing: None, or a number where the file has a user block
-        if offset is None or dataset.id.get_space_status() == h5py.h5d.SPACE_STATUS_NOT_ALLOCATED:
+        offset = 0 if is_empty else dataset.id.get_offset()  # of nothing: None, or a number where the file has a user block
+        allocated = dataset.id.get_space_status() != h5py.h5d.SPACE_STATUS_NOT_ALLOCATED
+        if offset is None or not (is_empty or allocated):
             refuse("has no space in the file yet, as nothing was written to it")
         # h5py converts what it reads: that it has a type for the elements does not mean that they are stored so.
         stored = dataset.id.get_type()

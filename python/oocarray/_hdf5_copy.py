@@ -190,8 +190,10 @@ def from_hdf5(
         store = free_in(store, path, options)
         dtype = _plain_dtype(d, where)
         check_sources(d, where)
-        if d.shape is None or 0 in d.shape:
-            raise ValueError(f"{where} has no elements, and every array has at least one")
+        if d.shape is None:
+            raise ValueError(f"{where} has no shape (H5S_NULL), which every array has")
+        if 0 in d.shape[1:]:
+            raise ValueError(f"{where} has the shape {d.shape}, and of an array only the first extent may be 0")
         part = part_of(box, d.shape, where)
         shape = tuple(b.stop - b.start for b in part) or (1,)
         if dtype.kind in "biufc" and np.array(d.fillvalue, dtype).tobytes().strip(b"\0"):
@@ -270,6 +272,8 @@ def _write(
     shape = tuple(b.stop - b.start for b in part)
     if fill and array.dtype.kind in "biufc":
         options.setdefault("fillvalue", np.frombuffer(fill, array.dtype)[0])
+    if 0 in shape and options:
+        options.setdefault("maxshape", (None, *shape[1:]))  # chunks are at least one row, which it must be able to have
     is_scalar = names == [] and not options
     folder, slash, last = name.rpartition("/")
     passing = f"{folder}{slash}{passing_name(last)}"

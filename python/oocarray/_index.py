@@ -52,13 +52,13 @@ def bounds_of(box: Any, shape: Tuple[int, ...], name: str) -> Tuple[List[int], L
 
 
 def part_of(box: Optional[Any], shape: Tuple[int, ...], name: str) -> Box:
-    """A box that has elements and lies within the shape: what is to be copied.  All without one."""
+    """A box that has elements, as far as the shape has any, and lies within it: what is to be copied.  All without one."""
     out = []
     for d, (k, n) in enumerate(zip(keys_of(... if box is None else box, shape, name, "box"), shape)):
         if not isinstance(k, slice) or k.step not in (None, 1):
             raise IndexError(f"{name}: a box has slices of step 1, not {k!r} (dimension {d})")
         lower, upper = k.start or 0, n if k.stop is None else k.stop
-        if not 0 <= lower < upper <= n:
+        if not (0 <= lower < upper <= n or lower == upper == n == 0):
             raise IndexError(f"{name}: {lower}:{upper} is no part of dimension {d}, which has {n} elements")
         out.append(slice(lower, upper))
     return tuple(out)

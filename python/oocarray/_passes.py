@@ -99,6 +99,8 @@ def reduce(ufunc: np.ufunc, a: Array, *, dtype: Any = None, **options: Any) -> A
     checked(a)
     if not isinstance(ufunc, np.ufunc) or (ufunc.nin, ufunc.nout) != (2, 1):
         raise TypeError(f"{ufunc} is no ufunc of two arguments, as numpy.multiply is one")
+    if a.size == 0:  # what NumPy says of no elements
+        return ufunc.reduce(np.empty(0, a.dtype), dtype=dtype)
     how = _without_python.get(ufunc)
     if how and dtype is None and a._core.element_type() in numbers and (how == "add" or a.dtype.kind != "c"):
         of = ufunc.reduce(np.zeros(1, a.dtype)).dtype

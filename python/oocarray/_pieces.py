@@ -19,7 +19,7 @@ def grown(grain: Sequence[int], extents: Sequence[int], itemsize: int) -> List[i
     most, shape = most_piece_bytes(), list(grain)
     for d in reversed(range(len(shape))):
         fits = max(1, most // max(1, math.prod(shape) * itemsize))
-        shape[d] *= min(fits, -(-extents[d] // shape[d]))
+        shape[d] *= max(1, min(fits, -(-extents[d] // shape[d])))
         if shape[d] < extents[d]:
             break
     return shape

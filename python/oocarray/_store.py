@@ -224,7 +224,7 @@ def create(store: Union[Store, Path], path: Path, shape: Shape, dtype: Any = np.
     path : str or path
         The path in the store.
     shape : int or tuple of int
-        1 to 8 extents, none of them 0.
+        1 to 8 extents, of which only the first may be 0.
     dtype
         Any NumPy type of fixed size without Python objects, structured ones included.
     fill

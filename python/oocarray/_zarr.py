@@ -152,8 +152,8 @@ def from_zarr(
         raise TypeError(f"{where} has elements of type {dtype}, of no fixed size: an array has none such; convert it first")
     if dtype.fields is None and dtype.kind in "biufc":
         dtype = dtype.newbyteorder("=")
-    if 0 in z.shape:
-        raise ValueError(f"{where} has the shape {z.shape}, and every extent of an array is at least 1")
+    if 0 in z.shape[1:]:
+        raise ValueError(f"{where} has the shape {z.shape}, and of an array only the first extent may be 0")
     part = part_of(box, z.shape, where)
     shape = tuple(b.stop - b.start for b in part) or (1,)
     if z.fill_value is not None and "fill" not in options and np.array(z.fill_value, dtype).tobytes().strip(b"\0"):

@@ -182,7 +182,7 @@ TEST_CASE("what keeps one rank from resizing is the same error on all, and the a
     if (g->rank() == last) pin.emplace(std::as_const(a).pin({{0, 0}, {1, 1}}));
     CHECK_THAT(message_of<usage_error>([&] { a.resize(40); }), Contains(who) && Contains("pinned"));
   }
-  CHECK_THAT(message_of<usage_error>([&] { a.resize(301); }), Contains("1 to 300, not 301"));
+  CHECK_THAT(message_of<usage_error>([&] { a.resize(301); }), Contains("0 to 300, not 301"));
   CHECK(a.extent(0) == 20);
   a.resize(40);
   CHECK(wrong(std::as_const(a), 20, 4) == 0);
@@ -207,4 +207,35 @@ TEST_CASE("a node that cannot grow is the same error on all ranks, and nothing h
   if (g->rank() != 0) CHECK(nodes.calls(storage::io_call::resize) == 0);
   a.resize(300);
   CHECK(wrong(std::as_const(a), 20, 5) == 0);
+}
+
+TEST_CASE("ranks have no part of an array without rows, and share the rows that it gets") {
+  const group_ptr g = all_ranks();
+  runtime rt(small());
+  for (const bool owner_computes : {false, true}) {
+    auto o = with(g);
+    o.owner_computes = owner_computes;
+    {
+      matrix a(rt, common_store(), "empty/a", create, {0, columns}, o);
+      CHECK(a.local_rows() == std::pair<std::size_t, std::size_t>{0, 0});
+      a.sync();
+      a.sync_halo(1);
+      a.resize(200);
+      write_part(a, 6);
+      a.sync();
+      CHECK(wrong(std::as_const(a), 200, 6) == 0);
+      a.sync();  // before what was read goes
+      a.resize(0);
+      CHECK(a.local_rows() == std::pair<std::size_t, std::size_t>{0, 0});
+    }
+    matrix a(rt, common_store(), "empty/a", ooc::open, {.block = 4096, .group = g});
+    CHECK(a.size() == 0);
+    a.sync();
+    a.resize(20);
+    CHECK(wrong(std::as_const(a), 0, 6) == 0);
+  }
+  auto o = with(g);
+  o.placement = placement::by_rank;
+  CHECK_THAT(message_of<usage_error>([&] { matrix(rt, common_store(), "empty/b", create, {0, columns}, o); }),
+             Contains("no rows yet"));
 }

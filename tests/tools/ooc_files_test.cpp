@@ -318,7 +318,10 @@ TEST_CASE("truncate cuts and extends files, and arrays by whole rows") {
   CHECK(sh.ok("stat a").find("f4 6x10") != std::string::npos);
   CHECK(sh.ok("export a -") == data.substr(0, 200) + std::string(40, '\0'));
   sh.refused("truncate -s 201 a", "multiple of 40");
-  sh.refused("truncate -s 0 a", "multiple of 40");
+  sh.ok("truncate -s 0 a");
+  CHECK(sh.ok("stat a").find("f4 0x10") != std::string::npos);
+  sh.ok("truncate -s 80 a");
+  CHECK(sh.ok("export a -") == std::string(80, '\0'));
   sh.ok("import --type f4 --shape 20x10 --tile 4x4 a t");
   sh.refused("truncate -s 40 t", "row-major");
   sh.refused("truncate p", "--size");

@@ -34,10 +34,12 @@ std::vector<std::uint64_t> wanted_extents(const entry& e, std::uint64_t size) {
     throw usage_mistake(
         it +
         ", and only arrays in row-major order are cut to a size; resize it as an array (resize())");
-  const std::uint64_t row = storage::array_bytes(e.array) / extents[0];
-  if (size == 0 || size % row != 0)
+  storage::array_description one_row = e.array;
+  one_row.extents[0] = 1;
+  const std::uint64_t row = storage::array_bytes(one_row);
+  if (row == 0 || size % row != 0)
     throw usage_mistake(it + ", and must keep whole rows: the size must be a multiple of " +
-                        std::to_string(row) + " bytes, and not 0");
+                        std::to_string(row) + " bytes");
   extents[0] = size / row;
   if (!e.array.max_extents.empty() && extents[0] > e.array.max_extents[0])
     throw usage_mistake(it + " that was made to have at most " +

@@ -163,7 +163,7 @@ void refuse_raw_options(const command_line& line) {
 /// `h.data_offset` is in `file`; `bytes` begin behind the header.
 std::unique_ptr<array_source> npy_source(const command_line& line, const std::string& file, const storage::npy_header& h,
                                          bool is_stream, std::unique_ptr<byte_stream> bytes) {
-  const bool by_columns = h.fortran_order && h.shape.size() > 1;
+  const bool by_columns = h.fortran_order && h.shape.size() > 1 && h.data_bytes != 0;
   std::unique_ptr<array_source> s;
   if (by_columns && !line.has("transpose")) {
     if (is_stream)
@@ -279,9 +279,9 @@ void require_array(const std::string& file, const std::vector<std::uint64_t>& ex
     throw usage_error(errc::invalid_request,
                       "'" + file + "': " + shape_text(extents) + " has " + std::to_string(extents.size()) +
                           " dimensions, and an array has at most 8; give it fewer (a.reshape(...))");
-  if (std::find(extents.begin(), extents.end(), 0u) != extents.end())
+  if (std::find(extents.begin() + 1, extents.end(), 0u) != extents.end())
     throw usage_error(errc::invalid_request, "'" + file + "': an array of " + shape_text(extents) +
-                                                 " has no elements, and every extent must be at least 1");
+                                                 " has no elements; only the first extent may be 0");
 }
 
 }  // namespace

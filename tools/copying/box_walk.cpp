@@ -59,6 +59,7 @@ void for_each_piece(
     const box& b, const storage::index& grain, std::uint32_t element_size, std::uint64_t max_bytes,
     const std::function<void(const storage::index&, const storage::index&, std::uint64_t)>& f) {
   const std::size_t rank = b.lower.size();
+  if (product(b.extents(), 1) == 0) return;
   storage::index step = grain.empty() ? storage::index(rank, 1) : grain;
   const bool too_large = product(step, element_size) > max_bytes && product(step, 1) > 1;
   // As many pieces as fit, the last dimension first.

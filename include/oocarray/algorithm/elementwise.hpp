@@ -163,7 +163,7 @@ pass_result<Value> reduce_spans(span_request r, std::size_t elements, Value init
     for (const auto& of_rank : told) add_values(mine, of_rank, init);
   }
   pass_result<Value> result{run.finish(), init};
-  result.value = op(init, fold_pieces(mine.data(), mine.size(), op));
+  if (!mine.empty()) result.value = op(init, fold_pieces(mine.data(), mine.size(), op));
   return result;
 }
 
@@ -208,7 +208,7 @@ scanned_before<U> parts_before(span_run& run, const std::optional<U>& first, Op&
 template <class T, class U, std::size_t N, class Op>
 scanned_before<U> pieces_before(span_run& run, const ooc_array<T, N>& a, ooc_array<U, N>& b,
                                 const std::optional<U>& begin, Op& op) {
-  const std::size_t row = b.size() / b.extent(0);
+  const std::size_t row = b.size() / std::max<std::size_t>(b.extent(0), 1);
   const std::size_t first = b.local_box().lower[0] * row, last = b.local_box().upper[0] * row;
   const std::size_t cut = first % elements_of_piece;
   piece_sums_program<Op, T, U> sums(op, a.span().subspan(first - cut, cut), [&] {
@@ -300,6 +300,8 @@ pass_result<found_element<T, N>> first_by(const A& a, Less& less, const pass_opt
   };
   element_with_place<T, N> place;
   const pass_result<found> r = reduce_all(found(), better, place, options, a);
+  if (!r.value)
+    throw usage_error(errc::invalid_request, "array '" + a.path() + "' has no elements, and so none that comes first");
   return {r, *r.value};
 }
 
@@ -416,7 +418,7 @@ pass_result<Value> transform_reduce(std::tuple<A&...> in, Value init, Op op, F f
 }
 
 /// The smallest element and its coordinates, and of equal ones the first in row-major order.  Not-a-numbers are passed
-/// over, unless there is nothing else.
+/// over, unless there is nothing else.  Throws usage_error (errc::invalid_request) for an array without elements.
 template <detail::any_array A, class Less = std::less<>>
 auto min_element(const A& a, Less less = {}, const pass_options& options = {}) {
   return detail::first_by<detail::element_of<A>, detail::dimensions_of<A>>(a, less, options);

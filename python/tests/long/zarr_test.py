@@ -219,7 +219,7 @@ def test_bad_input_is_refused_by_name_and_leaves_nothing(store, budget, tmp_path
     refused(IndexError, "step 1", z, box=np.s_[0:50:2])
     refused(IndexError, "leave 1 out", z, box=np.s_[0:5, :])
     refused(TypeError, "no fixed size", zarr.create_array(tmp_path / "s", shape=(3,), dtype=str))
-    refused(ValueError, "at least 1", zarr.create_array(tmp_path / "e", shape=(0, 3), dtype="f4"))
+    refused(ValueError, "only the first", zarr.create_array(tmp_path / "e", shape=(3, 0), dtype="f4"))
     (tmp_path / "a" / "c" / "7").write_bytes(b"damaged")
     refused(OSError, "a.*cannot be read.*from their source", z)
     (tmp_path / "version").mkdir()

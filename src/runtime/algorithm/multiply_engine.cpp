@@ -71,6 +71,7 @@ class multiply_call {
   }
 
   multiply_statistics run() {
+    if (most_rows_ == 0) return done_;
     choose();
     std::optional<direct_array> a, b, c;
     call_.together([&] {  // what any rank has modified is in the store before one of them reads

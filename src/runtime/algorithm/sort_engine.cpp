@@ -74,6 +74,7 @@ class sort_call {
         check(read.emplace(from_.shared().local(), access_mode::read, "sort()"), from_);
       check(written.emplace(to_.shared().local(), access_mode::write, "sort()"), to_);
     });
+    if (elements_ == 0) return done_;
     choose();
     const element_file from(read ? *read : *written, program_.element_size());
     const element_file to(*written, program_.element_size());

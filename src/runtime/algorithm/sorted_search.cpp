@@ -142,6 +142,7 @@ bool part_is_sorted(sorted_array& s, pager& p, const sort_program& program, std:
 bool run_is_sorted(const array_core& a, const sort_program& program, const sort_options& options) {
   a.check_open();
   sorted_array s(a, program.element_size(), "is_sorted()", ranks_call::together, options);
+  if (s.elements() == 0) return true;
   const auto rows = a.ranks().rows_of(s.call().rank());
   const std::uint64_t row = s.elements() / a.facts().extents[0];
   const auto told = s.call().together([&] {

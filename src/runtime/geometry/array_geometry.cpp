@@ -88,8 +88,10 @@ array_geometry::array_geometry(geometry_options options) : options_(std::move(op
     if (list->size() != rank_)
       refuse(o, name + to_string(*list) + (name.ends_with("s ") ? " have " : " has ") +
                     std::to_string(list->size()) + " dimensions, the array " + std::to_string(rank_));
-    if (std::ranges::count(*list, 0u) != 0)
-      refuse(o, name + to_string(*list) + " contain a 0; every one must be at least 1");
+    const bool tile = list == &o.tile || list == &o.file_tile;
+    if (std::find(list->begin() + (tile ? 0 : 1), list->end(), 0u) != list->end())
+      refuse(o, name + to_string(*list) + (tile ? " contains a 0; every number must be at least 1"
+                                                : " contain a 0; only the first may be 0, all others are at least 1"));
   }
   element_size_ = o.element_size;
   std::ranges::copy(o.extents, extents_.begin());
@@ -135,6 +137,7 @@ array_geometry::array_geometry(geometry_options options) : options_(std::move(op
     if (o.lead >= page_bytes)
       refuse(o, "elements begin " + std::to_string(o.lead) + " bytes after a page of 4096 does");
     block_bytes_ = o.block_bytes;
+    if (elements_ == 0) options_.lead = 0;
     blocks_ = ceil_div(o.lead + elements_ * element_size_, block_bytes_);
     // Where what it may become has too many addresses, it grows in the first dimension only.
     max_blocks_ = ceil_div(o.lead + max_image, block_bytes_);
@@ -152,9 +155,9 @@ std::uint64_t array_geometry::run_bytes() const noexcept {
   // Rows that a side has whole run on into the next.
   std::uint64_t bytes = element_size_;
   for (std::size_t k = rank_; k-- > 0;) {
-    const std::uint64_t in_memory = tiled_ ? std::min(tile_[k], extents_[k]) : extents_[k];
-    const std::uint64_t in_file =
-        options_.file_tile.empty() ? extents_[k] : options_.file_tile[k];
+    const std::uint64_t extent = std::max<std::uint64_t>(extents_[k], 1);  // of no rows as of one
+    const std::uint64_t in_memory = tiled_ ? std::min(tile_[k], extent) : extent;
+    const std::uint64_t in_file = options_.file_tile.empty() ? extent : options_.file_tile[k];
     bytes *= std::min(in_memory, in_file);
     if (in_memory != in_file) break;
   }
@@ -456,7 +459,7 @@ std::vector<block_range> blocks_changed(const array_geometry& was, const array_g
   for (std::size_t k = 0; k < was.rank(); ++k) {
     if (least[k] == most[k]) continue;
     index_box slab{{}, most};
-    slab.lower[k] = least[k] - 1;
+    slab.lower[k] = least[k] - std::min<std::uint64_t>(least[k], 1);
     const std::vector<block_range> blocks = was.blocks_of(slab);
     found.insert(found.end(), blocks.begin(), blocks.end());
   }

@@ -67,7 +67,7 @@ inline bool contains(const index_box& outer, const index_box& inner, std::size_t
 using storage::element_order;
 
 struct geometry_options {
-  std::vector<std::uint64_t> extents = {};  ///< slowest first; each at least 1
+  std::vector<std::uint64_t> extents = {};  ///< slowest first; each but the first at least 1
   std::uint64_t element_size = 1;
   std::vector<std::uint64_t> max_extents = {};  ///< limits of the extents; empty: the present ones
   std::uint64_t block_bytes = 0;              ///< layout_right: multiple of 4 KiB; ignored if tiled
@@ -87,8 +87,8 @@ struct byte_run {
 
 class array_geometry {
  public:
-  /// Throws usage_error (errc::invalid_request) for a rank outside 1..8, extents or tiles of 0, a
-  /// block that is not a multiple of 4 KiB, and where the file or the address range would pass
+  /// Throws usage_error (errc::invalid_request) for a rank outside 1..8, tiles of 0, extents of 0 in another dimension
+  /// than the first, a block that is not a multiple of 4 KiB, and where the file or the address range would pass
   /// 2^63 - 1 bytes.
   explicit array_geometry(geometry_options options);
 
@@ -106,7 +106,7 @@ class array_geometry {
   std::uint64_t file_bytes() const noexcept { return file_bytes_; }
   std::uint64_t block_bytes() const noexcept { return block_bytes_; }
   std::uint64_t blocks() const noexcept { return blocks_; }
-  /// Bytes of memory before the first element.
+  /// Bytes of memory before the first element; 0 where there is none.
   std::uint64_t lead() const noexcept { return memory_.origin; }
   /// Bytes of memory up to the last element; layout_tiled: to the end of the last tile.
   std::uint64_t memory_bytes() const noexcept {

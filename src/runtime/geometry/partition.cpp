@@ -10,7 +10,7 @@ namespace {
 /// The fewest rows that end where a block ends.
 std::uint64_t rows_in_whole_blocks(const array_geometry& g) {
   if (!g.tile().empty()) return g.tile()[0];
-  const std::uint64_t row_bytes = g.elements() / g.extents()[0] * g.element_size();
+  const std::uint64_t row_bytes = g.memory_order().stride[0];
   return g.block_bytes() / std::gcd(row_bytes, g.block_bytes());
 }
 

@@ -25,6 +25,7 @@ std::string list_of(std::span<const std::vector<std::uint64_t>> near) {
 
 striping stripes_by_rank(const std::string& path, const array_geometry& g,
                          std::span<const std::vector<std::uint64_t>> near, std::uint32_t nodes) {
+  if (g.elements() == 0) refuse(path, "it has no rows yet; create it with some, or without the placement");
   const std::uint64_t rows = equal_parts(g, near.size());
   if (rows == 0)
     refuse(path, "they would end within tiles of the file, which has too few rows of tiles for " +

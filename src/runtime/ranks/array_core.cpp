@@ -42,7 +42,7 @@ std::vector<std::size_t> array_core::tile_shape() const {
   std::size_t left = std::max<std::size_t>(facts_->block_bytes / facts_->element_size, 1);
   for (std::size_t k = shape.size(); k-- > 0;) {
     const bool whole = shape[k] <= left;
-    shape[k] = std::min(shape[k], left);
+    shape[k] = std::clamp<std::size_t>(shape[k], 1, left);
     left = whole ? left / shape[k] : 1;
   }
   return shape;

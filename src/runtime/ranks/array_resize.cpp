@@ -49,8 +49,9 @@ void check_resizable(const shared_array& a, shape extents, bool may_move) {
         refuse(a, stays + "as with layout_right another one would move elements in memory; open the array with "
                           "layout_tiled to resize it");
     }
-    if (extents[k] == 0 || extents[k] > now.max_extents()[k])
-      refuse(a, extent + " can be 1 to " + std::to_string(now.max_extents()[k]) + ", not " +
+    const std::uint64_t least = k == 0 ? 0 : 1;
+    if (extents[k] < least || extents[k] > now.max_extents()[k])
+      refuse(a, extent + " can be " + std::to_string(least) + " to " + std::to_string(now.max_extents()[k]) + ", not " +
                     std::to_string(extents[k]) + "; the limit is options.max_extents at creation");
   }
   if (now.resized(extents).blocks() > now.max_blocks())

@@ -65,6 +65,7 @@ class sweep_run {
                      std::to_string(request_.every) + ", piece " + std::to_string(request_.options.piece));
     call_.together([] {});
     if (request_.steps == 0) return copied();
+    if (leader_.facts().extents[0] == 0) return done_;
     done_.fuse = choose_levels();
     plan_.levels = done_.fuse;
     if (cut_) begin_cut();

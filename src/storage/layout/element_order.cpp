@@ -50,9 +50,10 @@ element_order element_order::row_major(index_view shape, std::uint64_t element_s
   check_dimensions(shape.size());
   tile_grid one;
   one.count.fill(1);
+  index_array tile;
   std::uint64_t bytes = element_size;
-  for (const std::uint64_t n : shape) bytes *= n;
-  return tiled(shape, one, element_size, bytes);
+  for (std::size_t k = 0; k < shape.size(); ++k) bytes *= tile[k] = std::max<std::uint64_t>(shape[k], 1);
+  return tiled({tile.data(), shape.size()}, one, element_size, bytes);
 }
 
 element_order element_order::tiled(index_view tile, const tile_grid& grid,

@@ -56,7 +56,7 @@ struct element_order {
   std::uint64_t tile_step = 0;
   std::uint64_t origin = 0;  ///< where the first element lies
 
-  /// One tile of this shape, whose bytes do not pass 2^63 - 1.  Throws usage_error
+  /// One tile of this shape, whose bytes do not pass 2^63 - 1; an extent of 0 counts as 1.  Throws usage_error
   /// (errc::invalid_request) for more than max_dimensions.
   static element_order row_major(index_view shape, std::uint64_t element_size);
   /// Tiles that begin `tile_step` bytes after each other.  Throws as row_major() does.

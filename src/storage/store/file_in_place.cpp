@@ -62,7 +62,7 @@ plain_file opened_in_place(const std::string& path, bool writable) {
   struct stat s {
   }, again{};
   if (::fstat(f.file.get(), &s) != 0)
-    refuse({errno, std::generic_category()}, path, "cannot be looked at");
+    throw io_error({errno, std::generic_category()}, "'" + path + "' cannot be looked at");
   if (S_ISDIR(s.st_mode))
     refuse(std::make_error_code(std::errc::is_a_directory), path, "is a folder");
   if (!S_ISREG(s.st_mode))
@@ -80,7 +80,7 @@ plain_file opened_in_place(const std::string& path, bool writable) {
 npy_header npy_header_of(const plain_file& f, std::uint64_t size) {
   std::string text(std::min(size, longest_header), '\0');
   if (const int e = read_whole(f.file.get(), text.data(), text.size(), 0))
-    refuse({e, std::generic_category()}, f.path, "cannot be read");
+    throw io_error({e, std::generic_category()}, "'" + f.path + "' cannot be read");
   std::istringstream in(std::move(text));
   return read_npy_header(in, f.path);
 }
@@ -157,9 +157,11 @@ place_contents contents_of_raw(const place_request& r, const plain_file& f, std:
 /// Checks that the file has what is said of it.
 void check_contents(const place_contents& c, const plain_file& f, std::uint64_t size) {
   const std::vector<std::uint64_t>& extents = c.array.extents;
-  if (std::ranges::count(extents, 0u) != 0)
+  const auto extents_of_array = c.column_major ? std::vector(extents.rbegin(), extents.rend()) : extents;
+  if (std::find(extents_of_array.begin() + 1, extents_of_array.end(), 0u) != extents_of_array.end())
     refuse(errc::invalid_request, f.path,
-           "holds no elements: an array of extents " + extents_text(extents) + " cannot be opened");
+           "holds no elements: of an array of extents " + extents_text(extents_of_array) +
+               " only the first may be 0");
   if (c.offset % c.alignment != 0)
     refuse(errc::invalid_request, f.path,
            "its elements begin at byte " + std::to_string(c.offset) + ", which is no multiple of " +
@@ -189,7 +191,7 @@ entry entry_in_place(const struct stat& s, const std::string& path, place_conten
   e.mode = s.st_mode & 07777;
   e.data_changed_ns = s.st_mtim.tv_sec * 1'000'000'000 + s.st_mtim.tv_nsec;
   e.size = *bytes_of(c.array.extents, c.array.element_size);
-  e.striping = {.sn = 0, .nn = 1, .sf = in_whole_pages(e.size)};
+  e.striping = {.sn = 0, .nn = 1, .sf = in_whole_pages(std::max<std::uint64_t>(e.size, 1))};
   if (c.column_major) std::ranges::reverse(c.array.extents);
   e.array = std::move(c.array);
   e.in_place = true;
@@ -226,7 +228,7 @@ store store_in_place(const place_request& r) {
   plain_file f = opened_in_place(path, r.writable);
   struct stat s {};
   if (::fstat(f.file.get(), &s) != 0)
-    refuse({errno, std::generic_category()}, path, "cannot be looked at");
+    throw io_error({errno, std::generic_category()}, "'" + path + "' cannot be looked at");
   if (r.contents.read_from && *r.contents.read_from != file_identity{s.st_dev, s.st_ino})
     refuse({ESTALE, std::generic_category()}, path,
            "another file has taken its place since its header was read; open it again");

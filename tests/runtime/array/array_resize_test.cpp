@@ -72,8 +72,7 @@ TEST_CASE("resize keeps its limits and says them") {
   runtime rt(memory(512_KiB));
   ooc_array<int, 2> a{rt, nodes.handle(), "a", create, {10, 10}, {.max_extents = {20}}};
   CHECK_THROWS_WITH(a.resize(21),
-                    Contains("'a'") && Contains("1 to 20, not 21") && Contains("max_extent"));
-  CHECK_THROWS_WITH(a.resize(0), Contains("1 to 20, not 0"));
+                    Contains("'a'") && Contains("0 to 20, not 21") && Contains("max_extent"));
   {
     const auto p = a.pin({{0, 0}, {1, 1}});
     CHECK_THROWS_WITH(a.resize(12), Contains("pinned"));
@@ -305,7 +304,7 @@ TEST_CASE("an extent that cannot change says which, why, and what to do") {
   {
     tiled_matrix both = make(in_both());
     CHECK_THROWS_WITH(both.resize({20, 91}), Contains("dimension 1 can be 1 to 90, not 91"));
-    CHECK_THROWS_WITH(both.resize({0, 30}), Contains("dimension 0 can be 1 to 50, not 0"));
+    CHECK_THROWS_WITH(both.resize({51, 30}), Contains("dimension 0 can be 0 to 50, not 51"));
     CHECK(both.extents() == tiled_matrix::extents_type{20, 30});
   }
   ooc_array<int, 2> right{rt, store, "a", ooc::open};

@@ -303,7 +303,6 @@ TEST_CASE("what a file cannot be opened as is refused with file, thing and sizes
   raw_error({.extents = {1000}}, Contains("rank"));
   raw_error({}, Contains("whole number of elements"));
   CHECK_THROWS_WITH(open_any_file(rt, file({}), open_read_only), Contains("type"));
-  CHECK_THROWS_WITH((open_file<double, 1>(rt, file({}), open_read_only)), Contains("no elements"));
   CHECK_THROWS_WITH((open_file<double, 1>(rt, (folder / "none").string(), ooc::open)),
                     Contains("none") && Contains("No such file"));
   CHECK_THROWS_WITH((open_file<double, 1>(rt, folder.path().string(), open_read_only)),
@@ -329,7 +328,7 @@ TEST_CASE("what a file cannot be opened as is refused with file, thing and sizes
   npy_error(altered("'<f8'", "'|O' "), Contains("objects"));
   npy_error(npy<float>("f4", {10, 20}), Contains("f4") && Contains("f8"));
   npy_error(npy<double>("f8", {200}), Contains("rank 1"));
-  npy_error(npy<double>("f8", {0, 3}), Contains("no elements"));
+  npy_error(npy<double>("f8", {3, 0}), Contains("no elements"));
   const std::string path = file(good, "b.npy");
   CHECK_THROWS_WITH((open_file<double, 2>(rt, path, open_read_only, {.offset = 8})),
                     Contains("offset"));
