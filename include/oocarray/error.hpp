@@ -55,6 +55,11 @@ class io_error : public error {
  public:
   /// what() ends with what the system says of `code`, once, where that is a number of the system's.
   io_error(std::error_code code, const std::string& what);
+  /// The same of what the system has not said: what() is `sentence`.
+  static io_error in_full(std::error_code code, const std::string& sentence) { return {sentence, code}; }
+
+ private:
+  io_error(const std::string& sentence, std::error_code code) : error(code, sentence) {}
 };
 
 /// Stored bytes are not what was written (errc::corrupt, errc::torn).

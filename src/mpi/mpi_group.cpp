@@ -218,8 +218,8 @@ class group final : public process_group {
   /// Waits for all ranks; throws where they do not call the same.
   std::vector<call_header> meet(const call_header& mine, std::string_view call) {
     if (!broken_.empty())
-      throw io_error(std::make_error_code(std::errc::connection_aborted),
-                     std::string(call) + ": the group failed before: " + broken_);
+      throw io_error::in_full(std::make_error_code(std::errc::connection_aborted),
+                              std::string(call) + ": the group failed before: " + broken_);
     ++operations_;
     transfer& t = *kept_;
     t.own_call = mine;
@@ -289,7 +289,7 @@ class group final : public process_group {
 
   [[noreturn]] void give_up(std::string_view call, std::errc code, const std::string& why) {
     broken_ = why;
-    throw io_error(std::make_error_code(code), std::string(call) + ": " + why);
+    throw io_error::in_full(std::make_error_code(code), std::string(call) + ": " + why);
   }
 
   /// The deadline has passed, here or on another rank.  Everybody who waits says so, which leaves

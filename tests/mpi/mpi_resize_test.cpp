@@ -235,6 +235,7 @@ TEST_CASE("ranks have no part of an array without rows, and share the rows that 
     CHECK(wrong(std::as_const(a), 0, 6) == 0);
   }
   auto o = with(g);
+  o.stripes = {};
   o.placement = placement::by_rank;
   CHECK_THAT(message_of<usage_error>([&] { matrix(rt, common_store(), "empty/b", create, {0, columns}, o); }),
              Contains("no rows yet"));

@@ -168,7 +168,7 @@ std::string background_server::ended() const {
 }
 
 void background_server::fail_ended() const {
-  throw error({EIO, std::generic_category()}, ended());
+  throw io_error::in_full({EIO, std::generic_category()}, ended());
 }
 
 bool background_server::ask_to_stop() const {
@@ -187,11 +187,11 @@ bool background_server::ask_to_stop() const {
 void background_server::wait_stopped(std::chrono::steady_clock::time_point deadline) const {
   while (const auto pid = running()) {
     if (std::chrono::steady_clock::now() >= deadline)
-      throw io_error({ETIMEDOUT, std::generic_category()},
-                     name_ + ": process " + std::to_string(*pid) +
-                         " was asked to stop (SIGTERM) and has not ended; its log is '" +
-                         log().string() + "'.  `kill -9 " + std::to_string(*pid) +
-                         "` loses nothing that was acknowledged");
+      throw io_error::in_full({ETIMEDOUT, std::generic_category()},
+                              name_ + ": process " + std::to_string(*pid) +
+                                  " was asked to stop (SIGTERM) and has not ended; its log is '" +
+                                  log().string() + "'.  `kill -9 " + std::to_string(*pid) +
+                                  "` loses nothing that was acknowledged");
     std::this_thread::sleep_for(10ms);
   }
   fs::remove(pid_file());

@@ -114,9 +114,9 @@ host_cluster::started host_cluster::up(std::chrono::seconds patience, std::optio
     }
     if (missing.empty() || (late && any)) return done;
     if (late)
-      throw io_error({ETIMEDOUT, std::generic_category()},
-                     "the servers have not come up: " + missing +
-                         "; the logs are in the `log` folders beside their own");
+      throw io_error::in_full({ETIMEDOUT, std::generic_category()},
+                              "the servers have not come up: " + missing +
+                                  "; the logs are in the `log` folders beside their own");
     std::this_thread::sleep_for(100ms);
     if (steady_clock::now() < look_again) continue;
     // Who was killed a moment ago still ran.

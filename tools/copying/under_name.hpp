@@ -24,11 +24,9 @@ void under_name(const std::string& passing, const std::string& path, const F& f)
   } catch (const integrity_error& e) {
     throw integrity_error(e.code(), told_of(e.what(), passing, path));
   } catch (const io_error& e) {
-    throw io_error(e.code(), told_of(e.what(), passing, path));
+    throw io_error::in_full(e.code(), told_of(e.what(), passing, path));
   } catch (const usage_error& e) {
     throw usage_error(e.code(), told_of(e.what(), passing, path));
-  } catch (const error& e) {
-    throw error(e.code(), told_of(e.what(), passing, path));
   }
 }
 

@@ -194,8 +194,8 @@ void write_one(hid_t dataset, const std::string& name, const std::string& text,
     const handle a(H5Acreate2(dataset, name.c_str(), of_type, space, H5P_DEFAULT, H5P_DEFAULT),
                    H5Aclose);
     if (!a || H5Awrite(a, of_type, bytes) < 0)
-      throw error({EIO, std::generic_category()},
-                  what + ": attribute '" + name + "' cannot be written: " + last_error());
+      throw io_error::in_full({EIO, std::generic_category()},
+                              what + ": attribute '" + name + "' cannot be written: " + last_error());
   };
   bool done = false;
   if (!element.empty() && element != "str")
@@ -231,8 +231,8 @@ void write_one(hid_t dataset, const std::string& name, const std::string& text,
                  H5Aclose);
   const char* p = text.c_str();
   if (!a || H5Awrite(a, string, &p) < 0)
-    throw error({EIO, std::generic_category()},
-                what + ": attribute '" + name + "' cannot be written: " + last_error());
+    throw io_error::in_full({EIO, std::generic_category()},
+                            what + ": attribute '" + name + "' cannot be written: " + last_error());
 }
 
 /// A dimension as NetCDF-4 has one that no variable belongs to.  False: the name is taken by
@@ -339,9 +339,9 @@ void write_attributes(hid_t file, hid_t dataset, const std::string& name, const 
                      attach_scale(file, dataset, static_cast<unsigned>(d), folder + label, extents[d]))
       continue;
     if (H5DSset_label(dataset, static_cast<unsigned>(d), label.c_str()) < 0)
-      throw error({EIO, std::generic_category()}, what + ": dimension " + std::to_string(d) +
-                                                      " cannot be named '" + label +
-                                                      "': " + last_error());
+      throw io_error::in_full({EIO, std::generic_category()}, what + ": dimension " + std::to_string(d) +
+                                                                  " cannot be named '" + label +
+                                                                  "': " + last_error());
   }
 }
 

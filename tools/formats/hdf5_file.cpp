@@ -321,9 +321,9 @@ void hdf5_input::read(const storage::index& lower, const storage::index& upper,
     const auto [in_file, packed] = selected(m.data, first, last);
     if (H5Dread(m.data, m.element.type, in_memory < 0 ? static_cast<hid_t>(packed) : in_memory, in_file, H5P_DEFAULT,
                 out.data()) < 0)
-      throw error({EIO, std::generic_category()},
-                  m.what + " cannot be read: " + last_error() +
-                      "; where it is damaged, take the file from its source again");
+      throw io_error::in_full({EIO, std::generic_category()},
+                              m.what + " cannot be read: " + last_error() +
+                                  "; where it is damaged, take the file from its source again");
   };
   if (m.lost.count == 0) return read(lower, upper, -1);
   for (std::size_t at = 0; at < out.size(); at += m.element.size)
@@ -358,7 +358,7 @@ hdf5_output::hdf5_output(const std::string& part, const std::string& file, const
   m.what = quoted(file, d.name);
   const auto check = [&](bool good) {
     if (!good)
-      throw error({EIO, std::generic_category()}, m.what + " cannot be made: " + last_error());
+      throw io_error::in_full({EIO, std::generic_category()}, m.what + " cannot be made: " + last_error());
   };
   if (d.description.empty())
     m.element = element_named(d.array.element_type, d.array.element_size, m.what);
@@ -404,16 +404,16 @@ void hdf5_output::write(const storage::index& lower, const storage::index& upper
   be_quiet();
   const auto [in_file, in_memory] = selected(impl_->data, lower, upper);
   if (H5Dwrite(impl_->data, impl_->element.type, in_memory, in_file, H5P_DEFAULT, in.data()) < 0)
-    throw error({EIO, std::generic_category()},
-                impl_->what + " cannot be written: " + last_error());
+    throw io_error::in_full({EIO, std::generic_category()},
+                            impl_->what + " cannot be written: " + last_error());
 }
 
 void hdf5_output::finish() {
   be_quiet();
   const bool written = impl_->data.reset() >= 0 && H5Fflush(impl_->file, H5F_SCOPE_GLOBAL) >= 0;
   if (!written || impl_->file.reset() < 0)
-    throw error({EIO, std::generic_category()},
-                impl_->what + " cannot be written: " + last_error());
+    throw io_error::in_full({EIO, std::generic_category()},
+                            impl_->what + " cannot be written: " + last_error());
 }
 
 }  // namespace ooc::tool

@@ -20,7 +20,7 @@ slab box_of(const extents& lower, const extents& upper) {
 
 void select(hid_t space, H5S_seloper_t how, const slab& s) {
   if (H5Sselect_hyperslab(space, how, s.start.data(), s.stride.data(), s.count.data(), s.block.data()) < 0)
-    throw error({EIO, std::generic_category()}, "a selection cannot be computed: " + last_error());
+    throw io_error::in_full({EIO, std::generic_category()}, "a selection cannot be computed: " + last_error());
 }
 
 std::uint64_t points(hid_t space) {

@@ -72,8 +72,9 @@ void input_file::read(std::uint64_t offset, std::span<std::byte> out) const {
   while (!out.empty()) {
     const std::size_t n = read_once(offset, out);
     if (n == 0)
-      throw error({EIO, std::generic_category()}, "'" + name_ + (stream_ ? "' ended before its shape was filled"
-                                                                         : "' became shorter while it was being read"));
+      throw io_error::in_full({EIO, std::generic_category()},
+                              "'" + name_ + (stream_ ? "' ended before its shape was filled"
+                                                     : "' became shorter while it was being read"));
     offset += n;
     out = out.subspan(n);
   }

@@ -164,7 +164,7 @@ struct zip_reader::impl {
   }
 
   [[noreturn]] void damaged(const std::string& how) const {
-    throw error({EIO, std::generic_category()}, what + " " + how + "; take the file from its source again");
+    throw io_error::in_full({EIO, std::generic_category()}, what + " " + how + "; take the file from its source again");
   }
 
   std::string what;

@@ -86,18 +86,18 @@ std::string metadata_client::exchange(question& q) {
   auto deadline = clock::now() + q.within;
   const auto start = name() + ": " + q.doing + ": ";
   if (!mutex_.try_lock_until(deadline))
-    throw io_error({ETIMEDOUT, std::generic_category()},
-                   start + "other calls of this program have kept it waiting for " +
-                       seconds_text(q.within) + "; see whether the server answers (`ooc ping`)");
+    throw io_error::in_full({ETIMEDOUT, std::generic_category()},
+                            start + "other calls of this program have kept it waiting for " +
+                                seconds_text(q.within) + "; see whether the server answers (`ooc ping`)");
   const lock_guard lock(mutex_, std::adopt_lock);
   // Who comes within an outage waits for its end only.
   const bool gone = outage_.judge(clock::now());
   if (gone && clock::now() - last_try_ < probe_pause)
-    throw io_error({ETIMEDOUT, std::generic_category()},
-                   start + "fails at once: nothing has come from there for " +
-                       seconds_text(outage_.lasts(clock::now())) +
-                       ", longer than the deadline of " + seconds_text(outage_.deadline()) +
-                       "; start the server, or check its address and the network");
+    throw io_error::in_full({ETIMEDOUT, std::generic_category()},
+                            start + "fails at once: nothing has come from there for " +
+                                seconds_text(outage_.lasts(clock::now())) +
+                                ", longer than the deadline of " + seconds_text(outage_.deadline()) +
+                                "; start the server, or check its address and the network");
   deadline = std::min(deadline, gone ? clock::now() + probe_time : outage_.end());
   const bool changing = q.call != nullptr && changes(q.call->op());
   if (changing) q.call->set_sequence(++sequence_);
@@ -153,7 +153,7 @@ std::string metadata_client::exchange(question& q) {
         continue;
       }
       outage_.judge(clock::now() + pause);
-      throw io_error(
+      throw io_error::in_full(
           {ETIMEDOUT, std::generic_category()},
           start + "no answer within " + seconds_text(gone ? outage_.deadline() : q.within) + " (" +
               e.what() + "); start the server, or check its address and the network" +

@@ -274,10 +274,10 @@ size_lock_ptr remote_metadata::lock_size(file_id id) {
   for (auto pause = 1ms;; pause = std::min(2 * pause, 50ms)) {
     if (auto guard = link_->take_size(id)) return guard;
     if (std::chrono::steady_clock::now() > deadline)
-      throw io_error({ETIMEDOUT, std::generic_category()},
-                     "file number " + std::to_string(id) +
-                         ": another client has been changing its size for 60 s: look for one "
-                         "that is stopped");
+      throw io_error::in_full({ETIMEDOUT, std::generic_category()},
+                              "file number " + std::to_string(id) +
+                                  ": another client has been changing its size for 60 s: look for one "
+                                  "that is stopped");
     std::this_thread::sleep_for(pause);
   }
 }

@@ -34,7 +34,7 @@ std::string outcome_of(const std::function<process_group::bytes()>& f) {
   const failure f = wire::read_failure(m.failure());
   if (m.failure().usage()) throw usage_error(f.code, who + f.what);
   if (m.integrity()) throw integrity_error(f.code, who + f.what);
-  throw io_error(f.code, who + f.what);
+  throw io_error::in_full(f.code, who + f.what);
 }
 
 }  // namespace

@@ -83,10 +83,10 @@ std::shared_ptr<void> lock_size(const std::filesystem::path& locks, file_id id) 
        !try_lock(fd, locks, static_cast<std::int64_t>(id), F_WRLCK);
        pause = std::min(2 * pause, std::chrono::microseconds(50'000))) {
     if (std::chrono::steady_clock::now() > deadline)
-      throw io_error({ETIMEDOUT, std::generic_category()},
-                     "file number " + std::to_string(id) +
-                         ": another process has been changing its size for 60 s: look for one "
-                         "that is stopped");
+      throw io_error::in_full({ETIMEDOUT, std::generic_category()},
+                              "file number " + std::to_string(id) +
+                                  ": another process has been changing its size for 60 s: look for one "
+                                  "that is stopped");
     std::this_thread::sleep_for(pause);
   }
   return std::make_shared<held_byte>(std::move(fd), static_cast<std::int64_t>(id));

@@ -113,9 +113,9 @@ log_lock log_lock::shared(const std::string& log, std::chrono::milliseconds pati
   if (!l.log_) return l;
   const std::string whom = "another process that empties the log '" + log + "'";
   if (lock_within(l.log_.get(), LOCK_SH, patience, whom) == ETIMEDOUT)
-    throw io_error({ETIMEDOUT, std::generic_category()},
-                   "metadata database: nothing was changed: " + whom + " has kept it locked for " +
-                       seconds_text(patience) + ": look for one that is stopped");
+    throw io_error::in_full({ETIMEDOUT, std::generic_category()},
+                            "metadata database: nothing was changed: " + whom + " has kept it locked for " +
+                                seconds_text(patience) + ": look for one that is stopped");
   return l;  // a file system without locks keeps nobody apart
 }
 
@@ -136,10 +136,10 @@ connection::connection(const std::filesystem::path& file, open_as how) : file_(f
     sqlite3_close(db_);
     std::error_code ignored;
     if (how != open_as::fresh && !std::filesystem::exists(file_, ignored) && !ignored)
-      throw io_error({ENOENT, std::generic_category()},
-                     "metadata database '" + file_.string() +
-                         "' is not there, and only it knows the names and shapes of the store's files: put it back, "
-                         "from a copy if it is lost");
+      throw io_error::in_full({ENOENT, std::generic_category()},
+                              "metadata database '" + file_.string() +
+                                  "' is not there, and only it knows the names and shapes of the store's files: put it "
+                                  "back, from a copy if it is lost");
     fail_with(rc, "cannot be opened", file_, message.c_str());
   }
   writes_ = how == open_as::existing;

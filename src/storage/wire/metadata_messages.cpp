@@ -53,14 +53,6 @@ array_description read_array(const pb::ArrayDescription& m) {
   return a;
 }
 
-/// what() without the message of the code, which std::system_error has appended.
-std::string own_text(const std::system_error& e) {
-  std::string text = e.what();
-  const std::string tail = ": " + e.code().message();
-  if (text.ends_with(tail)) text.resize(text.size() - tail.size());
-  return text;
-}
-
 }  // namespace
 
 void write_entry(const entry& e, pb::Entry& m) {
@@ -197,7 +189,7 @@ storage::entry_change read_change(const pb::EntryChange& m) {
 
 void write_failure(const std::exception& e, pb::Failure& m) {
   if (const auto* known = dynamic_cast<const std::system_error*>(&e)) {
-    write_failure(failure{known->code(), own_text(*known)}, m);
+    write_failure(failure{known->code(), e.what()}, m);
     m.set_usage(dynamic_cast<const usage_error*>(&e) != nullptr);
   } else {
     m.set_code(dynamic_cast<const std::bad_alloc*>(&e) != nullptr ? ENOMEM : EIO);

@@ -40,8 +40,8 @@ template <class Message>
 Message parse_body(std::string_view body) {
   Message m;
   if (!m.ParseFromArray(body.data(), static_cast<int>(body.size())))
-    throw io_error({EPROTO, std::generic_category()},
-                   "a message that cannot be read: it is no " + std::string(m.GetTypeName()));
+    throw io_error::in_full({EPROTO, std::generic_category()},
+                            "a message that cannot be read: it is no " + std::string(m.GetTypeName()));
   return m;
 }
 

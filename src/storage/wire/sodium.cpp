@@ -11,8 +11,8 @@ namespace ooc::wire {
 void ready_sodium() {
   static const bool ready = ::sodium_init() >= 0;
   if (!ready)
-    throw io_error({ENOSYS, std::generic_category()},
-                   "libsodium cannot be used: this system has no source of random numbers");
+    throw io_error::in_full({ENOSYS, std::generic_category()},
+                            "libsodium cannot be used: this system has no source of random numbers");
 }
 
 std::string to_hex(std::span<const std::uint8_t> bytes) {

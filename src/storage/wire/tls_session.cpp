@@ -24,7 +24,7 @@ constexpr std::size_t received_bytes = 64 << 10;   // come from the socket in on
 constexpr std::uint64_t records_of_a_key = 1 << 22;  // RFC 8446, 5.5 allows AES-GCM 2^24.5
 
 [[noreturn]] void fail(const std::string& doing) {
-  throw io_error({ENOSYS, std::generic_category()}, "OpenSSL: " + doing + " failed");
+  throw io_error::in_full({ENOSYS, std::generic_category()}, "OpenSSL: " + doing + " failed");
 }
 
 failure loss_by(int error) {

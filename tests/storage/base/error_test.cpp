@@ -29,4 +29,5 @@ TEST_CASE("a failure whose text ends with its cause is thrown with that cause on
 TEST_CASE("what the system says of a failure is told where its text does not tell it yet") {
   const std::error_code full = std::make_error_code(std::errc::no_space_on_device);
   CHECK(std::string(io_error(full, "'a' cannot be written").what()) == "'a' cannot be written: " + full.message());
+  CHECK(std::string(io_error::in_full(full, "'a' has no room; make some").what()) == "'a' has no room; make some");
 }
