@@ -112,10 +112,10 @@ class ooc_array : public indexed_array<T, N> {
 
   /// Makes a file at `path`, and the folders above it that do not exist.  Its elements are
   /// options.fill.  Throws usage_error: EEXIST where the path exists (unless options.replace);
-  /// invalid_request for extents of 0 but the first (an array may begin without rows), sizes beyond 2^63 - 1 bytes, a block that is not a multiple
-  /// of 4 KiB, a tile that is not a power of two (layout_tiled); budget_too_small where the
-  /// runtime's memory cannot hold a few blocks; and io_error, for example ENOSPC.  A failure leaves
-  /// no file behind.
+  /// invalid_request for extents of 0 but the first (an array may begin without rows), sizes beyond
+  /// 2^63 - 1 bytes, a block that is not a multiple of 4 KiB, a tile that is not a power of two
+  /// (layout_tiled); budget_too_small where the runtime's memory cannot hold a few blocks; and
+  /// io_error, for example ENOSPC.  A failure leaves no file behind.
   ooc_array(runtime& rt, const store& s, std::string_view path, create_t,
             const extents_type& extents, const options_type& options = {})
       : ooc_array(rt, s, path, how::create, &extents, options) {}

@@ -83,8 +83,9 @@ inline constexpr int fatal_exit_status = 74;
 ///
 /// *The end of the runtime.*  The destructor writes back and closes every array and block_file that
 /// is still open, each by itself and never as a collective call.  It reports on stderr what could
-/// not be written, as the destructors of arrays and block_files do, and the process will end with fatal_exit_status,
-/// whatever main returns.  (What is to be lost, invalidate(ooc::discard) drops before.)  These objects are then closed: calls throw usage_error (errc::closed), a touch
+/// not be written, as the destructors of arrays and block_files do, and the process will end with
+/// fatal_exit_status, whatever main returns.  (What is not to be written, invalidate(ooc::discard)
+/// drops before.)  These objects are then closed: calls throw usage_error (errc::closed), a touch
 /// of their elements ends the process with a message, and their destructors do nothing.  No other
 /// thread may use them meanwhile.
 ///

@@ -11,7 +11,7 @@
 namespace ooc::detail {
 namespace {
 
-std::atomic<pid_t> loser{0};     ///< the process that has lost data
+std::atomic<pid_t> loser{0};       ///< the process that has lost data
 std::atomic<bool> is_late{false};  ///< what ends the process has been and gone
 
 void end_as_loser() noexcept {
