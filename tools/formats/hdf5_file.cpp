@@ -45,8 +45,8 @@ std::vector<std::string> object_names(hid_t file, H5O_type_t type) {
   H5Ovisit2(
       file, H5_INDEX_NAME, H5_ITER_INC,
       [](hid_t, const char* name, const auto* info, void* out) -> herr_t {
-        auto* const all = static_cast<found*>(out);
-        if (info->type == all->type) all->names.emplace_back(name);
+        auto* const kept = static_cast<found*>(out);
+        if (info->type == kept->type) kept->names.emplace_back(name);
         return 0;
       },
       &all, H5O_INFO_BASIC);
