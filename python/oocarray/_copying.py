@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+import os
 import secrets
-from typing import Any, Callable, Dict, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from ._array import Array
-from ._index import Box
+from ._attributes import DTYPE, dimensions_of
+from ._dtype import is_named
+from ._index import Box, part_of
 from ._pieces import pieces
-from ._store import Store, open_store
+from ._store import Path, Store, store_of
 from ._transfer import promised
 
 Progress = Callable[[int, int], None]
@@ -45,21 +48,68 @@ def copy_out(
             progress(done, total)
 
 
+class Kept(NamedTuple):
+    """What a store keeps of an array beside its elements; a file in place has nothing."""
+
+    path: str
+    fill: Optional[np.generic]  #: None: zeros
+    texts: Dict[str, str]  #: its attributes
+    dimensions: Optional[List[str]]
+
+
+def kept_of(array: Array) -> Kept:
+    path, fill, texts = array.current_path, None, {}
+    if array.store is not None:
+        fill, texts = array.store._core.entry(path)["fill"], array.attributes.texts()
+    return Kept(path, np.frombuffer(fill, array.dtype)[0] if fill else None, texts, dimensions_of(path, array.shape, texts))
+
+
 def passing_name(name: str) -> str:
     """What it is called until it is complete: a name has at most 255 bytes."""
     begin = name.encode(errors="surrogateescape")[:200].decode(errors="ignore")
     return f"{begin}.part-{secrets.token_hex(6)}"
 
 
-def free_in(store: Union[Store, str], path: str, options: Dict[str, Any]) -> Store:
+class Source(NamedTuple):
+    """Something whose elements are copied into a store."""
+
+    shape: Tuple[int, ...]
+    dtype: np.dtype  #: of the elements there
+    fill: Any  #: the value of elements that were never written; None: zeros
+    grain: Sequence[int]  #: what is read whole, as a chunk
+    read: Callable[[Box], np.ndarray]
+    describe: Callable[[], Dict[str, str]]  #: the attributes, when all has been read
+
+
+def copied(
+    source: Source, box: Optional[Any], where: str, store: Store, path: Path,
+    progress: Optional[Progress], options: Dict[str, Any],
+) -> Array:  # fmt: skip
+    """A part of the source as a new array, which has its name when it is complete; `where`: the source in messages."""
+    part = part_of(box, source.shape, where)
+    if source.fill is not None and np.array(source.fill, source.dtype).tobytes().strip(b"\0"):
+        options.setdefault("fill", source.fill)
+
+    def fill(a: Array) -> Dict[str, str]:
+        copy_in(a, part, source.grain, source.read, progress)
+        texts = source.describe()
+        if not is_named(source.dtype):
+            texts.pop(DTYPE, None)  # it is ours
+        return texts
+
+    shape = tuple(b.stop - b.start for b in part) or (1,)
+    return _make_filled(store, os.fspath(path), shape, source.dtype, options, fill)
+
+
+def free_in(store: Union[Store, Path], path: Path, options: Mapping[str, Any]) -> Store:
     """The store; raises FileExistsError where the path is taken and may not be replaced."""
-    store = open_store(store) if isinstance(store, str) else store
+    store = store_of(store)
     if store.exists(path) and not options.get("replace"):
         raise FileExistsError(f"'{path}' exists already: take another name, remove it first, or give replace=True")
     return store
 
 
-def make_filled(
+def _make_filled(
     store: Store, path: str, shape: Tuple[int, ...], dtype: np.dtype, options: Dict[str, Any],
     fill: Callable[[Array], Dict[str, str]],
 ) -> Array:  # fmt: skip

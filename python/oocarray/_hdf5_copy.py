@@ -14,14 +14,13 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
 import numpy as np
 
 from ._array import Array
-from ._attributes import DTYPE, dimensions_of, texts_of, values_of, with_dimensions
-from ._copying import Progress, copy_in, copy_out, free_in, make_filled, passing_name
-from ._dtype import is_named
+from ._attributes import DTYPE, texts_of, values_of, with_dimensions
+from ._copying import Progress, Source, copied, copy_out, free_in, kept_of, passing_name
 from ._errors import TypeMismatch
 from ._hdf5 import opened
 from ._hdf5_sources import check_sources
 from ._index import Box, part_of
-from ._store import Store
+from ._store import Path, Store
 
 # What the machinery of dimension scales and NetCDF-4 keeps for itself, as tools/formats/hdf5_attributes.cpp has it.
 _internal = {
@@ -130,14 +129,14 @@ def _attributes(dataset: Any, where: str) -> Dict[str, str]:
             left_out.append(f"attribute '{key}': {why}")
     texts = texts_of(values, left_out)
     for line in left_out:
-        warnings.warn(f"{where}: {line}: it is left out", stacklevel=4)
+        warnings.warn(f"{where}: {line}: it is left out", stacklevel=7)
     return texts
 
 
 def from_hdf5(
     source: Any,
-    store: Union[Store, str],
-    path: str,
+    store: Union[Store, Path],
+    path: Path,
     *,
     dataset: Optional[str] = None,
     box: Optional[Any] = None,
@@ -154,9 +153,9 @@ def from_hdf5(
     ----------
     source : str, path, h5py.File, h5py.Group or h5py.Dataset
         A file, or what is open of one.
-    store : Store or str
-        Where the array is made, or its URL.
-    path : str
+    store : Store, str or path
+        Where the array is made: a store, its URL, or its folder.
+    path : str or path
         Its path there.
     dataset : str
         Of the dataset in a file or group; not needed where there is only one.
@@ -187,26 +186,22 @@ def from_hdf5(
         If there is something at the path, unless ``replace=True``.
     """
     with _source(source, dataset) as (d, where):
-        store = free_in(store, path, options)
+        into = free_in(store, path, options)
         dtype = _plain_dtype(d, where)
         check_sources(d, where)
         if d.shape is None:
             raise ValueError(f"{where} has no shape (H5S_NULL), which every array has")
         if 0 in d.shape[1:]:
             raise ValueError(f"{where} has the shape {d.shape}, and of an array only the first extent may be 0")
-        part = part_of(box, d.shape, where)
-        shape = tuple(b.stop - b.start for b in part) or (1,)
-        if dtype.kind in "biufc" and np.array(d.fillvalue, dtype).tobytes().strip(b"\0"):
-            options.setdefault("fill", d.fillvalue)
-
-        def fill(a: Array) -> Dict[str, str]:
-            copy_in(a, part, d.chunks or (1,) * d.ndim, d.__getitem__, progress)
-            texts = _attributes(d, where)
-            if not is_named(dtype):
-                texts.pop(DTYPE, None)  # it is ours
-            return with_dimensions(texts, _dimension_names(d))
-
-        return make_filled(store, path, shape, dtype, options, fill)
+        read = Source(
+            shape=d.shape,
+            dtype=dtype,
+            fill=d.fillvalue if dtype.kind in "biufc" else None,
+            grain=d.chunks or (1,) * d.ndim,
+            read=d.__getitem__,
+            describe=lambda: with_dimensions(_attributes(d, where), _dimension_names(d)),
+        )
+        return copied(read, box, where, into, path, progress, options)
 
 
 # --- out
@@ -265,13 +260,10 @@ def _are_texts(values: Any) -> bool:
 def _write(
     array: Array, group: Any, name: str, stored: np.dtype, part: Tuple[slice, ...], progress: Any, options: Dict[str, Any]
 ) -> None:
-    where, texts, fill = array.current_path, {}, None
-    if array.store is not None:  # a file in place has neither
-        fill, texts = array.store._core.entry(where)["fill"], array.attributes.texts()
-    names = dimensions_of(where, array.shape, texts)
+    where, fill, texts, names = kept_of(array)
     shape = tuple(b.stop - b.start for b in part)
-    if fill and array.dtype.kind in "biufc":
-        options.setdefault("fillvalue", np.frombuffer(fill, array.dtype)[0])
+    if fill is not None and array.dtype.kind in "biufc":
+        options.setdefault("fillvalue", fill)
     if 0 in shape and options:
         options.setdefault("maxshape", (None, *shape[1:]))  # chunks are at least one row, which it must be able to have
     is_scalar = names == [] and not options

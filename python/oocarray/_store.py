@@ -210,7 +210,7 @@ def open_store(
     )
 
 
-def _store_of(store: Union[Store, Path]) -> Store:
+def store_of(store: Union[Store, Path]) -> Store:
     return store if isinstance(store, Store) else open_store(store)
 
 
@@ -264,7 +264,7 @@ def create(store: Union[Store, Path], path: Path, shape: Shape, dtype: Any = np.
         If there is something, and not `replace`.
     InvalidRequest, TypeError, BudgetTooSmall, OSError
     """
-    return _store_of(store).create(path, shape, dtype, **options)
+    return store_of(store).create(path, shape, dtype, **options)
 
 
 def create_or_open(
@@ -275,7 +275,7 @@ def create_or_open(
     Parameters are those of `create`.  Raises TypeMismatch, with what differs, where the file holds other elements
     or has another shape.
     """
-    return _store_of(store).create_or_open(path, shape, dtype, **options)
+    return store_of(store).create_or_open(path, shape, dtype, **options)
 
 
 def open(store: Union[Store, Path], path: Path, mode: str = "r+", **options: Any) -> Array:
@@ -285,13 +285,9 @@ def open(store: Union[Store, Path], path: Path, mode: str = "r+", **options: Any
 
     Parameters
     ----------
-    store : Store, str or path
-        A store, its URL, or its folder.
-    path : str or path
-        The path in the store.
     mode : "r" or "r+"
         Reading only, or reading and writing.
-    layout, tile, block, shared, wait_for_writer, comm, deadline
+    store, path, layout, tile, block, shared, wait_for_writer, comm, deadline
         As for `create`.
 
     Raises
@@ -303,4 +299,4 @@ def open(store: Union[Store, Path], path: Path, mode: str = "r+", **options: Any
         If the file is no array.
     """
     _opening.check_mode(mode)  # before a store is made
-    return _store_of(store).open(path, mode, **options)
+    return store_of(store).open(path, mode, **options)

@@ -6,20 +6,21 @@ zarr-python 3 is imported when one of these functions is called: ``pip install z
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 import shutil
 import struct
-from typing import Any, Dict, Optional, Sequence, Tuple, Union
+import warnings
+from typing import Any, Dict, Iterator, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from ._array import Array
-from ._attributes import DTYPE, NOT_TEXTS, dimensions_of, values_of, with_dimensions
-from ._copying import Progress, copy_in, copy_out, free_in, make_filled, passing_name
-from ._dtype import is_named
+from ._attributes import NOT_TEXTS, values_of, with_dimensions
+from ._copying import Kept, Progress, Source, copied, copy_out, free_in, kept_of, passing_name
 from ._index import Box, part_of
-from ._store import Store
+from ._store import Path, Store
 
 _missing = "_FillValue"
 
@@ -34,17 +35,40 @@ def _zarr() -> Any:
     return zarr
 
 
-def _opened(source: Any, name: Optional[str]) -> Tuple[Any, str]:
+def _is_local(place: Any) -> bool:
+    return isinstance(place, (str, os.PathLike)) and "://" not in os.fspath(place)
+
+
+@contextlib.contextmanager
+def _source(source: Any, name: Optional[str]) -> Iterator[Tuple[Any, str]]:
     """A zarr.Array, and what it is called in messages."""
     zarr = _zarr()
-    where = repr(source) if isinstance(source, (str, os.PathLike)) else f"{source.store_path}"
-    try:
-        found = zarr.open(source, mode="r") if isinstance(source, (str, os.PathLike)) else source
-    except Exception as why:  # whatever zarr-python and its stores throw, from FileNotFoundError to KeyError
-        raise ValueError(
-            f"{where} cannot be opened as Zarr ({type(why).__name__}: {why}): give the folder with zarr.json (or "
-            ".zarray), and install what its codecs need"
-        ) from why
+    if isinstance(source, (zarr.Array, zarr.Group)):
+        yield _member(source, f"{source.store_path}", name)
+        return
+    where = repr(source) if isinstance(source, (str, os.PathLike)) else f"{source}"
+    with contextlib.ExitStack() as open_for_now:
+        try:
+            if _is_local(source) and os.path.isfile(source):
+                source = open_for_now.enter_context(_zip_file(os.fspath(source), "r"))
+            found = zarr.open(source, mode="r")
+        except Exception as why:  # whatever zarr-python and its stores throw, from FileNotFoundError to KeyError
+            raise ValueError(
+                f"{where} cannot be opened as Zarr ({type(why).__name__}: {why}): give the folder, or the zip file, with "
+                "zarr.json (or .zarray), and install what its codecs need"
+            ) from why
+        yield _member(found, where, name)
+
+
+def _zip_file(path: str, mode: Any) -> Any:
+    """Open from now on: a store that has never been used cannot be closed."""
+    from zarr.core.sync import sync
+
+    return sync(_zarr().storage.ZipStore.open(path, mode=mode))
+
+
+def _member(found: Any, where: str, name: Optional[str]) -> Tuple[Any, str]:
+    zarr = _zarr()
     if isinstance(found, zarr.Group):
         names = sorted(k for k, _ in found.arrays())
         if name is None and len(names) == 1:
@@ -104,8 +128,8 @@ def _named_dimensions(z: Any, attributes: Dict[str, Any]) -> Optional[Sequence[s
 
 def from_zarr(
     source: Any,
-    store: Union[Store, str],
-    path: str,
+    store: Union[Store, Path],
+    path: Path,
     *,
     name: Optional[str] = None,
     box: Optional[Any] = None,
@@ -116,20 +140,12 @@ def from_zarr(
 
     Parameters
     ----------
-    source : str, path, zarr.Array or zarr.Group
-        The folder or URL of an array or a group, or one that is open.
-    store : Store or str
-        Where the array is made, or its URL.
-    path : str
-        Its path there.
+    source : str, path, zarr.Array, zarr.Group or a store of zarr
+        The folder, zip file or URL of an array or a group, or one that is open.
     name : str
         Of the array in a group; not needed where there is only one.
-    box : tuple of slice
-        The part that is copied, as ``np.s_[0:10, :]``; all of it without one.
-    progress : callable
-        Is given the bytes that have been copied, and those that there are.
-    options
-        As for `oocarray.create`; the fill value is that of the Zarr array.
+    store, path, box, progress, options
+        As for `from_hdf5`.
 
     The names of the dimensions become the attribute ``dimensions``, as in `oocarray.xarray`.  Attributes that are no
     texts are kept in JSON, and `to_zarr` writes them as what they were.  The array has its name when it is complete.
@@ -141,42 +157,41 @@ def from_zarr(
     ValueError, KeyError, TypeError
         For what is no Zarr array, for a name that is not there, and for elements of no fixed size.
     OSError
-        For a chunk that cannot be read.
+        For a chunk that cannot be read, or is cut short, and where all chunks have names that the metadata does not say.
     FileExistsError
         If there is something at the path, unless ``replace=True``.
     """
-    z, where = _opened(source, name)
-    store = free_in(store, path, options)
-    dtype = np.dtype(z.dtype)
-    if dtype.hasobject or dtype.kind == "T":
-        raise TypeError(f"{where} has elements of type {dtype}, of no fixed size: an array has none such; convert it first")
-    if dtype.fields is None and dtype.kind in "biufc":
-        dtype = dtype.newbyteorder("=")
-    if 0 in z.shape[1:]:
-        raise ValueError(f"{where} has the shape {z.shape}, and of an array only the first extent may be 0")
-    part = part_of(box, z.shape, where)
-    shape = tuple(b.stop - b.start for b in part) or (1,)
-    if z.fill_value is not None and "fill" not in options and np.array(z.fill_value, dtype).tobytes().strip(b"\0"):
-        options["fill"] = z.fill_value
-    attributes = dict(z.attrs)
-    _decode_missing(attributes, dtype)
-    dimensions = _named_dimensions(z, attributes)
+    with _source(source, name) as (z, where):
+        from ._zarr_checks import CompleteReads
 
-    def read(piece: Box) -> Any:
-        try:
-            return z[piece]
-        except Exception as why:  # codecs throw what they like
-            raise OSError(f"{where}: the elements at {piece} cannot be read ({type(why).__name__}: {why}); take the "
-                          "data from their source again") from why
+        into = free_in(store, path, options)
+        dtype = np.dtype(z.dtype)
+        if dtype.hasobject or dtype.kind == "T":
+            raise TypeError(
+                f"{where} has elements of type {dtype}, of no fixed size: an array has none such; convert it first"
+            )
+        if dtype.fields is None and dtype.kind in "biufc":
+            dtype = dtype.newbyteorder("=")
+        if 0 in z.shape[1:]:
+            raise ValueError(f"{where} has the shape {z.shape}, and of an array only the first extent may be 0")
+        attributes = dict(z.attrs)
+        _decode_missing(attributes, dtype)
+        dimensions = _named_dimensions(z, attributes)
+        elements = CompleteReads(z, where)
 
-    def fill(a: Array) -> Dict[str, str]:
-        copy_in(a, part, getattr(z, "shards", None) or z.chunks, read, progress)
-        texts = _texts(attributes)
-        if not is_named(dtype):
-            texts.pop(DTYPE, None)  # it is ours
-        return with_dimensions(texts, dimensions if z.shape else [])
+        def describe() -> Dict[str, str]:
+            elements.check_names()
+            return with_dimensions(_texts(attributes), dimensions if z.shape else [])
 
-    return make_filled(store, path, shape, dtype, options, fill)
+        found = Source(
+            shape=z.shape,
+            dtype=dtype,
+            fill=z.fill_value,
+            grain=getattr(z, "shards", None) or z.chunks,
+            read=elements.read,
+            describe=describe,
+        )
+        return copied(found, box, where, into, path, progress, options)
 
 
 def to_zarr(
@@ -195,8 +210,8 @@ def to_zarr(
     Parameters
     ----------
     array : Array
-    target : str, path or zarr.Group
-        The folder or URL of the new array, or the group that it is made in.
+    target : str, path, zarr.Group or a store of zarr
+        The folder or URL of the new array, a zip file where it ends in ".zip", or the group that it is made in.
     name : str
         In the group; without it, the last part of the array's path.
     box : tuple of slice
@@ -204,7 +219,7 @@ def to_zarr(
     chunks
         The shape of a chunk; zarr-python chooses one without it.
     overwrite : bool
-        Whether to replace what is there: when the copy is complete, where it is a folder of this machine.
+        Whether to replace what is there: when the copy is complete, where it is a folder or file of this machine.
     progress : callable
         Is given the bytes that have been copied, and those that there are.
     options
@@ -213,54 +228,123 @@ def to_zarr(
     What is not complete when an error is raised is removed.
     """
     zarr = _zarr()
-    where = array.current_path
-    fill, texts = None, {}
-    if array.store is not None:  # a file in place has neither
-        fill, texts = array.store._core.entry(where)["fill"], array.attributes.texts()
-    attributes = _values(texts, array.dtype)
+    kept = kept_of(array)
     part = part_of(box, array.shape, f"array '{array.path}'")
-    shape = tuple(b.stop - b.start for b in part)
-    make: Dict[str, Any] = {"shape": shape, "dtype": array.dtype, "chunks": chunks, "attributes": attributes, **options}
+    name = kept.path.rpartition("/")[2] if name is None else name
+    version = target.metadata.zarr_format if isinstance(target, zarr.Group) else options.get("zarr_format", 3)
+    make = {"shape": tuple(b.stop - b.start for b in part), "chunks": chunks, **_described(array, kept, version), **options}
+    if isinstance(target, zarr.Group):
+        new = _new_in_group(target, name, overwrite, make)
+    elif _is_local(target):
+        new = _new_on_disk(os.fspath(target), overwrite, make)
+    else:
+        new = _new_elsewhere(target, overwrite, make)
+    with new as z:
+        _write(array, part, z, progress)
+    if not _is_local(target):
+        return z
+    path = os.fspath(target)
+    return zarr.open_array(_zip_file(path, "r") if _is_zip(path) else path)
+
+
+def _described(array: Array, kept: Kept, version: int) -> Dict[str, Any]:
+    """What `zarr.create_array` is told of an array."""
+    attributes = _values(kept.texts, array.dtype)
     # Zeros are said, too: of times zarr-python's own choice is "not a time".
-    make.setdefault("fill_value", np.frombuffer(fill or bytes(array.itemsize), array.dtype)[0])
-    group = target if isinstance(target, zarr.Group) else None
-    version_3 = (options.get("zarr_format", 3) if group is None else group.metadata.zarr_format) == 3
-    if version_3:
-        _encode_missing(attributes, array.dtype)
-    names = dimensions_of(where, array.shape, texts)
-    if names:
-        if version_3:
-            make.setdefault("dimension_names", names)
-        else:
-            attributes.setdefault("_ARRAY_DIMENSIONS", names)
-    path = "" if group is not None else os.fspath(target)
-    local = group is None and "://" not in path
-    name = where.rpartition("/")[2] if name is None else name
-    there = name in group if group is not None else local and os.path.lexists(path)
+    fill = np.zeros((), array.dtype)[()] if kept.fill is None else kept.fill
+    out: Dict[str, Any] = {"dtype": array.dtype, "fill_value": fill, "attributes": attributes}
+    if version != 3:
+        if kept.dimensions:
+            attributes.setdefault("_ARRAY_DIMENSIONS", kept.dimensions)
+        return out
+    if array.dtype.fields:  # of which version 3 does not say in which byte order they are
+        out["dtype"] = array.dtype.newbyteorder("<")
+        out["fill_value"] = np.array(fill).astype(out["dtype"])[()]
+    _encode_missing(attributes, array.dtype)
+    if kept.dimensions:
+        out["dimension_names"] = kept.dimensions
+    return out
+
+
+def _write(array: Array, part: Box, z: Any, progress: Optional[Progress]) -> None:
+    zarr = _zarr()
+    with zarr.config.set({"array.write_empty_chunks": True}):
+        whole = zarr.open_array(z.store_path, mode="r+")  # as it will be read
+
+    def write(box: Box, values: np.ndarray) -> None:
+        (whole if _is_taken_for(whole.fill_value, values) else z)[box] = values
+
+    copy_out(array, part, getattr(z, "shards", None) or z.chunks, write, progress)
+
+
+def _is_taken_for(fill: Any, values: np.ndarray) -> bool:
+    """Whether some compare equal to the fill value and are not: zarr-python writes no chunk of such (-0.0, another NaN)."""
+    if fill is None or not (values.dtype.kind in "fc" or values.dtype.fields):
+        return False
+    one, raw = np.array(fill, values.dtype), f"V{values.itemsize}"
+    equal = (values == one) | ((values != values) & (one != one))
+    return bool(np.any(equal & (values.view(raw) != one.view(raw))))
+
+
+# --- where it is made: there when the block ends, and not where that raises
+
+
+def _is_zip(path: str) -> bool:
+    return path.endswith(".zip")
+
+
+@contextlib.contextmanager
+def _new_on_disk(path: str, overwrite: bool, make: Dict[str, Any]) -> Iterator[Any]:
+    there = os.path.lexists(path)
     if there and not overwrite:
-        raise FileExistsError(f"{path if group is None else name!r} exists already: take another name, or give overwrite=True")
+        raise FileExistsError(f"{path} exists already: take another name, or give overwrite=True")
     folder, slash, last = path.rstrip("/").rpartition("/")
-    passing = f"{folder}{slash}{passing_name(last)}" if local else path
-    begun = False
+    passing = f"{folder}{slash}{passing_name(last)}"
     try:
-        if group is not None:
-            z = group.create_array(name, overwrite=overwrite, **make)
-        else:
-            z = zarr.create_array(passing, overwrite=overwrite, **make)
-        begun = True
-        copy_out(array, part, getattr(z, "shards", None) or z.chunks, z.__setitem__, progress)
-        if local:
-            if there:
-                old = f"{passing}.old"
-                os.rename(path, old)
-            os.rename(passing, path)
-            if there:
-                shutil.rmtree(old) if os.path.isdir(old) and not os.path.islink(old) else os.remove(old)
-            z = zarr.open_array(path)
+        with _zip_file(passing, "w") if _is_zip(path) else contextlib.nullcontext(passing) as store:
+            yield _zarr().create_array(store, **make)
+        if there:
+            os.rename(path, f"{passing}.old")
+        os.rename(passing, path)
+        if there:
+            _remove(f"{passing}.old")
     except BaseException:
-        if local:
-            shutil.rmtree(passing, ignore_errors=True)
-        elif begun and group is not None:
-            del group[name]
+        _remove(passing)
         raise
-    return z
+
+
+def _remove(path: str) -> None:
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path)
+    elif os.path.lexists(path):
+        os.remove(path)
+
+
+@contextlib.contextmanager
+def _new_in_group(group: Any, name: str, overwrite: bool, make: Dict[str, Any]) -> Iterator[Any]:
+    if name in group and not overwrite:
+        raise FileExistsError(f"{name!r} exists already: take another name, or give overwrite=True")
+    z = group.create_array(name, overwrite=overwrite, **make)
+    with _removed_unless_complete(z):
+        yield z
+
+
+@contextlib.contextmanager
+def _new_elsewhere(target: Any, overwrite: bool, make: Dict[str, Any]) -> Iterator[Any]:
+    z = _zarr().create_array(target, overwrite=overwrite, **make)
+    with _removed_unless_complete(z):
+        yield z
+
+
+@contextlib.contextmanager
+def _removed_unless_complete(z: Any) -> Iterator[None]:
+    from zarr.core.sync import sync
+
+    try:
+        yield
+    except BaseException:
+        if z.store_path.store.supports_deletes:
+            sync(z.store_path.delete_dir())
+        else:
+            warnings.warn(f"{z.store_path} is incomplete, and stays, as nothing can be removed there: throw the file away")
+        raise

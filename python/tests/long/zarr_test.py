@@ -269,6 +269,85 @@ def test_a_copy_that_fails_midway_leaves_nothing(store, budget, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["group", "in", "store"] and list(group) == []
 
 
+def _fails_midway(done, total):
+    if done > total // 2:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("of", [">i2", "<i2"])
+def test_fields_of_records_keep_their_values_whatever_their_byte_order(store, budget, tmp_path, of):
+    dtype = np.dtype([("n", of), ("in", [("x", of), ("t", "M8[s]")])])
+    plain = np.arange(6 * dtype.itemsize, dtype="u1").view(dtype)
+    with store.create("a", (6,), dtype, fill=plain[3]) as a:
+        a[:4] = plain[:4]
+        ooc.to_zarr(a, tmp_path / "out", chunks=(2,))
+        assert zarr.open_array(tmp_path / "out")[...].tolist() == [*plain[:4].tolist(), *plain[3:4].tolist() * 2]
+        with pytest.raises(ValueError, match="No Zarr data type found"):  # version 2 has no records in records
+            ooc.to_zarr(a, tmp_path / "two", chunks=(2,), zarr_format=2)
+    assert sorted(os.listdir(tmp_path)) == ["out", "store"]
+
+
+def test_chunks_that_are_the_fill_value_are_not_written(store, budget, tmp_path):
+    with store.create("a", (100,), "f4", fill=np.nan) as a:
+        a[15] = 1
+        a[95] = np.array(0xFFFFFFFF, "u4").view("f4")  # another NaN
+        ooc.to_zarr(a, tmp_path / "one", box=np.s_[:50], chunks=(10,))
+        ooc.to_zarr(a, tmp_path / "other", box=np.s_[90:], chunks=(10,))
+    assert os.listdir(tmp_path / "one" / "c") == ["1"] and os.listdir(tmp_path / "other" / "c") == ["0"]
+
+
+def test_stores_of_zarr_are_taken_and_given(store, budget, tmp_path):
+    there = zarr.storage.MemoryStore()
+    zarr.create_array(there, shape=(30,), dtype="f8", chunks=(10,))[...] = np.arange(30)
+    a = ooc.from_zarr(there, tmp_path / "store", "a")
+    made = zarr.storage.MemoryStore()
+    assert ooc.to_zarr(a, made, chunks=(10,))[...].tolist() == list(range(30))
+    with pytest.raises(ValueError, match="cannot be opened as Zarr"):
+        ooc.from_zarr(zarr.storage.MemoryStore(), store, "x")
+    with pytest.raises(KeyboardInterrupt):
+        ooc.to_zarr(store.create("b", (1 << 20,)), made, overwrite=True, progress=_fails_midway)
+    with pytest.raises(ValueError, match="cannot be opened as Zarr"):
+        ooc.from_zarr(made, store, "x")
+
+
+@pytest.mark.filterwarnings("error:Duplicate name")
+def test_a_zip_file_is_written_replaced_and_read(store, budget, tmp_path):
+    a, file = store.create("a", (1 << 20,)), tmp_path / "a.zip"
+    a.attributes["units"] = "K"
+    for value in (1, 2):
+        a[...] = value
+        z = ooc.to_zarr(a, file, chunks=(1 << 16,), overwrite=value == 2)
+        assert np.all(z[...] == value)
+        with ooc.from_zarr(file, store, "b", replace=True) as b:
+            assert np.all(b[...] == value) and b.attributes["units"] == "K"
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        ooc.to_zarr(a, file)
+    for broken in ({"progress": _fails_midway}, {"chunks": (3, 3)}):
+        with pytest.raises((KeyboardInterrupt, ValueError)):
+            ooc.to_zarr(a, file, overwrite=True, **broken)
+    assert sorted(os.listdir(tmp_path)) == ["a.zip", "store"] and np.all(ooc.from_zarr(file, store, "c")[...] == 2)
+    with zarr.storage.ZipStore(tmp_path / "group.zip", mode="w") as opened:
+        with pytest.warns(UserWarning, match="group.zip.* is incomplete, and stays"), pytest.raises(KeyboardInterrupt):
+            ooc.to_zarr(a, zarr.open_group(opened), progress=_fails_midway)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_chunks_by_other_names_than_the_metadata_says_are_refused(store, budget, tmp_path, version):
+    key = {"name": "v2" if version == 2 else "default", "separator": "/"}
+    made = {"shape": (20, 30), "dtype": "i4", "chunks": (10, 10), "zarr_format": version, "chunk_key_encoding": key}
+    z = zarr.create_array(tmp_path / "in" / "a", fill_value=7, **made)
+    assert np.all(ooc.from_zarr(z, store, "never")[...] == 7)
+    z[:10] = 1
+    file = tmp_path / "in" / "a" / (".zarray" if version == 2 else "zarr.json")
+    right = file.read_text()
+    assert np.all(ooc.from_zarr(z, store, "box", box=np.s_[10:])[...] == 7)
+    file.write_text(right.replace('"separator": "/"', '"separator": "."').replace('_separator": "/"', '_separator": "."'))
+    with pytest.raises(OSError, match=r"in/a.* names as '(c/)?0/[0-2]', and by its metadata .* '(c.)?0\.0'.*set its separator"):
+        ooc.from_zarr(tmp_path / "in" / "a", store, "x")
+    assert [e.path for e in store.list()] == ["box", "never"]
+
+
 def test_without_zarr_the_message_says_what_to_install(store, monkeypatch):
     monkeypatch.setitem(sys.modules, "zarr", None)
     with pytest.raises(ImportError, match="pip install 'zarr>=3'"):
