@@ -35,7 +35,7 @@ from ._look import SliceViewer, view
 from ._movement import copy, transpose
 from ._open_file import open_file
 from ._order import is_sorted, searchsorted, sort
-from ._passes import cumsum, for_each, histogram, max, min, reduce, sum, transform, vdot
+from ._passes import count_nonzero, cumsum, for_each, histogram, max, min, reduce, sum, transform, vdot
 from ._product import matmul
 from ._runtime import Runtime, reclaim_faults, runtime
 from ._store import Attributes, Entry, Store, create, create_or_open, open, open_store
@@ -67,6 +67,7 @@ __all__ = [
     "TypeMismatch",
     "View",
     "copy",
+    "count_nonzero",
     "create",
     "create_or_open",
     "cumsum",

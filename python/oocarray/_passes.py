@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import operator
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 
@@ -127,6 +128,34 @@ def min(a: Array, **options: Any) -> Any:
 def max(a: Array, **options: Any) -> Any:
     """The greatest element, or NaN where there is one.  See `reduce`."""
     return reduce(np.maximum, a, **options)
+
+
+def count_nonzero(a: Array, f: Optional[Callable[[np.ndarray], Any]] = None, **options: Any) -> int:
+    """As `numpy.count_nonzero`, in one pass: how many elements are not zero; with `f`, for how many it gives something else.
+
+    ::
+
+        oocarray.count_nonzero(a, lambda x: x > 0)      # numpy.count_nonzero(a > 0), which has a truth value for each element
+
+    Parameters
+    ----------
+    a : Array
+    f : callable
+        Is called as that of `for_each`, and gives an array of the shape of its piece.
+    **options
+        threads, memory, mark, progress; see `oocarray._algorithms`.
+    """
+    given = options_of(options)
+    if checked(a)._of_ranks:
+        raise TypeError(f"array '{a.path}' is shared by ranks: each counts its own, np.count_nonzero(a[a.local_rows])")
+
+    def counted(x: np.ndarray) -> int:
+        found = np.asarray(x if f is None else f(x))
+        if found.shape != x.shape:
+            raise ValueError(f"the function gives something of the shape {found.shape} for a piece of the shape {x.shape}")
+        return int(np.count_nonzero(found))
+
+    return builtins.sum(over_pieces(a, counted, given))
 
 
 def vdot(a: Array, b: Array, **options: Any) -> Any:

@@ -310,6 +310,23 @@ def test_inner_products_sums_and_histograms_are_those_of_numpy(store, tight, rng
         ooc.cumsum(a, store.create("u1", plain.shape, "u1"))
 
 
+@pytest.mark.parametrize("tiles", [{}, {"order": "tiled", "layout": "tiled", "tile": (64, 32)}])
+def test_elements_with_a_property_are_counted_in_one_pass_without_a_truth_value_for_each(store, tight, rng, tiles):
+    plain = rng.integers(-2, 3, (301, 250)).astype("f8")
+    a = store.create("a", plain.shape, block="16KiB", **tiles)
+    a.write(..., plain)
+    before = tight.stats["bytes_read"]
+    assert ooc.count_nonzero(a, lambda x: x > 0) == np.count_nonzero(plain > 0)
+    assert tight.stats["bytes_read"] - before <= a.nbytes * 1.2
+    assert type(ooc.count_nonzero(a)) is int and ooc.count_nonzero(a, threads=1) == np.count_nonzero(plain)
+    with pytest.raises(ValueError, match=r"gives something of the shape \(\)"):
+        ooc.count_nonzero(a, np.any)
+    with pytest.raises(ZeroDivisionError):
+        ooc.count_nonzero(a, lambda x: 1 // 0)
+    with pytest.raises(TypeError, match="ndarray is not an oocarray.Array"):
+        ooc.count_nonzero(plain)
+
+
 def test_truth_values_are_counted_in_the_type_of_their_sum(store, tight):
     a = filled(store, "a", np.array([True, False, True, True]))
     counts = store.create("counts", a.shape, np.sum(np.ones(1, bool)).dtype)
