@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 
 import numpy as np
 
+from . import _core
 from ._array import Array
 from ._attributes import DTYPE, dimensions_of
 from ._dtype import is_named
@@ -40,6 +41,7 @@ def copy_out(
     """Gives pieces of the part of an array to `write`, with their place in something in grains that begins with it."""
     shape = tuple(b.stop - b.start for b in part)
     total, done = math.prod(shape) * array.itemsize, 0
+    _check_memory(f"the copy of array '{array.path}'", grain, array.itemsize, 0, "choose smaller ones, chunks=")
     for piece in pieces(tuple(slice(0, n) for n in shape), array.itemsize, grain):
         values = array.read(tuple(slice(p.start + b.start, p.stop + b.start) for p, b in zip(piece, part)))
         write(piece, values)
@@ -77,6 +79,7 @@ class Source(NamedTuple):
     dtype: np.dtype  #: of the elements there
     fill: Any  #: the value of elements that were never written; None: zeros
     grain: Sequence[int]  #: what is read whole, as a chunk
+    smaller: str  #: how such ones become smaller
     read: Callable[[Box], np.ndarray]
     describe: Callable[[], Dict[str, str]]  #: the attributes, when all has been read
 
@@ -87,6 +90,8 @@ def copied(
 ) -> Array:  # fmt: skip
     """A part of the source as a new array, which has its name when it is complete; `where`: the source in messages."""
     part = part_of(box, source.shape, where)
+    copy = math.prod(min(g, b.stop - b.start) for g, b in zip(source.grain, part)) * source.dtype.itemsize
+    _check_memory(where, source.grain, source.dtype.itemsize, copy, source.smaller)
     if source.fill is not None and np.array(source.fill, source.dtype).tobytes().strip(b"\0"):
         options.setdefault("fill", source.fill)
 
@@ -99,6 +104,13 @@ def copied(
 
     shape = tuple(b.stop - b.start for b in part) or (1,)
     return _make_filled(store, os.fspath(path), shape, source.dtype, options, fill)
+
+
+def _check_memory(where: str, grain: Sequence[int], itemsize: int, copy: int, remedy: str) -> None:
+    """Raises MemoryError where a chunk, packed and unpacked, and the copy of what is wanted of it do not fit."""
+    whole = math.prod(grain) * itemsize
+    if whole > 1 << 20:
+        _core.check_chunk_memory(where, "x".join(map(str, grain)), whole, 2 * whole + copy, remedy)
 
 
 def free_in(store: Union[Store, Path], path: Path, options: Mapping[str, Any]) -> Store:

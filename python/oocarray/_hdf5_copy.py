@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import warnings
 from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
@@ -20,6 +21,7 @@ from ._errors import TypeMismatch
 from ._hdf5 import opened
 from ._hdf5_sources import check_sources
 from ._index import Box, part_of
+from ._pieces import most_piece_bytes
 from ._store import Path, Store
 
 # What the machinery of dimension scales and NetCDF-4 keeps for itself, as tools/formats/hdf5_attributes.cpp has it.
@@ -133,6 +135,13 @@ def _attributes(dataset: Any, where: str) -> Dict[str, str]:
     return texts
 
 
+def _grain(dataset: Any) -> Tuple[int, ...]:
+    """What is best read as a whole: a chunk; but one that is not packed need not be, where it is large."""
+    chunk = dataset.chunks or (1,) * dataset.ndim
+    is_packed = dataset.id.get_create_plist().get_nfilters() > 0
+    return chunk if is_packed or math.prod(chunk) * dataset.dtype.itemsize <= most_piece_bytes() else (1,) * dataset.ndim
+
+
 def from_hdf5(
     source: Any,
     store: Union[Store, Path],
@@ -168,7 +177,7 @@ def from_hdf5(
 
     Whatever h5py reads is read: chunks, filters, both byte orders, records, texts of fixed size.  Dimension names and
     attributes with their types are kept as `ooc import` keeps them.  The array has its name when it is complete.  A chunk
-    is unpacked whole, beside the budget.
+    that is packed is unpacked whole, beside the budget.
 
     Raises
     ------
@@ -178,6 +187,8 @@ def from_hdf5(
         For a dataset that is not there.
     TypeMismatch
         For elements of no fixed size.
+    MemoryError
+        For packed chunks that do not fit in memory.
     OSError
         For what cannot be read, also of files that the dataset is made up of.
     Busy, InvalidRequest
@@ -197,7 +208,8 @@ def from_hdf5(
             shape=d.shape,
             dtype=dtype,
             fill=d.fillvalue if dtype.kind in "biufc" else None,
-            grain=d.chunks or (1,) * d.ndim,
+            grain=_grain(d),
+            smaller="rewrite it in smaller ones where there is more (`h5repack -l CHUNK=...`)",
             read=d.__getitem__,
             describe=lambda: with_dimensions(_attributes(d, where), _dimension_names(d)),
         )

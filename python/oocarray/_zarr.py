@@ -156,6 +156,8 @@ def from_zarr(
         Without zarr-python 3.
     ValueError, KeyError, TypeError
         For what is no Zarr array, for a name that is not there, and for elements of no fixed size.
+    MemoryError
+        For chunks, or shards, that do not fit in memory.
     OSError
         For a chunk that cannot be read, or is cut short, and where all chunks have names that the metadata does not say.
     FileExistsError
@@ -188,6 +190,7 @@ def from_zarr(
             dtype=dtype,
             fill=z.fill_value,
             grain=getattr(z, "shards", None) or z.chunks,
+            smaller="rewrite it in smaller ones where there is more",
             read=elements.read,
             describe=describe,
         )

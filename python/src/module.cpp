@@ -2,6 +2,7 @@
 #include <string_view>
 
 #include "bindings.hpp"
+#include "oocarray/detail/chunk_memory.hpp"
 
 namespace ooc::python {
 
@@ -48,6 +49,10 @@ void bind_runtime(py::module_& m) {
       .def("closed", &runtime_handle::closed)
       .def("close", &runtime_handle::close, without_gil());
   m.def("check_process", &runtime_handle::check_process);
+  m.def("check_chunk_memory", [](const std::string& what, const std::string& extents, std::uint64_t bytes,
+                                 std::uint64_t needed, const std::string& remedy) {
+    detail::check_chunk_memory({what, extents, bytes, needed, remedy}, detail::available_memory());
+  });
 }
 
 }  // namespace

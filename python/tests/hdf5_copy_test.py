@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -195,6 +197,38 @@ def test_bad_input_is_refused_by_name_and_leaves_nothing(store, budget, tmp_path
     with store.create("u", 3, "U2") as u, pytest.raises(ooc.TypeMismatch, match="numpy.char.encode"):
         ooc.to_hdf5(u, "u.h5")
     assert not os.path.exists("u.h5")
+
+
+within_4_gib = """
+import resource
+resource.setrlimit(resource.RLIMIT_AS, (4 << 30,) * 2)
+import h5py, oocarray as ooc
+store = ooc.open_store("local:store")
+with h5py.File("a.h5") as f:
+    try:
+        ooc.from_hdf5(f, store, "x", box=(slice(0, 3),))
+    except MemoryError as why:
+        print(why)
+print(store.list())
+"""
+
+
+def test_packed_chunks_that_do_not_fit_in_memory_are_refused_before_they_are_read(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f.create_dataset("x", (1 << 29,), "f4", chunks=(1 << 29,), compression="gzip")
+    done = subprocess.run([sys.executable, "-B", "-c", within_4_gib], cwd=tmp_path, capture_output=True, text=True)
+    said, left = done.stdout.splitlines()
+    for name in ("'a.h5', dataset '/x'", "536870912", "2147483648 bytes", "4294967308 bytes", "of 4294967296", "ulimit -v", "h5repack"):
+        assert name in said
+    assert left == "[]"
+
+
+def test_chunks_that_are_not_packed_are_read_in_parts(store, budget, tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f.create_dataset("x", data=np.arange(1 << 18).reshape(512, 512), chunks=(512, 512))
+    seen = []
+    with ooc.from_hdf5(tmp_path / "a.h5", store, "x", progress=lambda done, total: seen.append(done)) as a:
+        assert np.array_equal(a, np.arange(1 << 18).reshape(512, 512)) and seen[0] == a.nbytes // 8  # a 16th of the budget
 
 
 @pytest.mark.parametrize("ending", [".nc", ".nc4"])

@@ -7,7 +7,6 @@
 #include <sstream>
 
 #include "base/entry_text.hpp"
-#include "base/memory_limit.hpp"
 #include "copying/slab_pump.hpp"
 #include "copying/turned_source.hpp"
 #include "formats/byte_order.hpp"
@@ -86,7 +85,8 @@ class hdf5_source : public array_source {
  public:
   hdf5_source(const command_line& line, const std::string& file, const std::string& dataset)
       : in_(file, dataset), missing_as_fill_(line.has("missing-as-fill")) {
-    in_.check_memory(line.has("memory") ? memory_limit{line.bytes("memory", 0), "of --memory"} : available_memory());
+    in_.check_memory(line.has("memory") ? detail::memory_limit{line.bytes("memory", 0), "of --memory"}
+                                        : detail::available_memory());
     array = in_.array();
     description = in_.description();
     fill = in_.fill();

@@ -282,15 +282,14 @@ const std::vector<std::string>& hdf5_input::left_out() const {
   return impl_->left_out;
 }
 
-void hdf5_input::check_memory(const memory_limit& limit) const {
+void hdf5_input::check_memory(const detail::memory_limit& limit) const {
   // Packed and unpacked, or before and after a filter, at the same time.
-  const std::uint64_t needed = 2 * impl_->chunk_bytes;
-  if (needed <= limit.bytes) return;
-  throw usage_error(errc::invalid_request,
-                    impl_->what + " has chunks of " + shape_text(impl_->chunk) + ", " +
-                        std::to_string(impl_->chunk_bytes) + " bytes, which are unpacked whole; that takes " +
-                        std::to_string(needed) + " bytes of memory, of " + std::to_string(limit.bytes) + " " + limit.whose +
-                        ": rewrite it in smaller ones where there is more (`h5repack -l CHUNK=...`)");
+  detail::check_chunk_memory({.what = impl_->what,
+                              .extents = shape_text(impl_->chunk),
+                              .bytes = impl_->chunk_bytes,
+                              .needed = 2 * impl_->chunk_bytes,
+                              .remedy = "rewrite it in smaller ones where there is more (`h5repack -l CHUNK=...`)"},
+                             limit);
 }
 
 void hdf5_input::check_sources(const storage::index& lower, const storage::index& upper, bool fill) {

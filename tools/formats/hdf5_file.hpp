@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "base/memory_limit.hpp"
+#include "oocarray/detail/chunk_memory.hpp"
 #include "storage/layout/box_requests.hpp"
 
 namespace ooc::tool {
@@ -49,7 +49,7 @@ class hdf5_input {
   /// How many elements that was, and why; nothing: none.
   std::string filled() const;
   /// Throws usage_error where unpacking a chunk needs more memory than there is.
-  void check_memory(const memory_limit& limit) const;
+  void check_memory(const detail::memory_limit& limit) const;
 
  private:
   struct impl;

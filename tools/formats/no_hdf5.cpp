@@ -64,7 +64,7 @@ void hdf5_input::check_sources(const storage::index&, const storage::index&, boo
 std::string hdf5_input::filled() const {
   std::abort();
 }
-void hdf5_input::check_memory(const memory_limit&) const {
+void hdf5_input::check_memory(const detail::memory_limit&) const {
   std::abort();
 }
 

@@ -248,6 +248,18 @@ def test_bad_input_is_refused_by_name_and_leaves_nothing(store, budget, tmp_path
     assert ooc.to_zarr(a, refused_path, overwrite=True).shape == (10,)
 
 
+@pytest.mark.parametrize("sharded", [False, True])
+def test_chunks_that_do_not_fit_in_memory_are_refused_by_name(store, budget, tmp_path, sharded):
+    large = {"shards": (1 << 40,), "chunks": (1 << 20,)} if sharded else {"chunks": (1 << 40,)}
+    z = zarr.create_array(tmp_path / "in", shape=(1 << 40,), dtype="u1", **large)
+    with pytest.raises(MemoryError, match=r"in.* has chunks of 1099511627776, .* takes 2199023255562 bytes .*smaller ones"):
+        ooc.from_zarr(z, store, "x", box=np.s_[:10])
+    a = store.create("a", (100,), "u1")
+    with pytest.raises(MemoryError, match=r"the copy of array 'a' has chunks of 1099511627776, .*chunks="):
+        ooc.to_zarr(a, tmp_path / "out", **large)
+    assert sorted(os.listdir(tmp_path)) == ["in", "store"] and [e.path for e in store.list()] == ["a"]
+
+
 def test_a_copy_that_fails_midway_leaves_nothing(store, budget, tmp_path):
     z = zarr.create_array(tmp_path / "in", shape=(1 << 20,), dtype="f8", chunks=(1 << 14,))
     z[...] = 1

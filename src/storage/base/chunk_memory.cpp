@@ -1,11 +1,16 @@
-#include "base/memory_limit.hpp"
+#include "oocarray/detail/chunk_memory.hpp"
+
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <limits>
 #include <sstream>
 
-namespace ooc::tool {
+#include "oocarray/error.hpp"
+
+namespace ooc::detail {
 
 namespace {
 
@@ -47,12 +52,27 @@ std::uint64_t limit_of_group() {
   return least;
 }
 
+std::uint64_t limit_of_addresses() {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY ? limit.rlim_cur : none;
+}
+
 }  // namespace
 
 memory_limit available_memory() {
-  const std::uint64_t machine = available_on_machine(), group = limit_of_group();
-  if (group < machine) return {group, "of the control group (cgroup)"};
-  return {machine, "that the machine has available"};
+  const memory_limit all[] = {{available_on_machine(), "that the machine has available"},
+                              {limit_of_group(), "of the control group (cgroup)"},
+                              {limit_of_addresses(), "of the process's address space (ulimit -v)"}};
+  return *std::min_element(std::begin(all), std::end(all),
+                           [](const memory_limit& a, const memory_limit& b) { return a.bytes < b.bytes; });
 }
 
-}  // namespace ooc::tool
+void check_chunk_memory(const chunk_needs& chunk, const memory_limit& limit) {
+  if (chunk.needed <= limit.bytes) return;
+  throw usage_error(std::make_error_code(std::errc::not_enough_memory),
+                    chunk.what + " has chunks of " + chunk.extents + ", " + std::to_string(chunk.bytes) +
+                        " bytes, which are in memory whole; that takes " + std::to_string(chunk.needed) +
+                        " bytes of memory, of " + std::to_string(limit.bytes) + " " + limit.whose + ": " + chunk.remedy);
+}
+
+}  // namespace ooc::detail
