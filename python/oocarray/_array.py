@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ContextManager, Dict, Iterator, List, Opt
 
 import numpy as np
 
-from . import _blocks, _elements, _names, _raw_bytes, _sharing, _transfer
+from . import _blocks, _core, _elements, _names, _raw_bytes, _sharing, _transfer
 from ._attributes import Attributes, OfArray
 from ._dtype import dtype_of
 from ._index import Box, bounds_of
@@ -172,6 +172,10 @@ class Array(Protocols):
         return view if self._order == 1 else view.T
 
     def __getitem__(self, index: Any) -> Any:
+        if type(index) in (tuple, int) and self._order == 1 and self._dtype.kind != "V":
+            one = _core.element(self._core, index, self._dtype)
+            if one is not None:
+                return one
         part = self._view()[index]
         if type(part) is View and isinstance(index, (int, np.integer)):
             self._swaps.took(part)

@@ -3,10 +3,50 @@
 
 #include "array_handle.hpp"
 #include "numbers.hpp"
+#include "oocarray/detail/resident_element.hpp"
 
 namespace ooc::python {
 
 namespace {
+
+constexpr std::size_t most_dimensions = 8;
+
+/// An index in Python, from 0 on; false where it is none, or outside.
+bool is_index(PyObject* given, std::size_t extent, std::size_t& i) {
+  if (!PyLong_CheckExact(given)) return false;
+  const Py_ssize_t n = PyLong_AsSsize_t(given);
+  if (n == -1 && PyErr_Occurred()) {
+    PyErr_Clear();
+    return false;  // too large
+  }
+  i = static_cast<std::size_t>(n < 0 ? n + static_cast<Py_ssize_t>(extent) : n);
+  return i < extent;
+}
+
+/// The place of one element of `a`, whose dimensions `key` names in their order; nullptr: it is something else.
+const std::byte* place_of(const any_array& a, PyObject* key) {
+  const bool many = PyTuple_CheckExact(key);
+  if (a.rank() > most_dimensions || a.rank() != (many ? static_cast<std::size_t>(PyTuple_GET_SIZE(key)) : 1)) return nullptr;
+  const sizes extents = a.extents(), strides = a.strides();
+  const std::byte* place = a.data();
+  for (std::size_t d = 0; d < extents.size(); ++d) {
+    std::size_t i = 0;
+    if (!is_index(many ? PyTuple_GET_ITEM(key, static_cast<Py_ssize_t>(d)) : key, extents[d], i)) return nullptr;
+    place += i * strides[d];
+  }
+  return place;
+}
+
+/// One element that is in memory, as a value of NumPy; None where it is not, and for what is no index of an element.
+/// Touches nothing that could be a fault, so that no view need be made, nor another library's signal handler be looked for.
+py::object element(const array_handle& a, const py::handle& key, const py::dtype& type) {
+  if (!a.state || a.state->closing || !a.state->array->is_open()) return py::none();
+  const any_array& array = *a.state->array;
+  if (array.layout() != any_array::memory_layout::right) return py::none();
+  const std::byte* const place = place_of(array, key.ptr());
+  if (!place || !detail::is_mapped(array.core(), place)) return py::none();
+  return py::object(py::array(type, sizes{}, sizes{}, place)[py::tuple()]);
+}
 
 using indices = py::array_t<std::size_t, py::array::c_style>;
 
@@ -73,6 +113,7 @@ void accumulate(const array_handle& a, const indices& i, const py::array& values
 }  // namespace
 
 void bind_elements(py::module_& m) {
+  m.def("element", &element);
   m.def("gather", &gather);
   m.def("scatter", &scatter);
   m.def("accumulate", &accumulate);

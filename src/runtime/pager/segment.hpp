@@ -44,6 +44,8 @@ class segment_unit {
   /// Whether it is neither in memory nor on its way there.  What the store held of it when this was true is what
   /// everybody has written to it before.
   bool is_out() const noexcept;
+  /// Whether a read of it is no fault, as long as nobody evicts it.
+  bool is_mapped() const noexcept;
   /// Waits while it is on its way into memory or out of it.  The caller keeps nothing out.
   void await() const noexcept;
   /// Takes it if it is out, so that nobody can bring it in until let_in() is called with the result: it may be written

@@ -26,6 +26,12 @@ bool segment_unit::is_out() const noexcept {
   return state().at(begin_ / grain_bytes).state() == block_state::out;
 }
 
+bool segment_unit::is_mapped() const noexcept {
+  const block_state now = block_itself().state();
+  const bool in_grains = grain_ && now == block_state::in_grains;
+  return access_in(in_grains ? state().at(begin_ / grain_bytes).state() : now) != block_access::none;
+}
+
 void segment_unit::await() const noexcept {
   const auto await_block = [](block& b) {
     for (;;) {

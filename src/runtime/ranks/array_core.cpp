@@ -101,6 +101,11 @@ void array_core::bring_in(box_view b, access_mode mode) const {
   array_->local().bring_in(b, mode);
 }
 
+bool is_mapped(const array_core& a, const std::byte* element) noexcept {
+  const segment& s = a.shared().local().segment();
+  return segment_unit(s, static_cast<std::uint64_t>(element - s.base())).is_mapped();
+}
+
 // --- attributes
 
 std::map<std::string, std::string> array_attributes::all() const {
