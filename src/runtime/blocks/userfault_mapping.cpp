@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <chrono>
 #include <fstream>
 #include <system_error>
 
@@ -21,6 +22,8 @@ constexpr std::uint64_t features = UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE
                                    sys::userfault_feature_move;
 /// Up to here a copy costs less than mremap, with its event and the mapping that it leaves.
 constexpr std::size_t copied_at_most = 128 << 10;
+/// A frame, by the kernel, after a transfer has ended.
+constexpr std::chrono::seconds held_at_most{10};
 
 // A tenth of the mappings that a process may have, at two for each patch.
 std::size_t patches_allowed() {
@@ -125,6 +128,17 @@ std::size_t userfault_mapping::move_pages(std::byte* from, std::byte* to, std::s
                                    [this] { try_again(); });
 }
 
+// Whoever has read into the frame past the page cache (O_DIRECT) is told so before the kernel lets go of its pages.
+void userfault_mapping::move_frame(std::byte* from, std::byte* to, std::size_t bytes) noexcept {
+  const auto give_up = std::chrono::steady_clock::now() + held_at_most;
+  for (std::size_t done = 0;;) {
+    done += move_pages(from + done, to + done, bytes - done);
+    if (done == bytes) return;
+    if (errno != EBUSY || std::chrono::steady_clock::now() > give_up) die("UFFDIO_MOVE of a frame", errno);
+    try_again();
+  }
+}
+
 bool userfault_mapping::protect(std::byte* where, std::size_t bytes, block_access to) noexcept {
   return sys::userfault_protect(fd_, where, bytes,
                                 to == block_access::read ? UFFDIO_WRITEPROTECT_MODE_WP
@@ -148,8 +162,7 @@ void userfault_mapping::map_in(frame* f, bool writable) noexcept {
   lift_fences(to, n);
   f->mapped_bytes = n;
   if (writable || !s.options.writable) {
-    if (move_pages(f->memory, to, n) != n)
-      die("UFFDIO_MOVE of a frame", errno);
+    move_frame(f->memory, to, n);
     if (!writable && !protect(to, n, block_access::read))
       die("write protection of a block", errno);
   } else if (n <= copied_at_most) {
@@ -179,8 +192,8 @@ bool userfault_mapping::map_out(frame* f, block_access has) noexcept {
   if (moved == 0) return false;
   if (has == block_access::read)
     copy_protected(f, moved);
-  else if (move_pages(f->memory, from, moved) != moved)
-    die("UFFDIO_MOVE of a frame", errno);
+  else
+    move_frame(f->memory, from, moved);
   return false;
 }
 

@@ -78,6 +78,7 @@ class userfault_mapping final : public block_mapping {
   userfault_mapping(int fd, bool serves_system_calls);
   void try_again() noexcept;
   std::size_t move_pages(std::byte* from, std::byte* to, std::size_t bytes) noexcept;
+  void move_frame(std::byte* from, std::byte* to, std::size_t bytes) noexcept;
   bool protect(std::byte* where, std::size_t bytes, block_access to) noexcept;
   void back_with_memory(frame* f) noexcept;
   void copy_protected(frame* f, std::size_t bytes) noexcept;

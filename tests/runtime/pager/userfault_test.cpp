@@ -1,6 +1,7 @@
 // What is particular to mapping by userfaultfd: system calls on blocks that are not in memory, and the
 // moment in which a block comes in.  The suites of pager and array run over this way as well.
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include <memory>
 #include <thread>
 
+#include "runtime/blocks/userfault_calls.hpp"
 #include "runtime/blocks/userfault_mapping.hpp"
 #include "support/other_user.hpp"
 #include "support/pager_words.hpp"
@@ -280,6 +282,80 @@ TEST_CASE("what a device writes into blocks that are not pinned arrives, whateve
   CHECK(failed == 0);
   CHECK_FALSE(s.writeback());
   CHECK(std::memcmp(source.as<std::byte>(), data.get(), bytes) == 0);
+}
+
+namespace {
+
+/// Has the kernel hold a page, as it does for a transfer, by a copy from it to a place where none comes.
+class held_page {
+ public:
+  explicit held_page(std::byte* page)
+      : fd_(static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC))),
+        to_(::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+    uffdio_api api{UFFD_API, 0, 0};
+    REQUIRE(sys::userfault_call(fd_, UFFDIO_API, &api));
+    REQUIRE(sys::userfault_register(fd_, to_, 4096, UFFDIO_REGISTER_MODE_MISSING));
+    copier_ = std::thread([this, page] {
+      iovec from{page, 4096}, to{to_, 4096};
+      copied_ = ::process_vm_readv(::getpid(), &to, 1, &from, 1, 0);
+    });
+    uffd_msg waits{};
+    REQUIRE(::read(fd_, &waits, sizeof waits) == sizeof waits);
+  }
+  /// How many bytes were copied.
+  ssize_t let_go() {
+    uffdio_zeropage z{{sys::address_of(to_), 4096}, 0, 0};
+    sys::userfault_call(fd_, UFFDIO_ZEROPAGE, &z);
+    copier_.join();
+    ::close(fd_);
+    ::munmap(to_, 4096);
+    return copied_;
+  }
+
+ private:
+  int fd_;
+  void* to_;
+  ssize_t copied_ = 0;
+  std::thread copier_;
+};
+
+/// The kernel lets go of what was read a while after it has said that it is there.
+class lingering_source : public memory_source {
+ public:
+  using memory_source::memory_source;
+  ~lingering_source() override {
+    for (std::thread& t : after_) t.join();
+  }
+  void load(block_index b, load_part part, std::byte* frame, completion done) override {
+    memory_source::load(b, part, frame, [this, frame, done = std::move(done)](const failure& f, std::uint64_t bytes) {
+      after_.emplace_back([this, page = std::make_shared<held_page>(frame)] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));  // nobody is told that the pager has found it held
+        wrong += page->let_go() != 4096;
+      });
+      done(f, bytes);
+    });
+  }
+  std::atomic<int> wrong{0};
+
+ private:
+  std::vector<std::thread> after_;
+};
+
+}  // namespace
+
+TEST_CASE("a block that was read past the page cache comes in though the kernel still holds its pages") {
+  if (!kernel_faults_here()) return;
+  constexpr std::size_t blocks = 20;
+  runtime rt(by_userfaultfd(16, 4096));
+  lingering_source source(blocks, 4096);
+  for (std::size_t i = 0; i < blocks * 512; ++i) source.as<std::uint64_t>()[i] = i;
+  {
+    segment s(rt.pager(), {.name = "a", .block_bytes = 4096, .blocks = blocks, .writable = false}, source);
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < blocks * 512; i += 512) wrong += words(s)[i] != i;
+    CHECK(wrong == 0);
+  }
+  CHECK(source.wrong == 0);
 }
 
 TEST_CASE("of two threads that write one page at once none leaves a block modified that has been written back") {
