@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from ._store import Store
 
 
+_of_elements = {tuple, int, *(np.dtype(t).type for t in "bhilqBHILQ")}  #: types of indices that may name one element
+
+
 class Array(Protocols):
     """An array in a store, whose elements are in memory as far as the budget goes.
 
@@ -172,7 +175,7 @@ class Array(Protocols):
         return view if self._order == 1 else view.T
 
     def __getitem__(self, index: Any) -> Any:
-        if type(index) in (tuple, int) and self._order == 1 and self._dtype.kind != "V":
+        if type(index) in _of_elements and self._order == 1 and self._dtype.kind != "V":
             one = _core.element(self._core, index, self._dtype)
             if one is not None:
                 return one

@@ -11,13 +11,19 @@ namespace {
 
 constexpr std::size_t most_dimensions = 8;
 
+/// First called while the module is made, before there are threads.
+PyTypeObject* integer_of_numpy() {
+  static PyObject* const type = py::object(py::module_::import("numpy").attr("integer")).release().ptr();
+  return reinterpret_cast<PyTypeObject*>(type);
+}
+
 /// An index in Python, from 0 on; false where it is none, or outside.
 bool is_index(PyObject* given, std::size_t extent, std::size_t& i) {
-  if (!PyLong_CheckExact(given)) return false;
-  const Py_ssize_t n = PyLong_AsSsize_t(given);
+  if (!PyLong_CheckExact(given) && !PyObject_TypeCheck(given, integer_of_numpy())) return false;
+  const Py_ssize_t n = PyNumber_AsSsize_t(given, PyExc_IndexError);
   if (n == -1 && PyErr_Occurred()) {
     PyErr_Clear();
-    return false;  // too large
+    return false;  // too large, or a timedelta64
   }
   i = static_cast<std::size_t>(n < 0 ? n + static_cast<Py_ssize_t>(extent) : n);
   return i < extent;
@@ -113,6 +119,7 @@ void accumulate(const array_handle& a, const indices& i, const py::array& values
 }  // namespace
 
 void bind_elements(py::module_& m) {
+  integer_of_numpy();
   m.def("element", &element);
   m.def("gather", &gather);
   m.def("scatter", &scatter);

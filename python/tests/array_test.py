@@ -185,11 +185,11 @@ def test_one_element_is_what_numpy_gives_for_it(store, budget, tmp_path, dtype):
     np.save(tmp_path / "f.npy", np.asfortranarray(plain))
     with store.create("a", (2, 3), dtype) as a, ooc.open_file(tmp_path / "f.npy") as f:
         a[...] = plain
-        for key in ((0, 0), (1, 2), (-1, -3), (np.int64(1), 1), (True, 1), (0, slice(1, 2)), (1, ...), 1, (slice(None), 2)):
+        for key in ((0, 0), (1, 2), (-1, -3), (np.int64(1), 1), (np.uint8(1), np.int16(-1)), (True, 1), (0, slice(1, 2)), (1, ...), 1, (slice(None), 2)):
             for b in (a, f):
                 assert type(b[key]) is type(plain[key]) or type(b[key]) is ooc.View
                 assert np.array_equal(b[key], plain[key]) and b[key].dtype == plain[key].dtype
-        for key in ((2, 0), (0, -4), (1 << 70, 0), (-(1 << 70), 0), (0, 0, 0), 2):
+        for key in ((2, 0), (0, -4), (np.timedelta64(1), 0), (1 << 70, 0), (-(1 << 70), 0), (0, 0, 0), 2):
             with pytest.raises(IndexError):
                 a[key]
         if dtype.names:
@@ -204,7 +204,7 @@ def test_an_element_that_is_in_memory_needs_no_view_and_one_that_is_not_is_loade
     a.invalidate()
     assert [a[k] for k in (0, 1, -1, 70_000)] == [0, 1, len(a) - 1, 70_000]
     monkeypatch.setattr(ooc.Array, "_view", None)
-    assert a[70_001] == 70_001
+    assert a[70_001] == a[np.int64(70_001)] == a[np.uint32(70_001),] == 70_001
     monkeypatch.undo()
     assert a[500_000] == 500_000
     a.close()  # no element keeps it open

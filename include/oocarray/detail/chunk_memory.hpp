@@ -15,7 +15,7 @@ struct memory_limit {
 memory_limit available_memory();
 
 struct chunk_needs {
-  std::string what;    ///< whose chunk it is, as messages name it
+  std::string what;     ///< whose chunk it is, as messages name it
   std::string extents;  ///< of the chunk, as "512x512"
   std::uint64_t bytes = 0;
   std::uint64_t needed = 0;  ///< bytes of memory at the same time, with copies
