@@ -151,7 +151,7 @@ def reclaim_faults() -> None:
 
     For programs in which another library has installed a handler of its own after the first array was opened, as PETSc
     does when it is initialised: such a handler takes the touch of elements that are not in memory for a crash.  Whatever
-    is no such touch is passed on to it.  Making a view (``a[0]``) does the same; so do `faulthandler.enable` and
+    is no such touch is passed on to it.  Making a view (``a[:1]``) does the same; so do `faulthandler.enable` and
     `faulthandler.disable`.  In a forked child, and without a runtime, it does nothing.
     """
     current = _current
