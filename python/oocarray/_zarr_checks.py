@@ -53,7 +53,7 @@ def _check_blosc(chunk: Any) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class _BloscChecked(BytesBytesCodec):
-    """Goes between a `BloscCodec` and the bytes of a store."""
+    """Goes between a codec of Blosc and the bytes of a store."""
 
     is_fixed_size = True
 
@@ -86,7 +86,7 @@ def _checked(codecs: Any) -> Any:
     out: List[Any] = []
     for codec in codecs:
         out.append(dataclasses.replace(codec, codecs=_checked(codec.codecs)) if isinstance(codec, ShardingCodec) else codec)
-        if isinstance(codec, BloscCodec):
+        if isinstance(codec, BloscCodec) or getattr(codec, "codec_name", "") == "numcodecs.blosc":
             out.append(_BloscChecked())
     return tuple(out)
 
@@ -94,9 +94,12 @@ def _checked(codecs: Any) -> Any:
 def _codecs_checked(metadata: Any) -> Any:
     if metadata.zarr_format == 3:
         return dataclasses.replace(metadata, codecs=_checked(metadata.codecs))
-    if isinstance(metadata.compressor, Blosc):
-        return dataclasses.replace(metadata, compressor=_BloscCheckedOfVersion2(metadata.compressor))
-    return metadata
+
+    def checked(codec: Any) -> Any:
+        return _BloscCheckedOfVersion2(codec) if isinstance(codec, Blosc) else codec
+
+    filters = metadata.filters and tuple(map(checked, metadata.filters))
+    return dataclasses.replace(metadata, compressor=checked(metadata.compressor), filters=filters)
 
 
 class CompleteReads:

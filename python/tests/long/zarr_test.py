@@ -248,6 +248,40 @@ def test_bad_input_is_refused_by_name_and_leaves_nothing(store, budget, tmp_path
     assert ooc.to_zarr(a, refused_path, overwrite=True).shape == (10,)
 
 
+def _with_blosc():
+    import numcodecs
+    from zarr.codecs import BloscCodec, ShardingCodec
+    from zarr.codecs.numcodecs import Blosc
+
+    shards = ShardingCodec(chunk_shape=(2, 5), codecs=[zarr.codecs.BytesCodec(), BloscCodec(cname="lz4")])
+    return {
+        "codec": {"compressors": BloscCodec(cname="lz4")},
+        "codec of numcodecs": {"compressors": Blosc(cname="lz4")},
+        "in shards in shards": {"serializer": ShardingCodec(chunk_shape=(4, 10), codecs=[shards]), "compressors": None},
+        "version 2": {"zarr_format": 2, "compressors": numcodecs.Blosc("lz4")},
+        "filter of version 2": {"zarr_format": 2, "filters": [numcodecs.Blosc("lz4")], "compressors": None},
+    }
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("way", ["codec", "codec of numcodecs", "in shards in shards", "version 2", "filter of version 2"])
+def test_a_chunk_of_blosc_is_whole_or_refused_wherever_it_is(store, budget, tmp_path, way):
+    z = zarr.create_array(tmp_path / "in", shape=(40, 30), dtype="i4", chunks=(8, 30), **_with_blosc()[way])
+    z[...] = plain = np.arange(1200).reshape(40, 30) % 7
+    assert _same(ooc.from_zarr(z, store, "a"), plain.astype("i4"))
+    chunk = next(p for p in (tmp_path / "in").rglob("*") if p.is_file() and p.name[0] not in ".z")
+    packed = chunk.read_bytes()
+    if way == "in shards in shards":  # the first chunk says that it goes on behind its end
+        at = packed.index((2 * 5 * 4).to_bytes(4, "little"))
+        packed = packed[: at + 8] + b"\xff\xff\0\0" + packed[at + 12 :]
+    else:
+        packed = packed[:-3]
+    chunk.write_bytes(packed)
+    with pytest.raises(OSError, match="a chunk packed by Blosc is cut short"):
+        ooc.from_zarr(z, store, "b")
+    assert [e.path for e in store.list()] == ["a"]
+
+
 @pytest.mark.parametrize("sharded", [False, True])
 def test_chunks_that_do_not_fit_in_memory_are_refused_by_name(store, budget, tmp_path, sharded):
     large = {"shards": (1 << 40,), "chunks": (1 << 20,)} if sharded else {"chunks": (1 << 40,)}
