@@ -140,9 +140,11 @@ def _dataset(file: Any, path: str, name: str) -> Any:
     try:
         found = file[name]
     except KeyError as why:
-        if file.get(name, getlink=True) is not None:
+        link = file.get(name, getlink=True)
+        if link is not None:
+            to = " and ".join(repr(getattr(link, part)) for part in ("filename", "path") if hasattr(link, part))
             raise FileNotFoundError(
-                f"'{path}' has no dataset '{name}' but a link that leads nowhere: {why.args[0]}"
+                f"'{path}' has no dataset '{name}' but a link to {to}, which leads nowhere: {why.args[0]}"
             ) from None
         there = ", ".join(sorted(file)[:20]) or "nothing"
         raise FileNotFoundError(f"'{path}' has no dataset '{name}'; it has {there}") from None

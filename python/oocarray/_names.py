@@ -25,9 +25,13 @@ _not_here = {"base", "ctypes", "data", "setflags"}
 names = frozenset(n for n in dir(np.ndarray) if not n.startswith("_")) - _not_here
 
 
+def _wide(a: "Array") -> np.dtype:
+    """In which to compute: double precision at least."""
+    return np.result_type(a.dtype, np.float64)
+
+
 def _mean_in_wide(a: "Array") -> Any:
-    """The mean, computed in double precision at least."""
-    wide = np.result_type(a.dtype, np.float64)
+    wide = _wide(a)
     return _passes.reduce(np.add, a, dtype=None if a.dtype == wide else wide) / a.size
 
 
@@ -37,10 +41,10 @@ def _mean(a: "Array") -> Any:
 
 
 def _var(a: "Array") -> Any:
-    mean = _mean_in_wide(a)
+    mean, wide = _mean_in_wide(a), _wide(a)
 
     def squares(x: np.ndarray) -> Any:
-        d = x - mean
+        d = np.subtract(x, mean, dtype=wide)
         return np.vdot(d, d).real
 
     var = np.sum(_passes.over_pieces(a, squares)) / a.size

@@ -70,7 +70,7 @@ def test_a_relative_path_and_a_symbolic_link_lead_to_the_same_bytes(files, budge
 
 
 def test_links_that_lead_nowhere_are_refused_with_what_they_lead_to(files, budget):
-    with pytest.raises(FileNotFoundError, match="e.h5' has no dataset 'no_file'.*nowhere.h5"):
+    with pytest.raises(FileNotFoundError, match="e.h5' has no dataset 'no_file'.*nowhere.h5.* leads nowhere"):
         ooc.open_file(files / "e.h5", dataset="no_file")
     with pytest.raises(FileNotFoundError, match="e.h5' has no dataset 'no_dataset'.*nothing"):
         ooc.open_file(files / "e.h5", dataset="no_dataset")

@@ -55,7 +55,8 @@ def test_reductions_of_all_elements_are_those_of_numpy(store, budget, name, dtyp
         plain += 1j * rng.integers(0, 5, plain.shape)
     a = store.create("a", plain.shape, dtype, block="8KiB")
     a[...] = plain
-    want, got = getattr(plain, name)(), getattr(a, name)()
+    wide = plain.astype("f4") if dtype == "f2" and name in ("var", "std") else plain  # in which NumPy's own overflows
+    want, got = getattr(wide, name)().astype(getattr(plain, name)().dtype), getattr(a, name)()
     assert got.dtype == want.dtype
     assert np.isclose(got, want, rtol=2e-3 if dtype == "f2" else 1e-5)
 

@@ -88,7 +88,7 @@ def test_threads_that_block_every_signal_touch_arrays(tmp_path):
     told.set()
     for t in (made_deaf, deaf):
         t.join()
-    print(sums)
+    print([float(s) for s in sums])
     """
     status, said, errors = run(tmp_path, program, "import ctypes")
     assert (status, said, errors) == (0, "[1048576.0, 1048576.0]\n", "")
@@ -163,7 +163,7 @@ fork = multiprocessing.get_context("fork")
 with fork.Pool(2) as pool:
     print(pool.map(get, range(8)))
     pool.map(put, range(4))
-print([ooc.open(U, f"y/{{i}}", "r")[...].sum() for i in range(4)], [get(i) for i in range(8)])
+print([float(ooc.open(U, f"y/{{i}}", "r")[...].sum()) for i in range(4)], [get(i) for i in range(8)])
 """
     p = subprocess.run(
         [sys.executable, "-B", "-c", program, str(tmp_path / "store")], capture_output=True, text=True, timeout=120
