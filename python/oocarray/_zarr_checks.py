@@ -28,7 +28,7 @@ class _CompleteStore(WrapperStore):
 
     has_given = False
 
-    async def get(self, key: str, prototype: Any, byte_range: Any = None) -> Any:
+    async def get(self, key: str, prototype: Any = None, byte_range: Any = None) -> Any:
         found = await self._store.get(key, prototype, byte_range)
         if found is None:
             return None

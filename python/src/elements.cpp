@@ -9,8 +9,6 @@ namespace ooc::python {
 
 namespace {
 
-constexpr std::size_t most_dimensions = 8;
-
 /// First called while the module is made, before there are threads.
 PyTypeObject* integer_of_numpy() {
   static PyObject* const type = py::object(py::module_::import("numpy").attr("integer")).release().ptr();
@@ -32,7 +30,7 @@ bool is_index(PyObject* given, std::size_t extent, std::size_t& i) {
 /// The place of one element of `a`, whose dimensions `key` names in their order; nullptr: it is something else.
 const std::byte* place_of(const any_array& a, PyObject* key) {
   const bool many = PyTuple_CheckExact(key);
-  if (a.rank() > most_dimensions || a.rank() != (many ? static_cast<std::size_t>(PyTuple_GET_SIZE(key)) : 1)) return nullptr;
+  if (a.rank() != (many ? static_cast<std::size_t>(PyTuple_GET_SIZE(key)) : 1)) return nullptr;
   const sizes extents = a.extents(), strides = a.strides();
   const std::byte* place = a.data();
   for (std::size_t d = 0; d < extents.size(); ++d) {
@@ -46,9 +44,8 @@ const std::byte* place_of(const any_array& a, PyObject* key) {
 /// One element that is in memory, as a value of NumPy; None where it is not, and for what is no index of an element.
 /// Touches nothing that could be a fault, so that no view need be made, nor another library's signal handler be looked for.
 py::object element(const array_handle& a, const py::handle& key, const py::dtype& type) {
-  if (!a.state || a.state->closing || !a.state->array->is_open()) return py::none();
-  const any_array& array = *a.state->array;
-  if (array.layout() != any_array::memory_layout::right) return py::none();
+  const any_array& array = a.get();
+  if (a.state->closing || !array.is_open() || array.layout() != any_array::memory_layout::right) return py::none();
   const std::byte* const place = place_of(array, key.ptr());
   if (!place || !detail::is_mapped(array.core(), place)) return py::none();
   return py::object(py::array(type, sizes{}, sizes{}, place)[py::tuple()]);
