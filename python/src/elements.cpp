@@ -42,7 +42,7 @@ const std::byte* place_of(const any_array& a, PyObject* key) {
 }
 
 /// One element that is in memory, as a value of NumPy; None where it is not, and for what is no index of an element.
-/// Touches nothing that could be a fault, so that no view need be made, nor another library's signal handler be looked for.
+/// Touches nothing that could be a fault: no view need be made, no handler of another library be looked for.
 py::object element(const array_handle& a, const py::handle& key, const py::dtype& type) {
   const any_array& array = a.get();
   if (a.state->closing || !array.is_open() || array.layout() != any_array::memory_layout::right) return py::none();

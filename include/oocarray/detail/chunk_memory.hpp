@@ -11,7 +11,8 @@ struct memory_limit {
   std::string whose;  ///< "that the machine has available", "of the control group (cgroup)"
 };
 
-/// The least of what is available on the machine, what the control group may have, and how many addresses the process may.
+/// The least of what is available on the machine, what the control group may have, and the addresses that the process
+/// may have.
 memory_limit available_memory();
 
 struct chunk_needs {
