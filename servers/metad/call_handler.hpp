@@ -1,5 +1,4 @@
-// Runs the calls of clients on the name space: from the message of a call to the message of its
-// answer.
+// Carries out the calls of clients on the name space, and adds what only a server gives: leases and capabilities.
 //
 // Used by one thread: calls take their turns, and a call that changes something is complete before
 // the next one begins.
@@ -16,7 +15,7 @@
 #include "metad/metadata_folder.hpp"
 #include "storage/namespace/served_metadata.hpp"
 #include "storage/wire/capability.hpp"
-#include "storage/wire/metadata.pb.h"
+#include "storage/wire/metadata_calls.hpp"
 
 namespace ooc::metad {
 
@@ -35,7 +34,7 @@ class call_handler {
                std::function<storage::claim_holder(const client_key&)> described);
 
   /// Throws what the metadata service throws, and usage_error for a call that cannot be meant.
-  wire::pb::Answer answer(const caller& from, const wire::pb::Call& c);
+  wire::call_reply answer(const caller& from, const wire::sent_call& c);
   /// The client is gone for good: its leases end, and what it was making is abandoned.
   void end(const client_key& client);
   /// The same of one that has not said so, and may come back with its last call.
@@ -54,23 +53,24 @@ class call_handler {
   const lease_table& leases() const noexcept { return leases_; }
 
  private:
-  void look(storage::served_call& as, const caller& from, const wire::pb::Call& c,
-            wire::pb::Answer& a);
-  void change(storage::served_call& as, const caller& from, const wire::pb::Call& c,
-              wire::pb::Answer& a);
-  bool answer_again(storage::served_call& as, const caller& from, const wire::pb::Call& c,
-                    wire::pb::Answer& a);
-  void list(storage::served_call& as, const wire::pb::Call& c, wire::pb::Answer& a);
-  void take_lease(storage::served_call& as, const caller& from, const wire::pb::Call& c,
-                  wire::pb::Answer& a);
-  /// Throws ETIMEDOUT where the caller may write the file and does not hold its size lease.
-  void require_size_lease(storage::served_call& as, const caller& from, file_id id) const;
+  struct question;
+
+  template <class Call>
+  void answer(question& q, const Call& c);
+  void answer(question& q, const storage::calls::find& c);
+  void answer(question& q, const storage::calls::capability& c);
+  void answer(question& q, const wire::take_lease& c);
+  void answer(question& q, const wire::drop_lease& c);
+  void answer(question&, const wire::goodbye&) {}  // the server's: see end()
+  /// The reply is what was kept of the very same call.  False: it was not carried out before.
+  bool answer_again(question& q, const wire::sent_call& c);
+  /// What the reply says gives a right to something.
+  template <class Call>
+  void add_capability(question& q, const Call& c);
   /// For the file as `e` has it; a right to remove needs no more of it than its id.
-  void give_capability(const caller& from, const storage::entry& e, std::uint32_t rights,
-                   wire::pb::Answer& a);
-  void give_removal_capability(const caller& from, file_id file, wire::pb::Answer& a);
-  void renew_capability(storage::served_call& as, const caller& from, const wire::pb::Call& c,
-                    wire::pb::Answer& a);
+  void give_capability(question& q, const storage::entry& e, std::uint32_t rights);
+  /// Throws ETIMEDOUT where the caller may write the file and does not hold its size lease.
+  void require_size_lease(question& q, file_id id) const;
 
   const std::function<storage::claim_holder(const client_key&)> described_;
   storage::served_metadata metadata_;

@@ -13,14 +13,13 @@
 #include "storage/namespace/reply_cache.hpp"
 #include "storage/namespace/sqlite.hpp"
 #include "storage/service/io_service.hpp"
+#include "storage/wire/metadata_calls.hpp"
 
 namespace ooc::metad {
 
 using storage::client_key;
 using storage::file_id;
-
-/// Leases of the same file that exclude each other: all of `size`; `exclusive_writer` every writer.
-enum class lease_kind : std::uint8_t { size = 1, exclusive_writer = 2, shared_writer = 3 };
+using wire::lease_kind;
 
 class lease_table {
  public:

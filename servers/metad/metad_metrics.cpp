@@ -1,17 +1,18 @@
 #include "metad/metad_metrics.hpp"
 
+#include <algorithm>
+
 #include "daemon/metrics.hpp"
+#include "storage/wire/metadata_calls.hpp"
 
 namespace ooc::metad {
 
 namespace {
 
-/// "set_size" for OP_SET_SIZE.
+/// "set_size"
 std::string name_of(wire::pb::Operation op) {
-  std::string name = wire::pb::Operation_Name(op);
-  if (name.starts_with("OP_")) name.erase(0, 3);
-  for (char& c : name)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  std::string name = wire::operation_name(op);
+  std::ranges::replace(name, ' ', '_');
   return name;
 }
 

@@ -13,6 +13,7 @@
 #include "daemon/admission.hpp"
 #include "daemon/clock.hpp"
 #include "metad/metad_metrics.hpp"
+#include "storage/wire/metadata_calls.hpp"
 #include "storage/wire/metadata_messages.hpp"
 
 namespace ooc::metad {
@@ -129,17 +130,13 @@ void metad_server::next_turn() {
 
 std::uint64_t metad_server::answer_room(wire::frame_kind kind, std::string_view body) const {
   if (kind != wire::frame_kind::metadata) return 0;
-  pb::Call c;
-  if (!c.ParseFromArray(body.data(), static_cast<int>(body.size()))) return 0;
-  switch (c.op()) {
-    case pb::OP_LIST:
-    case pb::OP_LIST_IN:
-    case pb::OP_FILES:
-    case pb::OP_UNFINISHED:
-    case pb::OP_DEAD:
-      return 4 << 20;
-    default:
-      return 0;
+  try {
+    const wire::sent_call c = wire::decode_call(body);
+    const bool many = std::holds_alternative<storage::calls::list>(c.what) ||
+                      std::holds_alternative<storage::calls::ids>(c.what);
+    return many ? 4 << 20 : 0;
+  } catch (const error&) {
+    return 0;  // is refused when its turn has come
   }
 }
 
@@ -173,8 +170,8 @@ std::string metad_server::answer(session& s, wire::frame_kind kind, std::string_
 std::string metad_server::call(session& s, std::string_view body) {
   if (s.client().role != wire::peer_role::client)
     throw usage_error({EACCES, std::generic_category()}, "only clients call the metadata service");
-  const auto c = wire::parse_body<pb::Call>(body);
-  if (c.op() == pb::OP_GOODBYE) {
+  const wire::sent_call c = wire::decode_call(body);
+  if (std::holds_alternative<wire::goodbye>(c.what)) {
     clients_.goodbye(s.client().client);
     try {
       calls_.end(s.client().client);
@@ -184,7 +181,7 @@ std::string metad_server::call(session& s, std::string_view body) {
     }
     return {};
   }
-  return calls_.answer({s.client().client, s.client().who, s.holder()}, c).SerializeAsString();
+  return wire::encode(c.what, calls_.answer({s.client().client, s.client().who, s.holder()}, c));
 }
 
 std::string metad_server::enlist(session& s, std::string_view body) {

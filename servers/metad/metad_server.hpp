@@ -23,6 +23,7 @@
 #include "metad/node_table.hpp"
 #include "metad/revocation_watch.hpp"
 #include "metad/session.hpp"
+#include "storage/wire/metadata.pb.h"
 
 namespace ooc::metad {
 

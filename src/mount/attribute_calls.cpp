@@ -53,7 +53,7 @@ void getxattr(fuse_req_t req, fuse_ino_t ino, const char* name, std::size_t size
   answer_errors(req, [&](file_system& fs) {
     const std::string_view wanted = name;
     if (!wanted.starts_with(space_of_users)) return (void)fuse_reply_err(req, EOPNOTSUPP);
-    const entry e = fs.entries().stat(ino);
+    const entry e = fs.metadata().lookup(ino);
     if (wanted.starts_with(own_space)) {
       const auto own = own_attributes(e);
       const auto i = own.find(name);
@@ -67,7 +67,7 @@ void getxattr(fuse_req_t req, fuse_ino_t ino, const char* name, std::size_t size
 
 void listxattr(fuse_req_t req, fuse_ino_t ino, std::size_t size) {
   answer_errors(req, [&](file_system& fs) {
-    const entry e = fs.entries().stat(ino);
+    const entry e = fs.metadata().lookup(ino);
     std::string all;
     for (const auto& [key, value] : e.attributes) all += std::string(space_of_users) + key + '\0';
     for (const auto& [key, value] : own_attributes(e)) all += key + '\0';
@@ -106,7 +106,7 @@ int set_own(file_system& fs, file_id id, std::string_view key, std::string_view 
   auto& core = fs.core();
   if (key != "striping" && key != "type" && key != "shape") return EPERM;
   auto lock = fs.metadata().lock_size(id);
-  const entry e = fs.entries().stat(id);
+  const entry e = fs.metadata().lookup(id);
   if (e.kind != entry_kind::file || allocated_size(e) != 0 || !e.array.extents.empty()) return EPERM;
   if (key == "striping") {
     ooc::striping s;
@@ -116,7 +116,7 @@ int set_own(file_system& fs, file_id id, std::string_view key, std::string_view 
       return EINVAL;
   }
   if (key != "shape") {
-    fs.entries().set_attribute(id, "ooc." + std::string(key), value);
+    fs.metadata().set_attribute(id, "ooc." + std::string(key), value);
     return 0;
   }
   const std::vector<std::uint64_t> extents = numbers_of(value);
@@ -137,7 +137,7 @@ void setxattr(fuse_req_t req, fuse_ino_t ino, const char* name, const char* valu
     if (!own && !may_change(req, name)) return;
     const std::string key(name + space_of_users.size());
     if (flags != 0) {
-      const entry e = fs.entries().stat(ino);
+      const entry e = fs.metadata().lookup(ino);
       const bool there = own ? own_attributes(e).count(name) != 0 : e.attributes.count(key) != 0;
       if (there && (flags & XATTR_CREATE) != 0) return (void)fuse_reply_err(req, EEXIST);
       if (!there && (flags & XATTR_REPLACE) != 0) return (void)fuse_reply_err(req, ENODATA);
@@ -146,7 +146,7 @@ void setxattr(fuse_req_t req, fuse_ino_t ino, const char* name, const char* valu
     if (own)
       error = set_own(fs, ino, std::string_view(name).substr(own_space.size()), {value, size});
     else
-      fs.entries().set_attribute(ino, key, {value, size});
+      fs.metadata().set_attribute(ino, key, {value, size});
     fuse_reply_err(req, error);
   });
 }
@@ -154,7 +154,9 @@ void setxattr(fuse_req_t req, fuse_ino_t ino, const char* name, const char* valu
 void removexattr(fuse_req_t req, fuse_ino_t ino, const char* name) {
   answer_errors(req, [&](file_system& fs) {
     if (!may_change(req, name)) return;
-    fs.entries().remove_attribute(ino, name + space_of_users.size());
+    const std::string key = name + space_of_users.size();
+    if (!fs.metadata().lookup(ino).attributes.contains(key)) return (void)fuse_reply_err(req, ENODATA);
+    fs.metadata().remove_attribute(ino, key);
     fuse_reply_err(req, 0);
   });
 }

@@ -77,7 +77,7 @@ void create(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, fu
     if (n.striping.nn == 0) n.striping.nn = nodes;
     entry e;
     try {
-      e = fs.entries().make({parent, name}, n);
+      e = fs.metadata().make({parent, name}, n);
     } catch (const error& there) {
       if (there.code() != std::errc::file_exists || (fi->flags & O_EXCL) != 0) throw;
       // Another mount has made it: the kernel looks it up, checks its permissions, and opens what is there.

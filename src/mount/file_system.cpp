@@ -65,12 +65,12 @@ ooc::striping usual_striping(file_system& fs) {
 // Names.
 
 void lookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
-  answer_errors(req, [&](file_system& fs) { fs.reply_entry(req, fs.entries().look_in({parent, name})); });
+  answer_errors(req, [&](file_system& fs) { fs.reply_entry(req, fs.metadata().lookup({parent, name})); });
 }
 
 void getattr(fuse_req_t req, fuse_ino_t ino, fuse_file_info*) {
   answer_errors(req, [&](file_system& fs) {
-    entry e = fs.entries().stat(ino);
+    entry e = fs.metadata().lookup(ino);
     const struct stat st = fs.attributes(e);
     fuse_reply_attr(req, &st, fs.attribute_timeout());
   });
@@ -96,7 +96,7 @@ void setattr(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set, fuse
     // Bytes that are told of later would bring their own time.
     if (c.data_changed_ns)
       if (const auto f = fs.find(ino)) (void)f->flush_and_wait();
-    entry e = c.empty() ? fs.entries().stat(ino) : fs.core().change(ino, c);
+    entry e = c.empty() ? fs.metadata().lookup(ino) : fs.core().change(ino, c);
     const struct stat st = fs.attributes(e);
     fuse_reply_attr(req, &st, fs.attribute_timeout());
   });
@@ -105,7 +105,7 @@ void setattr(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set, fuse
 void make(fuse_req_t req, fuse_ino_t parent, const char* name, new_entry n) {
   answer_errors(req, [&](file_system& fs) {
     if (n.kind == entry_kind::file) n.striping = usual_striping(fs);
-    fs.reply_entry(req, fs.entries().make({parent, name}, n));
+    fs.reply_entry(req, fs.metadata().make({parent, name}, n));
   });
 }
 
@@ -132,14 +132,14 @@ void symlink(fuse_req_t req, const char* target, fuse_ino_t parent, const char* 
 
 void readlink(fuse_req_t req, fuse_ino_t ino) {
   answer_errors(req, [&](file_system& fs) {
-    const entry e = fs.entries().stat(ino);
+    const entry e = fs.metadata().lookup(ino);
     if (e.kind != entry_kind::link) return (void)fuse_reply_err(req, EINVAL);
     fuse_reply_readlink(req, e.target.c_str());
   });
 }
 
 void link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char* name) {
-  answer_errors(req, [&](file_system& fs) { fs.reply_entry(req, fs.entries().link(ino, {parent, name})); });
+  answer_errors(req, [&](file_system& fs) { fs.reply_entry(req, fs.metadata().link(ino, {parent, name})); });
 }
 
 /// While it is held nobody can begin to write the array whose last name this is; null for anything else.  Throws
@@ -147,7 +147,7 @@ void link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char* name) {
 /// goes on with it, as POSIX has it.
 std::shared_ptr<void> claim_unused_array(file_system& fs, const place& at, const char* to_be) {
   try {
-    const entry e = fs.entries().look_in(at);
+    const entry e = fs.metadata().lookup(at);
     if (e.kind != entry_kind::file || e.array.extents.empty() || e.names > 1) return nullptr;
     if (const auto here = fs.find(e.id); here && here->writable()) return nullptr;
     return fs.core().claim_unused(e, to_be);
@@ -160,14 +160,14 @@ std::shared_ptr<void> claim_unused_array(file_system& fs, const place& at, const
 void unlink(fuse_req_t req, fuse_ino_t parent, const char* name) {
   answer_errors(req, [&](file_system& fs) {
     const auto claim = claim_unused_array(fs, {parent, name}, "removed");
-    fs.removed(fs.entries().unlink({parent, name}, false));
+    fs.removed(fs.metadata().unlink({parent, name}, false));
     fuse_reply_err(req, 0);
   });
 }
 
 void rmdir(fuse_req_t req, fuse_ino_t parent, const char* name) {
   answer_errors(req, [&](file_system& fs) {
-    fs.entries().unlink({parent, name}, true);
+    fs.metadata().unlink({parent, name}, true);
     fuse_reply_err(req, 0);
   });
 }
@@ -178,7 +178,7 @@ void rename(fuse_req_t req, fuse_ino_t parent, const char* name, fuse_ino_t to_p
     if ((flags & ~unsigned{RENAME_NOREPLACE}) != 0) return (void)fuse_reply_err(req, EINVAL);
     const auto claim = claim_unused_array(fs, {to_parent, to}, "replaced");
     const entry replaced =
-        fs.entries().move({parent, name}, {to_parent, to}, (flags & RENAME_NOREPLACE) == 0);
+        fs.metadata().move({parent, name}, {to_parent, to}, (flags & RENAME_NOREPLACE) == 0);
     if (replaced.id != 0) fs.removed(replaced);
     fuse_reply_err(req, 0);
   });
@@ -215,7 +215,7 @@ std::size_t fill_directory(fuse_req_t req, file_system& fs, file_system::folder_
     st.st_mode = S_IFDIR;
     if (at >= 2) {
       while (at - 2 >= h.entries.size() && !h.complete) {
-        auto part = fs.entries().list_in(ino, h.entries.empty() ? "" : h.entries.back().path);
+        auto part = fs.metadata().list_part(ino, h.entries.empty() ? "" : h.entries.back().path);
         h.complete = !part.more;
         std::move(part.entries.begin(), part.entries.end(), std::back_inserter(h.entries));
       }

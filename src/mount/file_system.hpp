@@ -54,7 +54,6 @@ class file_system {
 
   storage::store_core& core() { return *core_; }
   storage::metadata_service& metadata() { return core_->metadata(); }
-  storage::metadata_by_id& entries() { return core_->metadata().by_id(); }
   const mount_options& options() const { return options_; }
   double entry_timeout() const { return options_.single ? 60 : 0; }
   double attribute_timeout() const { return options_.single ? 60 : 1; }

@@ -54,13 +54,13 @@ storage::file_id shared_pointer::find_or_make() {
 }
 
 std::uint64_t shared_pointer::read(storage::file_id id) {
-  const auto attributes = core_->metadata().by_id().stat(id).attributes;
+  const auto attributes = core_->metadata().lookup(id).attributes;
   const auto at = attributes.find(position_key);
   return at == attributes.end() ? 0 : std::stoull(at->second);
 }
 
 void shared_pointer::write(storage::file_id id, std::uint64_t position) {
-  core_->metadata().by_id().set_attribute(id, position_key, std::to_string(position));
+  core_->metadata().set_attribute(id, position_key, std::to_string(position));
 }
 
 std::uint64_t shared_pointer::advance(std::uint64_t bytes) {

@@ -181,7 +181,7 @@ std::shared_ptr<transfer> stored_file::write_as_a_whole(std::span<const ooc_mpii
     if (f->meta.size < end) {
       storage::entry_change longer;
       longer.size_at_least = end;
-      (void)bytes_.store().metadata().by_id().change(id_, longer);
+      (void)bytes_.store().metadata().change(id_, longer);
       bytes_.seen_to(f, end);
     }
     return t;
@@ -288,7 +288,7 @@ void stored_file::leave() {
   touched.data_changed_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
                                 std::chrono::system_clock::now().time_since_epoch())
                                 .count();
-  (void)bytes_.store().metadata().by_id().change(id_, touched);
+  (void)bytes_.store().metadata().change(id_, touched);
 }
 
 void stored_file::give_back() {

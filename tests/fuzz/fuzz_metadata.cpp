@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "storage/wire/metadata_calls.hpp"
 #include "storage/wire/metadata_messages.hpp"
 
 using namespace ooc;
@@ -52,7 +53,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         return;
       }
       default:
-        (void)wire::read_new_file(wire::parse_body<pb::Call>(body).file());
+        (void)wire::encode(wire::decode_call(body));
     }
   });
   return 0;

@@ -314,7 +314,7 @@ TEST_CASE("what another has made longer is read after a flush") {
 TEST_CASE("a file that was removed before it is opened is not there") {
   written_file f;
   auto late = std::make_shared<live_file>(f.store.core, f.jobs, f.id);
-  f.store.metadata->by_id().unlink({1, "f"}, false);
+  f.store.metadata->unlink({1, "f"}, false);
   CHECK_THROWS_AS(late->open(false), ooc::error);
 }
 
@@ -350,7 +350,7 @@ TEST_CASE("a file that is written, flushed and asked for at the same time never 
 
 TEST_CASE("a file that another has made an array is not made longer") {
   written_file f;
-  f.store.metadata->by_id().set_attribute(f.id, "ooc.type", "f8");
+  f.store.metadata->set_attribute(f.id, "ooc.type", "f8");
   const auto other = f.store.core->open(f.id, storage::open_mode::read);
   f.store.core->resize(other, 80, {10});
   for (const std::size_t bytes : {100, 2 << 20}) {

@@ -164,7 +164,7 @@ class store_tree : public file_tree {
     link.mode = 0777;
     link.target = target;
     if (look(path)) core_.remove(path);
-    (void)names_.by_id().make({names_.lookup(folder_of(path)).id, last_name(path)}, link);
+    (void)names_.make(path, link);
   }
 
   void check_unused(const entry& e, const char* to_be) override {

@@ -11,7 +11,6 @@
 
 namespace ooc::storage {
 
-namespace pb = wire::pb;
 using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
 
@@ -21,32 +20,14 @@ constexpr auto quick = 2s;  // for calls that nobody should wait for long
 // With a server that is gone: how long, and how often, it is asked all the same.
 constexpr std::chrono::milliseconds probe_time = 500ms, probe_pause = 1s;
 
-bool changes(pb::Operation op) {
-  return op >= pb::OP_CREATE;
-}
-
 }  // namespace
-
-std::string operation_name(int op) {
-  std::string name = pb::Operation_Name(static_cast<pb::Operation>(op));
-  if (name.starts_with("OP_")) name.erase(0, 3);
-  for (char& c : name) c = c == '_' ? ' ' : static_cast<char>(c | 0x20);
-  return name;
-}
-
-pb::Call call_about(pb::Operation op, file_id id) {
-  pb::Call c;
-  c.set_op(op);
-  c.set_id(id);
-  return c;
-}
 
 /// What is asked until it is answered or the time is up.
 struct metadata_client::question {
   wire::frame_kind kind;
   std::string doing;
   std::chrono::milliseconds within;
-  pb::Call* call = nullptr;  // empty: the body is empty
+  wire::sent_call* call = nullptr;  // empty: the body is empty
 };
 
 metadata_client::metadata_client(remote_metadata_options options)
@@ -60,15 +41,13 @@ void metadata_client::connect() {
   exchange(q);
 }
 
-pb::Answer metadata_client::call(pb::Call& c) {
-  return call(c, options_.deadline);
-}
-
-pb::Answer metadata_client::call(pb::Call& c, std::chrono::milliseconds within) {
-  question q{wire::frame_kind::metadata, operation_name(c.op()), within, &c};
-  auto answer = wire::parse_body<pb::Answer>(exchange(q));
-  if (answer.grace_ms() > 0) contact_.every(std::chrono::milliseconds(answer.grace_ms()) / 3);
-  return answer;
+wire::call_reply metadata_client::call(const wire::any_call& c, std::optional<std::chrono::milliseconds> within) {
+  wire::sent_call sent{c};
+  question q{wire::frame_kind::metadata, wire::operation_name(wire::operation_of(c)), within.value_or(options_.deadline),
+             &sent};
+  wire::call_reply reply = wire::decode_reply(c, exchange(q));
+  if (reply.grace.count() > 0) contact_.every(reply.grace / 3);
+  return reply;
 }
 
 std::string metadata_client::ask(wire::frame_kind kind, const std::string& doing,
@@ -99,8 +78,8 @@ std::string metadata_client::exchange(question& q) {
                                 ", longer than the deadline of " + seconds_text(outage_.deadline()) +
                                 "; start the server, or check its address and the network");
   deadline = std::min(deadline, gone ? clock::now() + probe_time : outage_.end());
-  const bool changing = q.call != nullptr && changes(q.call->op());
-  if (changing) q.call->set_sequence(++sequence_);
+  const bool changing = q.call != nullptr && wire::changes(q.call->what);
+  if (changing) q.call->sequence = ++sequence_;
   bool sent = false;
   const std::shared_ptr<void> told(nullptr, [this](void*) OOC_REQUIRES(mutex_) {
     connection_.tell_at(clock::time_point::max(), {});
@@ -129,8 +108,8 @@ std::string metadata_client::exchange(question& q) {
       else if (!restored_)
         restore_leases(attempt);
       tell_dropped(attempt);
-      if (q.call != nullptr) q.call->set_again(sent);
-      const std::string body = q.call != nullptr ? q.call->SerializeAsString() : std::string();
+      if (q.call != nullptr) q.call->again = sent;
+      const std::string body = q.call != nullptr ? wire::encode(*q.call) : std::string();
       sent = true;
       const auto answer = connection_.ask(q.kind, body, attempt);
       heard();
@@ -212,31 +191,25 @@ bool metadata_client::all_told() {
   return dropped_.empty();
 }
 
-pb::Answer metadata_client::ask_now(const pb::Call& c, deadline_point deadline) {
-  const auto answer = connection_.ask(wire::frame_kind::metadata, c.SerializeAsString(), deadline);
+wire::call_reply metadata_client::ask_now(const wire::sent_call& c, deadline_point deadline) {
+  const auto answer = connection_.ask(wire::frame_kind::metadata, wire::encode(c), deadline);
   if (answer.header.has(wire::frame_header::failed)) wire::throw_failure(answer.body);
-  return wire::parse_body<pb::Answer>(answer.body);
+  return wire::decode_reply(c.what, answer.body);
 }
 
 // Leases.
 
 // Where the server cannot give them now, with a full disk for instance, it is asked again soon.
 void metadata_client::restore_leases(deadline_point deadline) {
-  std::map<std::uint64_t, lease> held;
+  std::map<std::uint64_t, wire::take_lease> held;
   {
     const lock_guard lock(leases_mutex_);
     held = leases_;
   }
   for (const auto& [number, l] : held) {
-    pb::Call c;
-    c.set_op(pb::OP_TAKE_LEASE);
-    c.set_lease(number);
-    c.set_id(l.file);
-    c.set_lease_kind(l.kind);
-    c.set_again(true);
     bool granted = false;
     try {
-      granted = ask_now(c, deadline).granted();
+      granted = ask_now({.what = l, .again = true}, deadline).lease.granted;
     } catch (const usage_error& gone) {
       // The file has been removed: there is nothing left to guard.
     } catch (const io_error& failed) {
@@ -253,12 +226,11 @@ void metadata_client::restore_leases(deadline_point deadline) {
   restored_ = true;
 }
 
-std::shared_ptr<void> metadata_client::take(file_id file, pb::LeaseKind kind,
+std::shared_ptr<void> metadata_client::take(file_id file, wire::lease_kind kind,
                                           claim_holder* in_the_way) {
   std::uint64_t number = 0;
-  if (const pb::Answer a = ask_for(file, kind, number); !a.granted()) {
-    if (in_the_way != nullptr)
-      *in_the_way = {a.holder(), std::chrono::milliseconds(std::max<std::int64_t>(0, a.holder_ms()))};
+  if (const auto got = ask_for(file, kind, number).lease; !got.granted) {
+    if (in_the_way != nullptr) *in_the_way = got.holder;
     return nullptr;
   }
   return {this, [self = shared_from_this(), number](void*) { self->drop({number}); }};
@@ -278,9 +250,9 @@ size_lock_ptr metadata_client::take_size(file_id file) {
   auto guard = std::make_unique<size_lock>();
   std::uint64_t number = 0;
   try {
-    const pb::Answer a = ask_for(file, pb::LEASE_SIZE, number);
-    guard->owes_fence = a.fence_owed();
-    if (!a.granted()) guard.reset();
+    const auto got = ask_for(file, wire::lease_kind::size, number).lease;
+    guard->owes_fence = got.owes_fence;
+    if (!got.granted) guard.reset();
   } catch (...) {
     end_turn();
     throw;
@@ -295,21 +267,17 @@ size_lock_ptr metadata_client::take_size(file_id file) {
 }
 
 // The number is that of the lease, where it is granted.
-pb::Answer metadata_client::ask_for(file_id file, pb::LeaseKind kind, std::uint64_t& number) {
-  pb::Call c;
-  c.set_op(pb::OP_TAKE_LEASE);
-  c.set_id(file);
-  c.set_lease_kind(kind);
+wire::call_reply metadata_client::ask_for(file_id file, wire::lease_kind kind, std::uint64_t& number) {
   {
     const lock_guard lock(leases_mutex_);
-    c.set_lease(++last_lease_);
+    number = ++last_lease_;
   }
-  number = c.lease();
+  const wire::take_lease wanted{number, file, kind};
   try {
-    pb::Answer a = call(c);
-    if (a.granted()) {
+    wire::call_reply a = call(wanted);
+    if (a.lease.granted) {
       const lock_guard lock(leases_mutex_);
-      leases_[number] = {file, kind};
+      leases_[number] = wanted;
     }
     return a;
   } catch (...) {
@@ -323,7 +291,7 @@ pb::Answer metadata_client::ask_for(file_id file, pb::LeaseKind kind, std::uint6
   }
 }
 
-void metadata_client::drop(dropped_lease l) noexcept {
+void metadata_client::drop(const wire::drop_lease& l) noexcept {
   try {
     {
       const lock_guard lock(leases_mutex_);
@@ -343,23 +311,21 @@ void metadata_client::drop(dropped_lease l) noexcept {
 
 void metadata_client::tell_dropped(deadline_point deadline) {
   for (;;) {
-    pb::Call c;
+    wire::drop_lease next;
     {
       const lock_guard lock(leases_mutex_);
       if (dropped_.empty()) return;
-      c.set_lease(dropped_.back().number);
-      c.set_unsettled(dropped_.back().unsettled);
+      next = dropped_.back();
     }
-    c.set_op(pb::OP_DROP_LEASE);
     try {
-      ask_now(c, deadline);
+      ask_now({.what = next}, deadline);
     } catch (const io_error& failed) {
       // Not the fault of who has something else to ask now.
       spdlog::debug("{}: dropping a lock: {}", name(), failed.what());
       return;
     }
     const lock_guard lock(leases_mutex_);
-    std::erase_if(dropped_, [&](const dropped_lease& l) { return l.number == c.lease(); });
+    std::erase_if(dropped_, [&](const wire::drop_lease& l) { return l.number == next.number; });
   }
 }
 
@@ -369,9 +335,7 @@ void metadata_client::goodbye() noexcept {
     if (!mutex_.try_lock_until(clock::now() + quick)) return;
     const lock_guard lock(mutex_, std::adopt_lock);
     if (!connection_.open()) return;
-    pb::Call c;
-    c.set_op(pb::OP_GOODBYE);
-    ask_now(c, clock::now() + quick);
+    ask_now({.what = wire::goodbye{}}, clock::now() + quick);
     connection_.close();
   } catch (const std::exception& e) {
     spdlog::debug("{}: saying goodbye: {}", name(), e.what());

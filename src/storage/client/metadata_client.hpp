@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -17,12 +18,9 @@
 #include "storage/client/metadata_connection.hpp"
 #include "storage/client/outage.hpp"
 #include "storage/client/remote_metadata.hpp"
-#include "storage/wire/metadata.pb.h"
+#include "storage/wire/metadata_calls.hpp"
 
 namespace ooc::storage {
-
-/// A call about this file or entry.
-wire::pb::Call call_about(wire::pb::Operation op, file_id id);
 
 class metadata_client : public std::enable_shared_from_this<metadata_client> {
  public:
@@ -31,14 +29,13 @@ class metadata_client : public std::enable_shared_from_this<metadata_client> {
   /// Connects; waits as long as for any call.
   void connect();
   /// A call of the metadata service; numbers it if it changes something.
-  wire::pb::Answer call(wire::pb::Call& c);
-  wire::pb::Answer call(wire::pb::Call& c, std::chrono::milliseconds within);
+  wire::call_reply call(const wire::any_call& c, std::optional<std::chrono::milliseconds> within = {});
   /// Another question, which may be asked twice; returns the body of the answer.
   std::string ask(wire::frame_kind kind, const std::string& doing,
                   std::chrono::milliseconds within);
 
   /// A lease for as long as the guard lives; empty where another is in the way, which is told.
-  std::shared_ptr<void> take(file_id file, wire::pb::LeaseKind kind,
+  std::shared_ptr<void> take(file_id file, wire::lease_kind kind,
                              claim_holder* in_the_way = nullptr);
   /// That of the size likewise; empty also where another thread has it.
   size_lock_ptr take_size(file_id file);
@@ -46,25 +43,16 @@ class metadata_client : public std::enable_shared_from_this<metadata_client> {
   void goodbye() noexcept;
 
  private:
-  struct lease {
-    file_id file = 0;
-    wire::pb::LeaseKind kind{};
-  };
-  struct dropped_lease {
-    std::uint64_t number = 0;
-    bool unsettled = false;  ///< as size_lock has it
-  };
   struct question;
 
   std::string exchange(question& q);
   void heard() OOC_REQUIRES(mutex_);
   void connect_once(deadline_point deadline) OOC_REQUIRES(mutex_);
-  wire::pb::Answer ask_now(const wire::pb::Call& c, deadline_point deadline)
-      OOC_REQUIRES(mutex_);
+  wire::call_reply ask_now(const wire::sent_call& c, deadline_point deadline) OOC_REQUIRES(mutex_);
   void restore_leases(deadline_point deadline) OOC_REQUIRES(mutex_);
   void tell_dropped(deadline_point deadline) OOC_REQUIRES(mutex_);
-  wire::pb::Answer ask_for(file_id file, wire::pb::LeaseKind kind, std::uint64_t& number);
-  void drop(dropped_lease l) noexcept;
+  wire::call_reply ask_for(file_id file, wire::lease_kind kind, std::uint64_t& number);
+  void drop(const wire::drop_lease& l) noexcept;
   bool all_told();
   bool keep_in_touch() noexcept;  // false where there are leases to restore, or given back, and the server does not know it
   std::string name() const { return "metadata server " + options_.address; }
@@ -82,8 +70,8 @@ class metadata_client : public std::enable_shared_from_this<metadata_client> {
   std::uint64_t sequence_ OOC_GUARDED_BY(mutex_) = 0;
 
   mutex leases_mutex_;
-  std::map<std::uint64_t, lease> leases_ OOC_GUARDED_BY(leases_mutex_);
-  std::vector<dropped_lease> dropped_ OOC_GUARDED_BY(leases_mutex_);  // the server has not been told yet
+  std::map<std::uint64_t, wire::take_lease> leases_ OOC_GUARDED_BY(leases_mutex_);
+  std::vector<wire::drop_lease> dropped_ OOC_GUARDED_BY(leases_mutex_);  // the server has not been told yet
   std::set<file_id> sized_ OOC_GUARDED_BY(leases_mutex_);  // files whose size is locked here, or about to be
   std::uint64_t last_lease_ OOC_GUARDED_BY(leases_mutex_) = 0;
 

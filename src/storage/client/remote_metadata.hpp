@@ -24,12 +24,11 @@
 #include <vector>
 
 #include "storage/client/capability_renewal.hpp"
-#include "storage/client/remote_metadata_by_id.hpp"
 #include "storage/client/remote_node.hpp"
 #include "storage/service/metadata_service.hpp"
 
-namespace ooc::wire::pb {
-class Answer;
+namespace ooc::wire {
+struct call_reply;
 }
 
 namespace ooc::storage {
@@ -70,8 +69,7 @@ struct metadata_statistics {
   std::map<std::string, std::uint64_t> operations;  ///< calls of each kind: "create", ...
 };
 
-/// "create", "set size" ...: the name of a pb::Operation for messages.
-std::string operation_name(int operation);
+class metadata_client;
 
 class remote_metadata final : public metadata_service {
  public:
@@ -84,42 +82,18 @@ class remote_metadata final : public metadata_service {
   cluster_info cluster(std::optional<std::chrono::milliseconds> within = {});
   metadata_statistics statistics();
 
-  entry lookup(std::string_view path) override;
-  entry open(std::string_view path, bool write, bool unfinished = false) override;
-  entry create(std::string_view path, const new_file& f) override;
-  void commit(file_id id) override;
-  void abandon(file_id id) override;
-  void mkdir(std::string_view path, std::uint32_t mode, bool parents) override;
-  std::vector<entry> list(std::string_view path) override;
-  void rename(std::string_view from, std::string_view to) override;
-  entry remove(std::string_view path) override;
-  void forget(file_id id) override;
-  capability_ptr removal_capability(file_id id) override;
-  capability_ptr size_capability(file_id id, std::uint64_t size) override;
-  bool set_size(file_id id, std::uint64_t size, const std::vector<std::uint64_t>& extents,
-                std::uint64_t generation, std::uint64_t reserved = 0) override;
-  bool set_generation(file_id id, std::uint64_t generation, std::uint64_t allocated) override;
-  void set_in_progress(file_id id, std::string_view what) override;
-  void set_attribute(std::string_view path, std::string_view key, std::string_view value) override;
-  void remove_attribute(std::string_view path, std::string_view key) override;
-  void set_mode(std::string_view path, std::uint32_t mode) override;
-  void set_owner(std::string_view path, std::uint32_t uid, std::uint32_t gid) override;
-  std::vector<file_id> files() override;
-  std::vector<file_id> unfinished() override;
-  std::vector<file_id> dead() override;
-  entry find(file_id id) override;
+  metadata_answer answer(const metadata_call& call) override;
   size_lock_ptr lock_size(file_id id) override;
   std::shared_ptr<void> claim_writer(file_id id, bool together,
                                      claim_holder* in_the_way = nullptr) override;
-  metadata_by_id& by_id() noexcept override { return by_id_; }
-  void sync() override;
 
  private:
-  entry entry_of(const wire::pb::Answer& a);
+  entry created(calls::create q);
+  entry found(calls::find q);
+  entry with_capability(wire::call_reply reply);
 
   const std::chrono::milliseconds deadline_;
   std::shared_ptr<metadata_client> link_;  // shared with the guards of leases
-  remote_metadata_by_id by_id_;
   capability_renewal capabilities_;
 };
 

@@ -23,6 +23,15 @@ constexpr std::uint64_t in_chunks(std::uint64_t bytes) noexcept {
 
 using file_id = std::uint64_t;
 
+/// What a capability may allow.
+enum : std::uint32_t {
+  right_read = 1,    ///< read and verify
+  right_write = 2,   ///< write, sync
+  right_make = 4,    ///< make the stripe objects of a file that is being made
+  right_remove = 8,  ///< remove the stripe objects of a file that is gone or being made
+  right_resize = 16,  ///< change the stripe objects to those of a file of at most the signed size
+};
+
 /// Proof of a right to a file, handed out by the metadata service of a served store and shown to its
 /// nodes.  Renewed behind the scenes while anybody holds it.  Thread-safe.
 class access_capability {

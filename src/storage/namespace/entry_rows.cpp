@@ -234,6 +234,25 @@ std::vector<file_maker> read_makers(sqlite::connection& c) {
   return all;
 }
 
+std::uint64_t generation_of(sqlite::connection& c, file_id id) {
+  query q(c, "SELECT generation FROM entry WHERE id = ? AND kind = 2 AND " OOC_ENTRY_IN_USE, id);
+  if (!q.next()) refuse(ENOENT, "file number " + std::to_string(id) + " has been removed from the store");
+  return q.unsigned_integer(0);
+}
+
+void delete_entry(sqlite::connection& c, file_id id) {
+  run(c, "DELETE FROM attribute WHERE entry = ?", id);
+  run(c, "DELETE FROM entry WHERE id = ?", id);
+}
+
+bool bury(sqlite::connection& c, file_id id) {
+  run(c, "DELETE FROM making WHERE id = ?", id);
+  if (c.changes() == 0) return false;
+  delete_entry(c, id);
+  run(c, "INSERT OR IGNORE INTO removed VALUES (?)", id);
+  return true;
+}
+
 void put_attribute(sqlite::connection& c, file_id id, std::string_view key, std::string_view value,
                    std::string_view path) {
   if (key.empty() || key.size() > max_name || key.find('\0') != key.npos)

@@ -9,7 +9,7 @@
 
 #include "storage/base/process_identity.hpp"
 #include "storage/namespace/sqlite.hpp"
-#include "storage/service/metadata_service.hpp"
+#include "storage/service/metadata_call.hpp"
 
 namespace ooc::storage {
 
@@ -47,6 +47,13 @@ struct file_maker {
   process_identity maker;
 };
 std::vector<file_maker> read_makers(sqlite::connection& c);
+
+/// Of a file that is in use; throws ENOENT.
+std::uint64_t generation_of(sqlite::connection& c, file_id id);
+
+void delete_entry(sqlite::connection& c, file_id id);
+/// A file that is being made is gone, but for its stripe objects; nothing where nobody is making it.
+bool bury(sqlite::connection& c, file_id id);
 
 /// Sets an attribute; throws EINVAL where name, value or all attributes together are too long.
 void put_attribute(sqlite::connection& c, file_id id, std::string_view key, std::string_view value,

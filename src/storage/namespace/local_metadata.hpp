@@ -23,10 +23,8 @@
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <vector>
 
-#include "storage/namespace/local_metadata_by_id.hpp"
-#include "storage/namespace/metadata_caller.hpp"
+#include "storage/namespace/call_runner.hpp"
 #include "storage/service/metadata_service.hpp"
 
 namespace ooc::storage {
@@ -37,7 +35,7 @@ struct read_only_access {
   std::string text;
 };
 
-class local_metadata : public metadata_service, protected metadata_caller {
+class local_metadata : public metadata_service, protected call_runner {
  public:
   /// Opens the database `file` of the store `store_uuid`, for calls by `who`.
   local_metadata(const std::filesystem::path& file, std::string_view store_uuid, credentials who);
@@ -48,45 +46,22 @@ class local_metadata : public metadata_service, protected metadata_caller {
   /// The same open database for another caller.
   std::shared_ptr<metadata_service> as(credentials who) const;
 
-  entry lookup(std::string_view path) override;
-  entry open(std::string_view path, bool write, bool unfinished = false) override;
-  entry create(std::string_view path, const new_file& f) override;
-  void commit(file_id id) override;
-  void abandon(file_id id) override;
-  void mkdir(std::string_view path, std::uint32_t mode, bool parents) override;
-  std::vector<entry> list(std::string_view path) override;
-  void rename(std::string_view from, std::string_view to) override;
-  entry remove(std::string_view path) override;
-  void forget(file_id id) override;
-  capability_ptr removal_capability(file_id id) override;
-  capability_ptr size_capability(file_id, std::uint64_t) override { return {}; }
-  bool set_size(file_id id, std::uint64_t size, const std::vector<std::uint64_t>& extents,
-                std::uint64_t generation, std::uint64_t reserved = 0) override;
-  bool set_generation(file_id id, std::uint64_t generation, std::uint64_t allocated) override;
-  void set_in_progress(file_id id, std::string_view what) override;
-  void set_attribute(std::string_view path, std::string_view key, std::string_view value) override;
-  void remove_attribute(std::string_view path, std::string_view key) override;
-  void set_mode(std::string_view path, std::uint32_t mode) override;
-  void set_owner(std::string_view path, std::uint32_t uid, std::uint32_t gid) override;
-  std::vector<file_id> files() override;
-  std::vector<file_id> unfinished() override;
-  std::vector<file_id> dead() override;
-  entry find(file_id id) override;
+  metadata_answer answer(const metadata_call& call) override;
   size_lock_ptr lock_size(file_id id) override;
   std::shared_ptr<void> claim_writer(file_id id, bool together,
                                      claim_holder* in_the_way = nullptr) override;
-  metadata_by_id& by_id() noexcept override { return by_id_; }
-  void sync() override;
 
  protected:
   local_metadata(std::shared_ptr<metadata_database> db, credentials who,
                  std::optional<client_call> call = std::nullopt);
 
  private:
-  template <class F>
-  void change_entry(std::string_view path, F f);
-
-  local_metadata_by_id by_id_{*this};
+  template <class Call>
+  answer_of<Call> look(const Call& q) const;
+  template <class Call>
+  answer_of<Call> carry_out(const Call& q) const;
+  id_part list_ids(const calls::ids& q) const;
+  nothing sync_all() const;
 };
 
 }  // namespace ooc::storage

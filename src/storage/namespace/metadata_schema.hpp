@@ -15,7 +15,6 @@ namespace ooc::storage {
 inline constexpr const char* metadata_file_name = "metadata.sqlite";
 inline constexpr std::int64_t metadata_application_id = 0x4f4f4341;  // "OOCA"
 inline constexpr std::int64_t metadata_schema_version = 2;
-inline constexpr file_id root_id = 1;
 
 // What a store may require its readers to know (`required_features`).
 inline constexpr const char* feature_links = "links";        // the table `link` is in use

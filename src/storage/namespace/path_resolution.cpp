@@ -18,6 +18,23 @@ namespace {
 
 constexpr std::size_t shown_of_long_path = 80;
 
+/// Of a row with the columns id, kind, made, owner, grp, mode.
+path_resolution::node node_from(const query& q) {
+  return {q.unsigned_integer(0),
+          static_cast<entry_kind>(q.integer(1)),
+          q.integer(2) != 0,
+          static_cast<std::uint32_t>(q.integer(3)),
+          static_cast<std::uint32_t>(q.integer(4)),
+          static_cast<std::uint32_t>(q.integer(5))};
+}
+
+/// The folder that an entry is in, and its name there.
+std::pair<file_id, std::string> folder_of(sqlite::connection& c, file_id id) {
+  query q(c, "SELECT parent, name FROM entry WHERE id = ?", id);
+  if (!q.next()) throw integrity_error(errc::corrupt, "metadata database: an entry has no folder");
+  return {q.unsigned_integer(0), q.text(1)};
+}
+
 }  // namespace
 
 std::string quoted(std::string_view path) {
@@ -33,13 +50,14 @@ std::int64_t now_ns() {
       .count();
 }
 
-path_resolution::node path_resolution::root() const {
-  query q(c_, "SELECT owner, grp, mode FROM entry WHERE id = 1");
-  if (!q.next()) throw integrity_error(errc::corrupt, "metadata database: no root folder");
-  node n;
-  n.owner = static_cast<std::uint32_t>(q.integer(0));
-  n.group = static_cast<std::uint32_t>(q.integer(1));
-  n.mode = static_cast<std::uint32_t>(q.integer(2));
+std::string shown(const place& where) {
+  if (where.folder != root_id && where.path.empty()) return "entry number " + std::to_string(where.folder);
+  return quoted(std::string_view(where.path));
+}
+
+path_resolution::node path_resolution::start(const place& where) const {
+  const node n = at(where.folder);
+  if (by_client_) require_way_to(where.folder);
   return n;
 }
 
@@ -49,13 +67,7 @@ std::optional<path_resolution::node> path_resolution::child(const node& folder, 
           " UNION ALL SELECT e.id, e.kind, e.made, e.owner, e.grp, e.mode"
           " FROM link l JOIN entry e ON e.id = l.entry WHERE l.parent = ?1 AND l.name = ?2",
           folder.id, name);
-  if (!q.next()) return std::nullopt;
-  return node{q.unsigned_integer(0),
-              static_cast<entry_kind>(q.integer(1)),
-              q.integer(2) != 0,
-              static_cast<std::uint32_t>(q.integer(3)),
-              static_cast<std::uint32_t>(q.integer(4)),
-              static_cast<std::uint32_t>(q.integer(5))};
+  return q.next() ? std::optional(node_from(q)) : std::nullopt;
 }
 
 path_resolution::node path_resolution::enter(const node& folder, const std::string& name,
@@ -69,57 +81,41 @@ path_resolution::node path_resolution::enter(const node& folder, const std::stri
   return *n;
 }
 
-path_resolution::node path_resolution::resolve(std::string_view path) const {
-  node n = root();
-  for (const std::string& name : split_path(path)) n = enter(n, name, path);
+path_resolution::node path_resolution::resolve(const place& where) const {
+  const auto parts = split_path(where.path);
+  node n = start(where);
+  for (const std::string& name : parts) n = enter(n, name, where.path);
   return n;
 }
 
-path_resolution::place path_resolution::place_for(std::string_view path) const {
-  auto parts = split_path(path);
-  if (parts.empty()) refuse(EINVAL, "the root folder cannot be made, moved or removed");
-  place p;
+path_resolution::slot path_resolution::slot_at(const place& where) const {
+  auto parts = split_path(where.path);
+  if (parts.empty()) refuse(EINVAL, shown(where) + " cannot be made, moved or removed");
+  slot p;
   p.name = std::move(parts.back());
   parts.pop_back();
-  p.parent = root();
+  p.parent = start(where);
   for (const std::string& name : parts) {
     if (const auto n = p.parent.kind == entry_kind::folder ? child(p.parent, name) : std::nullopt;
         p.parent.kind == entry_kind::folder && (!n || !n->made))
-      refuse(ENOENT, quoted(path) + ": there is no folder '" + name +
+      refuse(ENOENT, shown(where) + ": there is no folder '" + name +
                          "' on the way; `ooc mkdir -p` makes all that are missing");
-    p.parent = enter(p.parent, name, path);
+    p.parent = enter(p.parent, name, where.path);
   }
   if (p.parent.kind != entry_kind::folder)
-    refuse(ENOTDIR, quoted(path) + ": '" + join_path(parts) + "' is a file, not a folder");
-  require(p.parent, may_enter, path, "pass its folder");
+    refuse(ENOTDIR, shown(where) + ": " + shown(parts.empty() ? place(where.folder) : place(join_path(parts))) +
+                        " is a file, not a folder");
+  require(p.parent, may_enter, where.path, "pass its folder");
   p.present = child(p.parent, p.name);
   return p;
 }
 
 path_resolution::node path_resolution::at(file_id id) const {
-  query q(c_, "SELECT kind, made, owner, grp, mode FROM entry WHERE id = ? AND " OOC_ENTRY_IN_USE, id);
-  if (!q.next())
-    refuse(ENOENT, "entry number " + std::to_string(id) + " has been removed from the store");
-  return node{id,
-              static_cast<entry_kind>(q.integer(0)),
-              q.integer(1) != 0,
-              static_cast<std::uint32_t>(q.integer(2)),
-              static_cast<std::uint32_t>(q.integer(3)),
-              static_cast<std::uint32_t>(q.integer(4))};
-}
-
-path_resolution::place path_resolution::in_folder(file_id folder, const std::string& name) const {
-  const auto parts = split_path(name);
-  if (parts.size() != 1 || parts[0] != name)
-    refuse(EINVAL, "'" + name + "' is a path where a name is wanted");
-  place p;
-  p.parent = at(folder);
-  p.name = name;
-  if (p.parent.kind != entry_kind::folder)
-    refuse(ENOTDIR, "'" + name + "': entry number " + std::to_string(folder) + " is not a folder");
-  require(p.parent, may_enter, name, "pass its folder");
-  p.present = child(p.parent, name);
-  return p;
+  query q(c_, "SELECT id, kind, made, owner, grp, mode FROM entry WHERE id = ? AND " OOC_ENTRY_IN_USE, id);
+  const bool there = q.next();
+  if (!there && id == root_id) throw integrity_error(errc::corrupt, "metadata database: no root folder");
+  if (!there) refuse(ENOENT, "entry number " + std::to_string(id) + " has been removed from the store");
+  return node_from(q);
 }
 
 bool path_resolution::is_empty(file_id folder) const {
@@ -130,17 +126,12 @@ bool path_resolution::is_empty(file_id folder) const {
 }
 
 bool path_resolution::is_within(file_id folder, file_id outer) const {
-  for (file_id up = folder; up != root_id;) {
+  for (file_id up = folder; up != root_id; up = folder_of(c_, up).first)
     if (up == outer) return true;
-    query q(c_, "SELECT parent FROM entry WHERE id = ?", up);
-    if (!q.next())
-      throw integrity_error(errc::corrupt, "metadata database: an entry has no folder");
-    up = q.unsigned_integer(0);
-  }
   return false;
 }
 
-void path_resolution::move_name(const place& from, const place& to) const {
+void path_resolution::move_name(const slot& from, const slot& to) const {
   run(c_, "UPDATE link SET parent = ?, name = ? WHERE parent = ? AND name = ?", to.parent.id, to.name,
       from.parent.id, from.name);
   if (c_.changes() == 0)
@@ -149,7 +140,7 @@ void path_resolution::move_name(const place& from, const place& to) const {
   run(c_, "UPDATE entry SET changed_ns = ? WHERE id = ?", now_ns(), from.present->id);
 }
 
-bool path_resolution::drop_further_name(const place& p) const {
+bool path_resolution::drop_further_name(const slot& p) const {
   const file_id id = p.present->id;
   run(c_, "DELETE FROM link WHERE parent = ? AND name = ?", p.parent.id, p.name);
   if (c_.changes() == 0) {
@@ -171,25 +162,24 @@ bool path_resolution::drop_further_name(const place& p) const {
 std::string path_resolution::path_of(file_id id) const {
   std::vector<std::string> parts;
   while (id != root_id) {
-    query q(c_, "SELECT parent, name FROM entry WHERE id = ?", id);
-    if (!q.next())
-      throw integrity_error(errc::corrupt, "metadata database: an entry has no folder");
-    id = q.unsigned_integer(0);
-    parts.push_back(q.text(1));
+    auto [folder, name] = folder_of(c_, id);
+    id = folder;
+    parts.push_back(std::move(name));
   }
   std::reverse(parts.begin(), parts.end());
   return join_path(parts);
 }
 
+std::string path_resolution::path_of(const place& where, const node& n) const {
+  const auto parts = split_path(where.path);
+  return parts.empty() ? path_of(n.id) : join_path(parts);
+}
+
 void path_resolution::require_way_to(file_id id) const {
-  (void)at(id);  // what has been removed has no way
   // By numbers, not by names: together these may be longer than a path may be.
   const std::string path = path_of(id);
   while (id != root_id) {
-    query q(c_, "SELECT parent FROM entry WHERE id = ?", id);
-    if (!q.next())
-      throw integrity_error(errc::corrupt, "metadata database: an entry has no folder");
-    id = q.unsigned_integer(0);
+    id = folder_of(c_, id).first;
     require(at(id), may_enter, path, "pass a folder on the way");
   }
 }
@@ -199,12 +189,6 @@ void path_resolution::require(const node& n, std::uint32_t bits, std::string_vie
   if (!permits(who_, n.owner, n.group, n.mode, bits))
     refuse(EACCES, quoted(path) + ": user " + std::to_string(who_.uid) + " may not " + to_do +
                        "; its owner (user " + std::to_string(n.owner) + ") can change the mode (`ooc chmod`)");
-}
-
-void path_resolution::require_owner(const node& n, std::string_view path, const char* to_do) const {
-  if (who_.uid != 0 && who_.uid != n.owner)
-    refuse(EACCES,
-           quoted(path) + ": only its owner (user " + std::to_string(n.owner) + ") may " + to_do);
 }
 
 path_resolution::node path_resolution::insert_folder(const node& parent, const std::string& name,

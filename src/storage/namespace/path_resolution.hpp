@@ -9,17 +9,20 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "storage/base/refuse.hpp"
 #include "storage/namespace/metadata_schema.hpp"
 #include "storage/namespace/sqlite.hpp"
-#include "storage/service/metadata_service.hpp"
+#include "storage/service/metadata_call.hpp"
 #include "storage/service/permission.hpp"
 
 namespace ooc::storage {
 
 /// A path for messages: "'plate/a'", "the root folder".
 std::string quoted(std::string_view path);
+/// The same, or "entry number 7".
+std::string shown(const place& where);
 
 /// Nanoseconds since 1970.
 std::int64_t now_ns();
@@ -39,47 +42,48 @@ class path_resolution {
   };
 
   /// A folder and a name in it, which may or may not be there (perhaps still being made).
-  struct place {
+  struct slot {
     node parent;
     std::string name;
     std::optional<node> present;
   };
 
-  path_resolution(sqlite::connection& c, credentials who) : c_(c), who_(who) {}
+  /// `by_client`: of a server, who must have the right to pass the folders on the way to an entry that he names by its id.
+  path_resolution(sqlite::connection& c, credentials who, bool by_client)
+      : c_(c), who_(std::move(who)), by_client_(by_client) {}
 
-  node root() const;
+  /// Where the path of a place begins.
+  node start(const place& where) const;
   std::optional<node> child(const node& folder, const std::string& name) const;
-  /// The committed entry at `path`.
-  node resolve(std::string_view path) const;
-  /// Where `path` is or would be; its folders must exist.
-  place place_for(std::string_view path) const;
-  /// The entry with this id, if it is in use (OOC_ENTRY_IN_USE).
-  node at(file_id id) const;
-  /// The same, of a folder and a name in it.
-  place in_folder(file_id folder, const std::string& name) const;
+  /// The entry there, which is committed, or named by its id and in use (OOC_ENTRY_IN_USE).
+  node resolve(const place& where) const;
+  /// The same that is or would be made there; its folders must exist.
+  slot slot_at(const place& where) const;
   std::string path_of(file_id id) const;
-  /// Throws EACCES where the caller may not pass one of the folders on the way to `id`.
-  void require_way_to(file_id id) const;
+  /// What an answer names the entry that was found there.
+  std::string path_of(const place& where, const node& n) const;
 
   void require(const node& n, std::uint32_t bits, std::string_view path, const char* to_do) const;
-  void require_owner(const node& n, std::string_view path, const char* to_do) const;
 
   bool is_empty(file_id folder) const;
   /// True where `folder` is `outer`, or below it.
   bool is_within(file_id folder, file_id outer) const;
   /// Gives what has the name `from` the name `to`, which is free.
-  void move_name(const place& from, const place& to) const;
+  void move_name(const slot& from, const slot& to) const;
   /// Takes the name away, if what has it has another one; false: it has none.
-  bool drop_further_name(const place& p) const;
+  bool drop_further_name(const slot& p) const;
 
   /// Adds a folder that belongs to the caller.
   node insert_folder(const node& parent, const std::string& name, std::uint32_t mode) const;
 
  private:
+  node at(file_id id) const;
+  void require_way_to(file_id id) const;
   node enter(const node& folder, const std::string& name, std::string_view path) const;
 
   sqlite::connection& c_;
-  credentials who_;
+  const credentials who_;
+  const bool by_client_;
 };
 
 }  // namespace ooc::storage

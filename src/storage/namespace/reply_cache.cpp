@@ -31,41 +31,31 @@ std::optional<client_key> key_of(const std::vector<std::byte>& blob) {
 
 void make_reply_cache(sqlite::connection& c) {
   c.execute(
-      "CREATE TABLE IF NOT EXISTS answered (client BLOB PRIMARY KEY, sequence INTEGER NOT NULL,"
-      " id INTEGER NOT NULL, kind INTEGER NOT NULL, size INTEGER NOT NULL, sn INTEGER NOT NULL,"
-      " nn INTEGER NOT NULL, sf INTEGER NOT NULL) WITHOUT ROWID");
+      "CREATE TABLE IF NOT EXISTS reply (client BLOB PRIMARY KEY, sequence INTEGER NOT NULL,"
+      " body BLOB NOT NULL) WITHOUT ROWID");
   c.execute(
       "CREATE TABLE IF NOT EXISTS lost_client (client BLOB PRIMARY KEY, since INTEGER NOT NULL) WITHOUT ROWID");
 }
 
-void log_call(sqlite::connection& c, const client_call& call, const entry& about) {
-  run(c, "INSERT OR REPLACE INTO answered VALUES (?, ?, ?, ?, ?, ?, ?, ?)", blob_of(call.client),
-      call.sequence, about.id, static_cast<int>(about.kind), about.size, about.striping.sn,
-      about.striping.nn, about.striping.sf);
+void keep_reply(sqlite::connection& c, const client_call& call, const std::string& reply) {
+  const auto* const first = reinterpret_cast<const std::byte*>(reply.data());
+  run(c, "INSERT OR REPLACE INTO reply VALUES (?, ?, ?)", blob_of(call.client), call.sequence,
+      std::vector<std::byte>(first, first + reply.size()));
 }
 
-std::optional<entry> logged_call(sqlite::connection& c, const client_call& call) {
-  query q(c, "SELECT id, kind, size, sn, nn, sf FROM answered WHERE client = ? AND sequence = ?",
-          blob_of(call.client), call.sequence);
-  if (!q.next()) return std::nullopt;
-  entry e;
-  e.id = q.unsigned_integer(0);
-  e.kind = static_cast<entry_kind>(q.integer(1));
-  e.size = q.unsigned_integer(2);
-  e.striping.sn = static_cast<std::uint32_t>(q.integer(3));
-  e.striping.nn = static_cast<std::uint32_t>(q.integer(4));
-  e.striping.sf = q.unsigned_integer(5);
-  return e;
+std::optional<std::string> kept_reply(sqlite::connection& c, const client_call& call) {
+  query q(c, "SELECT body FROM reply WHERE client = ? AND sequence = ?", blob_of(call.client), call.sequence);
+  return q.next() ? std::optional(q.text(0)) : std::nullopt;
 }
 
 void forget_calls(sqlite::connection& c, const client_key& client) {
-  run(c, "DELETE FROM answered WHERE client = ?", blob_of(client));
+  run(c, "DELETE FROM reply WHERE client = ?", blob_of(client));
   run(c, "DELETE FROM lost_client WHERE client = ?", blob_of(client));
 }
 
 void lose_client(sqlite::connection& c, const client_key& client, std::chrono::seconds now,
                  const std::function<bool(const client_key&)>& alive) {
-  run(c, "INSERT OR REPLACE INTO lost_client SELECT client, ? FROM answered WHERE client = ?", now.count(),
+  run(c, "INSERT OR REPLACE INTO lost_client SELECT client, ? FROM reply WHERE client = ?", now.count(),
       blob_of(client));
   std::int64_t until = (now - kept_calls).count();
   {
@@ -82,14 +72,14 @@ void lose_client(sqlite::connection& c, const client_key& client, std::chrono::s
       if (const auto k = key_of(q.blob(0))) long_lost.push_back(*k);
   }
   for (const client_key& k : long_lost) {
-    if (!alive(k)) run(c, "DELETE FROM answered WHERE client = ?", blob_of(k));
+    if (!alive(k)) run(c, "DELETE FROM reply WHERE client = ?", blob_of(k));
     run(c, "DELETE FROM lost_client WHERE client = ?", blob_of(k));
   }
 }
 
 std::vector<client_key> logged_clients(sqlite::connection& c) {
   std::vector<client_key> all;
-  query q(c, "SELECT client FROM answered WHERE client NOT IN (SELECT client FROM lost_client)");
+  query q(c, "SELECT client FROM reply WHERE client NOT IN (SELECT client FROM lost_client)");
   while (q.next())
     if (const auto k = key_of(q.blob(0))) all.push_back(*k);
   return all;

@@ -13,11 +13,12 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "storage/base/process_identity.hpp"
 #include "storage/namespace/sqlite.hpp"
-#include "storage/service/metadata_service.hpp"
+#include "storage/service/metadata_call.hpp"
 
 namespace ooc::storage {
 
@@ -27,6 +28,8 @@ using client_key = std::array<std::uint8_t, 16>;
 struct client_call {
   client_key client{};
   std::uint64_t sequence = 0;  ///< of this client's changing calls, from 1; 0: it only looks
+  /// The reply that says this, which is kept.
+  std::function<std::string(const metadata_answer&)> reply{};
 };
 
 /// Of lost clients: the longest deadline of a client is 24 h.
@@ -37,12 +40,11 @@ constexpr std::int64_t most_lost_clients = 1 << 16;
 /// Makes the tables where there are none.
 void make_reply_cache(sqlite::connection& c);
 
-/// Inside the transaction of the change: it was done, and was about this entry (of which id, kind,
-/// size and striping are kept; empty where it was about none).
-void log_call(sqlite::connection& c, const client_call& call, const entry& about);
+/// Inside the transaction of the change: it was done, and this was the reply.
+void keep_reply(sqlite::connection& c, const client_call& call, const std::string& reply);
 
-/// What was logged, if this very call was done; path and attributes are not part of it.
-std::optional<entry> logged_call(sqlite::connection& c, const client_call& call);
+/// The reply, if this very call was done.
+std::optional<std::string> kept_reply(sqlite::connection& c, const client_call& call);
 
 /// The client asks nothing more.
 void forget_calls(sqlite::connection& c, const client_key& client);

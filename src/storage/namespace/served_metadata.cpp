@@ -5,8 +5,6 @@
 
 #include "storage/namespace/entry_rows.hpp"
 #include "storage/namespace/metadata_database.hpp"
-#include "storage/namespace/path_resolution.hpp"
-#include "storage/namespace/store_path.hpp"
 
 namespace ooc::storage {
 
@@ -20,9 +18,9 @@ served_call::served_call(std::shared_ptr<metadata_database> db, credentials who,
                          const client_call& call)
     : local_metadata(std::move(db), std::move(who), call) {}
 
-std::optional<entry> served_call::outcome() const {
+std::optional<std::string> served_call::kept_reply() const {
   const database::use lock(db_->mutex, *db_);
-  return logged_call(db_->now(), *call_);
+  return storage::kept_reply(db_->now(), *call_);
 }
 
 std::optional<served_call::unfinished_file> served_call::being_made(file_id id) const {
@@ -36,34 +34,6 @@ std::optional<served_call::unfinished_file> served_call::being_made(file_id id) 
   entry e = read_entry(db_->now(), id, {});
   if (!by_caller && e.owner != who_.uid) return {};
   return unfinished_file{std::move(e), by_caller};
-}
-
-std::uint32_t served_call::names_of(file_id id) const {
-  const database::use lock(db_->mutex, *db_);
-  query q(db_->now(),
-          "SELECT made + (SELECT count(*) FROM link WHERE link.entry = e.id) FROM entry e WHERE id = ?",
-          id);
-  return q.next() ? static_cast<std::uint32_t>(q.integer(0)) : 0;
-}
-
-folder_part served_call::list_part(std::string_view path, std::string_view after,
-                                   std::size_t max_entries, std::size_t max_bytes) {
-  const database::use lock(db_->mutex, *db_);
-  const transaction t(db_->now(), transaction_kind::read);
-  const path_resolution walk(db_->now(), who_);
-  const path_resolution::node n = walk.resolve(path);
-  const std::string clean = join_path(split_path(path));
-  if (n.kind != entry_kind::folder) {
-    if (!after.empty()) return {};
-    return {{read_entry(db_->now(), n.id, clean)}, false};
-  }
-  walk.require(n, may_read, path, "list it");
-  return read_folder_part(db_->now(), n.id, clean, after, max_entries, max_bytes);
-}
-
-std::vector<file_id> served_call::files_above(file_id after, std::uint64_t max) {
-  const database::use lock(db_->mutex, *db_);
-  return read_file_ids(db_->now(), after, max);
 }
 
 // The server's own.

@@ -4,12 +4,12 @@
 // served_call is one call of one client.  Both are local_metadata, with the same promises.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -19,27 +19,19 @@ namespace ooc::storage {
 
 /// What it changes is recorded with the change (reply_cache.hpp), files that it makes belong to the client, and
 /// calls that name a file by its id are checked: set_size() and find() need the caller's permission, commit() and
-/// abandon() must come from the maker, removal_capability() is for ids that were in use.
+/// abandon() must come from the maker, removal_capability() is for ids that were in use; long answers come in parts.
 class served_call final : public local_metadata {
  public:
   served_call(std::shared_ptr<metadata_database> db, credentials who, const client_call& call);
 
-  /// What this call did, if it was done before; for create() and remove() the entry it was about.
-  std::optional<entry> outcome() const;
+  /// If this very call was done before.
+  std::optional<std::string> kept_reply() const;
   struct unfinished_file {
     entry meta;  ///< without its path
     bool by_caller = false;
   };
   /// This file where the client, or another one of the same user, is making it.
   std::optional<unfinished_file> being_made(file_id id) const;
-  /// How many names it has; 0: it is gone.
-  std::uint32_t names_of(file_id id) const;
-  /// list() in parts: the entries of a folder whose names are greater than `after`, until they are
-  /// `max_entries` or their texts pass `max_bytes`.
-  folder_part list_part(std::string_view path, std::string_view after, std::size_t max_entries,
-                        std::size_t max_bytes);
-  /// files() in parts: at most `max` ids above `after`, ascending.
-  std::vector<file_id> files_above(file_id after, std::uint64_t max);
 };
 
 class served_metadata final : public local_metadata {

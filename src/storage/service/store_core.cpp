@@ -327,19 +327,13 @@ std::shared_ptr<void> store_core::claim_unused(const entry& e, std::string_view 
 }
 
 void store_core::replace(std::string_view from, std::string_view to) {
-  const auto place_of = [&](std::string_view path) {
-    while (path.ends_with('/')) path.remove_suffix(1);
-    const auto slash = path.find_last_of('/');
-    const std::string_view folder = slash == path.npos ? "" : path.substr(0, slash);
-    return place{metadata_->lookup(folder).id, std::string(path.substr(slash + 1))};  // npos + 1 == 0
-  };
   std::shared_ptr<void> claim;
   try {
     claim = claim_unused(metadata_->lookup(to), "replaced");
   } catch (const error& e) {
     if (e.code() != std::errc::no_such_file_or_directory) throw;
   }
-  entry gone = metadata_->by_id().move(place_of(from), place_of(to), true);
+  entry gone = metadata_->move(from, to, true);
   if (gone.id != 0 && gone.kind == entry_kind::file && gone.names == 0) removals_.add_unnamed(std::move(gone));
 }
 
@@ -429,7 +423,7 @@ opened_file store_core::grow(const opened_file& f, std::uint64_t size, std::uint
   if (allocated_size(now) < size) return resize_locked(*lock, now, size, now.array.extents, std::max(now.reserved, reserved));
   entry_change longer;
   longer.size_at_least = size;
-  (void)metadata_->by_id().change(now.id, longer);
+  (void)metadata_->change(now.id, longer);
   now.size = size;
   return opened(std::move(now));
 }
@@ -452,31 +446,17 @@ bool keep_permissions(const striped_file::nodes& nodes) {
 
 }  // namespace
 
-void store_core::set_mode(std::string_view path, std::uint32_t mode) {
-  if (!keep_permissions(nodes_)) return metadata_->set_mode(path, mode);
-  entry_change what;
-  what.mode = mode;
-  (void)change_permissions(metadata_->lookup(path), what);
-}
-
-void store_core::set_owner(std::string_view path, std::uint32_t uid, std::uint32_t gid) {
-  if (!keep_permissions(nodes_) || (uid == keep_id && gid == keep_id)) return metadata_->set_owner(path, uid, gid);
-  entry_change what;
-  if (uid != keep_id) what.owner = uid;
-  if (gid != keep_id) what.group = gid;
-  (void)change_permissions(metadata_->lookup(path), what);
-}
-
-entry store_core::change(file_id id, const entry_change& what) {
-  if (what.mode || what.owner || what.group) return change_permissions(metadata_->by_id().stat(id), what);
+entry store_core::change(const place& where, const entry_change& what) {
+  if ((what.mode || what.owner || what.group) && keep_permissions(nodes_))
+    return change_permissions(metadata_->lookup(where), what);
   // Who makes the file longer meanwhile, or reserves more, would take the size back to what it was.
-  const auto lock = what.size_at_least ? lock_size(*this, id) : nullptr;
-  return metadata_->by_id().change(id, what);
+  const auto lock = what.size_at_least ? lock_size(*this, metadata_->lookup(where).id) : nullptr;
+  return metadata_->change(where, what);
 }
 
 // By id: another file may have taken the path since `e` was looked up.
 entry store_core::change_permissions(entry e, const entry_change& what) {
-  if (e.kind != entry_kind::file || !keep_permissions(nodes_)) return metadata_->by_id().change(e.id, what);
+  if (e.kind != entry_kind::file) return metadata_->change(e.id, what);
   // Whoever makes the file longer now gives new stripe objects the old permissions or the new ones.
   const auto lock = metadata_->lock_size(e.id);
   e = metadata_->find(e.id);
@@ -496,7 +476,7 @@ entry store_core::change_permissions(entry e, const entry_change& what) {
   entry changed;
   try {
     throw_if(permit(meanwhile));
-    changed = metadata_->by_id().change(e.id, what);
+    changed = metadata_->change(e.id, what);
   } catch (...) {
     (void)permit(before);
     throw;

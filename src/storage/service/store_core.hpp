@@ -77,8 +77,10 @@ class store_core {
   /// Changes mode, or owner and group (keep_id: not), of a file or folder; of a file on embedded nodes, of its
   /// stripe objects too.  If the process dies meanwhile, they may be closed to some whom the entry admits, never
   /// open to others: the same call mends that.
-  void set_mode(std::string_view path, std::uint32_t mode);
-  void set_owner(std::string_view path, std::uint32_t uid, std::uint32_t gid);
+  void set_mode(std::string_view path, std::uint32_t mode) { (void)change(path, mode_change(mode)); }
+  void set_owner(std::string_view path, std::uint32_t uid, std::uint32_t gid) {
+    (void)change(path, owner_change(uid, gid));
+  }
   /// Changes the size (and extents) of a file; returns it as it then is.  Resizes of one file by
   /// several processes happen one after another.  A growth leaves what is reserved.  Where a file that is no array is cut
   /// off, nodes refuse (errc::cut_off) further writes as of before, see after_cut().
@@ -95,7 +97,7 @@ class store_core {
   /// Gives back what is reserved past the size, if nobody has a claim to write the file.
   opened_file give_back(const opened_file& f);
   /// Changes an entry as metadata_service::change() does, and the permissions of stripe objects as set_mode().
-  entry change(file_id id, const entry_change& what);
+  entry change(const place& where, const entry_change& what);
   /// What was removed here and still has stripe objects.
   removal_queue& removals() noexcept { return removals_; }
   /// The file as it is now; who opened it before another process resized it sees the new size.

@@ -22,14 +22,8 @@
 
 namespace ooc::wire {
 
-/// Bits of capability::rights.
-enum : std::uint32_t {
-  right_read = 1,    ///< read and verify
-  right_write = 2,   ///< write, sync
-  right_make = 4,    ///< make the stripe objects of a file that is being made
-  right_remove = 8,  ///< remove the stripe objects of a file that is gone or being made
-  right_resize = 16,  ///< change the stripe objects to those of a file of at most the signed size
-};
+// Bits of capability::rights.
+using storage::right_make, storage::right_read, storage::right_remove, storage::right_resize, storage::right_write;
 
 /// Where the bytes of a file lie, and what it reads as where nothing was written.
 struct file_geometry {

@@ -199,12 +199,8 @@ void write_failure(const std::exception& e, pb::Failure& m) {
 
 std::string encode_failure(const std::exception& e) {
   pb::Failure m;
-  if (dynamic_cast<const error*>(&e) != nullptr) {
-    write_failure(e, m);
-  } else {
-    m.set_code(dynamic_cast<const std::bad_alloc*>(&e) != nullptr ? ENOMEM : EIO);
-    m.set_text(std::string("the metadata server failed: ") + e.what());
-  }
+  write_failure(e, m);
+  if (dynamic_cast<const error*>(&e) == nullptr) m.set_text(std::string("the metadata server failed: ") + e.what());
   return m.SerializeAsString();
 }
 

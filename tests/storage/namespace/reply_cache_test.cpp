@@ -27,79 +27,64 @@ struct cached_replies {
 
 constexpr client_key one{1, 2, 3}, other{1, 2, 4};
 
-entry some_file() {
-  entry e;
-  e.id = 0xfedcba9876543210;  // no signed number
-  e.kind = entry_kind::file;
-  e.path = "not kept";
-  e.size = 12345;
-  e.striping = {3, 4, 65536};
-  return e;
-}
-
 }  // namespace
 
 TEST_CASE("the reply to a client's last call is there again after a restart of the server") {
   cached_replies r;
-  log_call(*r.c, {one, 7}, some_file());
+  const std::string reply("any \0 bytes", 11);
+  keep_reply(*r.c, {one, 7}, reply);
   r.open();
-  const auto again = logged_call(*r.c, {one, 7});
-  REQUIRE(again);
-  CHECK(again->id == some_file().id);
-  CHECK(again->kind == entry_kind::file);
-  CHECK(again->size == 12345);
-  CHECK(again->striping == some_file().striping);
-  CHECK(again->path.empty());
+  CHECK(kept_reply(*r.c, {one, 7}) == reply);
 }
 
 TEST_CASE("only the very call that was done is answered") {
   cached_replies r;
-  log_call(*r.c, {one, 7}, some_file());
-  CHECK_FALSE(logged_call(*r.c, {one, 6}));
-  CHECK_FALSE(logged_call(*r.c, {one, 8}));
-  CHECK_FALSE(logged_call(*r.c, {other, 7}));
-  log_call(*r.c, {one, 8}, {});
-  CHECK_FALSE(logged_call(*r.c, {one, 7}));  // the client has gone on
-  CHECK(logged_call(*r.c, {one, 8})->id == 0);
+  keep_reply(*r.c, {one, 7}, "reply");
+  CHECK_FALSE(kept_reply(*r.c, {one, 6}));
+  CHECK_FALSE(kept_reply(*r.c, {one, 8}));
+  CHECK_FALSE(kept_reply(*r.c, {other, 7}));
+  keep_reply(*r.c, {one, 8}, "");
+  CHECK_FALSE(kept_reply(*r.c, {one, 7}));  // the client has gone on
+  CHECK(kept_reply(*r.c, {one, 8}) == "");
 }
 
 TEST_CASE("a reply whose change was not committed is not kept") {
   cached_replies r;
-  log_call(*r.c, {one, 1}, some_file());
+  keep_reply(*r.c, {one, 1}, "reply");
   {
     const sqlite::transaction undone(*r.c, sqlite::transaction_kind::write);
-    log_call(*r.c, {one, 2}, some_file());
+    keep_reply(*r.c, {one, 2}, "reply");
   }
-  CHECK(logged_call(*r.c, {one, 1}));
-  CHECK_FALSE(logged_call(*r.c, {one, 2}));
+  CHECK(kept_reply(*r.c, {one, 1}));
+  CHECK_FALSE(kept_reply(*r.c, {one, 2}));
 }
 
 TEST_CASE("clients are listed until they are forgotten, each by itself") {
   cached_replies r;
-  log_call(*r.c, {one, 1}, {});
-  log_call(*r.c, {other, 1}, {});
+  keep_reply(*r.c, {one, 1}, "");
+  keep_reply(*r.c, {other, 1}, "");
   CHECK(logged_clients(*r.c) == std::vector<client_key>{one, other});
   forget_calls(*r.c, one);
   CHECK(logged_clients(*r.c) == std::vector<client_key>{other});
-  CHECK_FALSE(logged_call(*r.c, {one, 1}));
-  CHECK(logged_call(*r.c, {other, 1}));
+  CHECK_FALSE(kept_reply(*r.c, {one, 1}));
+  CHECK(kept_reply(*r.c, {other, 1}));
 }
 
 TEST_CASE("the last call of a lost client is kept as long as any client may try, and longer where it has come back") {
   cached_replies r;
   bool back = false;
   const auto alive = [&](const client_key& c) { return back && c == one; };
-  log_call(*r.c, {one, 1}, {});
-  log_call(*r.c, {other, 1}, {});
+  keep_reply(*r.c, {one, 1}, "");
+  keep_reply(*r.c, {other, 1}, "");
   lose_client(*r.c, one, std::chrono::seconds(1000), alive);
   r.open();
   CHECK(logged_clients(*r.c) == std::vector<client_key>{other});
   lose_client(*r.c, other, std::chrono::hours(24), alive);
-  CHECK(logged_call(*r.c, {one, 1}));
+  CHECK(kept_reply(*r.c, {one, 1}));
   back = GENERATE(false, true);
   lose_client(*r.c, other, std::chrono::hours(26), alive);
-  CHECK(logged_call(*r.c, {one, 1}).has_value() == back);
-  CHECK(logged_call(*r.c, {other, 1}));
+  CHECK(kept_reply(*r.c, {one, 1}).has_value() == back);
+  CHECK(kept_reply(*r.c, {other, 1}));
 }
 
 TEST_CASE("a client that makes a file is told from a process of this machine, and never alive here") {

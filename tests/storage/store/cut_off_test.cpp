@@ -401,18 +401,11 @@ namespace {
 class slow_metadata final : public storage::local_metadata {
  public:
   using local_metadata::local_metadata;
-  storage::entry find(storage::file_id id) override {
-    storage::entry e = local_metadata::find(id);
-    if (after_find) {
-      auto next = std::exchange(after_find, nullptr);
-      next();
-    }
-    return e;
-  }
-  bool set_size(storage::file_id id, std::uint64_t size, const std::vector<std::uint64_t>& extents,
-                std::uint64_t generation, std::uint64_t reserved) override {
-    if (before) std::exchange(before, nullptr)();
-    return local_metadata::set_size(id, size, extents, generation, reserved);
+  storage::metadata_answer answer(const storage::metadata_call& call) override {
+    if (before && std::holds_alternative<storage::calls::set_size>(call)) std::exchange(before, nullptr)();
+    storage::metadata_answer a = local_metadata::answer(call);
+    if (after_find && std::holds_alternative<storage::calls::find>(call)) std::exchange(after_find, nullptr)();
+    return a;
   }
 
   std::function<void()> before;

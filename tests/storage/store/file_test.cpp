@@ -387,13 +387,13 @@ namespace {
 class late_metadata final : public local_metadata {
  public:
   using local_metadata::local_metadata;
-  entry find(file_id id) override {
-    entry e = local_metadata::find(id);
-    if (late_here) {
+  metadata_answer answer(const metadata_call& call) override {
+    metadata_answer a = local_metadata::answer(call);
+    if (late_here && std::holds_alternative<calls::find>(call)) {
       waits = true;
       soon([&] { return go_on.load(); });
     }
-    return e;
+    return a;
   }
 
   static inline thread_local bool late_here = false;

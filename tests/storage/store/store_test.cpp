@@ -147,9 +147,11 @@ namespace {
 class unsure_metadata final : public local_metadata {
  public:
   using local_metadata::local_metadata;
-  void commit(file_id id) override {
-    local_metadata::commit(id);
-    throw io_error(std::make_error_code(std::errc::timed_out), "whether the change was made is not known");
+  metadata_answer answer(const metadata_call& call) override {
+    metadata_answer a = local_metadata::answer(call);
+    if (std::holds_alternative<calls::commit>(call))
+      throw io_error(std::make_error_code(std::errc::timed_out), "whether the change was made is not known");
+    return a;
   }
 };
 
@@ -213,7 +215,7 @@ TEST_CASE("stripe objects go only after the removal of their names is durable, t
   for (const char* name : {"removed", "unlinked", "replaced", "new", "a", "b", "c"}) core.create(name, plain(10000));
   const std::int64_t before = node->syncs();
   core.remove("removed");
-  core.removals().add_unnamed(s.metadata->by_id().unlink({root_id, "unlinked"}, false));
+  core.removals().add_unnamed(s.metadata->unlink({root_id, "unlinked"}, false));
   core.replace("new", "replaced");
   for (const char* name : {"a", "b", "c"}) core.remove(name);
   core.removals().finish();
@@ -300,10 +302,10 @@ class node_with_modes final : public forwarded_node {
 class busy_metadata final : public local_metadata {
  public:
   using local_metadata::local_metadata;
-  entry lookup(std::string_view path) override {
-    entry e = local_metadata::lookup(path);
-    if (then) std::exchange(then, nullptr)();
-    return e;
+  metadata_answer answer(const metadata_call& call) override {
+    metadata_answer a = local_metadata::answer(call);
+    if (then && std::holds_alternative<calls::lookup>(call)) std::exchange(then, nullptr)();
+    return a;
   }
   std::function<void()> then;
 };

@@ -1,0 +1,153 @@
+// Calls that change what is known of an entry.
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <limits>
+
+#include "storage/layout/element_type.hpp"
+#include "storage/namespace/call_runner.hpp"
+#include "storage/namespace/entry_rows.hpp"
+#include "storage/namespace/metadata_schema.hpp"
+#include "storage/service/permission.hpp"
+
+namespace ooc::storage {
+
+namespace {
+
+constexpr std::uint64_t greatest_size = std::numeric_limits<std::int64_t>::max();
+constexpr std::string_view striping_key = "ooc.striping", type_key = "ooc.type";
+
+// "0,2,65536": first node, nodes, bytes of a stripe.
+ooc::striping striping_from_text(std::string_view text, const std::string& path) {
+  ooc::striping s;
+  unsigned long long sf = 0;
+  char rest = 0;
+  if (std::sscanf(std::string(text).c_str(), "%u,%u,%llu%c", &s.sn, &s.nn, &sf, &rest) != 3 || s.nn == 0 || sf == 0 ||
+      sf > std::uint64_t{std::numeric_limits<std::int64_t>::max()} / s.nn)
+    refuse(EINVAL, storage::quoted(path) + ": '" + std::string(text) +
+                       "' is no striping: give first node, nodes and bytes of a stripe, as in 0,2,65536");
+  s.sf = sf;
+  return s;
+}
+
+// What says how the bytes of a file are to be kept can be said as long as it has none.
+void put_own_attribute(sqlite::connection& c, const entry& e, std::string_view key, std::string_view value) {
+  if (e.kind != entry_kind::file || allocated_size(e) != 0 || !e.array.extents.empty())
+    refuse(EPERM, storage::quoted(e.path) + ": striping and type are set as long as a file is empty");
+  if (key == striping_key) {
+    const ooc::striping s = striping_from_text(value, e.path);
+    sqlite::run(c, "UPDATE entry SET sn = ?, nn = ?, sf = ? WHERE id = ?", s.sn, s.nn, s.sf, e.id);
+    return;
+  }
+  const std::uint32_t bytes = element_size(value);
+  if (bytes == 0)
+    refuse(EINVAL, storage::quoted(e.path) + ": there is no element type '" + std::string(value) + "'");
+  sqlite::run(c, "UPDATE entry SET element_type = ?, element_size = ? WHERE id = ?", value, bytes, e.id);
+}
+
+void note_change(sqlite::connection& c, file_id id) {
+  sqlite::run(c, "UPDATE entry SET changed_ns = ? WHERE id = ?", now_ns(), id);
+}
+
+}  // namespace
+
+bool call_runner::run(const calls::set_size& q, const transacted& t) const {
+  if (q.size > greatest_size || q.reserved > greatest_size) refuse(EINVAL, "a file has at most 2^63 - 1 bytes");
+  const std::uint64_t reserved = q.reserved <= q.size ? 0 : q.reserved;
+  const std::uint64_t now = generation_of(t.c, q.id);
+  if (q.generation != 0 && now > q.generation) return false;
+  require_writer(t, q.id, "change its size");
+  if (const entry e = read_entry(t.c, q.id, {});
+      e.array.extents.empty() && std::max(q.size, reserved) < allocated_size(e))
+    note_cut(t.c, q.id);
+  if (reserved != 0) use_feature(t.c, feature_reserved);
+  sqlite::run(t.c,
+              "UPDATE entry SET size = ?, extents = ?, changed_ns = ?, generation = ?, reserved = ?"
+              " WHERE id = ?",
+              q.size, numbers_to_text(q.extents), now_ns(), std::max(now, q.generation), reserved, q.id);
+  note_reached(t.c, q.id, q.extents);
+  return true;
+}
+
+bool call_runner::run(const calls::set_generation& q, const transacted& t) const {
+  const std::uint64_t now = generation_of(t.c, q.id);
+  if (q.generation > now + 1)
+    refuse(EINVAL, "file number " + std::to_string(q.id) + ": generation " + std::to_string(q.generation) +
+                       " cannot follow " + std::to_string(now));
+  require_writer(t, q.id, "open it for writing");
+  if (now >= q.generation) return true;  // another opened it at the same time, and said so durably
+  const entry e = read_entry(t.c, q.id, {});
+  if (has_new_objects(e.striping, q.allocated, allocated_size(e))) return false;
+  sqlite::run(t.c, "UPDATE entry SET generation = ? WHERE id = ?", q.generation, q.id);
+  return true;
+}
+
+nothing call_runner::run(const calls::set_in_progress& q, const transacted& t) const {
+  (void)generation_of(t.c, q.id);  // the file is there
+  require_writer(t, q.id, "write it");
+  sqlite::run(t.c, "UPDATE entry SET in_progress = ? WHERE id = ?", q.what, q.id);
+  return {};
+}
+
+entry call_runner::run(const calls::change& q, const transacted& t) const {
+  const entry_change& what = q.what;
+  const path_resolution::node n = t.walk.resolve(q.where);
+  const std::string path = t.walk.path_of(q.where, n), name = storage::quoted(path);
+  if (what.mode || what.owner || what.group || what.empty()) {
+    const std::uint32_t owner = what.owner.value_or(n.owner), group = what.group.value_or(n.group);
+    if (who_.uid != 0 && who_.uid != n.owner)
+      refuse(EACCES, name + ": only its owner (user " + std::to_string(n.owner) + ") may change its mode, owner or group");
+    // As POSIX has it for the unprivileged.
+    if (who_.uid != 0 && owner != n.owner)
+      refuse(EPERM, name + ": only user 0 may give it to user " + std::to_string(owner));
+    if (who_.uid != 0 && group != n.group && !is_member(who_, group))
+      refuse(EPERM, name + ": user " + std::to_string(who_.uid) + " may give it to a group of his own only (" +
+                        std::to_string(who_.gid) + "), not to " + std::to_string(group));
+    sqlite::run(t.c, "UPDATE entry SET owner = ?, grp = ?, mode = ? WHERE id = ?", owner, group,
+                what.mode.value_or(n.mode) & 07777, n.id);
+  }
+  if (what.data_changed_ns || what.data_read_ns || what.size_at_least) {
+    if (who_.uid != n.owner) t.walk.require(n, may_write, path, "change its size or times");
+    if (what.data_changed_ns)
+      sqlite::run(t.c, "UPDATE entry SET data_changed_ns = ? WHERE id = ?", *what.data_changed_ns, n.id);
+    if (what.data_read_ns)
+      sqlite::run(t.c, "UPDATE entry SET data_read_ns = ? WHERE id = ?", *what.data_read_ns, n.id);
+  }
+  if (what.size_at_least) {
+    const entry now = read_entry(t.c, n.id, path);
+    if (now.kind != entry_kind::file || !now.array.extents.empty())
+      refuse(EINVAL, name + ": only a plain file gets longer by being written");
+    if (*what.size_at_least > allocated_size(now))
+      refuse(EINVAL, name + ": " + std::to_string(*what.size_at_least) + " bytes are more than its stripe objects have");
+    // What was reserved stays so, whether visible or not.
+    if (*what.size_at_least > now.size)
+      sqlite::run(t.c, "UPDATE entry SET size = ?, reserved = ? WHERE id = ?", *what.size_at_least,
+                  now.reserved > *what.size_at_least ? now.reserved : 0, n.id);
+  }
+  note_change(t.c, n.id);
+  return read_entry(t.c, n.id, path);
+}
+
+nothing call_runner::run(const calls::set_attribute& q, const transacted& t) const {
+  const path_resolution::node n = t.walk.resolve(q.where);
+  const std::string path = t.walk.path_of(q.where, n);
+  t.walk.require(n, may_write, path, "change its attributes");
+  if (q.where.path.empty() && (q.key == striping_key || q.key == type_key))
+    put_own_attribute(t.c, read_entry(t.c, n.id, path), q.key, q.value);
+  else
+    put_attribute(t.c, n.id, q.key, q.value, path);
+  note_change(t.c, n.id);
+  return {};
+}
+
+nothing call_runner::run(const calls::remove_attribute& q, const transacted& t) const {
+  const path_resolution::node n = t.walk.resolve(q.where);
+  const std::string path = t.walk.path_of(q.where, n);
+  t.walk.require(n, may_write, path, "change its attributes");
+  sqlite::run(t.c, "DELETE FROM attribute WHERE entry = ? AND key = ?", n.id, q.key);
+  if (t.c.changes() == 0) refuse(ENOENT, storage::quoted(path) + " has no attribute '" + q.key + "'");
+  note_change(t.c, n.id);
+  return {};
+}
+
+}  // namespace ooc::storage
