@@ -279,6 +279,7 @@ TEST_CASE("extended attributes of users are kept, others refused") {
   CHECK(std::string(list, static_cast<std::size_t>(n)).find("user.k") != std::string::npos);
   CHECK(::removexattr(f.c_str(), "user.k") == 0);
   CHECK(attribute(f, "user.k") == "errno " + std::to_string(ENODATA));
+  CHECK(error_of(::removexattr(f.c_str(), "user.k")) == ENODATA);
 }
 
 TEST_CASE("special files, owners, times and allocated space are as on a local disk") {
