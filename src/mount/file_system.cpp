@@ -325,15 +325,17 @@ fuse_lowlevel_ops file_system::operations() {
 
 std::shared_ptr<live_file> file_system::open(file_id id, bool write) {
   std::shared_ptr<live_file> f;
+  bool removed = false;
   {
     const lock_guard lock(mutex_);
     open_file& o = files_[id];
     if (!o.file) o.file = std::make_shared<live_file>(core_, jobs_, id);
     ++o.users;
     f = o.file;
+    removed = o.removed.has_value();
   }
   try {
-    f->open(write);
+    f->open(write, removed);
   } catch (...) {
     release(id, f, false);
     throw;
@@ -348,7 +350,7 @@ void file_system::release(file_id id, const std::shared_ptr<live_file>& f, bool 
     const lock_guard lock(mutex_);
     const auto i = files_.find(id);
     if (i == files_.end() || --i->second.users != 0) return;
-    discard = f->removed();
+    discard = std::move(i->second.removed);
     files_.erase(i);
   }
   if (discard) core_->removals().add_unnamed(*std::move(discard));
@@ -365,7 +367,7 @@ void file_system::removed(const entry& e) {
   {
     const lock_guard lock(mutex_);
     const auto i = files_.find(e.id);
-    if (i != files_.end()) return i->second.file->set_removed(e);
+    if (i != files_.end()) return (void)(i->second.removed = e);
   }
   core_->removals().add_unnamed(e);
 }

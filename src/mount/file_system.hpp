@@ -14,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -79,6 +80,7 @@ class file_system {
   struct open_file {
     std::shared_ptr<live_file> file;
     unsigned users = 0;
+    std::optional<storage::entry> removed;  // while it was open: when the last one closes it, it goes for good
   };
 
   const std::shared_ptr<storage::store_core> core_;

@@ -58,7 +58,7 @@ write_buffer::contents write_buffer::take() {
   std::vector<nested_request> pieces;
   pieces.reserve(runs_.size());
   for (const auto& [at, r] : runs_) pieces.push_back({.file_offset = at, .memory_offset = r.memory, .run = r.bytes});
-  contents c{.memory = {}, .wanted = storage::folded(std::move(pieces))};
+  contents c{.memory = {}, .wanted = storage::folded(std::move(pieces)), .full = full()};
   c.memory = std::exchange(memory_, {});
   runs_.clear();
   used_ = 0;

@@ -44,6 +44,7 @@ class write_buffer {
   struct contents {
     page_memory memory;
     request wanted;
+    bool full = false;
   };
   /// Everything; then it is empty.
   contents take();

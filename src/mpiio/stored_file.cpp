@@ -1,15 +1,12 @@
 #include "mpiio/stored_file.hpp"
 
-#include <algorithm>
 #include <chrono>
-#include <limits>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "storage/collective/reaching_transfer.hpp"
-#include "storage/collective/rank_messages.hpp"
 #include "storage/layout/stripe_choice.hpp"
 #include "storage/service/writer_claim.hpp"
 
@@ -20,8 +17,6 @@ using storage::open_mode;
 using storage::opened_file;
 
 namespace {
-
-constexpr std::uint64_t no_end = std::numeric_limits<std::uint64_t>::max();
 
 std::shared_ptr<void> claim_of(storage::store_core& core, const storage::entry& e) {
   storage::claim_holder other;
@@ -163,11 +158,14 @@ std::shared_ptr<transfer> stored_file::write(std::span<const ooc_mpiio_extent> e
 // A file that gets longer is seen longer when the bytes are there: they go into reserved space first.
 std::shared_ptr<transfer> stored_file::write_as_a_whole(std::span<const ooc_mpiio_extent> extents, std::uint64_t end) {
   for (;;) {
-    (void)bytes_.roomy(end);
     auto turn = lock_size(bytes_.store(), id_);
     // Before it was this one's turn others may have made the file longer or shorter.
     const opened f = bytes_.refreshed();
-    if (allocated_size(f->meta) < end) continue;
+    if (allocated_size(f->meta) < end) {
+      turn.reset();
+      bytes_.make_room(end, true);
+      continue;
+    }
     auto t = start(f, as_request(extents, end), access_kind::write);
     try {
       (void)t->wait();
@@ -182,7 +180,7 @@ std::shared_ptr<transfer> stored_file::write_as_a_whole(std::span<const ooc_mpii
       storage::entry_change longer;
       longer.size_at_least = end;
       (void)bytes_.store().metadata().change(id_, longer);
-      bytes_.seen_to(f, end);
+      (void)bytes_.seen_to(f, end);
     }
     return t;
   }
@@ -202,36 +200,26 @@ std::uint64_t stored_file::transfer_together(process_group& group, access_kind k
     return bytes;
   }
 
-  const std::vector<process_group::bytes> told = group.together(call, [&] {
+  const storage::joint_request all = storage::gather(group, call, bytes_, [&] {
     if (writes) require_writable();
     const std::uint64_t end = end_of(extents);
-    const opened seen = bytes_.reaching(end);
-    mine = as_request(extents, writes ? end : seen->meta.size);
-    storage::rank_request r{.wanted = mine.wanted};
-    if (group.size() > 1) r.nodes = seen->file->farthest_node();
-    r.size = seen->meta.size;
-    return storage::encode(r);
+    mine = as_request(extents, writes ? end : bytes_.reaching(end)->meta.size);
+    return mine.wanted;
   });
-  std::vector<request> wanted;
-  auto nodes = storage::locality::none;
-  std::uint64_t shortest = no_end, end = 0;
-  for (const process_group::bytes& b : told) {
-    storage::rank_request r = storage::decode_rank_request(b);
-    end = std::max(end, r.wanted.file_end());
-    nodes = std::max(nodes, r.nodes);
-    shortest = std::min(shortest, r.size);
-    wanted.push_back(std::move(r.wanted));
+  if (all.end() == 0) return 0;
+  if (writes) {
+    const lock_guard lock(mutex_);
+    wrote_ = true;
   }
-  if (end == 0) return 0;
 
   const storage::collective_transfer t{.group = group,
                                        .call = call,
                                        .kind = kind,
-                                       .wanted = wanted,
+                                       .wanted = all.wanted,
                                        .memory = mine.base,
                                        .round_bytes = storage::default_round_bytes};
   const auto how = [&](const storage::striped_file& file) {
-    const auto best = storage::choose_strategy(kind, wanted, nodes);
+    const auto best = storage::choose_strategy(kind, all.wanted, all.nodes);
     if (!writes || best != storage::strategy::two_phase) return best;
     // MPI allows ranks to write the same bytes: one of them is last.
     try {
@@ -242,22 +230,7 @@ std::uint64_t stored_file::transfer_together(process_group& group, access_kind k
     }
     return best;
   };
-  storage::transfer_reaching(t, end, shortest,
-                             {.grow =
-                                  [&](const opened_file* refused, bool anew) {
-                                    if (refused) bytes_.learn_of_cut(refused->meta.cuts);
-                                    if (anew) bytes_.forget_size();
-                                    (void)bytes_.grown_to(end);
-                                  },
-                              .look =
-                                  [&](bool anew) {
-                                    if (anew) bytes_.forget_size();
-                                    const opened f = bytes_.reaching(end);
-                                    const lock_guard lock(mutex_);
-                                    wrote_ = wrote_ || writes;
-                                    return f;
-                                  },
-                              .how = how});
+  storage::transfer_reaching(t, all, bytes_, how);
   return mine.wanted.bytes();
 }
 

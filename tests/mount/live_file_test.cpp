@@ -266,6 +266,16 @@ TEST_CASE("the end of what another program has cut off is not told when there is
   g->close(true);
 }
 
+TEST_CASE("bytes that were stored and not flushed are gone where the file is cut off before them and made longer again") {
+  written_file f;
+  REQUIRE(f.write(0, std::string(2 << 20, 'a')) == 0);
+  REQUIRE(f.file->resize(1 << 20) == 0);
+  REQUIRE(f.file->resize(2 << 20) == 0);
+  CHECK(f.read((1 << 20) - 2, 5) == std::string("aa\0\0\0", 5));
+  CHECK(f.file->flush_and_wait() == 0);
+  CHECK(f.store.metadata->find(f.id).size == 2 << 20);
+}
+
 TEST_CASE("what is written again after it found no room is in the file, with what was stored behind it") {
   written_file f;
   constexpr std::size_t mebibyte = 1 << 20;

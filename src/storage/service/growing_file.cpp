@@ -1,8 +1,10 @@
 #include "storage/service/growing_file.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
+#include "storage/base/invariants.hpp"
 #include "storage/base/refuse.hpp"
 #include "storage/service/writer_claim.hpp"
 
@@ -19,80 +21,140 @@ opened_file with_space_if_there_is(std::uint64_t end, F f) {
   try {
     return f(end + std::clamp(end, least_step, greatest_step));
   } catch (const error& e) {
-    if (e.code() != std::errc::no_space_on_device) throw;
+    if (e.code() != std::errc::no_space_on_device && e.code() != std::errc::file_too_large) throw;
   }
   return f(end);
 }
 
 }  // namespace
 
-growing_file::growing_file(std::shared_ptr<store_core> store, opened_file f, std::shared_ptr<void> claim)
-    : store_(std::move(store)), claim_(std::move(claim)), now_(std::make_shared<const opened_file>(std::move(f))) {}
+void growing_file::open(opened_file f, std::shared_ptr<void> claim) {
+  const lock_guard growing(growing_);
+  const lock_guard lock(mutex_);
+  const invariants_hold at_end(*this);
+  if (claim) claim_ = std::move(claim);
+  now_ = std::make_shared<const opened_file>(std::move(f));
+  asked_at_ = clock::now();
+}
+
+#ifndef NDEBUG
+void growing_file::check_invariants() const {
+  assert(now_ || (!claim_ && !asked_at_));
+  if (!now_) return;
+  assert(now_->file->shape().id == now_->meta.id);
+  assert(allocated_size(now_->meta) <= now_->file->shape().size);
+}
+#endif
 
 growing_file::snapshot growing_file::current() const {
   const lock_guard lock(mutex_);
   return now_;
 }
 
-// For who changes the file, one at a time: what comes of that is newer than what others have asked for meanwhile.
-growing_file::snapshot growing_file::replace(opened_file f) {
-  auto next = std::make_shared<const opened_file>(std::move(f));
+bool growing_file::keep(const snapshot& next, const snapshot& before) {
   const lock_guard lock(mutex_);
-  size_known_ = true;
-  return now_ = std::move(next);
+  const invariants_hold at_end(*this);
+  if (now_ != before) return false;
+  assert(now_->meta.cuts <= next->meta.cuts);
+  now_ = next;
+  asked_at_ = clock::now();
+  return true;
 }
 
-// What was asked before another thread has changed `now_` may be older than that, and is asked again.
 growing_file::snapshot growing_file::refreshed() {
   for (;;) {
-    const snapshot seen = current();
-    auto next = std::make_shared<const opened_file>(store_->refresh(*seen));
-    const lock_guard lock(mutex_);
-    if (now_ != seen) continue;
-    size_known_ = true;
-    return now_ = std::move(next);
+    const snapshot before = current(), next = std::make_shared<const opened_file>(store_->refresh(*before));
+    if (keep(next, before)) return next;
   }
 }
 
-growing_file::snapshot growing_file::known_to_reach(std::uint64_t end) const {
+// Where something else was asked for meanwhile, nobody knows which is newer.
+growing_file::snapshot growing_file::changed(const snapshot& before, opened_file f) {
+  auto next = std::make_shared<const opened_file>(std::move(f));
+  if (!keep(next, before)) forget_size();
+  return next;
+}
+
+growing_file::snapshot growing_file::known(clock::duration age) const {
   const lock_guard lock(mutex_);
-  return size_known_ && now_->meta.size >= end ? now_ : nullptr;
+  return asked_at_ && clock::now() - *asked_at_ < age ? now_ : nullptr;
+}
+
+std::uint64_t growing_file::room() const {
+  const lock_guard lock(mutex_);
+  return claim_ ? allocated_size(now_->meta) : now_->meta.size;
 }
 
 growing_file::snapshot growing_file::reaching(std::uint64_t end) {
-  if (snapshot f = known_to_reach(end)) return f;
+  if (snapshot f = known(); f && f->meta.size >= end) return f;
   return refreshed();
 }
 
 void growing_file::forget_size() {
   const lock_guard lock(mutex_);
-  size_known_ = false;
+  asked_at_.reset();
+}
+
+bool growing_file::take_claim() {
+  if (has_claim()) return true;
+  auto taken = claim_to_write(*store_, current()->meta.id, true);
+  const lock_guard lock(mutex_);
+  claim_ = std::move(taken);
+  asked_at_.reset();  // what others had reserved may be gone
+  return claim_ != nullptr;
+}
+
+bool growing_file::has_claim() const {
+  const lock_guard lock(mutex_);
+  return claim_ != nullptr;
+}
+
+bool growing_file::claim() {
+  const lock_guard growing(growing_);
+  return take_claim();
 }
 
 growing_file::snapshot growing_file::grown_to(std::uint64_t end) {
-  if (snapshot f = known_to_reach(end)) return f;
+  if (snapshot f = known(); f && f->meta.size >= end) return f;
   const lock_guard growing(growing_);
   const snapshot f = reaching(end);
   if (f->meta.size >= end) return f;
-  const bool again = std::exchange(grew_, true);
-  if (again && !claim_) claim_ = claim_to_write(*store_, f->meta.id, true);
   const auto grow = [&](std::uint64_t reserved) { return store_->grow(*f, end, reserved); };
-  return replace(again && claim_ ? with_space_if_there_is(end, grow) : grow(0));
+  const bool again = std::exchange(grew_, true);
+  return changed(f, again && take_claim() ? with_space_if_there_is(end, grow) : grow(0));
 }
 
-growing_file::snapshot growing_file::roomy(std::uint64_t end) {
+void growing_file::make_room(std::uint64_t end, bool stream, clock::duration age) {
   const lock_guard growing(growing_);
-  const snapshot f = reaching(end);
-  if (allocated_size(f->meta) >= end) return f;
+  if (room() >= end && !known(age)) (void)refreshed();
+  if (room() >= end) return;
+  const bool claimed = stream ? take_claim() : has_claim();
+  const snapshot f = current();
   const auto reserve = [&](std::uint64_t reserved) { return store_->reserve(*f, end, reserved); };
-  return replace(std::exchange(grew_, true) ? with_space_if_there_is(end, reserve) : reserve(end));
+  (void)changed(f, !claimed ? store_->grow(*f, end) : stream ? with_space_if_there_is(end, reserve) : reserve(end));
 }
 
-void growing_file::seen_to(const snapshot& f, std::uint64_t end) {
+void growing_file::show(const stored_end& stored, entry_change change) {
+  const lock_guard growing(growing_);
+  const snapshot f = stored.end != 0 ? refreshed() : current();
+  const file_id id = f->meta.id;
+  if (stored.end > f->meta.size && stored.end <= allocated_size(f->meta) && stored.cuts >= f->meta.cuts)
+    change.size_at_least = stored.end;
+  std::uint64_t size = 0;
+  try {
+    size = store_->change(id, change).size;
+  } catch (const error& e) {
+    if (!change.size_at_least || e.code() != std::errc::invalid_argument) throw;
+    change.size_at_least.reset();  // cut off in this moment
+    size = store_->change(id, change).size;
+  }
+  if (size < f->meta.size || size > f->file->shape().size || !seen_to(f, size)) (void)refreshed();
+}
+
+bool growing_file::seen_to(const snapshot& f, std::uint64_t end) {
   opened_file longer = *f;
   longer.meta.size = end;
-  const lock_guard lock(mutex_);
-  if (now_ == f) now_ = std::make_shared<const opened_file>(std::move(longer));
+  return keep(std::make_shared<const opened_file>(std::move(longer)), f);
 }
 
 void growing_file::resize(std::uint64_t size) {
@@ -102,7 +164,7 @@ void growing_file::resize(std::uint64_t size) {
     refuse(errc::invalid_request, f->meta.path,
            "it holds an array, whose size follows from its extents; resize the array");
   // Also where the size stays: others may have stored bytes behind it, which go.
-  replace(store_->resize(*f, size, {}));
+  (void)changed(f, store_->resize(*f, size, {}));
 }
 
 failure growing_file::write(const request& r, const std::byte* memory) {
@@ -117,18 +179,20 @@ failure growing_file::write(const request& r, const std::byte* memory) {
 void growing_file::learn_of_cut(std::uint64_t stated) {
   const lock_guard growing(growing_);
   // Another thread may have learned of it.
-  if (const snapshot now = current(); now->meta.cuts <= stated) replace(after_cut(*store_, *now));
+  if (const snapshot f = current(); f->meta.cuts <= stated) (void)changed(f, after_cut(*store_, *f));
 }
 
 bool growing_file::leave() {
   const lock_guard growing(growing_);
+  const lock_guard lock(mutex_);
   return std::exchange(claim_, nullptr) != nullptr;
 }
 
 void growing_file::give_back() {
   const lock_guard growing(growing_);
-  const snapshot f = refreshed();
-  if (f->meta.reserved > f->meta.size) replace(store_->give_back(*f));
+  const snapshot f = current();
+  const opened_file now = store_->refresh(*f);
+  (void)changed(f, now.meta.names != 0 && now.meta.reserved > now.meta.size ? store_->give_back(now) : now);
 }
 
 }  // namespace ooc::storage

@@ -1,21 +1,31 @@
 // A file without extents that is open in this process: as it is known now, and how it becomes longer.
 //
-// Other programs read, write, grow and cut the same file.  What is known here is therefore a snapshot.  It is asked for
-// again where it may be too short (reaching()), and where nodes have refused a write because another program has cut the
-// file off (learn_of_cut()).  What was asked for
-// before this process has changed the file does not replace what came of that.
+// Other programs read, write, grow and cut the same file.  What is known here is therefore a snapshot.  It is asked for again
+// where it may be too short (reaching()) or is too old (make_room()), and where nodes have refused a write because another
+// program has cut the file off (learn_of_cut()).  It is replaced only by what was asked for after it was here:
 //
-// Whoever makes the file longer a second time will do so again: its stripe objects then get as much again as they
-// have, 16 MiB to 4 GiB, or what is needed if there is no space for that.  What is reserved past the size is not seen.  It
-// takes a claim to write the file together with others, and is given back with the claim (leave()); after a process that
-// was killed, whoever opens the file for writing next gives it back (store_core::open).
+//     nothing --open()--> known --an answer--> known --forget_size(), a change that another answer has overtaken--> to be asked
+//
+// Stripe objects may be longer than the file.  What is reserved so is not seen, and takes a claim to write the file together
+// with others:
+//
+//     no claim --claim(), a second growth, a stream without room--> claim --leave()--> no claim, and give_back()
+//
+// With it they get as much again as they have, 16 MiB to 4 GiB, or what is needed if there is no space for that.  The end of
+// what is stored there is told by show(), unless the file was cut off since.  After a process that was killed, whoever opens the
+// file for writing next gives back what was reserved (store_core::open).
+//
+// Invariants: cuts never become fewer; there is a claim only of an open file, whose stripe objects have the room that is known.
 //
 // Threads: any.  One at a time makes the file longer or shorter.  Order of mutexes: growing, then the snapshot's.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "oocarray/request.hpp"
 #include "storage/base/mutex.hpp"
@@ -23,14 +33,29 @@
 
 namespace ooc::storage {
 
+/// The end of what was stored in a file that had been cut off so often (entry::cuts).
+struct stored_end {
+  std::uint64_t end = 0, cuts = 0;
+  bool operator==(const stored_end&) const = default;
+};
+
 class growing_file {
  public:
   using snapshot = std::shared_ptr<const opened_file>;
+  using clock = std::chrono::steady_clock;
 
+  /// Nothing may be called before open().
+  explicit growing_file(std::shared_ptr<store_core> store) : store_(std::move(store)) {}
   /// `claim`: to write the file together with others, where the caller has it already.
-  growing_file(std::shared_ptr<store_core> store, opened_file f, std::shared_ptr<void> claim = {});
+  growing_file(std::shared_ptr<store_core> store, opened_file f, std::shared_ptr<void> claim = {})
+      : growing_file(std::move(store)) {
+    open(std::move(f), std::move(claim));
+  }
+  /// The caller has opened it, perhaps once more.
+  void open(opened_file f, std::shared_ptr<void> claim);
 
   store_core& store() const noexcept { return *store_; }
+  /// Empty before open().
   snapshot current() const;
   /// As the metadata have it now.
   snapshot refreshed();
@@ -41,10 +66,18 @@ class growing_file {
 
   /// With at least `end` bytes.  Throws as store_core::grow().
   snapshot grown_to(std::uint64_t end);
-  /// With room for `end` bytes, whether they are seen or not; for the holder of a claim.  Throws as store_core::reserve().
-  snapshot roomy(std::uint64_t end);
-  /// `end` bytes of `f`, which had room for them, are seen from now on.
-  void seen_to(const snapshot& f, std::uint64_t end);
+  /// Takes the claim.  False: another program writes the file alone.
+  bool claim();
+  /// Bytes that may be written without a growth: past the size where there is a claim.
+  std::uint64_t room() const;
+  /// Makes room for `end` bytes; without a claim the file becomes longer.  Asks where what is known is older than `age`.
+  /// `stream`: much more will follow, and a claim and more room are taken if the room ends before `end`.
+  /// Throws as store_core::grow() and reserve().
+  void make_room(std::uint64_t end, bool stream, clock::duration age = clock::duration::max());
+  /// What was stored is seen from now on, if it is there, and `change` is made.
+  void show(const stored_end& stored, entry_change change);
+  /// `end` bytes of `f`, which had room for them, are seen from now on.  False: `f` is out of date.
+  bool seen_to(const snapshot& f, std::uint64_t end);
   /// Cuts the file off, or makes it longer.
   void resize(std::uint64_t size);
 
@@ -58,18 +91,26 @@ class growing_file {
   bool leave();
   void give_back();
 
+  /// Asserts the invariants; the caller has the snapshot's mutex.
+  void check_invariants() const OOC_REQUIRES(mutex_);
+
  private:
-  /// Empty where it is not.
-  snapshot known_to_reach(std::uint64_t end) const;
-  snapshot replace(opened_file f) OOC_EXCLUDES(mutex_);
+  /// What is known, where the answer is younger than `age`.
+  snapshot known(clock::duration age = clock::duration::max()) const;
+  /// `next` was asked for when `before` was here.  False: something else is here by now.
+  bool keep(const snapshot& next, const snapshot& before) OOC_EXCLUDES(mutex_);
+  /// What came of a change to `before`.
+  snapshot changed(const snapshot& before, opened_file f);
+  bool take_claim() OOC_REQUIRES(growing_);
+  bool has_claim() const;
 
   const std::shared_ptr<store_core> store_;
   mutex growing_;
   bool grew_ OOC_GUARDED_BY(growing_) = false;
-  std::shared_ptr<void> claim_ OOC_GUARDED_BY(growing_);
   mutable mutex mutex_;
+  std::shared_ptr<void> claim_ OOC_GUARDED_BY(mutex_);
   snapshot now_ OOC_GUARDED_BY(mutex_);
-  bool size_known_ OOC_GUARDED_BY(mutex_) = true;
+  std::optional<clock::time_point> asked_at_ OOC_GUARDED_BY(mutex_);  // none: what is known of the size may be wrong
 };
 
 }  // namespace ooc::storage

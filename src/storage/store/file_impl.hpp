@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -20,6 +19,10 @@
 #include "storage/base/refuse.hpp"
 #include "storage/layout/partition_view.hpp"
 #include "storage/service/growing_file.hpp"
+
+namespace ooc::storage {
+struct joint_request;
+}
 
 namespace ooc {
 
@@ -105,13 +108,9 @@ struct file::impl {
                 : request::contiguous(position, length);
   }
 
-  // collective/collective_file.cpp
-  struct joint_request;
-  /// Each rank's request: what `mine` returned there.
-  joint_request gather(process_group& group, const std::string& call,
-                       const std::function<request()>& mine) const;
+  // collective_file.cpp
   void transfer_all(process_group& group, const std::string& call, access_kind kind,
-                    const joint_request& all, std::byte* memory);
+                    const storage::joint_request& all, std::byte* memory);
 };
 
 }  // namespace ooc

@@ -1,0 +1,90 @@
+// What a mount knows of the size and the time of an open file, and what of that the metadata service has not been told.
+//
+//     told --wrote()--> not told --stored()--> not told, with an end --told()--> told
+//
+// The size is the file's own while anything is not told: what others say of it can only make it longer.  The end of what
+// was stored counts for the cuts that were known when it was sent (stored_end).  Guarded by its owner.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+#include "storage/service/growing_file.hpp"
+
+namespace ooc::mount {
+
+class unpublished {
+ public:
+  std::uint64_t size() const { return size_; }
+  /// Something is not told.
+  bool any() const { return modified_ns_.has_value(); }
+
+  /// Bytes came, which are not stored yet.
+  void wrote(std::uint64_t begin, std::uint64_t end, std::int64_t now_ns) {
+    appended_ = appended_ && last_.value_or(begin) == begin && !no_room_from_;
+    last_ = end;
+    changed(std::max(size_, end), now_ns);
+  }
+  void stored(const storage::stored_end& s) {
+    stored_.end = s.cuts == stored_.cuts ? std::max(s.end, stored_.end) : s.cuts > stored_.cuts ? s.end : stored_.end;
+    stored_.cuts = std::max(s.cuts, stored_.cuts);
+  }
+  /// Bytes from there on found no room.
+  void refused(std::uint64_t begin) { no_room_from_ = std::min(no_room_from_.value_or(begin), begin); }
+  /// The file has room up to there, which counts as stored.
+  void allocated(const storage::stored_end& s, std::int64_t now_ns) {
+    stored(s);
+    appended_ = false;
+    changed(std::max(size_, s.end), now_ns);
+  }
+  /// The file was made that long here.
+  void resized(std::uint64_t size, std::int64_t now_ns) {
+    stored_ = {};
+    changed(size, now_ns);
+  }
+  /// The metadata service says so.
+  void learned(std::uint64_t size) { size_ = any() ? std::max(size_, size) : size; }
+
+  struct news {
+    storage::stored_end stored;
+    std::int64_t modified_ns = 0;
+  };
+  /// What is to be told of a file that was `known` to have so many bytes.
+  std::optional<news> to_tell(std::uint64_t known) {
+    if (!modified_ns_) return {};
+    // Several MiB are on their way together: where one of them finds no room, and one behind it does, the file would get a
+    // hole.  Only of what was appended in one run: else bytes would go that their writer knows to be stored.
+    if (appended_ && no_room_from_ && *no_room_from_ >= known) stored_.end = std::min(stored_.end, *no_room_from_);
+    return news{stored_, *modified_ns_};
+  }
+  /// It was told, and the file has `size` bytes.  `all`: nothing is on its way.
+  void told(const news& n, bool all, std::uint64_t size) {
+    all = all && stored_ == n.stored && modified_ns_ == n.modified_ns;
+    if (stored_ == n.stored) stored_ = {};
+    if (all) *this = unpublished(size);
+  }
+  /// `e` as it is with all this.
+  void overlay(storage::entry& e) const {
+    if (!any()) return;
+    e.size = std::max(e.size, size_);
+    e.data_changed_ns = *modified_ns_;
+  }
+
+  explicit unpublished(std::uint64_t size = 0) : size_(size) {}
+
+ private:
+  void changed(std::uint64_t size, std::int64_t now_ns) {
+    size_ = size;
+    modified_ns_ = now_ns;
+  }
+
+  std::uint64_t size_;
+  std::optional<std::int64_t> modified_ns_;
+  storage::stored_end stored_;
+  std::optional<std::uint64_t> last_;          // end of the last write
+  bool appended_ = true;                       // each write began where the one before ended, and before any was refused
+  std::optional<std::uint64_t> no_room_from_;  // the first byte that was refused
+};
+
+}  // namespace ooc::mount
