@@ -290,9 +290,9 @@ file_system::file_system(std::shared_ptr<storage::store_core> core, const mount_
 
 void file_system::finish() {
   std::vector<std::shared_ptr<live_file>> left;
+  under_way_.wait_below(1);
   {
-    unique_lock lock(mutex_);
-    none_.wait(lock, [this]() OOC_REQUIRES(mutex_) { return under_way_ == 0; });
+    const lock_guard lock(mutex_);
     for (auto& [id, f] : files_) left.push_back(f.file);
     files_.clear();
   }
@@ -399,16 +399,6 @@ void file_system::reply_entry(fuse_req_t req, entry e) {
   p.attr_timeout = attribute_timeout();
   p.entry_timeout = entry_timeout();
   fuse_reply_entry(req, &p);
-}
-
-void file_system::begin() {
-  const lock_guard lock(mutex_);
-  ++under_way_;
-}
-
-void file_system::end() {
-  const lock_guard lock(mutex_);
-  if (--under_way_ == 0) none_.notify_all();
 }
 
 }  // namespace ooc::mount

@@ -21,6 +21,7 @@
 #include "mount/error_number.hpp"
 #include "mount/live_file.hpp"
 #include "oocarray/store.hpp"
+#include "storage/base/in_flight.hpp"
 #include "storage/base/job_threads.hpp"
 #include "storage/base/mutex.hpp"
 
@@ -73,8 +74,8 @@ class file_system {
   void reply_entry(fuse_req_t req, storage::entry e);
 
   /// Calls that are answered later; the file system does not end before they are.
-  void begin() OOC_EXCLUDES(mutex_);
-  void end() OOC_EXCLUDES(mutex_);
+  void begin() { under_way_.begin(); }
+  void end() { under_way_.end(); }
 
  private:
   struct open_file {
@@ -87,8 +88,7 @@ class file_system {
   const mount_options options_;
   mutex mutex_;
   std::map<file_id, open_file> files_ OOC_GUARDED_BY(mutex_);
-  unsigned under_way_ OOC_GUARDED_BY(mutex_) = 0;
-  condition_variable none_;
+  in_flight under_way_;
   job_threads<> jobs_{4};
 };
 

@@ -13,6 +13,7 @@
 #include "oocarray/error.hpp"
 #include "storage/base/file_descriptor.hpp"
 #include "storage/base/mutex.hpp"
+#include "storage/base/ticker.hpp"
 #include "top/terminal.hpp"
 
 namespace ooc::tool {
@@ -29,15 +30,8 @@ class watcher {
   watcher(load_watch& watch, milliseconds interval)
       : watch_(watch),
         interval_(interval),
-        bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-        thread_([this] { run(); }) {}
-  ~watcher() {
-    {
-      const lock_guard lock(mutex_);
-      over_ = true;
-    }
-    ended_.notify_all();
-    thread_.join();
+        bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    looks_.wake();
   }
   watcher(const watcher&) = delete;
   watcher& operator=(const watcher&) = delete;
@@ -54,37 +48,29 @@ class watcher {
   }
 
  private:
-  void run() {
-    unique_lock lock(mutex_);
-    while (!over_) {
-      loads_of_all now;
-      std::exception_ptr failure;
-      {
-        const unlocked away(lock, mutex_);
-        try {
-          now = watch_.look();
-        } catch (...) {
-          failure = std::current_exception();
-        }
-      }
-      latest_ = std::move(now);
-      failure_ = failure;
-      const std::uint64_t one = 1;
-      (void)!::write(bell_.get(), &one, sizeof one);
-      if (failure) return;
-      ended_.wait_for(lock, interval_, [this]() OOC_REQUIRES(mutex_) { return over_; });
+  ticker::clock::time_point look() {
+    loads_of_all now;
+    std::exception_ptr failure;
+    try {
+      now = watch_.look();
+    } catch (...) {
+      failure = std::current_exception();
     }
+    const lock_guard lock(mutex_);
+    latest_ = std::move(now);
+    failure_ = failure;
+    const std::uint64_t one = 1;
+    (void)!::write(bell_.get(), &one, sizeof one);
+    return failure ? ticker::when_woken : ticker::clock::now() + interval_;
   }
 
   load_watch& watch_;
   const milliseconds interval_;
   const storage::file_descriptor bell_;
   mutex mutex_;
-  condition_variable ended_;
-  bool over_ OOC_GUARDED_BY(mutex_) = false;
   loads_of_all latest_ OOC_GUARDED_BY(mutex_);
   std::exception_ptr failure_ OOC_GUARDED_BY(mutex_);
-  std::thread thread_;
+  ticker looks_{[this] { return look(); }};
 };
 
 std::string time_now() {

@@ -1,5 +1,6 @@
 #include "runtime/pager/fault_threads.hpp"
 
+#include <cassert>
 #include <system_error>
 #include <utility>
 
@@ -7,6 +8,7 @@
 #include "runtime/blocks/userfault_calls.hpp"
 #include "runtime/pager/fault_handler.hpp"
 #include "runtime/pager/signals.hpp"
+#include "storage/base/invariants.hpp"
 #include "storage/base/page.hpp"
 
 namespace ooc::detail {
@@ -40,11 +42,21 @@ void fault_threads::stop() {
   sys::unmap(bell_page_, page_bytes);
 }
 
+#ifndef NDEBUG
+void fault_threads::check_invariants() const {
+  assert(stopping_ || (idle_ <= threads_.size() && threads_.size() <= most_threads));
+  assert(has_reader_ || idle_ > 0 || stopping_);  // or who hands the reading over has nobody to hand it to
+  assert(stopping_ || !ended_);
+  assert(histories_.size() <= most_histories);
+}
+#endif
+
 void fault_threads::run(bool counted) {
   for (;;) {
     touch_seen t;
     {
       unique_lock l(mutex_);
+      const invariants_hold at_end(*this);
       if (!std::exchange(counted, false)) ++idle_;
       changed_.wait(l, [&]() OOC_REQUIRES(mutex_) {
         return !has_reader_ || !aside_.empty() || ended_;
@@ -120,6 +132,7 @@ void fault_threads::serve(const touch_seen& t) {
 
 bool fault_threads::another_is_idle() {
   const lock_guard l(mutex_);
+  const invariants_hold at_end(*this);
   if (idle_ > 0) return true;
   if (threads_.size() == most_threads || stopping_) return false;
   try {
@@ -136,6 +149,7 @@ void fault_threads::give_up_reading() {
   if (!reads) return;
   reads = false;
   const lock_guard l(mutex_);
+  const invariants_hold at_end(*this);
   has_reader_ = false;
   changed_.notify_all();
 }
@@ -155,6 +169,7 @@ fault_history fault_threads::take_history(std::uint32_t thread) {
 
 void fault_threads::keep_history(const fault_history& h) {
   const lock_guard l(mutex_);
+  const invariants_hold at_end(*this);
   if (histories_.size() >= most_histories) histories_.clear();  // threads end without a word
   histories_[h.thread] = h;
 }

@@ -34,6 +34,9 @@ class fault_threads {
   /// When no segment is open any more.
   void stop();
 
+  /// Asserts what can be seen of the invariant under the mutex.
+  void check_invariants() const OOC_REQUIRES(mutex_);
+
  private:
   struct touch_seen {
     std::uintptr_t address = 0;

@@ -4,6 +4,7 @@
 #include <cassert>
 
 #include "runtime/pager/signals.hpp"
+#include "storage/base/invariants.hpp"
 #include "storage/base/page.hpp"
 
 namespace ooc::detail {
@@ -42,6 +43,18 @@ memory_budget::memory_budget(pager_state& state, const runtime_options& o, room_
       default_block_(choose_block(o)),
       block_chosen_(o.block != 0) {}
 
+#ifndef NDEBUG
+void memory_budget::check_invariants() const noexcept {
+  std::uint64_t frames = 0, bytes = 0;
+  for (const segment_state* s : state_.segments) {
+    frames += s->pinned_frames;
+    bytes += s->pinned_frames * bytes_of_pin(*s);
+  }
+  assert(frames <= pinned_frames_ && bytes <= pinned_bytes_);  // a segment that closes is in the list no more
+  assert(pinned_bytes_ + needs().bytes() <= state_.memory.pool().budget());
+}
+#endif
+
 std::uint64_t memory_budget::budget() const noexcept {
   guarded_lock g(state_.mutex());
   return state_.memory.pool().budget();
@@ -69,6 +82,7 @@ bool memory_budget::account_store(const std::shared_ptr<const void>& store,
 std::pair<bool, failure> memory_budget::try_to_account(const std::shared_ptr<const void>& store,
                                                        std::uint64_t staging_bytes) {
   guarded_lock g(state_.mutex());
+  const invariants_hold at_end(*this);
   std::erase_if(stores_, [&](const accounted_store& a) OOC_REQUIRES(pager_mutex) {
     const bool gone = a.store.expired();
     if (gone) state_.memory.pool().unreserve(a.bytes);
@@ -92,6 +106,7 @@ memory_budget::reservation memory_budget::reserve(std::uint64_t bytes,
   failure refusal;
   {
     guarded_lock g(state_.mutex());
+    const invariants_hold at_end(*this);
     if (!take(g, bytes)) refusal = refused_loan(bytes, what);
   }
   throw_if(refusal);
@@ -109,6 +124,7 @@ memory_budget::reservation memory_budget::lend(std::uint64_t least, std::uint64_
 std::uint64_t memory_budget::try_to_lend(std::uint64_t least, std::uint64_t most, bool may_wait,
                                          const std::string& what, failure& refusal) {
   guarded_lock g(state_.mutex());
+  const invariants_hold at_end(*this);
   for (;;) {
     const std::uint64_t half = unspoken_for() / 2 / page_bytes * page_bytes;
     for (const std::uint64_t bytes : {std::clamp(half, least, std::max(least, most)), least})
@@ -144,7 +160,9 @@ std::uint64_t memory_budget::unspoken_for() const noexcept {
 
 void memory_budget::take_back(std::uint64_t bytes, bool lent) noexcept {
   guarded_lock g(state_.mutex());
+  const invariants_hold at_end(*this);
   if (lent) {
+    assert(loans_ > 0);
     --loans_;
     state_.changed.notify_all();
   }
@@ -245,6 +263,7 @@ void memory_budget::add_pins(segment_state& s, std::span<const block_range> whic
 
 failure memory_budget::count_pins(segment_state& s, std::span<const block_range> which) {
   guarded_lock g(state_.mutex());
+  const invariants_hold at_end(*this);
   const std::uint64_t pinned_before = pinned_bytes_;
   const frame_pool& pool = state_.memory.pool();
   const std::uint64_t own = s.options.max_resident;
@@ -289,6 +308,7 @@ void memory_budget::recount_pins(segment_state& s) noexcept {
 }
 
 void memory_budget::forget(const segment_state& s) noexcept {
+  assert(pinned_frames_ >= s.pinned_frames);
   pinned_bytes_ -= s.pinned_frames * bytes_of_pin(s);
   pinned_frames_ -= s.pinned_frames;
 }

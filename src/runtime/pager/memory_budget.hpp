@@ -60,6 +60,9 @@ class memory_budget {
   /// After which blocks of a segment have twins has changed.
   void recount_pins(segment_state& s) noexcept OOC_REQUIRES(pager_mutex);
 
+  /// Asserts the invariant.
+  void check_invariants() const noexcept OOC_REQUIRES(pager_mutex);
+
  private:
   struct accounted_store {
     std::weak_ptr<const void> store;

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <cassert>
+#include <exception>
 #include <utility>
 
 #include "storage/base/invariants.hpp"
@@ -103,31 +103,36 @@ failure given_up(const std::string& server, const remote_call& c, const outage& 
           what + "; is ooc-iod running there? `ooc ping` shows which servers answer"};
 }
 
+/// Runs it, which was counted before, for `self`.
+void spawn(asio::awaitable<void> what, asio::io_context& context, std::shared_ptr<io_client> self, in_flight& running) {
+  asio::co_spawn(context, std::move(what), [self, &running](const std::exception_ptr&) { running.end(); });
+}
+
 }  // namespace
 
-io_client::io_client(remote_node_options o) : options_(std::move(o)), ticks_(context_), outage_(options_.deadline) {
+io_client::io_client(remote_node_options o)
+    : options_(std::move(o)),
+      threads_(options_.threads ? options_.threads : std::make_shared<io_threads>()),
+      context_(threads_->for_a_server()),
+      ticks_(context_),
+      outage_(options_.deadline) {
   go_to(options_.addresses);
-  asio::co_spawn(context_, watch(), asio::detached);
 }
 
 void io_client::start() {
-  thread_ = std::thread([self = shared_from_this()] { self->context_.run(); });
+  running_.begin();
+  asio::post(context_, [self = shared_from_this()] { spawn(self->watch(), self->context_, self, self->running_); });
 }
 
 void io_client::stop() {
-  const bool own = std::this_thread::get_id() == thread_.get_id();
-  bool idle = false;
+  const bool own = context_.get_executor().running_in_this_thread();
   {
     unique_lock held(mutex_);
     stopping_ = true;
     if (!own) idle_.wait(held, [&]() OOC_REQUIRES(mutex_) { return calls_.empty(); });
-    idle = calls_.empty();
   }
-  if (idle) asio::post(context_, [this] { close(); });
-  if (own)
-    thread_.detach();
-  else
-    thread_.join();
+  look_soon();
+  if (!own) running_.wait_below(1);
 }
 
 #ifndef NDEBUG
@@ -143,12 +148,6 @@ void io_client::check_invariants() const {
   }
 }
 #endif
-
-void io_client::close() {
-  closed_ = true;
-  ticks_.cancel();
-  for (const auto& channel : connections_) channel->stop();
-}
 
 void io_client::submit(const call_ptr& c, std::vector<region> regions) {
   std::shared_ptr<wire::frame_sender> sender;
@@ -293,17 +292,20 @@ void io_client::heard(clock::time_point now) {
 /// Gives the call to a connection, whose sender send() must then be called with, or lets it wait for one, or for a fence.
 std::shared_ptr<wire::frame_sender> io_client::place(const call_ptr& c,
                                                      std::vector<region>& regions) {
+  const auto wake = [self = shared_from_this()] {
+    for (const auto& channel : self->connections_) channel->wake();
+  };
   const bool must_wait = lost_.owes_fence() && c->kind != frame_kind::fence;
   io_link* const l = must_wait ? nullptr : best_of(links_);
   if (l == nullptr) {
     // Those after the first find the looks frequent already.
     if (waiting_.empty()) look_soon();
     waiting_.push_back(c);
-    for (const auto& channel : connections_) channel->wake();
+    asio::post(context_, wake);
     return nullptr;
   }
-  for (std::size_t i = 0; i < links_.size(); ++i)
-    if (links_[i].number == 0 && !l->shortest) connections_[i]->wake();
+  const auto is_down = [](const io_link& other) { return other.number == 0; };
+  if (!l->shortest && std::any_of(links_.begin(), links_.end(), is_down)) asio::post(context_, wake);
   load(*l, *c);
   if (c->kind == frame_kind::read) {
     c->parts.emplace(std::move(regions));
@@ -410,7 +412,7 @@ void io_client::finish_ended() {
     last = stopping_ && calls_.empty() && !ended.empty();
   }
   for (const call_ptr& c : ended) c->finish(c->outcome, std::move(c->reply));
-  if (last) asio::post(context_, [this] { close(); });
+  if (last) look_soon();
 }
 
 // Fences.
@@ -462,7 +464,7 @@ void io_client::go_to(const std::vector<std::string>& addresses) {
 
 /// Asks where the server is while calls wait and it is not where it was.
 void io_client::look_for_server(clock::time_point now) {
-  if (!options_.lookup) return;
+  if (!options_.lookup || asking_) return;
   const auto pause = connections_.empty() ? first_lookup_pause : lookup_pause;
   bool needed = false;
   {
@@ -475,36 +477,48 @@ void io_client::look_for_server(clock::time_point now) {
   }
   if (next_lookup_ == clock::time_point::max()) next_lookup_ = connections_.empty() ? now : now + pause;
   if (now < next_lookup_) return;
-  std::string trouble = "its I/O server is not registered: see its log for why";
-  try {
-    const std::vector<std::string> found = options_.lookup();
-    if (!found.empty()) {
-      go_to(found);
-      trouble.clear();
+  asking_ = true;
+  running_.begin();
+  threads_->ask([self = shared_from_this(), now] {
+    std::vector<std::string> found;
+    std::string trouble = "its I/O server is not registered: see its log for why";
+    try {
+      found = self->options_.lookup();
+    } catch (const server_refused& e) {
+      trouble = e.what();
+      const lock_guard held(self->mutex_);
+      self->refusal_ = {e.code(), e.what()};
+      self->outage_.give_up();
+    } catch (const std::exception& e) {
+      trouble = e.what();
     }
-  } catch (const server_refused& e) {
-    trouble = e.what();
-    const lock_guard held(mutex_);
-    refusal_ = {e.code(), e.what()};
-    outage_.give_up();
-  } catch (const std::exception& e) {
-    trouble = e.what();
-  }
-  if (connections_.empty()) {
+    asio::post(self->context_, [self, now, found, trouble] { self->server_found(now, found, trouble); });
+  });
+}
+
+void io_client::server_found(clock::time_point asked, const std::vector<std::string>& addresses,
+                             const std::string& trouble) {
+  asking_ = false;
+  if (!addresses.empty()) {
+    go_to(addresses);
+  } else if (connections_.empty()) {
     const lock_guard held(mutex_);
     last_trouble_ = trouble;
   }
-  // This thread has other things to do as well, so the longer it took the rarer it is.
-  const auto end = clock::now();
-  next_lookup_ = end + pause + (end - now);
+  // Others are to be asked for as well, so the longer it took the rarer it is.
+  const auto now = clock::now();
+  next_lookup_ = now + (connections_.empty() ? first_lookup_pause : lookup_pause) + (now - asked);
+  ticks_.cancel();
+  running_.end();
 }
 
 // Deadlines.
 
 /// When to look next: soon while calls wait for a connection, and never where nothing was asked
-/// since the last look; submit() then wakes the thread.
-io_client::clock::time_point io_client::next_look() {
+/// since the last look; submit() then wakes the thread.  Nothing: all is over.
+std::optional<io_client::clock::time_point> io_client::next_look() {
   const lock_guard held(mutex_);
+  if (stopping_ && calls_.empty()) return {};
   const auto now = clock::now();
   if (!calls_.empty() && (best_of(links_) == nullptr || !waiting_.empty())) return now + shortest_tick;
   if (!stopping_ && outage_.gone()) return now + longest_tick;
@@ -517,13 +531,17 @@ io_client::clock::time_point io_client::next_look() {
 
 /// Where calls have begun to wait, the next look is not to be as late as it was.
 void io_client::look_soon() {
-  asio::post(context_, [this] { ticks_.cancel(); });
+  asio::post(context_, [self = shared_from_this()] { self->ticks_.cancel(); });
 }
 
 asio::awaitable<void> io_client::watch() {
   boost::system::error_code ec;
-  while (!closed_) {
-    const auto due = next_look();
+  while (const auto next = next_look()) {
+    for (; spawned_ < connections_.size(); ++spawned_) {
+      running_.begin();
+      spawn(connections_[spawned_]->run(), context_, shared_from_this(), running_);
+    }
+    const auto due = *next;
     ticks_.expires_at(due);
     co_await ticks_.async_wait(asio::redirect_error(asio::use_awaitable, ec));
     const auto now = clock::now();
@@ -540,6 +558,7 @@ asio::awaitable<void> io_client::watch() {
     fence_lost();
     place_waiting();
   }
+  for (const auto& channel : connections_) channel->stop();
 }
 
 void io_client::expire(clock::time_point now) {

@@ -14,23 +14,26 @@
 // A server of which nothing comes while calls wait is gone when the deadline has passed since then
 // (outage.hpp): all calls fail, later ones at once, and connections are tried until it answers.
 //
-// A thread of its own runs the connections and calls most completions.
+// One of the io_threads runs the connections and calls most completions.
 #pragma once
 
 #include <atomic>
+#include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "storage/base/in_flight.hpp"
 #include "storage/base/mutex.hpp"
 #include "storage/client/fenced_calls.hpp"
 #include "storage/client/io_connection.hpp"
+#include "storage/client/io_threads.hpp"
 #include "storage/client/outage.hpp"
 #include "storage/client/remote_call.hpp"
 #include "storage/client/remote_node.hpp"
@@ -55,8 +58,8 @@ class io_client final : public io_connection_owner, public std::enable_shared_fr
   explicit io_client(remote_node_options o);
 
   void start();
-  /// Waits for every call, then for the thread.  Called by the thread itself (in a completion) it
-  /// returns at once, and the thread ends with the last call.
+  /// Waits for every call, then for what runs.  Called by the thread itself (in a completion) it
+  /// returns at once, and everything ends with the last call.
   void stop();
   /// `regions` of the call, see regions_of().  From any thread.
   void submit(const call_ptr& c, std::vector<region> regions);
@@ -98,19 +101,22 @@ class io_client final : public io_connection_owner, public std::enable_shared_fr
 
   void go_to(const std::vector<std::string>& addresses);
   void look_for_server(clock::time_point now);
+  void server_found(clock::time_point asked, const std::vector<std::string>& addresses, const std::string& trouble);
 
-  clock::time_point next_look();
+  std::optional<clock::time_point> next_look();
   void look_soon();
   boost::asio::awaitable<void> watch();
   void expire(clock::time_point now);
-  void close();
 
   const remote_node_options options_;
-  boost::asio::io_context context_{1};
+  const std::shared_ptr<io_threads> threads_;
+  boost::asio::io_context& context_;
   boost::asio::steady_timer ticks_;
-  std::thread thread_;
+  /// Watch, connections, and a question where the server is: they hold the client.
+  in_flight running_;
   // The thread's own.
-  bool closed_ = false;
+  bool asking_ = false;
+  std::size_t spawned_ = 0;  // of the connections
   std::uint32_t last_connection_ = 0;
   clock::time_point next_lookup_ = clock::time_point::max();  // the maximum: it is not needed
   std::uint64_t seen_ = 0;  // next_id_ at the last look

@@ -1,9 +1,6 @@
 #include "storage/client/io_connection.hpp"
 
 #include <algorithm>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <functional>
@@ -27,19 +24,13 @@ constexpr auto connect_limit = 5s;
 
 io_connection::io_connection(asio::io_context& context, io_connection_owner& owner, std::size_t index,
                                std::string address)
-    : context_(context),
-      owner_(owner),
+    : owner_(owner),
       index_(index),
       address_(std::move(address)),
-      timer_(context, steady_clock::time_point::max()) {
-  // Posted: on the context's own thread co_spawn() would run it in here.
-  asio::post(context_, [this] { asio::co_spawn(context_, run(), asio::detached); });
-}
+      timer_(context, steady_clock::time_point::max()) {}
 
 void io_connection::wake() {
-  asio::post(context_, [this] {
-    if (idle_) timer_.cancel();
-  });
+  if (idle_) timer_.cancel();
 }
 
 void io_connection::stop() {
@@ -85,8 +76,7 @@ asio::awaitable<void> io_connection::pause(std::chrono::milliseconds time) {
 asio::awaitable<void> io_connection::run() {
   auto backoff = 10ms;
   while (!stopping_) {
-    // Until somebody wants something.  A wake-up that comes between the look and the wait is posted,
-    // and therefore ends the wait.
+    // Until somebody wants something.  A wake-up comes on this thread, and so never between the look and the wait.
     idle_ = true;
     while (!stopping_ && !owner_.wants_connection()) co_await pause(24h);
     idle_ = false;

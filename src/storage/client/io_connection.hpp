@@ -1,6 +1,6 @@
 // One connection of a remote node, made anew whenever it is lost.
 //
-// Everything but open() and the sender runs on the thread of the node's io_context.
+// Everything but the sender is called on the thread of its io_context, on which its owner spawns run().
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -43,25 +43,25 @@ class io_connection {
   io_connection(boost::asio::io_context& context, io_connection_owner& owner, std::size_t index,
                  std::string address);
 
-  /// Makes the connection where there is none; from any thread.
+  /// Returns when the connection was stopped; owner and connection must be there until then.
+  boost::asio::awaitable<void> run();
+  /// Makes the connection where there is none.
   void wake();
-  /// Ends everything; on the thread of the context.
+  /// Ends everything.
   void stop();
   /// Gives up a connection that is being made for longer than this.
   void check(std::chrono::steady_clock::time_point now);
 
   const std::string& address() const noexcept { return address_; }
-  /// From now on it connects to this address; on the thread of the context, without a connection.
+  /// From now on it connects to this address; without a connection.
   void move_to(const std::string& address);
 
  private:
   void cut();
   void give_up();
-  boost::asio::awaitable<void> run();
   boost::asio::awaitable<void> shake_hands(wire::frame_reader& reader, std::uint32_t number);
   boost::asio::awaitable<void> pause(std::chrono::milliseconds time);
 
-  boost::asio::io_context& context_;
   io_connection_owner& owner_;
   const std::size_t index_;
   std::string address_;

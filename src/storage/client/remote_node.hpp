@@ -43,16 +43,19 @@ struct server_refused : usage_error {
 /// are to fail at once, and any other ooc::error where nobody can say.
 using address_lookup = std::function<std::vector<std::string>()>;
 
+class io_threads;
+
 struct remote_node_options {
   std::uint32_t index = 0;  ///< among the nodes of the store, for messages
   /// "host:port", "[v6]:port" or "unix:/path"; none where the server has not come yet.
   std::vector<std::string> addresses;
-  /// Asked on the node's own thread while requests wait and no address answers: should return
+  /// Asked while requests wait and no address answers, for one node after the other: should return
   /// within a second or so.  Empty: the addresses stay what they are.
   address_lookup lookup;
   std::string store_uuid;              ///< a server of another store is refused
   client_identity client;
   std::chrono::milliseconds deadline{30'000};
+  std::shared_ptr<io_threads> threads;  ///< of all nodes of a client; empty: of this one
 };
 
 /// Throws usage_error where there are neither addresses nor a way to find them.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <new>
-#include <semaphore>
 #include <utility>
 
 #include "storage/layout/regions.hpp"
@@ -68,42 +67,31 @@ request request_with_gaps(const std::vector<std::vector<region>>& by_rank,
   return as_request(runs_of(by_rank, max_sieved_gap), window_begin);
 }
 
-struct window::outcome {
-  std::binary_semaphore ended{0};
-  failure result;
-};
-
 window::window(std::uint64_t bytes)
     : bytes_(static_cast<std::byte*>(::operator new[](bytes, std::align_val_t{4096}))) {}
-
-completion window::begin() {
-  started_ = std::make_shared<outcome>();
-  // The window is kept: its memory is in use until the completion comes.
-  return [self = shared_from_this(), o = started_](const failure& f) {
-    o->result = f;
-    o->ended.release();
-  };
-}
 
 void window::start_read(const striped_file& f, std::uint64_t window_begin) {
   read(f, request_with_gaps(regions_, window_begin));
 }
 
 void window::read(const striped_file& f, request r) {
-  if (!r.empty()) f.read(std::make_shared<const request>(std::move(r)), bytes(), begin());
+  if (r.empty()) return;
+  transfer_.start([&](const completion& ended) {
+    // The window is kept: its memory is in use until the completion comes.
+    f.read(std::make_shared<const request>(std::move(r)), bytes(),
+           [self = shared_from_this(), ended](const failure& e) { ended(e); });
+  });
 }
 
 void window::start_write(const striped_file& f, std::uint64_t window_begin) {
   auto r = std::make_shared<const request>(request_of(regions_, window_begin));
-  if (!r->empty()) f.write(std::move(r), bytes(), begin());
+  if (r->empty()) return;
+  transfer_.start([&](const completion& ended) {
+    f.write(std::move(r), bytes(), [self = shared_from_this(), ended](const failure& e) { ended(e); });
+  });
 }
 
-failure window::finish() {
-  if (!started_) return {};
-  const std::shared_ptr<outcome> o = std::exchange(started_, nullptr);
-  o->ended.acquire();
-  return std::move(o->result);
-}
+failure window::finish() { return transfer_.wait(); }
 
 failure window::finish_read(const striped_file& f, std::uint64_t window_begin) {
   failure result = finish();

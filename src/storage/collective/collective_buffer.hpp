@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "storage/base/in_flight.hpp"
 #include "storage/collective/exchange_plan.hpp"
 #include "storage/service/striped_file.hpp"
 
@@ -42,14 +43,12 @@ class window : public std::enable_shared_from_this<window> {
   struct free_bytes {
     void operator()(std::byte* p) const noexcept { ::operator delete[](p, std::align_val_t{4096}); }
   };
-  struct outcome;
 
-  completion begin();
   void read(const striped_file& f, request r);
 
   std::unique_ptr<std::byte[], free_bytes> bytes_;
   std::vector<std::vector<region>> regions_;
-  std::shared_ptr<outcome> started_;
+  in_flight transfer_;  // of one at most
 };
 
 }  // namespace ooc::storage

@@ -7,10 +7,10 @@
 #include <limits>
 #include <memory>
 #include <numeric>
-#include <semaphore>
 #include <utility>
 
 #include "storage/base/completion_counter.hpp"
+#include "storage/base/in_flight.hpp"
 #include "storage/layout/touched_nodes.hpp"
 #include "storage/service/node_locality.hpp"
 
@@ -131,18 +131,9 @@ failure past_end(const request& r, const file_shape& shape, const char* doing) {
 /// Starts an asynchronous operation and waits for its end.
 template <class Start>
 failure wait(Start&& start) {
-  struct outcome {
-    std::binary_semaphore ready{0};
-    failure result;
-  };
-  // Shared: the completing thread may still be inside release() when the waiter has left.
-  const auto o = std::make_shared<outcome>();
-  start([o](const failure& f) {
-    o->result = f;
-    o->ready.release();
-  });
-  o->ready.acquire();
-  return std::move(o->result);
+  in_flight operation;
+  operation.start(start);
+  return operation.wait();
 }
 
 }  // namespace

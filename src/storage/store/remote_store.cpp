@@ -13,6 +13,7 @@
 #include "oocarray/error.hpp"
 #include "storage/base/duration.hpp"
 #include "storage/base/refuse.hpp"
+#include "storage/client/io_threads.hpp"
 #include "storage/client/remote_metadata.hpp"
 #include "storage/client/remote_node.hpp"
 #include "storage/wire/address.hpp"
@@ -103,6 +104,7 @@ std::shared_ptr<store_core> open_remote_store(const store_url& url, const store_
 
   striped_file::nodes nodes;
   bool complete = true;
+  const auto threads = std::make_shared<io_threads>();
   for (std::size_t i = 0; i < info.nodes.size(); ++i) {
     remote_node_options n;
     n.index = static_cast<std::uint32_t>(i);
@@ -111,6 +113,7 @@ std::shared_ptr<store_core> open_remote_store(const store_url& url, const store_
     n.store_uuid = info.store_uuid;
     n.client = m.client;
     n.deadline = deadline;
+    n.threads = threads;
     complete = complete && info.nodes[i].up;
     nodes.push_back(open_remote_node(std::move(n)));
   }

@@ -4,6 +4,8 @@
 #include <set>
 #include <utility>
 
+#include "storage/base/in_flight.hpp"
+
 namespace ooc::storage {
 
 namespace {
@@ -172,12 +174,12 @@ check_result check_store(store_core& core, std::string_view path,
 
 void remove_orphans(store_core& core, const std::vector<check_result::orphan>& orphans) {
   for (const auto& o : orphans) {
-    std::promise<failure> removed;
+    in_flight removal;
     auto gone = std::make_shared<file_shape>();
     gone->id = o.id;
     gone->capability = core.metadata().removal_capability(o.id);
-    core.nodes()[o.node]->remove(gone, [&](const failure& f) { removed.set_value(f); });
-    const failure f = removed.get_future().get();
+    removal.start([&](const completion& ended) { core.nodes()[o.node]->remove(gone, ended); });
+    const failure f = removal.wait();
     if (f && f.code != std::errc::no_such_file_or_directory) throw_if(f);
   }
 }

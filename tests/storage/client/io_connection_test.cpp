@@ -1,6 +1,8 @@
 #include "storage/client/io_connection.hpp"
 
 #include <atomic>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 #include <catch2/catch.hpp>
@@ -27,6 +29,7 @@ class listening_owner final : public io_connection_owner {
       : options_(client_options({address}, 2s)) {
     options_.index = index;
     connection_ = std::make_unique<io_connection>(context_, *this, 3, address);
+    boost::asio::co_spawn(context_, connection_->run(), boost::asio::detached);
     thread_ = std::thread([this] { context_.run(); });
   }
   ~listening_owner() override {
@@ -42,7 +45,7 @@ class listening_owner final : public io_connection_owner {
   }
   void want(bool yes) {
     wanted_ = yes;
-    connection_->wake();
+    on_its_thread([](io_connection& c) { c.wake(); });
   }
   void send(const std::string& frame) {
     const std::lock_guard lock(mutex_);
