@@ -1,7 +1,6 @@
 #include "mount/live_file.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <future>
 #include <limits>
@@ -32,12 +31,6 @@ bool is_array(const opened_file& f) { return is_array(f.meta); }
 
 }  // namespace
 
-std::int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
 void live_file::open(bool write, bool removed) {
   const lock_guard changing(changing_);
   std::shared_ptr<void> claim;
@@ -48,19 +41,14 @@ void live_file::open(bool write, bool removed) {
     if (!claim) throw usage_error(errc::busy, "'" + e.path + "' is open for writing in another program");
     return claim_taker::result::at_once;
   };
-  // Its stripe objects go, if who has removed the file did not find it open.
-  const auto require_name = [&](const entry& e) {
-    if (e.names == 0 && !removed)
-      throw io_error(std::make_error_code(std::errc::no_such_file_or_directory), "'" + e.path + "' has been removed");
-  };
-  if (const snapshot before = bytes_.current(); before && (writable_ || !write)) {
-    require_name(bytes_.refreshed()->meta);
-  } else {
-    opened_file now = write ? bytes_.store().open(id_, open_mode::read_write, {take, false})
+  const bool anew = !bytes_.current() || (write && !writable_);
+  opened_file now = !anew   ? *bytes_.refreshed()
+                    : write ? bytes_.store().open(id_, open_mode::read_write, {take, false})
                             : bytes_.store().open(id_, open_mode::read);
-    require_name(now.meta);
-    bytes_.open(std::move(now), std::move(claim));
-  }
+  // Its stripe objects go, if who has removed the file did not find it open.
+  if (now.meta.names == 0 && !removed)
+    throw io_error(std::make_error_code(std::errc::no_such_file_or_directory), "'" + now.meta.path + "' has been removed");
+  if (anew) bytes_.open(std::move(now), std::move(claim));
   writable_ = writable_ || write;
   const lock_guard lock(mutex_);
   unpublished_.learned(bytes_.current()->meta.size);
@@ -132,8 +120,6 @@ void live_file::overlay(entry& e) {
   unpublished_.overlay(e);
 }
 
-// Errors.
-
 std::uint64_t live_file::errors_so_far() const {
   const lock_guard lock(mutex_);
   return errors_;
@@ -143,8 +129,6 @@ int live_file::take_error(std::uint64_t& seen) const {
   const lock_guard lock(mutex_);
   return std::exchange(seen, errors_) == errors_ ? 0 : error_;
 }
-
-// Size.
 
 int live_file::publish() {
   const lock_guard changing(changing_);
@@ -180,7 +164,7 @@ int live_file::resize(std::uint64_t size) {
   }
   const lock_guard lock(mutex_);
   // A write that is waiting for its turn has set the size already.
-  unpublished_.resized(std::max(size, buffer_.file_end()), now_ns());
+  unpublished_.resized(std::max(size, buffer_.file_end()));
   return 0;
 }
 
@@ -193,14 +177,12 @@ int live_file::allocate(std::uint64_t end, bool keep_size) {
     if (keep_size) return bytes_.claim() ? make_room(bytes_, end, false, false) : EBUSY;
     if (const int error = make_room(bytes_, end, false, true)) return error;
     const lock_guard lock(mutex_);
-    unpublished_.allocated({end, bytes_.current()->meta.cuts}, now_ns());
+    unpublished_.allocated({end, bytes_.current()->meta.cuts});
     return 0;
   } catch (...) {
     return error_number();
   }
 }
-
-// Transfers.
 
 live_file::outgoing live_file::seal() {
   if (buffer_.empty()) return {};
@@ -248,7 +230,7 @@ void live_file::write(std::uint64_t offset, std::span<const std::byte> bytes, bo
     } catch (const std::bad_alloc&) {
       no_memory = true;  // what was sealed is sent all the same: others wait behind it
     }
-    unpublished_.wrote(begin, offset, now_ns());
+    unpublished_.wrote(begin, offset);
     wait = (wait || sending_ > most_sending) && !no_memory;
   }
   for (std::size_t i = 0; i < full.size(); ++i)
@@ -282,7 +264,7 @@ void live_file::read_stored(std::uint64_t offset, std::uint64_t end, const read_
   try {
     const snapshot f = bytes_.current();
     // Between what is stored and what was written past it there is nothing yet.
-    const std::uint64_t stored = std::min(end, bytes_.room());
+    const std::uint64_t stored = std::min({end, bytes_.room(), f->file->shape().size});
     auto memory = std::make_shared<page_memory>(end - offset, stored < end);
     if (stored <= offset) return done(0, {memory->data.get(), memory->bytes});
     f->file->read(std::make_shared<const request>(request::contiguous(offset, stored - offset)), memory->data.get(),

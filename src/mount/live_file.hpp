@@ -30,9 +30,6 @@
 
 namespace ooc::mount {
 
-/// The time of day as entries have it.
-std::int64_t now_ns();
-
 using storage::file_id;
 
 class live_file : public std::enable_shared_from_this<live_file> {

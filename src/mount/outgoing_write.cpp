@@ -65,10 +65,7 @@ void outgoing_write::send(bool seen_soon, std::function<void(int error)> ended) 
     wanted_ = std::make_shared<const request>(std::move(inside));
     lost_ = error;
   }
-  queue_.start(place_, [self = shared_from_this()] {
-    if (self->wanted_->file_end() <= self->file_.room()) return self->store();
-    self->post(&outgoing_write::store_in_room);  // it was cut off while this waited for its turn
-  });
+  queue_.start(place_, [self = shared_from_this()] { self->store(); });
 }
 
 void outgoing_write::post(void (outgoing_write::*step)()) {
@@ -83,6 +80,9 @@ void outgoing_write::store_in_room() {
 void outgoing_write::store() {
   try {
     sent_as_ = file_.current();
+    // It may have been cut off while this waited for its turn.
+    if (wanted_->file_end() > std::min(file_.room(), sent_as_->file->shape().size))
+      return post(&outgoing_write::store_in_room);
     sent_as_->file->write(wanted_, memory_.data.get(),
                           [self = shared_from_this()](const failure& f) { self->acknowledged(f); });
   } catch (...) {

@@ -7,12 +7,19 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 
 #include "storage/service/growing_file.hpp"
 
 namespace ooc::mount {
+
+/// The time of day as entries have it.
+inline std::int64_t now_ns() {
+  using namespace std::chrono;
+  return duration_cast<nanoseconds>(system_clock::now().time_since_epoch()).count();
+}
 
 class unpublished {
  public:
@@ -21,10 +28,10 @@ class unpublished {
   bool any() const { return modified_ns_.has_value(); }
 
   /// Bytes came, which are not stored yet.
-  void wrote(std::uint64_t begin, std::uint64_t end, std::int64_t now_ns) {
+  void wrote(std::uint64_t begin, std::uint64_t end) {
     appended_ = appended_ && last_.value_or(begin) == begin && !no_room_from_;
     last_ = end;
-    changed(std::max(size_, end), now_ns);
+    changed(std::max(size_, end));
   }
   void stored(const storage::stored_end& s) {
     stored_.end = s.cuts == stored_.cuts ? std::max(s.end, stored_.end) : s.cuts > stored_.cuts ? s.end : stored_.end;
@@ -33,15 +40,15 @@ class unpublished {
   /// Bytes from there on found no room.
   void refused(std::uint64_t begin) { no_room_from_ = std::min(no_room_from_.value_or(begin), begin); }
   /// The file has room up to there, which counts as stored.
-  void allocated(const storage::stored_end& s, std::int64_t now_ns) {
+  void allocated(const storage::stored_end& s) {
     stored(s);
     appended_ = false;
-    changed(std::max(size_, s.end), now_ns);
+    changed(std::max(size_, s.end));
   }
   /// The file was made that long here.
-  void resized(std::uint64_t size, std::int64_t now_ns) {
+  void resized(std::uint64_t size) {
     stored_ = {};
-    changed(size, now_ns);
+    changed(size);
   }
   /// The metadata service says so.
   void learned(std::uint64_t size) { size_ = any() ? std::max(size_, size) : size; }
@@ -74,9 +81,9 @@ class unpublished {
   explicit unpublished(std::uint64_t size = 0) : size_(size) {}
 
  private:
-  void changed(std::uint64_t size, std::int64_t now_ns) {
+  void changed(std::uint64_t size) {
     size_ = size;
-    modified_ns_ = now_ns;
+    modified_ns_ = now_ns();
   }
 
   std::uint64_t size_;

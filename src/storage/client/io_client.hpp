@@ -112,8 +112,7 @@ class io_client final : public io_connection_owner, public std::enable_shared_fr
   const std::shared_ptr<io_threads> threads_;
   boost::asio::io_context& context_;
   boost::asio::steady_timer ticks_;
-  /// Watch, connections, and a question where the server is: they hold the client.
-  in_flight running_;
+  in_flight running_;  // the watch, connections, and a question where the server is, each of which holds the client
   // The thread's own.
   bool asking_ = false;
   std::size_t spawned_ = 0;  // of the connections
