@@ -47,7 +47,8 @@ void live_file::open(bool write, bool removed) {
                             : bytes_.store().open(id_, open_mode::read);
   // Its stripe objects go, if who has removed the file did not find it open.
   if (now.meta.names == 0 && !removed)
-    throw io_error(std::make_error_code(std::errc::no_such_file_or_directory), "'" + now.meta.path + "' has been removed");
+    throw io_error::in_full(std::make_error_code(std::errc::no_such_file_or_directory),
+                            "'" + now.meta.path + "' has been removed");
   if (anew) bytes_.open(std::move(now), std::move(claim));
   writable_ = writable_ || write;
   const lock_guard lock(mutex_);
