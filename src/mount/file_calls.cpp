@@ -123,9 +123,10 @@ void write(fuse_req_t req, fuse_ino_t, const char* data, std::size_t size, off_t
       else
         fuse_reply_write(req, size);
     };
-    const auto synced = [&h, answer](int error) {
+    // On a thread that a node answers on, sync() could wait for that very node: it may have to make the file longer.
+    const auto synced = [&fs, &h, answer](int error) {
       if (error != 0 || !h.synchronous) return answer(error);
-      h.file->sync(answer);
+      fs.jobs().post([file = h.file, answer] { file->sync(answer); });
     };
     h.file->write(static_cast<std::uint64_t>(offset), {reinterpret_cast<const std::byte*>(data), size},
                   h.through, synced);

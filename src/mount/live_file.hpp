@@ -13,7 +13,8 @@
 // makes room: ahead of what is written, once 1 MiB was put together.  It goes back after the last writer.
 //
 // Any thread may call.  Functions with an `answer` do not wait for transfers, but wait for the metadata service and
-// for the growth of stripe objects where the file must grow; `answer` runs on any thread.  The others wait.
+// for the growth of stripe objects where the file must grow; so an `answer`, which runs on any thread, also on one that a
+// node answers on, calls none of them.  The others wait.
 #pragma once
 
 #include <cstdint>
