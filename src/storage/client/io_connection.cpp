@@ -1,6 +1,7 @@
 #include "storage/client/io_connection.hpp"
 
 #include <algorithm>
+#include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <functional>
@@ -101,6 +102,8 @@ asio::awaitable<void> io_connection::run() {
       for (;;) {
         const frame_header h = co_await reader.next();
         co_await owner_.frame_came(index_, reader, h);
+        // A server whose frames never end would keep the thread from the others.
+        co_await asio::post(socket_->get_executor(), asio::use_awaitable);
       }
     } catch (const std::exception& e) {
       why = e.what();
