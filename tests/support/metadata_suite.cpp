@@ -477,6 +477,8 @@ TEST_CASE("a name moves onto another one in one step") {
   CHECK(m->move({1, "g"}, {d, "h"}, true).id == 0);
   m->link(f.id, {d, "i"});
   CHECK(m->move({d, "h"}, {d, "i"}, true).id == 0);  // the same file: both names stay
+  CHECK(failure_code([&] { m->move({d, "h"}, {d, "i"}, false); }, "i") == EEXIST);
+  CHECK(m->move({d, "h"}, {d, "h"}, false).id == 0);
   CHECK(m->lookup("d/h").names == 2);
   CHECK(m->move({d, "i"}, {1, "j"}, true).id == 0);
   CHECK(m->lookup("j").id == f.id);

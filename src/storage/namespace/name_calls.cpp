@@ -233,7 +233,8 @@ entry call_runner::run(const calls::move& q, const transacted& t) const {
   if (!source.present || !source.present->made)
     refuse(ENOENT, name + " does not exist; `ooc ls` shows what there is");
   const path_resolution::slot target = t.walk.slot_at(q.to);
-  if (target.present && target.present->id == source.present->id) return {};
+  const bool same_name = target.parent.id == source.parent.id && target.name == source.name;
+  if (target.present && target.present->id == source.present->id && (same_name || q.replace)) return {};
   const bool folder = source.present->kind == entry_kind::folder;
   if (target.present && !q.replace) {
     if (target.present->kind == entry_kind::folder && !t.walk.is_empty(target.present->id))
