@@ -154,9 +154,7 @@ void setxattr(fuse_req_t req, fuse_ino_t ino, const char* name, const char* valu
 void removexattr(fuse_req_t req, fuse_ino_t ino, const char* name) {
   answer_errors(req, [&](file_system& fs) {
     if (!may_change(req, name)) return;
-    const std::string key = name + space_of_users.size();
-    if (!fs.metadata().lookup(ino).attributes.contains(key)) return (void)fuse_reply_err(req, ENODATA);
-    fs.metadata().remove_attribute(ino, key);
+    fs.metadata().remove_attribute(ino, name + space_of_users.size());
     fuse_reply_err(req, 0);
   });
 }

@@ -145,7 +145,8 @@ nothing call_runner::run(const calls::remove_attribute& q, const transacted& t) 
   const std::string path = t.walk.path_of(q.where, n);
   t.walk.require(n, may_write, path, "change its attributes");
   sqlite::run(t.c, "DELETE FROM attribute WHERE entry = ? AND key = ?", n.id, q.key);
-  if (t.c.changes() == 0) refuse(ENOENT, storage::quoted(path) + " has no attribute '" + q.key + "'");
+  if (t.c.changes() == 0)
+    refuse(q.where.path.empty() ? ENODATA : ENOENT, storage::quoted(path) + " has no attribute '" + q.key + "'");
   note_change(t.c, n.id);
   return {};
 }

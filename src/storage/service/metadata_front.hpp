@@ -115,6 +115,7 @@ class metadata_front {
   void set_attribute(const place& where, std::string_view key, std::string_view value) {
     ask(calls::set_attribute{where, std::string(key), std::string(value)});
   }
+  /// Where there is none it is ENOENT, or ENODATA for an entry that is named by its id.
   void remove_attribute(const place& where, std::string_view key) {
     ask(calls::remove_attribute{where, std::string(key)});
   }
