@@ -47,6 +47,13 @@ bool makes_file(const Call& q) {
   return std::is_same_v<Call, calls::create>;
 }
 
+// What is kept of an answer, for each client: nobody who changes an entry reads its attributes, which may have megabytes.
+template <class Answer>
+Answer without_attributes(Answer a) {
+  if constexpr (std::is_same_v<Answer, entry>) a.attributes.clear();
+  return a;
+}
+
 }  // namespace
 
 local_metadata::local_metadata(const std::filesystem::path& file, std::string_view store_uuid,
@@ -106,7 +113,7 @@ answer_of<Call> local_metadata::carry_out(const Call& q) const {
   answer_of<Call> a = run(q, {c, {c, who_, call_.has_value()}});
   if constexpr (std::is_same_v<decltype(a), bool>)
     if (!a) return a;  // nothing was changed
-  if (call_ && call_->sequence != 0) keep_reply(c, *call_, call_->reply(a));
+  if (call_ && call_->sequence != 0) keep_reply(c, *call_, call_->reply(without_attributes(a)));
   t.commit();
   return a;
 }

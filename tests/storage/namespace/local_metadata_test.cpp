@@ -177,6 +177,22 @@ TEST_CASE("the ids of files in parts are those of all files, in ascending order"
   CHECK(above(~file_id{0}).empty());
 }
 
+TEST_CASE("what a server keeps of an answer is without the attributes, which the answer itself has") {
+  local_name_space m;
+  const entry f = m.make("f");
+  m->set_attribute("f", "k", "v");
+  const served_metadata server(m.file(), "uuid-1", [](const client_key&) { return true; });
+  entry kept;
+  served_call served = server.of(me, {{1}, 1, [&](const metadata_answer& a) {
+                                        kept = std::get<entry>(a);
+                                        return std::string();
+                                      }});
+  const entry answered = std::get<entry>(served.answer(calls::change{"f", mode_change(0600)}));
+  CHECK(answered.attributes.at("k") == "v");
+  CHECK(kept.id == f.id);
+  CHECK(kept.attributes.empty());
+}
+
 TEST_CASE("of two processes that create one path, one wins") {
   local_name_space m;
   m.service.reset();
