@@ -32,7 +32,7 @@ void growing_file::open(opened_file f, std::shared_ptr<void> claim) {
   const lock_guard growing(growing_);
   const lock_guard lock(mutex_);
   const invariants_hold at_end(*this);
-  if (claim) claim_ = std::move(claim);
+  if (claim) claim_.swap(claim);  // the earlier one goes when the mutex is free
   now_ = std::make_shared<const opened_file>(std::move(f));
   asked_at_ = clock::now();
 }
@@ -184,8 +184,10 @@ void growing_file::learn_of_cut(std::uint64_t stated) {
 
 bool growing_file::leave() {
   const lock_guard growing(growing_);
+  std::shared_ptr<void> left;  // goes when the mutex is free: that may tell the metadata service
   const lock_guard lock(mutex_);
-  return std::exchange(claim_, nullptr) != nullptr;
+  left.swap(claim_);
+  return left != nullptr;
 }
 
 void growing_file::give_back() {
