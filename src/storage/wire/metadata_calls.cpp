@@ -260,9 +260,11 @@ any_call call_of(const pb::Call& m) {
     case pb::OP_SET_OWNER:
       return calls::change{where, storage::owner_change(m.uid(), m.gid())};
     case pb::OP_SET_ATTRIBUTE:
+      return calls::set_attribute{where, m.key(), m.value()};
     case pb::OP_SET_ATTRIBUTE_OF:
       return calls::set_attribute{id, m.key(), m.value()};
     case pb::OP_REMOVE_ATTRIBUTE:
+      return calls::remove_attribute{where, m.key()};
     case pb::OP_REMOVE_ATTRIBUTE_OF:
       return calls::remove_attribute{id, m.key()};
     default:

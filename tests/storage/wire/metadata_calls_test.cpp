@@ -123,6 +123,15 @@ TEST_CASE("a call comes back from the wire as it was sent, and so does its reply
   }
 }
 
+TEST_CASE("an attribute of the empty path is one of the root folder, as clients of earlier releases say it") {
+  const auto set = std::get<calls::set_attribute>(wire::decode_call("\x08\x28").what);
+  const auto removed = std::get<calls::remove_attribute>(wire::decode_call("\x08\x29").what);
+  for (const place& where : {set.where, removed.where}) {
+    CHECK(where.folder == root_id);
+    CHECK(where.path.empty());
+  }
+}
+
 TEST_CASE("a call of an operation that is not known, or for a lease of no kind, is refused") {
   CHECK_THROWS_AS(wire::decode_call(std::string("\x08\x7f", 2)), usage_error);
   CHECK_THROWS_AS(wire::decode_call(std::string("\x08\x0b", 2)), usage_error);
