@@ -1,6 +1,6 @@
 #include "storage/client/io_threads.hpp"
 
-#include <algorithm>
+#include <cassert>
 
 namespace ooc::storage {
 
@@ -16,17 +16,20 @@ io_threads::~io_threads() {
 
 boost::asio::io_context& io_threads::for_a_server() {
   const lock_guard lock(mutex_);
-  const std::size_t n = servers_++ % std::clamp(std::thread::hardware_concurrency(), 2U, 8U);
+  if (!questions_) questions_.emplace(1);
+  const std::size_t n = servers_ % most_;
   if (n == running_.size()) {
+    running_.reserve(most_);
     const auto r = std::make_shared<runner>();
     running_.emplace_back(r, std::thread([r] { r->context.run(); }));
   }
+  ++servers_;  // not where a thread could not be made: the next one tries again
   return running_[n].first->context;
 }
 
 void io_threads::ask(std::function<void()> question) {
   const lock_guard lock(mutex_);
-  if (!questions_) questions_.emplace(1);
+  assert(questions_);
   questions_->post(std::move(question));
 }
 

@@ -46,7 +46,7 @@ TEST_CASE("a client of a hundred servers has few threads, and reaches all of the
   o.threads.reset();
   for (const auto& node : nodes) REQUIRE_FALSE(reach(*node));
   const int with_all = threads_of_this_process();
-  CHECK(with_all - before <= 16);  // 8 of them perhaps the server's
+  CHECK(with_all - before <= 17);  // one of them for questions, 8 perhaps the server's
   nodes.clear();
   CHECK(soon([&] { return threads_of_this_process() < with_all; }));
 }
