@@ -479,11 +479,16 @@ void io_client::look_for_server(clock::time_point now) {
   if (now < next_lookup_) return;
   asking_ = true;
   running_.begin();
-  threads_->ask([self = shared_from_this(), now] {
+  threads_->ask([self = shared_from_this()] {
+    const auto asked = clock::now();  // not what it waited for the questions of other servers
+    const auto over = [&] {
+      const lock_guard held(self->mutex_);
+      return self->stopping_ && self->calls_.empty();
+    };
     std::vector<std::string> found;
     std::string trouble = "its I/O server is not registered: see its log for why";
     try {
-      found = self->options_.lookup();
+      if (!over()) found = self->options_.lookup();
     } catch (const server_refused& e) {
       trouble = e.what();
       const lock_guard held(self->mutex_);
@@ -492,7 +497,7 @@ void io_client::look_for_server(clock::time_point now) {
     } catch (const std::exception& e) {
       trouble = e.what();
     }
-    asio::post(self->context_, [self, now, found, trouble] { self->server_found(now, found, trouble); });
+    asio::post(self->context_, [self, asked, found, trouble] { self->server_found(asked, found, trouble); });
   });
 }
 
