@@ -25,10 +25,10 @@ int commit_operations::find(const operation& op, std::span<const chunk_range> ch
 }
 
 failure commit_operations::choose(operation& op, const char* what, std::span<const chunk_range> chunks,
-                                  checksum_header& h, chunk_places& places) {
+                                  const checksum_header& h, chunk_places& places) {
   if (!op.target->sides()) return {};
   if (failure lost = lost_with_power(op, what)) return lost;
-  int error = op.target->sides().note_commit(*op.target, op.file->commit, h);
+  int error = h.commit > op.file->commit ? ESTALE : 0;
   if (error == 0) error = places.choose(*op.target, chunks, op.file->commit);
   return error == 0 ? failure{} : no_places(op, what, error);
 }
@@ -38,9 +38,8 @@ failure commit_operations::settle(operation& op, const char* what, const chunk_p
   return e == 0 ? failure{} : no_places(op, what, e);
 }
 
-/// Chunks read as never written, but not in the last commit.
-failure commit_operations::discard(operation& op, chunk_range chunks, const checksum_header& h,
-                                   const chunk_places& places) {
+failure commit_operations::clear(operation& op, chunk_range chunks, const checksum_header& h,
+                                 const chunk_places& places) {
   for (std::uint64_t c = chunks.first; c < chunks.end;) {
     const std::uint64_t n = places.run(c, chunks.end - c);
     int e = op.target->touch(places.of(c), n, h);
@@ -48,7 +47,7 @@ failure commit_operations::discard(operation& op, chunk_range chunks, const chec
     if (e != 0) return failed(op, "resizing", e, "clearing checksums");
     c += n;
   }
-  return settle(op, "resizing", places);
+  return {};
 }
 
 failure commit_operations::lost_with_power(const operation& op, const char* what) {
@@ -72,30 +71,49 @@ failure commit_operations::no_places(const operation& op, const char* what, int 
   const bool known = op.target->read_header(h) == 0;
   std::string later;
   if (known && h.commit > op.file->commit) later = ": what is there was written after " + numbered(h.commit);
-  failure f = failed(op, what, ESTALE, numbered(op.file->commit) + " is no longer kept" + later + "; open the array again");
+  failure f =
+      failed(op, what, ESTALE, numbered(op.file->commit) + " is no longer kept" + later + "; open the array again");
   f.code = errc::conflict;
   return f;
 }
 
 failure commit_operations::forget_end(operation& op, io_worker& w, std::uint64_t before, std::uint64_t after) {
-  const chunk_range kept_in_part{after / chunk_size, in_chunks(after)}, gone{in_chunks(after), in_chunks(before)};
+  constexpr const char* what = "resizing";
   checksum_header h;
-  if (const int e = op.target->mark_unsynced(h)) return failed(op, "resizing", e, "marking the stripe object");
-  chunk_places places;
-  const chunk_range all{kept_in_part.first, gone.end};
-  if (failure e = choose(op, "resizing", {&all, 1}, h, places)) return e;
-  if (kept_in_part.first < kept_in_part.end) {
-    stripe_object_writer writer(w, *op.target, *op.file, op.stripe_index, places, h);
-    if (const object_error e = writer.erase_tail(kept_in_part.first, after % chunk_size))
-      return failed(op, "resizing", e);
+  if (const int e = op.target->mark_unsynced(h, op.file->commit))
+    return failed(op, what, e, "marking the stripe object");
+  // Where nothing was written there is nothing to forget.
+  std::vector<chunk_range> written;
+  for (std::uint64_t c = after / chunk_size; c < in_chunks(before);) {
+    const std::uint64_t region = c / checksum_file::region_chunks;
+    const std::uint64_t end = std::min(in_chunks(before), (region + 1) * checksum_file::region_chunks);
+    side_bits bits;
+    bool there = false;
+    const int e = op.target->sides().file().read_present(region, bits, there);
+    if (e != 0) return no_places(op, what, e);
+    if (there) written.push_back({c, end});
+    c = end;
   }
-  return discard(op, gone, h, places);
+  if (written.empty()) return {};
+  chunk_places places;
+  if (failure e = choose(op, what, written, h, places)) return e;
+  const std::uint64_t kept_in_part = after / chunk_size;
+  if (after % chunk_size != 0 && written.front().first == kept_in_part) {
+    stripe_object_writer writer(w, *op.target, *op.file, op.stripe_index, places, h);
+    if (const object_error e = writer.erase_tail(kept_in_part, after % chunk_size)) return failed(op, what, e);
+    if (++written.front().first == written.front().end) written.erase(written.begin());
+  }
+  for (const chunk_range& r : written)
+    if (failure e = clear(op, r, h, places)) return e;
+  return settle(op, what, places);
 }
 
 failure commit_operations::check(operation& op, io_worker& w, chunk_range chunks) {
   chunk_places newest, committed;
   int error = newest.find(*op.target, {&chunks, 1});
   if (error == 0 && !newest.are_chunks()) error = committed.find(*op.target, {&chunks, 1}, op.file->commit);
+  const bool has_committed = error == 0 && !newest.are_chunks();
+  if (error == ESTALE) error = 0;  // there are later ones, which nobody has told of yet
   if (error == EBADMSG && !op.claimed) {  // perhaps a writer was in between
     for (std::uint64_t c = chunks.first; c < chunks.end; ++c) op.bad.push_back({c, verdict::corrupt});
     return {};
@@ -108,7 +126,7 @@ failure commit_operations::check(operation& op, io_worker& w, chunk_range chunks
     const auto n = static_cast<std::uint32_t>(std::min<std::uint64_t>(w.bounce_chunks(), chunks.end - c));
     object_error e = reader.check(c, n, op.report.chunks, op.bad);
     std::uint64_t counted_before = 0;
-    for (std::uint64_t i = c; !e && !newest.are_chunks() && i < c + n; ++i)
+    for (std::uint64_t i = c; !e && has_committed && i < c + n; ++i)
       if (committed.of(i) != newest.of(i)) e = second.check(i, 1, counted_before, op.bad);
     if (e) return failed(op, "verification", e);
     c += n;

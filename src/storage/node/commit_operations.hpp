@@ -22,7 +22,7 @@ class commit_operations : private node_messages {
   /// For a read of these chunks.  EBADMSG without their locks may mean that they are being written.
   int find(const operation& op, std::span<const chunk_range> chunks, chunk_places& places) const;
   /// For a write of these chunks, which are locked; `h` as from mark_unsynced().
-  failure choose(operation& op, const char* what, std::span<const chunk_range> chunks, checksum_header& h,
+  failure choose(operation& op, const char* what, std::span<const chunk_range> chunks, const checksum_header& h,
                  chunk_places& places);
   /// They have been written.
   failure settle(operation& op, const char* what, const chunk_places& places);
@@ -41,7 +41,8 @@ class commit_operations : private node_messages {
   failure check(operation& op, io_worker& w, chunk_range chunks);
 
  private:
-  failure discard(operation& op, chunk_range chunks, const checksum_header& h, const chunk_places& places);
+  /// They are as if they had never been written, but for what the last commit has.
+  failure clear(operation& op, chunk_range chunks, const checksum_header& h, const chunk_places& places);
 };
 
 }  // namespace ooc::storage

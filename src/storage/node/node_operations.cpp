@@ -187,7 +187,7 @@ bool node_operations::read(operation& op, io_worker& w) {
     counters.add(&io_stats::read_regions, node_runs(op.regions));
     if ((op.result = commits_.lost_with_power(op, "read"))) return true;
     chunk_places places;
-    const int found = commits_.find(op, touched_chunks(op.regions), places);
+    const int found = op.target->sides() ? commits_.find(op, touched_chunks(op.regions), places) : 0;
     if (found != 0 && found != EBADMSG) {
       op.result = commits_.no_places(op, "read", found);
       return true;
@@ -233,7 +233,7 @@ bool is_as_known(stripe_object& s, const object_identity& identity, std::uint64_
 bool node_operations::read_inline(const file_shape& f, std::uint32_t stripe_index, const io_part& part,
                                     std::byte* memory, std::uint32_t* sums) {
   const std::shared_ptr<stripe_object> s = f.at_commit ? nullptr : cache_.find(f.id);
-  if (!s || !is_as_known(*s, identity_of(store_, f, stripe_index), f.generation)) return false;  // the long way says why
+  if (!s || !is_as_known(*s, identity_of(store_, f, stripe_index), f.generation)) return false;
   if (!page_cache_read(*s, part, memory, sums)) return false;
   counters.add(&io_stats::read_requests, 1);
   counters.add(&io_stats::read_regions, node_runs(part.regions));
@@ -301,7 +301,7 @@ failure node_operations::write_claimed(operation& op, io_worker& w) {
   if (const int e = op.target->ranges().lock_chunks(op.claim.ranges, hold))
     return failed(op, "write", e, "locking the stripe object");
   checksum_header h;
-  if (const int e = op.target->mark_unsynced(h))
+  if (const int e = op.target->mark_unsynced(h, op.file->commit))
     return failed(op, "write", e, "marking the stripe object as written");
   // Where there are no chunks, a cut has ended halfway.
   const std::uint64_t known = op.file->cuts;

@@ -112,6 +112,7 @@ failure node_operations::create(operation& op, bool durably) {
   std::string space;
   const space_there there(folder_.path());
   if (error == 0) error = extend_file(sums.get(), 0, sum_bytes, !f.sparse);
+  if (error == 0 && sides) error = extend_file(sides.get(), 0, side_file::bytes_for(chunks), !f.sparse);
   if (error == 0) error = extend_file(data.get(), 0, chunks * chunk_size, !f.sparse);
   if (error == ENOSPC)
     space = there.text(f.sparse ? 0 : sum_bytes + chunks * chunk_size);
@@ -120,6 +121,7 @@ failure node_operations::create(operation& op, bool durably) {
   if (error == 0) error = file.mark_untouched(0, checksum_file::regions_for(chunks));
   if (error == 0) error = file.write_header(h);
   if (error == 0 && !late && (::fsync(file.fd()) != 0 || ::fsync(data.get()) != 0)) error = errno;
+  if (error == 0 && sides && ::fsync(sides.get()) != 0) error = errno;
   if (error == 0 && !late) error = flush_folder(folder);
   if (error == 0 && !late) error = flush_folder(folder.parent_path());
   if (error == 0) return {};
@@ -188,7 +190,8 @@ failure node_operations::resize_claimed(operation& op, io_worker& w) {
   std::string more;
   // The kept part of the last chunk must read as the pattern when the stripe object grows again.
   if (after < before && after % chunk_size != 0 && after / chunk_size < have) {
-    stripe_object_writer writer(w, s, f, op.stripe_index, chunk_places{}, h);
+    const chunk_places as_numbered;
+    stripe_object_writer writer(w, s, f, op.stripe_index, as_numbered, h);
     if (const object_error e = writer.erase_tail(after / chunk_size, after % chunk_size)) return failed(op, "resizing", e);
   }
   if (chunks <= have) {
@@ -419,7 +422,7 @@ failure node_operations::permit(operation& op) {
 }
 
 bool node_operations::may_have_lost(const operation& op, std::uint64_t generation) {
-  return generation == 1 && late_.may_be_lost(op.file->id);
+  return generation == 1 && !op.file->commits && late_.may_be_lost(op.file->id);
 }
 
 // Nobody has a stripe object open that cannot be opened, and the lock keeps out who wants the same.

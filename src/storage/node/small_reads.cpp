@@ -20,14 +20,14 @@ bool read_at(int fd, void* to, std::size_t bytes, std::uint64_t offset, int whic
 }
 
 // The place of the first of those chunks, where all are one after another.
-bool together(stripe_object& s, std::uint64_t first, std::uint64_t n, std::uint64_t& place) noexcept {
+bool together(stripe_object& s, std::uint64_t first, std::uint64_t n, std::uint64_t& place, int which) noexcept {
   place = first;
   if (!s.sides()) return true;
   const std::uint64_t region = first / checksum_file::region_chunks;
   side_bits bits;
   bool there = false;
   if ((first + n - 1) / checksum_file::region_chunks != region) return false;
-  if (s.sides().file().read_present(region, bits, there) != 0 || !there) return false;
+  if (s.sides().file().read_present(region, bits, there, which) != 0 || !there) return false;
   const auto side = [&](std::uint64_t chunk) {
     const std::uint64_t i = chunk % checksum_file::region_chunks;
     return static_cast<unsigned>(bits[i / 8] >> (i % 8) & 1);
@@ -64,7 +64,7 @@ bool page_cache_read(stripe_object& s, const io_part& part, std::byte* memory, s
     const std::uint64_t end = (p.node_end() + chunk_size - 1) / chunk_size;
     std::byte* const to = memory + p.memory_offset;
     std::uint64_t place = 0;
-    if (!together(s, first, end - first, place)) return false;
+    if (!together(s, first, end - first, place, cached)) return false;
     if (p.node_offset % chunk_size == 0 && p.length % chunk_size == 0) {
       if (!read_at(s.data(), to, p.length, place * chunk_size, cached)) return false;
       if (!settled_checksums(s, place, end - first, sums, cached)) return false;
@@ -93,7 +93,7 @@ bool read_whole_chunks(stripe_object& s, std::uint64_t node_offset, std::byte* m
   const std::uint64_t first = node_offset / chunk_size, n = bytes / chunk_size;
   if (node_offset % chunk_size != 0 || bytes % chunk_size != 0 || n == 0 || bytes > max_quick_bytes) return false;
   std::uint64_t place = 0;
-  if (!together(s, first, n, place)) return false;
+  if (!together(s, first, n, place, wherever)) return false;
   // Data first, then their checksums: see stripe_object.hpp.
   if (!read_at(s.data(), memory, bytes, place * chunk_size, wherever)) return false;
   if (!settled_checksums(s, place, n, sums, wherever)) return false;

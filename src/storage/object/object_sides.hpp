@@ -1,8 +1,8 @@
 // The commits of one stripe object: what holds together its file of sides, its header and the marks of its regions.
 //
 // Part of a stripe_object, which it is given with each call.  Locks are those of the stripe object; `mutex_` keeps
-// apart the threads of this process that change the present bits of one region.  Functions return an errno, 0 for
-// success; EBADMSG: the file of sides is damaged; ESTALE: a later commit is known.
+// apart the threads of this process that write present bits, and those that have seen them half written.  Functions
+// return an errno, 0 for success; EBADMSG: the file of sides is damaged; ESTALE: a later commit is known.
 #pragma once
 
 #include <atomic>
@@ -24,29 +24,36 @@ class object_sides {
   const side_file& file() const noexcept { return file_; }
   int make_durable() const noexcept { return file_ ? file_.make_durable() : 0; }
 
-  /// The present bits of a region; EBADMSG where there are none although something was written.
-  int read_present(const stripe_object& s, std::uint64_t region, side_bits& bits, bool* there = nullptr) const;
-  /// Changes them for the holder of the locks of some of its chunks.
+  /// The present bits of a region; EBADMSG where there are none although something was written, or, without the locks
+  /// of its chunks, where another process is writing them.
+  int read_present(const stripe_object& s, std::uint64_t region, side_bits& bits) const;
+  /// The same for who is about to write there.
+  int begin_present(const stripe_object& s, std::uint64_t region, side_bits& bits);
+  /// Before the first write to a group; EBADMSG where it is not the first one.
+  int begin_group(const stripe_object& s, std::uint64_t group);
+  /// Changes present bits for the holder of the locks of some of their chunks.
   int change_present(const stripe_object& s, std::uint64_t region, const std::function<void(side_bits&)>& change);
 
-  /// Before something is written that comes after `commit`, in a header as from mark_unsynced().
-  int note_commit(stripe_object& s, std::uint64_t commit, checksum_header& h);
   /// Both with the whole stripe object locked.  What was written becomes that of commit + 1, durably, as soon as the
   /// metadata say so.
   int prepare(stripe_object& s, std::uint64_t commit);
   /// What was written after the commit is forgotten.
   int roll_back(stripe_object& s, std::uint64_t commit);
-  /// The header says that it is due, as found at opening.
+  /// Whether a header says that roll_back() is due: also where nobody who may write has mended yet what another boot
+  /// has left.
+  static bool is_behind(const checksum_header& h) noexcept;
   void expect_roll_back() noexcept { may_be_due_ = true; }
   /// Whether only roll_back() may follow: writes that were not durable are lost.
   bool roll_back_due(const stripe_object& s) const;
   /// After a loss of power, with the whole stripe object locked; then roll_back() is due.
-  int mend(const stripe_object& s);
+  int mend(const stripe_object& s, std::uint64_t places);
 
  private:
+  int look_at_present(const stripe_object& s, std::uint64_t region, side_bits& bits, bool& there) const;
+
   const side_file file_;
   mutable std::atomic<bool> may_be_due_{false};  // by this process or another
-  mutex mutex_;
+  mutable mutex mutex_;
 };
 
 }  // namespace ooc::storage

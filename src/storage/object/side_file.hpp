@@ -43,25 +43,32 @@ class side_file {
 
   explicit operator bool() const noexcept { return static_cast<bool>(fd_); }
 
-  /// `there` becomes false, and all bits 0, where nothing was written to the region yet.
-  int read_present(std::uint64_t region, side_bits& bits, bool& there) const noexcept;
+  /// The length of the file for so many places (sides.hpp).
+  static std::uint64_t bytes_for(std::uint64_t places) noexcept;
+  /// Gets that length, with its space if `reserved`.
+  int lengthen(std::uint64_t places, bool reserved) const;
+
+  /// `there` becomes false, and all bits 0, where nothing was written to the region yet.  `how`: flags of preadv2().
+  int read_present(std::uint64_t region, side_bits& bits, bool& there, int how = 0) const noexcept;
   int write_present(std::uint64_t region, const side_bits& bits) const noexcept;
 
   /// The bits of a group that count in that commit.  `there` becomes false, and all are 0, where none of its regions
-  /// was written to. ESTALE: both copies are of later commits.
+  /// was written to.  ESTALE: both copies are of later commits.
   int read_committed(std::uint64_t group, std::uint64_t commit, group_bits& bits, bool& there) const noexcept;
   /// Before the first write to a group.
   int begin_group(std::uint64_t group) const noexcept;
 
+  /// Whether anything was ever written to a region, as other files say.
+  using look_at_region = std::function<int(std::uint64_t region, bool& written)>;
   /// With the whole stripe object locked: the present bits of all groups become those of commit + 1.  It may be
   /// repeated.
-  int prepare(std::uint64_t commit) const;
+  int prepare(std::uint64_t commit, const look_at_region& look) const;
   /// With the whole stripe object locked: the bits of that commit become the present ones, durably.  It may be
-  /// repeated.
-  int roll_back(std::uint64_t commit) const;
-  /// After a loss of power, with the whole stripe object locked: whatever was being written becomes readable, so that
-  /// roll_back() can be called.  `look` says whether anything was written to a region.
-  int mend(const std::function<int(std::uint64_t region, bool& written)>& look) const;
+  /// repeated.  `begin` is called before anything is changed.
+  int roll_back(std::uint64_t commit, const look_at_region& look, const std::function<int()>& begin) const;
+  /// After a loss of power, with the whole stripe object locked, of a stripe object with so many places: whatever was
+  /// being written becomes readable, so that roll_back() can be called.
+  int mend(std::uint64_t places, const look_at_region& look) const;
   int make_durable() const noexcept;
 
  private:
@@ -79,16 +86,24 @@ class side_file {
   };
   static_assert(sizeof(present_record) * group_regions <= chunk_size);
 
-  int mend_copies(std::uint64_t group) const;
+  using present_page = std::array<present_record, group_regions>;
+  using committed_copies = std::array<committed_page, 2>;
+
+  int mend_copies(std::uint64_t group, bool in_use) const;
   int groups(std::uint64_t& count) const noexcept;
-  int read_group(std::uint64_t group, std::array<committed_page, 2>& copies) const noexcept;
+  int read_presents(std::uint64_t group, present_page& page) const noexcept;
+  int check(std::uint64_t region, const present_record& r, bool& there) const noexcept;
+  int read_copies(std::uint64_t group, committed_copies& copies) const noexcept;
+  /// The same and which of them counts.
+  int read_counting(std::uint64_t group, std::uint64_t commit, committed_copies& copies,
+                    unsigned& which) const noexcept;
   int write_copy(std::uint64_t group, unsigned which, committed_page p) const noexcept;
   std::uint32_t check_of(std::uint64_t group, unsigned which, committed_page p) const noexcept;
   bool intact(std::uint64_t group, unsigned which, const committed_page& p) const noexcept {
     return p.check == check_of(group, which, p);
   }
   /// Which copy counts; 2: there are none yet.
-  int counting(std::uint64_t group, const std::array<committed_page, 2>& copies, std::uint64_t commit,
+  int counting(std::uint64_t group, const committed_copies& copies, std::uint64_t commit,
                unsigned& which) const noexcept;
   std::uint32_t check_of(std::uint64_t region, const side_bits& bits) const noexcept;
 

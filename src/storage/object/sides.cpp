@@ -94,16 +94,13 @@ int chunk_places::choose(stripe_object& s, std::span<const chunk_range> chunks, 
       bool there = false;
       if (const int e = s.sides().file().read_committed(group_of(region), commit, committed, there)) return e;
       if (!there)
-        if (const int e = s.sides().file().begin_group(group_of(region))) return e;
+        if (const int e = s.sides().begin_group(s, group_of(region))) return e;
       known = group_of(region);
     }
     if (regions_.empty() || regions_.back().region != region) {
       looked_up& l = regions_.emplace_back();
       l.region = region;
-      bool there = false;
-      if (const int e = s.sides().read_present(s, region, l.bases, &there)) return e;
-      if (!there)
-        if (const int e = s.sides().file().write_present(region, l.bases)) return e;
+      if (const int e = s.sides().begin_present(s, region, l.bases)) return e;
       l.sides = l.bases;
     }
     side_bits other = committed[region % side_file::group_regions];

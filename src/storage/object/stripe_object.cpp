@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -87,7 +88,8 @@ int stripe_object::open(const node_folder& folder, const object_identity& who, b
     why = "it uses a feature that this release does not know (number " +
           std::to_string(unknown) + "); use a later release";
   if (why.empty() && ((h.required & checksum_header::two_sides) != 0) != static_cast<bool>(s->sides_))
-    why = s->sides_ ? "it has a file of sides, and its header knows nothing of it" : "its file of sides ('.side') is missing";
+    why = s->sides_ ? "it has a file of sides, and its header knows nothing of it"
+                    : "its file of sides ('.side') is missing";
   if (!why.empty()) return EUCLEAN;
   if (h.unsynced != boot_id{} && h.unsynced != this_boot()) {
     error = read_only != 0 ? s->require_nothing_waits(why) : s->recover_from_power_loss();
@@ -99,7 +101,7 @@ int stripe_object::open(const node_folder& folder, const object_identity& who, b
   s->generation_ = h.generation;
   s->alone_since_ = h.alone_since;
   s->together_since_ = h.together_since;
-  if ((h.flags & checksum_header::roll_back_due) != 0) s->sides_.expect_roll_back();
+  if (object_sides::is_behind(h)) s->sides_.expect_roll_back();
   out = std::move(s);
   return 0;
 }
@@ -123,12 +125,15 @@ int stripe_object::read_header(checksum_header& h) const {
   return error;
 }
 
-int stripe_object::mark_unsynced(checksum_header& h) {
+int stripe_object::mark_unsynced(checksum_header& h, std::uint64_t commit) {
+  const auto said = [&] { return h.says_unsynced(this_boot()) && h.commit >= commit; };
   if (const int e = read_header(h)) return e;
-  if (h.says_unsynced(this_boot())) return 0;
+  if (said()) return 0;
   lock_guard lock(header_);
   if (const int e = read_header(h)) return e;
-  return h.says_unsynced(this_boot()) ? 0 : write_mark(h);
+  if (said()) return 0;
+  h.commit = std::max(h.commit, commit);
+  return write_mark(h);
 }
 
 // Others see the mark before it is durable, and must not take it for that.  Processes that mark at the same time write
@@ -247,7 +252,7 @@ int stripe_object::recover_from_power_loss() {
   if (const int e = open_data(data_path_, O_RDWR, data_file)) return e;
   int error = (h.required & checksum_header::size_unsynced) != 0 ? recover_size(data_file.get(), h) : 0;
   if (error == 0) error = sums_.mend_touched_after(h.syncs, h.chunks);
-  if (error == 0 && sides_) error = sides_.mend(*this);
+  if (error == 0 && sides_) error = sides_.mend(*this, h.chunks);
   if (error != 0) return error;
   error = undo_.replay(h.syncs, [&](const undo_record& r) {
     if (r.chunk >= h.chunks) return 0;

@@ -24,15 +24,11 @@
 #include "storage/object/chunk_locks.hpp"
 #include "storage/object/node_folder.hpp"
 #include "storage/object/range_locks.hpp"
+#include "storage/object/object_files.hpp"
 #include "storage/object/object_sides.hpp"
 #include "storage/object/undo_journal.hpp"
 
 namespace ooc::storage {
-
-/// Makes a file longer, with its space if `reserved`.  `from`: where the new part begins.  Returns an errno.
-int extend_file(int fd, std::uint64_t from, std::uint64_t bytes, bool reserved);
-/// The names in a folder become durable.  Returns an errno.
-int flush_folder(const std::filesystem::path& path);
 
 class stripe_object {
  public:
@@ -82,9 +78,9 @@ class stripe_object {
   /// For the holder of the whole stripe object, or where all processes that do it at a time write the same bytes.
   int change_header(const std::function<void(checksum_header&)>& change, bool durably = true);
 
-  /// Records durably, before the first data go out, that there are unsynced writes.  `h` is then
-  /// the header as it stands for the whole operation.
-  int mark_unsynced(checksum_header& h);
+  /// Records durably, before the first data go out, that there are unsynced writes, and after which commit.  `h` is
+  /// then the header as it stands for the whole operation.
+  int mark_unsynced(checksum_header& h, std::uint64_t commit = 0);
 
   /// Makes data and sums durable; any lock.  The long part of a sync.
   int flush();

@@ -72,6 +72,7 @@ int stripe_object::lengthen(std::uint64_t have, std::uint64_t chunks, bool reser
   if (error == 0)
     error = sums_.mark_untouched(checksum_file::regions_for(have), checksum_file::regions_for(chunks));
   if (error == 0 && have < region_end) error = sums_.clear(have, std::min(region_end, chunks));
+  if (error == 0 && sides_) error = sides_.file().lengthen(chunks, reserved);
   if (error == 0) error = extend_file(data(), have * chunk_size, chunks * chunk_size, reserved);
   return error;
 }

@@ -75,7 +75,9 @@ class unreliable_disk {
     for (const fs::path& p : paths_) {
       std::string now = contents_of(p);
       std::string& was = durable_[p.string()];
-      was.resize(now.size());  // lengths are another matter
+      // Of the file of sides the length is lost, too; that of the others is known to the header.
+      if (p.extension() == ".side" && between(random_, 0, 1) == 0) now.resize(was.size());
+      was.resize(now.size());
       const std::uint64_t kept = between(random_, 0, 2);  // none, all or half of the sectors
       for (std::size_t at = 0; at < now.size(); at += sector)
         if (kept == 0 || (kept == 2 && between(random_, 0, 1) == 0)) now.replace(at, sector, was, at, sector);
@@ -94,7 +96,7 @@ class unreliable_disk {
 
 TEST_CASE("a loss of power at any moment leaves the last commit, and what came after is refused until a rollback") {
   std::mt19937_64 random(random_seed("commit_power"));
-  constexpr std::uint64_t size = 5 << 20;
+  constexpr std::uint64_t size = 20 << 20;  // bits of its regions lie in two sectors of a page
   const local_node_options plain{.workers = 2, .staging = 64 << 10, .direct_io = false, .io_uring = false};
   temporary_folder folder;
   auto file = std::make_shared<file_shape>(*make_shape(lost_file, {0, 1, 65536}, size));
@@ -110,7 +112,7 @@ TEST_CASE("a loss of power at any moment leaves the last commit, and what came a
     next->commit = commit;
     shape = next;
   };
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < 40; ++round) {
     CAPTURE(round);
     auto node = open_local_node(folder.path(), plain);
     disk.lose_power_at(between(random, 1, 120));
@@ -165,5 +167,47 @@ TEST_CASE("a loss of power at any moment leaves the last commit, and what came a
     const auto [failed, report] = verify(*node, shape);
     REQUIRE_FALSE(failed);
     REQUIRE(report.corrupt == 0);
+  }
+}
+
+TEST_CASE("a loss of power amid a commit of what was synced before leaves the commit before it") {
+  std::mt19937_64 random(random_seed("commit_synced_power"));
+  constexpr std::uint64_t size = 20 << 20;
+  const local_node_options plain{.workers = 2, .staging = 64 << 10, .direct_io = false, .io_uring = false};
+  temporary_folder folder;
+  auto file = std::make_shared<file_shape>(*make_shape(lost_file, {0, 1, 65536}, size));
+  file->commits = true;
+  REQUIRE_FALSE(create(*open_local_node(folder.path(), plain), file));
+  unreliable_disk disk(folder.path(), random);
+  const failing_disk watched([&](disk_call c, int fd, std::size_t n) { return disk(c, fd, n); });
+  const request all = request::contiguous(0, size);
+  bytes b(size, std::byte{'c'});
+  {
+    const auto node = open_local_node(folder.path(), plain);
+    REQUIRE_FALSE(write(*node, file, 0, all, b.data()));
+    REQUIRE_FALSE(prepare(*node, file));
+    file->commit = 1;
+  }
+  const bytes committed = b;
+  for (std::uint64_t call = 1; call <= 24; ++call) {
+    CAPTURE(call);
+    auto node = open_local_node(folder.path(), plain);
+    b.assign(size, std::byte{'n'});
+    REQUIRE_FALSE(write(*node, file, 0, request::contiguous(0, size / 2), b.data()));  // bits change in two sectors
+    REQUIRE_FALSE(sync(*node, file));
+    disk.lose_power_at(call);
+    REQUIRE_FALSE(prepare(*node, file));
+    if (!disk.power_is_lost()) {
+      REQUIRE(call > 2);
+      break;
+    }
+    node.reset();
+    disk.come_up(folder.path());
+    node = open_local_node(folder.path(), plain);
+    const failure back = roll_back(*node, file);
+    INFO(back.what);
+    REQUIRE_FALSE(back);
+    REQUIRE_FALSE(read(*node, file, 0, all, b.data()));
+    REQUIRE(b == committed);
   }
 }

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <future>
 
 #include "storage/object/sides.hpp"
 #include "support/modelled_file.hpp"
@@ -131,6 +132,31 @@ TEST_CASE("a prepared commit of which nothing came is not part of the next one")
   CHECK(f.letter(f.shape, 4) == 'o');
 }
 
+TEST_CASE("threads that write to a new region at once lose nothing of each other") {
+  temporary_folder folder;
+  const auto node = open_local_node(folder.path(), {.workers = 4, .direct_io = false});
+  for (file_id id = 1; id <= 100; ++id) {
+    auto file = std::make_shared<file_shape>(*with_commits(make_shape(id, {0, 1, 65536}, 64 * chunk_size)));
+    REQUIRE_FALSE(create(*node, file));
+    const bytes b(chunk_size, std::byte{'x'});
+    std::atomic<int> failed{0}, open{8};
+    std::promise<void> done;
+    for (std::uint64_t c = 0; c < 8; ++c)
+      node->write(file, 0, std::make_shared<const request>(request::contiguous(8 * c * chunk_size, chunk_size)),
+                  b.data(), [&](const failure& e) {
+                    if (e) ++failed;
+                    if (--open == 0) done.set_value();
+                  });
+    done.get_future().wait();
+    REQUIRE(failed == 0);
+    for (std::uint64_t c = 0; c < 8; ++c) {
+      bytes back(chunk_size);
+      REQUIRE_FALSE(read(*node, file, 0, request::contiguous(8 * c * chunk_size, chunk_size), back.data()));
+      REQUIRE(back == b);
+    }
+  }
+}
+
 TEST_CASE("commits and plain files are told apart") {
   committed_object f;
   auto plain = std::make_shared<file_shape>(*f.shape);
@@ -156,6 +182,21 @@ TEST_CASE("a damaged or missing file of sides is an error that names it, whateve
     CHECK_THAT(read.what, Catch::Contains(".side") && Catch::Contains("damaged"));
     CHECK(f.try_to_put(0, chunk_size, 'x').code == errc::corrupt);
     CHECK(verify(*f.node, f.shape).first.code == errc::corrupt);
+  }
+  using range = std::pair<std::uint64_t, std::uint64_t>;
+  for (const auto& [from, n] : {range{0, 4096}, range{4096, 4096}, range{4096, 8192}, range{0, 12288}}) {
+    CAPTURE(from, n);
+    committed_object f;
+    {
+      std::fstream file(f.side_path(), std::ios::in | std::ios::out | std::ios::binary);
+      file.seekp(static_cast<std::streamoff>(from));
+      const std::string zeros(n, 0);
+      file.write(zeros.data(), static_cast<std::streamsize>(n));
+    }
+    f.open();
+    CHECK(f.try_to_put(0, chunk_size, 'x').code == errc::corrupt);
+    CHECK(prepare(*f.node, f.shape).code == errc::corrupt);
+    CHECK(roll_back(*f.node, f.shape).code == errc::corrupt);
   }
   committed_object f;
   fs::resize_file(f.side_path(), 0);
