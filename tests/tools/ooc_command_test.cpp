@@ -115,9 +115,12 @@ TEST_CASE("all three header versions and every element type are read") {
 
 TEST_CASE("arrays without elements and without dimensions") {
   shell sh;
-  // What no array can be is not imported either.
   write(sh.folder / "e.npy", npy("f4", {0, 5}, ""));
-  sh.refused("import e.npy e", "0x5");
+  sh.ok("import e.npy none");
+  CHECK(sh.ok("stat none").find("f4 0x5\n") != std::string::npos);
+  // What no array can be is not imported either.
+  write(sh.folder / "e.npy", npy("f4", {5, 0}, ""));
+  sh.refused("import e.npy e", "5x0");
   write(sh.folder / "e.npy", npy("f4", {1, 1, 1, 1, 1, 1, 1, 1, 2}, numbered(8)));
   sh.refused("import e.npy e", "9 dimensions");
   write(sh.folder / "s.npy",

@@ -19,6 +19,7 @@
 #include "runtime/blocks/userfault_mapping.hpp"
 #include "support/other_user.hpp"
 #include "support/pager_words.hpp"
+#include "support/pauses.hpp"
 #include "support/rounds.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -329,7 +330,7 @@ class lingering_source : public memory_source {
   void load(block_index b, load_part part, std::byte* frame, completion done) override {
     memory_source::load(b, part, frame, [this, frame, done = std::move(done)](const failure& f, std::uint64_t bytes) {
       after_.emplace_back([this, page = std::make_shared<held_page>(frame)] {
-        std::this_thread::sleep_for(std::chrono::milliseconds(5));  // nobody is told that the pager has found it held
+        let_pass(std::chrono::milliseconds(5));  // nobody is told that the pager has found it held
         wrong += page->let_go() != 4096;
       });
       done(f, bytes);
