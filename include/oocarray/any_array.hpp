@@ -28,7 +28,7 @@
 
 namespace ooc {
 
-/// What elements are: a name as in element_type.hpp, and their bytes.
+/// The format of elements: the name of their type, as in element_type.hpp, and the bytes of each.
 struct element_format {
   std::string name;
   std::uint32_t size = 0;

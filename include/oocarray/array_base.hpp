@@ -1,4 +1,4 @@
-// What every array has, whatever its elements and its rank: where it is, what of it is modified,
+// The members that every array has, whatever its elements and its rank: where it is, what of it is modified,
 // how it is written back and shared with other ranks, its attributes.
 //
 // ooc_array<T, N> and any_array derive from it, so a function that writes back whatever arrays a
@@ -122,7 +122,7 @@ class array_base {
   std::vector<std::size_t> max_extents() const {
     return {core().facts().max_extents.begin(), core().facts().max_extents.end()};
   }
-  /// What became of options.buffers and elements_per_buffer.
+  /// The buffering that resulted from options.buffers and elements_per_buffer.
   buffering buffers() const { return core().facts().buffering; }
   /// How the file is dealt out over the I/O nodes.
   striping stripes() const { return core().facts().stripes; }

@@ -1,4 +1,4 @@
-// What may be chosen when an array is created or opened.
+// Options of an array that is created or opened.
 #pragma once
 
 #include <chrono>
@@ -31,8 +31,8 @@ enum class placement : std::uint8_t {
 enum class conflict_checking : std::uint8_t { off, on };
 inline constexpr conflict_checking check_conflicts = conflict_checking::on;
 
-/// What becomes of a file that an algorithm of the library (ooc::sweep, ooc::transpose ...) has left in the middle, because
-/// its process died: its elements are neither the old nor the new ones.
+/// Whether to refuse or to open a file that an algorithm of the library (ooc::sweep, ooc::transpose ...) has left in
+/// the middle, because its process died: its elements are neither the old nor the new ones.
 enum class unfinished_file : std::uint8_t { refuse, open };
 inline constexpr unfinished_file open_unfinished = unfinished_file::open;
 
@@ -165,7 +165,7 @@ array_options<U> without_fill(const array_options<T>& o) {
           .unfinished = o.unfinished};
 }
 
-/// What `buffers` and `elements_per_buffer` became.
+/// The buffering that resulted from `buffers` and `elements_per_buffer`.
 struct buffering {
   std::uint64_t buffers = 0;              ///< blocks in memory at once; 0: only the budget limits
   std::uint64_t elements_per_buffer = 0;  ///< whole elements that fit into a block

@@ -1,4 +1,4 @@
-// What the library throws.
+// The exceptions that the library throws.
 //
 // One small hierarchy over std::system_error: `code()` says what kind of failure it was (an errno
 // or an ooc::errc), `what()` names the thing, the limit and the remedy.  Below the public interface

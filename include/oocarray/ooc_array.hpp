@@ -14,7 +14,7 @@
 // stays valid for the array's life, and threads, std::sort, std::span, Eigen and existing C code
 // work on it.
 //
-// What to know:
+// Users should know:
 //   - A block is *dirty* (modified) from the first write until the I/O nodes have *acknowledged*
 //     it: from then on every process reads the new data, and they survive the end of this process
 //     and of the servers.  writeback(), close() and the destructor wait for that, and a dirty block
@@ -76,7 +76,7 @@ namespace ooc {
 /// Movable, not copyable.  An array that was moved from, or made by `ooc_array<double, 2> a;`, has no file and no
 /// elements: it may be assigned to and destroyed, and is_open() and extents() say so.
 ///
-/// What is the same for all arrays is in array_base.hpp: writeback(), sync(), sync_halo(), invalidate(),
+/// The members that are the same for all arrays are in array_base.hpp: writeback(), sync(), sync_halo(), invalidate(),
 /// advise(), close(), attributes and facts.  gather(), scatter() and accumulate(), which take lists of
 /// indices, are in indexed_array.hpp.
 template <class T, std::size_t N, class Layout = layout_right>

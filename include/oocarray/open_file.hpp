@@ -74,7 +74,7 @@ struct file_identity {
   bool operator==(const file_identity&) const = default;
 };
 
-/// What a file holds, as far as it does not say so itself.
+/// The contents of a file, as far as it does not state them itself.
 struct file_contents {
   file_format format = file_format::by_name;
 
@@ -96,7 +96,7 @@ struct file_contents {
 
 namespace detail {
 
-/// What an array asks of a file in place.
+/// The request of an array to a file in place.
 struct place_request {
   std::string_view path;
   bool writable = false;

@@ -43,7 +43,7 @@ class process_group {
   virtual void barrier(std::string_view call) = 0;
   /// The bytes of rank `root`, on every rank; what the others pass is not looked at.
   virtual bytes broadcast(std::string_view call, std::span<const std::byte> mine, int root) = 0;
-  /// What each rank passed, by rank; lengths may differ.  At most 2^31 - 1 bytes in all.
+  /// The bytes that each rank passed, by rank; lengths may differ.  At most 2^31 - 1 bytes in all.
   virtual std::vector<bytes> all_gather(std::string_view call, std::span<const std::byte> mine) = 0;
   /// Replaces each value by the sum (largest, smallest) over the ranks; all pass equally many.
   virtual void all_reduce(std::string_view call, std::span<std::uint64_t> values,

@@ -20,7 +20,7 @@ class process_group;
 
 /// How blocks come to their addresses; see runtime_options::mapping.
 enum class mapping_way : std::uint8_t {
-  /// What OOC_MAPPING in the environment names (signal, userfaultfd); where it names none, signal.
+  /// The way that OOC_MAPPING in the environment names (signal, userfaultfd); where it names none, signal.
   automatic,
   /// A touch of what is not in memory is a signal (SIGSEGV) that the library handles.  Works on every
   /// kernel, without privileges.  A system call on elements that are not in memory fails (EFAULT):

@@ -5,7 +5,7 @@
 
 namespace ooc {
 
-/// What passed one I/O node, or all nodes of a store.
+/// The traffic of one I/O node, or of all nodes of a store.
 struct io_stats {
   std::uint64_t read_requests = 0;   ///< requests (messages) to the node
   std::uint64_t write_requests = 0;
@@ -23,7 +23,7 @@ struct io_stats {
   friend io_stats operator-(io_stats a, const io_stats& b) noexcept;
 };
 
-/// What the pager did since the runtime was made.
+/// The work of the pager since the runtime was made.
 struct runtime_stats {
   std::uint64_t hits = 0;             ///< faults served by a block already in memory (ready)
   std::uint64_t faults = 0;           ///< faults that had to wait for the store

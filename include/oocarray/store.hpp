@@ -52,7 +52,7 @@ struct store_options {
   std::string key{};
 };
 
-/// What is at a path.
+/// The file or folder at a path.
 struct store_entry {
   std::string path;  ///< without slashes in front; "" is the root
   bool folder = false;
@@ -107,7 +107,7 @@ class store {
   /// The entries of a folder by name, or the one entry of a file.
   std::vector<store_entry> list(std::string_view folder = {}) const;
   bool exists(std::string_view path) const;
-  /// What is at `path`.  Throws ENOENT.
+  /// The entry at `path`.  Throws ENOENT.
   store_entry entry(std::string_view path) const;
   /// Removes a file with its data, or an empty folder.  The name is gone at once; the data follow when that is durable,
   /// within a second or two (those of 64 MiB or more before this returns), so that a loss of power brings back a whole

@@ -66,14 +66,14 @@
 
 namespace ooc {
 
-/// What min_element() and max_element() have found.
+/// The result of min_element() and max_element().
 template <class T, std::size_t N>
 struct found_element {
   T value{};
   coordinates<N> at{};
 };
 
-/// What histogram() has counted.
+/// The result of histogram().
 struct histogram_counts {
   std::vector<std::uint64_t> counts;  ///< of each bin
   std::uint64_t outside = 0;          ///< elements in no bin
@@ -185,7 +185,7 @@ struct same_value {
   }
 };
 
-/// What the parts of the ranks before this one come to, after `first`.
+/// `first` and then the parts of the ranks before this one, summed up by `op`.
 template <class T, class U, class Op>
 scanned_before<U> parts_before(span_run& run, const std::optional<U>& first, Op& op) {
   same_value f;

@@ -79,7 +79,7 @@ class eigen_kernel final : public multiply_kernel {
 
 template <class T, class Layout>
 matrix_operand operand(const ooc_array<T, 2, Layout>& a) {
-  // What of it is in memory may change, not the array.
+  // The call may change which of its blocks are in memory, not the array itself.
   return {const_cast<array_core*>(&a.core()), nullptr, a.extent(0), a.extent(1)};
 }
 

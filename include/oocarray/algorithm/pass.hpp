@@ -1,5 +1,5 @@
-// What may be chosen for an algorithm that passes over arrays, and what it reports: copy.hpp,
-// elementwise.hpp, and the others of this folder.  (ooc::sweep has options of its own.)
+// Options and reports of the algorithms that pass over arrays: those of copy.hpp, elementwise.hpp, and the
+// others of this folder.  (ooc::sweep has options of its own.)
 //
 //     ooc::transpose(a, b, {1, 0}, {.threads = 4, .progress = [](const ooc::pass_progress& p) {
 //       std::printf("%3.0f %%\n", 100 * p.part());

@@ -75,7 +75,7 @@ template <class T, class Order>
 sort_statistics sorted_by(const array_core& from, array_core& to, Order order,
                           const sort_options& options) {
   const ordered_program<T, Order> program(std::move(order), options.stable);
-  // What of it is in memory may change, not the array.
+  // The call may change which of its blocks are in memory, not the array itself.
   return run_sort(const_cast<array_core&>(from), to, program, options);
 }
 

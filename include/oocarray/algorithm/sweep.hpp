@@ -73,7 +73,7 @@
 
 namespace ooc {
 
-/// What sweep() did.  `values`: of each step that was reported, see stencil_of::reduce.
+/// The result of sweep().  `values`: of each step that was reported, see stencil_of::reduce.
 template <class Value>
 struct sweep_result : sweep_statistics {
   std::vector<Value> values;

@@ -1,4 +1,4 @@
-// What the templates call for the attributes of an array's file.
+// The functions that the templates call for the attributes of an array's file.
 //
 // Owner: made for one call by array_core::attributes(), and refers to the array.  Threads: any.
 #pragma once

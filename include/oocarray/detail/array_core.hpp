@@ -1,7 +1,7 @@
-// What the templates call of an ooc_array that is compiled once: the array without its type.
+// The functions of an ooc_array that the templates call and that are compiled once: the array without its type.
 //
 // ooc_array adds types and index arithmetic; an element access does not come here.  The array
-// itself stays behind the pointer.  What concerns all ranks of a group, elements by their indices,
+// itself stays behind the pointer.  Calls that concern all ranks of a group, elements by their indices,
 // and attributes have small classes of their own, which refer to it.  Boxes and shapes are spans of
 // as many numbers as the array has dimensions, slowest dimension first, in elements.
 //
@@ -53,8 +53,8 @@ struct pinned_region {
   pinned_region& operator=(pinned_region&&) noexcept;
 };
 
-/// What is known of an array without asking anybody.  It changes in resize() and when the array
-/// closes.
+/// The facts of an array that are known without asking anybody.  They change in resize() and when the
+/// array closes.
 struct array_facts {
   bool open = false;
   bool writable = false;
@@ -70,7 +70,7 @@ struct array_facts {
   striping stripes;
 };
 
-/// What prefetch() fetches of a box.
+/// The blocks of a box that prefetch() fetches.
 enum class prefetched : std::uint8_t {
   all,
   not_promised,  ///< all but the blocks that an overwrite() covers: for tiles() of a target

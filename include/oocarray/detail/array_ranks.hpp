@@ -1,5 +1,5 @@
-// What the templates call that concerns all ranks of an array's group.  An array without a group is
-// that of a group of one rank.
+// The functions that the templates call and that concern all ranks of an array's group.  An array without
+// a group is that of a group of one rank.
 //
 // Owner: made for one call by array_core::ranks(), and refers to the array.  Threads: rank() and
 // rows_of() any; all else is collective, one call at a time in each process and with no other use

@@ -1,4 +1,4 @@
-// What a typed array asks of the compiled one, to be made or opened.
+// The request of a typed array to the compiled one, to be made or opened.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace ooc::detail {
 
 enum class memory_layout : std::uint8_t { right, tiled };
 
-/// What a typed array asks of the core.
+/// The request of a typed array to the core.
 struct array_request {
   enum class how : std::uint8_t { create, create_or_open, open, open_read_only };
 

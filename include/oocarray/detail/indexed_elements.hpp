@@ -1,4 +1,4 @@
-// What the templates call to reach elements by lists of indices: gather(), scatter() and
+// The functions that the templates call to reach elements by lists of indices: gather(), scatter() and
 // accumulate().
 //
 // Owner: made for one call by array_core::elements(), and refers to the array.  Threads: any.
@@ -17,7 +17,7 @@ struct element_indices {
   std::size_t numbers;  ///< in an index: 1, the element's number in row-major order; or the rank
 };
 
-/// What accumulate() does to an element, given the value that the caller has for it.
+/// The operation of accumulate() on an element, given the value that the caller has for it.
 struct element_operation {
   void (*apply)(void* context, std::byte* element, const std::byte* value);
   void* context;

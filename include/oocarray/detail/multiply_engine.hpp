@@ -1,5 +1,5 @@
-// What ooc::multiply() calls that is compiled once: which panels are in memory when, and which thread
-// multiplies which part of them.  What multiplies is a multiply_kernel, made by the template.
+// The part of ooc::multiply() that is compiled once: which panels are in memory when, and which thread
+// multiplies which part of them.  The multiplication itself is a multiply_kernel, made by the template.
 //
 // Threads: run_multiply() is called by one; it calls the kernel from several at once, for parts of the product
 // that do not overlap.

@@ -1,7 +1,7 @@
-// What ooc::sort() and its relatives call that is compiled once: sorting without its types.
+// The part of ooc::sort() and its relatives that is compiled once: sorting without its types.
 //
 // The engine knows elements as bytes: which run is read, sorted and written when, which parts of the runs are
-// merged next, by which thread, and where the result goes.  What it cannot know, the order, is a
+// merged next, by which thread, and where the result goes.  The order, which it cannot know, is a
 // sort_program, made by the template (detail/sort_program.hpp).
 //
 // Threads: run_sort() and the others are called by one thread; they call the functions of the program from

@@ -251,7 +251,7 @@ class radix_sorter {
   const Order& order_;
 };
 
-/// Who has lost at each node of a tree, and who wins; a leaf is a window.
+/// A tree of windows, its leaves: the loser at each node, and the winner of all.
 template <class Player, class Beats>
 class loser_tree {
  public:

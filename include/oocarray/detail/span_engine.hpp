@@ -75,9 +75,9 @@ class span_run {
   unsigned threads() const noexcept;
   /// Marks what is written; so many passes will be made, the last of which writes.
   void begin(unsigned passes = 1);
-  /// What one rank throws, all throw.
+  /// An exception of one rank is thrown on all ranks.
   void pass(span_program& program);
-  /// What each rank passes, by rank.
+  /// The bytes that each rank passes, by rank.
   std::vector<std::vector<std::byte>> gathered(const std::vector<std::byte>& mine);
   int rank() const noexcept;
   int ranks() const noexcept;

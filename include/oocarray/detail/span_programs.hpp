@@ -1,4 +1,4 @@
-// What elementwise algorithms do to spans; see algorithm/elementwise.hpp and span_engine.hpp.
+// The programs that elementwise algorithms run on spans; see algorithm/elementwise.hpp and span_engine.hpp.
 //
 // Loops are over plain pointers and contiguous, so that they vectorise where the program's function
 // does.
@@ -166,7 +166,7 @@ U sum_in_order(std::optional<U> before, const T* x, std::size_t count, Op& op) {
   return sum;
 }
 
-/// What scan_program makes of each piece, before it adds the pieces before.
+/// The sum of each piece, as scan_program has it before it adds the pieces before.
 template <class Op, class T, class U>
 class piece_sums_program final : public span_program {
  public:
@@ -199,7 +199,7 @@ class piece_sums_program final : public span_program {
   std::vector<std::optional<U>> sums_;
 };
 
-/// What elements of other ranks come to: of whole pieces, and of the piece with which this rank's part begins.
+/// The sums of elements of other ranks: of whole pieces, and of the piece with which this rank's part begins.
 template <class U>
 struct scanned_before {
   std::optional<U> pieces, head;

@@ -1,7 +1,7 @@
-// What ooc::sweep() calls that is compiled once: a sweep without its types.
+// The part of ooc::sweep() that is compiled once: a sweep without its types.
 //
 // The engine knows slabs as bytes: which level computes which slab when, where a slab lies in
-// memory, which thread does it.  What is computed from the slabs is a sweep_program, made by the
+// memory, which thread does it.  The computation itself is a sweep_program, made by the
 // template (algorithm/sweep.hpp).
 //
 // Threads: run_sweep() is called by one thread; it calls compute() and complete() of the program
@@ -20,7 +20,7 @@
 
 namespace ooc {
 
-/// What happens at the ends of a dimension.
+/// The treatment of the ends of a dimension.
 enum class boundary : std::uint8_t {
   fixed,     ///< elements within the radius of an end keep their values
   periodic,  ///< the neighbour of the last element is the first
@@ -94,7 +94,7 @@ class sweep_program {
   virtual void begin_values(std::size_t slots, bool keep) = 0;
   /// The values of `slabs` slabs, in order, each of `pieces` pieces from `slot` on.
   virtual void fold(std::size_t slot, std::size_t slabs, std::size_t pieces) = 0;
-  /// What fold() has made of the slabs of this process, and of those of all ranks, in order.
+  /// The result of fold() for the slabs of this process, and the results of all ranks, in order.
   virtual std::vector<std::byte> folded() = 0;
   virtual void combine(const std::vector<std::vector<std::byte>>& of_ranks) = 0;
   /// Step number `step` has been done on all ranks; false: stop.

@@ -127,7 +127,7 @@ class slab_to_compute {
   std::size_t step() const noexcept { return piece_->step; }
   /// The value that the kernel returns is wanted.
   bool reported() const noexcept { return piece_->reported; }
-  /// What is to be computed, in dimension k = 1 ... N - 1.
+  /// The range that is to be computed, in dimension k = 1 ... N - 1.
   std::ptrdiff_t lower(std::size_t k) const noexcept { return piece_->lower[k]; }
   std::ptrdiff_t upper(std::size_t k) const noexcept { return piece_->upper[k]; }
   /// Of the array.
@@ -149,7 +149,7 @@ class slab_to_compute {
   {
     return get<0>()[i];
   }
-  /// What is to be computed.
+  /// The elements that are to be computed.
   const std::span<std::tuple_element_t<0, std::tuple<T...>>> span() const noexcept
     requires(sizeof...(T) == 1 && N == 2)
   {
