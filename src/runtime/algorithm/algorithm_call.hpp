@@ -53,8 +53,8 @@ class algorithm_call {
   /// the `spare` ones of the budget.
   [[noreturn]] void refuse_memory(std::uint64_t least, std::uint64_t allowed, std::uint64_t spare) const;
 
-  /// What else must be the same on all ranks.  Said before the first together(), which then throws
-  /// usage_error (errc::not_together) on all of them where it is not; so it does for options.mark.
+  /// Names something else that must be the same on all ranks.  Called before the first together(), which then
+  /// throws usage_error (errc::not_together) on all of them where it is not; so it does for options.mark.
   void must_agree(std::string_view what) { called_ += what; }
 
   /// Runs f on all ranks; what one throws, all throw.  Returns what each rank's returned (bytes),

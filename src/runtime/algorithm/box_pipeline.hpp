@@ -60,7 +60,7 @@ class box_pipeline {
   std::uint64_t bytes_written() const noexcept { return bytes_written_; }
 
  private:
-  /// What is read, or turned and written, by one request.
+  /// The part of a box that is read, or turned and written, by one request.
   struct part_of_box {
     std::size_t box;           ///< of the unit
     extent_list lower, upper;  ///< in the array

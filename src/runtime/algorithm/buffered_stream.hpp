@@ -43,7 +43,7 @@ class buffered_stream {
     for (slot& s : slots_) s.buffer = std::exchange(memory, memory + bytes);
   }
   std::byte* buffer(std::uint64_t n) const noexcept { return slots_[n % slots_.size()].buffer; }
-  /// What becomes of item n is in the other memory, which is the buffer from now on.
+  /// The result of item n is in the other memory, which is the buffer from now on.
   void swap_buffer(std::uint64_t n, std::byte*& other) noexcept { std::swap(of(n).buffer, other); }
 
   /// Begins the reads of items before `until` that have not begun, in order, as begin(item, transfer, buffer) says.

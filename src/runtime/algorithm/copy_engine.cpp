@@ -142,8 +142,8 @@ class copy_run {
   }
 
   std::uint64_t memory_to_take() const {
-    // What can be taken once modified blocks have been written back; the rest may hold blocks of
-    // other arrays.
+    // The spare memory can be taken once modified blocks have been written back; the rest may hold
+    // blocks of other arrays.
     const std::uint64_t spare = request_.to->shared().pager().spare();
     const std::uint64_t chosen = request_.options.memory;
     const std::uint64_t least = std::max<std::uint64_t>(

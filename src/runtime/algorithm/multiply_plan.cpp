@@ -6,9 +6,9 @@
 namespace ooc::detail {
 namespace {
 
-/// What the begin of a region costs a disk, as bytes that it transfers in that time.
+/// The cost of the begin of a region for a disk, as the bytes that it transfers in that time.
 constexpr double region_bytes = 16 << 10;
-/// What a byte of c costs that passes through the processor's cache with each panel, beside one of a disk.
+/// The cost of a byte of c that passes through the processor's cache with each panel, relative to one of a disk.
 constexpr double passing_byte = 0.25;
 constexpr std::size_t most_depth = 1024;  ///< of panels of b that are not all of it
 constexpr std::uint64_t most_tiles_in_a_row = 4096;

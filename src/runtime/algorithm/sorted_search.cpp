@@ -26,7 +26,7 @@ constexpr std::size_t reads_in_flight = 16;
 /// Whether the ranks of a group make the call together, or each for itself.
 enum class ranks_call : std::uint8_t { together, alone };
 
-/// What both do before they read.
+/// The steps that is_sorted() and lower_bound() have in common before they read.
 class sorted_array {
  public:
   sorted_array(const array_core& a, std::size_t element_size, const char* what, ranks_call how,

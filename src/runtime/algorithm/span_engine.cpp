@@ -112,7 +112,7 @@ class span_run::state {
   }
 };
 
-/// What a pass reads, it reads to the end.  Where it writes nothing, half of the memory is for what comes next;
+/// A pass reads its arrays to the end.  Where it writes nothing, half of the memory is for what comes next;
 /// else that is for what is on its way to the store.
 class span_run::state::reading_far_ahead {
  public:

@@ -7,7 +7,7 @@
 //       rounds.done([] { prepare the next round; return its tasks, 0 to stop; });
 //     }
 //
-// Who ends the last task of a round runs the function given to done(), while nobody else works.
+// The thread that ends the last task of a round runs the function given to done(), while nobody else works.
 // Everything that was done in a round is visible in the next.
 //
 // Threads: any; first() before the others begin.

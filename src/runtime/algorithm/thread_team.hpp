@@ -3,7 +3,7 @@
 //     thread_team team(4);                            // three more beside the calling one
 //     team.run(tasks, [&](std::size_t task) { ... }); // returns when all are done
 //
-// What a task throws comes out of run() when the others have ended; tasks that had not begun then are
+// An exception of a task comes out of run() when the others have ended; tasks that had not begun then are
 // left out.  Where fewer threads can be made, those that there are do the work.
 //
 // Threads: run() by the one that made the team.

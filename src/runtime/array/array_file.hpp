@@ -53,7 +53,7 @@ class array_file {
   void join(writing w) { claim_ = file_claim(*store_, entry().id, path_, holder, w); }
   void release() noexcept { claim_.release(); }
 
-  /// What nodes have acknowledged, whoever wrote it.
+  /// Makes durable all data that nodes have acknowledged, whichever process wrote them.
   void make_durable() const;
   /// The entry, after that.
   void make_entry_durable() const;

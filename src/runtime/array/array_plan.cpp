@@ -93,7 +93,7 @@ std::uint64_t largest_useful_block(const array_request& r, const shape& limits) 
   return in_whole_pages(bytes);
 }
 
-/// What each extent may become.
+/// The limit of each extent.
 shape limits_of(const storage::array_description& d) {
   shape limits = d.extents;
   for (std::size_t k = 0; k < std::min(limits.size(), d.max_extents.size()); ++k)

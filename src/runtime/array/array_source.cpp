@@ -245,7 +245,7 @@ void array_source::store_together(std::span<const stored_block> blocks, completi
                    [now, bytes, done = std::move(done)](const failure& f) { done(f, bytes); });
 }
 
-/// What is said of the first element of `stray`, a request for elements outside the part.
+/// The failure for the first element of `stray`, a request for elements outside the part.
 failure array_source::outside_part(const array_geometry& g, block_index b,
                                    const request& stray) const {
   std::uint64_t at = 0;

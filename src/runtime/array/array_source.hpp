@@ -28,7 +28,7 @@ class array_source : public block_source {
  public:
   using file_ptr = std::shared_ptr<const storage::striped_file>;
 
-  /// What an array is at one time; immutable.
+  /// The state of an array at one time; immutable.
   struct state {
     array_geometry geometry;
     file_ptr file;

@@ -18,7 +18,7 @@ direct_array::direct_array(local_array& a, access_mode mode, const char* operati
 
 direct_array::~direct_array() {
   if (!writes_) return;
-  // What is pinned against the rules stays; who pinned it has its bytes.
+  // A block that is pinned against the rules stays; the thread that pinned it has its bytes.
   if (array_.segment().invalidate(false) == segment::invalidated::done) return;
   log_error("array '" + array_.facts().path +
             "': another thread used it during an algorithm; what it wrote is lost");

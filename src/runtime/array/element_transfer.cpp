@@ -23,7 +23,7 @@ namespace {
 constexpr std::uint64_t most_pieces = 2048;
 constexpr std::uint64_t least_pieces = 256;  ///< where there are as many
 constexpr std::uint64_t most_requests = 4;  ///< in flight
-/// What a run takes until it has been transferred: here, in its request, and in the node's list.
+/// The memory that a run takes until it has been transferred: here, in its request, and in the node's list.
 constexpr std::size_t bytes_per_piece = 512;
 constexpr std::uint64_t most_memory = std::uint64_t{64} << 20;
 constexpr std::uint64_t most_ahead = std::uint64_t{32} << 20;  ///< of blocks that are loaded

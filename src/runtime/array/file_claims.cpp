@@ -19,7 +19,7 @@ struct open_here {
   std::size_t readers = 0;  ///< none: one who writes holds it
 };
 
-/// Who holds which file.  Of the process, as caches are; never destroyed, because arrays with
+/// The holder of each file.  Of the process, as caches are; never destroyed, because arrays with
 /// static storage duration may release their claims late.
 struct registry {
   ooc::mutex mutex;

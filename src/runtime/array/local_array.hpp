@@ -33,7 +33,7 @@ namespace ooc::detail {
 
 class access_log;
 
-/// What other ranks mean for the segment and its source; as it is: there are none.
+/// The effect of other ranks on the segment and its source; as it is: there are none.
 struct array_sharing {
   bool by_ranks = false;           ///< others write to the blocks
   segment_part blocks = {};        ///< which blocks are whose

@@ -1,4 +1,4 @@
-// What stands behind a block_file and its guards: an open file, its superblocks as a segment.
+// The object behind a block_file and its guards: an open file, its superblocks as a segment.
 //
 // Shared by the block_file and every guard; the last of them closes the file.  Thread-safe except
 // close().

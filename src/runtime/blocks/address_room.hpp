@@ -1,4 +1,4 @@
-// What the process may still map where it has a limit of addresses (ulimit -v).
+// The addresses that the process may still map where it has a limit of them (ulimit -v).
 //
 // An array takes addresses for its elements, for tables, and with the first array of a block size for the frames of the
 // budget; the guards around its elements take more.  Without a limit they cost nothing.  Under one they are missing for

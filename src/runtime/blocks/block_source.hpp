@@ -26,7 +26,7 @@ inline bool contains(std::span<const block_range> ranges, block_index b) noexcep
 
 inline constexpr block_range every_block{0, ~block_index{0}};
 
-/// What of a block has to be read.
+/// The part of a block that has to be read.
 enum class load_part : std::uint8_t {
   whole,
   /// Only what lies outside the box that the program promised to overwrite.  The frame is zeroed

@@ -58,7 +58,7 @@ constexpr std::uint32_t word_of(block_state s) noexcept {
   return static_cast<std::uint32_t>(s);
 }
 
-/// What the pager keeps for every block, in memory or not.
+/// The pager's record of a block; every block has one, in memory or not.
 struct block {
   std::atomic<std::uint32_t> word;     ///< state and waiter bits
   std::uint32_t frame;                 ///< number in the segment's frame class; the owner's

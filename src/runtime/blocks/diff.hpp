@@ -1,4 +1,4 @@
-// What changed in a block: the elements in which it differs from its twin.
+// The changes in a block: the elements in which it differs from its twin.
 //
 // Two processes that write different elements of one block both keep theirs, as each sends only its
 // own (the twins and diffs of page-based shared memory).

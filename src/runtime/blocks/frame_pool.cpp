@@ -44,7 +44,7 @@ frame_class* frame_pool::find(std::size_t bytes, bool in_grains) const noexcept 
   return nullptr;
 }
 
-// What was taken off the budget may come back: slots are addresses, they cost nothing.
+// Memory that was taken off the budget may come back: slots are addresses, they cost nothing.
 std::size_t frame_pool::slots_for(std::size_t bytes, bool in_grains) const noexcept {
   const std::size_t slots = whole_budget_ / bytes;
   return in_grains ? slots : std::min(slots, max_frames_);

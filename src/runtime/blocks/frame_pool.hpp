@@ -99,7 +99,7 @@ class frame_pool {
     return class_for(bytes, &mapping, true);
   }
 
-  /// What a class that is not there yet takes of the addresses of the process.
+  /// The addresses of the process that a class needs if it is not there yet.
   std::uint64_t addresses_for(std::size_t bytes, bool in_grains) const noexcept;
 
   /// A frame with memory, or nullptr where the budget is used up.
@@ -142,7 +142,7 @@ class frame_pool {
   std::size_t slots_for(std::size_t bytes, bool in_grains) const noexcept;
   bool make_room(std::size_t bytes, const frame_class* keep) noexcept
       OOC_REQUIRES(pager_mutex);
-  /// What is in use holds memory, and what holds memory is within the budget, but for what was charged.
+  /// Frames in use hold memory, and those that hold memory are within the budget, but for what was charged.
   bool sums_hold() const noexcept {
     return used_ <= committed_ && committed_ <= budget_ + charged_ && budget_ <= whole_budget_ &&
            frames_mapped_ <= max_frames_;

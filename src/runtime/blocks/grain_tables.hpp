@@ -6,12 +6,12 @@
 // grains, and given back to the system when the last of them has left: an array many times the
 // memory, touched at random, would take all of it for tables otherwise.
 //
-// What is given back reads as zeros afterwards, which is `out`.  Nobody may have a grain in another state
-// then, nor be about to: who brings one in holds its block (grain_hold), and the records go only while their
-// block is owned by who gives them back, or is not in grains.
+// A record that is given back reads as zeros afterwards, which is `out`.  Nobody may have a grain in another state
+// then, nor be about to: a thread that brings one in holds its block (grain_hold), and the records go only while
+// the thread that gives them back owns their block, or the block is not in grains.
 //
-// Whoever has had a frame of a grain, a hold of its block, or a grain that was kept out calls grain_left() when that
-// has ended and no other attempt to bring the grain in follows.  The last of them sees that nothing is left.
+// A thread that has had a frame of a grain, a hold of its block, or a grain that was kept out calls grain_left() when
+// that has ended and no other attempt to bring the grain in follows.  The last of them sees that nothing is left.
 //
 // Lock: the pager's, which every call has.  begin() may take more than the budget has: whoever takes a frame next
 // (frame_pool::take()) makes up for that first.

@@ -195,7 +195,7 @@ resident_set::victim resident_set::take_clean_victim(const segment_state* only, 
   std::array<const frame*, frame_needs::blocks> stay;
   std::size_t n = 0;
   const auto keep_from = [&](const frame* f) OOC_REQUIRES(pager_mutex) {
-    // What nobody has asked for yet does not push out what somebody has.
+    // A block that nobody has asked for yet does not push out one that somebody has asked for.
     const auto is_last_pinned = [&](const segment_state* s) OOC_REQUIRES(pager_mutex) {
       return keep.pinned_last && s->pinned_blocks == 0 &&
              std::none_of(stay.begin(), stay.begin() + n, [s](const frame* other) { return other->segment == s; });

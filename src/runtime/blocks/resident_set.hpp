@@ -130,8 +130,9 @@ class resident_set {
     frame* taken = nullptr;
     block_state was = block_state::out;
   };
-  /// What must stay: so many of the blocks that came last, beside the one that is about to be written; for a block
-  /// that nobody waits for, also the last that was pinned of each segment with pins only, unless one is pinned now.
+  /// The blocks that must stay: so many of those that came last, beside the one that is about to be written; for a
+  /// block that nobody waits for, also the last that was pinned of each segment with pins only, unless one is pinned
+  /// now.
   struct kept {
     std::size_t latest = 0;
     const frame* written = nullptr;

@@ -1,4 +1,4 @@
-// What a segment is made with.
+// The options with which a segment is made.
 //
 // Plain values; the part may be changed later (segment::set_part), under the pager's lock.
 #pragma once

@@ -1,4 +1,4 @@
-// What the pager keeps of a segment; the handle that owns it is `segment`.
+// The pager's record of a segment; the handle that owns it is `segment`.
 #pragma once
 
 #include <algorithm>
@@ -52,7 +52,7 @@ struct segment_state {
   /// All that is decided by what has happened to its blocks.
   segment_history past OOC_GUARDED_BY(pager_mutex);
   write_history writes;
-  /// What an algorithm lets a sweep read ahead, in bytes; 0: an eighth of the memory.
+  /// The bytes that an algorithm lets a sweep read ahead; 0: an eighth of the memory.
   std::uint64_t ahead_bytes OOC_GUARDED_BY(pager_mutex) = 0;
   /// For library calls that wait.
   std::map<block_index, failure> load_errors OOC_GUARDED_BY(pager_mutex);

@@ -172,7 +172,7 @@ void userfault_mapping::map_in(frame* f, bool writable) noexcept {
       die("write protection of a frame", errno);
     about_to_wait();
     if (!sys::move_pages(f->memory, to, n)) die("mremap of a frame", errno);
-    // What comes along is the registration of the frame, which knows no missing pages.
+    // The registration of the frame comes along, which does not cover missing pages.
     if (!sys::userfault_register(fd_, to, n, both_modes)) die("registering a block", errno);
     note_patch(to);
   }
@@ -188,7 +188,7 @@ bool userfault_mapping::map_out(frame* f, block_access has) noexcept {
     return true;
   }
   if (errno != EBUSY) die("UFFDIO_MOVE of a block", errno);
-  // What has moved goes back: not by a move where it is protected, see above.
+  // The pages that have moved go back: not by a move where they are protected, see above.
   if (moved == 0) return false;
   if (has == block_access::read)
     copy_protected(f, moved);

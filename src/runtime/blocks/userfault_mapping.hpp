@@ -47,14 +47,14 @@ class userfault_mapping final : public block_mapping {
   int descriptor() const noexcept { return fd_; }
   /// System calls may touch blocks; otherwise they fail with EFAULT where those are not in memory.
   bool serves_system_calls() const noexcept { return serves_system_calls_; }
-  /// What about_to_wait() does.
+  /// The function that about_to_wait() calls.
   void before_waits(std::function<void()> f) { before_waits_ = std::move(f); }
 
   /// Lets touches of a page, or writes to it, be refused; wakes who waits there.
   void fence(std::byte* page, bool writes_only) noexcept;
   /// Lifts what fences there are in [where, where + bytes); false where there is none.
   bool lift_fences(std::byte* where, std::size_t bytes) noexcept;
-  /// Who waits in the page tries again.
+  /// The threads that wait in the page try again.
   void wake(std::byte* page) noexcept;
   const wake_log& wakes() const noexcept { return wakes_; }
 

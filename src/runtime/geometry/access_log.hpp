@@ -1,4 +1,4 @@
-// What this process has written and read of an array since the last sync(), for the checking mode.
+// The elements of an array that this process has written and read since the last sync(), for the checking mode.
 //
 // Elements are told as bytes of the array's memory image (block b begins at b * block_bytes), which is the same on
 // all ranks; blocks that were read are told as blocks.  A block that is loaded for a read counts as read; at() logs
@@ -23,7 +23,7 @@ class run_set {
   void add(byte_run r);
   void add(const run_set& more);
   const std::vector<byte_run>& runs() const;
-  /// What lies in none of these blocks, which ascend.
+  /// The bytes that lie in none of these blocks, which ascend.
   run_set outside(std::span<const block_range> blocks, std::uint64_t block_bytes) const;
 
  private:
@@ -36,15 +36,15 @@ class run_set {
 /// One rank's accesses in one epoch.
 struct accesses {
   run_set written;                       ///< elements that were changed
-  /// What was changed before the last sync_halo(), which told of it and did not show it to others: to be
-  /// compared with what they do from then on.
+  /// Elements that were changed before the last sync_halo(), which told of them and did not show them to others: to
+  /// be compared with what the others do from then on.
   run_set shown_to_nobody;
   run_set read;                          ///< elements that were read through at()
   std::vector<block_range> read_blocks;  ///< blocks that were read in another way; ascending
 
   void add(const accesses& more);
   void add(const std::vector<block_range>& blocks_read);
-  /// What stays on record after these have been told, where writes to `shown` were shown to others.
+  /// The accesses that stay on record after these have been told, where writes to `shown` were shown to others.
   accesses left_by(std::span<const block_range> shown, std::uint64_t block_bytes) const;
 
   std::vector<std::byte> packed() const;
@@ -61,7 +61,7 @@ class access_log {
     const lock_guard lock(mutex_);
     now_.read.add(r);
   }
-  /// What was noted since the last call.
+  /// The accesses that were noted since the last call.
   accesses take() {
     const lock_guard lock(mutex_);
     return std::exchange(now_, {});

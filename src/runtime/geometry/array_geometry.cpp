@@ -25,7 +25,7 @@ constexpr std::uint64_t max_bytes = (std::uint64_t{1} << 63) - 1;
                     o.name.empty() ? what : "array '" + o.name + "': " + what);
 }
 
-/// What is there, or refuses with the sizes that led past the limit.
+/// Returns the value, or refuses with the sizes that led past the limit.
 template <class T>
 T within_limit(const std::optional<T>& found, const geometry_options& o) {
   if (!found)

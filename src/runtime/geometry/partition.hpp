@@ -24,7 +24,7 @@ index_box part_of(const array_geometry& g, const striping& s, std::uint64_t inde
 /// file.
 std::uint64_t equal_parts(const array_geometry& g, std::uint64_t parts);
 
-/// What a part means for the blocks of the array; ranges are empty where the part is.
+/// A part in terms of the blocks of the array; ranges are empty where the part is.
 struct part_blocks {
   block_range touched;  ///< hold an element of the part
   block_range own;      ///< hold nothing else

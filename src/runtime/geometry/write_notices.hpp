@@ -22,7 +22,7 @@ std::vector<block_range> unpacked_notice(std::span<const std::byte> bytes);
 /// The union: ascending, merged.
 std::vector<block_range> merged(std::vector<block_range> ranges);
 
-/// What of `ranges` lies in none of `others`.  Both ascend, no two overlap.
+/// The parts of `ranges` that lie in none of `others`.  Both ascend, no two overlap.
 std::vector<block_range> without(std::span<const block_range> ranges,
                                  std::span<const block_range> others);
 
