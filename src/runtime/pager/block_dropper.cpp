@@ -89,7 +89,7 @@ void block_dropper::promise(segment_state& s, std::span<const block_range> which
   signals_blocked no_signals;
   for (const block_range& r : which)
     for (block_index i = r.first; i < r.last; ++i) {
-      // What others wrote beside the box must be there to compare with.
+      // The elements that others wrote beside the box must be there to compare with.
       if (s.twinned(i) || !s.may_write(i)) continue;
       block& b = s.at(i);
       state_.memory.trace.note(traced::promised, s.traced_as, i);

@@ -52,7 +52,7 @@ bool block_loader::load_inline(segment_state& s, block_index index) noexcept {
   const std::uint64_t bytes = s.source->load_inline(index, f->memory);
   if (bytes > 0) count_read(s, index, bytes);
   const unique_lock l(state_.mutex());
-  // What was invalidated meanwhile is loaded anew by another thread: not in a fault handler.
+  // A block that was invalidated meanwhile is loaded anew by another thread: not in a fault handler.
   const bool good = bytes > 0 && !f->stale.exchange(false);
   if (good) {
     state_.memory.order().make_active(f);

@@ -66,8 +66,8 @@ failure block_pins::bring_in(segment_state& s, std::span<const block_range> whic
   return {};
 }
 
-// What is to be read is touched here, block by block: read-ahead goes by the order of touches, and a call that brings in
-// more than one block would else wait for them in another order than it touches them.
+// Blocks that are to be read are touched here, one by one: read-ahead goes by the order of touches, and a call that
+// brings in more than one block would else wait for them in another order than it touches them.
 failure block_pins::bring_in(segment_state& s, block_index index, touch kind) {
   const block& b = s.at(index);
   for (bool waited = false;;) {

@@ -1,4 +1,4 @@
-// What the service thread is to do: events that faults and pins post, and misses that found no frame.
+// The work of the service thread: events that faults and pins post, and misses that found no frame.
 //
 // The storage for events is made beforehand, so that a fault handler can post one without an
 // allocation.  Only the service thread takes events out and sets misses aside.  An event of a segment
@@ -49,7 +49,7 @@ class event_queue {
   /// Touches that nobody waits for are worth waking the service thread for when there are some; fewer while some of
   /// them have been of a sweep.
   bool worth_a_ring() const noexcept { return count_ >= (since_sweep_ < 256 ? 8 : 32); }
-  /// What a touch that was taken out has turned out to be.
+  /// Notes whether a touch that was taken out has turned out to be of a sweep.
   void note(bool of_sweep) noexcept { since_sweep_ = of_sweep ? 0 : since_sweep_ + 1; }
   touch_event take() noexcept {
     assert(count_ > 0);

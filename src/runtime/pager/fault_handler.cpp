@@ -51,7 +51,7 @@ struct threads_seen {
 /// nullptr: no faults, or they need no signals.  No owner, whose destructor static arrays would outlive.
 threads_seen* threads OOC_GUARDED_BY(install_mutex) = nullptr;
 
-// What was installed whenever ours was put in front, oldest first.
+// The handlers that were installed whenever ours was put in front, oldest first.
 constexpr std::size_t most_predecessors = 16;
 struct predecessor_list {
   int signal;

@@ -41,7 +41,7 @@ void reclaim();
 /// After its end; until then a touch of a closed segment is named.
 void remove_range(segment_state& s) noexcept;
 
-/// What is to become of another thread's touch.
+/// The answer to another thread's touch.
 enum class answer : std::uint8_t {
   served,         ///< it may be tried again
   refused_write,  ///< the program may not write there

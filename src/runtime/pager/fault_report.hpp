@@ -1,5 +1,5 @@
-// What is said of a touch of array memory that is a fault of the program, before the process goes
-// the way of any such fault.
+// The report of a touch of array memory that is a fault of the program, before the process goes the way
+// of any such fault.
 //
 // Runs in the fault handler: it allocates nothing, waits for nothing, and writes by write(2).
 #pragma once

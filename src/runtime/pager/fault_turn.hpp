@@ -19,7 +19,7 @@
 
 namespace ooc::detail {
 
-/// What a thread's faults were about, lately.
+/// The latest faults of a thread: which blocks they were about.
 struct fault_history {
   std::array<const void*, 8> blocks{};
   unsigned next = 0;

@@ -1,11 +1,11 @@
-// Who found no frame, and sleeps until one may be had.
+// The threads that found no frame, and sleep until one may be had.
 //
 // Two kinds wait here: writes to shared blocks that found no frame for their twin, each in its own
 // thread, and the service thread, on behalf of misses.  Whatever may end that (a transfer that ended,
 // a block that is nobody's any more, a pin or memory given back) calls made_evictable().
 //
-// No wake-up is lost.  made_evictable() advances `room_` first and then looks at `hungry_`; who goes
-// to sleep raises `hungry_` first and then looks once more: wait() at `room_`, which the kernel
+// No wake-up is lost.  made_evictable() advances `room_` first and then looks at `hungry_`; a thread that
+// goes to sleep raises `hungry_` first and then looks once more: wait() at `room_`, which the kernel
 // compares with what it was before the look that found no frame, and the service thread at the
 // bell and then at everything.  Both orders are sequentially consistent, so one of the two sees the
 // other.  Where nobody waits made_evictable() makes no system call.
@@ -33,7 +33,7 @@ class frame_waiters {
   frame_waiters(const frame_waiters&) = delete;
   frame_waiters& operator=(const frame_waiters&) = delete;
 
-  /// What wait() needs to know; read before the look for a frame.
+  /// The value that wait() needs; read before the look for a frame.
   std::uint32_t look() const noexcept { return room_.load(std::memory_order_seq_cst); }
 
   /// Sleeps until a frame may be had; `seen` is what look() gave before the look that found none.

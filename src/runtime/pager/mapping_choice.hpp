@@ -12,8 +12,8 @@ namespace ooc::detail {
 /// Throws usage_error (errc::invalid_request) where what is asked for is not known or not to be had.
 block_mappings make_mappings(const runtime_options& o);
 
-/// What a runtime made now, without options, would take, and what else it could: one line for `ooc info`.
-/// Throws as make_mappings() does for OOC_MAPPING.
+/// The mapping that a runtime made now, without options, would take, and what else it could: one line for
+/// `ooc info`.  Throws as make_mappings() does for OOC_MAPPING.
 std::string describe_mapping();
 
 }  // namespace ooc::detail

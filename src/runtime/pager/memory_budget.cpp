@@ -202,13 +202,13 @@ bool memory_budget::wait_for_owner(unique_lock& l) {
 frame_needs memory_budget::needs() const noexcept {
   frame_needs n;
   n.add(page_bytes, false);  // arrays to come
-  // What is pinned of segments with pins only is counted as that.
+  // Segments with pins only are left out: their blocks are counted as pinned memory.
   for (const segment_state* any : state_.segments)
     if (!any->options.pinned_only) n.add(any->block_bytes(), any->may_have_twins());
   return n;
 }
 
-// What is not there for one instruction: ", and of the budget of ...".
+// The part of the budget that is not there for one instruction: ", and of the budget of ...".
 std::string memory_budget::taken_text() const {
   const frame_pool& pool = state_.memory.pool();
   std::string text;

@@ -1,13 +1,13 @@
-// What of the budget is spoken for, and every refusal for want of memory.
+// The parts of the budget that are spoken for, and every refusal for want of memory.
 //
 // The budget of the pool is what frames may take.  Off it go the transfer buffers of stores and what
-// is reserved.  What is pinned stays in it, and cannot make room.  Invariant: what is pinned and what
+// is reserved.  Pinned memory stays in it, and cannot make room.  Invariant: what is pinned and what
 // one instruction can need (frame_needs.hpp) of the open segments fit the budget together, so that
 // every access that was let begin is served; a segment, pin or reservation that would break this is
 // refused, with a text that says what is needed and what to do.
 //
 // Lock: the pager's, which functions take that do not require it.  Threads: those of the program's
-// calls.  What makes room by writing modified blocks is given to the constructor.
+// calls.  The function that makes room by writing modified blocks is given to the constructor.
 #pragma once
 
 #include <cstdint>

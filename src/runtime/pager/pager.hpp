@@ -75,7 +75,7 @@ class pager {
     dropper_.clear_promises(s, which);
   }
   block_pins& pins() noexcept { return pins_; }
-  /// What frames for such blocks, and for their grains, take of the addresses of the process beside those that are there.
+  /// The addresses of the process that frames for such blocks, and for their grains, take beside those that are there.
   std::uint64_t addresses_for_frames(std::uint64_t block_bytes, bool in_grains) const noexcept;
 
   // --- for the fault handler; see fault_server.hpp

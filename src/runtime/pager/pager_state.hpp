@@ -1,8 +1,8 @@
-// What the parts of the pager share: the memory, the open segments, what is in flight, and how the
+// The state that the parts of the pager share: the memory, the open segments, what is in flight, and how the
 // service thread and others are told of it.
 //
-// One mutex guards all of it, that of `memory` (`pager_mutex` to clang); who finds that nothing can
-// go on waits for `changed`, for the word of a block, for `waiters`, or at the bell.
+// One mutex guards all of it, that of `memory` (`pager_mutex` to clang); a thread that finds that
+// nothing can go on waits for `changed`, for the word of a block, for `waiters`, or at the bell.
 //
 // Invariants: a segment is not given up while a transfer of it is in flight (segment_state::transfers)
 // or a thread is within its source (segment_state::calls).  transfers() is the sum of the former over

@@ -48,7 +48,7 @@ void prefetcher::touched(unique_lock& l, const touch_event& e) {
       s.past.follow(e.block, s.blocks.load(std::memory_order_relaxed), limit, g, wanted_).step;
   if (e.kind == touch::write && step != 0) writer_.write_swept(l, s, e.block, step);
   if (g.size == 1 && !s.options.pinned_only) let_go_behind(s, e.block);
-  // What lies beyond the neighbours' next rows others will change before it is needed here.
+  // Blocks beyond the neighbours' next rows will be changed by others before they are needed here.
   if (const block_range& near = s.options.part.near; near.contains(e.block))
     std::erase_if(wanted_, [&](block_index b) { return !near.contains(b); });
   for (auto first = wanted_.begin(); first != wanted_.end();) {
@@ -109,7 +109,7 @@ segment_history::sweep prefetcher::follow_grains(unique_lock& l, const touch_eve
       }
   }
   constexpr std::size_t together = block_loader::most_together;
-  // What will be written has a fault for that anyway.
+  // A block that will be written has a fault for that anyway.
   const arrival then =
       e.kind == touch::read && wanted_.size() >= together ? arrival::maps_itself : arrival::waits;
   for (std::size_t i = 0; i < wanted_.size(); i += together)

@@ -119,7 +119,7 @@ bool write_back(const char* why) {
   return in_time;
 }
 
-// What still waits for the store then would keep the destructors of arrays waiting as well.
+// A write that still waits for the store then would keep the destructors of arrays waiting as well.
 void at_exit() {
   log_plainly();  // spdlog's own static objects may be gone soon
   if (write_back("exit()")) return;

@@ -6,8 +6,8 @@
 // before and after the blocks.  All functions are thread-safe unless they say
 // otherwise, and none may be called from a signal handler or from a block_source completion.
 //
-// What a program calls between its passes (writeback, invalidate, prefetch, advise, pin, promise) has faults come to the
-// library's handler again, whichever was installed meanwhile (fault_handler::reclaim()).
+// The calls of a program between its passes (writeback, invalidate, prefetch, advise, pin, promise) have faults come to
+// the library's handler again, whichever was installed meanwhile (fault_handler::reclaim()).
 //
 // A block is *dirty* from the first write to it until its write has been acknowledged by the
 // source; a failed write leaves it dirty.

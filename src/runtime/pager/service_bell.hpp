@@ -1,8 +1,8 @@
 // How the service thread learns that there may be work for it, and sleeps until then.
 //
-// Who has work for it makes the work visible first and rings then; the service thread reads heard()
+// A thread that has work for it makes the work visible first and rings then; the service thread reads heard()
 // first, looks for work then, and sleeps only if nobody has rung since heard().  So a ring is never
-// lost.  Who rings makes a system call only where the thread is asleep.
+// lost.  The thread that rings makes a system call only where the service thread is asleep.
 //
 // No lock.  Anybody may ring, fault handlers too; one thread sleeps.
 #pragma once
@@ -21,7 +21,7 @@ class service_bell {
     if (asleep_.load(std::memory_order_seq_cst)) sys::futex_wake_all(rings_);
   }
 
-  /// What sleep() needs to know; read before the look for work.
+  /// The value that sleep() needs; read before the look for work.
   std::uint32_t heard() const noexcept { return rings_.load(std::memory_order_seq_cst); }
 
   /// Returns at the first ring after heard() gave `seen`, and at the latest after `most`, if given;

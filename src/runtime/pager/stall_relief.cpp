@@ -18,7 +18,7 @@ constexpr unsigned max_retries = 3;
 void stall_relief::relieve(unique_lock& l) {
   notice_stop();
   if (state_.transfers() > 0) return;
-  // What is left may be active and modified: its store makes room, or gives its twin back.
+  // A block that is left may be active and modified: its store makes room, or gives its twin back.
   if (writer_.clean_oldest(l, nullptr)) return;
   // Others may come and go: what counts is how long one and the same has been waiting.
   touch_event longest{};

@@ -1,4 +1,4 @@
-// What happens when an access finds no frame and nothing makes room, up to the end of the process.
+// The steps that follow when an access finds no frame and nothing makes room, up to the end of the process.
 //
 // Usually a store in flight will free a frame.  Where none is, the modified block that was seen longest
 // ago is written; blocks whose write failed are tried again, after one second, two, and three; then

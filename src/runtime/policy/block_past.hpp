@@ -1,4 +1,4 @@
-// What is remembered of a block while it is in memory; its frame has it.
+// The facts that are remembered of a block while it is in memory; its frame has them.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What happens to the blocks of a runtime, recorded as it happens: OOC_TRACE=FILE in the environment.
+// The events of the blocks of a runtime, recorded as they happen: OOC_TRACE=FILE in the environment.
 //
 // A trace is what the choices of the pager are made of, and what they come to: touches, in the order in which they were
 // served, and what came in, left and was written.  `oocbench policy --trace FILE` replays the touches.  Touches of a block
@@ -27,7 +27,7 @@
 
 namespace ooc::detail {
 
-/// What has happened; `block` is the block that it happened to, unless another meaning is given.
+/// The kind of an event; `block` is the block that it happened to, unless another meaning is given.
 enum class traced : std::uint8_t {
   began = 1,         ///< the recording; `block`: bytes of the budget
   opened = 2,        ///< a segment; `block`: its bytes, `amount`: of a block; `detail`: 1 for grains

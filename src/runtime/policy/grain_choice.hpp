@@ -1,10 +1,10 @@
 // Whether a block is loaded whole or in grains.
 //
-// What is touched of a block in grains one sees: it fills up, or does not.  So where no sweep explains a
+// The touched part of a block in grains is seen: the block fills up, or does not.  So where no sweep explains a
 // touch, the first blocks come in grains.  Where these fill up, the next ones are loaded whole, but for one
 // in four, which shows whether that is still right.
 //
-// What is touched of a whole block nobody sees, and a walk down a column comes to one block after the other
+// The touched part of a whole block is not seen, and a walk down a column comes to one block after the other
 // as a sweep does.  But a thread cannot touch more than it has time for (waste_watch.hpp).  Where it had no time
 // for an eighth of each of the last blocks, these are not swept, whatever their order is.
 //

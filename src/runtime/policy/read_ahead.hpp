@@ -115,7 +115,7 @@ class read_ahead {
   std::uint64_t last_recent_ = 0;  ///< when recent_[0] came
 };
 
-/// What has become of blocks that were read ahead.
+/// How many of the blocks that were read ahead were used, and how many were wasted.
 class read_ahead_yield {
  public:
   void used(unsigned blocks = 1) noexcept { count(used_, blocks); }

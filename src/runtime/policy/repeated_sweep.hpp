@@ -5,9 +5,10 @@
 // pass each block comes in once, and the next one begins with the same block.  When three passes over as many blocks
 // have gone by, the sweep repeats.
 //
-// What stays in memory is then no longer seen, and nothing can be told from the order of the rest.  But it takes
-// longer than a pass until as many blocks as a pass had have come in.  Where it does not, what was let go was needed after
-// all, or the program has turned to something else: the sweep does not repeat, and has to for twice as long the next time.
+// The blocks that stay in memory are then no longer seen, and nothing can be told from the order of the rest.  But it
+// takes longer than a pass until as many blocks as a pass had have come in.  Where it does not, what was let go was
+// needed after all, or the program has turned to something else: the sweep does not repeat, and has to for twice as
+// long the next time.
 //
 // Not thread-safe: the pager's lock guards every call.
 #pragma once

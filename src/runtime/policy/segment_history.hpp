@@ -1,4 +1,4 @@
-// What has happened to the blocks of a segment, and what follows from it: all that the pager decides by the past.
+// The history of the blocks of a segment, and what follows from it: all that the pager decides by the past.
 //
 // The pager tells what happens, asks what to do, and does it; nothing here knows how.  A segment with grains has two of
 // these, one for its blocks and one for its grains.  The parts, each of which is one idea:
@@ -46,7 +46,7 @@ class segment_history {
   /// Blocks that one instruction may need at once: those that came last stay.
   static constexpr std::size_t in_use = 4;
 
-  /// What the program says of its touches.
+  /// Takes the program's advice about its touches.
   void advise(access_pattern p) noexcept { streams_.advise(p); }
   access_pattern pattern() const noexcept { return streams_.pattern(); }
   /// Of grains: what a walk down columns steps by from one column to the next.
@@ -95,7 +95,7 @@ class segment_history {
   /// Of so many blocks that have aged: how many from those that leave next are worth writing.
   std::size_t worth_writing(std::size_t queue) const noexcept { return aged_.worth_writing(queue); }
 
-  /// What the program is to be told, once; or nothing.
+  /// The hint that the program is to be given, once; or nothing.
   std::string take_hint(const std::string& array) { return waste_.take() ? waste_.text(array) : std::string(); }
 
  private:

@@ -1,5 +1,5 @@
-// What the writes to a segment say: whether what is read will be written next, and whether a sweep of writes comes back to
-// what it has left.
+// The conclusions from the writes to a segment: whether what is read will be written next, and whether a sweep of
+// writes comes back to what it has left.
 //
 // A sweep of writes has the block that it left two steps ago written (one that is near the border may still be changed by a
 // stencil).  One that is changed again while it is in memory has been written for nothing, as where a program fills a

@@ -21,7 +21,7 @@ namespace {
 
 using bytes = process_group::bytes;
 
-/// What a rank tells of its call.
+/// The description that a rank gives of its call.
 struct wish {
   index_box box;
   std::uint64_t budget = 0;  ///< of its runtime
@@ -120,7 +120,7 @@ void transfer_all(shared_array& a, access_kind kind, box_view b, std::byte* memo
       buffers = a.segment().served_by().reserve(2 * std::max(round_bytes, least), call);
     }
     if (local.facts().writable) throw_if(a.segment().writeback(blocks));
-    // What is written past the blocks is no element access that would use a promise up, and what is
+    // A write past the blocks is no element access that would use a promise up, and what is
     // read must be there still when its neighbour is written.
     a.segment().clear_promises(blocks);
     return bytes{};

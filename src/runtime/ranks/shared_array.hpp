@@ -62,7 +62,7 @@ class shared_array {
 
   /// As in array_ranks.
   std::pair<std::size_t, std::size_t> rows_of(int rank) const;
-  /// What this rank may write to, and what that means for blocks.
+  /// The elements that this rank may write to, and what that means for blocks.
   array_sharing sharing(const array_geometry& g, const striping& s) const;
   /// As in array_core; with owner_computes within the own part only.
   pinned_region pin(box_view b, access_mode mode);

@@ -38,7 +38,7 @@ class write_exchange {
   /// As in array_ranks.
   void sync(durability d);
   void sync_halo(std::size_t rows);
-  /// What is left of sync() for an array that closes, in the checking mode: nobody looks at it any
+  /// The rest of sync() for an array that closes, in the checking mode: nobody looks at it any
   /// more.
   void check_last();
 

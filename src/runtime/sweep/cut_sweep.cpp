@@ -19,8 +19,8 @@ constexpr std::size_t most_grouped = 64;
 
 }  // namespace
 
-/// What widths may be multiples of, best first.  Values are those of whole pieces; the chunks in which nodes read and
-/// write, of a page each, are read again where two parts write to one.
+/// The units of which widths may be multiples, best first.  Values are those of whole pieces; the chunks in which nodes
+/// read and write, of a page each, are read again where two parts write to one.
 std::vector<std::size_t> cut_sweep::units() const {
   const std::size_t pieces = request_.values ? geometry_.piece_rows() : 1;
   std::size_t chunks = 1;

@@ -46,7 +46,7 @@ class cut_sweep {
   /// `steps` in all.  Empty: none fits.
   std::optional<cut_choice> choose(std::size_t levels, std::size_t most, std::size_t steps,
                                    std::uint64_t room) const;
-  /// What `steps` cost with whole slabs, in the same measure.
+  /// The cost of `steps` with whole slabs, in the same measure.
   std::uint64_t cost_of_whole(std::size_t levels, std::size_t group, std::size_t steps) const;
   /// The least memory that any cut with as many levels takes.
   std::uint64_t least_memory(std::size_t levels) const;

@@ -7,8 +7,8 @@
 // `depth` times ahead and writes end as much later (buffered_stream.hpp).  A record of borders is one contiguous
 // region of the *scratch* file, where the next part's takes the place of this one's.
 //
-// What is swept in place and comes back where a dimension is periodic is kept in the scratch file too, before
-// it is overwritten: the first rows of all slabs for the whole pass, and of each part the first slabs.
+// Elements that are swept in place and come back where a dimension is periodic are kept in the scratch file too,
+// before they are overwritten: the first rows of all slabs for the whole pass, and of each part the first slabs.
 //
 // Owner: run_sweep().  Threads: as slab_place.
 #pragma once

@@ -52,7 +52,7 @@ class row_cut {
   std::size_t array_rows() const noexcept { return rows_; }
   std::size_t radius() const noexcept { return radius_; }
 
-  /// What a part computes of a level (of level 0: reads).
+  /// The rows that a part computes of a level (of level 0: reads).
   slab_range rows(std::size_t part, std::size_t level) const noexcept {
     const std::ptrdiff_t first = begin(part, level);
     return within({first, first + signed_size(width_)}, levels_ - level);

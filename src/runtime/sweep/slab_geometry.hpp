@@ -69,7 +69,7 @@ class slab_geometry {
   void copy_box(const position& lower, const position& upper, std::byte* to,
                 const position& to_strides, const std::byte* from, const position& from_strides,
                 std::size_t element) const noexcept;
-  /// What clip() leaves out of a box.
+  /// Copies the part of a box that clip() leaves out.
   void copy_edges(const position& lower, const position& upper, std::byte* to,
                   const position& to_strides, const std::byte* from, const position& from_strides,
                   std::size_t element) const noexcept;

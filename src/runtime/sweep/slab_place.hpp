@@ -31,7 +31,7 @@ class slab_place {
 
   virtual ~slab_place() = default;
 
-  /// What it needs at `memory`, aligned to 64.
+  /// The bytes that it needs at `memory`, aligned to 64.
   virtual std::uint64_t memory_bytes() const noexcept = 0;
   virtual void use(std::byte* memory) noexcept = 0;
   /// Copies what is needed after it has been overwritten; before any rank writes.
@@ -47,7 +47,8 @@ class slab_place {
   virtual const std::byte* source(std::size_t input, std::ptrdiff_t i, slab_range rows) const = 0;
   virtual std::byte* result(std::size_t field, std::ptrdiff_t i) const noexcept = 0;
 
-  /// What a level has from the part before, and leaves to the next one: the first row, with strides of a ring.
+  /// The borders that a level has from the part before, and leaves to the next one: the first row, with strides of a
+  /// ring.
   virtual bool has_border_before() const noexcept { return false; }
   virtual bool has_border_after() const noexcept { return false; }
   virtual const std::byte* border_before(std::size_t /*field*/, std::size_t /*level*/,

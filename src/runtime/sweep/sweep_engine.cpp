@@ -208,7 +208,7 @@ class sweep_run {
   std::size_t choose_levels() {
     const std::size_t steps = next_stop();
     const std::uint64_t spare = leader_.shared().pager().spare();
-    // What is left of the budget must hold what is on its way from and to the disk.
+    // The rest of the budget must hold what is on its way from and to the disk.
     const std::uint64_t room = spare / 2;
     std::size_t levels = request_.options.fuse;
     const std::size_t most = levels == 0 ? levels_for_threads() : levels;

@@ -58,7 +58,7 @@ void wave_rings::fill_pads(std::size_t level, slab_range slabs) const noexcept {
   }
 }
 
-/// What was computed of the ends of the ring, once more beyond its other end.
+/// Copies the slabs that were computed at the ends of the ring once more beyond its other end.
 void wave_rings::repeat_ends(const ring& r, std::size_t element, slab_range slabs) const noexcept {
   std::byte* const first = memory_ + r.offset;
   const std::size_t whole = r.slabs * element;

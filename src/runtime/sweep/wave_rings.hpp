@@ -25,7 +25,7 @@ class wave_rings {
  public:
   wave_rings(const slab_geometry& g, const wave_plan& plan, const row_cut& cut, const sweep_request& r);
 
-  /// What it needs at `memory`, aligned to 64.
+  /// The bytes that they need at `memory`, aligned to 64.
   std::uint64_t memory_bytes() const noexcept { return memory_bytes_; }
   void use(std::byte* memory) noexcept { memory_ = memory; }
   void begin_part(std::size_t part) noexcept { part_ = part; }

@@ -87,7 +87,7 @@ class wave_schedule {
   std::ptrdiff_t first_due(std::size_t level, std::ptrdiff_t time) const noexcept {
     return reads().first + time * signed_size(plan_.group) - signed_size(level * lag());
   }
-  /// What a level computes then.
+  /// The slabs that a level computes then.
   slab_range due(std::size_t level, std::ptrdiff_t time) const noexcept {
     const slab_range all = range(level);
     const std::ptrdiff_t first = first_due(level, time);

@@ -112,7 +112,7 @@ std::size_t wavefront::begin_turns() {
     open_tasks_[level].fetch_add(tasks, std::memory_order_relaxed);
     all += tasks;
   };
-  // What may wait for the disk comes first.
+  // Tasks that may wait for the disk come first.
   add(work::fields, 0, plan_.run, pieces_[0]);
   if (request_.inputs() > request_.fields.size()) add(work::coefficients, 0, plan_.run, coefficient_pieces_);
   for (std::size_t level = plan_.levels; level > 0; --level) add(work::fields, level, plan_.run, pieces_[level]);
