@@ -24,7 +24,7 @@ constexpr const char* threads_folder = "/proc/self/task";
 /// glibc's SIGSETXID.
 constexpr int setuid_signal = 33;
 
-/// What the kernel takes and gives; glibc's struct is another.
+/// The struct of the system call rt_sigaction; glibc's struct sigaction is another.
 struct kernel_action {
   void (*handler)(int, siginfo_t*, void*);
   unsigned long flags;

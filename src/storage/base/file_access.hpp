@@ -1,4 +1,4 @@
-// Who may do what with files in the file system, as a store that several users share needs it.
+// Permissions of files in the file system, as a store that several users share needs them.
 //
 // Any thread may call.
 #pragma once

@@ -1,4 +1,4 @@
-// What the library has to say where it cannot throw: one line on stderr, through spdlog.
+// Messages of the library where it cannot throw: one line on stderr, through spdlog.
 #pragma once
 
 #include <string_view>

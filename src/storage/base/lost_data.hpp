@@ -10,7 +10,7 @@ namespace ooc::detail {
 /// included, with fatal_exit_status at last.  Not so a child that it has forked before.
 void data_were_lost() noexcept;
 
-/// What has been lost by now is as intended: tests do so.
+/// The data lost so far were lost on purpose: for tests.
 void forget_lost_data() noexcept;
 
 }  // namespace ooc::detail

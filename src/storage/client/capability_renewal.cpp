@@ -24,8 +24,8 @@ class capability_renewal::capability final : public access_capability {
     const lock_guard lock(mutex_);
     return bytes_;
   }
-  /// What was asked for when answers() was `known`; 0: some time.  Not over one that has come since and is good for
-  /// more of the file: answers may overtake each other while the file grows.
+  /// Takes the capability that was asked for when answers() was `known`; 0: at some time.  It does not replace one
+  /// that has come since and is good for more of the file: answers may overtake each other while the file grows.
   void set(granted_capability g, std::uint64_t known) {
     const lock_guard lock(mutex_);
     if (answers_ != known && g.size < size_) return;

@@ -24,8 +24,8 @@ class fenced_calls {
   void add(call_ptr c, std::uint64_t connection) {
     waiting_.emplace_back(std::move(c), connection);
   }
-  /// What a fence must name now; it counts as under way until end_fence().  Empty: none is needed, or one is
-  /// under way.
+  /// The connections that a fence must name now; it counts as under way until end_fence().  Empty: none is needed, or
+  /// one is under way.
   connections begin_fence();
   /// The fence has ended.  If it was `confirmed`, returns the calls that may be sent again.
   std::vector<call_ptr> end_fence(const connections& fenced, bool confirmed);

@@ -76,7 +76,7 @@ failure failure_of(const remote_call& c, std::string_view body) {
   }
 }
 
-/// What was damaged on the way is sent again, a few times.
+/// A call whose bytes were damaged on the way is sent again, a few times.
 bool may_be_damaged_again(remote_call& c) {
   return ++c.damages < max_damages;
 }
@@ -187,7 +187,7 @@ std::size_t io_client::ways() const {
   return std::max<std::size_t>(by_network, 1);
 }
 
-// What the channels say.
+// Reports of the channels.
 
 void io_client::connection_up(std::size_t channel, std::uint32_t number,
                              std::shared_ptr<wire::frame_sender> sender, bool near) {

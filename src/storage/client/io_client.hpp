@@ -1,6 +1,6 @@
 // The calls to one I/O server: which connection each goes to, what is sent again, deadlines.
 //
-// What happens to a call:
+// The life of a call:
 //
 //     submitted -> waiting -> on a connection -> answered -> finished
 //                     ^            | lost

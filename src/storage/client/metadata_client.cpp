@@ -22,7 +22,7 @@ constexpr std::chrono::milliseconds probe_time = 500ms, probe_pause = 1s;
 
 }  // namespace
 
-/// What is asked until it is answered or the time is up.
+/// A question, which is asked until it is answered or the time is up.
 struct metadata_client::question {
   wire::frame_kind kind;
   std::string doing;
@@ -69,7 +69,7 @@ std::string metadata_client::exchange(question& q) {
                             start + "other calls of this program have kept it waiting for " +
                                 seconds_text(q.within) + "; see whether the server answers (`ooc ping`)");
   const lock_guard lock(mutex_, std::adopt_lock);
-  // Who comes within an outage waits for its end only.
+  // A caller that comes within an outage waits for its end only.
   const bool gone = outage_.judge(clock::now());
   if (gone && clock::now() - last_try_ < probe_pause)
     throw io_error::in_full({ETIMEDOUT, std::generic_category()},

@@ -33,7 +33,7 @@ metadata_connection::~metadata_connection() {
   close();
 }
 
-// What waits on the socket ends with it, the next time that the context runs.
+// Operations that wait on the socket end with it, the next time that the context runs.
 void metadata_connection::close() noexcept {
   boost::system::error_code ignored;
   if (sender_) sender_->close();

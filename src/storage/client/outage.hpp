@@ -1,7 +1,7 @@
-// What a client makes of a server's silence: one verdict for everybody who waits for it.
+// A client's verdict on a server's silence, one for all callers that wait for the server.
 //
 // An outage begins when somebody waits and nothing comes from the server, and ends when anything does.
-// After the deadline the server counts as gone: who waits, and who comes later, fails.  So a program
+// After the deadline the server counts as gone: calls that wait, and calls that come later, fail.  So a program
 // that makes many requests waits once.  Time in which the program itself was stopped (Ctrl-Z, a debugger, a virtual
 // machine that was paused) is none of the server's fault.  Guarded by its owner.
 #pragma once

@@ -87,7 +87,7 @@ metadata_answer remote_metadata::answer(const metadata_call& call) {
             q.mode &= ~process_umask();
             return link_->call(q).answer;
           },
-          // Who cannot be told now finds out when this client has gone: nobody should wait for that.
+          // A server that cannot be told now finds out when this client has gone: no caller should wait for that.
           [&](const calls::abandon& q) { return link_->call(q, std::min(deadline_, abandon_patience)).answer; },
           [&](const calls::capability& q) -> metadata_answer {
             const granted_capability granted = capability_of(link_->call(q));
@@ -114,14 +114,14 @@ entry remote_metadata::with_capability(wire::call_reply reply) {
 entry remote_metadata::created(calls::create q) {
   q.file.mode &= ~process_umask();
   entry e = with_capability(link_->call(q));
-  // Who has made a file may write it, whatever else this client has it open for.
+  // The maker of a file may write it, whatever else this client has it open for.
   if (!e.capability) e.capability = capabilities_.keep_for_later(e.id, right_read | right_write);
   return e;
 }
 
 entry remote_metadata::found(calls::find q) {
   constexpr std::uint32_t wanted = right_read | right_write;
-  // What this client may do already, it may go on doing; else whatever the server grants.
+  // This client keeps the rights that it has already; else it gets whatever the server grants.
   const capability_ptr held = capabilities_.in_use(q.id, wanted);
   if (held && !held->bytes().empty()) q.rights = 0;
   entry e = with_capability(link_->call(q));

@@ -5,8 +5,8 @@
 // and never runs one twice, not even after it was killed and started again.  Every call ends within
 // the deadline; where it is not known then whether a change was made, the text says so.
 //
-// What the server refuses is thrown as the local implementation would (kind, code and text); what
-// keeps a call from being answered is an io_error that names server, call, cause and remedy.
+// A refusal of the server is thrown as the local implementation would (kind, code and text); an obstacle that keeps a
+// call from being answered is thrown as an io_error that names server, call, cause and remedy.
 //
 // Locks and claims (lock_size, claim_writer) are leases of this client: they survive a lost
 // connection and a restart of the server, if the client is back within the server's grace period
@@ -57,7 +57,7 @@ struct cluster_info {
   std::uint64_t asker = 0;       ///< the number of the connection that asked: no other one has it
 };
 
-/// What a metadata server says of itself.
+/// Statistics of a metadata server, in its own words.
 struct metadata_statistics {
   std::string version;
   std::uint64_t started_ns = 0;  ///< since 1970, UTC

@@ -28,7 +28,7 @@ class window : public std::enable_shared_from_this<window> {
   explicit window(std::uint64_t bytes);
 
   std::byte* bytes() noexcept { return bytes_.get(); }
-  /// What each rank wants of it, by rank.
+  /// The regions of it that each rank wants, by rank.
   std::vector<std::vector<region>>& regions() noexcept { return regions_; }
 
   void start_read(const striped_file& f, std::uint64_t window_begin);

@@ -22,7 +22,7 @@ std::uint64_t window_bytes(std::span<const request> wanted, const striping& s,
   // Windows are counted from the file's begin: in a very large one they are not small.
   const std::uint64_t least = end / most_windows / chunk_size * chunk_size + chunk_size;
   const std::uint64_t most = std::max(round_bytes / wanted.size(), least);
-  // What is little enough for one round is dealt out evenly.
+  // Bytes that are few enough for one round are dealt out evenly.
   const std::uint64_t even = end > begin ? (end - begin) / wanted.size() : 0;
   if (even < most) return std::max(even / chunk_size * chunk_size + chunk_size, least);
   for (const std::uint64_t unit : {s.sf * s.nn, s.sf})

@@ -15,7 +15,7 @@ namespace {
 
 using wire::pb::RankOutcome;
 
-/// What f returned, or threw.
+/// The result of f, or the exception that it threw.
 std::string outcome_of(const std::function<process_group::bytes()>& f) {
   RankOutcome m;
   try {

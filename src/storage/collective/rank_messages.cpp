@@ -24,7 +24,7 @@ std::vector<std::byte> bytes_of(const Message& m) {
   return bytes;
 }
 
-/// What f makes of the message that the bytes hold.
+/// The result of f for the message that the bytes hold.
 template <class Message, class F>
 auto from_bytes(std::span<const std::byte> bytes, F&& f) {
   try {

@@ -12,7 +12,7 @@
 
 namespace ooc::storage {
 
-/// What all ranks know of a call.
+/// A collective call, as far as all ranks know it.
 struct joint_request {
   std::vector<request> wanted;                                        ///< by rank
   locality nodes = locality::none;                                    ///< the farthest one, of any rank

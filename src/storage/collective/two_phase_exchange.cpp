@@ -117,7 +117,7 @@ class exchange {
   }
 
  private:
-  /// What messages and transfers in flight need, whatever becomes of this object.
+  /// Memory that messages and transfers in flight need, also when this object has gone.
   struct memory {
     std::array<std::shared_ptr<window>, 2> windows;
     parcels out, in;
@@ -131,12 +131,12 @@ class exchange {
     if (f && !failed_) failed_ = f;
   }
 
-  /// What each rank wants of this rank's window.
+  /// Finds the regions of this rank's window that each rank wants.
   void find_others_regions(std::size_t i) {
     for (std::uint64_t r = 0; r < plan_.ranks; ++r)
       plan_.regions_in_window(t_.wanted[r], plan_.rounds[i], me_, window_of(i).regions()[r]);
   }
-  /// What this rank wants of each rank's window.
+  /// Finds the regions of each rank's window that this rank wants.
   void find_own_regions(std::size_t i) {
     for (std::uint64_t r = 0; r < plan_.ranks; ++r)
       plan_.regions_in_window(t_.wanted[me_], plan_.rounds[i], r, mine_[r]);

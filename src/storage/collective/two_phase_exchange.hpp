@@ -22,7 +22,7 @@
 
 namespace ooc::storage {
 
-/// What all ranks of a group do at once with one file.
+/// A transfer of one file that all ranks of a group make at once.
 struct collective_transfer {
   process_group& group;
   std::string call;  ///< for messages, the same on all ranks

@@ -1,4 +1,4 @@
-// What the elements of a file are and in which order they lie.
+// The type and the order of the elements of a file.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace ooc::storage {
 
-/// What the elements of a file are and how they are laid out; empty for a plain byte file.
+/// The type of the elements of a file and their layout; empty for a plain byte file.
 struct array_description {
   std::string element_type;             ///< "f8", "c16", "i4", "struct24" ...; empty: not recorded
   std::uint32_t element_size = 1;       ///< bytes

@@ -1,5 +1,5 @@
-// What an element is, as NumPy says it: the `descr` of a .npy file, and the attribute `dtype` of an array whose
-// elements have no name of their own (docs/disk-format.md, "Element types").
+// The description of an element in NumPy's words: the `descr` of a .npy file, and the attribute `dtype` of an array
+// whose elements have no name of their own (docs/disk-format.md, "Element types").
 //
 //     '<f8'                                              a number; the first character is the order of its bytes
 //     '|S4', '<U3', '<M8[ns]'                            a text of 4 bytes, one of 3 characters, a time
@@ -18,7 +18,7 @@ namespace ooc::storage {
 
 class literal_reader;
 
-/// What no array can have as its elements, for the caller to say whose they are.
+/// An element that no array can have; the caller adds whose element it is.
 struct no_element : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -53,7 +53,7 @@ element_description read_description(literal_reader& in);
 /// The same of a whole text.  Throws no_element for everything.
 element_description description_of(std::string_view text);
 
-/// What an array records of its elements.
+/// The record that an array keeps of its elements.
 struct recorded_element {
   std::string name;         ///< see element_type.hpp
   std::uint32_t size = 0;   ///< bytes

@@ -1,4 +1,4 @@
-// What a node must know of a file to find its part of a request: identity, striping, size and fill.
+// The part of a file's metadata that a node needs to find its part of a request: identity, striping, size and fill.
 //
 // Plain data, filled from the metadata and handed down with every operation.
 #pragma once
@@ -23,7 +23,7 @@ constexpr std::uint64_t in_chunks(std::uint64_t bytes) noexcept {
 
 using file_id = std::uint64_t;
 
-/// What a capability may allow.
+/// The rights that a capability may give.
 enum : std::uint32_t {
   right_read = 1,    ///< read and verify
   right_write = 2,   ///< write, sync
@@ -44,7 +44,7 @@ using capability_ptr = std::shared_ptr<const access_capability>;
 /// For owners and groups: no change, or not known.
 inline constexpr std::uint32_t keep_id = ~std::uint32_t{0};
 
-/// Who may do what with a file, as in POSIX.
+/// Owner, group and mode of a file, as in POSIX.
 struct file_permissions {
   std::uint32_t owner = keep_id;
   std::uint32_t group = keep_id;
@@ -60,8 +60,8 @@ struct write_claim {
   bool operator==(const write_claim&) const = default;
 };
 
-/// What a node must know of a file to find its part of a request.  Filled from the metadata.
-/// Kept alive by shared_ptr until the last operation on it is done.
+/// The part of a file's metadata that a node needs to find its part of a request.  Kept alive by shared_ptr until the
+/// last operation on it is done.
 struct file_shape {
   file_id id = 0;
   ooc::striping striping;
@@ -70,8 +70,7 @@ struct file_shape {
   std::vector<std::byte> fill;   ///< repeated from file offset 0 where nothing was written; empty: zeros
   std::string name;              ///< path in the store, for messages only
   capability_ptr capability;             ///< empty on local stores, which ask for none
-  /// What the metadata knew of openings for writing when the file was looked up: no stripe object is
-  /// older.
+  /// The count of openings for writing that the metadata had when the file was looked up: no stripe object is older.
   std::uint64_t generation = 0;
   write_claim claim;  ///< of who asks
   /// How often the file had been cut off when it was looked up, and 1; 0: not said.  Writes of who does not know of
@@ -82,7 +81,7 @@ struct file_shape {
   /// The number of the last commit that the metadata knew when the file was looked up; 0: as it was made.
   std::uint64_t commit = 0;
   bool at_commit = false;    ///< read: what that commit has
-  /// What the stripe objects of an embedded node have in the file system; those of a server belong to
+  /// Owner, group and mode of the stripe objects of an embedded node in the file system; those of a server belong to
   /// the server alone.
   file_permissions permissions;
 };

@@ -1,4 +1,4 @@
-// What a byte that was never written reads as.
+// The value as which a byte that was never written is read.
 #pragma once
 
 #include <cstddef>

@@ -34,7 +34,7 @@ std::vector<tile_shape> likely_tiles(std::uint64_t block_bytes, std::uint64_t ro
   return tiles;
 }
 
-/// What each node has to move.
+/// The bytes that each node has to move.
 class node_loads {
  public:
   /// A request counts as much as moving `request` bytes.
@@ -124,7 +124,7 @@ std::uint64_t choose_stripe(const stripe_use& use, std::uint32_t nodes) {
   if (nodes <= 1) return usual;
   std::uint64_t block = use.block_bytes ? use.block_bytes : std::uint64_t{1} << 20;
   if (use.file_bytes != 0) block = std::min(block, use.file_bytes);
-  // What is even for 64 MiB is even for more.
+  // A distribution that is even for 64 MiB is even for more.
   block = std::clamp(block, unit, std::uint64_t{64} << 20);
   const std::uint64_t readers = std::clamp<std::uint64_t>(use.readers, 1, 1024);
 

@@ -1,4 +1,4 @@
-// What each call of the metadata service does to the database, in whose name, and inside which transaction.
+// The effect of each call of the metadata service on the database, in the caller's name, and inside a transaction.
 //
 // local_metadata holds the database's mutex meanwhile, begins and ends the transaction, and records what was done.
 // Copies are other handles to the same database, which closes with the last.

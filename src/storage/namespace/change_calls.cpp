@@ -30,7 +30,7 @@ ooc::striping striping_from_text(std::string_view text, const std::string& path)
   return s;
 }
 
-// What says how the bytes of a file are to be kept can be said as long as it has none.
+// Attributes that say how the bytes of a file are kept can be set as long as it has none.
 void put_own_attribute(sqlite::connection& c, const entry& e, std::string_view key, std::string_view value) {
   if (e.kind != entry_kind::file || allocated_size(e) != 0 || !e.array.extents.empty())
     refuse(EPERM, storage::quoted(e.path) + ": striping and type are set as long as a file is empty");
@@ -119,7 +119,7 @@ entry call_runner::run(const calls::change& q, const transacted& t) const {
       refuse(EINVAL, name + ": only a plain file gets longer by being written");
     if (*what.size_at_least > allocated_size(now))
       refuse(EINVAL, name + ": " + std::to_string(*what.size_at_least) + " bytes are more than its stripe objects have");
-    // What was reserved stays so, whether visible or not.
+    // Reserved bytes stay reserved, whether visible or not.
     if (*what.size_at_least > now.size)
       sqlite::run(t.c, "UPDATE entry SET size = ?, reserved = ? WHERE id = ?", *what.size_at_least,
                   now.reserved > *what.size_at_least ? now.reserved : 0, n.id);

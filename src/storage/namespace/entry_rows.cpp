@@ -113,7 +113,7 @@ std::int64_t max_extent_column(const array_description& a) {
 void put_growth(sqlite::connection& c, file_id id, const array_description& a) {
   if (!has_reserved_grid(a)) return;
   use_feature(c, feature_max_extents);
-  // What a copy has been is what its bytes have: as its source.
+  // A copy counts as having reached all that its bytes have: the same as its source.
   const std::vector<std::uint64_t>& reached = a.reached.empty() ? a.extents : a.reached;
   run(c, "INSERT INTO growth (entry, max_extents, reached) VALUES (?, ?, ?)", id, numbers_to_text(a.max_extents),
       numbers_to_text(reached));

@@ -23,7 +23,7 @@ void note_cut(sqlite::connection& c, file_id id);
 /// The array has these extents from now on, if it is such a one.
 void note_reached(sqlite::connection& c, file_id id, const std::vector<std::uint64_t>& extents);
 
-/// What the column `max_extent` has.
+/// The value of the column `max_extent`.
 std::int64_t max_extent_column(const array_description& a);
 
 /// The entry with this id and its attributes; `path` is where it is.  Throws ENOENT.

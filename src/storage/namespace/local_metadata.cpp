@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t most_ids = 100'000;  // in one answer of a server
 
-// What a call is about, for messages.
+// The entry that a call is about, for messages.
 template <class Call>
 std::string name_of(const Call& q) {
   if constexpr (requires { q.where; })
@@ -47,7 +47,8 @@ bool makes_file(const Call& q) {
   return std::is_same_v<Call, calls::create>;
 }
 
-// What is kept of an answer, for each client: nobody who changes an entry reads its attributes, which may have megabytes.
+// The part of an answer that is kept for each client: nobody who changes an entry reads its attributes, which may
+// have megabytes.
 template <class Answer>
 Answer without_attributes(Answer a) {
   if constexpr (std::is_same_v<Answer, entry>) a.attributes.clear();

@@ -8,11 +8,11 @@
 // fsync, which is what lets creates run at thousands a second; after a loss of power the database
 // is whole, but the last unsynced changes may be missing).
 //
-// Permissions: as in POSIX, without access lists.  Uid 0 may do everything.  Locally the caller is who the
+// Permissions: as in POSIX, without access lists.  Uid 0 may do everything.  Locally the caller is the user that the
 // process runs as, so this protects against mistakes only: whoever can write the database file can
 // change all of it.  (What is in the files the modes of their stripe objects protect.)
 //
-// Who may not write the database opens it for reading only: changes are then refused with the reason.
+// A process that may not write the database opens it for reading only: changes are then refused with the reason.
 //
 // Must not be used in the child of a fork().
 #pragma once

@@ -1,4 +1,4 @@
-// What becomes of open databases in a child of fork().
+// Open databases in a child of fork().
 //
 // SQLite keeps in the process which files it has open, and with which locks; a child inherits that and not the locks.
 // So nobody is in a call while the process is forked, and the child lets go of its copies of the connections at once.

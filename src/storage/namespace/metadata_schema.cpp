@@ -177,7 +177,7 @@ std::uint64_t ids_set_aside(sqlite::connection& c) {
   return q.next() ? q.unsigned_integer(0) : 0;
 }
 
-// What a boot that has ended had set aside may have been given to files whose entries are lost.
+// Ids that were set aside in an earlier boot may have been given to files whose entries are lost.
 void skip_ids_of_other_boots(sqlite::connection& c) {
   {
     sqlite::query q(c, "SELECT value FROM store WHERE key = 'ids_boot'");

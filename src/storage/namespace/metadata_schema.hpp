@@ -16,7 +16,7 @@ inline constexpr const char* metadata_file_name = "metadata.sqlite";
 inline constexpr std::int64_t metadata_application_id = 0x4f4f4341;  // "OOCA"
 inline constexpr std::int64_t metadata_schema_version = 2;
 
-// What a store may require its readers to know (`required_features`).
+// Features that a store may require its readers to know (`required_features`).
 inline constexpr const char* feature_links = "links";        // the table `link` is in use
 inline constexpr const char* feature_kinds = "kinds";        // entries that are neither folder nor file
 inline constexpr const char* feature_reserved = "reserved";  // stripe objects longer than the size

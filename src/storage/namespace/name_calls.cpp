@@ -64,7 +64,7 @@ void check_new_entry(const std::string& name, const new_entry& what) {
   if (what.kind == entry_kind::file) check_striping(name, what.striping);
 }
 
-/// What has a name that is to be taken away; it must be a folder, or none, where that is said, and empty.
+/// The entry whose name is to be taken away; it must be a folder, or none, where that is said, and empty.
 path_resolution::slot present_at(const path_resolution& walk, const place& where, std::optional<bool> folder = {}) {
   const std::string name = shown(where);
   path_resolution::slot p = walk.slot_at(where);

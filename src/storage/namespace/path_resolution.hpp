@@ -60,7 +60,7 @@ class path_resolution {
   /// The same that is or would be made there; its folders must exist.
   slot slot_at(const place& where) const;
   std::string path_of(file_id id) const;
-  /// What an answer names the entry that was found there.
+  /// The path by which an answer names the entry that was found there.
   std::string path_of(const place& where, const node& n) const;
 
   void require(const node& n, std::uint32_t bits, std::string_view path, const char* to_do) const;

@@ -1,4 +1,4 @@
-// What a metadata server did last for each of its clients, in the database beside what was done.
+// The last call that a metadata server carried out for each of its clients, in the database beside its effect.
 //
 // A client has one changing call under way at a time and numbers them.  The number is recorded in
 // the transaction of the change, so a call whose reply was lost, by a cut connection or with the

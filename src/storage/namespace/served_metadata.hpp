@@ -17,8 +17,8 @@
 
 namespace ooc::storage {
 
-/// What it changes is recorded with the change (reply_cache.hpp), files that it makes belong to the client, and
-/// calls that name a file by its id are checked: set_size() and find() need the caller's permission, commit() and
+/// A changing call is recorded together with its change (reply_cache.hpp), files that it makes belong to the client,
+/// and calls that name a file by its id are checked: set_size() and find() need the caller's permission, commit() and
 /// abandon() must come from the maker, removal_capability() is for ids that were in use; long answers come in parts.
 class served_call final : public local_metadata {
  public:
