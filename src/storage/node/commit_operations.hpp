@@ -1,5 +1,5 @@
-// What files with commits (object/sides.hpp) have a node do beside the others: where their chunks are, and the ends of
-// what was written since the last commit.
+// The part of a node's operations that only files with commits (object/sides.hpp) need: where their chunks are, and
+// the ends of the changes that were written since the last commit.
 //
 // A part of node_operations; operations are open (`target`), and hold the locks that each function names.
 #pragma once

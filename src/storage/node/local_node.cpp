@@ -168,7 +168,7 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
       lock.lock();
       --running_;
       upkeep_running_ -= upkeep;
-      // What was left to others because upkeep had its threads can go on now.
+      // Upkeep that waited because upkeep had its share of the threads can go on now.
       if (upkeep && !upkeep_.empty()) work_.notify_one();
       if (how == step_result::parked) continue;
       op.reset(one);

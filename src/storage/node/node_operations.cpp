@@ -108,7 +108,7 @@ bool node_operations::begin(operation& op, const char* what) {
   std::string why;
   const bool to_write =
       op.kind == io_kind::write || op.kind == io_kind::resize || op.kind == io_kind::advance;
-  // What is there of a stripe object that is being resized counts, not what should be.
+  // For a stripe object that is being resized the chunks that are there count, not those that should be.
   const std::uint64_t chunks = op.kind == io_kind::resize ? 0 : places_of_file(op);
   int e = cache_.get(identity(op), op.target, why, to_write, chunks);
   const std::uint64_t known = op.kind == io_kind::advance ? f.generation - 1 : f.generation;

@@ -1,4 +1,4 @@
-// What a local node does for each kind of operation, a step at a time on an I/O thread.
+// The steps of each kind of operation on a local node, run one at a time on an I/O thread.
 //
 // An operation whose chunks are claimed by another is parked between two steps, holding no thread
 // and no other lock; it is handed to `resume` when its claim has been granted.
@@ -23,7 +23,7 @@
 
 namespace ooc::storage {
 
-/// What has become of an operation in a step.
+/// The outcome of a step of an operation.
 enum class step_result {
   ended,
   parked,           ///< it may be running on another thread already

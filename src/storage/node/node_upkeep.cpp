@@ -28,7 +28,7 @@ int chunks_on_disk(stripe_object& s, std::uint64_t& chunks) {
   return 0;
 }
 
-// What the files of a stripe object have of their file's mode: nobody executes them.
+// The mode of the files of a stripe object, from that of their file: nobody executes them.
 std::uint32_t object_mode(const file_permissions& p) {
   return p.mode & 0666;
 }
@@ -139,13 +139,13 @@ failure node_operations::create(operation& op, bool durably) {
 bool node_operations::resize(operation& op, io_worker& w) {
   if (!op.claimed) {
     const striping& s = op.file->striping;
-    // Who ends a cut that another has begun states an old size of 0, whatever there was.
+    // A client that ends a cut that another has begun states an old size of 0, whatever there was.
     const bool held_nothing = !op.file->cut && s.nn != 0 && s.sf != 0 && op.stripe_index < s.nn &&
                               s.object_size(op.stripe_index, op.old_size) == 0;
     std::string why;
     const int found = held_nothing ? cache_.get(identity(op), op.target, why) : 0;
     if (found == ENOENT || found == EBADMSG) {
-      // What a creation that was cut short left behind is in the way; its header comes last.
+      // The remains of a creation that was cut short are in the way; its header comes last.
       ::unlink(folder_.sums(op.file->id).c_str());
       ::unlink(folder_.data(op.file->id).c_str());
       ::unlink(folder_.sides(op.file->id).c_str());
@@ -172,7 +172,7 @@ failure node_operations::resize_claimed(operation& op, io_worker& w) {
   if (const int e = s.ranges().lock_object(hold)) return failed(op, "resizing", e, "locking");
   checksum_header h;
   if (const int e = s.read_header(h)) return failed(op, "resizing", e);
-  // What is there counts, not what should be: an earlier attempt may have been cut short.
+  // The chunks that are there count, not those that should be: an earlier attempt may have been cut short.
   const std::uint64_t have = h.chunks;
   const std::uint64_t cuts = f.cut ? f.cuts : 0;
   const bool shortens = after < before && (chunks < have || (chunks == have && after % chunk_size != 0));

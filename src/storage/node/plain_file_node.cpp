@@ -33,7 +33,7 @@ struct plain_operation {
   completion done;
 };
 
-/// What one thread owns.
+/// The engines that one thread owns.
 struct plain_worker {
   explicit plain_worker(bool io_uring)
       : engine(make_transfer_engine(io_uring)), copier(make_plain_engine()) {}

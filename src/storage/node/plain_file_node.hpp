@@ -1,14 +1,14 @@
 // A file that belongs to no store, as an I/O node with one file: requests are served from its bytes as they lie.
 //
-// There are no checksums, no undo log and no locks between processes (who opens the file may take one):
+// There are no checksums, no undo log and no locks between processes (a process that opens the file may take one):
 // what is read is what the file holds, and a write that a crash cuts short leaves old bytes, new ones,
 // or some of each.  The file never changes its size: a request that reaches past its end, because
 // somebody has cut it off meanwhile, fails with both sizes.
 //
-// What lies on whole pages of the file, in memory that is aligned like them, goes past the page cache
-// where the file system can do that, as the transfers of a store do; all else goes through the page
-// cache, byte by byte, so that nothing is ever written but what the request names.  The kernel keeps
-// the two in agreement.  Transfers are those of transfer.hpp: many at a time, by a few threads.
+// Bytes on whole pages of the file, in memory that is aligned like them, go past the page cache where the file system
+// can do that, as the transfers of a store do; all else goes through the page cache, byte by byte, so that only the
+// bytes that the request names are ever written.  The kernel keeps the two in agreement.  Transfers are those of
+// transfer.hpp: many at a time, by a few threads.
 //
 // Threads and completions as in io_service.hpp.
 #pragma once

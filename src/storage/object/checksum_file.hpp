@@ -81,11 +81,11 @@ struct checksum_header {
   /// With size_unsynced: the stripe object was made, or its size changed, since the last sync, and at every moment
   /// since then it had at least so many chunks.  A loss of power may have taken the others.
   std::uint64_t synced_chunks = 0;
-  /// Who claims to write the file since an earlier generation is refused: those who write alone, and those who
-  /// write together with others.  See write_claim.
+  /// A writer whose claim began at an earlier generation than this is refused: one that writes alone, and one that
+  /// writes together with others.  See write_claim.
   std::uint64_t alone_since = 0;
   std::uint64_t together_since = 0;
-  /// Who states fewer does not know that the file has been cut off; see file_shape::cuts.  0: it was not.
+  /// A client that states fewer does not know that the file has been cut off; see file_shape::cuts.  0: it was not.
   std::uint64_t cuts = 0;
   /// With two_sides: what is written now comes after this commit, so earlier ones can be read no longer.
   std::uint64_t commit = 0;
@@ -142,8 +142,8 @@ constexpr bool unreadable(verdict v) noexcept {
   return v == verdict::torn || v == verdict::corrupt || v == verdict::lost;
 }
 
-/// What a chunk with checksum `sum` is, under `e`.  `seed`: the chunk's, that is, what an entry of
-/// zeros on disk reads as.
+/// The verdict on a chunk with checksum `sum`, under `e`.  `seed`: the chunk's, that is, the value as which an entry
+/// of zeros on disk is read.
 constexpr verdict judge(checksum_entry e, std::uint32_t sum, std::uint32_t seed = 0) noexcept {
   if (e.current == 0 && e.next == 0) return verdict::fill;
   if (sum == e.current || sum == e.next) return verdict::good;
@@ -174,7 +174,7 @@ class checksum_file {
   static std::uint64_t regions_for(std::uint64_t chunks) noexcept {
     return chunks / region_chunks + (chunks % region_chunks != 0);
   }
-  /// What is on disk for a plain entry, and the other way round.
+  /// The entry on disk for a plain entry, and the other way round.
   checksum_entry seeded(std::uint64_t chunk, checksum_entry e) const noexcept {
     const std::uint32_t s = seeds_.of_chunk(chunk);
     return {e.current ^ s, e.next ^ s};

@@ -28,7 +28,7 @@ inline constexpr chunk_range all_chunks{0, std::numeric_limits<std::uint64_t>::m
 
 class chunk_locks {
  public:
-  /// What one operation holds or waits for.  It lives in the operation and must outlast it there.
+  /// The ranges that one operation holds or waits for.  It lives in the operation and must outlast it there.
   struct claim {
     std::vector<chunk_range> ranges;  ///< sorted, disjoint
     bool exclusive = true;            ///< claims that are not exclusive may overlap each other

@@ -1,5 +1,5 @@
-// What one I/O thread owns: a transfer engine, a bounce buffer and scratch memory that is used
-// again from request to request.  Belongs to that thread alone; the counters are the node's.
+// The belongings of one I/O thread: a transfer engine, a bounce buffer and scratch memory that is used again from
+// request to request.  They belong to that thread alone; the counters are the node's.
 #pragma once
 
 #include <cstddef>

@@ -21,7 +21,7 @@ using store_id = std::array<std::uint8_t, 16>;
 /// The 16 bytes of a UUID in its usual text; zeros for an empty text.  Throws usage_error.
 store_id store_id_from(std::string_view uuid);
 
-/// What the header of a stripe object says and the metadata say too.
+/// The fields that both the header of a stripe object and the metadata have.
 struct object_identity {
   store_id store{};
   file_id id = 0;

@@ -37,7 +37,7 @@ class object_sides {
   /// Both with the whole stripe object locked.  What was written becomes that of commit + 1, durably, as soon as the
   /// metadata say so.
   int prepare(stripe_object& s, std::uint64_t commit);
-  /// What was written after the commit is forgotten.
+  /// Forgets the bytes that were written after the commit.
   int roll_back(stripe_object& s, std::uint64_t commit);
   /// Whether a header says that roll_back() is due: also where nobody who may write has mended yet what another boot
   /// has left.

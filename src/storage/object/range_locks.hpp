@@ -42,7 +42,7 @@ class range_locks {
   /// are then kept from writers, not from other readers, and the whole object cannot be locked (EBADF).
   explicit range_locks(int fd, bool shared = false) noexcept : fd_(fd), shared_(shared) {}
 
-  /// What one operation holds; gives it back at its end.
+  /// The locks that one operation holds; gives them back at its end.
   class hold {
    public:
     hold() = default;

@@ -174,7 +174,7 @@ int side_file::prepare(std::uint64_t commit, const look_at_region& look) const {
     if (which == none) continue;
     const committed_page& other = copies[1 - which];
     if (other.commit == next.commit && other.bits == next.bits) continue;  // as it was prepared before
-    // What an attempt has left that came to nothing must not count as this commit.
+    // The remains of an attempt that came to nothing must not count as this commit.
     if (next.bits == copies[which].bits && other.commit <= commit) continue;
     if (const int e = write_copy(g, 1 - which, next)) return e;
   }

@@ -38,7 +38,7 @@ constexpr std::uint64_t places_for(std::uint64_t chunks) noexcept {
 /// is looked up.  Belongs to the operation; functions return an errno, 0 for success.
 class chunk_places {
  public:
-  /// What a reader sees: what was written last, or the commit of that number.
+  /// The state that a reader sees: the bytes that were written last, or the commit of that number.
   static constexpr std::uint64_t newest = ~std::uint64_t{0};
 
   /// For reading these chunks (sorted).  EBADMSG where the file of sides is damaged, or, without the locks of the

@@ -19,7 +19,7 @@ int open_data(const std::filesystem::path& path, int flags, file_descriptor& fd)
   return fd ? 0 : errno;
 }
 
-// Who may not write may still read.
+// A process that may not write may still read.
 bool is_forbidden(int error) {
   return error == EACCES || error == EROFS || error == EPERM;
 }
@@ -223,8 +223,8 @@ int stripe_object::advance(std::uint64_t generation, const write_claim& begins) 
   return 0;
 }
 
-// What the end of the other boot may have left is found chunk by chunk, by their checksums, except for what
-// the undo log has: there both the old and the new bytes are good, and the old ones count.
+// Damage from the end of the other boot is found chunk by chunk, by their checksums, except for the chunks that the
+// undo log has: there both the old and the new bytes are good, and the old ones count.
 int stripe_object::require_nothing_waits(std::string& why) {
   range_locks::hold hold;
   if (const int e = ranges_.lock_chunks({}, hold)) return e;  // not while another process applies it

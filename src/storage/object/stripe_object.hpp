@@ -5,7 +5,7 @@
 //     <id>.undo   old images of durable chunks, see undo_journal.hpp; often not there
 //     <id>.side   of a file with commits: which of the two sides of each chunk counts, see sides.hpp
 //
-// Who may do what:
+// Rules of access:
 // - Reading data and sums needs no lock, but a mismatch means something only to the holder of a
 //   chunk claim and the region locks of the chunk (a writer may have been in between).
 // - Writing data and sums: an exclusive chunk claim, then region locks, then mark_unsynced().

@@ -13,7 +13,7 @@
 
 namespace ooc::storage {
 
-/// Who finds out whether the bytes are good.
+/// The side that finds out whether the bytes are good.
 enum class checking {
   here,       ///< every chunk is compared with its checksum
   by_caller,  ///< whole chunks are delivered with their checksum, for the caller to compare

@@ -77,15 +77,15 @@ int stripe_object::lengthen(std::uint64_t have, std::uint64_t chunks, bool reser
   return error;
 }
 
-// What the end of another boot has left of changes of the size: header and files were stored or not, each by itself.
-// The files get the size that the header says.
+// Mends changes of the size that the end of another boot has cut short: header and files were stored or not, each by
+// itself.  The files get the size that the header says.
 int stripe_object::recover_size(int data_file, const checksum_header& h) const {
   if (const int e = cut_off(h.chunks)) return e;
   struct stat data_now {}, sums_now {};
   if (::fstat(data_file, &data_now) != 0 || ::fstat(sums_.fd(), &sums_now) != 0) return errno;
   const std::uint64_t there = static_cast<std::uint64_t>(data_now.st_size) / chunk_size;
   const auto sum_bytes = static_cast<std::uint64_t>(sums_now.st_size);
-  // What was synced is there, or somebody has damaged it.
+  // Chunks that were synced are there, or somebody has damaged the files.
   int error = 0;
   if (there >= h.synced_chunks)
     error = extend_file(data_file, there * chunk_size, h.chunks * chunk_size, false);

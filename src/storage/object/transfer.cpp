@@ -1,4 +1,4 @@
-// What the two engines of transfers share, and the engine without a ring.
+// The common part of the two engines of transfers, and the engine without a ring.
 #include "storage/object/transfer.hpp"
 
 #include <algorithm>

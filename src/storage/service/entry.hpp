@@ -1,4 +1,4 @@
-// What the metadata of a store say of one entry of its name space, and who asks for it.
+// The metadata of one entry of a store's name space, and the credentials of its callers.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace ooc::storage {
 
-/// Who asks.  Local callers are taken as they are; servers authenticate.
+/// The user and the groups of a caller.  Local callers are taken as they are; servers authenticate.
 struct credentials {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;

@@ -61,7 +61,7 @@ class growing_file {
   snapshot refreshed();
   /// As it is, if it may now reach `end`: asks the metadata service only where what is known is too short.
   snapshot reaching(std::uint64_t end);
-  /// What is known of the size may be wrong: reaching() asks.
+  /// The known size may be wrong: reaching() asks.
   void forget_size();
 
   /// With at least `end` bytes.  Throws as store_core::grow().
@@ -74,7 +74,7 @@ class growing_file {
   /// `stream`: much more will follow, and a claim and more room are taken if the room ends before `end`.
   /// Throws as store_core::grow() and reserve().
   void make_room(std::uint64_t end, bool stream, clock::duration age = clock::duration::max());
-  /// What was stored is seen from now on, if it is there, and `change` is made.
+  /// The stored bytes are seen from now on, if they are there, and `change` is made.
   void show(const stored_end& stored, entry_change change);
   /// `end` bytes of `f`, which had room for them, are seen from now on.  False: `f` is out of date.
   bool seen_to(const snapshot& f, std::uint64_t end);
@@ -95,11 +95,11 @@ class growing_file {
   void check_invariants() const OOC_REQUIRES(mutex_);
 
  private:
-  /// What is known, where the answer is younger than `age`.
+  /// The known snapshot, where the answer is younger than `age`.
   snapshot known(clock::duration age = clock::duration::max()) const;
   /// `next` was asked for when `before` was here.  False: something else is here by now.
   bool keep(const snapshot& next, const snapshot& before) OOC_EXCLUDES(mutex_);
-  /// What came of a change to `before`.
+  /// The snapshot after a change to `before`.
   snapshot changed(const snapshot& before, opened_file f);
   bool take_claim() OOC_REQUIRES(growing_);
   bool has_claim() const;

@@ -33,7 +33,7 @@ namespace ooc::storage {
 using request_ptr = std::shared_ptr<const request>;
 using completion = std::function<void(const failure&)>;
 
-/// What `verify` found in one stripe object.
+/// The findings of `verify` in one stripe object.
 struct verify_report {
   std::uint64_t chunks = 0;       ///< chunks that were written at some time
   std::uint64_t torn = 0;         ///< overwrites cut short by a crash, never acknowledged
@@ -42,7 +42,7 @@ struct verify_report {
   std::uint64_t corrupt = 0;      ///< number of such chunks
 };
 
-/// What lies between a process and a node.
+/// The distance between a process and a node.
 enum class locality : std::uint8_t {
   none,     ///< it is embedded in the process
   host,     ///< a server on the same host
@@ -112,7 +112,7 @@ class io_service {
   /// The ids of all stripe objects that the node holds, to find those without metadata.
   virtual void list(std::function<void(const failure&, std::vector<file_id>)> done) = 0;
 
-  /// What lies between this process and the node.
+  /// Finds the distance between this process and the node.
   virtual void find_locality(std::function<void(const failure&, locality)> done) = 0;
 
   /// Where the node is, for messages: a folder, or host:port.

@@ -61,7 +61,7 @@ struct new_entry {
   ooc::striping striping;          ///< of a file; complete
 };
 
-/// What is to change of an entry; the rest stays.
+/// The fields of an entry that are to change; the rest stays.
 struct entry_change {
   std::optional<std::uint32_t> mode, owner, group;
   std::optional<std::int64_t> data_changed_ns, data_read_ns;

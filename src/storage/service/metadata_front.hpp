@@ -20,8 +20,8 @@ class metadata_front {
   /// The one function of an implementation.
   virtual metadata_answer answer(const metadata_call& call) = 0;
 
-  /// What is there, to look at.  On served stores it carries no capability.  Its path is that of `where`, and where that
-  /// is empty the one from the root.
+  /// The entry that is there, to look at.  On served stores it carries no capability.  Its path is that of `where`,
+  /// and where that is empty the one from the root.
   entry lookup(const place& where) { return ask(calls::lookup{where}); }
   /// A file for use: its entry carries a capability for reading, and for writing if that is asked for.
   /// Throws EISDIR for a folder, EACCES where the caller may not, and EBUSY for a file that is marked by
@@ -81,12 +81,12 @@ class metadata_front {
   /// The stripe objects of a removed or abandoned file are gone from every node.
   void forget(file_id id) { ask(calls::forget{id}); }
 
-  /// What the nodes want to see before they remove stripe objects of a file that is gone: `id` must not be
-  /// that of a file that is there or being made (EBUSY).  Empty on local stores.
+  /// The capability that the nodes want to see before they remove stripe objects of a file that is gone: `id` must
+  /// not be that of a file that is there or being made (EBUSY).  Empty on local stores.
   capability_ptr removal_capability(file_id id) { return ask(calls::capability{id, right_remove}); }
-  /// What the nodes want to see before they change the stripe objects to those of a file of `size` bytes; the
-  /// caller holds lock_size().  Empty on local stores.  Throws EACCES where the caller may not write
-  /// the file.
+  /// The capability that the nodes want to see before they change the stripe objects to those of a file of `size`
+  /// bytes; the caller holds lock_size().  Empty on local stores.  Throws EACCES where the caller may not write the
+  /// file.
   capability_ptr size_capability(file_id id, std::uint64_t size) {
     return ask(calls::capability{id, right_resize, size});
   }

@@ -17,21 +17,21 @@
 
 namespace ooc::storage {
 
-/// Who is in the way of a claim.
+/// The holder of a claim that is in the way of another.
 struct claim_holder {
   std::string name;  ///< program and process; empty: not known
   /// Where it has lost its connection: the claim ends after this, unless it comes back.  0: it is
   /// there, for all that is known.
   std::chrono::milliseconds ends{0};
-  /// What it does.
+  /// Its use of the file, for messages.
   std::string doing = "is open for writing in another process";
 };
 
 /// The guard of metadata_service::lock_size().
 struct size_lock {
-  /// Who had the lock before may have left requests that are still on their way to the nodes; they state the generation that
-  /// the file has now, or an earlier one.  lock_size() of store_core.hpp gives it the next one: nodes then refuse to cut anything
-  /// off in their name.
+  /// The client that had the lock before may have left requests that are still on their way to the nodes; they state
+  /// the generation that the file has now, or an earlier one.  lock_size() of store_core.hpp gives it the next one:
+  /// nodes then refuse to cut anything off in their name.
   bool owes_fence = false;
   /// True while the holder may leave such requests behind if it lets go.
   std::atomic<bool> unsettled{false};

@@ -26,7 +26,7 @@
 
 namespace ooc::storage {
 
-/// Whose request it is: a user, and one of the processes that act for it.  Zeros: the process that the
+/// The client that made a request: a user, and one of the processes that act for it.  Zeros: the process that the
 /// scheduler is in.
 struct client_number {
   std::uint64_t user = 0;
@@ -154,7 +154,7 @@ class request_scheduler {
     return *by_number_.emplace(who.process, std::prev(all.end())).first->second;
   }
 
-  // Who came for a request for which memory was wanting.
+  // Drops the processes that came with a request for which memory was wanting, and their users.
   void drop_idle() noexcept {
     for (auto u = users_.begin(); u != users_.end();) {
       u->processes.remove_if([this](const process& p) {

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t max_size = std::numeric_limits<std::int64_t>::max();
 
-/// What is to be made on so many nodes, with all that `f` leaves open.
+/// The file that is to be made on so many nodes, with all that `f` leaves open.
 new_file checked(std::string_view path, const new_file& f, bool finished, std::size_t node_count) {
   const auto nodes = static_cast<std::uint32_t>(node_count);
   const std::string name(path);
@@ -132,7 +132,7 @@ namespace {
 // last write of those whose claims have ended.
 opened_file opened_as(store_core& store, entry e, open_mode mode, const claim_taker& claim) {
   metadata_service& metadata = store.metadata();
-  // What somebody who has died had reserved.
+  // Gives back bytes that were reserved by a process that has died.
   if (mode == open_mode::read_write && e.reserved > e.size) e = store.give_back(store.opened(std::move(e))).meta;
   const auto taken = claim.take ? claim.take(e) : claim_taker::result::none;
   // Before the claim others may have changed it, or given back what they had reserved.
@@ -243,7 +243,7 @@ opened_file store_core::claimed(const opened_file& f, bool alone) {
 opened_file store_core::give_back(const opened_file& f) {
   const file_id id = f.meta.id;
   const auto lock = lock_size(*this, id);
-  // Who has reserved it holds a claim together with others.
+  // The process that has reserved it holds a claim together with others.
   const auto alone = metadata_->claim_writer(id, false);
   if (!alone) return refresh(f);
   entry now = metadata_->find(id);
@@ -317,7 +317,7 @@ std::shared_ptr<void> store_core::claim_unused(const entry& e, std::string_view 
   try {
     if (auto claim = claim_to_write(*this, e.id, false, &other)) return claim;
   } catch (const error& refused) {
-    // Who may remove a file need not be one who may write it.
+    // A user may be allowed to remove a file and not to write it.
     if (refused.code() != std::errc::permission_denied) throw;
     return nullptr;
   }
@@ -380,8 +380,8 @@ opened_file store_core::resize_locked(size_lock& lock, const entry& now, std::ui
     metadata_->set_size(now.id, size, extents, 0, reserved);
     if (cuts) ++next.cuts;
   } else {
-    // Who opened the file for writing meanwhile did not know of the new stripe objects: they must not be older
-    // than the metadata say when the new size is seen.
+    // Clients that opened the file for writing meanwhile did not know of the new stripe objects: they must not be
+    // older than the metadata say when the new size is seen.
     // (Where there were none at all, nobody had opened them; they were made with the file's generation.)
     if (had == 0 && metadata_->set_size(now.id, size, extents, next.generation, reserved))
       return next.capability ? found_again(*this, now) : opened(std::move(next));
@@ -449,7 +449,7 @@ bool keep_permissions(const striped_file::nodes& nodes) {
 entry store_core::change(const place& where, const entry_change& what) {
   if ((what.mode || what.owner || what.group) && keep_permissions(nodes_))
     return change_permissions(metadata_->lookup(where), what);
-  // Who makes the file longer meanwhile, or reserves more, would take the size back to what it was.
+  // Another client that makes the file longer meanwhile, or reserves more, would take the size back to what it was.
   const auto lock = what.size_at_least ? lock_size(*this, metadata_->lookup(where).id) : nullptr;
   return metadata_->change(where, what);
 }
@@ -526,7 +526,7 @@ void store_core::sync_entry(const opened_file& f) {
 
 void store_core::sweep() {
   const std::vector<file_id> dead = metadata_->dead();
-  // Who removed them may have died before that was durable.
+  // The process that removed them may have died before that was durable.
   if (!dead.empty()) metadata_->sync();
   for (const file_id id : dead) {
     entry e;

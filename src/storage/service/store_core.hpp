@@ -1,4 +1,4 @@
-// What stands behind an ooc::store: the metadata service and the I/O nodes, in one place.
+// The core of an ooc::store: the metadata service and the I/O nodes, in one place.
 //
 // Thread-safe.  Throws ooc::error; see store.hpp and metadata_service.hpp.
 #pragma once
@@ -98,7 +98,7 @@ class store_core {
   opened_file give_back(const opened_file& f);
   /// Changes an entry as metadata_service::change() does, and the permissions of stripe objects as set_mode().
   entry change(const place& where, const entry_change& what);
-  /// What was removed here and still has stripe objects.
+  /// The files that were removed here and still have stripe objects.
   removal_queue& removals() noexcept { return removals_; }
   /// The file as it is now; who opened it before another process resized it sees the new size.
   opened_file refresh(const opened_file& f);
@@ -107,7 +107,7 @@ class store_core {
   /// The second half of that, for who has synced the stripe objects, or has had another rank do it.
   void sync_entry(const opened_file& f);
   /// Removes the stripe objects of files that were removed or never committed by processes that have died.
-  /// What cannot be removed now is left for the next sweep.
+  /// Stripe objects that cannot be removed now are left for the next sweep.
   void sweep();
 
   /// Throws usage_error (errc::busy) in a child of the process that has opened the store, which has none of its threads.

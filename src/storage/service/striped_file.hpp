@@ -57,8 +57,8 @@ class striped_file {
     std::vector<std::shared_ptr<const immediate_reader>> nodes_;  ///< by stripe index
   };
 
-  /// What lies between this process and the farthest node of the file; a node that does not answer
-  /// counts as far.  Waits, as above, where it is not known yet.
+  /// The distance between this process and the farthest node of the file; a node that does not answer counts as far.
+  /// Waits, as above, where it is not known yet.
   locality farthest_node() const;
 
   /// Makes, opens for writing, resizes or removes the stripe objects on all nodes; used by store_core only.

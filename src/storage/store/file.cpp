@@ -155,7 +155,7 @@ void file::truncate(std::uint64_t size) {
   i.bytes.resize(size);
 }
 
-// Who has made the file longer meanwhile may have come to more nodes.
+// A writer that has made the file longer meanwhile may have come to more nodes.
 void file::sync() {
   impl& i = open_impl();
   i.bytes.store().sync(*i.bytes.refreshed());

@@ -1,5 +1,4 @@
-// What an open ooc::file is; file.cpp has its calls, collective/collective_file.cpp those of many
-// ranks.
+// The state of an open ooc::file; file.cpp has its calls, collective/collective_file.cpp those of many ranks.
 #pragma once
 
 #include <algorithm>

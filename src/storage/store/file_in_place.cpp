@@ -72,7 +72,7 @@ plain_file opened_in_place(const std::string& path, bool writable) {
   if (f.direct && (::fstat(f.direct.get(), &again) != 0 || again.st_ino != s.st_ino ||
                    again.st_dev != s.st_dev))
     f.direct = file_descriptor();  // somebody has put another file there
-  // What goes through the page cache are single elements and the ends of blocks.
+  // Only single elements and the ends of blocks go through the page cache.
   static_cast<void>(::posix_fadvise(f.file.get(), 0, 0, POSIX_FADV_RANDOM));
   return f;
 }

@@ -120,7 +120,8 @@ std::shared_ptr<store_core> open_remote_store(const store_url& url, const store_
   auto core =
       std::make_shared<store_core>(name, info.store_uuid, std::move(metadata), std::move(nodes),
                                    info.asker);
-  // What was left behind can wait for a node that is not there; who opens the store should not.
+  // Stripe objects that were left behind can wait for a node that is not there; the caller that opens the store
+  // should not.
   if (complete) core->sweep();
   return core;
 }

@@ -17,8 +17,8 @@ struct client_identity;
 /// none is given), without options, or, from "ooc:unix:/path", "unix:/path".  Throws usage_error (errc::not_a_store).
 std::string server_address_of(const store_url& url);
 
-/// Who this process is to servers: a new random identity, the key that `options` name, and the
-/// user that it names, otherwise the effective one.  Throws as find_key() does.
+/// The identity of this process towards servers: a new random identity, the key that `options` name, and the user
+/// that it names, otherwise the effective one.  Throws as find_key() does.
 client_identity this_client(const store_options& options);
 
 /// Opens the store at an "ooc:" URL.  Throws as store::open does.

@@ -41,7 +41,7 @@ std::string in_quotes(const fs::path& p) {
   return "'" + p.string() + "'";
 }
 
-/// What `oocarray-node` says.
+/// The contents of `oocarray-node`.
 struct node_identity {
   std::string uuid;
   std::size_t index = 0;
@@ -242,7 +242,7 @@ struct stat status_of(const fs::path& folder) {
   return st;
 }
 
-/// Who may read and write a folder of the store may do so with the file in it, whatever the umask of the
+/// Users that may read and write a folder of the store may do so with the file in it, whatever the umask of the
 /// maker.
 void share_as_folder(const fs::path& file) {
   const struct stat folder = status_of(file.parent_path());
@@ -257,7 +257,7 @@ std::string make(const std::vector<fs::path>& folders, credentials owner) {
       clear_unfinished(folders[i]);
       write_durably(folders[i] / unfinished_node_file_name, to_text({uuid, i, folders.size()}));
     }
-    // Who may make files in the folder may do so in the store.
+    // Users that may make files in the folder may do so in the store.
     const struct stat first = status_of(folders[0]);
     make_metadata_database(folders[0] / metadata_file_name, uuid, {owner.uid, first.st_gid},
                            0755 | (first.st_mode & 022));

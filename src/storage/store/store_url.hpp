@@ -23,7 +23,7 @@ store_url parse_store_url(std::string_view url);
 /// malformed escape and for the same folder twice, io_error where a folder cannot be reached.
 std::vector<std::filesystem::path> local_folders(const store_url& url);
 
-/// What follows the last '?' in a "local:" URL where it is one of these; anything else is a part of a folder's name.
+/// The options after the last '?' in a "local:" URL; any text there but one of these is a part of a folder's name.
 struct local_options {
   std::vector<std::filesystem::path> lost;  ///< "?lost=/disk2": this folder is gone for good; what is left is read
   bool one_host = false;  ///< "?hosts=one": on a network file system, but only one host uses the store
@@ -32,7 +32,7 @@ struct local_options {
 /// Throws usage_error (errc::not_a_store) where a lost folder is none of the store's.
 local_options local_options_of(const store_url& url);
 
-/// What follows '?' in an "ooc:" URL.
+/// The options after '?' in an "ooc:" URL.
 struct url_options {
   std::optional<std::chrono::milliseconds> deadline;  ///< "?deadline=10s", "1500ms", "2min"
   bool encrypt = true;  ///< "?encrypt=off": where there are keys, frames after the handshake are not

@@ -64,7 +64,7 @@ bool read_serial(std::string_view s, std::int64_t& made) {
   return std::from_chars(s.data(), end, made, 16).ptr == end;
 }
 
-/// What stands before the next `separator`; the rest stays in `text`.
+/// The text before the next `separator`; the rest stays in `text`.
 std::string_view take(std::string_view& text, char separator) {
   const auto end = text.find(separator);
   const std::string_view part = text.substr(0, end);

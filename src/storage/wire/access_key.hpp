@@ -40,7 +40,7 @@ struct key_user {
   bool operator==(const key_user&) const = default;
 };
 
-/// What an identity says.
+/// The fields of an identity.
 struct key_holder {
   std::string identity;          ///< as it was sent; empty: nobody has proven anything
   std::optional<key_user> user;  ///< none: a holder of the cluster key

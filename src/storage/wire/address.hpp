@@ -34,8 +34,8 @@ boost::asio::awaitable<void> connect(const server_address& address,
                                      std::shared_ptr<stream_socket>& socket,
                                      const std::function<bool()>& given_up);
 
-/// What a connection of ours wants of its socket: no delay for small frames, and an end to peers
-/// that have vanished.
+/// Sets the options that a connection of ours needs: no delay for small frames, and an end to peers that have
+/// vanished.
 void tune(stream_socket& s) noexcept;
 
 /// True for Unix sockets and for addresses that only this machine reaches.

@@ -70,7 +70,7 @@ struct frame_header {
 static_assert(sizeof(frame_header) == 48 && offsetof(frame_header, id) == 8 &&
               offsetof(frame_header, body_bytes) == 24 && offsetof(frame_header, header_crc) == 44);
 
-/// What a peer may send.  Checked before anything is allocated.
+/// The most that a peer may send.  Checked before anything is allocated.
 struct frame_limits {
   std::uint32_t body = 16 << 20;
   std::uint32_t payload = 0;

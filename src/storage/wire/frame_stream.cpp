@@ -367,7 +367,7 @@ void frame_sender::close() {
   unique_lock lock(mutex_);
   if (closed_) return;
   closed_ = true;
-  // Who writes sees it, also where it waits for room: both ends of the stream are shut.
+  // A writer sees it, also where it waits for room: both ends of the stream are shut.
   if (writing_)
     ::shutdown(socket_->native_handle(), SHUT_RDWR);
   else

@@ -29,7 +29,7 @@ namespace ooc::wire {
 
 using stream_socket = boost::asio::generic::stream_protocol::socket;
 
-/// What is thrown where a connection can no longer be used: it ended, or what came cannot be read.
+/// Thrown where a connection can no longer be used: it ended, or the received bytes cannot be read.
 class connection_error : public error {
   using error::error;
 };

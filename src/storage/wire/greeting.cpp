@@ -97,7 +97,7 @@ asio::awaitable<void> greet(greeted_connection c, const server_info& me, const k
   tls_ptr session;
   if (co_await begins_with_tls(c.socket)) {
     if (!key) {
-      // What has come is taken from the socket: closing it would else overtake the answer.
+      // The bytes that have come are taken from the socket: closing it would else overtake the answer.
       std::array<char, 4096> some{};
       (void)::recv(c.socket.native_handle(), some.data(), some.size(), MSG_DONTWAIT);
       take(no_key_here(), c.sender);

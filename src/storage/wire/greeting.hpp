@@ -10,7 +10,7 @@
 
 namespace ooc::wire {
 
-/// What a handshake needs of a connection.  References only: gcc 12 destroys members of such a temporary in
+/// The parts of a connection that a handshake needs.  References only: gcc 12 destroys members of such a temporary in
 /// a co_await twice.
 struct greeted_connection {
   stream_socket& socket;

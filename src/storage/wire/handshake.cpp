@@ -43,7 +43,7 @@ handshake_step refuse(frame_kind kind, int error, std::string why) {
   return {encode_frame(h, encode(f)), f};
 }
 
-/// What the other side said when it gave up.
+/// The failure that the other side sent when it gave up.
 failure refusal(std::string_view body, const char* who) {
   try {
     failure f = decode_failure(body);

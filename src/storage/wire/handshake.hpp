@@ -1,4 +1,4 @@
-// Who is at the other end of a connection: hello, welcome.
+// The introduction of both ends of a connection: hello, welcome.
 //
 // Pure functions of what was received: no I/O, no clock.  Each step takes the body of the frame
 // that came and returns the body of the frame to send; after a step with `refused` set, `send`
@@ -34,10 +34,10 @@ std::uint64_t random_incarnation();
 enum class peer_role : std::uint8_t { client = 1, io_server = 2 };
 enum class server_role : std::uint8_t { metadata = 1, io = 2 };
 
-/// What becomes of frames after the handshake, where there are keys.  Both sides must be told the same.
+/// Encryption of frames after the handshake, where there are keys.  Both sides must be told the same.
 enum class encryption : std::uint8_t { on, off };
 
-/// What the connecting side says of itself.
+/// The introduction of the connecting side.
 struct hello_info {
   client_id client{};
   std::uint32_t connection = 0;  ///< counts up; a server closes this client's older ones
@@ -49,7 +49,7 @@ struct hello_info {
   encryption frames = encryption::on;
 };
 
-/// What a server says of itself.
+/// The introduction of a server.
 struct server_info {
   server_role role = server_role::metadata;
   std::uint64_t incarnation = 0;
@@ -58,7 +58,7 @@ struct server_info {
   encryption frames = encryption::on;
 };
 
-/// What is known of the other side before it says anything.
+/// The facts about the other side that are known before it says anything.
 struct peer_proof {
   bool wanted = false;              ///< this side has a key
   std::optional<key_holder> given{}; ///< whose key the other side has proven; of a server: the cluster's
@@ -108,7 +108,7 @@ class server_handshake {
   hello_info peer_;
 };
 
-/// What a server without a key tells one who begins with TLS: it cannot prove anything.
+/// The answer of a server without a key to a peer that begins with TLS: it cannot prove anything.
 handshake_step no_key_here();
 
 }  // namespace ooc::wire

@@ -53,8 +53,8 @@ struct io_request {
   std::string capability;
 };
 
-/// What the regions of one read or write may take, in steps (object_regions_within()): 6 MiB of memory,
-/// and a millisecond or two.
+/// The most that the regions of one read or write may take, in steps (object_regions_within()): 6 MiB of memory, and
+/// a millisecond or two.
 inline constexpr std::uint64_t max_steps = 1 << 18;
 /// Nested requests in one message.
 inline constexpr std::uint64_t max_entries = 1 << 13;
@@ -86,7 +86,7 @@ std::vector<storage::file_id> decode_ids(std::string_view body);
 std::string encode_fence(const std::vector<std::uint64_t>& connections);
 std::vector<std::uint64_t> decode_fence(std::string_view body);
 
-/// What an I/O server says of itself.
+/// Statistics of an I/O server, in its own words.
 struct node_statistics {
   io_stats io;
   std::uint64_t clients = 0;

@@ -24,7 +24,7 @@ class receive_window {
   /// More would prevent no losses, and mean more packets for as many bytes.
   static constexpr std::size_t most_at_once = 22;
 
-  /// What the system says of the way to the peer.
+  /// The path to the peer, as the system reports it.
   struct path {
     seconds round_trip;   ///< the shortest it has seen
     std::size_t segment;  ///< bytes

@@ -48,7 +48,7 @@ revocations revocations::read(const fs::path& file) {
     if (errno == ENOENT) return all;
     fail_list(file, "examined");
   }
-  // Who may change it can give a revoked key its rights back.
+  // A user that may change the list can give a revoked key its rights back.
   if ((s.st_uid != ::geteuid() && s.st_uid != 0) || (s.st_mode & 022) != 0)
     refuse_list({EACCES, std::generic_category()}, file,
                 "may be changed by others than this user and root: chown and chmod 644 it");

@@ -32,7 +32,7 @@ failure loss_by(int error) {
   return {code, "the connection was lost: " + code.message()};
 }
 
-/// What OpenSSL says of the error that it met last.
+/// OpenSSL's reason for the error that it met last.
 std::string openssl_reason() {
   const unsigned long code = ::ERR_peek_last_error();
   const char* text = code == 0 ? nullptr : ::ERR_reason_error_string(code);
@@ -318,7 +318,7 @@ tls_session::progress tls_session::state::handshake() {
     if (result != 1) {
       const bool waits = ::SSL_get_error(ssl, result) == SSL_ERROR_WANT_READ;
       if (!waits) keep(what_failed(result));
-      // What there is to say goes out first: the alert of a failure, too.
+      // Bytes that wait to be sent go out first: the alert of a failure, too.
       const bool flushed = flush();
       if (fault) return progress::failed;
       return flushed ? progress::wants_read : progress::wants_write;
