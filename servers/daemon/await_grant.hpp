@@ -42,7 +42,7 @@ boost::asio::awaitable<T> await_grant(boost::asio::any_io_executor executor, Ask
     });
   });
   p->asking = {};
-  // What is handed out comes on the same executor, so no wake-up is lost between the look and the wait.
+  // A grant comes on the same executor, so no wake-up is lost between the look and the wait.
   while (!p->there) {
     p->wake.expires_after(std::chrono::seconds(1));
     boost::system::error_code ignored;

@@ -1,14 +1,14 @@
 // So much of one thing (bytes of memory, connections), shared by clients.
 //
-// Who may have how much: dynamic thresholds (Choudhury and Hahne, 1998) at two levels, with the factor
-// 1.  A user may hold as much as nobody holds, so n users have 1/(n + 1) of it each and as much stays
-// free for the next one; of what a user may hold beside what it holds, a process that acts for it may
-// hold as much again.  Shares shrink by themselves as clients come, and what they held before comes back
-// as they give it back.  A user that holds nothing gets what it asks for while there is room, as does a
-// process within what its user may hold; outside a reserve of an eighth where it is large.  So everybody
-// goes on, and a process that holds nothing has something small at once, whatever its user holds.
+// The size of a share: dynamic thresholds (Choudhury and Hahne, 1998) at two levels, with the factor 1.  A user may
+// hold as much as nobody holds, so n users have 1/(n + 1) of it each and as much stays free for the next one; of what
+// a user may hold beside what it holds, a process that acts for it may hold as much again.  Shares shrink by
+// themselves as clients come, and what they held before comes back as they give it back.  A user that holds nothing
+// gets what it asks for while there is room, as does a process within what its user may hold; outside a reserve of an
+// eighth where it is large.  So everybody goes on, and a process that holds nothing has something small at once,
+// whatever its user holds.
 //
-// What does not fit waits: the waiting processes take turns, each one's own requests in their order.
+// A request that does not fit waits: the waiting processes take turns, each one's own requests in their order.
 //
 // Invariants: the claims that live add up to held(), which is at most limit() but for a single claim
 // that is larger than that, and for take_now().  One mutex; `go` is called without it.  Thread-safe.
@@ -32,7 +32,7 @@ using storage::client_number;
 
 class fair_share : public std::enable_shared_from_this<fair_share> {
  public:
-  /// What somebody holds; it goes back when the claim goes.  An empty one is none.
+  /// An amount that a client holds; it goes back when the claim goes.  An empty claim holds nothing.
   class claim {
    public:
     claim() = default;
@@ -113,7 +113,7 @@ class fair_share : public std::enable_shared_from_this<fair_share> {
   const std::uint64_t small_;
   mutable mutex mutex_;
   std::uint64_t held_ OOC_GUARDED_BY(mutex_) = 0;
-  // What each of them holds.
+  // The amount that each user holds.
   std::unordered_map<std::uint64_t, std::uint64_t> users_ OOC_GUARDED_BY(mutex_);
   // Processes that hold or wait.
   std::unordered_map<std::uint64_t, holder> holders_ OOC_GUARDED_BY(mutex_);

@@ -89,7 +89,7 @@ void listener::bind(const protocol::endpoint& endpoint, const wire::server_addre
   }
   acceptor_.bind(endpoint, ec);
   if (ec) fail(ec);
-  // Who may connect is decided by the handshake.
+  // The handshake decides whether a client may connect.
   if (!path_.empty()) ::chmod(path_.c_str(), 0666);
   acceptor_.listen(asio::socket_base::max_listen_connections, ec);
   if (ec) fail(ec);

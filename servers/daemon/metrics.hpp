@@ -1,4 +1,4 @@
-// What a server counts, in the text format that Prometheus reads (version 0.0.4).
+// The metrics of a server, in the text format that Prometheus reads (version 0.0.4).
 //
 //   metrics_text t;
 //   t.counter("ooc_iod_read_bytes_total", "Bytes delivered to clients.", n);
@@ -18,11 +18,11 @@ class metrics_text {
   /// The value of a label, and what is said of it.  The value is escaped.
   using labelled = std::vector<std::pair<std::string, double>>;
 
-  /// What only grows while the server runs; the name ends with _total.
+  /// A value that only grows while the server runs; the name ends with _total.
   void counter(std::string_view name, std::string_view help, double value);
   void counter(std::string_view name, std::string_view help, std::string_view label,
                const labelled& values);
-  /// What comes and goes.
+  /// A value that grows and shrinks.
   void gauge(std::string_view name, std::string_view help, double value);
   void gauge(std::string_view name, std::string_view help, std::string_view label,
              const labelled& values);

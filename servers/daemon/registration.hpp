@@ -31,7 +31,7 @@ struct registration_options {
   std::string name;  ///< program and process, for the log over there
 };
 
-/// What the metadata server says of the store.
+/// The store, as the metadata server describes it at registration.
 struct registered_store {
   std::string uuid;
   wire::capability_public_key capability_key{};

@@ -8,8 +8,8 @@
 
 namespace ooc::servers {
 
-/// What a server's network runs on, until SIGTERM or SIGINT.  A signal that comes after the constructor and before
-/// run() ends run() at once: whoever reads in the log that the server is there may stop it.
+/// The loop that runs a server's network, until SIGTERM or SIGINT.  A signal that comes after the constructor and
+/// before run() ends run() at once: whoever reads in the log that the server is there may stop it.
 class server_loop {
  public:
   explicit server_loop(unsigned threads);

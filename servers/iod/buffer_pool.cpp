@@ -42,7 +42,7 @@ std::byte* buffer_pool::find(std::size_t bytes) {
   auto& mine = free_[kind_of(bytes)];
   std::byte* p = nullptr;
   if (mine.empty()) {
-    // What lies about unused counts too, and those are of the other sizes.
+    // Unused buffers count too, and those are of the other sizes.
     for (auto& others : free_)
       while (!others.empty() && in_use() + unused() > limit()) {
         ::operator delete(others.back(), page);

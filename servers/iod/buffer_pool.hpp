@@ -65,7 +65,7 @@ class buffer_pool : public std::enable_shared_from_this<buffer_pool> {
   servers::fair_share::claim try_room(client_number who, std::size_t bytes) {
     return share_->try_take(who, bytes);
   }
-  /// What a buffer of at least `bytes` takes of the limit.
+  /// Bytes of the limit that a buffer of at least `bytes` takes.
   static std::size_t room_of(std::size_t bytes) noexcept;
 
   std::uint64_t limit() const noexcept { return share_->limit(); }

@@ -19,7 +19,7 @@
 
 namespace ooc::iod {
 
-/// Whose connection it is.
+/// The user of a connection.
 struct connected_user {
   std::uint32_t uid = 0;
   wire::holder_mark holder{};  ///< of the key

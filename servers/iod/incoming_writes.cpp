@@ -23,7 +23,7 @@ struct incoming_writes::write_job {
   std::optional<storage::part_cutter> parts;
   bool refused = false;  // what still comes of it is skipped
 
-  // What has become of it: said by the connection and by the threads of the node.
+  // The outcome: said by the connection and by the threads of the node.
   ooc::mutex mutex;
   failure outcome OOC_GUARDED_BY(mutex);
   std::uint64_t running OOC_GUARDED_BY(mutex) = 0;

@@ -1,4 +1,4 @@
-// What an I/O server counts, for Prometheus; docs/cluster.md has the list.
+// The metrics of an I/O server, for Prometheus; docs/cluster.md has the list.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
 // The I/O server: accepts connections, keeps their sessions, and fences those that a client lost.
 //
-// What clients share, each up to its share (fair_share): memory for descriptions of requests, memory for
-// transfers, places for connections; and the threads of the node, in turns (request_scheduler).
+// Clients share, each up to its share (fair_share): memory for descriptions of requests, memory for transfers, places
+// for connections; and the threads of the node, in turns (request_scheduler).
 //
 // One mutex, for the list of sessions; docs/architecture.md says which others are taken under it, and in
 // which order those of the server are.  Callbacks are called under none of them.
@@ -52,10 +52,10 @@ class iod_server final : public session_host {
   /// The addresses that it listens on, with the ports that the system gave for port 0.
   std::vector<std::string> addresses() const { return listeners_.addresses(); }
 
-  /// What the metadata server says at registration.
+  /// Takes the UUID of the store and its public key, which the metadata server sends at registration.
   void set_store(const std::string& uuid, const wire::capability_public_key& key);
 
-  /// What it says about keys: these are refused from now on, and whoever is connected by one is dropped.
+  /// Takes its list of revoked keys: they are refused from now on, and clients that are connected by one are dropped.
   void set_revoked(const wire::revocations& revoked);
 
   std::uint64_t incarnation() const noexcept { return incarnation_; }

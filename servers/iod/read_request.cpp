@@ -31,7 +31,7 @@ bool read_request::send_quickly() {
   if (!parts_->at_end() || who_checks_ != storage::checking::by_caller ||
       part_.bytes > storage::max_quick_bytes)
     return false;
-  // What the client does not take at once stays in memory.
+  // Bytes that the client does not take at once stay in memory.
   auto room = with_->host().buffers()->try_room(with_->number(), part_.wire_bytes());
   if (!room) return false;
   frame_header h = with_->reply_header(id_);

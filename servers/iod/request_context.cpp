@@ -16,7 +16,7 @@ constexpr std::uint64_t small_body = 4 << 10;    // part of what a connection ta
 constexpr std::uint64_t few_regions = 512;
 constexpr std::uint64_t least_entry = 4;  // bytes in a message
 
-// What the nested requests in a body of so many bytes can take.
+// The most memory that the nested requests in a body of so many bytes can take.
 std::uint64_t memory_of_entries(std::uint64_t body) noexcept {
   return std::min(body / least_entry, wire::max_entries) * sizeof(nested_request);
 }

@@ -26,7 +26,7 @@ namespace ooc::iod {
 
 using servers::fair_share;
 
-/// What all sessions of a server share.
+/// The parts of a server that all its sessions share.
 class session_host {
  public:
   virtual ~session_host() = default;
@@ -81,7 +81,7 @@ class request_context : public std::enable_shared_from_this<request_context> {
   /// In the key that it has proven; empty where there are no keys.
   const std::string& identity() const noexcept { return identity_; }
   void set_who(const wire::greeted_peer& peer, storage::client_number number);
-  /// What a client is told whose work has thrown; logged.
+  /// The answer to a client whose work has thrown; logged.
   failure unexpected(const std::exception& e) const;
 
   /// Why the request cannot be served; no failure if it can.  Its file is then what was signed.
@@ -114,7 +114,7 @@ class request_context : public std::enable_shared_from_this<request_context> {
 
 using request_context_ptr = std::shared_ptr<request_context>;
 
-/// What a client is told whose request has more regions than there is memory for a list of them.
+/// The answer to a client whose request has more regions than there is memory for a list of them.
 failure too_many_regions();
 
 }  // namespace ooc::iod

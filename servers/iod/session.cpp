@@ -82,7 +82,7 @@ asio::awaitable<std::string> session::run() {
 asio::awaitable<void> session::shake_hands() {
   const wire::key_ptr key = with_->host().key();
   const wire::server_info me = with_->host().who_am_i();
-  // Who has the welcome may lose the connection, and fence it, before this thread goes on.
+  // A client that has the welcome may lose the connection, and fence it, before this thread goes on.
   const std::function<void(const wire::greeted_peer&)> let_in = [&](const wire::greeted_peer& peer) {
     servers::check_user(*socket_, peer.says.who);
     const auto number = servers::number_of(*socket_, peer.says, key != nullptr);
@@ -192,7 +192,7 @@ asio::awaitable<void> session::start_transfer(const frame_header& h, fair_share:
     std::optional<described_request> described;
     if (memory) described = with_->describe(reader_.body(), rights, memory, most);
     if (!described) {
-      // What it holds goes back first: else requests that wait for more could wait for each other.
+      // The memory that this request holds goes back first: else requests that wait for more could wait for each other.
       memory = {};
       memory = co_await take_memory(most);
       if (memory) described = with_->describe(reader_.body(), rights, memory, most);
@@ -261,7 +261,7 @@ void session::start_on_object(const frame_header& h, wire::io_request r) {
     return node->remove(r.file, answer);
   }
   failure refused = with_->check(r, rights);
-  // Who reads may also wait until what others wrote is durable.
+  // A reader may also wait until the writes of others are durable.
   if (refused && h.kind == frame_kind::sync) refused = with_->check(r, wire::right_read);
   if (refused) return answer(refused);
   switch (h.kind) {

@@ -112,7 +112,7 @@ bool call_handler::answer_again(question& q, const wire::sent_call& c) {
   const auto kept = q.as.kept_reply();
   if (!kept) return false;
   wire::call_reply reply = wire::decode_reply(c.what, *kept);
-  // What it was making ended with its grace period, and is made anew.
+  // The file that it was making ended with its grace period, and is made anew.
   if (const auto* made = std::get_if<calls::create>(&c.what);
       made != nullptr && !made->file.finished && !q.as.being_made(std::get<entry>(reply.answer).id))
     return false;
@@ -189,7 +189,8 @@ void call_handler::answer(question& q, const wire::take_lease& c) {
                        " may not write it; its owner (user " + std::to_string(e.owner) +
                        ") can change the mode (`ooc chmod`)");
   auto& lease = q.reply.lease;
-  // Whose size lease has ended is in the middle of a change of the size, and others may have changed it since.
+  // A client whose size lease has ended is in the middle of a change of the size, and others may have changed it
+  // since.
   const bool lost = q.again && c.kind == lease_kind::size && !leases_.has(q.from.client, c.number);
   lease.granted = !lost && leases_.take(q.from.client, c.number, c.file, c.kind);
   if (lease.granted) {

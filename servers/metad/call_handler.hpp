@@ -19,7 +19,7 @@
 
 namespace ooc::metad {
 
-/// Whose call it is.
+/// The client that makes a call.
 struct caller {
   client_key client{};
   storage::credentials who;
@@ -64,7 +64,7 @@ class call_handler {
   void answer(question&, const wire::goodbye&) {}  // the server's: see end()
   /// The reply is what was kept of the very same call.  False: it was not carried out before.
   bool answer_again(question& q, const wire::sent_call& c);
-  /// What the reply says gives a right to something.
+  /// Adds the capability, where the reply gives a right to something.
   template <class Call>
   void add_capability(question& q, const Call& c);
   /// For the file as `e` has it; a right to remove needs no more of it than its id.

@@ -126,7 +126,7 @@ bool lease_table::owes_fence(file_id file, std::uint64_t generation) {
 }
 
 #ifndef NDEBUG
-// What is held by file is what clients hold, and none of it excludes another.
+// The leases by file are those by client, and none of them excludes another.
 void lease_table::check_invariants() const {
   std::multimap<file_id, lease_kind> held;
   for (const auto& [client, leases] : leases_) {

@@ -1,5 +1,5 @@
-// What the metadata server counts, and what it knows of the I/O servers, for Prometheus;
-// docs/cluster.md has the list.
+// The metrics of the metadata server, and those that it knows of the I/O servers, for Prometheus; docs/cluster.md has
+// the list.
 #pragma once
 
 #include <string>

@@ -54,7 +54,7 @@ class metad_server final : public session_host {
   /// The addresses that it listens on, with the ports that the system gave for port 0.
   std::vector<std::string> addresses() const { return listeners_.addresses(); }
   const std::string& store_uuid() const noexcept { return folder_.store_uuid(); }
-  /// What it counts, for Prometheus; on the thread of the io_context.
+  /// Its metrics, for Prometheus; on the thread of the io_context.
   std::string metrics() const;
 
   wire::server_info who_am_i() const override;

@@ -1,7 +1,7 @@
 // The I/O servers of the store: where they are, and which of them are up.
 //
-// What they registered is kept in the database, so that a restarted server knows whose folder is
-// node 2 even before node 2 is back.  Used by one thread.
+// Their registrations are kept in the database, so that a restarted server knows whose folder is node 2 even before
+// node 2 is back.  Used by one thread.
 #pragma once
 
 #include <chrono>

@@ -26,7 +26,7 @@ namespace ooc::metad {
 
 class session;
 
-/// What the sessions of a server share.
+/// The parts of a server that its sessions share.
 class session_host {
  public:
   virtual ~session_host() = default;

@@ -123,7 +123,7 @@ int set_own(file_system& fs, file_id id, std::string_view key, std::string_view 
   if (extents.empty() || extents.size() > storage::max_dimensions || e.array.element_type.empty()) return EINVAL;
   const auto bytes = storage::bytes_of(extents, e.array.element_size);
   if (!bytes) return EFBIG;
-  // Who has it open here believes it to be a file of bytes.
+  // A program that has it open here believes it to be a file of bytes.
   if (fs.find(id)) return EBUSY;
   lock.reset();  // resize() takes it
   (void)core.resize(core.open(id, storage::open_mode::read_write), *bytes, extents);

@@ -1,4 +1,4 @@
-// What went wrong, as the errno that a system call returns.
+// An exception as the errno that a system call returns.
 #pragma once
 
 #include <cerrno>

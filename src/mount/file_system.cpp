@@ -263,7 +263,7 @@ void statfs(fuse_req_t req, fuse_ino_t) {
   });
 }
 
-// What the kernel reads ahead it reads in one request: 1 MiB in place of 128 KiB, which are too few for several nodes.
+// Each read-ahead of the kernel is one request: 1 MiB in place of 128 KiB, which are too few for several nodes.
 // Only root may say so; for others it stays.  The folder must be asked for nothing that the kernel asks this mount for.
 void read_further_ahead(const std::string& folder, fuse_conn_info* conn) {
   constexpr unsigned bytes = 1 << 20;

@@ -66,7 +66,7 @@ class file_system {
   void release(file_id id, const std::shared_ptr<live_file>& f, bool write) OOC_EXCLUDES(mutex_);
   /// Empty: it is not open.
   std::shared_ptr<live_file> find(file_id id) OOC_EXCLUDES(mutex_);
-  /// What unlink() or move() has left without a name goes with its last user, or now.
+  /// A file that unlink() or move() has left without a name goes with its last user, or now.
   void removed(const storage::entry& e) OOC_EXCLUDES(mutex_);
   /// With what open files know better.
   storage::entry stat(file_id id);

@@ -34,7 +34,7 @@ bool is_array(const opened_file& f) { return is_array(f.meta); }
 void live_file::open(bool write, bool removed) {
   const lock_guard changing(changing_);
   std::shared_ptr<void> claim;
-  // What others write as whole blocks, one at a time, must not change behind them.
+  // Arrays, which others write as whole blocks, one at a time, must not change behind them.
   const auto take = [&](const entry& e) {
     if (!is_array(e)) return claim_taker::result::none;
     claim = claim_to_write(bytes_.store(), id_, true);
@@ -78,7 +78,7 @@ void live_file::close(bool write) {
   const lock_guard changing(changing_);
   {
     const lock_guard lock(mutex_);
-    // What could not be told must not be cut off either.
+    // Bytes of which the metadata service could not be told must not be cut off either.
     if (writers_ != 0 || unpublished_.any()) return;
   }
   writable_ = false;
@@ -115,7 +115,7 @@ void live_file::overlay(entry& e) {
       unpublished_.learned(bytes_.current()->meta.size);
       e.size = unpublished_.size();
     } catch (const std::exception&) {
-      // What `e` says is all that is known.
+      // The size that `e` has is all that is known.
     }
   const lock_guard lock(mutex_);
   unpublished_.overlay(e);
@@ -147,7 +147,7 @@ int live_file::publish() {
     return error_number();
   }
   const lock_guard lock(mutex_);
-  // What is not stored yet, or was stored meanwhile, is told later.
+  // Bytes that are not stored yet, or were stored meanwhile, are told later.
   unpublished_.told(*news, sending_ == 0 && buffer_.empty(), bytes_.current()->meta.size);
   return 0;
 }

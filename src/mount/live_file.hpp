@@ -63,7 +63,8 @@ class live_file : public std::enable_shared_from_this<live_file> {
   /// Room for the bytes before `end` without a change of the size, or with one.
   int allocate(std::uint64_t end, bool keep_size);
 
-  /// What is known here and not there yet; and learns what others have made of the file.
+  /// Adds to `e` the changes that are known here and not there yet; and learns those that others have made to the
+  /// file.
   void overlay(storage::entry& e);
   std::uint64_t size() const;
 

@@ -15,7 +15,7 @@ namespace {
 // So old may be what is known of the size while bytes are sent.
 constexpr std::chrono::seconds asked_anew{1};
 
-/// What of it is before `end`.
+/// The part of it before `end`.
 request part_before(const request& r, std::uint64_t end) {
   request part;
   r.for_each_run([&](std::uint64_t at, std::uint64_t memory, std::uint64_t n) {

@@ -34,7 +34,7 @@ class outgoing_write : public std::enable_shared_from_this<outgoing_write> {
   std::uint64_t begin() const { return begin_; }
   std::size_t bytes() const { return bytes_; }
   range_queue::ticket place() const { return place_; }
-  /// What is in the store.
+  /// The end of the bytes that are in the store.
   storage::stored_end stored() const { return stored_; }
 
  private:

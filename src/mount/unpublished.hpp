@@ -1,4 +1,5 @@
-// What a mount knows of the size and the time of an open file, and what of that the metadata service has not been told.
+// The size and the time of an open file as a mount knows them, and the part of them that the metadata service has not
+// been told.
 //
 //     told --wrote()--> not told --stored()--> not told, with an end --told()--> told
 //
@@ -57,7 +58,7 @@ class unpublished {
     storage::stored_end stored;
     std::int64_t modified_ns = 0;
   };
-  /// What is to be told of a file that was `known` to have so many bytes.
+  /// The news to be told of a file that was `known` to have so many bytes.
   std::optional<news> to_tell(std::uint64_t known) {
     if (!modified_ns_) return {};
     // Several MiB are on their way together: where one of them finds no room, and one behind it does, the file would get a

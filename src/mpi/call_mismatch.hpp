@@ -1,5 +1,5 @@
-// What each rank of a group has called: sent ahead of every operation, so that ranks that do not
-// call the same find out instead of exchanging nonsense.
+// The call that each rank of a group has made: sent ahead of every operation, so that ranks that do not call the same
+// find out instead of exchanging nonsense.
 #pragma once
 
 #include <array>

@@ -4,8 +4,8 @@
 // called, with its data if they are few; only if all called the same do more data follow.
 // Waiting is testing and sleeping, so that a deadline can end it, and so that ranks that share a
 // processor leave it to those that work.
-// What a nonblocking operation was given stays where it is if the wait is given up: the group keeps
-// it for good, and is of no further use.
+// The buffers of a nonblocking operation stay where they are if the wait is given up: the group keeps them for good,
+// and is of no further use.
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
@@ -190,7 +190,7 @@ class group final : public process_group {
   }
 
  private:
-  /// What MPI reads and writes while an operation is on its way.
+  /// The buffers that MPI reads and writes while an operation is on its way.
   struct transfer {
     call_header own_call;
     std::vector<call_header> calls;

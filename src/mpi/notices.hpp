@@ -17,7 +17,7 @@ namespace ooc::mpi {
 
 class notice_board {
  public:
-  /// What is known of a rank.
+  /// The known state of a rank.
   struct standing {
     bool left = false;     ///< it was unwound by an exception
     bool gave_up = false;  ///< it waited longer than its deadline

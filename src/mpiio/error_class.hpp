@@ -1,4 +1,4 @@
-// What went wrong, as one of MPI's error classes.
+// An exception as one of MPI's error classes.
 #pragma once
 
 #include <system_error>

@@ -190,7 +190,7 @@ int together(ooc_mpiio_file* handle, MPI_Comm communicator, int write, int atomi
     }
     f.ranks = std::move(ranks);
   };
-  // What is thrown is mostly the same on all ranks: one of them says it.
+  // The exception is mostly the same on all ranks: one of them says it.
   error = guarded(doing(write), f.name.c_str(), transfer, says);
   f.noted.clear();
   return error;

@@ -47,7 +47,8 @@ class kept_stores {
     store of;
     bool was_idle;
   };
-  /// What says whether the folders of an embedded store are those that were opened; nothing of a served one.
+  /// A mark by which the folders of an embedded store are known to be those that were opened; a served store has
+  /// none.
   struct folder_mark {
     dev_t device;
     ino_t number;

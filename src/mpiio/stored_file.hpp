@@ -79,7 +79,7 @@ class stored_file {
 
   std::uint64_t size();
   void resize(std::uint64_t size);
-  /// What is known of the size may be wrong.
+  /// The known size may be wrong.
   void forget_size();
   void sync();
 
