@@ -1,4 +1,4 @@
-// What the subcommands of `ooc` share: their options, the store, and how they end.
+// The common part of the subcommands of `ooc`: their options, the store, and how they end.
 #pragma once
 
 #include <boost/program_options.hpp>
@@ -85,7 +85,7 @@ class command_line {
   ooc::store open_store(bool create = false) const;
   /// The store that `option` names, which must exist; otherwise open_store().
   ooc::store open_store_of(const std::string& option) const;
-  /// What an argument names (named_path.hpp), in the store of its URL, or of `option` or --store.
+  /// The place that an argument names (named_path.hpp), in the store of its URL, or of `option` or --store.
   located locate(const std::string& argument, const std::string& option = "store") const;
   /// The same with wildcards, of the argument `name` that may be given many times, at least once.
   std::vector<located> locate_all(const std::string& name) const;

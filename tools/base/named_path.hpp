@@ -1,5 +1,4 @@
-// What the arguments of a command name: paths in a store, wildcards, and URLs that hold both a
-// store and a path.
+// Names in the arguments of a command: paths in a store, wildcards, and URLs that hold both a store and a path.
 //
 //     runs/7/a                          a path in the store that --store or OOC_STORE names
 //     local:/disk1,/disk2/runs/7/a      the same in the store local:/disk1,/disk2
@@ -32,7 +31,7 @@ std::vector<std::string> expand(storage::metadata_service& metadata, const std::
 
 /// The last component of a path; empty for the root.
 std::string last_name(const std::string& path);
-/// What comes before it; empty for what lies in the root.
+/// The folder that comes before it; empty for what lies in the root.
 std::string folder_of(const std::string& path);
 std::string join(const std::string& folder, const std::string& name);
 /// A name of its own in the same folder, for what is not complete.

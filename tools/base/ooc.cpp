@@ -47,7 +47,7 @@ void print_help() {
 }
 
 int run(std::vector<std::string> arguments) {
-  // What comes before the command's name belongs to it as well.
+  // Options before the command's name belong to it as well.
   std::vector<std::string> before;
   while (!arguments.empty() && arguments[0].starts_with("-")) {
     if (arguments[0] == "--help" || arguments[0] == "-h") return print_help(), success;

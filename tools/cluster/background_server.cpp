@@ -60,7 +60,7 @@ std::uint64_t start_time(pid_t pid) {
   if (::chdir("/") != 0) fail();  // no disk is kept from being unmounted
   const int none = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (none < 0 || ::dup2(none, 0) < 0 || ::dup2(log, 1) < 0 || ::dup2(log, 2) < 0) fail();
-  // What the caller's caller had open is no business of the server's.
+  // The files that the caller's caller had open are no business of the server's.
   ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
   sigset_t all;
   ::sigemptyset(&all);

@@ -119,7 +119,7 @@ host_cluster::started host_cluster::up(std::chrono::seconds patience, std::optio
                                   "; the logs are in the `log` folders beside their own");
     std::this_thread::sleep_for(100ms);
     if (steady_clock::now() < look_again) continue;
-    // Who was killed a moment ago still ran.
+    // A server that was killed a moment ago still ran.
     std::erase_if(found, [&](const host_server* s) { return !start(*s).ends_with(already); });
     look_again = steady_clock::now() + look_pause;
   }

@@ -24,7 +24,7 @@ using storage::file_descriptor;
 namespace {
 
 constexpr const char* settings_file = "cluster.json";
-// What the servers know their folders by.
+// The files by which the servers know their folders.
 constexpr const char *metad_identity = "oocarray-metadata", *iod_identity = "oocarray-iod";
 
 cluster_settings read_settings(std::istream& in) {
@@ -202,7 +202,7 @@ class bringing_up {
  private:
   std::string address() const { return at_port(settings_.addresses.front(), settings_.port); }
 
-  /// What is wrong with the folder of a node that the store has; empty: it may be the node's own.
+  /// The reason why the folder of a node that the store has cannot be the node's; empty: it may be the node's own.
   std::string not_there(unsigned node) const {
     const fs::path identity = all_[node + 1].folder() / iod_identity;
     std::error_code ec;
@@ -255,7 +255,8 @@ class bringing_up {
     for (const pulse& p : ping_all(address(), who_)) {
       const std::size_t i = p.name == "metad" ? 0 : std::stoul(p.name.substr(4)) + 1;
       if (p.up || i >= all_.size() || !given_up_[i].empty()) continue;
-      // What the metadata server says may be of the folder that was there before; then its server has not been told so.
+      // The metadata server may speak of the folder that was there before; then the server that runs now has not been
+      // told so.
       if (p.refused && all_[i].has_said(p.why)) {
         give_up(i, make_error_code(errc::not_a_store), all_[i].name() + ": " + p.why);
       } else {

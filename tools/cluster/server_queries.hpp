@@ -14,7 +14,7 @@
 
 namespace ooc::cluster {
 
-/// Who asks, and how long it waits for an answer.
+/// The client that asks, and how long it waits for an answer.
 struct asker {
   storage::client_identity client;
   std::chrono::milliseconds patience{3'000};
@@ -52,7 +52,7 @@ pulse ping_node(std::uint32_t node, const std::string& address, const std::strin
 /// Without the metadata server nothing is known of the others: it is the only one listed.
 std::vector<pulse> ping_all(const std::string& metadata, const asker& who);
 
-/// What a server says of itself, and how long one question to it took.
+/// Statistics of a server, in its own words, and how long one question to it took.
 struct node_answer {
   wire::node_statistics said;
   double round_trip_us = 0;

@@ -126,7 +126,7 @@ int run_chmod(const command& self, const std::vector<std::string>& arguments) {
   if (!line.parse(arguments)) return success;
   const auto changes = mode_changes(line.required("MODE"));
   const auto all = line.locate_all("PATH");
-  // What is inside comes first where the folder is closed to its owner.
+  // The contents come first where the folder is closed to its owner.
   const bool closes = (changed(0700, true, changes) & 0500) != 0500;
   for (const auto& [store, path] : all) {
     auto& metadata = store.core()->metadata();

@@ -38,7 +38,7 @@ storage::index usual_chunk(const storage::array_description& a) {
   return chunk;
 }
 
-/// What the attribute `dtype` says of elements that are so many bytes; empty: nothing.
+/// The description in the attribute `dtype` of elements that are so many bytes; empty: there is none.
 std::string description_in(const storage::entry& e) {
   const auto found = e.attributes.find(storage::dtype_attribute);
   if (!e.array.element_type.starts_with("struct") || found == e.attributes.end()) return "";

@@ -59,7 +59,7 @@ class daemon_start {
   storage::file_descriptor well_;
 };
 
-// What mount(8) and fstab hand on and what is nothing to this program.
+// Options that mount(8) and fstab hand on and that mean nothing to this program.
 const std::set<std::string> for_others{"rw",     "defaults", "auto",   "noauto", "nofail", "user",
                                        "nouser", "users",    "_netdev", "exec",  "suid",   "dev"};
 const std::set<std::string> for_fuse{"allow_other", "allow_root", "auto_unmount", "noexec", "nosuid",

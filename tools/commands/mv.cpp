@@ -11,7 +11,7 @@ namespace {
 using storage::entry;
 using storage::entry_kind;
 
-/// What has come into a folder since then was not copied, and stays.
+/// Files that have come into a folder since then were not copied, and stay.
 void remove_copied(const std::vector<transfer>& items, failures& bad) {
   for (auto t = items.rbegin(); t != items.rend(); ++t) try {
       t->from->remove(t->source);

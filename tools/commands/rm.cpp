@@ -7,7 +7,7 @@ namespace ooc::tool {
 
 namespace {
 
-/// What is under `path`, itself last, so that folders are empty when their turn comes.
+/// The entries under `path`, itself last, so that folders are empty when their turn comes.
 void collect(const ooc::store& store, const storage::entry& e, std::vector<located>& out) {
   if (e.kind == storage::entry_kind::folder)
     for (const storage::entry& below : store.core()->metadata().list(e.path)) collect(store, below, out);

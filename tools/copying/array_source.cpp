@@ -144,7 +144,7 @@ std::string npy_header_of(const std::function<void(std::span<std::byte>)>& read)
   return text;
 }
 
-/// What is there must be what its shape needs; with `more`, or more of it.
+/// The data that are there must be as long as the shape needs; with `more`, or longer.
 void check_length(const std::string& file, const input_file& in, std::uint64_t offset, std::uint64_t bytes, bool more) {
   if (in.is_stream()) return;  // how much there is shows at its end
   const std::uint64_t present = in.size() - std::min(in.size(), offset);
@@ -272,7 +272,7 @@ std::unique_ptr<array_source> open_hdf5(const command_line& line, const std::str
   return std::make_unique<hdf5_source>(line, file, dataset);
 }
 
-/// What an ooc_array could not open is no array.
+/// Extents with which no ooc_array could be opened are refused.
 void require_array(const std::string& file, const std::vector<std::uint64_t>& extents) {
   constexpr std::size_t max_dimensions = 8;
   if (extents.size() > max_dimensions)

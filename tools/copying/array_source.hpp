@@ -1,4 +1,4 @@
-// What `ooc import` copies from: one array in a .npy, .npz or raw file, or a file of HDF5.
+// The sources of `ooc import`: one array in a .npy, .npz or raw file, or a file of HDF5.
 #pragma once
 
 #include <cstddef>

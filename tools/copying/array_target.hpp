@@ -18,7 +18,7 @@ class array_target {
   virtual ~array_target() = default;
   /// Writes the elements lower <= i < upper of what is copied, row-major.
   void write(const storage::index& lower, const storage::index& upper, std::span<std::byte> slab);
-  /// What is copied, with the tiles of the target.
+  /// The elements that are copied, with the tiles of the target.
   const storage::array_description& copied() const noexcept { return copied_; }
   /// For who opens it as an array and writes from `at()` on himself: where it is from now on.
   virtual located as_array() = 0;
@@ -42,7 +42,7 @@ struct new_array {
 /// Makes the folders on the way.  Throws usage_error (EEXIST) where there is something that is not to be replaced.
 std::unique_ptr<array_target> make_array(const located& where, new_array made);
 
-/// What is copied into an array that is there.
+/// The elements that are copied into an array that is there.
 struct array_part {
   storage::array_description elements;  ///< type and extents
   std::string description;              ///< of the elements (attribute `dtype`), if they have one

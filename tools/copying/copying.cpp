@@ -197,7 +197,7 @@ std::vector<transfer> transfers(const command_line& line, bool merge, failures& 
 
 namespace {
 
-/// What is copied, in an order in which folders come before what is in them.
+/// The entries that are copied, in an order in which folders come before what is in them.
 struct plan {
   std::vector<transfer> items;
   std::uint64_t bytes = 0;
@@ -289,7 +289,7 @@ void copy_bytes(byte_source& source, byte_target& target, std::uint64_t buffer, 
 
 namespace {
 
-/// What of the copy is filled, for want of the bytes, is left to `p` and `bad`, too.
+/// Parts of the copy that are filled, for want of the bytes, are left to `p` and `bad`, too.
 void copy_file(const command_line& line, const transfer& t, std::uint64_t buffer, progress* bar, plan& p,
                failures& bad) {
   const auto source = t.from->open(t.source);

@@ -20,7 +20,7 @@ struct transfer {
   bool exists = false;  ///< something is there, and is to be replaced
 };
 
-/// What could not be done: each is said at once, and the command goes on with the others, as cp(1) does.
+/// Steps that could not be done: each is said at once, and the command goes on with the others, as cp(1) does.
 class failures {
  public:
   void add(const std::string& what) { status_ = complain(what); }
@@ -34,11 +34,11 @@ class failures {
 /// The options of both commands and their arguments SOURCE... DESTINATION.
 void add_transfer_options(command_line& line);
 
-/// What SOURCE... DESTINATION mean: like cp(1), a folder that is there receives the sources, and
-/// only such a one receives several.  Everything is looked at: usage_mistake for two things under
-/// one name, for a thing into itself, and for a folder in the way of a file or a file in the way of
-/// a folder.  Leaves out, with -n, what is there already; a folder that is there is not in the way
-/// of a folder where `merge`.  A source that is not there, or cannot be looked at, is left to `bad`.
+/// The meaning of SOURCE... DESTINATION: like cp(1), a folder that is there receives the sources, and only such a one
+/// receives several.  Everything is looked at: usage_mistake for two things under one name, for a thing into itself,
+/// and for a folder in the way of a file or a file in the way of a folder.  Leaves out, with -n, what is there
+/// already; a folder that is there is not in the way of a folder where `merge`.  A source that is not there, or
+/// cannot be looked at, is left to `bad`.
 std::vector<transfer> transfers(const command_line& line, bool merge, failures& bad);
 
 /// Standard input or output, which "-" names where it is no path of a store.

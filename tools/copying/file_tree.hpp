@@ -1,5 +1,4 @@
-// What `ooc cp` and `ooc mv` copy between: the names and bytes of a store, or of this machine's
-// file system.
+// The two sides of `ooc cp` and `ooc mv`: the names and bytes of a store, or of this machine's file system.
 //
 // Both are seen as entries of a store; of a plain file, those fields count that it has (path, kind,
 // size, mode, target, sparse).  Failures throw ooc::error with the path, or usage_mistake.  One
@@ -30,7 +29,7 @@ class byte_source {
   virtual std::uint64_t skip() { return 0; }
   /// After skip(): so many bytes follow before there may be something to skip again.
   virtual std::uint64_t together() const { return meta.size; }
-  /// What the file is; of a stream the size is not known.
+  /// The entry of the file; of a stream the size is not known.
   storage::entry meta;
   bool is_stream = false;
   /// Where it is set, next() of a file of a store fills what it cannot read, and is called for whole elements.
@@ -55,7 +54,7 @@ class file_tree {
 
   /// Nothing where there is nothing.
   virtual std::optional<storage::entry> look(const std::string& path) = 0;
-  /// What is in a folder, by name.
+  /// The entries in a folder, by name.
   virtual std::vector<storage::entry> list(const std::string& folder) = 0;
   virtual std::unique_ptr<byte_source> open(const storage::entry& e) = 0;
   /// A file like that of `from`, which outlives it, with all that this tree keeps of it.

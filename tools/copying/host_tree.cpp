@@ -79,7 +79,7 @@ class host_target : public byte_target {
         holes_(from.meta.sparse && from.meta.fill.empty()),
         fill_(from.meta.fill) {}
   void append(std::span<std::byte> bytes) override {
-    // What nobody has written of a sparse file takes no space here either.
+    // Parts of a sparse file that nobody has written take no space here either.
     const std::size_t step = holes_ ? 64_KiB : bytes.size();
     for (std::size_t i = 0; i < bytes.size(); i += step) {
       const auto part = bytes.subspan(i, std::min(step, bytes.size() - i));

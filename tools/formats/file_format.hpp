@@ -20,7 +20,7 @@ inline bool names_netcdf(std::string_view file) {
   return file.ends_with(".nc") || file.ends_with(".nc4");
 }
 
-/// What --format says, or the end of the file's name.
+/// The format that --format gives, or the end of the file's name.
 inline file_format format_of(const command_line& line, const std::string& file) {
   if (!line.has("format")) {
     if (file.ends_with(".npy")) return file_format::npy;

@@ -24,7 +24,7 @@ using nlohmann::json;
 constexpr const char* types_key = "hdf5.types";
 constexpr const char* dimensions_key = "dimensions";
 
-/// What the machinery of dimension scales and NetCDF-4 keeps for itself.
+/// True for attributes that the machinery of dimension scales and NetCDF-4 keeps for itself.
 bool is_internal(const std::string& name, bool is_scale) {
   static const std::set<std::string> always{
       "DIMENSION_LIST",      "REFERENCE_LIST", "DIMENSION_LABELS", "_Netcdf4Dimid",

@@ -68,11 +68,11 @@ struct hdf5_group {
 };
 /// The groups of a file that have attributes.
 std::vector<hdf5_group> hdf5_groups(const std::string& file);
-/// What is to be set where `there` are attributes already: all of `more`, and the types of both.
+/// The attributes to be set where `there` are attributes already: all of `more`, and the types of both.
 std::map<std::string, std::string> added_attributes(const std::map<std::string, std::string>& there,
                                                     std::map<std::string, std::string> more);
 
-/// What is to be written.
+/// A dataset that is to be written.
 struct hdf5_dataset {
   std::string name;
   storage::array_description array;  ///< type and extents count

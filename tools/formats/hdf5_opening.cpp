@@ -33,7 +33,7 @@ file_descriptor opened(const std::string& file) {
                  "'" + file + "' cannot be read");
 }
 
-/// What the superblock says of who has the file open; versions before 3 say nothing.
+/// The superblock's flags on the processes that have the file open; versions before 3 have none.
 unsigned flags_of(int file) {
   const auto at = hdf5_superblock(file);
   std::array<unsigned char, 12> head{};

@@ -1,4 +1,4 @@
-// What can be told of an HDF5 file without libhdf5.
+// Facts about an HDF5 file that can be told without libhdf5.
 #pragma once
 
 #include <cstdint>

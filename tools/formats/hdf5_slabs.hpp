@@ -42,7 +42,7 @@ slabs blocks_of(hid_t space);
 
 std::uint64_t elements_of(const slab& s);
 
-/// What of a slab is in an array of these extents, from row `from` of its endless dimension on; the last blocks may
+/// The part of a slab in an array of these extents, from row `from` of its endless dimension on; the last blocks may
 /// reach past the end.
 slabs inside(slab s, const extents& n, hsize_t from = 0);
 

@@ -1,4 +1,4 @@
-// What a dataset of HDF5 takes from elsewhere: virtual datasets from others, external ones from raw files.
+// Data that a dataset of HDF5 takes from elsewhere: virtual datasets from others, external ones from raw files.
 //
 // libhdf5 gives the fill value, or zeros, for what is not there, without a word.  So all sources are looked at
 // beforehand, where libhdf5 looks for them: that they can be opened, have the dataset, and are as large as is taken

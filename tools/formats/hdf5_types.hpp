@@ -33,7 +33,7 @@ class handle {
 /// libhdf5 keeps its messages to itself; they come out of last_error().  For each thread that calls
 /// it.
 void be_quiet();
-/// What went wrong, in the words of its innermost function.
+/// The last error of libhdf5, in the words of its innermost function.
 std::string last_error();
 
 struct element_type {

@@ -1,4 +1,4 @@
-// What the data model of NetCDF-4 has no place for, in a file whose name ends in .nc or .nc4.
+// Types that have no place in the data model of NetCDF-4, in a file whose name ends in .nc or .nc4.
 #pragma once
 
 #include "formats/hdf5_file.hpp"

@@ -20,7 +20,7 @@ namespace ooc::tool {
 
 namespace {
 
-/// What is written to as it is, rather than replaced.
+/// True for files that are written to as they are, rather than replaced.
 bool is_stream_mode(mode_t mode) {
   return S_ISFIFO(mode) || S_ISCHR(mode);
 }

@@ -1,5 +1,4 @@
-// What the servers of a store are doing: looks at all of them at once, and the rates between two
-// looks.
+// The load of the servers of a store: looks at all of them at once, and the rates between two looks.
 //
 // A server that does not answer takes its `patience` and nobody else's time.
 #pragma once
@@ -43,7 +42,7 @@ class load_watch {
 
  private:
   using clock = std::chrono::steady_clock;
-  /// What rates are made of.
+  /// The counters from which rates are made.
   struct counted {
     clock::time_point when{};
     clock::time_point heard{};     ///< when it last answered
