@@ -184,7 +184,7 @@ inline void random_life(const shape_ptr& shape, const node_opener& open_node, in
                         std::uint64_t seed) {
   std::mt19937_64 random(seed);
   modelled_file file(shape, open_node);
-  aligned_bytes memory(std::max<std::size_t>(4 << 20, shape->size));
+  aligned_bytes memory(std::max<std::size_t>(4 << 20, (shape->size + chunk_size) / chunk_size * chunk_size));
   for (int i = 0; i < operations; ++i) {
     CAPTURE(i, seed);
     if (file.has_commits() && between(random, 0, 3) == 0) {

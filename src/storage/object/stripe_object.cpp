@@ -101,7 +101,7 @@ int stripe_object::open(const node_folder& folder, const object_identity& who, b
   s->generation_ = h.generation;
   s->alone_since_ = h.alone_since;
   s->together_since_ = h.together_since;
-  if (object_sides::is_behind(h)) s->sides_.expect_roll_back();
+  if (s->sides_ && object_sides::is_behind(h)) s->sides_.expect_roll_back();
   out = std::move(s);
   return 0;
 }
