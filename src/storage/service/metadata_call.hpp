@@ -248,6 +248,8 @@ template <class... F>
 struct overloaded : F... {
   using F::operator()...;
 };
+template <class... F>
+overloaded(F...) -> overloaded<F...>;  // older clangs do not find it by themselves
 
 /// Of the type that the call says.
 using metadata_answer = std::variant<nothing, entry, folder_part, id_part, bool, capability_ptr>;
