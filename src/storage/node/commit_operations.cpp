@@ -1,5 +1,6 @@
 #include "storage/node/commit_operations.hpp"
 
+#include <algorithm>
 #include <cerrno>
 
 #include "storage/object/stripe_object_reader.hpp"

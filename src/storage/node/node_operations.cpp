@@ -51,7 +51,6 @@ std::uint64_t bytes_of(const std::vector<region>& regions) {
 
 node_operations::node_operations(std::filesystem::path folder, bool direct_io,
                                    std::function<void(operation*)> resume)
-    
     : node_messages(std::move(folder)),
       commits_(folder_.path()),
       cache_(folder_, direct_io),
@@ -106,8 +105,8 @@ bool node_operations::begin(operation& op, const char* what) {
     return false;
   }
   std::string why;
-  const bool to_write =
-      op.kind == io_kind::write || op.kind == io_kind::resize || op.kind == io_kind::advance;
+  const bool to_write = op.kind == io_kind::write || op.kind == io_kind::resize || op.kind == io_kind::advance ||
+                        op.kind == io_kind::prepare || op.kind == io_kind::roll_back;
   // For a stripe object that is being resized the chunks that are there count, not those that should be.
   const std::uint64_t chunks = op.kind == io_kind::resize ? 0 : places_of_file(op);
   int e = cache_.get(identity(op), op.target, why, to_write, chunks);

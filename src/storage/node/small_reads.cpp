@@ -28,13 +28,9 @@ bool together(stripe_object& s, std::uint64_t first, std::uint64_t n, std::uint6
   bool there = false;
   if ((first + n - 1) / checksum_file::region_chunks != region) return false;
   if (s.sides().file().read_present(region, bits, there, which) != 0 || !there) return false;
-  const auto side = [&](std::uint64_t chunk) {
-    const std::uint64_t i = chunk % checksum_file::region_chunks;
-    return static_cast<unsigned>(bits[i / 8] >> (i % 8) & 1);
-  };
   for (std::uint64_t i = 1; i < n; ++i)
-    if (side(first + i) != side(first)) return false;
-  place = place_of(first, side(first));
+    if (side_of(bits, first + i) != side_of(bits, first)) return false;
+  place = place_of(first, side_of(bits, first));
   return true;
 }
 

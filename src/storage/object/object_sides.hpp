@@ -17,7 +17,8 @@ class stripe_object;
 
 class object_sides {
  public:
-  explicit object_sides(side_file file) noexcept : file_(std::move(file)) {}
+  /// Before anybody else has the stripe object.
+  void use(side_file file) noexcept { file_ = std::move(file); }
 
   /// False: its file has no commits.
   explicit operator bool() const noexcept { return static_cast<bool>(file_); }
@@ -51,7 +52,7 @@ class object_sides {
  private:
   int look_at_present(const stripe_object& s, std::uint64_t region, side_bits& bits, bool& there) const;
 
-  const side_file file_;
+  side_file file_;
   mutable std::atomic<bool> may_be_due_{false};  // by this process or another
   mutable mutex mutex_;
 };

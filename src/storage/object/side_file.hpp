@@ -32,6 +32,11 @@ namespace ooc::storage {
 /// A bit for each chunk of a region: 0, the first side; 1, the second.
 using side_bits = std::array<std::uint8_t, checksum_file::region_chunks / 8>;
 
+constexpr unsigned side_of(const side_bits& b, std::uint64_t chunk) noexcept {
+  const std::uint64_t i = chunk % checksum_file::region_chunks;
+  return b[i / 8] >> (i % 8) & 1U;
+}
+
 class side_file {
  public:
   static constexpr std::uint64_t group_regions = 31;

@@ -54,9 +54,9 @@ std::uint64_t chunk_places::run(std::uint64_t chunk, std::uint64_t most) const n
   if (are_chunks()) return most;
   const looked_up& l = here(chunk);
   most = std::min(most, region_chunks - chunk % region_chunks);
-  const unsigned side = l.side(chunk), base = l.base_side(chunk);
+  const unsigned side = side_of(l.sides, chunk), base = side_of(l.bases, chunk);
   std::uint64_t n = 1;
-  while (n < most && l.side(chunk + n) == side && l.base_side(chunk + n) == base) ++n;
+  while (n < most && side_of(l.sides, chunk + n) == side && side_of(l.bases, chunk + n) == base) ++n;
   return n;
 }
 

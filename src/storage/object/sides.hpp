@@ -52,11 +52,11 @@ class chunk_places {
   /// Each at its own number.
   bool are_chunks() const noexcept { return regions_.empty(); }
   std::uint64_t of(std::uint64_t chunk) const noexcept {
-    return are_chunks() ? chunk : place_of(chunk, here(chunk).side(chunk));
+    return are_chunks() ? chunk : place_of(chunk, side_of(here(chunk).sides, chunk));
   }
   /// Where the chunk is read until settle(): the bytes that a write of a part of it leaves as they are.
   std::uint64_t base(std::uint64_t chunk) const noexcept {
-    return are_chunks() ? chunk : place_of(chunk, here(chunk).base_side(chunk));
+    return are_chunks() ? chunk : place_of(chunk, side_of(here(chunk).bases, chunk));
   }
   /// How many chunks from this one on, at most `most`, are one after another there.
   std::uint64_t run(std::uint64_t chunk, std::uint64_t most) const noexcept;
@@ -67,13 +67,6 @@ class chunk_places {
   struct looked_up {
     std::uint64_t region = 0;
     side_bits sides{}, bases{};
-
-    static bool bit(const side_bits& b, std::uint64_t chunk) noexcept {
-      const std::uint64_t i = chunk % checksum_file::region_chunks;
-      return (b[i / 8] >> (i % 8) & 1) != 0;
-    }
-    unsigned side(std::uint64_t chunk) const noexcept { return bit(sides, chunk) ? 1 : 0; }
-    unsigned base_side(std::uint64_t chunk) const noexcept { return bit(bases, chunk) ? 1 : 0; }
   };
 
   const looked_up& here(std::uint64_t chunk) const noexcept;

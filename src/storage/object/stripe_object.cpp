@@ -37,7 +37,7 @@ int make_name_durable(const std::filesystem::path& file) {
 }  // namespace
 
 stripe_object::stripe_object(const node_folder& folder, const object_identity& who, file_descriptor direct,
-             file_descriptor buffered, checksum_file sums, side_file sides, int read_only)
+             file_descriptor buffered, checksum_file sums, int read_only)
     : identity_(who),
       data_path_(folder.data(who.id)),
       read_only_(read_only),
@@ -45,22 +45,18 @@ stripe_object::stripe_object(const node_folder& folder, const object_identity& w
       buffered_(std::move(buffered)),
       data_(direct_ ? direct_.get() : buffered_.get()),
       sums_(std::move(sums)),
-      sides_(std::move(sides)),
       ranges_(sums_.fd(), read_only != 0),
       undo_(folder.undo(who.id), sums_.seeds().of_undo(), sums_.fd()) {}
 
 int stripe_object::open(const node_folder& folder, const object_identity& who, bool direct_io,
                 std::uint64_t chunks, std::shared_ptr<stripe_object>& out, std::string& why) {
   const file_id id = who.id;
-  file_descriptor sums, direct, buffered, sides;
+  file_descriptor sums, direct, buffered;
   const auto open_files = [&](int access) {
     int e = open_data(folder.sums(id), access, sums);
     if (e != 0) return e;
     e = direct_io ? open_data(folder.data(id), access | O_DIRECT, direct) : EINVAL;
-    if (e == EINVAL) e = open_data(folder.data(id), access, buffered);
-    if (e != 0) return e;
-    e = open_data(folder.sides(id), access, sides);
-    return e == ENOENT ? 0 : e;
+    return e == EINVAL ? open_data(folder.data(id), access, buffered) : e;
   };
   int error = open_files(O_RDWR);
   int read_only = 0;
@@ -73,8 +69,7 @@ int stripe_object::open(const node_folder& folder, const object_identity& who, b
 
   const object_seeds seeds(who);
   std::shared_ptr<stripe_object> s(new stripe_object(folder, who, std::move(direct), std::move(buffered),
-                                                     checksum_file(std::move(sums), seeds),
-                                                     side_file(std::move(sides), seeds), read_only));
+                                                     checksum_file(std::move(sums), seeds), read_only));
   checksum_header h;
   error = s->read_header(h);
   if (error == EINVAL) {
@@ -87,9 +82,13 @@ int stripe_object::open(const node_folder& folder, const object_identity& who, b
   if (const auto unknown = h.required & ~known; why.empty() && unknown != 0)
     why = "it uses a feature that this release does not know (number " +
           std::to_string(unknown) + "); use a later release";
-  if (why.empty() && ((h.required & checksum_header::two_sides) != 0) != static_cast<bool>(s->sides_))
-    why = s->sides_ ? "it has a file of sides, and its header knows nothing of it"
-                    : "its file of sides ('.side') is missing";
+  if (why.empty() && (h.required & checksum_header::two_sides) != 0) {
+    file_descriptor sides;
+    error = open_data(folder.sides(id), read_only != 0 ? O_RDONLY : O_RDWR, sides);
+    if (error == ENOENT) why = "its file of sides ('.side') is missing";
+    else if (error != 0) return error;
+    s->sides_.use(side_file(std::move(sides), seeds));
+  }
   if (!why.empty()) return EUCLEAN;
   if (h.unsynced != boot_id{} && h.unsynced != this_boot()) {
     error = read_only != 0 ? s->require_nothing_waits(why) : s->recover_from_power_loss();

@@ -100,7 +100,7 @@ class stripe_object {
 
  private:
   stripe_object(const node_folder& folder, const object_identity& who, file_descriptor direct,
-        file_descriptor buffered, checksum_file sums, side_file sides, int read_only);
+        file_descriptor buffered, checksum_file sums, int read_only);
   int require_nothing_waits(std::string& why);
   int recover_from_power_loss();
   int recover_size(int data_file, const checksum_header& h) const;

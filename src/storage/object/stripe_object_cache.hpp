@@ -43,7 +43,7 @@ class stripe_object_cache {
   void close_removed() OOC_EXCLUDES(mutex_);
   /// Closes half of the stripe objects that are not in use: the process has run out of descriptors.
   void close_some() OOC_EXCLUDES(mutex_);
-  /// The limit that the descriptors of the process allow: a stripe object has up to three, and there are other nodes
+  /// The limit that the descriptors of the process allow: a stripe object has up to four, and there are other nodes
   /// and the program.
   static std::size_t default_limit();
 
