@@ -30,8 +30,8 @@ void say(const std::string& text) noexcept {
 
 bool trace_ring::put(const trace_event& e) noexcept {
   std::uint64_t at = first_free_.load(std::memory_order_relaxed);
-  do {
-    if (at - first_.load(std::memory_order_acquire) >= slots_.size()) return false;
+  do {  // others may have come past `at`, and the exchange then fails
+    if (at >= first_.load(std::memory_order_acquire) + slots_.size()) return false;
   } while (!first_free_.compare_exchange_weak(at, at + 1, std::memory_order_acq_rel, std::memory_order_relaxed));
   slot& s = slots_[at % slots_.size()];
   s.event = e;
