@@ -55,20 +55,23 @@ std::size_t trace_ring::take(std::span<trace_event> out) noexcept {
 struct event_trace::recording {
   explicit recording(std::string name) : file(std::move(name)) {}
 
-  bool write(const void* bytes, std::size_t n) noexcept {
-    for (const char* at = static_cast<const char*>(bytes); n > 0;) {
+  /// Nothing more after a failure: the file ends there.
+  void append(const void* bytes, std::size_t n) noexcept {
+    for (const char* at = static_cast<const char*>(bytes); n > 0 && failed == 0;) {
       const ssize_t done = ::write(to, at, n);
       if (done < 0 && errno == EINTR) continue;
-      if (done <= 0) return false;
+      if (done <= 0) {
+        failed = done < 0 ? errno : EIO;
+        return;
+      }
       at += done;
       n -= static_cast<std::size_t>(done);
     }
-    return true;
   }
 
   const std::string file;
   int to = -1;
-  bool failed = false;  ///< to be written
+  int failed = 0;  ///< the errno with which it could not be written
   trace_ring ring{ring_events};
   std::array<trace_event, 4096> taken;
   std::atomic<std::uint64_t> lost{0};  ///< since the file was last told
@@ -85,7 +88,11 @@ void event_trace::record(std::string file, std::uint64_t budget) {
   r->to = ::open(r->file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (r->to < 0) refuse(r->file, std::string("cannot be made (OOC_TRACE): ") + std::strerror(errno));
   const trace_header h;
-  if (!r->write(&h, sizeof h)) refuse(r->file, std::string("cannot be written (OOC_TRACE): ") + std::strerror(errno));
+  r->append(&h, sizeof h);
+  if (r->failed != 0) {
+    ::close(r->to);
+    refuse(r->file, std::string("cannot be written (OOC_TRACE): ") + std::strerror(r->failed));
+  }
   to_ = std::move(r);
   note(traced::began, 0, budget);
 }
@@ -102,20 +109,18 @@ std::uint16_t event_trace::number_of_next() noexcept {
 
 bool event_trace::fills() const noexcept { return to_ && to_->ring.is_half_full(); }
 
+// Says nothing: whoever reads standard error may be waiting for a touch, which waits for this thread.
 void event_trace::drain() noexcept {
   if (!to_) return;
   recording& r = *to_;
   for (std::size_t n = r.taken.size(); n == r.taken.size();) {
     n = r.ring.take(r.taken);
-    if (n > 0 && !r.failed && !r.write(r.taken.data(), n * sizeof(trace_event))) {
-      r.failed = true;
-      say("oocarray: the trace '" + r.file + "' cannot be written: " + std::strerror(errno) + "; it ends here\n");
-    }
+    r.append(r.taken.data(), n * sizeof(trace_event));
   }
   const std::uint64_t lost = r.lost.exchange(0, std::memory_order_relaxed);
   r.lost_in_all += lost;
   const trace_event missing{lost, 0, 0, traced::lost};
-  if (lost > 0 && !r.failed) r.failed = !r.write(&missing, sizeof missing);
+  if (lost > 0) r.append(&missing, sizeof missing);
 }
 
 void event_trace::finish() noexcept {
@@ -124,8 +129,10 @@ void event_trace::finish() noexcept {
   if (to_->lost_in_all > 0)
     say("oocarray: the trace '" + to_->file + "' lacks " + std::to_string(to_->lost_in_all) +
         " events, which came faster than they could be written\n");
-  if (::close(to_->to) != 0 && !to_->failed)
-    say("oocarray: the trace '" + to_->file + "' cannot be written: " + std::strerror(errno) + "\n");
+  if (::close(to_->to) != 0 && to_->failed == 0) to_->failed = errno;
+  if (to_->failed != 0)
+    say("oocarray: the trace '" + to_->file + "' could not be written to its end: " + std::strerror(to_->failed) +
+        "\n");
   to_.reset();
 }
 

@@ -1,9 +1,15 @@
 #include "runtime/policy/event_trace.hpp"
 
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
@@ -19,6 +25,19 @@ trace_event missed(std::uint64_t block) { return {block, 8, 3, traced::missed, 1
 void note(event_trace& t, const trace_event& e) { t.note(e.what, e.segment, e.block, e.amount, e.detail); }
 
 std::string file_in(const ooc::testing::temporary_folder& dir, const char* name) { return (dir.path() / name).string(); }
+
+/// What standard error is told meanwhile, by way of a file.
+template <class F>
+std::string said_by(F f, const std::string& file) {
+  const int before = ::dup(2), to = ::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  ::dup2(to, 2);
+  f();
+  ::dup2(before, 2);
+  ::close(before);
+  ::close(to);
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
 
 }  // namespace
 
@@ -64,6 +83,28 @@ TEST_CASE("events that found the ring full are counted, and the file says where 
   }
   CHECK(lost > 0);
   CHECK(lost + there == noted + 1);
+}
+
+TEST_CASE("a recording that cannot be written any more ends there, and standard error is told at the end") {
+  const ooc::testing::temporary_folder dir;
+  const std::string file = file_in(dir, "t");
+  constexpr std::uint64_t room = 512 * sizeof(trace_event);  // the first is taken by the header
+  event_trace t;
+  t.record(file, 0);
+  {
+    rlimit before{};
+    REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+    const rlimit small{room, before.rlim_max};
+    const auto handler = ::signal(SIGXFSZ, SIG_IGN);
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+    for (std::uint64_t b = 0; b < 1000; ++b) note(t, missed(b));
+    t.drain();
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+    ::signal(SIGXFSZ, handler);
+  }
+  note(t, missed(1000));
+  CHECK_THAT(said_by([&] { t.finish(); }, file_in(dir, "said")), Catch::Contains("written to its end: File too large"));
+  CHECK(read_trace(file).size() == 511);
 }
 
 TEST_CASE("a ring hands over what several threads put into it, of each in its order") {
