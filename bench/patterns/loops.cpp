@@ -7,31 +7,14 @@
 #include <stdexcept>
 #include <thread>
 
+#include "measure/random_numbers.hpp"
+
 namespace bench::patterns {
 namespace {
 
 void check(double wrong) {
   if (wrong != 0) throw std::runtime_error("patterns: an element is not what was written");
 }
-
-/// splitmix64.
-class random_numbers {
- public:
-  explicit random_numbers(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t operator()() {
-    std::uint64_t z = state_ += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-  }
-  std::uint64_t below(std::uint64_t n) {
-    return static_cast<std::uint64_t>((static_cast<unsigned __int128>((*this)()) * n) >> 64);
-  }
-  double unit() { return static_cast<double>((*this)() >> 11) * 0x1p-53; }
-
- private:
-  std::uint64_t state_;
-};
 
 /// Ranks 1 to n, rank k as often as k^-s says, by rejection from the inverse of the integral (Hörmann
 /// and Derflinger 1996): no table as long as the array.
