@@ -38,7 +38,6 @@ class run_merger {
 
  private:
   struct source;
-  struct batch;
 
   void merge_all(std::uint64_t first);
   void refill();
