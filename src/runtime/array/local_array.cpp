@@ -84,8 +84,7 @@ void local_array::set_up(runtime& rt, const array_request& r, const array_plan& 
     grain_source_ = std::make_unique<array_source>(g.with_blocks_of(grain_bytes));
     o.grains = grain_source_.get();
     o.element_bytes = g.element_size();
-    o.row_bytes = g.element_size();
-    for (const std::uint64_t n : g.extents().subspan(1)) o.row_bytes *= n;
+    o.row_bytes = g.memory_order().stride[0];
   }
   segment_ = std::make_unique<detail::segment>(rt.pager(), std::move(o), *source_);
   if (r.options.pattern != access_pattern::automatic) segment_->advise(r.options.pattern);
