@@ -59,6 +59,8 @@ def run(block, folder, environment):
     for (command, shown), said, status in zip(wanted, outputs[::2], outputs[1::2]):
         if status != "0" or not is_like(said, shown):
             yield f"$ {command}\nstatus {status}, printed:\n{said}and on standard error:\n{done.stderr}instead of:\n{shown}"
+    if len(outputs) // 2 < len(wanted):
+        yield f"$ {wanted[len(outputs) // 2][0]}\ndid not end: {done.stdout}and on standard error:\n{done.stderr}"
 
 
 def missing(text, programs):
