@@ -11,6 +11,7 @@
 // The unit is a grain, 4 KiB, or a block where these come whole.  There is no clock and no chance in it: the figures
 // are the same at each run, and a change of them is one of the library's choices.
 #include <algorithm>
+#include <stdexcept>
 
 #include "measure/case.hpp"
 #include "oocarray/units.hpp"
@@ -65,6 +66,9 @@ json run_policy(const options& o) {
   }
   if (o.traces.empty())
     for (const policy::access_trace& t : policy::generated_traces(o.memory_or(64_MiB))) add(t);
+  for (const std::string& name : o.only)
+    if (!out.contains(name))
+      throw std::runtime_error("policy: --only " + name + ": there is no such row; see the names of the rows");
   return out;
 }
 
