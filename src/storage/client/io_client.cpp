@@ -132,7 +132,10 @@ void io_client::stop() {
     if (!own) idle_.wait(held, [&]() OOC_REQUIRES(mutex_) { return calls_.empty(); });
   }
   look_soon();
-  if (!own) running_.wait_below(1);
+  if (own) return;
+  running_.wait_below(1);
+  // A handler may still be about to let go of the client, which must not keep the metadata service any longer.
+  options_.lookup = {};
 }
 
 #ifndef NDEBUG

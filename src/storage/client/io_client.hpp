@@ -108,7 +108,7 @@ class io_client final : public io_connection_owner, public std::enable_shared_fr
   boost::asio::awaitable<void> watch();
   void expire(clock::time_point now);
 
-  const remote_node_options options_;
+  remote_node_options options_;  // the lookup ends with stop(), the others stay
   const std::shared_ptr<io_threads> threads_;
   boost::asio::io_context& context_;
   boost::asio::steady_timer ticks_;

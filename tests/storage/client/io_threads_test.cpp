@@ -96,3 +96,19 @@ TEST_CASE("who lets go of all servers in the answer of one of them waits for not
   });
   CHECK_FALSE(answered.get_future().get());
 }
+
+TEST_CASE("who lets go of a server takes with him what is asked where it is") {
+  const test_signer signer;
+  temporary_folder folder;
+  const running_iod server(signer, folder.path());
+  for (int i = 0; i < 500; ++i) {
+    auto asked = std::make_shared<int>();
+    const std::weak_ptr<int> left = asked;
+    remote_node_options o = client_options(server.addresses());
+    o.lookup = [asked = std::exchange(asked, {})] { return std::vector<std::string>(); };
+    auto node = open_remote_node(std::exchange(o, {}));
+    if (i % 2 == 0) REQUIRE_FALSE(reach(*node));
+    node.reset();
+    REQUIRE(left.expired());
+  }
+}
