@@ -125,7 +125,7 @@ void io_client::start() {
 }
 
 void io_client::stop() {
-  const bool own = context_.get_executor().running_in_this_thread();
+  const bool own = threads_->is_one_of_them();
   {
     unique_lock held(mutex_);
     stopping_ = true;

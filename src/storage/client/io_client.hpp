@@ -58,8 +58,8 @@ class io_client final : public io_connection_owner, public std::enable_shared_fr
   explicit io_client(remote_node_options o);
 
   void start();
-  /// Waits for every call, then for what runs.  Called by the thread itself (in a completion) it
-  /// returns at once, and everything ends with the last call.
+  /// Waits for every call, then for what runs.  Called by one of the io_threads (in a completion) it returns at once, and
+  /// everything ends with the last call: two of them could else wait for each other.
   void stop();
   /// `regions` of the call, see regions_of().  From any thread.
   void submit(const call_ptr& c, std::vector<region> regions);

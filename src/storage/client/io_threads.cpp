@@ -1,5 +1,6 @@
 #include "storage/client/io_threads.hpp"
 
+#include <algorithm>
 #include <cassert>
 
 namespace ooc::storage {
@@ -25,6 +26,12 @@ boost::asio::io_context& io_threads::for_a_server() {
   }
   ++servers_;  // not where a thread could not be made: the next one tries again
   return running_[n].first->context;
+}
+
+bool io_threads::is_one_of_them() const {
+  const lock_guard lock(mutex_);
+  return std::any_of(running_.begin(), running_.end(),
+                     [](const auto& r) { return r.second.get_id() == std::this_thread::get_id(); });
 }
 
 void io_threads::ask(std::function<void()> question) {

@@ -34,6 +34,8 @@ class io_threads {
 
   /// For one more server; there as long as this.  Throws std::system_error where no thread can be made.
   boost::asio::io_context& for_a_server();
+  /// The caller runs on one of the threads of servers.
+  bool is_one_of_them() const;
   /// Runs `question`, of one of these servers, after those before it.
   void ask(std::function<void()> question);
 
@@ -44,7 +46,7 @@ class io_threads {
   };
 
   const std::size_t most_ = std::clamp(std::thread::hardware_concurrency(), 2U, 8U);
-  mutex mutex_;
+  mutable mutex mutex_;
   std::size_t servers_ OOC_GUARDED_BY(mutex_) = 0;
   std::vector<std::pair<std::shared_ptr<runner>, std::thread>> running_ OOC_GUARDED_BY(mutex_);
   std::optional<job_threads<>> questions_ OOC_GUARDED_BY(mutex_);

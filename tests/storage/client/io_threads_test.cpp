@@ -2,6 +2,7 @@
 #include "storage/client/io_threads.hpp"
 
 #include <algorithm>
+#include <barrier>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <future>
@@ -111,4 +112,27 @@ TEST_CASE("who lets go of a server takes with him what is asked where it is") {
     node.reset();
     REQUIRE(left.expired());
   }
+}
+
+TEST_CASE("answers on two threads that let go of each other's server wait for nothing") {
+  const test_signer signer;
+  temporary_folder folder;
+  const running_iod server(signer, folder.path());
+  remote_node_options o = client_options(server.addresses());
+  o.threads = std::make_shared<io_threads>();
+  auto one = open_remote_node(o), other = open_remote_node(o);
+  o.threads.reset();
+  io_service &first = *one, &second = *other;
+  std::barrier both(2);
+  std::promise<void> ended[2];
+  const auto let_go = [&both](std::shared_ptr<io_service> of, std::promise<void>& end) {
+    return [&both, &end, of = std::move(of)](const failure&, const std::vector<file_id>&) mutable {
+      both.arrive_and_wait();
+      of.reset();
+      end.set_value();
+    };
+  };
+  first.list(let_go(std::move(other), ended[0]));
+  second.list(let_go(std::move(one), ended[1]));
+  for (auto& end : ended) CHECK(end.get_future().wait_for(30s) == std::future_status::ready);
 }
