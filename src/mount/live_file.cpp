@@ -187,7 +187,7 @@ int live_file::allocate(std::uint64_t end, bool keep_size) {
 
 live_file::outgoing live_file::seal() {
   if (buffer_.empty()) return {};
-  auto w = std::make_shared<outgoing_write>(buffer_.take(), bytes_, jobs_, ranges_);
+  auto w = std::make_shared<outgoing_write>(buffer_, bytes_, jobs_, ranges_);
   sending_ += w->bytes();
   return w;
 }
@@ -220,16 +220,21 @@ void live_file::write(std::uint64_t offset, std::span<const std::byte> bytes, bo
   bool wait = through, no_memory = false;
   {
     const lock_guard lock(mutex_);
+    const auto seal_to_send = [&] {
+      full.emplace_back();  // before anything leaves the buffer
+      full.back() = seal();
+    };
     try {
-      if (through && !buffer_.empty()) full.push_back(seal());
+      if (through && !buffer_.empty()) seal_to_send();
       while (!bytes.empty()) {
         const std::size_t n = buffer_.put(offset, bytes);
         offset += n;
         bytes = bytes.subspan(n);
-        if (n == 0 || buffer_.full() || (through && bytes.empty())) full.push_back(seal());
+        if (n == 0 || buffer_.full() || (through && bytes.empty())) seal_to_send();
       }
     } catch (const std::bad_alloc&) {
       no_memory = true;  // what was sealed is sent all the same: others wait behind it
+      if (!full.empty() && !full.back()) full.pop_back();
     }
     unpublished_.wrote(begin, offset);
     wait = (wait || sending_ > most_sending) && !no_memory;

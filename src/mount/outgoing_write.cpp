@@ -48,13 +48,15 @@ int make_room(storage::growing_file& file, std::uint64_t end, bool stream, bool 
   }
 }
 
-outgoing_write::outgoing_write(write_buffer::contents c, storage::growing_file& file, job_threads<>& jobs,
+outgoing_write::outgoing_write(write_buffer& from, storage::growing_file& file, job_threads<>& jobs,
                                range_queue& queue)
-    : file_(file), jobs_(jobs), queue_(queue), memory_(std::move(c.memory)), stream_(c.full), bytes_(c.wanted.bytes()) {
-  auto ranges = ranges_of(c.wanted);
-  wanted_ = std::make_shared<const request>(std::move(c.wanted));
+    : file_(file), jobs_(jobs), queue_(queue), stream_(from.full()) {
+  wanted_ = std::make_shared<const request>(from.wanted());
+  bytes_ = wanted_->bytes();
+  auto ranges = ranges_of(*wanted_);
   begin_ = ranges.front().begin;
   place_ = queue_.enter(std::move(ranges), true);
+  memory_ = from.release();
 }
 
 void outgoing_write::send(bool seen_soon, std::function<void(int error)> ended) {

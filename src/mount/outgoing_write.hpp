@@ -25,8 +25,9 @@ int make_room(storage::growing_file& file, std::uint64_t end, bool stream, bool 
 
 class outgoing_write : public std::enable_shared_from_this<outgoing_write> {
  public:
-  /// Takes its place in the queue.  File, jobs and queue must be there until it has ended.
-  outgoing_write(write_buffer::contents c, storage::growing_file& file, job_threads<>& jobs, range_queue& queue);
+  /// Takes what is in the buffer, which is not empty, and its place in the queue; where memory for that is wanting
+  /// (std::bad_alloc), the bytes stay in the buffer.  File, jobs and queue must be there until it has ended.
+  outgoing_write(write_buffer& from, storage::growing_file& file, job_threads<>& jobs, range_queue& queue);
 
   /// `ended` gets the errno, on any thread, and leaves the place in the queue.  `seen_soon`: its end will be told then.
   void send(bool seen_soon, std::function<void(int error)> ended);
@@ -48,7 +49,7 @@ class outgoing_write : public std::enable_shared_from_this<outgoing_write> {
   storage::growing_file& file_;
   job_threads<>& jobs_;
   range_queue& queue_;
-  const page_memory memory_;
+  page_memory memory_;
   const bool stream_;
   std::shared_ptr<const request> wanted_;
   std::uint64_t begin_ = 0;    // in the file

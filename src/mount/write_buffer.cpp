@@ -54,15 +54,17 @@ std::size_t write_buffer::put(std::uint64_t at, std::span<const std::byte> bytes
   return n;
 }
 
-write_buffer::contents write_buffer::take() {
+request write_buffer::wanted() const {
   std::vector<nested_request> pieces;
   pieces.reserve(runs_.size());
   for (const auto& [at, r] : runs_) pieces.push_back({.file_offset = at, .memory_offset = r.memory, .run = r.bytes});
-  contents c{.memory = {}, .wanted = storage::folded(std::move(pieces)), .full = full()};
-  c.memory = std::exchange(memory_, {});
+  return storage::folded(std::move(pieces));
+}
+
+page_memory write_buffer::release() noexcept {
   runs_.clear();
   used_ = 0;
-  return c;
+  return std::exchange(memory_, {});
 }
 
 }  // namespace ooc::mount

@@ -38,16 +38,13 @@ class write_buffer {
   /// One past the last byte of the file that is here; 0: none is.
   std::uint64_t file_end() const;
 
-  /// Keeps so many of the first of `bytes`, not always all; 0: they find no place until take().  Throws std::bad_alloc.
+  /// Keeps so many of the first of `bytes`, not always all; 0: they find no place until release().  Throws std::bad_alloc.
   std::size_t put(std::uint64_t at, std::span<const std::byte> bytes);
 
-  struct contents {
-    page_memory memory;
-    request wanted;
-    bool full = false;
-  };
+  /// The place of everything in the file, and in the memory that release() gives.
+  request wanted() const;
   /// Everything; then it is empty.
-  contents take();
+  page_memory release() noexcept;
 
  private:
   struct run {
