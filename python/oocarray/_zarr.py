@@ -306,14 +306,25 @@ def _new_on_disk(path: str, overwrite: bool, make: Dict[str, Any]) -> Iterator[A
     try:
         with _zip_file(passing, "w") if _is_zip(path) else contextlib.nullcontext(passing) as store:
             yield _zarr().create_array(store, **make)
-        if there:
-            os.rename(path, f"{passing}.old")
-        os.rename(passing, path)
-        if there:
-            _remove(f"{passing}.old")
+        _take_name(passing, path)
     except BaseException:
         _remove(passing)
         raise
+
+
+def _take_name(passing: str, path: str) -> None:
+    """Gives what is at `passing` the name `path`; what is there goes once that has succeeded."""
+    if not os.path.isdir(path):
+        os.replace(passing, path)
+        return
+    old = f"{passing}.old"
+    os.rename(path, old)
+    try:
+        os.rename(passing, path)
+    except BaseException:
+        os.rename(old, path)
+        raise
+    _remove(old)
 
 
 def _remove(path: str) -> None:
