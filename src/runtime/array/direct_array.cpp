@@ -2,6 +2,7 @@
 
 #include "runtime/array/local_array.hpp"
 #include "storage/base/log.hpp"
+#include "storage/base/lost_data.hpp"
 
 namespace ooc::detail {
 
@@ -18,10 +19,15 @@ direct_array::direct_array(local_array& a, access_mode mode, const char* operati
 
 direct_array::~direct_array() {
   if (!writes_) return;
-  // A block that is pinned against the rules stays; the thread that pinned it has its bytes.
-  if (array_.segment().invalidate(false) == segment::invalidated::done) return;
-  log_error("array '" + array_.facts().path +
-            "': another thread used it during an algorithm; what it wrote is lost");
+  const segment::invalidated result = array_.segment().invalidate(false);
+  if (result == segment::invalidated::done) return;
+  const std::string who = "array '" + array_.facts().path + "': another thread ";
+  if (result == segment::invalidated::pinned) {  // against the rules; nothing is dropped
+    log_error(who + "pinned a block of it during an algorithm, and goes on with the elements from before");
+    return;
+  }
+  log_error(who + "used it during an algorithm; what it wrote is lost");
+  data_were_lost();
   array_.segment().invalidate(true);
 }
 

@@ -21,6 +21,7 @@
 #include <thread>
 #include <utility>
 
+#include "oocarray/algorithm/copy.hpp"
 #include "oocarray/block_file.hpp"
 #include "oocarray/ooc_array.hpp"
 #include "runtime/array/ending_program.hpp"
@@ -225,6 +226,18 @@ void runtime_cannot_write() {
   fill(a);
   forbid_writes();
   rt.reset();
+}
+
+/// Against the rules: an element is written to an array while it is being copied to.
+void written_while_it_is_copied_to() {
+  runtime rt(small_runtime());
+  const store s = open_store();
+  doubles a(rt, s, "a", create, elements, {.sparse = true}), b(rt, s, "b", create, elements, {.sparse = true});
+  fill(b);
+  copy(b, a, {.progress = [&](const pass_progress&) {
+         a[0] = 7;
+         return true;
+       }});
 }
 
 /// The array ends before main() returns, and with it what is modified.
@@ -726,7 +739,7 @@ void raised_by_the_program() {
 const std::map<std::string, void (*)()> endings{
     NAMED(array_outlives_runtime), NAMED(calls_after_the_runtime), NAMED(touch_after_the_runtime),
     NAMED(blocks_outlive_runtime), NAMED(group_array_outlives_runtime),
-    NAMED(runtime_cannot_write), NAMED(array_cannot_write), NAMED(blocks_cannot_write),
+    NAMED(runtime_cannot_write), NAMED(written_while_it_is_copied_to), NAMED(array_cannot_write), NAMED(blocks_cannot_write),
     NAMED(array_drops_what_it_cannot_write), NAMED(child_of_one_that_cannot_write), NAMED(exit_in_a_function), NAMED(exit_on_another_thread),
     NAMED(exit_while_others_write), NAMED(return_with_everything_leaked), NAMED(exit_of_one_rank),
     NAMED(static_array_before_the_runtime), NAMED(static_array_after_the_runtime),

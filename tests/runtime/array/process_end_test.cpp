@@ -128,6 +128,12 @@ TEST_CASE("a process in which an array ended with data that could not be written
   CHECK_THAT(e.said(), Contains("array 'a' closed with") && Contains("they are lost") && Contains("no whole line"));
 }
 
+TEST_CASE("so does one that wrote to an array while it was being copied to") {
+  const ended e("written_while_it_is_copied_to");
+  CHECK(e.exited(fatal_exit_status));
+  CHECK_THAT(e.said(), Contains("array 'a': another thread used it during an algorithm; what it wrote is lost"));
+}
+
 TEST_CASE("so does one in which a block file ended like that") {
   const ended e("blocks_cannot_write");
   CHECK(e.exited(fatal_exit_status));
